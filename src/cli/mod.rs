@@ -1,0 +1,80 @@
+//! The command line: arguments as typed become requests as meant, once, here.
+
+mod convert;
+mod describe;
+mod logging;
+mod progress;
+mod sample;
+mod size;
+
+use crate::error::Error;
+use clap::{Parser, Subcommand};
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Learning-to-rank tree ensembles, trained as MapReduce over Parquet.
+#[derive(Debug, Parser)]
+#[command(name = "planetree", version, propagate_version = true, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+
+    /// Say nothing but errors
+    #[arg(long, short, global = true)]
+    quiet: bool,
+
+    /// How much to log on stderr: error, warn, info, debug or trace
+    #[arg(long, global = true, value_name = "LEVEL", default_value = "warn")]
+    log: tracing::Level,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Sample(sample::SampleArguments),
+    Convert(convert::ConvertArguments),
+    Describe(describe::DescribeArguments),
+}
+
+/// Runs the program. Exit code 0: done, 1: failed, 2: misused.
+pub fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            let _ = error.print(); // nowhere left to say it
+            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+        }
+    };
+    logging::start(arguments.log, arguments.quiet);
+    crate::storage::interrupt::listen();
+    let quiet = arguments.quiet;
+    let outcome = match arguments.command {
+        Command::Sample(arguments) => sample::run(arguments, quiet),
+        Command::Convert(arguments) => convert::run(arguments, quiet),
+        Command::Describe(arguments) => describe::run(arguments, quiet),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            report(&error);
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn report(error: &Error) {
+    let mut stderr = std::io::stderr().lock();
+    let _ = writeln!(stderr, "error: {error}");
+    if let Some(remedy) = error.remedy() {
+        let _ = writeln!(stderr, "  help: {remedy}");
+    }
+}
+
+/// Prints machine output; a reader that went away early (`| head`) is no failure.
+fn print(text: &str) -> crate::error::Result<()> {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Error::io("standard output", "write", &error))
+        }
+        _ => Ok(()),
+    }
+}

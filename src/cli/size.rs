@@ -1,0 +1,64 @@
+//! Sizes as people write them: `512MiB`, `2g`, `1000000`.
+
+/// Reads a number of bytes.
+pub fn parse_size(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let digits = text.find(|letter: char| !(letter.is_ascii_digit() || letter == '.')).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let unit = unit.trim().to_ascii_lowercase();
+    let factor: u64 = match unit.as_str() {
+        "" | "b" => 1,
+        "k" | "kb" | "kib" => 1 << 10,
+        "m" | "mb" | "mib" => 1 << 20,
+        "g" | "gb" | "gib" => 1 << 30,
+        "t" | "tb" | "tib" => 1 << 40,
+        _ => return Err(format!("{text:?} is not a size; write for example 512MiB or 2GiB")),
+    };
+    match number.parse::<f64>() {
+        Ok(number) if number.is_finite() => Ok((number * factor as f64) as u64),
+        _ => Err(format!("{text:?} is not a size; write for example 512MiB or 2GiB")),
+    }
+}
+
+/// A number of bytes for people.
+pub fn shown_size(bytes: u64) -> String {
+    let mut size = bytes as f64;
+    let mut unit = "B";
+    for next in ["KiB", "MiB", "GiB", "TiB"] {
+        if size < 1024.0 {
+            break;
+        }
+        size /= 1024.0;
+        unit = next;
+    }
+    if unit == "B" { format!("{bytes} B") } else { format!("{size:.1} {unit}") }
+}
+
+/// A count with thousands separated.
+pub fn shown_count(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_and_shown() {
+        assert_eq!(parse_size("512MiB"), Ok(512 << 20));
+        assert_eq!(parse_size("1.5g"), Ok(3 << 29));
+        assert_eq!(parse_size("42"), Ok(42));
+        assert!(parse_size("many").is_err());
+        assert_eq!(shown_size(1536), "1.5 KiB");
+        assert_eq!(shown_count(1_234_567), "1,234,567");
+        assert_eq!(shown_count(12), "12");
+    }
+}

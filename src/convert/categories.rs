@@ -1,0 +1,52 @@
+//! Codes for words: every column of categories counts its words in order of first appearance.
+
+use crate::dataset::{Categories, FeatureNames};
+use std::collections::{BTreeMap, HashMap};
+
+/// The words met so far, by feature.
+pub struct CategoryCodes {
+    names: FeatureNames,
+    columns: BTreeMap<u32, HashMap<String, usize>>,
+}
+
+impl CategoryCodes {
+    /// Starts with the words of another dataset, whose codes stay as they are.
+    pub fn new(names: &FeatureNames, given: &[Categories]) -> Self {
+        let mut columns = BTreeMap::new();
+        if let FeatureNames::Given(features) = names {
+            for (feature, name) in features.iter().enumerate() {
+                if let Some(known) = given.iter().find(|known| known.feature == *name) {
+                    let words = known.words.iter().cloned().zip(0..).collect();
+                    columns.insert(feature as u32, words);
+                }
+            }
+        }
+        CategoryCodes { names: names.clone(), columns }
+    }
+
+    /// The codes of some words, new ones counted on.
+    pub fn codes(&mut self, feature: u32, words: &[String]) -> Vec<f32> {
+        let known = self.columns.entry(feature).or_default();
+        words
+            .iter()
+            .map(|word| {
+                let next = known.len();
+                *known.entry(word.clone()).or_insert(next) as f32
+            })
+            .collect()
+    }
+
+    /// All words in the order of their codes.
+    pub fn finish(self) -> Vec<Categories> {
+        let names = self.names;
+        self.columns
+            .into_iter()
+            .map(|(feature, known)| {
+                let mut words: Vec<(usize, String)> = known.into_iter().map(|(word, code)| (code, word)).collect();
+                words.sort_unstable();
+                let words = words.into_iter().map(|(_, word)| word).collect();
+                Categories { feature: names.name(feature as usize), words }
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,233 @@
+//! A row group's columns as compressed Parquet column chunks, each independent of the others, so
+//! that they are made on all cores. A chunk depends on its values alone.
+
+use super::group::RowGroup;
+use super::layout::{Layout, Role};
+use super::float_chunk::{ZSTD_LEVEL, encode_floats};
+use crate::ingest::block::{Block, Column};
+use arrow::array::BooleanBufferBuilder;
+use bytes::Bytes;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::column::writer::{ColumnCloseResult, ColumnWriter, get_column_writer};
+use parquet::data_type::ByteArray;
+use parquet::errors::Result;
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesPtr, WriterVersion};
+use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
+use parquet::schema::types::ColumnDescPtr;
+use rayon::prelude::*;
+use std::ops::Range;
+use std::sync::{Arc, LazyLock};
+
+/// A column chunk and what the footer says of it.
+pub struct EncodedColumn {
+    /// The pages.
+    pub bytes: Bytes,
+    /// The metadata, with offsets into `bytes`.
+    pub close: ColumnCloseResult,
+}
+
+/// A row group, ready to be appended to a file.
+pub struct EncodedGroup {
+    /// One chunk a column, in the order of [`Layout::roles`].
+    pub columns: Vec<EncodedColumn>,
+    /// How many rows.
+    pub rows: usize,
+    /// How many queries.
+    pub queries: usize,
+    /// How many features.
+    pub width: usize,
+    /// How many rows have no label.
+    pub unlabelled: usize,
+}
+
+/// Encodes all columns of a group, in parallel where the pool has room.
+pub fn encode_group(group: &RowGroup, layout: &Layout) -> Result<EncodedGroup> {
+    let width = layout.features.given().unwrap_or(group.width);
+    let schema = layout.schema(width);
+    let roles = layout.roles(width);
+    let columns: Result<Vec<EncodedColumn>> = roles
+        .par_iter()
+        .enumerate()
+        .map(|(place, role)| encode_column(group, *role, schema.column(place)))
+        .collect();
+    let unlabelled = group
+        .pieces
+        .iter()
+        .map(|(block, rows)| block.labels[rows.clone()].iter().filter(|label| label.is_nan()).count())
+        .sum();
+    Ok(EncodedGroup { columns: columns?, rows: group.rows, queries: group.queries.len(), width, unlabelled })
+}
+
+/// A column without a single value, as rows written before the column was known have it.
+pub fn encode_absent(rows: usize, column: ColumnDescPtr) -> Result<EncodedColumn> {
+    let mut present = BooleanBufferBuilder::new(rows);
+    present.append_n(rows, false);
+    encode_floats(column, &[], &present)
+}
+
+fn encode_column(group: &RowGroup, role: Role, column: ColumnDescPtr) -> Result<EncodedColumn> {
+    match role {
+        Role::Query => encode_queries(group, column),
+        Role::Document => encode_documents(group, column),
+        Role::Label => encode_optional(group, column, |block| Some(&block.labels)),
+        Role::Weight => encode_optional(group, column, |block| block.weights.as_deref()),
+        Role::Position => encode_positions(group, column),
+        Role::Feature(feature) => {
+            let mut values = Vec::with_capacity(group.rows);
+            let mut present = BooleanBufferBuilder::new(group.rows);
+            for (block, rows) in &group.pieces {
+                gather(block.features.column(feature), rows.clone(), &mut values, &mut present);
+            }
+            encode_floats(column, &values, &present)
+        }
+    }
+}
+
+/// Appends a stretch of a column: its values, and for each row whether it has one.
+fn gather(column: Column<'_>, rows: Range<usize>, values: &mut Vec<f32>, present: &mut BooleanBufferBuilder) {
+    match column.bitmap {
+        None => {
+            values.extend_from_slice(&column.values[rows.clone()]);
+            present.append_n(rows.len(), true);
+        }
+        Some(_) if column.values.is_empty() => present.append_n(rows.len(), false),
+        Some(bitmap) => {
+            present.append_packed_range(rows.clone(), bitmap);
+            let before = |row: usize| -> usize {
+                let whole: u32 = bitmap[..row / 8].iter().map(|byte| byte.count_ones()).sum();
+                let part = bitmap.get(row / 8).map_or(0, |byte| (byte & ((1 << (row % 8)) - 1)).count_ones());
+                (whole + part) as usize
+            };
+            values.extend_from_slice(&column.values[before(rows.start)..before(rows.end)]);
+        }
+    }
+}
+
+fn encode_optional<'a>(
+    group: &'a RowGroup,
+    column: ColumnDescPtr,
+    of: impl Fn(&'a Block) -> Option<&'a [f32]>,
+) -> Result<EncodedColumn> {
+    let (mut values, mut present) = (Vec::with_capacity(group.rows), BooleanBufferBuilder::new(group.rows));
+    for (block, rows) in &group.pieces {
+        match of(block) {
+            Some(all) => {
+                for value in &all[rows.clone()] {
+                    present.append(!value.is_nan());
+                    values.extend((!value.is_nan()).then_some(*value));
+                }
+            }
+            None => present.append_n(rows.len(), false),
+        }
+    }
+    encode_floats(column, &values, &present)
+}
+
+fn encode_positions(group: &RowGroup, column: ColumnDescPtr) -> Result<EncodedColumn> {
+    let (mut values, mut levels) = (Vec::new(), Vec::new());
+    for (block, rows) in &group.pieces {
+        match &block.positions {
+            Some(all) => {
+                values.extend_from_slice(&all[rows.clone()]);
+                levels.resize(levels.len() + rows.len(), 1);
+            }
+            None => levels.resize(levels.len() + rows.len(), 0),
+        }
+    }
+    write(column, &DICTIONARY, |writer| match writer {
+        ColumnWriter::Int32ColumnWriter(writer) => writer.write_batch(&values, Some(&levels), None),
+        _ => unreachable!("positions are 32-bit integers"),
+    })
+}
+
+fn encode_queries(group: &RowGroup, column: ColumnDescPtr) -> Result<EncodedColumn> {
+    let mut values: Vec<ByteArray> = Vec::with_capacity(group.rows);
+    for query in &group.queries {
+        let name = ByteArray::from(Bytes::copy_from_slice(query.name.as_bytes()));
+        values.resize(values.len() + query.rows, name);
+    }
+    write(column, &DICTIONARY, |writer| match writer {
+        ColumnWriter::ByteArrayColumnWriter(writer) => writer.write_batch(&values, None, None),
+        _ => unreachable!("query ids are strings"),
+    })
+}
+
+fn encode_documents(group: &RowGroup, column: ColumnDescPtr) -> Result<EncodedColumn> {
+    let mut text = Vec::new();
+    let mut ends = Vec::new();
+    let mut levels = Vec::with_capacity(group.rows);
+    for (block, rows) in &group.pieces {
+        for row in rows.clone() {
+            let id = block.documents.get(row);
+            levels.push(i16::from(id.is_some()));
+            if let Some(id) = id {
+                text.extend_from_slice(id);
+                ends.push(text.len());
+            }
+        }
+    }
+    let text = Bytes::from(text);
+    let starts = std::iter::once(0).chain(ends.iter().copied());
+    let values: Vec<ByteArray> =
+        starts.zip(&ends).map(|(start, end)| ByteArray::from(text.slice(start..*end))).collect();
+    write(column, &PLAIN, |writer| match writer {
+        ColumnWriter::ByteArrayColumnWriter(writer) => writer.write_batch(&values, Some(&levels), None),
+        _ => unreachable!("document ids are strings"),
+    })
+}
+
+fn write(
+    column: ColumnDescPtr,
+    properties: &WriterPropertiesPtr,
+    fill: impl FnOnce(&mut ColumnWriter<'_>) -> Result<usize>,
+) -> Result<EncodedColumn> {
+    let mut sink = TrackedWrite::new(Vec::new());
+    let pages = Box::new(SerializedPageWriter::new(&mut sink));
+    let mut writer = get_column_writer(column, properties.clone(), pages);
+    fill(&mut writer)?;
+    let close = writer.close()?;
+    Ok(EncodedColumn { bytes: sink.into_inner()?.into(), close })
+}
+
+static DICTIONARY: LazyLock<WriterPropertiesPtr> =
+    LazyLock::new(|| Arc::new(properties().set_dictionary_enabled(true).build()));
+static PLAIN: LazyLock<WriterPropertiesPtr> =
+    LazyLock::new(|| Arc::new(properties().set_dictionary_enabled(false).build()));
+/// What all chunks and files have in common.
+pub fn properties() -> parquet::file::properties::WriterPropertiesBuilder {
+    WriterProperties::builder()
+        .set_created_by(concat!("planetree ", env!("CARGO_PKG_VERSION")).to_owned())
+        .set_writer_version(WriterVersion::PARQUET_1_0) // what every reader knows
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL).expect("1 is a level of zstd")))
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_offset_index_disabled(true)
+        .set_write_batch_size(8192)
+        .set_data_page_row_count_limit(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// The slow twin: every row's bit one by one.
+        #[test]
+        fn gather_takes_the_cells_of_a_stretch(cells in prop::collection::vec(prop::option::of(0i8..9), 1..300), cut in 0.0f64..1.0, len in 0.0f64..1.0) {
+            let mut bitmap = vec![0u8; cells.len().div_ceil(8)];
+            for (row, _) in cells.iter().enumerate().filter(|(_, cell)| cell.is_some()) {
+                bitmap[row / 8] |= 1 << (row % 8);
+            }
+            let all: Vec<f32> = cells.iter().flatten().map(|cell| f32::from(*cell)).collect();
+            let start = (cut * cells.len() as f64) as usize;
+            let end = start + (len * (cells.len() - start) as f64) as usize;
+            let (mut values, mut present) = (Vec::new(), BooleanBufferBuilder::new(0));
+            gather(Column { values: &all, bitmap: Some(&bitmap) }, start..end, &mut values, &mut present);
+            let expected: Vec<f32> = cells[start..end].iter().flatten().map(|cell| f32::from(*cell)).collect();
+            prop_assert_eq!(values, expected);
+            for (row, cell) in cells[start..end].iter().enumerate() {
+                prop_assert_eq!(present.get_bit(row), cell.is_some());
+            }
+        }
+    }
+}

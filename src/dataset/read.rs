@@ -1,0 +1,151 @@
+//! Reading a dataset: every stretch of bytes is checked against the manifest before it is decoded,
+//! so damage is an error that names the file, never another value.
+
+use super::manifest::{Manifest, PartEntry, Stretch};
+use crate::error::{Error, Result};
+use crate::storage::{Location, digest_of};
+use arrow::array::RecordBatch;
+use bytes::{Buf, Bytes};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use parquet::errors::{ParquetError, Result as ParquetResult};
+use parquet::file::metadata::ParquetMetaDataReader;
+use parquet::file::reader::{ChunkReader, Length};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// An open dataset.
+pub struct DatasetReader {
+    location: Location,
+    manifest: Manifest,
+}
+
+/// One row group of a dataset: a file by its place in the manifest, and the group within it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GroupId {
+    /// Which file.
+    pub file: usize,
+    /// Which of its row groups.
+    pub group: usize,
+}
+
+impl DatasetReader {
+    /// Opens a dataset and checks its manifest.
+    pub fn open(location: &Location) -> Result<Self> {
+        Ok(DatasetReader { location: location.clone(), manifest: Manifest::read(location)? })
+    }
+
+    /// What the dataset says of itself.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// All row groups in the order of the rows.
+    pub fn groups(&self) -> Vec<GroupId> {
+        let of_file = |(file, entry): (usize, &PartEntry)| {
+            (0..entry.row_groups.len()).map(move |group| GroupId { file, group })
+        };
+        self.manifest.files.iter().enumerate().flat_map(of_file).collect()
+    }
+
+    /// Reads a row group whole, with all columns in their order.
+    pub fn read_group(&self, id: GroupId) -> Result<RecordBatch> {
+        let entry = &self.manifest.files[id.file];
+        let location = self.location.join(&entry.name);
+        let footer = self.checked(&location, &entry.footer)?;
+        let bytes = self.checked(&location, &entry.row_groups[id.group].stretch)?;
+        let decoded = guarded(|| decode(entry, id.group, footer, bytes));
+        let batch = decoded.map_err(|problem| damaged(&location, problem))?;
+        if batch.num_rows() as u64 != entry.row_groups[id.group].rows {
+            return Err(damaged(&location, format_args!("row group {} has {} rows", id.group, batch.num_rows())));
+        }
+        Ok(batch)
+    }
+
+    fn checked(&self, location: &Location, stretch: &Stretch) -> Result<Bytes> {
+        let size = location.size()?.ok_or_else(|| damaged(location, "the file is missing"))?;
+        if size < stretch.offset + stretch.bytes {
+            return Err(damaged(location, "the file is shorter than it was"));
+        }
+        let bytes = location.read_range(stretch.offset, stretch.bytes)?;
+        if digest_of(&bytes) != stretch.xxh3 {
+            let problem = format_args!(
+                "bytes {}..{} do not match their checksum",
+                stretch.offset,
+                stretch.offset + stretch.bytes
+            );
+            return Err(damaged(location, problem));
+        }
+        Ok(bytes)
+    }
+}
+
+/// Runs a Parquet decoder, which panics on some damaged or hostile files.
+pub fn guarded<T>(decode: impl FnOnce() -> ParquetResult<T>) -> ParquetResult<T> {
+    match catch_unwind(AssertUnwindSafe(decode)) {
+        Ok(outcome) => outcome,
+        Err(_) => Err(ParquetError::General("the decoder gave up on it".to_owned())),
+    }
+}
+
+fn decode(entry: &PartEntry, group: usize, footer: Bytes, bytes: Bytes) -> ParquetResult<RecordBatch> {
+    let tail = FileStretch { file_bytes: entry.bytes, offset: entry.footer.offset, bytes: footer };
+    let metadata = Arc::new(ParquetMetaDataReader::new().parse_and_finish(&tail)?);
+    let metadata = ArrowReaderMetadata::try_new(metadata, ArrowReaderOptions::new())?;
+    let rows = entry.row_groups[group].rows as usize;
+    let source = FileStretch {
+        file_bytes: entry.bytes,
+        offset: entry.row_groups[group].stretch.offset,
+        bytes,
+    };
+    let mut reader = ParquetRecordBatchReaderBuilder::new_with_metadata(source, metadata)
+        .with_row_groups(vec![group])
+        .with_projection(ProjectionMask::all())
+        .with_batch_size(rows)
+        .build()?;
+    match reader.next() {
+        Some(batch) => Ok(batch?),
+        None => Err(ParquetError::General("the row group is empty".to_owned())),
+    }
+}
+
+fn damaged(location: &Location, problem: impl std::fmt::Display) -> Error {
+    Error::place(
+        location,
+        format_args!("damaged: {problem}"),
+        "restore the file from a copy, or convert the data again",
+    )
+}
+
+/// Some bytes of a file, in the place they have there.
+struct FileStretch {
+    file_bytes: u64,
+    offset: u64,
+    bytes: Bytes,
+}
+
+impl Length for FileStretch {
+    fn len(&self) -> u64 {
+        self.file_bytes
+    }
+}
+
+impl ChunkReader for FileStretch {
+    type T = bytes::buf::Reader<Bytes>;
+
+    fn get_read(&self, start: u64) -> ParquetResult<Self::T> {
+        let within = start.checked_sub(self.offset).filter(|within| *within <= self.bytes.len() as u64);
+        match within {
+            Some(within) => Ok(self.bytes.slice(within as usize..).reader()),
+            None => Err(ParquetError::EOF(format!("byte {start} is outside of what was read"))),
+        }
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
+        let within = start.checked_sub(self.offset).map(|within| within as usize);
+        match within {
+            Some(within) if within + length <= self.bytes.len() => Ok(self.bytes.slice(within..within + length)),
+            _ => Err(ParquetError::EOF(format!("byte {start} is outside of what was read"))),
+        }
+    }
+}

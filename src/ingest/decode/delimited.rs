@@ -1,0 +1,241 @@
+//! CSV and TSV: one row a record, columns by role.
+
+use super::super::block::BlockBuilder;
+use super::super::fault::{Fault, FaultKind, shown};
+use super::super::number::{Number, any_number, short_decimal};
+use super::super::roles::{ColumnRole, Roles};
+use super::{Decoder, Lines, checked_label};
+use csv_core::{ReadRecordResult, ReaderBuilder};
+use std::collections::HashMap;
+
+/// How to read delimited text.
+#[derive(Debug, Clone)]
+pub struct DelimitedDecoder {
+    /// What the columns hold.
+    pub roles: Roles,
+    /// What separates fields.
+    pub delimiter: u8,
+    /// Whether line 1 holds names.
+    pub header: bool,
+    /// Repair or skip faulty lines instead of stopping.
+    pub lenient: bool,
+}
+
+impl Decoder for DelimitedDecoder {
+    fn decode(&self, lines: Lines<'_>, builder: &mut BlockBuilder) -> Result<(), Fault> {
+        builder.at_least_width(self.roles.features.len() as u32);
+        let mut words = Words::default();
+        let mut skip = self.header && lines.first_line == 1;
+        for_each_record(lines, self.delimiter, |record| {
+            if std::mem::take(&mut skip) {
+                return Ok(());
+            }
+            match self.row(&record, builder, &mut words) {
+                Err(fault) if self.lenient => {
+                    builder.abandon_row();
+                    builder.abandon_query();
+                    builder.repairs().add(fault.kind);
+                    Ok(())
+                }
+                outcome => outcome,
+            }
+        })
+        .inspect_err(|_| *builder = BlockBuilder::default())?;
+        builder.set_categories(words.finish());
+        Ok(())
+    }
+}
+
+/// One record of a delimited text.
+pub struct Record<'a> {
+    line: u64,
+    text: &'a [u8],
+    ends: &'a [usize],
+}
+
+impl Record<'_> {
+    /// How many fields it has.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// A field, unquoted.
+    pub fn field(&self, place: usize) -> &[u8] {
+        let start = if place == 0 { 0 } else { self.ends[place - 1] };
+        &self.text[start..self.ends[place]]
+    }
+
+    fn fault(&self, kind: FaultKind, place: usize) -> Fault {
+        // Where the field starts if nothing before it is quoted.
+        let start = if place == 0 { 0 } else { self.ends[place - 1] };
+        Fault { kind, line: self.line, column: (start + place + 1) as u64, found: shown(self.field(place)) }
+    }
+}
+
+/// Hands every record of some lines to `each`.
+pub fn for_each_record(
+    lines: Lines<'_>,
+    delimiter: u8,
+    mut each: impl FnMut(Record<'_>) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    let mut reader = ReaderBuilder::new().delimiter(delimiter).build();
+    reader.set_line(lines.first_line);
+    let mut rest = lines.text;
+    let (mut text, mut ends) = (vec![0; 1024], vec![0; 64]);
+    let (mut text_used, mut ends_used) = (0, 0);
+    let mut line = lines.first_line;
+    loop {
+        let (result, read, written, ended) =
+            reader.read_record(rest, &mut text[text_used..], &mut ends[ends_used..]);
+        rest = &rest[read..];
+        text_used += written;
+        ends_used += ended;
+        match result {
+            ReadRecordResult::OutputFull => text.resize(text.len() * 2, 0),
+            ReadRecordResult::OutputEndsFull => ends.resize(ends.len() * 2, 0),
+            // No more input: an empty slice tells the reader so, and it ends the last record.
+            ReadRecordResult::InputEmpty => {}
+            ReadRecordResult::Record => {
+                each(Record { line, text: &text[..text_used], ends: &ends[..ends_used] })?;
+                (text_used, ends_used) = (0, 0);
+                line = reader.line();
+            }
+            ReadRecordResult::End => return Ok(()),
+        }
+    }
+}
+
+impl DelimitedDecoder {
+    fn row(&self, record: &Record<'_>, builder: &mut BlockBuilder, words: &mut Words) -> Result<(), Fault> {
+        if record.len() != self.roles.columns.len() {
+            let found = format!("{} fields", record.len());
+            return Err(Fault { kind: FaultKind::FieldCount, line: record.line, column: 1, found });
+        }
+        let mut label = f32::NAN;
+        let (mut document, mut weight, mut position) = (None, None, None);
+        for (place, role) in self.roles.columns.iter().enumerate() {
+            let field = record.field(place).trim_ascii();
+            match role {
+                ColumnRole::Query => {
+                    text_of(record, place, field)?;
+                    if field.is_empty() {
+                        return Err(record.fault(FaultKind::QueryEmpty, place));
+                    }
+                    builder.query(field, record.line);
+                }
+                ColumnRole::Label => label = self.label(record, place, field, builder)?,
+                ColumnRole::Document => {
+                    text_of(record, place, field)?;
+                    document = (!field.is_empty()).then_some(field);
+                }
+                ColumnRole::Weight => weight = Some(self.number(record, place, field, builder)?),
+                ColumnRole::Position => position = Some(self.number(record, place, field, builder)? as i32),
+                ColumnRole::Feature(feature) => {
+                    let value = self.number(record, place, field, builder)?;
+                    if value.is_nan() {
+                        builder.push_missing(*feature);
+                    } else {
+                        builder.push_entry(*feature, value);
+                    }
+                }
+                ColumnRole::Category(feature) => {
+                    let word = text_of(record, place, field)?;
+                    if any_number(field) == Number::Missing || field.is_empty() {
+                        builder.push_missing(*feature);
+                    } else {
+                        builder.push_entry(*feature, words.code(*feature, word));
+                    }
+                }
+                ColumnRole::Ignored => {}
+            }
+        }
+        builder.finish_row(label, document);
+        if let Some(weight) = weight {
+            builder.weight(weight);
+        }
+        if let Some(position) = position {
+            builder.position(position);
+        }
+        Ok(())
+    }
+
+    /// An empty label is an unjudged document, as a null is in a table.
+    fn label(&self, record: &Record<'_>, place: usize, field: &[u8], builder: &mut BlockBuilder) -> Result<f32, Fault> {
+        if field.is_empty() {
+            return Ok(f32::NAN);
+        }
+        let value = match any_number(field) {
+            Number::Value(value) => value,
+            Number::Malformed => return Err(record.fault(FaultKind::LabelMalformed, place)),
+            _ => return Err(record.fault(FaultKind::LabelNotFinite, place)),
+        };
+        checked_label(value).or_else(|kind| self.repaired(record.fault(kind, place), builder))
+    }
+
+    /// A number; NaN if it is missing.
+    fn number(&self, record: &Record<'_>, place: usize, field: &[u8], builder: &mut BlockBuilder) -> Result<f32, Fault> {
+        // Fields of one record lie end to end, so the bytes behind a field are safe to look at.
+        if let Some((value, end)) = short_decimal(field, 0)
+            && end == field.len()
+        {
+            return Ok(value);
+        }
+        if field.is_empty() {
+            return Ok(f32::NAN);
+        }
+        match any_number(field) {
+            Number::Value(value) => Ok(value),
+            Number::Missing => Ok(f32::NAN),
+            Number::TooLarge => self.repaired(record.fault(FaultKind::ValueTooLarge, place), builder),
+            Number::Malformed => self.repaired(record.fault(FaultKind::ValueMalformed, place), builder),
+        }
+    }
+
+    fn repaired(&self, fault: Fault, builder: &mut BlockBuilder) -> Result<f32, Fault> {
+        if self.lenient {
+            builder.repairs().add(fault.kind);
+            return Ok(f32::NAN);
+        }
+        Err(fault)
+    }
+}
+
+fn text_of<'a>(record: &Record<'_>, place: usize, field: &'a [u8]) -> Result<&'a str, Fault> {
+    std::str::from_utf8(field).map_err(|_| record.fault(FaultKind::NotText, place))
+}
+
+/// The words met in columns of categories, in order of appearance.
+#[derive(Debug, Default)]
+pub struct Words {
+    codes: HashMap<u32, HashMap<String, usize>>,
+}
+
+impl Words {
+    /// The code of a word in a column.
+    pub fn code(&mut self, feature: u32, word: &str) -> f32 {
+        let codes = self.codes.entry(feature).or_default();
+        let code = match codes.get(word) {
+            Some(code) => *code,
+            None => {
+                codes.insert(word.to_owned(), codes.len());
+                codes.len() - 1
+            }
+        };
+        code as f32
+    }
+
+    /// The words of every column, in the order of their codes.
+    pub fn finish(self) -> Vec<(u32, Vec<String>)> {
+        let mut columns: Vec<(u32, Vec<String>)> = self
+            .codes
+            .into_iter()
+            .map(|(feature, codes)| {
+                let mut words: Vec<(usize, String)> = codes.into_iter().map(|(word, code)| (code, word)).collect();
+                words.sort_unstable();
+                (feature, words.into_iter().map(|(_, word)| word).collect())
+            })
+            .collect();
+        columns.sort_unstable();
+        columns
+    }
+}

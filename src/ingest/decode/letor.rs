@@ -1,0 +1,433 @@
+//! LETOR, SVMlight, Yahoo and LightGBM text: `label qid:ID index:value ... #docid = ID ...`.
+//!
+//! The common line is read in one pass with no allocation; whatever is unusual in a line (an
+//! exponent, `NULL`, indices out of order, a fault) takes the slow path of that token only.
+
+use super::super::block::BlockBuilder;
+use super::super::fault::{Fault, FaultKind, shown};
+use super::super::number::{Number, any_number, index_and_colon, short_decimal};
+use super::{Decoder, Lines, checked_label, is_blank};
+
+/// How to read LETOR text.
+#[derive(Debug, Clone)]
+pub struct LetorDecoder {
+    /// Index of the first feature: 0 or 1.
+    pub index_base: u32,
+    /// Most features a line may name.
+    pub max_features: u32,
+    /// Repair or skip faulty lines instead of stopping.
+    pub lenient: bool,
+    /// Whether lines carry `qid:`; if not, a side file counts the queries.
+    pub query_in_line: bool,
+}
+
+impl Decoder for LetorDecoder {
+    fn decode(&self, lines: Lines<'_>, builder: &mut BlockBuilder) -> Result<(), Fault> {
+        builder.reserve(lines.text.len());
+        let mut reader = LineReader {
+            text: lines.text,
+            at: 0,
+            line_start: 0,
+            line: lines.first_line,
+            decoder: self,
+            builder,
+        };
+        while reader.at < reader.text.len() {
+            reader.line_start = reader.at;
+            if let Err(fault) = reader.read_line() {
+                if !self.lenient {
+                    *reader.builder = BlockBuilder::default();
+                    return Err(fault);
+                }
+                reader.builder.abandon_row();
+                reader.builder.abandon_query();
+                reader.builder.repairs().add(fault.kind);
+            }
+            reader.to_next_line();
+        }
+        Ok(())
+    }
+}
+
+struct LineReader<'a, 'b> {
+    text: &'a [u8],
+    at: usize,
+    line_start: usize,
+    line: u64,
+    decoder: &'a LetorDecoder,
+    builder: &'b mut BlockBuilder,
+}
+
+impl<'a> LineReader<'a, '_> {
+    /// Reads the row of this line, if it has one; stands within the line afterwards.
+    fn read_line(&mut self) -> Result<(), Fault> {
+        self.skip_blanks();
+        let start = self.at;
+        if matches!(self.text[start], b'\n' | b'#') {
+            return Ok(());
+        }
+        let label = self.label()?;
+        if self.decoder.query_in_line {
+            self.query()?;
+        }
+        self.entries()?;
+        let document = self.document()?;
+        let label = match checked_label(label) {
+            Ok(label) => label,
+            Err(kind) => self.repaired(kind, start, f32::NAN)?,
+        };
+        self.builder.finish_row(label, document);
+        Ok(())
+    }
+
+    fn label(&mut self) -> Result<f32, Fault> {
+        let start = self.at;
+        if let Some((label, end)) = short_decimal(self.text, start)
+            && ends_token(self.text[end])
+        {
+            self.at = end;
+            return Ok(label);
+        }
+        let token = self.token();
+        match any_number(token) {
+            Number::Value(label) => Ok(label),
+            Number::Missing | Number::TooLarge => Err(self.fault(FaultKind::LabelNotFinite, start)),
+            Number::Malformed => Err(self.fault(text_or(FaultKind::LabelMalformed, token), start)),
+        }
+    }
+
+    fn query(&mut self) -> Result<(), Fault> {
+        self.skip_blanks();
+        let start = self.at;
+        let token = self.token();
+        let Some(name) = token.strip_prefix(b"qid:") else {
+            return Err(self.fault(text_or(FaultKind::QueryMissing, token), start));
+        };
+        if name.is_empty() {
+            return Err(self.fault(FaultKind::QueryEmpty, start));
+        }
+        if std::str::from_utf8(name).is_err() {
+            return Err(self.fault(FaultKind::NotText, start));
+        }
+        self.builder.query(name, self.line);
+        self.skip_blanks();
+        Ok(())
+    }
+
+    /// The features of the line; stands at its newline or its comment afterwards.
+    #[inline(always)]
+    fn entries(&mut self) -> Result<(), Fault> {
+        let (text, base, most) = (self.text, self.decoder.index_base, self.decoder.max_features);
+        let mut least_ascending = 0; // the least index that keeps the line in ascending order
+        let mut ascending = true;
+        loop {
+            let index = if let Some((written, value_at)) = index_and_colon(text, self.at)
+                && let Some((value, end)) = short_decimal(text, value_at)
+                && ends_token(text[end])
+                && written.wrapping_sub(base) < most
+            {
+                let index = written - base;
+                self.builder.push_entry(index, value);
+                self.at = end + usize::from(is_blank(text[end]));
+                index
+            } else if is_blank(text[self.at]) {
+                self.skip_blanks();
+                continue;
+            } else if matches!(text[self.at], b'\n' | b'#') {
+                break;
+            } else {
+                self.unusual_entry()?
+            };
+            ascending &= index >= least_ascending;
+            least_ascending = index + 1;
+        }
+        if ascending { Ok(()) } else { self.check_repeats() }
+    }
+
+    /// Reads an entry that the fast path does not know; its index, from 0.
+    #[cold]
+    fn unusual_entry(&mut self) -> Result<u32, Fault> {
+        let start = self.at;
+        let token = self.token();
+        let Some(colon) = memchr::memchr(b':', token) else {
+            return Err(self.fault(text_or(FaultKind::ColonMissing, token), start));
+        };
+        let (digits, value) = (&token[..colon], &token[colon + 1..]);
+        if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+            return Err(self.fault(text_or(FaultKind::IndexMalformed, token), start));
+        }
+        // All digits by now, so the only failure is a number beyond 64 bits.
+        let written = std::str::from_utf8(digits).ok().and_then(|text| text.parse::<u64>().ok());
+        let base = u64::from(self.decoder.index_base);
+        let index = match written {
+            Some(index) if index < base => return Err(self.fault(FaultKind::IndexZero, start)),
+            Some(index) if index - base < u64::from(self.decoder.max_features) => (index - base) as u32,
+            _ => return Err(self.fault(FaultKind::IndexTooLarge, start)),
+        };
+        let value_at = start + colon + 1;
+        let value = match any_number(value) {
+            Number::Value(value) => value,
+            Number::Missing => f32::NAN,
+            Number::TooLarge => self.repaired(FaultKind::ValueTooLarge, value_at, f32::NAN)?,
+            Number::Malformed if value.is_empty() => self.repaired(FaultKind::ValueEmpty, start, f32::NAN)?,
+            Number::Malformed => self.repaired(FaultKind::ValueMalformed, value_at, f32::NAN)?,
+        };
+        if value.is_nan() {
+            self.builder.push_missing(index);
+        } else {
+            self.builder.push_entry(index, value);
+        }
+        Ok(index)
+    }
+
+    /// A line out of order is fine; a line that names a feature twice is not.
+    #[cold]
+    fn check_repeats(&mut self) -> Result<(), Fault> {
+        let row = self.builder.open_row();
+        let mut entries: Vec<(u32, f32)> = row.collect();
+        // Stable, so that of equal indices the one written last comes last.
+        entries.sort_by_key(|(index, _)| *index);
+        let Some(repeat) = entries.windows(2).find(|pair| pair[0].0 == pair[1].0) else {
+            return Ok(());
+        };
+        let place = self.second_place_of(repeat[0].0 + self.decoder.index_base);
+        self.repaired(FaultKind::IndexRepeated, place, ())?;
+        let last_of_each = entries.iter().enumerate().filter(|(place, (index, _))| {
+            entries.get(place + 1).is_none_or(|next| next.0 != *index)
+        });
+        self.builder.replace_open_row(last_of_each.map(|(_, entry)| *entry));
+        Ok(())
+    }
+
+    /// Where the line names this index the second time.
+    fn second_place_of(&self, index: u32) -> usize {
+        let line = &self.text[self.line_start..self.at];
+        let mut token_start = self.line_start;
+        let mut seen = 0;
+        for token in line.split(|byte| is_blank(*byte)) {
+            let digits = memchr::memchr(b':', token).map_or(&token[..0], |colon| &token[..colon]);
+            seen += usize::from(std::str::from_utf8(digits).is_ok_and(|text| text.parse() == Ok(index)));
+            if seen == 2 {
+                break;
+            }
+            token_start += token.len() + 1;
+        }
+        token_start
+    }
+
+    /// The document id in the line's comment: `docid = ID ...`, or the one word it consists of.
+    fn document(&mut self) -> Result<Option<&'a [u8]>, Fault> {
+        if self.text[self.at] != b'#' {
+            return Ok(None);
+        }
+        let start = self.at;
+        let comment = &self.text[start + 1..];
+        let length = memchr::memchr(b'\n', comment).unwrap_or(comment.len());
+        let comment = comment[..length].trim_ascii();
+        self.at += 1 + length;
+        let id = match comment.strip_prefix(b"docid") {
+            Some(rest) => rest.trim_ascii_start().strip_prefix(b"=").map(|id| {
+                let id = id.trim_ascii_start();
+                &id[..id.iter().position(|byte| is_blank(*byte)).unwrap_or(id.len())]
+            }),
+            None => Some(comment).filter(|word| !word.iter().any(|byte| is_blank(*byte))),
+        };
+        match id.filter(|id| !id.is_empty()) {
+            Some(id) if std::str::from_utf8(id).is_err() => {
+                self.at = start;
+                Err(self.fault(FaultKind::NotText, start))
+            }
+            id => Ok(id),
+        }
+    }
+
+    /// The token that starts here; stands at its end afterwards.
+    fn token(&mut self) -> &'a [u8] {
+        let rest = &self.text[self.at..];
+        let length = rest.iter().position(|byte| ends_token(*byte)).unwrap_or(rest.len());
+        self.at += length;
+        &rest[..length]
+    }
+
+    /// Counts the fault and goes on with `value` when lenient, else stops.
+    fn repaired<T>(&mut self, kind: FaultKind, place: usize, value: T) -> Result<T, Fault> {
+        if self.decoder.lenient {
+            self.builder.repairs().add(kind);
+            return Ok(value);
+        }
+        Err(self.fault(kind, place))
+    }
+
+    #[cold]
+    fn fault(&self, kind: FaultKind, place: usize) -> Fault {
+        let rest = &self.text[place..];
+        let length = rest.iter().position(|byte| ends_token(*byte)).unwrap_or(rest.len());
+        Fault {
+            kind,
+            line: self.line,
+            column: (place - self.line_start + 1) as u64,
+            found: shown(&rest[..length]),
+        }
+    }
+
+    fn to_next_line(&mut self) {
+        let rest = &self.text[self.at..];
+        self.at += memchr::memchr(b'\n', rest).map_or(rest.len(), |newline| newline + 1);
+        self.line += 1;
+    }
+
+    #[inline(always)]
+    fn skip_blanks(&mut self) {
+        while is_blank(self.text[self.at]) {
+            self.at += 1;
+        }
+    }
+}
+
+/// Whether a token ends before this byte.
+#[inline(always)]
+fn ends_token(byte: u8) -> bool {
+    is_blank(byte) || matches!(byte, b'\n' | b'#')
+}
+
+/// The given fault, or [`FaultKind::NotText`] when the token holds bytes that no text has.
+fn text_or(kind: FaultKind, token: &[u8]) -> FaultKind {
+    let control = token.iter().any(|byte| *byte < 0x20 || *byte == 0x7F);
+    if control || std::str::from_utf8(token).is_err() { FaultKind::NotText } else { kind }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::block::Block;
+    use super::*;
+
+    fn decoder() -> LetorDecoder {
+        LetorDecoder { index_base: 1, max_features: 10_000, lenient: false, query_in_line: true }
+    }
+
+    fn decode(decoder: &LetorDecoder, text: &str) -> Result<Block, Fault> {
+        let mut builder = BlockBuilder::default();
+        decoder.decode(Lines { text: text.as_bytes(), first_line: 1 }, &mut builder)?;
+        Ok(builder.finish())
+    }
+
+    /// Row by row: label, query, document, entries.
+    type Row = (f32, String, Option<String>, Vec<(usize, f32)>);
+
+    fn rows(block: &Block) -> Vec<Row> {
+        let mut rows = Vec::new();
+        for run in 0..block.runs.len() {
+            for row in block.runs[run].first_row as usize..block.run_end(run) {
+                let mut entries = Vec::new();
+                for feature in 0..block.features.width() {
+                    let column = block.features.column(feature);
+                    let bit = |row: usize| column.bitmap.is_none_or(|bits| bits[row / 8] >> (row % 8) & 1 == 1);
+                    if bit(row) {
+                        entries.push((feature + 1, column.values[(0..row).filter(|row| bit(*row)).count()]));
+                    }
+                }
+                let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+                rows.push((block.labels[row], text(block.run_name(run)), block.documents.get(row).map(text), entries));
+            }
+        }
+        rows
+    }
+
+    #[test]
+    fn every_spelling_of_a_plain_row_is_the_same_row() {
+        let plain = rows(&decode(&decoder(), "2 qid:10 1:0.5 3:-7\n").unwrap());
+        assert_eq!(plain, vec![(2.0, "10".into(), None, vec![(1, 0.5), (3, -7.0)])]);
+        for text in [
+            "2\tqid:10\t1:0.5\t3:-7\n",
+            "  2  qid:10   1:0.5  3:-7   \r\n",
+            "2.0 qid:10 3:-7.000 1:5e-1\n",
+            "+2 qid:10 1:.5 2:NULL 3:-7 # two words\n",
+            "\n# a comment 1:9\n\n2 qid:10 1:0.50000000000000000000 3:-7#\n\n",
+            "2 qid:10 1:0.5 3:-0000000000000007\n",
+        ] {
+            assert_eq!(rows(&decode(&decoder(), text).unwrap()), plain, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn document_ids_come_from_the_comment() {
+        for (comment, id) in [
+            ("#docid = GX000-00-0000000 inc = 1 prob = 0.0246906", Some("GX000-00-0000000")),
+            ("#docid=7", Some("7")),
+            ("# D7", Some("D7")),
+            ("#", None),
+            ("# free words", None),
+            ("#docid = ", None),
+        ] {
+            let block = decode(&decoder(), &format!("0 qid:1 1:1 {comment}\r\n")).unwrap();
+            assert_eq!(block.documents.get(0), id.map(str::as_bytes), "{comment}");
+        }
+    }
+
+    #[test]
+    fn faults_name_line_column_and_token() {
+        for (line, kind, column, found) in [
+            ("", None, 0, ""),
+            ("x qid:1 1:1", Some(FaultKind::LabelMalformed), 1, "\"x\""),
+            ("nan qid:1 1:1", Some(FaultKind::LabelNotFinite), 1, "\"nan\""),
+            ("-2 qid:1 1:1", Some(FaultKind::LabelNegative), 1, "\"-2\""),
+            ("1 1:1", Some(FaultKind::QueryMissing), 3, "\"1:1\""),
+            ("1", Some(FaultKind::QueryMissing), 2, "the end of the line"),
+            ("1 qid: 1:1", Some(FaultKind::QueryEmpty), 3, "\"qid:\""),
+            ("1 qid:1 1:1 2", Some(FaultKind::ColonMissing), 13, "\"2\""),
+            ("1 qid:1 a:1", Some(FaultKind::IndexMalformed), 9, "\"a:1\""),
+            ("1 qid:1 -1:1", Some(FaultKind::IndexMalformed), 9, "\"-1:1\""),
+            ("1 qid:1 0:1", Some(FaultKind::IndexZero), 9, "\"0:1\""),
+            ("1 qid:1 10001:1", Some(FaultKind::IndexTooLarge), 9, "\"10001:1\""),
+            ("1 qid:1 99999999999999999999:1", Some(FaultKind::IndexTooLarge), 9, "\"99999999999999999999:1\""),
+            ("1 qid:1 2:1 1:1 2:2", Some(FaultKind::IndexRepeated), 17, "\"2:2\""),
+            ("1 qid:1 1: 2:1", Some(FaultKind::ValueEmpty), 9, "\"1:\""),
+            ("1 qid:1 1:0.5x", Some(FaultKind::ValueMalformed), 11, "\"0.5x\""),
+            ("1 qid:1 1:0x1F", Some(FaultKind::ValueMalformed), 11, "\"0x1F\""),
+            ("1 qid:1 1:inf", Some(FaultKind::ValueTooLarge), 11, "\"inf\""),
+            ("1 qid:1 1:1e39", Some(FaultKind::ValueTooLarge), 11, "\"1e39\""),
+            ("\u{0}\u{1} 1:1e39", Some(FaultKind::NotText), 1, "\"\\0\\u{1}\""),
+        ] {
+            let text = format!("0 qid:1 1:1\n\n{line}\n1 qid:1 2:3\n");
+            match (decode(&decoder(), &text), kind) {
+                (Ok(_), None) => {}
+                (Err(fault), Some(kind)) => assert_eq!(
+                    fault,
+                    Fault { kind, line: 3, column, found: found.to_owned() },
+                    "{line}"
+                ),
+                (other, _) => panic!("{line}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn lenient_repairs_what_it_can_and_leaves_the_rest_out() {
+        let lenient = LetorDecoder { lenient: true, ..decoder() };
+        let text = "1 qid:1 1:1 2:2 1:3\n-5 qid:1 1:x 2:5\nrubbish\n1 qid:2 a:1\n0 qid:3 1:1\n";
+        let block = decode(&lenient, text).unwrap();
+        let rows = rows(&block);
+        assert_eq!(rows[0].3, vec![(1, 3.0), (2, 2.0)]);
+        assert!(rows[1].0.is_nan());
+        assert_eq!(rows[1].3, vec![(2, 5.0)]);
+        assert_eq!((rows[2].1.as_str(), rows.len()), ("3", 3));
+        let counts: Vec<_> = block.repairs.by_kind().map(|(entry, count)| (entry.name, count)).collect();
+        assert_eq!(
+            counts,
+            [
+                ("label-malformed", 1),
+                ("label-negative", 1),
+                ("index-malformed", 1),
+                ("index-repeated", 1),
+                ("value-malformed", 1)
+            ]
+        );
+    }
+
+    #[test]
+    fn index_base_zero_shifts_every_feature() {
+        let base0 = LetorDecoder { index_base: 0, ..decoder() };
+        let block = decode(&base0, "1 qid:1 0:5 1:6\n").unwrap();
+        assert_eq!(rows(&block)[0].3, vec![(1, 5.0), (2, 6.0)]);
+    }
+}

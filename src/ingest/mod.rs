@@ -1,0 +1,21 @@
+//! Inputs to rows. One thread reads, unpacks and cuts; what it hands on ([`Work`]) is decoded on
+//! all cores, in any order, and put back in order by whoever asked.
+
+pub mod block;
+mod cut;
+pub mod decode;
+pub mod fault;
+mod format;
+mod input;
+pub mod number;
+mod reader;
+mod roles;
+mod side;
+mod table;
+mod unpack;
+
+pub use format::Format;
+pub use input::{Input, expand};
+pub use reader::{Ingest, IngestOptions, Totals, Work};
+pub use roles::{RoleOptions, check_feature_names};
+pub use side::{SideFiles, SideReader};

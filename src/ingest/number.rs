@@ -1,0 +1,215 @@
+//! Decimal text to `f32`, correctly rounded, fast for the short forms that ranking data hold.
+//!
+//! Eight bytes at a time: the run of digits at the front of a word is found and converted with a
+//! few multiplications, so a number costs the same whatever its length and no branch depends on
+//! its digits.
+
+/// What a token in the place of a value says.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Number {
+    /// A finite value that fits `f32`.
+    Value(f32),
+    /// One of the spellings of "no value".
+    Missing,
+    /// Infinite, or too large for `f32`.
+    TooLarge,
+    /// Not a decimal number.
+    Malformed,
+}
+
+/// The digits at the front of eight little-endian text bytes: how many, and their value.
+#[inline(always)]
+fn leading_digits(word: u64) -> (u32, u64) {
+    const ZEROS: u64 = 0x3030_3030_3030_3030;
+    let digits = word ^ ZEROS;
+    // A byte is a digit exactly if its high nibble is 0 now and stays 0 when 6 is added. A carry
+    // into the next byte can only start at a byte that is no digit, that is, past the run.
+    let stops = (digits | digits.wrapping_add(0x0606_0606_0606_0606)) & 0xF0F0_F0F0_F0F0_F0F0;
+    let count = stops.trailing_zeros() / 8; // 8 when every byte is a digit
+    if count == 0 {
+        return (0, 0);
+    }
+    // Move the run to the most significant bytes; the bytes shifted in are leading zeros.
+    let run = digits << (64 - 8 * count);
+    let pairs = run.wrapping_mul(10).wrapping_add(run >> 8);
+    let low = (pairs & 0x0000_00FF_0000_00FF).wrapping_mul(0x000F_4240_0000_0064);
+    let high = ((pairs >> 16) & 0x0000_00FF_0000_00FF).wrapping_mul(0x0000_2710_0000_0001);
+    (count, low.wrapping_add(high) >> 32)
+}
+
+const POWERS: [f64; 17] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
+];
+const WHOLE_POWERS: [u64; 9] = [
+    1,
+    10,
+    100,
+    1_000,
+    10_000,
+    100_000,
+    1_000_000,
+    10_000_000,
+    100_000_000,
+];
+
+#[inline(always)]
+fn word_at(text: &[u8], at: usize) -> Option<u64> {
+    let bytes = text.get(at..at + 8)?;
+    // The slice above is eight bytes long.
+    Some(u64::from_le_bytes(bytes.try_into().ok()?))
+}
+
+/// Reads the plain decimal number (`-`, at most seven digits, perhaps a point and at most seven
+/// more) at `at`, if there is one: its value and where it ends. Anything else is `None` and the
+/// caller's business: exponents, long numbers, words, and the last eight bytes of `text`.
+#[inline(always)]
+pub fn short_decimal(text: &[u8], at: usize) -> Option<(f32, usize)> {
+    let word = word_at(text, at)?;
+    let negative = word & 0xFF == u64::from(b'-');
+    let start = at + usize::from(negative);
+    let word = if negative { word_at(text, start)? } else { word };
+    let (whole_digits, whole) = leading_digits(word);
+    if whole_digits == 0 || whole_digits == 8 {
+        return None;
+    }
+    let mut end = start + whole_digits as usize;
+    let magnitude = if (word >> (8 * whole_digits)) & 0xFF == u64::from(b'.') {
+        let (places, fraction) = leading_digits(word_at(text, end + 1)?);
+        if places == 8 || places == 0 {
+            return None;
+        }
+        end += 1 + places as usize;
+        // Below 10^14 < 2^53 and a power of ten below 10^22: both exact, so the quotient is the
+        // nearest f64 (Clinger 1990), and the nearest f32 unless it sits on a midpoint of two.
+        let exact = whole * WHOLE_POWERS[places as usize] + fraction;
+        let quotient = exact as f64 / POWERS[places as usize];
+        if is_f32_midpoint(quotient) {
+            return None;
+        }
+        quotient as f32
+    } else {
+        whole as f32
+    };
+    Some((if negative { -magnitude } else { magnitude }, end))
+}
+
+/// Reads `digits:` at `at`, at most seven digits: the number and where the value starts.
+#[inline(always)]
+pub fn index_and_colon(text: &[u8], at: usize) -> Option<(u32, usize)> {
+    let word = word_at(text, at)?;
+    let (digits, index) = leading_digits(word);
+    let colon = digits < 8 && (word >> (8 * digits)) & 0xFF == u64::from(b':');
+    // Seven digits fit u32.
+    (digits > 0 && colon).then_some((index as u32, at + digits as usize + 1))
+}
+
+/// Whether rounding this f64 to f32 is a tie, where rounding twice may differ from rounding once.
+#[inline(always)]
+fn is_f32_midpoint(value: f64) -> bool {
+    value.to_bits() & 0x1FFF_FFFF == 0x1000_0000
+}
+
+/// Reads a whole token: any decimal notation, or a spelling of "missing".
+#[cold]
+#[inline(never)]
+pub fn any_number(token: &[u8]) -> Number {
+    if is_missing_word(token) {
+        return Number::Missing;
+    }
+    let digits = match token {
+        [b'+' | b'-', rest @ ..] => rest,
+        all => all,
+    };
+    if ["inf", "infinity"]
+        .iter()
+        .any(|word| digits.eq_ignore_ascii_case(word.as_bytes()))
+    {
+        return Number::TooLarge;
+    }
+    // Decimal notation only: the float parser would take its own spellings of infinity and NaN.
+    if !matches!(digits.first(), Some(b'0'..=b'9' | b'.')) {
+        return Number::Malformed;
+    }
+    // fast-float takes a leading minus but no plus.
+    let body = if token[0] == b'-' { token } else { digits };
+    match fast_float2::parse::<f32, _>(body) {
+        Ok(value) if value.is_finite() => Number::Value(value),
+        Ok(_) => Number::TooLarge,
+        Err(_) => Number::Malformed,
+    }
+}
+
+/// The spellings of "no value" in ranking files: `NULL` (LETOR 3), `NA`, `nan`, `none`, `?`.
+fn is_missing_word(token: &[u8]) -> bool {
+    let word = match token {
+        [b'+' | b'-', rest @ ..] if rest.eq_ignore_ascii_case(b"nan") => rest,
+        all => all,
+    };
+    ["null", "na", "n/a", "nan", "none"]
+        .iter()
+        .any(|spelling| word.eq_ignore_ascii_case(spelling.as_bytes()))
+        || word == b"?"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The slow, obviously right twin: the standard library's correctly rounded parser.
+    fn twin(text: &str) -> f32 {
+        text.parse().unwrap()
+    }
+
+    fn fast(text: &str) -> Option<f32> {
+        let padded = format!("{text} 12345678");
+        short_decimal(padded.as_bytes(), 0).map(|(value, end)| {
+            assert_eq!(end, text.len(), "{text}");
+            value
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(20_000))]
+        #[test]
+        fn short_decimals_equal_the_standard_parser(text in "-?[0-9]{1,7}(\\.[0-9]{1,7})?") {
+            match fast(&text) {
+                Some(value) => prop_assert_eq!(value.to_bits(), twin(&text).to_bits()),
+                None => prop_assert!(is_f32_midpoint(text.parse::<f64>().unwrap().abs()), "{} refused", text),
+            }
+        }
+
+        #[test]
+        fn any_number_equals_the_standard_parser(text in "[+-]?[0-9]{1,25}(\\.[0-9]{0,25})?([eE][+-]?[0-9]{1,3})?") {
+            let expected = twin(&text);
+            match any_number(text.as_bytes()) {
+                Number::Value(value) => prop_assert_eq!(value.to_bits(), expected.to_bits()),
+                other => prop_assert!(other == Number::TooLarge && expected.is_infinite(), "{} {:?}", text, other),
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_that_round_twice_are_left_to_the_exact_parser() {
+        // 1 + 2^-24 lies half-way between two f32; as a decimal just above it must round up.
+        assert_eq!(any_number(b"1.000000059604644775390626"), Number::Value(twin("1.000000059604644775390626")));
+        assert!(is_f32_midpoint(1.0 + 2f64.powi(-24)));
+    }
+
+    #[test]
+    fn words_and_garbage() {
+        for word in ["NULL", "null", "NA", "nan", "NaN", "-nan", "None", "?", "n/a"] {
+            assert_eq!(any_number(word.as_bytes()), Number::Missing, "{word}");
+        }
+        for word in ["inf", "-Inf", "Infinity", "1e39", "-3.5e38"] {
+            assert_eq!(any_number(word.as_bytes()), Number::TooLarge, "{word}");
+        }
+        for word in ["", "x", "0x10", "1x", "1.2.3", "--1", "+-1", "1e", "e5", ".", "1,5", "infinit"] {
+            assert_eq!(any_number(word.as_bytes()), Number::Malformed, "{word}");
+        }
+        assert_eq!(any_number(b".5"), Number::Value(0.5));
+        assert_eq!(any_number(b"+2."), Number::Value(2.0));
+        assert_eq!(any_number("9".repeat(400).as_bytes()), Number::TooLarge);
+        assert_eq!(any_number(format!("0.{}", "3".repeat(400)).as_bytes()), Number::Value(0.333_333_34));
+    }
+}

@@ -1,0 +1,170 @@
+//! Object stores from URLs and the usual environment variables. Secrets are read by the store
+//! itself and never appear in a message, a log line or a `{:?}` of ours.
+
+use super::location::Access;
+use crate::error::{Error, Result};
+use object_store::aws::AmazonS3Builder;
+use object_store::azure::MicrosoftAzureBuilder;
+use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::http::HttpBuilder;
+use object_store::path::Path;
+use object_store::{ObjectStore, RetryConfig};
+use std::sync::Arc;
+use std::time::Duration;
+use url::Url;
+
+/// One kind of store: how its URLs start, and which variables count as explicit credentials.
+struct Provider {
+    schemes: &'static [&'static str],
+    /// Any one of these sets (all of its variables) is enough.
+    credentials: &'static [&'static [&'static str]],
+    open: fn(&Url) -> object_store::Result<Arc<dyn ObjectStore>>,
+}
+
+const PROVIDERS: &[Provider] = &[
+    Provider {
+        schemes: &["s3", "s3a"],
+        credentials: &[
+            &["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"],
+            &["AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN"],
+            &["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"],
+            &["AWS_CONTAINER_CREDENTIALS_FULL_URI"],
+            &["AWS_SKIP_SIGNATURE"],
+        ],
+        open: open_s3,
+    },
+    Provider {
+        schemes: &["gs"],
+        credentials: &[
+            &["GOOGLE_SERVICE_ACCOUNT"],
+            &["GOOGLE_SERVICE_ACCOUNT_PATH"],
+            &["GOOGLE_SERVICE_ACCOUNT_KEY"],
+            &["GOOGLE_APPLICATION_CREDENTIALS"],
+            &["GOOGLE_SKIP_SIGNATURE"],
+        ],
+        open: open_gcs,
+    },
+    Provider {
+        schemes: &["az", "azure", "abfs", "abfss", "adl"],
+        credentials: &[
+            &["AZURE_STORAGE_ACCOUNT_KEY"],
+            &["AZURE_STORAGE_ACCESS_KEY"],
+            &["AZURE_STORAGE_SAS_KEY"],
+            &["AZURE_STORAGE_SAS_TOKEN"],
+            &["AZURE_STORAGE_CLIENT_ID", "AZURE_STORAGE_CLIENT_SECRET"],
+            &["AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET"],
+            &["AZURE_FEDERATED_TOKEN_FILE"],
+            &["AZURE_STORAGE_USE_EMULATOR"],
+            &["AZURE_SKIP_SIGNATURE"],
+        ],
+        open: open_azure,
+    },
+    Provider { schemes: &["http", "https"], credentials: &[&[]], open: open_http },
+];
+
+/// The store and the path within it that a URL names.
+pub fn open(url: &Url, access: Access) -> Result<(Arc<dyn ObjectStore>, Path)> {
+    let Some(provider) = PROVIDERS.iter().find(|provider| provider.schemes.contains(&url.scheme())) else {
+        return Err(Error::usage(
+            format_args!("{}: no object store is known by `{}:`", shown(url), url.scheme()),
+            "use a path, or a URL that starts with s3://, gs://, az://, http://, https:// or file://",
+        ));
+    };
+    let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let explicit = provider.credentials.iter().any(|set| set.iter().all(|name| is_set(&name)));
+    if !explicit && access != Access::InstanceCredentials {
+        let wanted: Vec<String> = provider.credentials.iter().take(2).map(|set| set.join(" and ")).collect();
+        return Err(Error::usage(
+            format_args!("{}: no credentials are set for this store", shown(url)),
+            format_args!(
+                "set {}, or pass --instance-credentials to ask the machine's metadata service for them",
+                wanted.join(", or ")
+            ),
+        ));
+    }
+    let store = (provider.open)(url)
+        .map_err(|error| Error::place(shown(url), plain(&error), "check the URL and the store's variables"))?;
+    let path = if url.scheme().starts_with("http") { url.path() } else { path_in_bucket(url) };
+    let path = Path::from_url_path(path)
+        .map_err(|error| Error::usage(format_args!("{}: {error}", shown(url)), "check the URL"))?;
+    Ok((store, path))
+}
+
+/// The URL without what may be secret: user, password, query string and fragment.
+pub fn shown(url: &Url) -> String {
+    let mut url = url.clone();
+    // Both fail only for URLs that cannot have them.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    url.set_query(None);
+    url.set_fragment(None);
+    url.to_string()
+}
+
+/// The first sentence of a store's error, without the response's headers and body.
+pub fn plain(error: &object_store::Error) -> String {
+    use object_store::Error as E;
+    match error {
+        E::NotFound { .. } => "there is no such object or bucket".to_owned(),
+        E::PermissionDenied { .. } => "the store denies access with these credentials".to_owned(),
+        E::Unauthenticated { .. } => "the store does not accept these credentials".to_owned(),
+        other => {
+            let text = other.to_string();
+            let text = text.split(['\n', '{']).next().unwrap_or_default();
+            let text = text.trim_end_matches([':', ' ', '.']);
+            text.chars().take(300).collect()
+        }
+    }
+}
+
+fn path_in_bucket(url: &Url) -> &str {
+    url.path()
+}
+
+fn retry() -> RetryConfig {
+    RetryConfig { max_retries: 12, retry_timeout: Duration::from_secs(180), ..RetryConfig::default() }
+}
+
+fn open_s3(url: &Url) -> object_store::Result<Arc<dyn ObjectStore>> {
+    let endpoint = std::env::var("AWS_ENDPOINT_URL_S3")
+        .or_else(|_| std::env::var("AWS_ENDPOINT_URL"))
+        .or_else(|_| std::env::var("AWS_ENDPOINT"))
+        .unwrap_or_default();
+    let mut builder = AmazonS3Builder::from_env().with_url(url.as_str()).with_retry(retry());
+    if endpoint.starts_with("http://") {
+        builder = builder.with_allow_http(true); // the user named a plain endpoint outright
+    }
+    Ok(Arc::new(builder.build()?))
+}
+
+fn open_gcs(url: &Url) -> object_store::Result<Arc<dyn ObjectStore>> {
+    Ok(Arc::new(GoogleCloudStorageBuilder::from_env().with_url(url.as_str()).with_retry(retry()).build()?))
+}
+
+fn open_azure(url: &Url) -> object_store::Result<Arc<dyn ObjectStore>> {
+    let mut builder = MicrosoftAzureBuilder::from_env().with_url(url.as_str()).with_retry(retry());
+    if std::env::var("AZURE_STORAGE_ENDPOINT").is_ok_and(|endpoint| endpoint.starts_with("http://")) {
+        builder = builder.with_allow_http(true);
+    }
+    Ok(Arc::new(builder.build()?))
+}
+
+fn open_http(url: &Url) -> object_store::Result<Arc<dyn ObjectStore>> {
+    let mut root = url.clone();
+    root.set_path("");
+    root.set_fragment(None);
+    let options = object_store::ClientOptions::new().with_allow_http(url.scheme() == "http");
+    let builder = HttpBuilder::new().with_url(root.as_str()).with_client_options(options).with_retry(retry());
+    Ok(Arc::new(builder.build()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shown_url_keeps_no_secret() {
+        let url = Url::parse("https://me:sentinel@host/a/b.txt?X-Amz-Signature=sentinel#sentinel").unwrap();
+        assert_eq!(shown(&url), "https://host/a/b.txt");
+    }
+}

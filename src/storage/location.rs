@@ -1,0 +1,333 @@
+//! A path argument: a local path or a URL, read the same way.
+
+use super::border;
+use crate::error::{Error, Result};
+use bytes::Bytes;
+use object_store::path::Path as ObjectPath;
+use object_store::{ObjectStore, ObjectStoreExt};
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Where credentials for object stores may come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Access {
+    /// Only what the user set: environment variables.
+    #[default]
+    Explicit,
+    /// Also the cloud's metadata service (`--instance-credentials`).
+    InstanceCredentials,
+}
+
+/// A file, directory, object or prefix.
+#[derive(Clone)]
+pub enum Location {
+    /// On this machine.
+    Local(PathBuf),
+    /// In an object store.
+    Remote(Remote),
+}
+
+/// A place in an object store.
+#[derive(Clone)]
+pub struct Remote {
+    pub(super) store: Arc<dyn ObjectStore>,
+    pub(super) path: ObjectPath,
+    /// The URL without anything secret; it ends where `path` ends.
+    shown: String,
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Location::Local(path) => write!(f, "{}", path.display()),
+            Location::Remote(remote) => f.write_str(&remote.shown),
+        }
+    }
+}
+
+impl fmt::Debug for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Location {
+    /// Reads a path argument. A single letter before the colon is a drive, not a scheme.
+    pub fn parse(text: &str, access: Access) -> Result<Self> {
+        let scheme = text.split_once("://").map(|(scheme, _)| scheme);
+        match scheme {
+            None => Ok(Location::Local(PathBuf::from(text))),
+            Some("file") => match url::Url::parse(text).ok().and_then(|url| url.to_file_path().ok()) {
+                Some(path) => Ok(Location::Local(path)),
+                None => Err(Error::usage(
+                    format_args!("{text}: not a file URL of this machine"),
+                    "write file:///absolute/path, or the path itself",
+                )),
+            },
+            Some(_) => Self::parse_remote(text, access),
+        }
+    }
+
+    #[cfg(feature = "cloud")]
+    fn parse_remote(text: &str, access: Access) -> Result<Self> {
+        let url = url::Url::parse(text)
+            .map_err(|error| Error::usage(format_args!("not a URL: {error}"), "check the spelling"))?;
+        let (store, path) = super::cloud::open(&url, access)?;
+        let shown = super::cloud::shown(&url).trim_end_matches('/').to_owned();
+        Ok(Location::Remote(Remote { store, path, shown }))
+    }
+
+    #[cfg(not(feature = "cloud"))]
+    fn parse_remote(text: &str, _access: Access) -> Result<Self> {
+        let scheme = text.split(':').next().unwrap_or_default();
+        Err(Error::usage(
+            format_args!("{scheme}: this planetree was built without object stores"),
+            "build it with the feature `cloud`, or copy the data to a local path",
+        ))
+    }
+
+    /// The place of a name below this one.
+    pub fn join(&self, name: &str) -> Location {
+        match self {
+            Location::Local(path) => Location::Local(path.join(name)),
+            Location::Remote(remote) => Location::Remote(Remote {
+                store: remote.store.clone(),
+                path: name.split('/').fold(remote.path.clone(), |path, part| path.join(part)),
+                shown: format!("{}/{name}", remote.shown),
+            }),
+        }
+    }
+
+    /// The same place with something added to its last name: a side file.
+    pub fn with_suffix(&self, strip: &str, add: &str) -> Location {
+        let renamed = |text: &str| format!("{}{add}", text.strip_suffix(strip).unwrap_or(text));
+        match self {
+            Location::Local(path) => Location::Local(PathBuf::from(renamed(&path.to_string_lossy()))),
+            Location::Remote(remote) => Location::Remote(Remote {
+                store: remote.store.clone(),
+                path: ObjectPath::from(renamed(remote.path.as_ref())),
+                shown: renamed(&remote.shown),
+            }),
+        }
+    }
+
+    /// The last part of the name.
+    pub fn name(&self) -> String {
+        match self {
+            Location::Local(path) => {
+                path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+            }
+            Location::Remote(remote) => remote.path.filename().unwrap_or_default().to_owned(),
+        }
+    }
+
+    /// How many bytes the file or object has; `None` if there is none.
+    pub fn size(&self) -> Result<Option<u64>> {
+        match self {
+            Location::Local(path) => match std::fs::metadata(path) {
+                Ok(metadata) if metadata.is_file() => Ok(Some(metadata.len())),
+                Ok(_) => Ok(None),
+                Err(error) if is_absent(&error) => Ok(None),
+                Err(error) => Err(Error::io(self, "read", &error)),
+            },
+            Location::Remote(remote) => {
+                match border::wait_or_interrupt(remote.store.head(&remote.path))? {
+                    Ok(meta) => Ok(Some(meta.size)),
+                    Err(object_store::Error::NotFound { .. }) => Ok(None),
+                    Err(error) => Err(self.store_error("read", &error)),
+                }
+            }
+        }
+    }
+
+    /// Reads a stretch of a file; shorter than asked for is an error.
+    pub fn read_range(&self, start: u64, length: u64) -> Result<Bytes> {
+        match self {
+            Location::Local(path) => read_local_range(path, start, length)
+                .map(Bytes::from)
+                .map_err(|error| Error::io(self, "read", &error)),
+            Location::Remote(remote) => {
+                let range = start..start + length;
+                self.retrying(|| remote.store.get_range(&remote.path, range.clone()))
+            }
+        }
+    }
+
+    /// Reads a whole small file; `None` if there is none.
+    pub fn read_all(&self) -> Result<Option<Bytes>> {
+        match self.size()? {
+            Some(0) => Ok(Some(Bytes::new())),
+            Some(size) => self.read_range(0, size).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Opens a file for reading from its start.
+    pub fn open(&self) -> Result<Box<dyn Read + Send>> {
+        match self {
+            Location::Local(path) => {
+                let file = File::open(path).map_err(|error| Error::io(self, "open", &error))?;
+                Ok(Box::new(file))
+            }
+            Location::Remote(_) => match self.size()? {
+                Some(size) => Ok(Box::new(RangeReader::new(self.clone(), size))),
+                None => Err(self.absent()),
+            },
+        }
+    }
+
+    /// Names of the files directly in this directory or below this prefix, sorted.
+    pub fn list(&self) -> Result<Vec<String>> {
+        let mut names = match self {
+            Location::Local(path) => {
+                let entries = std::fs::read_dir(path).map_err(|error| Error::io(self, "list", &error))?;
+                let mut names = Vec::new();
+                for entry in entries {
+                    let entry = entry.map_err(|error| Error::io(self, "list", &error))?;
+                    if entry.path().is_file() {
+                        names.push(entry.file_name().to_string_lossy().into_owned());
+                    }
+                }
+                names
+            }
+            Location::Remote(remote) => {
+                let listed = border::wait_or_interrupt(remote.store.list_with_delimiter(Some(&remote.path)))?
+                    .map_err(|error| self.store_error("list", &error))?;
+                listed.objects.iter().filter_map(|meta| meta.location.filename()).map(str::to_owned).collect()
+            }
+        };
+        names.sort();
+        Ok(names)
+    }
+
+    /// Whether this is a directory of this machine.
+    pub fn is_local_dir(&self) -> bool {
+        matches!(self, Location::Local(path) if path.is_dir())
+    }
+
+    /// The error of a file that is not there.
+    pub fn absent(&self) -> Error {
+        match self {
+            Location::Local(_) => Error::io(self, "open", &io::Error::from(io::ErrorKind::NotFound)),
+            Location::Remote(_) => {
+                Error::place(self, "there is no such object or bucket", "check the spelling of the URL")
+            }
+        }
+    }
+
+    /// A store's error as ours.
+    pub(super) fn store_error(&self, doing: &str, error: &object_store::Error) -> Error {
+        use object_store::Error as E;
+        let remedy = match error {
+            E::NotFound { .. } => "check the spelling of the bucket and the path",
+            E::PermissionDenied { .. } | E::Unauthenticated { .. } => {
+                "check the credentials in the environment and what they allow"
+            }
+            E::NotSupported { .. } | E::NotImplemented { .. } => "use another kind of URL here",
+            _ => "check the endpoint and the network, then run the command again",
+        };
+        #[cfg(feature = "cloud")]
+        let problem = super::cloud::plain(error);
+        #[cfg(not(feature = "cloud"))]
+        let problem = error.to_string();
+        Error::place(self, format_args!("cannot {doing}: {problem}"), remedy)
+    }
+
+    /// Repeats a read whose body broke off on the way; the store itself repeats failed requests.
+    fn retrying<F, T>(&self, request: F) -> Result<T>
+    where
+        F: AsyncFn() -> object_store::Result<T>,
+    {
+        const TRIES: u32 = 6;
+        let mut tried = 0;
+        loop {
+            tried += 1;
+            match border::wait_or_interrupt(request())? {
+                Ok(output) => return Ok(output),
+                Err(object_store::Error::Generic { .. }) if tried < TRIES => {
+                    border::wait_or_interrupt(tokio::time::sleep(std::time::Duration::from_millis(50 << tried)))?;
+                }
+                Err(error) => return Err(self.store_error("read", &error)),
+            }
+        }
+    }
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+fn read_local_range(path: &Path, start: u64, length: u64) -> io::Result<Vec<u8>> {
+    use std::os::unix::fs::FileExt;
+    let length = usize::try_from(length).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
+    let mut bytes = vec![0; length];
+    File::open(path)?.read_exact_at(&mut bytes, start)?;
+    Ok(bytes)
+}
+
+/// Reads an object from start to end in ranges, the next one on its way while one is used.
+struct RangeReader {
+    location: Location,
+    size: u64,
+    next: u64,
+    current: Bytes,
+    ahead: Option<std::thread::JoinHandle<Result<Bytes>>>,
+}
+
+impl RangeReader {
+    const RANGE: u64 = 8 << 20;
+
+    fn new(location: Location, size: u64) -> Self {
+        let mut reader = RangeReader { location, size, next: 0, current: Bytes::new(), ahead: None };
+        reader.fetch_ahead();
+        reader
+    }
+
+    fn fetch_ahead(&mut self) {
+        let length = Self::RANGE.min(self.size - self.next);
+        if length == 0 {
+            return;
+        }
+        let (location, start) = (self.location.clone(), self.next);
+        self.next += length;
+        self.ahead = Some(std::thread::spawn(move || location.read_range(start, length)));
+    }
+}
+
+impl Read for RangeReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.current.is_empty() {
+            let Some(ahead) = self.ahead.take() else { return Ok(0) };
+            self.current = ahead
+                .join()
+                .map_err(|_| io::Error::other("the reading thread ended early"))?
+                .map_err(io::Error::other)?;
+            self.fetch_ahead();
+        }
+        let count = buffer.len().min(self.current.len());
+        buffer[..count].copy_from_slice(&self.current.split_to(count));
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_and_file_urls_are_local() {
+        let local = |text: &str| Location::parse(text, Access::Explicit).unwrap().to_string();
+        assert_eq!(local("a/b.txt"), "a/b.txt");
+        assert_eq!(local("file:///a/b.txt"), "/a/b.txt");
+        assert_eq!(Location::parse("x", Access::Explicit).unwrap().join("y").to_string(), "x/y");
+    }
+
+    #[test]
+    fn an_unknown_scheme_is_refused() {
+        let error = Location::parse("ftp://host/x", Access::Explicit).unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+    }
+}

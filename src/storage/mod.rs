@@ -1,0 +1,14 @@
+//! Where should the data be stored? Local paths and object stores behind one [`Location`]; outputs
+//! that appear whole or not at all. The only place of the crate that knows async.
+
+mod border;
+mod checksum;
+#[cfg(feature = "cloud")]
+mod cloud;
+pub mod interrupt;
+mod location;
+mod staging;
+
+pub use checksum::{Digest, HashingWriter, digest_of};
+pub use location::{Access, Location};
+pub use staging::{StagedFile, Staging};

@@ -1,0 +1,261 @@
+//! A staged directory on this machine. It lies beside the target, so that one rename publishes
+//! it, and is locked, so that a later run can tell what a killed one left from what is alive.
+
+use super::{StagedFile, refuse_existing, refuse_foreign, run_id};
+use crate::error::{Error, Result};
+use crate::storage::location::Location;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
+
+/// See [`super::Staging`].
+pub struct LocalStaging {
+    target: PathBuf,
+    shown: Location,
+    marker: &'static str,
+    overwrite: bool,
+    directory: PathBuf,
+    /// Held while the directory is in use.
+    _lock: File,
+    created: usize,
+    /// Files on their way to the disk.
+    syncing: Vec<JoinHandle<io::Result<()>>>,
+    done: bool,
+}
+
+impl LocalStaging {
+    pub(super) fn begin(target: &Path, shown: &Location, marker: &'static str, overwrite: bool) -> Result<Self> {
+        let name = match target.file_name() {
+            Some(name) => name.to_string_lossy().into_owned(),
+            None => {
+                return Err(Error::usage(
+                    format_args!("{shown}: an output needs a name"),
+                    "name a directory that may be created",
+                ));
+            }
+        };
+        refuse_target(target, shown, marker, overwrite)?;
+        let parent = match target.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+            _ => PathBuf::from("."),
+        };
+        fs::create_dir_all(&parent).map_err(|error| Error::io(shown, "create the output", &error))?;
+        let prefix = format!(".{name}.planetree-");
+        remove_leftovers(&parent, &prefix);
+        let (directory, lock) =
+            new_locked_directory(&parent, &prefix).map_err(|error| Error::io(shown, "create the output", &error))?;
+        Ok(LocalStaging {
+            target: target.to_owned(),
+            shown: shown.clone(),
+            marker,
+            overwrite,
+            directory,
+            _lock: lock,
+            created: 0,
+            syncing: Vec::new(),
+            done: false,
+        })
+    }
+
+    pub(super) fn create(&mut self) -> Result<StagedFile> {
+        self.created += 1;
+        let path = self.directory.join(format!("open-{}", self.created));
+        let file = File::create(&path).map_err(|error| self.io_error(&error))?;
+        Ok(StagedFile::Local { file, path })
+    }
+
+    pub(super) fn keep(&mut self, file: File, path: &Path, name: &str) -> Result<()> {
+        fs::rename(path, self.directory.join(name)).map_err(|error| self.io_error(&error))?;
+        self.syncing.push(std::thread::spawn(move || file.sync_all()));
+        Ok(())
+    }
+
+    pub(super) fn reopen(&self, name: &str) -> Result<File> {
+        File::open(self.directory.join(name)).map_err(|error| self.io_error(&error))
+    }
+
+    pub(super) fn discard(&self, name: &str) -> Result<()> {
+        fs::remove_file(self.directory.join(name)).map_err(|error| self.io_error(&error))
+    }
+
+    pub(super) fn commit(mut self, marker: &[u8]) -> Result<()> {
+        self.write_marker(marker).map_err(|error| self.io_error(&error))?;
+        // A target that appeared meanwhile is refused by the rename itself, atomically.
+        match fs::rename(&self.directory, &self.target) {
+            Ok(()) => {}
+            Err(error) if is_occupied(&error) => {
+                refuse_target(&self.target, &self.shown, self.marker, self.overwrite)?;
+                self.exchange().map_err(|error| self.io_error(&error))?;
+            }
+            Err(error) => return Err(self.io_error(&error)),
+        }
+        self.done = true;
+        if let Some(parent) = self.directory.parent() {
+            // The rename has happened; a parent that cannot be synced changes nothing for readers.
+            let _ = File::open(parent).and_then(|parent| parent.sync_all());
+        }
+        Ok(())
+    }
+
+    fn write_marker(&mut self, marker: &[u8]) -> io::Result<()> {
+        let mut file = File::create(self.directory.join(self.marker))?;
+        file.write_all(marker)?;
+        file.sync_all()?;
+        for syncing in self.syncing.drain(..) {
+            syncing.join().map_err(|_| io::Error::other("a syncing thread ended early"))??;
+        }
+        File::open(&self.directory)?.sync_all()
+    }
+
+    /// Puts the new output in the place of the old one in one step, then removes the old one.
+    fn exchange(&self) -> io::Result<()> {
+        #[cfg(target_os = "linux")]
+        {
+            use rustix::fs::{CWD, RenameFlags, renameat_with};
+            match renameat_with(CWD, &self.directory, CWD, &self.target, RenameFlags::EXCHANGE) {
+                Ok(()) => return fs::remove_dir_all(&self.directory),
+                Err(rustix::io::Errno::NOSYS | rustix::io::Errno::INVAL | rustix::io::Errno::NOTSUP) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        // A file system that cannot exchange: the old output is out of the way for a moment.
+        let aside = self.directory.with_extension("old");
+        fs::rename(&self.target, &aside)?;
+        fs::rename(&self.directory, &self.target)?;
+        fs::remove_dir_all(aside)
+    }
+
+    fn io_error(&self, error: &io::Error) -> Error {
+        Error::io(&self.shown, "write", error)
+    }
+}
+
+impl Drop for LocalStaging {
+    fn drop(&mut self) {
+        if !self.done {
+            for syncing in self.syncing.drain(..) {
+                let _ = syncing.join();
+            }
+            // Best effort: what cannot be removed now, the next run removes.
+            let _ = fs::remove_dir_all(&self.directory);
+        }
+    }
+}
+
+/// An error if the target may not be written.
+fn refuse_target(target: &Path, shown: &Location, marker: &str, overwrite: bool) -> Result<()> {
+    let Ok(metadata) = fs::symlink_metadata(target) else { return Ok(()) };
+    let is_ours = target.join(marker).is_file();
+    let is_empty = metadata.is_dir() && fs::read_dir(target).is_ok_and(|mut entries| entries.next().is_none());
+    match (is_empty, is_ours, overwrite) {
+        (true, _, _) | (_, true, true) => Ok(()),
+        (_, true, false) => Err(refuse_existing(shown)),
+        (_, false, _) => Err(refuse_foreign(shown, marker)),
+    }
+}
+
+fn is_occupied(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory
+    )
+}
+
+/// A directory of our own that no other run takes for a leftover.
+fn new_locked_directory(parent: &Path, prefix: &str) -> io::Result<(PathBuf, File)> {
+    loop {
+        let directory = parent.join(format!("{prefix}{}", run_id()));
+        fs::create_dir(&directory)?;
+        // Another run may find it before it is locked; then it is gone, and we make another.
+        match File::open(&directory).and_then(|lock| lock.lock().map(|()| lock)) {
+            Ok(lock) if directory.exists() => return Ok((directory, lock)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+}
+
+/// Removes what killed runs left beside the target: directories of ours that nobody holds.
+fn remove_leftovers(parent: &Path, prefix: &str) {
+    let Ok(entries) = fs::read_dir(parent) else { return };
+    for entry in entries.flatten() {
+        if entry.file_name().to_string_lossy().starts_with(prefix)
+            && let Ok(directory) = File::open(entry.path())
+            && directory.try_lock().is_ok() // held until the directory is gone
+        {
+            tracing::debug!(directory = %entry.path().display(), "removing what an earlier run left");
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::staging::Staging;
+
+    fn stage(target: &Path, overwrite: bool) -> Result<Staging> {
+        Staging::begin(&Location::Local(target.to_owned()), "_marker", overwrite)
+    }
+
+    fn write(target: &Path, text: &str, overwrite: bool) -> Result<()> {
+        let mut staging = stage(target, overwrite)?;
+        let mut file = staging.create()?;
+        file.write_all(text.as_bytes()).unwrap();
+        staging.keep(file, "data")?;
+        staging.commit(b"m", &[])
+    }
+
+    fn names(directory: &Path) -> Vec<String> {
+        let mut names: Vec<_> =
+            fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn an_output_appears_whole_and_is_replaced_only_on_request() {
+        let root = tempfile::tempdir().unwrap();
+        let target = root.path().join("deep/out");
+        write(&target, "one", false).unwrap();
+        assert_eq!(names(&target), ["_marker", "data"]);
+        let error = write(&target, "two", false).unwrap_err();
+        assert!(error.to_string().ends_with("this output exists already"), "{error}");
+        write(&target, "two", true).unwrap();
+        assert_eq!(fs::read(target.join("data")).unwrap(), b"two");
+        assert_eq!(names(target.parent().unwrap()), ["out"]);
+    }
+
+    #[test]
+    fn a_dropped_staging_leaves_nothing() {
+        let root = tempfile::tempdir().unwrap();
+        let target = root.path().join("out");
+        let mut staging = stage(&target, false).unwrap();
+        let file = staging.create().unwrap();
+        staging.keep(file, "data").unwrap();
+        drop(staging);
+        assert_eq!(names(root.path()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_is_not_ours_is_never_overwritten() {
+        let root = tempfile::tempdir().unwrap();
+        let target = root.path().join("home");
+        fs::create_dir(&target).unwrap();
+        fs::write(target.join("thesis.tex"), "x").unwrap();
+        assert!(write(&target, "one", true).unwrap_err().to_string().contains("not written by planetree"));
+        assert_eq!(names(&target), ["thesis.tex"]);
+    }
+
+    #[test]
+    fn leftovers_of_the_dead_are_removed_and_of_the_living_kept() {
+        let root = tempfile::tempdir().unwrap();
+        let target = root.path().join("out");
+        fs::create_dir(root.path().join(".out.planetree-dead")).unwrap();
+        let living = stage(&target, false).unwrap();
+        let second = stage(&target, false).unwrap();
+        assert_eq!(names(root.path()).len(), 2);
+        drop((living, second));
+    }
+}

@@ -1,0 +1,146 @@
+//! Outputs that appear whole or not at all: files are written aside, and one last step (a rename,
+//! or the conditional creation of one object) makes them visible together.
+
+mod bucket;
+mod local;
+
+use super::location::Location;
+use crate::error::{Error, Result};
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use tempfile::SpooledTempFile;
+
+/// An output directory or prefix that nobody sees yet. Dropped without [`Staging::commit`], it
+/// leaves nothing behind.
+pub enum Staging {
+    /// A directory beside the target, renamed in the end.
+    Local(local::LocalStaging),
+    /// Uploads that are completed in the end.
+    Bucket(bucket::BucketStaging),
+}
+
+/// A file of a staged output while it is written.
+pub enum StagedFile {
+    /// In the staging directory.
+    Local {
+        /// The open file.
+        file: File,
+        /// Its name for now.
+        path: PathBuf,
+    },
+    /// In memory while small, else in a temporary file.
+    Spool(SpooledTempFile),
+}
+
+impl Staging {
+    /// Prepares to write `target`, whose presence is the presence of its file `marker`. Refuses a
+    /// target that exists, unless it is one of ours and may be overwritten.
+    pub fn begin(target: &Location, marker: &'static str, overwrite: bool) -> Result<Self> {
+        Ok(match target {
+            Location::Local(path) => {
+                Staging::Local(local::LocalStaging::begin(path, target, marker, overwrite)?)
+            }
+            Location::Remote(remote) => {
+                Staging::Bucket(bucket::BucketStaging::begin(remote, target, marker, overwrite)?)
+            }
+        })
+    }
+
+    /// Starts a file; its name is given when it is finished.
+    pub fn create(&mut self) -> Result<StagedFile> {
+        match self {
+            Staging::Local(local) => local.create(),
+            // Parts of a few row groups stay in memory; only unusually large ones touch the disk.
+            Staging::Bucket(_) => Ok(StagedFile::Spool(SpooledTempFile::new(64 << 20))),
+        }
+    }
+
+    /// Finishes a file under its name.
+    pub fn keep(&mut self, file: StagedFile, name: &str) -> Result<()> {
+        match (self, file) {
+            (Staging::Local(local), StagedFile::Local { file, path }) => local.keep(file, &path, name),
+            (Staging::Bucket(bucket), StagedFile::Spool(spool)) => bucket.keep(spool, name),
+            _ => unreachable!("a staged file goes back to the staging that made it"),
+        }
+    }
+
+    /// Opens a kept file for reading once more.
+    pub fn reopen(&mut self, name: &str) -> Result<File> {
+        match self {
+            Staging::Local(local) => local.reopen(name),
+            Staging::Bucket(bucket) => bucket.reopen(name),
+        }
+    }
+
+    /// Takes a kept file out again.
+    pub fn discard(&mut self, name: &str) -> Result<()> {
+        match self {
+            Staging::Local(local) => local.discard(name),
+            Staging::Bucket(bucket) => bucket.discard(name),
+        }
+    }
+
+    /// Makes everything visible, the marker last. `superseded` are files of the output that is
+    /// being replaced, as far as they are known.
+    pub fn commit(self, marker: &[u8], superseded: &[String]) -> Result<()> {
+        match self {
+            Staging::Local(local) => local.commit(marker),
+            Staging::Bucket(bucket) => bucket.commit(marker, superseded),
+        }
+    }
+}
+
+impl StagedFile {
+    /// Ends the writing and opens what is written for reading; it is no longer part of the output.
+    pub fn into_readable(self) -> io::Result<File> {
+        match self {
+            StagedFile::Local { path, .. } => {
+                let file = File::open(&path)?;
+                std::fs::remove_file(path)?;
+                Ok(file)
+            }
+            StagedFile::Spool(spool) => spool.into_file(),
+        }
+    }
+}
+
+impl Write for StagedFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            StagedFile::Local { file, .. } => file.write(bytes),
+            StagedFile::Spool(spool) => spool.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(()) // neither kind buffers
+    }
+}
+
+fn refuse_existing(target: &Location) -> Error {
+    Error::place(
+        target,
+        "this output exists already",
+        "choose another --output, or pass --overwrite to replace it",
+    )
+}
+
+fn refuse_foreign(target: &Location, marker: &str) -> Error {
+    Error::place(
+        target,
+        format_args!("this exists and was not written by planetree (it has no {marker})"),
+        "choose another --output; --overwrite replaces only what planetree wrote",
+    )
+}
+
+/// A name for this run that no other run has.
+fn run_id() -> String {
+    use std::hash::{BuildHasher, Hasher};
+    let mut hasher = std::collections::hash_map::RandomState::new().build_hasher();
+    hasher.write_u32(std::process::id());
+    if let Ok(time) = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH) {
+        hasher.write_u128(time.as_nanos());
+    }
+    format!("{:016x}", hasher.finish())
+}
