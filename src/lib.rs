@@ -1,6 +1,9 @@
 pub mod cli;
 pub mod convert;
 pub mod dataset;
+pub mod describe;
 pub mod error;
+pub mod random;
+pub mod sample;
 pub mod storage;
 pub mod ingest;

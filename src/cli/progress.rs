@@ -78,3 +78,37 @@ impl ByteProgress {
         (self.started.elapsed().as_secs_f64(), self.rate())
     }
 }
+
+/// Shows progress over rows, on a terminal only.
+pub struct RowProgress {
+    bar: Option<ProgressBar>,
+}
+
+impl RowProgress {
+    /// Starts.
+    pub fn start(what: &'static str, rows: u64, quiet: bool) -> Self {
+        let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
+            let bar = ProgressBar::new(rows);
+            if let Ok(style) = ProgressStyle::with_template("{msg} {bar:30} {pos}/{len} rows {eta} left") {
+                bar.set_style(style);
+            }
+            bar.set_message(what);
+            bar
+        });
+        RowProgress { bar }
+    }
+
+    /// Goes on.
+    pub fn step(&mut self, rows: u64) {
+        if let Some(bar) = &self.bar {
+            bar.inc(rows);
+        }
+    }
+
+    /// Ends.
+    pub fn finish(self) {
+        if let Some(bar) = self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

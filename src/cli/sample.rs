@@ -1,8 +1,63 @@
 //! `planetree sample`
+
+use super::progress::ByteProgress;
+use super::size::{shown_count, shown_size};
 use crate::error::Result;
+use crate::sample::{SampleOptions, Shape, sample};
 use clap::Args;
-/// Write synthetic ranking data
+use std::path::PathBuf;
+
+/// Write synthetic ranking data: train.txt, vali.txt and test.txt
+///
+/// LETOR text in the shape of a classical set, of any size, the same for the same seed. Labels
+/// depend on the features in a nonlinear way, so that there is something to learn.
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  planetree sample --shape letor --rows 2500 --seed 1 --output sample_data
+  planetree sample --shape mslr --rows 1000000 --seed 7 --output big")]
 pub struct SampleArguments {
+    /// Which set to resemble
+    #[arg(long, value_enum)]
+    shape: Shape,
+
+    /// Rows of the three parts together: three fifths train, one fifth each vali and test
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(5..))]
+    rows: u64,
+
+    /// The seed
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    seed: u64,
+
+    /// Directory to write to
+    #[arg(long, short, value_name = "DIR")]
+    output: PathBuf,
 }
-pub fn run(_arguments: SampleArguments, _quiet: bool) -> Result<()> { Ok(()) }
+
+/// Runs the command.
+pub fn run(arguments: SampleArguments, quiet: bool) -> Result<()> {
+    let options = SampleOptions {
+        shape: arguments.shape,
+        rows: arguments.rows,
+        seed: arguments.seed,
+        output: arguments.output,
+    };
+    let mut progress = ByteProgress::start("generating", None, quiet);
+    let mut known = 0;
+    let parts = sample(&options, &mut |bytes| {
+        progress.step(bytes.saturating_sub(known) as usize, 0);
+        known = bytes;
+    })?;
+    progress.finish();
+    if !quiet {
+        for part in parts {
+            eprintln!(
+                "{}: {} rows, {} queries, {}",
+                part.path.display(),
+                shown_count(part.rows),
+                shown_count(part.queries),
+                shown_size(part.bytes)
+            );
+        }
+    }
+    Ok(())
+}

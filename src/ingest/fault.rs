@@ -29,8 +29,10 @@ pub enum FaultKind {
     ValueEmpty,
     /// Not a number behind the colon.
     ValueMalformed,
-    /// Infinite or beyond float32.
+    /// Beyond float32.
     ValueTooLarge,
+    /// `inf`: taken as missing also without `--lenient`, but counted.
+    ValueInfinite,
     /// Bytes that are not text.
     NotText,
     /// A delimited row with too few or too many fields.
@@ -71,7 +73,7 @@ const FIX_OR_MISSING: &str =
     "correct the value, write NULL if it is missing, or pass --lenient to take it as missing";
 
 /// Every fault with its texts; adding a kind is one variant and one row.
-pub const TABLE: [FaultEntry; 16] = [
+pub const TABLE: [FaultEntry; 17] = [
     entry(FaultKind::LabelMalformed, "label-malformed", "a number as the label", FIX_OR_LENIENT, Repair::SkipLine),
     entry(
         FaultKind::LabelNotFinite,
@@ -133,6 +135,7 @@ pub const TABLE: [FaultEntry; 16] = [
         FIX_OR_MISSING,
         Repair::Missing,
     ),
+    entry(FaultKind::ValueInfinite, "value-infinite", "a finite number", FIX_OR_MISSING, Repair::Missing),
     entry(
         FaultKind::NotText,
         "not-text",

@@ -92,7 +92,7 @@ pub fn find_categories(lines: Lines<'_>, delimiter: u8, header: bool, roles: &mu
             let field = record.field(place).trim_ascii();
             let number = if field.is_empty() { Number::Missing } else { any_number(field) };
             *values += u64::from(number != Number::Missing);
-            *numbers += u64::from(matches!(number, Number::Value(_) | Number::TooLarge));
+            *numbers += u64::from(matches!(number, Number::Value(_) | Number::TooLarge | Number::Infinite));
         }
         Ok(())
     });

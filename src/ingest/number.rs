@@ -11,7 +11,9 @@ pub enum Number {
     Value(f32),
     /// One of the spellings of "no value".
     Missing,
-    /// Infinite, or too large for `f32`.
+    /// One of the spellings of infinity.
+    Infinite,
+    /// A finite number, but too large for `f32`.
     TooLarge,
     /// Not a decimal number.
     Malformed,
@@ -124,7 +126,7 @@ pub fn any_number(token: &[u8]) -> Number {
         .iter()
         .any(|word| digits.eq_ignore_ascii_case(word.as_bytes()))
     {
-        return Number::TooLarge;
+        return Number::Infinite;
     }
     // Decimal notation only: the float parser would take its own spellings of infinity and NaN.
     if !matches!(digits.first(), Some(b'0'..=b'9' | b'.')) {
@@ -201,7 +203,10 @@ mod tests {
         for word in ["NULL", "null", "NA", "nan", "NaN", "-nan", "None", "?", "n/a"] {
             assert_eq!(any_number(word.as_bytes()), Number::Missing, "{word}");
         }
-        for word in ["inf", "-Inf", "Infinity", "1e39", "-3.5e38"] {
+        for word in ["inf", "-Inf", "+inf", "Infinity"] {
+            assert_eq!(any_number(word.as_bytes()), Number::Infinite, "{word}");
+        }
+        for word in ["1e39", "-3.5e38", "1e400"] {
             assert_eq!(any_number(word.as_bytes()), Number::TooLarge, "{word}");
         }
         for word in ["", "x", "0x10", "1x", "1.2.3", "--1", "+-1", "1e", "e5", ".", "1,5", "infinit"] {

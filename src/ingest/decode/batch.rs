@@ -1,12 +1,13 @@
 //! Arrow record batches, as a Parquet input gives them, to rows.
 
 use super::super::block::BlockBuilder;
+use super::super::fault::FaultKind;
 use super::super::roles::{ColumnRole, Roles};
 use super::checked_label;
 use super::delimited::Words;
-use arrow::array::{Array, ArrayRef, AsArray, Float32Array, RecordBatch, StringArray};
+use arrow::array::{Array, ArrayRef, AsArray, Float64Array, RecordBatch, StringArray};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Float32Type, Float64Type};
+use arrow::datatypes::{DataType, Float64Type};
 
 /// What is wrong with a row of a table; rows count from 1.
 #[derive(Debug)]
@@ -22,7 +23,7 @@ pub struct RowFault {
 /// The columns of a batch in the types that rows need.
 enum Cells {
     Text(StringArray),
-    Number(Float32Array),
+    Number(Float64Array),
     Ignored,
 }
 
@@ -74,7 +75,7 @@ fn add_rows(
                     }
                 }
                 (ColumnRole::Label, Cells::Number(numbers)) if !numbers.is_null(row) => {
-                    let value = numbers.value(row);
+                    let value = numbers.value(row) as f32;
                     label = match checked_label(value) {
                         Ok(label) => label,
                         Err(_) if value.is_nan() => return Err(fault(place, "the label is NaN".to_owned())),
@@ -84,14 +85,18 @@ fn add_rows(
                         return Err(fault(place, "the label is infinite".to_owned()));
                     }
                 }
-                (ColumnRole::Weight, Cells::Number(numbers)) => weight = Some(value_or_nan(numbers, row)),
+                (ColumnRole::Weight, Cells::Number(numbers)) => weight = Some(value_or_nan(numbers, row) as f32),
                 (ColumnRole::Position, Cells::Number(numbers)) => position = Some(value_or_nan(numbers, row) as i32),
                 (ColumnRole::Feature(feature), Cells::Number(numbers)) => {
-                    let value = value_or_nan(numbers, row);
-                    if value.is_infinite() {
-                        return Err(fault(place, "the value is infinite or beyond float32".to_owned()));
+                    let wide = value_or_nan(numbers, row);
+                    let value = wide as f32;
+                    if value.is_infinite() && wide.is_finite() {
+                        return Err(fault(place, format!("the value {wide:e} does not fit float32")));
                     }
-                    if value.is_nan() {
+                    if wide.is_infinite() {
+                        builder.repairs().add(FaultKind::ValueInfinite);
+                    }
+                    if !value.is_finite() {
                         builder.push_missing(*feature);
                     } else {
                         builder.push_entry(*feature, value);
@@ -112,8 +117,8 @@ fn add_rows(
     Ok(())
 }
 
-fn value_or_nan(numbers: &Float32Array, row: usize) -> f32 {
-    if numbers.is_null(row) { f32::NAN } else { numbers.value(row) }
+fn value_or_nan(numbers: &Float64Array, row: usize) -> f64 {
+    if numbers.is_null(row) { f64::NAN } else { numbers.value(row) }
 }
 
 fn cells_of(column: &ArrayRef, role: &ColumnRole, place: usize) -> Result<Cells, RowFault> {
@@ -129,10 +134,9 @@ fn cells_of(column: &ArrayRef, role: &ColumnRole, place: usize) -> Result<Cells,
             column.data_type()
         ))),
         _ => {
-            // Through f64, where every number fits, so that one too large for f32 becomes infinite
-            // and is noticed, instead of null.
+            // Every number fits f64, so one too large for f32 can be told from an infinite one.
             let wide = cast(column, &DataType::Float64).map_err(|error| fault(error.to_string()))?;
-            Ok(Cells::Number(wide.as_primitive::<Float64Type>().unary::<_, Float32Type>(|value| value as f32)))
+            Ok(Cells::Number(wide.as_primitive::<Float64Type>().clone()))
         }
     }
 }

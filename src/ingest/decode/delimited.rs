@@ -174,7 +174,6 @@ impl DelimitedDecoder {
 
     /// A number; NaN if it is missing.
     fn number(&self, record: &Record<'_>, place: usize, field: &[u8], builder: &mut BlockBuilder) -> Result<f32, Fault> {
-        // Fields of one record lie end to end, so the bytes behind a field are safe to look at.
         if let Some((value, end)) = short_decimal(field, 0)
             && end == field.len()
         {
@@ -186,6 +185,10 @@ impl DelimitedDecoder {
         match any_number(field) {
             Number::Value(value) => Ok(value),
             Number::Missing => Ok(f32::NAN),
+            Number::Infinite => {
+                builder.repairs().add(FaultKind::ValueInfinite);
+                Ok(f32::NAN)
+            }
             Number::TooLarge => self.repaired(record.fault(FaultKind::ValueTooLarge, place), builder),
             Number::Malformed => self.repaired(record.fault(FaultKind::ValueMalformed, place), builder),
         }

@@ -91,8 +91,8 @@ impl<'a> LineReader<'a, '_> {
         let token = self.token();
         match any_number(token) {
             Number::Value(label) => Ok(label),
-            Number::Missing | Number::TooLarge => Err(self.fault(FaultKind::LabelNotFinite, start)),
             Number::Malformed => Err(self.fault(text_or(FaultKind::LabelMalformed, token), start)),
+            _ => Err(self.fault(FaultKind::LabelNotFinite, start)),
         }
     }
 
@@ -168,6 +168,10 @@ impl<'a> LineReader<'a, '_> {
         let value = match any_number(value) {
             Number::Value(value) => value,
             Number::Missing => f32::NAN,
+            Number::Infinite => {
+                self.builder.repairs().add(FaultKind::ValueInfinite);
+                f32::NAN
+            }
             Number::TooLarge => self.repaired(FaultKind::ValueTooLarge, value_at, f32::NAN)?,
             Number::Malformed if value.is_empty() => self.repaired(FaultKind::ValueEmpty, start, f32::NAN)?,
             Number::Malformed => self.repaired(FaultKind::ValueMalformed, value_at, f32::NAN)?,
@@ -384,7 +388,8 @@ mod tests {
             ("1 qid:1 1: 2:1", Some(FaultKind::ValueEmpty), 9, "\"1:\""),
             ("1 qid:1 1:0.5x", Some(FaultKind::ValueMalformed), 11, "\"0.5x\""),
             ("1 qid:1 1:0x1F", Some(FaultKind::ValueMalformed), 11, "\"0x1F\""),
-            ("1 qid:1 1:inf", Some(FaultKind::ValueTooLarge), 11, "\"inf\""),
+            ("1 qid:1 1:inf 2:-inf", None, 0, ""),
+            ("inf qid:1 1:1", Some(FaultKind::LabelNotFinite), 1, "\"inf\""),
             ("1 qid:1 1:1e39", Some(FaultKind::ValueTooLarge), 11, "\"1e39\""),
             ("\u{0}\u{1} 1:1e39", Some(FaultKind::NotText), 1, "\"\\0\\u{1}\""),
         ] {
