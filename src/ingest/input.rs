@@ -89,6 +89,9 @@ fn expand_one(argument: &str, access: Access) -> Result<Vec<Input>> {
             if !argument.ends_with('/') && location.size()?.is_some() {
                 return Ok(vec![Input::at(location)]);
             }
+            if location.is_http() {
+                return Err(location.absent());
+            }
             in_directory(&location)
         }
     }

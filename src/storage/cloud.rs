@@ -83,9 +83,8 @@ pub fn open(url: &Url, access: Access) -> Result<(Arc<dyn ObjectStore>, Path)> {
         ));
     }
     let store = (provider.open)(url)
-        .map_err(|error| Error::place(shown(url), plain(&error), "check the URL and the store's variables"))?;
-    let path = if url.scheme().starts_with("http") { url.path() } else { path_in_bucket(url) };
-    let path = Path::from_url_path(path)
+        .map_err(|error| Error::place(shown(url), plain(&error).0, "check the URL and the store's variables"))?;
+    let path = Path::from_url_path(url.path())
         .map_err(|error| Error::usage(format_args!("{}: {error}", shown(url)), "check the URL"))?;
     Ok((store, path))
 }
@@ -101,24 +100,33 @@ pub fn shown(url: &Url) -> String {
     url.to_string()
 }
 
-/// The first sentence of a store's error, without the response's headers and body.
-pub fn plain(error: &object_store::Error) -> String {
+/// What a store's error comes down to, and what to do about it. Never the response's headers or
+/// body, which may hold more than users want in a log.
+pub fn plain(error: &object_store::Error) -> (String, &'static str) {
     use object_store::Error as E;
-    match error {
-        E::NotFound { .. } => "there is no such object or bucket".to_owned(),
-        E::PermissionDenied { .. } => "the store denies access with these credentials".to_owned(),
-        E::Unauthenticated { .. } => "the store does not accept these credentials".to_owned(),
-        other => {
-            let text = other.to_string();
-            let text = text.split(['\n', '{']).next().unwrap_or_default();
-            let text = text.trim_end_matches([':', ' ', '.']);
-            text.chars().take(300).collect()
-        }
+    let text = error.to_string();
+    let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
+    if matches!(error, E::NotFound { .. }) || says(&["NoSuchBucket", "404 Not Found"]) {
+        ("there is no such object or bucket".to_owned(), "check the spelling of the bucket and the path")
+    } else if matches!(error, E::PermissionDenied { .. } | E::Unauthenticated { .. })
+        || says(&["403 Forbidden", "401 Unauthorized", "SignatureDoesNotMatch", "InvalidAccessKeyId"])
+    {
+        (
+            "the store denies access with these credentials".to_owned(),
+            "check the credentials in the environment and what they allow",
+        )
+    } else if matches!(error, E::NotSupported { .. } | E::NotImplemented { .. }) {
+        ("the store cannot do this".to_owned(), "use another kind of URL here")
+    } else if says(&["error sending request", "operation timed out"]) {
+        (
+            "no answer from the store, though asked again and again".to_owned(),
+            "check the endpoint and the network, then run the command again",
+        )
+    } else {
+        let text = text.split(['\n', '<', '{']).next().unwrap_or_default();
+        let text = text.trim_end_matches([':', ' ', '.']);
+        (text.chars().take(300).collect(), "check the endpoint and the network, then run the command again")
     }
-}
-
-fn path_in_bucket(url: &Url) -> &str {
-    url.path()
 }
 
 fn retry() -> RetryConfig {

@@ -151,7 +151,21 @@ impl Location {
                 .map_err(|error| Error::io(self, "read", &error)),
             Location::Remote(remote) => {
                 let range = start..start + length;
-                self.retrying(|| remote.store.get_range(&remote.path, range.clone()))
+                let ranged = self.retrying(|| remote.store.get_range(&remote.path, range.clone()))?;
+                match ranged {
+                    Some(bytes) => Ok(bytes),
+                    // A plain web server without ranges: all of it, and the part of interest.
+                    None => {
+                        let mut whole = Vec::new();
+                        self.stream(remote)?.read_to_end(&mut whole).map_err(|error| Error::io(self, "read", &error))?;
+                        let bytes = Bytes::from(whole);
+                        let (start, end) = (range.start as usize, range.end as usize);
+                        if end > bytes.len() {
+                            return Err(Error::io(self, "read", &io::ErrorKind::UnexpectedEof.into()));
+                        }
+                        Ok(bytes.slice(start..end))
+                    }
+                }
             }
         }
     }
@@ -172,11 +186,29 @@ impl Location {
                 let file = File::open(path).map_err(|error| Error::io(self, "open", &error))?;
                 Ok(Box::new(file))
             }
-            Location::Remote(_) => match self.size()? {
+            Location::Remote(remote) => match self.size()? {
+                // A web server may not know ranges; then the stream is read as it comes.
+                Some(size) if size > 0 && self.is_http() => {
+                    match self.retrying(|| remote.store.get_range(&remote.path, 0..1))? {
+                        Some(_) => Ok(Box::new(RangeReader::new(self.clone(), size))),
+                        None => self.stream(remote),
+                    }
+                }
                 Some(size) => Ok(Box::new(RangeReader::new(self.clone(), size))),
                 None => Err(self.absent()),
             },
         }
+    }
+
+    /// Whether this is a plain web server, which can neither list nor be written to.
+    pub fn is_http(&self) -> bool {
+        matches!(self, Location::Remote(remote) if remote.shown.starts_with("http"))
+    }
+
+    fn stream(&self, remote: &Remote) -> Result<Box<dyn Read + Send>> {
+        let got = border::wait_or_interrupt(remote.store.get(&remote.path))?
+            .map_err(|error| self.store_error("read", &error))?;
+        Ok(Box::new(StreamReader { chunks: got.into_stream(), current: Bytes::new() }))
     }
 
     /// Names of the files directly in this directory or below this prefix, sorted.
@@ -220,24 +252,16 @@ impl Location {
 
     /// A store's error as ours.
     pub(super) fn store_error(&self, doing: &str, error: &object_store::Error) -> Error {
-        use object_store::Error as E;
-        let remedy = match error {
-            E::NotFound { .. } => "check the spelling of the bucket and the path",
-            E::PermissionDenied { .. } | E::Unauthenticated { .. } => {
-                "check the credentials in the environment and what they allow"
-            }
-            E::NotSupported { .. } | E::NotImplemented { .. } => "use another kind of URL here",
-            _ => "check the endpoint and the network, then run the command again",
-        };
         #[cfg(feature = "cloud")]
-        let problem = super::cloud::plain(error);
+        let (problem, remedy) = super::cloud::plain(error);
         #[cfg(not(feature = "cloud"))]
-        let problem = error.to_string();
+        let (problem, remedy) = (error.to_string(), "");
         Error::place(self, format_args!("cannot {doing}: {problem}"), remedy)
     }
 
     /// Repeats a read whose body broke off on the way; the store itself repeats failed requests.
-    fn retrying<F, T>(&self, request: F) -> Result<T>
+    /// `None` if the store cannot do this at all.
+    fn retrying<F, T>(&self, request: F) -> Result<Option<T>>
     where
         F: AsyncFn() -> object_store::Result<T>,
     {
@@ -246,7 +270,8 @@ impl Location {
         loop {
             tried += 1;
             match border::wait_or_interrupt(request())? {
-                Ok(output) => return Ok(output),
+                Ok(output) => return Ok(Some(output)),
+                Err(object_store::Error::NotSupported { .. }) => return Ok(None),
                 Err(object_store::Error::Generic { .. }) if tried < TRIES => {
                     border::wait_or_interrupt(tokio::time::sleep(std::time::Duration::from_millis(50 << tried)))?;
                 }
@@ -306,6 +331,27 @@ impl Read for RangeReader {
                 .map_err(|_| io::Error::other("the reading thread ended early"))?
                 .map_err(io::Error::other)?;
             self.fetch_ahead();
+        }
+        let count = buffer.len().min(self.current.len());
+        buffer[..count].copy_from_slice(&self.current.split_to(count));
+        Ok(count)
+    }
+}
+
+/// Reads an object as it comes.
+struct StreamReader {
+    chunks: futures::stream::BoxStream<'static, object_store::Result<Bytes>>,
+    current: Bytes,
+}
+
+impl Read for StreamReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        use futures::StreamExt;
+        while self.current.is_empty() {
+            match border::wait_or_interrupt(self.chunks.next()).map_err(io::Error::other)? {
+                Some(chunk) => self.current = chunk.map_err(io::Error::other)?,
+                None => return Ok(0),
+            }
         }
         let count = buffer.len().min(self.current.len());
         buffer[..count].copy_from_slice(&self.current.split_to(count));

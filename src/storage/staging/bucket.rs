@@ -64,7 +64,7 @@ impl BucketStaging {
             run_id: run_id(),
             files: Vec::new(),
         };
-        if matches!(shown, Location::Remote(_)) && shown.to_string().starts_with("http") {
+        if shown.is_http() {
             return Err(Error::place(
                 shown,
                 "http(s) URLs can be read but not written",
