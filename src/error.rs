@@ -68,24 +68,13 @@ impl fmt::Display for Position {
 
 impl Error {
     /// A fault of a file, directory or object.
-    pub fn place(
-        place: impl fmt::Display,
-        problem: impl fmt::Display,
-        remedy: impl fmt::Display,
-    ) -> Self {
-        Error::Place {
-            place: place.to_string(),
-            problem: problem.to_string(),
-            remedy: remedy.to_string(),
-        }
+    pub fn place(place: impl fmt::Display, problem: impl fmt::Display, remedy: impl fmt::Display) -> Self {
+        Error::Place { place: place.to_string(), problem: problem.to_string(), remedy: remedy.to_string() }
     }
 
     /// A misuse of the command line.
     pub fn usage(problem: impl fmt::Display, remedy: impl fmt::Display) -> Self {
-        Error::Usage {
-            problem: problem.to_string(),
-            remedy: remedy.to_string(),
-        }
+        Error::Usage { problem: problem.to_string(), remedy: remedy.to_string() }
     }
 
     /// A failed system call on `place`, with the remedy its kind suggests.

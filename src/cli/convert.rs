@@ -156,13 +156,16 @@ fn parse_delimiter(text: &str) -> Result<u8, String> {
 }
 
 /// Runs the command.
-pub fn run(arguments: ConvertArguments, quiet: bool) -> Result<()> {
+pub fn run(arguments: &ConvertArguments, quiet: bool) -> Result<()> {
     let access = if arguments.instance_credentials { Access::InstanceCredentials } else { Access::Explicit };
     let options = ConvertOptions {
         output: Location::parse(&arguments.output, access)?,
         overwrite: arguments.overwrite,
         partition_rows: arguments.partition_rows.map(NonZeroUsize::get),
-        threads: arguments.threads.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get),
+        threads: arguments
+            .threads
+            .or_else(|| std::thread::available_parallelism().ok())
+            .map_or(1, NonZeroUsize::get),
         sort_queries: arguments.sort_queries,
         max_errors: arguments.max_errors,
         memory_limit: arguments.memory_limit,
@@ -172,7 +175,7 @@ pub fn run(arguments: ConvertArguments, quiet: bool) -> Result<()> {
         },
     };
     let inputs = expand(&arguments.inputs, access)?;
-    let ingest = Ingest::open(inputs, ingest_options(&arguments, access)?)?;
+    let ingest = Ingest::open(inputs, ingest_options(arguments, access)?)?;
     if !quiet {
         ingest.notes().iter().for_each(|note| eprintln!("note: {note}"));
     }
@@ -245,8 +248,7 @@ fn ingest_options(arguments: &ConvertArguments, access: Access) -> Result<Ingest
 fn parse_names(text: &str, file: &str) -> Result<Vec<String>> {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let numbered = lines.iter().enumerate().all(|(place, line)| {
-        line.split_once(char::is_whitespace)
-            .is_some_and(|(index, _)| index.parse() == Ok(place + 1))
+        line.split_once(char::is_whitespace).is_some_and(|(index, _)| index.parse() == Ok(place + 1))
     });
     let names: Vec<String> = lines
         .iter()
@@ -276,7 +278,8 @@ fn summarise(manifest: &Manifest, output: &Location, seconds: f64, rate: f64) {
         shown_size(rate as u64),
     );
     if manifest.unlabelled > 0 {
-        eprintln!("note: {} rows have no label (written as -1 or left empty)", shown_count(manifest.unlabelled));
+        let rows = if manifest.unlabelled == 1 { "row has" } else { "rows have" };
+        eprintln!("note: {} {rows} no label (written as -1 or left empty)", shown_count(manifest.unlabelled));
     }
     for repair in &manifest.repairs {
         let done = TABLE.iter().find(|entry| entry.name == repair.kind).map_or("", done_with);
@@ -299,7 +302,10 @@ mod tests {
 
     #[test]
     fn names_may_stand_behind_their_index() {
-        assert_eq!(parse_names("1 covered terms\n2\tstream length\n", "n").unwrap(), ["covered terms", "stream length"]);
+        assert_eq!(
+            parse_names("1 covered terms\n2\tstream length\n", "n").unwrap(),
+            ["covered terms", "stream length"]
+        );
         assert_eq!(parse_names("a\nb b\n", "n").unwrap(), ["a", "b b"]);
         assert!(parse_names("\n", "n").is_err());
         assert!(parse_names("a\na\n", "n").is_err());

@@ -110,13 +110,31 @@ fn as_text(location: &Location, manifest: &Manifest, description: &Description) 
         let _ = writeln!(text, "{name:<22}{value}"); // a String takes everything
     };
     line("dataset", location.to_string());
-    line("written by", format!("{} from {} of {}", manifest.writer, shown_size(manifest.source.bytes), manifest.source.format));
+    line(
+        "written by",
+        format!(
+            "{} from {} of {}",
+            manifest.writer,
+            shown_size(manifest.source.bytes),
+            manifest.source.format
+        ),
+    );
     line("rows", shown_count(manifest.rows));
     line("queries", shown_count(queries.queries()));
     line("features", shown_count(manifest.features.len() as u64));
-    line("files", format!("{} ({groups} row group{}, {})", manifest.files.len(), if groups == 1 { "" } else { "s" }, shown_size(bytes)));
-    let sizes: Vec<String> =
-        PERCENTILES.iter().map(|(name, share)| format!("{name} {}", queries.size_percentile(*share))).collect();
+    line(
+        "files",
+        format!(
+            "{} ({groups} row group{}, {})",
+            manifest.files.len(),
+            if groups == 1 { "" } else { "s" },
+            shown_size(bytes)
+        ),
+    );
+    let sizes: Vec<String> = PERCENTILES
+        .iter()
+        .map(|(name, share)| format!("{name} {}", queries.size_percentile(*share)))
+        .collect();
     line("documents per query", sizes.join("  "));
     text.push('\n');
     text.push_str(&labels_as_text(description));
@@ -140,10 +158,17 @@ fn labels_as_text(description: &Description) -> String {
     let mut text = format!("{:>12} {:>14} {:>8}\n", "label", "rows", "share");
     if labels.len() > MOST {
         let (first, last) = (labels[0].0, labels[labels.len() - 1].0);
-        let _ = writeln!(text, "{:>12} {:>14}   {} distinct labels from {first} to {last}", "real-valued", shown_count(total), labels.len());
+        let _ = writeln!(
+            text,
+            "{:>12} {:>14}   {} distinct labels from {first} to {last}",
+            "real-valued",
+            shown_count(total),
+            labels.len()
+        );
         return text;
     }
-    let unlabelled = (description.queries.unlabelled > 0).then_some(("none".to_owned(), description.queries.unlabelled));
+    let unlabelled =
+        (description.queries.unlabelled > 0).then_some(("none".to_owned(), description.queries.unlabelled));
     for (label, rows) in labels.iter().map(|(label, rows)| (label.to_string(), *rows)).chain(unlabelled) {
         let share = rows as f64 / total.max(1) as f64;
         let bar = "#".repeat((share * BAR).round() as usize);

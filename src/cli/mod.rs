@@ -31,7 +31,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Sample(sample::SampleArguments),
-    Convert(convert::ConvertArguments),
+    Convert(Box<convert::ConvertArguments>),
     Describe(describe::DescribeArguments),
 }
 
@@ -49,7 +49,7 @@ pub fn main() -> ExitCode {
     let quiet = arguments.quiet;
     let outcome = match arguments.command {
         Command::Sample(arguments) => sample::run(arguments, quiet),
-        Command::Convert(arguments) => convert::run(arguments, quiet),
+        Command::Convert(arguments) => convert::run(&arguments, quiet),
         Command::Describe(arguments) => describe::run(arguments, quiet),
     };
     match outcome {

@@ -42,7 +42,8 @@ impl CategoryCodes {
         self.columns
             .into_iter()
             .map(|(feature, known)| {
-                let mut words: Vec<(usize, String)> = known.into_iter().map(|(word, code)| (code, word)).collect();
+                let mut words: Vec<(usize, String)> =
+                    known.into_iter().map(|(word, code)| (code, word)).collect();
                 words.sort_unstable();
                 let words = words.into_iter().map(|(_, word)| word).collect();
                 Categories { feature: names.name(feature as usize), words }

@@ -25,7 +25,14 @@ pub struct Gatherer {
 impl Gatherer {
     /// Sorts within about `budget` bytes of memory.
     pub fn new(layout: Layout, budget: u64) -> Self {
-        Gatherer { layout, budget, numbers: HashMap::new(), records: Vec::new(), order: Vec::new(), runs: Vec::new() }
+        Gatherer {
+            layout,
+            budget,
+            numbers: HashMap::new(),
+            records: Vec::new(),
+            order: Vec::new(),
+            runs: Vec::new(),
+        }
     }
 
     /// Takes rows in the order of the input.
@@ -74,7 +81,8 @@ impl Gatherer {
         self.records = Vec::new();
         let mut runs = Vec::new();
         for file in self.runs {
-            let mut run = RunReader { file: BufReader::with_capacity(1 << 17, file), number: None, record: Vec::new() };
+            let mut run =
+                RunReader { file: BufReader::with_capacity(1 << 17, file), number: None, record: Vec::new() };
             run.advance().map_err(temporary)?;
             runs.push(run);
         }
@@ -224,7 +232,7 @@ mod tests {
                             let number = block.labels[row] as u32;
                             assert_eq!(block.weights.as_ref().unwrap()[row], number as f32 + 0.5);
                             assert_eq!(block.positions.as_ref().unwrap()[row], -(number as i32));
-                            assert_eq!(block.documents.get(row).is_some(), number % 2 == 0);
+                            assert_eq!(block.documents.get(row).is_some(), number.is_multiple_of(2));
                             got.push((query, number));
                         }
                     }

@@ -77,7 +77,8 @@ impl Ledger {
                 file(first),
                 first.line
             ),
-            remedy: "sort the input by query, or pass --sort-queries to gather the rows of each query".to_owned(),
+            remedy: "sort the input by query, or pass --sort-queries to gather the rows of each query"
+                .to_owned(),
         }))
     }
 
@@ -119,7 +120,8 @@ type Entries = Box<dyn Iterator<Item = std::io::Result<(u128, Place)>>>;
 
 /// Merges sorted runs; of the hashes that are in two of them, the one met again first.
 fn repeated(files: Vec<File>, in_memory: Vec<(u128, Place)>) -> std::io::Result<Option<(Place, Place)>> {
-    let mut runs: Vec<Entries> = files.into_iter().map(|file| Box::new(RunReader(BufReader::new(file))) as _).collect();
+    let mut runs: Vec<Entries> =
+        files.into_iter().map(|file| Box::new(RunReader(BufReader::new(file))) as _).collect();
     runs.push(Box::new(in_memory.into_iter().map(Ok)));
     let mut heads = Vec::new();
     for run in &mut runs {
@@ -197,7 +199,10 @@ mod tests {
         );
         for most in 1..4 {
             let found = run(most, &names).unwrap();
-            assert!(found.starts_with("a.txt:6:1: ") && found.ends_with("began at a.txt:2"), "{most}: {found}");
+            assert!(
+                found.starts_with("a.txt:6:1: ") && found.ends_with("began at a.txt:2"),
+                "{most}: {found}"
+            );
         }
     }
 }

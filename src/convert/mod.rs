@@ -10,7 +10,9 @@ mod categories;
 mod gather;
 mod ledger;
 
-use crate::dataset::{DatasetWriter, EncodedGroup, Grouper, Layout, Manifest, Place, RowGroup, Source, encode_group};
+use crate::dataset::{
+    DatasetWriter, EncodedGroup, Grouper, Layout, Manifest, Place, RowGroup, Source, encode_group,
+};
 use crate::error::{Error, Result};
 use crate::ingest::block::{Block, BlockBuilder, Rows};
 use crate::ingest::fault::Repairs;
@@ -76,7 +78,8 @@ pub fn convert(ingest: Ingest, options: &ConvertOptions, progress: &mut dyn FnMu
     let layout = ingest.layout().clone();
     let format = ingest.format();
     let names = ingest.names();
-    let writer = DatasetWriter::begin(&options.output, layout.clone(), options.partition_rows, options.overwrite)?;
+    let writer =
+        DatasetWriter::begin(&options.output, layout.clone(), options.partition_rows, options.overwrite)?;
     let mut sequencer = Sequencer {
         sides: Sides { ingest_sides: ingest.sides().to_vec(), names: names.clone(), open: None, query: 0 },
         categories: CategoryCodes::new(&layout.features, &options.categories),
@@ -91,11 +94,12 @@ pub fn convert(ingest: Ingest, options: &ConvertOptions, progress: &mut dyn FnMu
     };
     let totals = if options.sort_queries {
         let mut gatherer = Gatherer::new(layout, options.memory_limit / 4);
-        let totals = read_in_order(ingest, &pool, BlockBuilder::finish_rows, &mut |input, mut rows, bytes| {
-            sequencer.prepare_rows(input, &mut rows)?;
-            progress(Step { bytes, rows: rows.block.rows() });
-            gatherer.add(&rows)
-        })?;
+        let totals =
+            read_in_order(ingest, &pool, BlockBuilder::finish_rows, &mut |input, mut rows, bytes| {
+                sequencer.prepare_rows(input, &mut rows)?;
+                progress(Step { bytes, rows: rows.block.rows() });
+                gatherer.add(&rows)
+            })?;
         sequencer.sides.finish()?;
         gatherer.finish(&mut |block| sequencer.group(0, block))?;
         totals
@@ -135,7 +139,8 @@ fn read_in_order<T: Send + 'static>(
             let input = work.input;
             let (sender, decoded) = sync_channel(1);
             workers.spawn(move || {
-                let outcome = BUILDER.with_borrow_mut(|builder| work.decode(builder).map(|()| finish(builder)));
+                let outcome =
+                    BUILDER.with_borrow_mut(|builder| work.decode(builder).map(|()| finish(builder)));
                 let _ = sender.send(outcome); // nobody waits for it after an error
             });
             // Nobody listens any more: the other side has an error to report.
@@ -163,7 +168,11 @@ fn next<T>(receiver: &Receiver<T>) -> Result<Option<T>> {
 }
 
 fn lost(doing: &str) -> Error {
-    Error::place("planetree", format_args!("a thread that was {doing} ended early"), "please report this as a bug")
+    Error::place(
+        "planetree",
+        format_args!("a thread that was {doing} ended early"),
+        "please report this as a bug",
+    )
 }
 
 /// What happens to pieces once they are in order.
@@ -199,8 +208,11 @@ impl Sequencer {
         self.repairs.merge(repairs);
         match self.max_errors {
             Some(most) if self.repairs.total() > most => {
-                let kinds: Vec<String> =
-                    self.repairs.by_kind().map(|(entry, count)| format!("{} {}", count, entry.name)).collect();
+                let kinds: Vec<String> = self
+                    .repairs
+                    .by_kind()
+                    .map(|(entry, count)| format!("{} {}", count, entry.name))
+                    .collect();
                 Err(Error::place(
                     "input",
                     format_args!("more than {most} faults: {}", kinds.join(", ")),
@@ -237,11 +249,8 @@ impl Sequencer {
         self.ledger.finish()?;
         let writer = self.encoder.finish()?;
         interrupt::check()?;
-        let source = Source {
-            format: format.name().to_owned(),
-            bytes: totals.bytes,
-            fingerprint: totals.fingerprint,
-        };
+        let source =
+            Source { format: format.name().to_owned(), bytes: totals.bytes, fingerprint: totals.fingerprint };
         let mut manifest = Manifest::new(source);
         manifest.repairs = self
             .repairs
@@ -307,7 +316,11 @@ impl Encoder {
     fn write_next(&mut self) -> Result<()> {
         if let Some(encoded) = self.pending.pop_front() {
             let group = next(&encoded)?.ok_or_else(|| lost("encoding"))?.map_err(|error| {
-                Error::place("planetree", format_args!("a row group cannot be encoded: {error}"), "please report this as a bug")
+                Error::place(
+                    "planetree",
+                    format_args!("a row group cannot be encoded: {error}"),
+                    "please report this as a bug",
+                )
             })?;
             self.writer.append(group)?;
         }

@@ -1,9 +1,9 @@
 //! A row group's columns as compressed Parquet column chunks, each independent of the others, so
 //! that they are made on all cores. A chunk depends on its values alone.
 
+use super::float_chunk::{ZSTD_LEVEL, encode_floats};
 use super::group::RowGroup;
 use super::layout::{Layout, Role};
-use super::float_chunk::{ZSTD_LEVEL, encode_floats};
 use crate::ingest::block::{Block, Column};
 use arrow::array::BooleanBufferBuilder;
 use bytes::Bytes;

@@ -49,7 +49,9 @@ pub fn encode_floats(
         let mut page = Vec::with_capacity(4 * page_values + bits.len() + 16);
         write_levels(bits, page_rows, page_values, &mut page);
         match &dictionary {
-            Some(dictionary) => write_codes(&dictionary.codes[value..value + page_values], dictionary.width(), &mut page),
+            Some(dictionary) => {
+                write_codes(&dictionary.codes[value..value + page_values], dictionary.width(), &mut page)
+            }
             None => split_bytes(&values[value..value + page_values], &mut page),
         }
         chunk.data_page(page, page_rows, encoding)?;
@@ -90,7 +92,8 @@ pub fn encode_floats(
 fn repeats_often(values: &[f32]) -> bool {
     const SAMPLE: usize = 256;
     let step = (values.len() / SAMPLE).max(1);
-    let mut sample: Vec<u32> = values.iter().step_by(step).take(SAMPLE).map(|value| value.to_bits()).collect();
+    let mut sample: Vec<u32> =
+        values.iter().step_by(step).take(SAMPLE).map(|value| value.to_bits()).collect();
     let taken = sample.len();
     sample.sort_unstable();
     sample.dedup();
@@ -130,7 +133,7 @@ fn write_levels(bits: &[u8], rows: usize, values: usize, page: &mut Vec<u8>) {
     } else {
         write_varint((bits.len() as u64) << 1 | 1, page);
         page.extend_from_slice(bits);
-        if rows % 8 != 0
+        if !rows.is_multiple_of(8)
             && let Some(last) = page.last_mut()
         {
             *last &= (1 << (rows % 8)) - 1; // what lies beyond the rows is not ours to say
@@ -175,7 +178,8 @@ impl Dictionary {
         // Open addressing; a slot holds the bits of a value and its code + 1, 0 is free.
         let mut slots = vec![0u64; 1 << 10];
         let mut shift = 64 - 10;
-        let hash = |bits: u32, shift: u32| (u64::from(bits).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> shift) as usize;
+        let hash =
+            |bits: u32, shift: u32| (u64::from(bits).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> shift) as usize;
         for value in values {
             let bits = value.to_bits();
             let mut place = hash(bits, shift);
@@ -375,9 +379,12 @@ mod tests {
         group.append_column(&encoded.bytes, encoded.close).unwrap();
         group.close().unwrap();
         let file = Bytes::from(writer.into_inner().unwrap());
-        let reader = ParquetRecordBatchReaderBuilder::try_new(file).unwrap().with_batch_size(1 << 20).build().unwrap();
+        let reader =
+            ParquetRecordBatchReaderBuilder::try_new(file).unwrap().with_batch_size(1 << 20).build().unwrap();
         reader
-            .flat_map(|batch| batch.unwrap().column(0).as_primitive::<Float32Type>().iter().collect::<Vec<_>>())
+            .flat_map(|batch| {
+                batch.unwrap().column(0).as_primitive::<Float32Type>().iter().collect::<Vec<_>>()
+            })
             .collect()
     }
 
@@ -398,11 +405,14 @@ mod tests {
 
     #[test]
     fn columns_of_several_pages_and_of_many_distinct_values_read_back() {
-        let few: Vec<Option<f32>> = (0..600_001u32).map(|row| (row % 3 != 0).then_some((row / 7 % 50) as f32)).collect();
+        let few: Vec<Option<f32>> =
+            (0..600_001u32).map(|row| (row % 3 != 0).then_some((row / 7 % 50) as f32)).collect();
         assert_eq!(round_trip(&few), few);
-        let many: Vec<Option<f32>> = (0..600_001u32).map(|row| Some((row.wrapping_mul(2_654_435_761) >> 8) as f32 * 1e-7)).collect();
+        let many: Vec<Option<f32>> =
+            (0..600_001u32).map(|row| Some((row.wrapping_mul(2_654_435_761) >> 8) as f32 * 1e-7)).collect();
         assert_eq!(round_trip(&many), many);
-        let some: Vec<Option<f32>> = (0..80_000u32).map(|row| Some((row.wrapping_mul(2_654_435_761) % 20_000) as f32)).collect();
+        let some: Vec<Option<f32>> =
+            (0..80_000u32).map(|row| Some((row.wrapping_mul(2_654_435_761) % 20_000) as f32)).collect();
         assert_eq!(round_trip(&some), some);
         let none: Vec<Option<f32>> = vec![None; 70_000];
         assert_eq!(round_trip(&none), none);

@@ -97,7 +97,9 @@ impl Grouper {
         open.entries += entries;
         open.heap += 4 * entries + 32 * rows.len();
         match open.pieces.last_mut() {
-            Some((last, range)) if Arc::ptr_eq(last, block) && range.end == rows.start => range.end = rows.end,
+            Some((last, range)) if Arc::ptr_eq(last, block) && range.end == rows.start => {
+                range.end = rows.end
+            }
             _ => open.pieces.push((block.clone(), rows)),
         }
     }

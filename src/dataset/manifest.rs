@@ -177,8 +177,13 @@ impl Manifest {
                 ));
             }
         }
-        serde_json::from_str(&body)
-            .map_err(|error| Error::place(location, format_args!("not a dataset's manifest: {error}"), "convert the data again"))
+        serde_json::from_str(&body).map_err(|error| {
+            Error::place(
+                location,
+                format_args!("not a dataset's manifest: {error}"),
+                "convert the data again",
+            )
+        })
     }
 
     /// What identifies the dataset's content: the hash of its files' hashes.

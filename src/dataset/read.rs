@@ -7,7 +7,9 @@ use crate::storage::{Location, digest_of};
 use arrow::array::RecordBatch;
 use bytes::{Buf, Bytes};
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+};
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::ParquetMetaDataReader;
 use parquet::file::reader::{ChunkReader, Length};
@@ -52,32 +54,39 @@ impl DatasetReader {
     pub fn read_group(&self, id: GroupId) -> Result<RecordBatch> {
         let entry = &self.manifest.files[id.file];
         let location = self.location.join(&entry.name);
-        let footer = self.checked(&location, &entry.footer)?;
-        let bytes = self.checked(&location, &entry.row_groups[id.group].stretch)?;
+        let footer = read_checked(&location, &entry.footer)?;
+        let bytes = read_checked(&location, &entry.row_groups[id.group].stretch)?;
         let decoded = guarded(|| decode(entry, id.group, footer, bytes));
         let batch = decoded.map_err(|problem| damaged(&location, problem))?;
         if batch.num_rows() as u64 != entry.row_groups[id.group].rows {
-            return Err(damaged(&location, format_args!("row group {} has {} rows", id.group, batch.num_rows())));
+            return Err(damaged(
+                &location,
+                format_args!("row group {} has {} rows", id.group, batch.num_rows()),
+            ));
         }
         Ok(batch)
     }
+}
 
-    fn checked(&self, location: &Location, stretch: &Stretch) -> Result<Bytes> {
-        let size = location.size()?.ok_or_else(|| damaged(location, "the file is missing"))?;
-        if size < stretch.offset + stretch.bytes {
-            return Err(damaged(location, "the file is shorter than it was"));
-        }
-        let bytes = location.read_range(stretch.offset, stretch.bytes)?;
-        if digest_of(&bytes) != stretch.xxh3 {
-            let problem = format_args!(
-                "bytes {}..{} do not match their checksum",
-                stretch.offset,
-                stretch.offset + stretch.bytes
-            );
-            return Err(damaged(location, problem));
-        }
-        Ok(bytes)
+/// Checks a whole file against what the manifest says of it, for readers that go their own way.
+pub fn verify_part(location: &Location, entry: &PartEntry) -> Result<()> {
+    let stretches = entry.row_groups.iter().map(|group| &group.stretch).chain([&entry.footer]);
+    stretches.into_iter().try_for_each(|stretch| read_checked(location, stretch).map(drop))
+}
+
+/// Reads a stretch of a file and checks it.
+fn read_checked(location: &Location, stretch: &Stretch) -> Result<Bytes> {
+    let end = stretch.offset + stretch.bytes;
+    let size = location.size()?.ok_or_else(|| damaged(location, "the file is missing"))?;
+    if size < end {
+        return Err(damaged(location, "the file is shorter than it was"));
     }
+    let bytes = location.read_range(stretch.offset, stretch.bytes)?;
+    if digest_of(&bytes) != stretch.xxh3 {
+        let problem = format_args!("bytes {}..{end} do not match their checksum", stretch.offset);
+        return Err(damaged(location, problem));
+    }
+    Ok(bytes)
 }
 
 /// Runs a Parquet decoder, which panics on some damaged or hostile files.
@@ -93,11 +102,8 @@ fn decode(entry: &PartEntry, group: usize, footer: Bytes, bytes: Bytes) -> Parqu
     let metadata = Arc::new(ParquetMetaDataReader::new().parse_and_finish(&tail)?);
     let metadata = ArrowReaderMetadata::try_new(metadata, ArrowReaderOptions::new())?;
     let rows = entry.row_groups[group].rows as usize;
-    let source = FileStretch {
-        file_bytes: entry.bytes,
-        offset: entry.row_groups[group].stretch.offset,
-        bytes,
-    };
+    let source =
+        FileStretch { file_bytes: entry.bytes, offset: entry.row_groups[group].stretch.offset, bytes };
     let mut reader = ParquetRecordBatchReaderBuilder::new_with_metadata(source, metadata)
         .with_row_groups(vec![group])
         .with_projection(ProjectionMask::all())
@@ -144,7 +150,9 @@ impl ChunkReader for FileStretch {
     fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
         let within = start.checked_sub(self.offset).map(|within| within as usize);
         match within {
-            Some(within) if within + length <= self.bytes.len() => Ok(self.bytes.slice(within..within + length)),
+            Some(within) if within + length <= self.bytes.len() => {
+                Ok(self.bytes.slice(within..within + length))
+            }
             _ => Err(ParquetError::EOF(format!("byte {start} is outside of what was read"))),
         }
     }

@@ -92,7 +92,9 @@ impl FeatureSummary {
         match self.distinct.count() {
             (0, _) => FeatureKind::Empty,
             _ if self.is_constant() => FeatureKind::Constant,
-            (1 | 2, true) if self.whole_numbers && self.least >= 0.0 && self.most <= 1.0 => FeatureKind::Binary,
+            (1 | 2, true) if self.whole_numbers && self.least >= 0.0 && self.most <= 1.0 => {
+                FeatureKind::Binary
+            }
             _ if self.whole_numbers => FeatureKind::Integer,
             _ => FeatureKind::Real,
         }
@@ -125,7 +127,8 @@ mod tests {
 
     #[test]
     fn a_summary_of_the_whole_is_the_merge_of_its_parts() {
-        let cells: Vec<Option<f32>> = (0..500).map(|row| (row % 7 != 0).then_some((row * 13 % 100) as f32 / 4.0)).collect();
+        let cells: Vec<Option<f32>> =
+            (0..500).map(|row| (row % 7 != 0).then_some((row * 13 % 100) as f32 / 4.0)).collect();
         let of = |cells: &[Option<f32>]| {
             FeatureSummary::of(&Float32Array::from(cells.to_vec()), &mut vec![0; cells.len()])
         };
@@ -136,14 +139,19 @@ mod tests {
         }
         let present: Vec<f32> = cells.iter().flatten().copied().collect();
         assert_eq!((whole.present, whole.missing), (present.len() as u64, 500 - present.len() as u64));
-        assert_eq!(merged.mean(), Some(present.iter().map(|value| f64::from(*value)).sum::<f64>() / present.len() as f64));
+        assert_eq!(
+            merged.mean(),
+            Some(present.iter().map(|value| f64::from(*value)).sum::<f64>() / present.len() as f64)
+        );
         assert_eq!((merged.least, merged.most, merged.kind()), (0.0, 24.75, FeatureKind::Real));
         assert_eq!((merged.present, merged.distinct()), (whole.present, whole.distinct()));
     }
 
     #[test]
     fn kinds_are_told_apart() {
-        let kind = |values: &[f32]| FeatureSummary::of(&Float32Array::from(values.to_vec()), &mut vec![0; values.len()]).kind();
+        let kind = |values: &[f32]| {
+            FeatureSummary::of(&Float32Array::from(values.to_vec()), &mut vec![0; values.len()]).kind()
+        };
         assert_eq!(kind(&[0.0, 1.0, 1.0]), FeatureKind::Binary);
         assert_eq!(kind(&[0.0, 2.0]), FeatureKind::Integer);
         assert_eq!(kind(&[0.5, 1.0]), FeatureKind::Real);

@@ -32,7 +32,8 @@ pub fn describe(reader: &DatasetReader, progress: &mut dyn FnMut(u64)) -> Result
     // are added in the same order on any machine.
     for wave in reader.groups().chunks(rayon::current_num_threads()) {
         interrupt::check()?;
-        let parts: Vec<Result<(Description, u64)>> = wave.par_iter().map(|id| summarise(reader, *id)).collect();
+        let parts: Vec<Result<(Description, u64)>> =
+            wave.par_iter().map(|id| summarise(reader, *id)).collect();
         for part in parts {
             let (part, rows) = part?;
             whole.merge(part);
@@ -54,7 +55,12 @@ impl Description {
     pub fn warnings(&self, manifest: &Manifest) -> Vec<String> {
         let mut warnings = self.queries.warnings();
         let named = |pick: fn(&FeatureSummary) -> bool| -> Vec<&str> {
-            self.features.iter().zip(&manifest.features).filter(|(feature, _)| pick(feature)).map(|(_, name)| name.as_str()).collect()
+            self.features
+                .iter()
+                .zip(&manifest.features)
+                .filter(|(feature, _)| pick(feature))
+                .map(|(_, name)| name.as_str())
+                .collect()
         };
         let absent = named(|feature| feature.present == 0);
         let constant = named(|feature| feature.present > 0 && feature.is_constant());

@@ -26,7 +26,13 @@ pub struct QuerySummary {
 
 impl QuerySummary {
     /// Adds a query by its rows.
-    pub fn add_query(&mut self, rows: Range<usize>, labels: &Float32Array, documents: &StringArray, row_hashes: &[u64]) {
+    pub fn add_query(
+        &mut self,
+        rows: Range<usize>,
+        labels: &Float32Array,
+        documents: &StringArray,
+        row_hashes: &[u64],
+    ) {
         *self.sizes.entry(rows.len() as u64).or_default() += 1;
         let mut distinct: Vec<u32> = Vec::new();
         let mut relevant = false;
@@ -92,12 +98,30 @@ impl QuerySummary {
         let single = self.sizes.get(&1).copied().unwrap_or(0);
         let queries = self.queries();
         [
-            (self.empty, format!("{} of {queries} queries have no relevant document (no label above 0)", self.empty)),
-            (self.one_label, format!("{} of {queries} queries have one label only, so they teach no order", self.one_label)),
+            (
+                self.empty,
+                format!("{} of {queries} queries have no relevant document (no label above 0)", self.empty),
+            ),
+            (
+                self.one_label,
+                format!(
+                    "{} of {queries} queries have one label only, so they teach no order",
+                    self.one_label
+                ),
+            ),
             (single, format!("{single} of {queries} queries have a single document")),
             (self.unlabelled, format!("{} rows have no label", self.unlabelled)),
-            (self.repeated_ids, format!("{} documents have an id that another document of their query has too", self.repeated_ids)),
-            (self.repeated_rows, format!("{} rows equal another row of their query in every feature", self.repeated_rows)),
+            (
+                self.repeated_ids,
+                format!(
+                    "{} documents have an id that another document of their query has too",
+                    self.repeated_ids
+                ),
+            ),
+            (
+                self.repeated_rows,
+                format!("{} rows equal another row of their query in every feature", self.repeated_rows),
+            ),
         ]
         .into_iter()
         .filter(|(count, _)| *count > 0)

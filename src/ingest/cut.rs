@@ -45,7 +45,15 @@ const MARK: &[u8] = b"\xEF\xBB\xBF";
 impl<R: Read> Cutter<R> {
     /// Cuts at about every `target` bytes.
     pub fn new(reader: R, target: usize) -> Self {
-        Cutter { reader, target, quoted: false, carry: Vec::new(), next_line: 1, at_end: false, lacks_newline: false }
+        Cutter {
+            reader,
+            target,
+            quoted: false,
+            carry: Vec::new(),
+            next_line: 1,
+            at_end: false,
+            lacks_newline: false,
+        }
     }
 
     /// Treats newlines in quotes as part of a line from here on.

@@ -74,7 +74,13 @@ const FIX_OR_MISSING: &str =
 
 /// Every fault with its texts; adding a kind is one variant and one row.
 pub const TABLE: [FaultEntry; 17] = [
-    entry(FaultKind::LabelMalformed, "label-malformed", "a number as the label", FIX_OR_LENIENT, Repair::SkipLine),
+    entry(
+        FaultKind::LabelMalformed,
+        "label-malformed",
+        "a number as the label",
+        FIX_OR_LENIENT,
+        Repair::SkipLine,
+    ),
     entry(
         FaultKind::LabelNotFinite,
         "label-not-finite",

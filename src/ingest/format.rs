@@ -69,9 +69,14 @@ pub fn delimiter_of_text(text: &[u8]) -> u8 {
 /// The fields of the first record.
 pub fn first_record(lines: Lines<'_>, delimiter: u8) -> Vec<String> {
     let mut names = Vec::new();
-    let stop = super::fault::Fault { kind: super::fault::FaultKind::FieldCount, line: 0, column: 0, found: String::new() };
+    let stop = super::fault::Fault {
+        kind: super::fault::FaultKind::FieldCount,
+        line: 0,
+        column: 0,
+        found: String::new(),
+    };
     let _ = for_each_record(lines, delimiter, |record| {
-        names = (0..record.len())
+        names = (0..record.fields())
             .map(|place| String::from_utf8_lossy(record.field(place).trim_ascii()).into_owned())
             .collect();
         Err(stop.clone()) // one record is enough
@@ -85,7 +90,7 @@ pub fn find_categories(lines: Lines<'_>, delimiter: u8, header: bool, roles: &mu
     let mut seen = vec![(0u64, 0u64); roles.columns.len()]; // values, of them numbers
     let mut skip = header;
     let _ = for_each_record(lines, delimiter, |record| {
-        if std::mem::take(&mut skip) || record.len() != roles.columns.len() {
+        if std::mem::take(&mut skip) || record.fields() != roles.columns.len() {
             return Ok(());
         }
         for (place, (values, numbers)) in seen.iter_mut().enumerate() {

@@ -1,6 +1,6 @@
 //! What the user named as input: files, directories, globs, URLs, or `-`.
 
-use crate::dataset::MANIFEST;
+use crate::dataset::{MANIFEST, PartEntry};
 use crate::error::{Error, Result};
 use crate::storage::{Access, Location};
 use std::io::Read;
@@ -12,6 +12,8 @@ pub struct Input {
     pub location: Option<Location>,
     /// Its name in messages.
     pub name: String,
+    /// What the manifest says of it, if it is part of a dataset.
+    pub part: Option<PartEntry>,
 }
 
 /// What lies beside data and is not data.
@@ -20,7 +22,7 @@ const SIDE_FILES: &[&str] = &[".query", ".weight", ".position", ".cd", ".group",
 impl Input {
     /// A file or object.
     pub fn at(location: Location) -> Self {
-        Input { name: location.to_string(), location: Some(location) }
+        Input { name: location.to_string(), location: Some(location), part: None }
     }
 
     /// Opens it from the start.
@@ -52,7 +54,7 @@ pub fn expand(arguments: &[String], access: Access) -> Result<Vec<Input>> {
     let mut inputs = Vec::new();
     for argument in arguments {
         if argument == "-" {
-            inputs.push(Input { location: None, name: "<stdin>".to_owned() });
+            inputs.push(Input { location: None, name: "<stdin>".to_owned(), part: None });
             continue;
         }
         let found = expand_one(argument, access)?;
@@ -102,7 +104,9 @@ fn in_directory(location: &Location) -> Result<Vec<Input>> {
     let names = location.list()?;
     if names.iter().any(|name| name == MANIFEST) {
         let manifest = crate::dataset::Manifest::read(location)?;
-        return Ok(manifest.files.iter().map(|file| Input::at(location.join(&file.name))).collect());
+        let of_part =
+            |file: PartEntry| Input { part: Some(file.clone()), ..Input::at(location.join(&file.name)) };
+        return Ok(manifest.files.into_iter().map(of_part).collect());
     }
     let is_data = |name: &&String| {
         let lower = name.to_ascii_lowercase();
@@ -122,9 +126,14 @@ fn remote_pattern(argument: &str, access: Access) -> Result<Vec<Input>> {
             "name the prefixes one by one",
         ));
     }
-    let pattern = glob::Pattern::new(pattern)
-        .map_err(|error| Error::usage(format_args!("{argument}: not a pattern: {error}"), "check the brackets"))?;
+    let pattern = glob::Pattern::new(pattern).map_err(|error| {
+        Error::usage(format_args!("{argument}: not a pattern: {error}"), "check the brackets")
+    })?;
     let directory = Location::parse(prefix, access)?;
     let names = directory.list()?;
-    Ok(names.iter().filter(|name| pattern.matches(name)).map(|name| Input::at(directory.join(name))).collect())
+    Ok(names
+        .iter()
+        .filter(|name| pattern.matches(name))
+        .map(|name| Input::at(directory.join(name)))
+        .collect())
 }

@@ -39,20 +39,9 @@ fn leading_digits(word: u64) -> (u32, u64) {
     (count, low.wrapping_add(high) >> 32)
 }
 
-const POWERS: [f64; 17] = [
-    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
-];
-const WHOLE_POWERS: [u64; 9] = [
-    1,
-    10,
-    100,
-    1_000,
-    10_000,
-    100_000,
-    1_000_000,
-    10_000_000,
-    100_000_000,
-];
+const POWERS: [f64; 17] =
+    [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16];
+const WHOLE_POWERS: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 
 #[inline(always)]
 fn word_at(text: &[u8], at: usize) -> Option<u64> {
@@ -122,10 +111,7 @@ pub fn any_number(token: &[u8]) -> Number {
         [b'+' | b'-', rest @ ..] => rest,
         all => all,
     };
-    if ["inf", "infinity"]
-        .iter()
-        .any(|word| digits.eq_ignore_ascii_case(word.as_bytes()))
-    {
+    if ["inf", "infinity"].iter().any(|word| digits.eq_ignore_ascii_case(word.as_bytes())) {
         return Number::Infinite;
     }
     // Decimal notation only: the float parser would take its own spellings of infinity and NaN.
@@ -147,9 +133,7 @@ fn is_missing_word(token: &[u8]) -> bool {
         [b'+' | b'-', rest @ ..] if rest.eq_ignore_ascii_case(b"nan") => rest,
         all => all,
     };
-    ["null", "na", "n/a", "nan", "none"]
-        .iter()
-        .any(|spelling| word.eq_ignore_ascii_case(spelling.as_bytes()))
+    ["null", "na", "n/a", "nan", "none"].iter().any(|spelling| word.eq_ignore_ascii_case(spelling.as_bytes()))
         || word == b"?"
 }
 
@@ -194,7 +178,10 @@ mod tests {
     #[test]
     fn numbers_that_round_twice_are_left_to_the_exact_parser() {
         // 1 + 2^-24 lies half-way between two f32; as a decimal just above it must round up.
-        assert_eq!(any_number(b"1.000000059604644775390626"), Number::Value(twin("1.000000059604644775390626")));
+        assert_eq!(
+            any_number(b"1.000000059604644775390626"),
+            Number::Value(twin("1.000000059604644775390626"))
+        );
         assert!(is_f32_midpoint(1.0 + 2f64.powi(-24)));
     }
 

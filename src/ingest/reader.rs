@@ -65,16 +65,19 @@ impl Work {
             Piece::Lines(chunk, decoder) => decoder
                 .decode(Lines { text: &chunk.text, first_line: chunk.first_line }, builder)
                 .map_err(|fault| fault.in_file(&self.name)),
-            Piece::Batch(batch, roles, first_row) => {
-                decode_batch(&batch, &roles, first_row, builder).map_err(|fault| {
+            Piece::Batch(batch, roles, first_row) => decode_batch(&batch, &roles, first_row, builder)
+                .map_err(|fault| {
                     let column = batch.schema().field(fault.column).name().clone();
                     Error::Place {
-                        place: format!("{}: row {}, column {column}", self.name, first_row + fault.row as u64),
+                        place: format!(
+                            "{}: row {}, column {column}",
+                            self.name,
+                            first_row + fault.row as u64
+                        ),
                         problem: fault.problem,
                         remedy: "correct the table and run the command again".to_owned(),
                     }
-                })
-            }
+                }),
         }
     }
 
@@ -188,9 +191,10 @@ impl Ingest {
         let (opened, roles) = open(input, &self.options, &mut Vec::new())?;
         let features = roles.map(|roles| roles.features);
         let same = opened.format() == self.format
-            && (self.format == Format::Letor || features.as_ref().is_some_and(|names| {
-                self.layout.features == FeatureNames::Given(names.clone())
-            }));
+            && (self.format == Format::Letor
+                || features
+                    .as_ref()
+                    .is_some_and(|names| self.layout.features == FeatureNames::Given(names.clone())));
         if same {
             return Ok(opened);
         }
@@ -204,7 +208,8 @@ impl Ingest {
 
 /// Opens an input and looks at its start.
 fn open(input: &Input, options: &IngestOptions, notes: &mut Vec<String>) -> Result<(Opened, Option<Roles>)> {
-    let (packing, mut reader) = unpack(input.open()?).map_err(|error| read_error(input, Packing::Plain, error, 0))?;
+    let (packing, mut reader) =
+        unpack(input.open()?).map_err(|error| read_error(input, Packing::Plain, error, 0))?;
     if packing == Packing::Parquet || options.format == Some(Format::Parquet) {
         let table = Table::open(input, Some(&mut reader))?;
         let roles = table.roles(&options.roles)?;
@@ -274,7 +279,11 @@ fn delimited(
     if roles.features.len() > options.max_features as usize {
         return Err(Error::place(
             &input.name,
-            format_args!("it has {} features, more than --max-features {}", roles.features.len(), options.max_features),
+            format_args!(
+                "it has {} features, more than --max-features {}",
+                roles.features.len(),
+                options.max_features
+            ),
             "raise --max-features",
         ));
     }
@@ -323,7 +332,9 @@ impl Opened {
         match self {
             Opened::Text { mut cutter, packing, decoder, .. } => {
                 let mut total = 0;
-                while let Some(chunk) = cutter.next_chunk().map_err(|error| cut_error(input, packing, error))? {
+                while let Some(chunk) =
+                    cutter.next_chunk().map_err(|error| cut_error(input, packing, error))?
+                {
                     let size = chunk.input_bytes;
                     hasher.update(&chunk.text[..size]);
                     total += size as u64;
@@ -395,7 +406,9 @@ fn read_error(input: &Input, packing: Packing, error: std::io::Error, lines: u64
         return Error::io(&input.name, "read", &error);
     }
     let problem = match error.kind() {
-        std::io::ErrorKind::UnexpectedEof => format!("the {} data end early, after {lines} lines", packing.name()),
+        std::io::ErrorKind::UnexpectedEof => {
+            format!("the {} data end early, after {lines} lines", packing.name())
+        }
         _ => format!("the {} data are damaged after {lines} lines: {error}", packing.name()),
     };
     Error::place(&input.name, problem, "the file is truncated or damaged: copy or download it again")

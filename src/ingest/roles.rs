@@ -44,9 +44,20 @@ pub struct RoleOptions {
 }
 
 /// What columns are usually called, the likeliest first.
-const QUERY: &[&str] = &["query_id", "qid", "queryid", "query", "group_id", "groupid", "group", "search_id", "srch_id"];
-const LABEL: &[&str] =
-    &["label", "relevance", "rel", "grade", "target", "relevance_label", "judgment", "judgement", "rating", "y"];
+const QUERY: &[&str] =
+    &["query_id", "qid", "queryid", "query", "group_id", "groupid", "group", "search_id", "srch_id"];
+const LABEL: &[&str] = &[
+    "label",
+    "relevance",
+    "rel",
+    "grade",
+    "target",
+    "relevance_label",
+    "judgment",
+    "judgement",
+    "rating",
+    "y",
+];
 const DOCUMENT: &[&str] = &["doc_id", "docid", "document_id", "doc", "document"];
 const WEIGHT: &[&str] = &["weight", "sample_weight"];
 const POSITION: &[&str] = &["position"];
@@ -87,7 +98,9 @@ impl Roles {
             }
             let place = spellings.iter().find_map(|spelling| {
                 names.iter().enumerate().position(|(place, name)| {
-                    columns[place].is_none() && !categories.contains(&place) && name.eq_ignore_ascii_case(spelling)
+                    columns[place].is_none()
+                        && !categories.contains(&place)
+                        && name.eq_ignore_ascii_case(spelling)
                 })
             });
             match place {
@@ -104,7 +117,11 @@ impl Roles {
                 role.unwrap_or_else(|| {
                     features.push(names[place].clone());
                     let feature = features.len() as u32 - 1;
-                    if categories.contains(&place) { ColumnRole::Category(feature) } else { ColumnRole::Feature(feature) }
+                    if categories.contains(&place) {
+                        ColumnRole::Category(feature)
+                    } else {
+                        ColumnRole::Feature(feature)
+                    }
                 })
             })
             .collect();
@@ -141,7 +158,9 @@ impl Roles {
                 "DocId" | "SampleId" => Some(ColumnRole::Document),
                 "Weight" => Some(ColumnRole::Weight),
                 "Position" => Some(ColumnRole::Position),
-                "Auxiliary" | "GroupWeight" | "SubgroupId" | "Baseline" | "Timestamp" => Some(ColumnRole::Ignored),
+                "Auxiliary" | "GroupWeight" | "SubgroupId" | "Baseline" | "Timestamp" => {
+                    Some(ColumnRole::Ignored)
+                }
                 other => return Err(fault(format!("the kind {other:?} is not known"))),
             };
         }
@@ -258,7 +277,9 @@ mod tests {
 
     #[test]
     fn a_catboost_description_names_the_columns() {
-        let roles = Roles::by_description("0\tGroupId\n1\tTarget\n3\tCateg\tcolour\n4\tAuxiliary\n", 6, "t", "t.cd").unwrap();
+        let roles =
+            Roles::by_description("0\tGroupId\n1\tTarget\n3\tCateg\tcolour\n4\tAuxiliary\n", 6, "t", "t.cd")
+                .unwrap();
         assert_eq!(roles.features, ["f1", "colour", "f3"]);
         assert_eq!(roles.columns[3], ColumnRole::Category(1));
         let error = Roles::by_description("9\tTarget\n", 6, "t", "t.cd").unwrap_err();

@@ -80,7 +80,9 @@ impl SideReader {
             while self.left_in_query == 0 {
                 let count = numbers.required(&self.input, self.rows + row as u64 + 1)?;
                 if count < 0.0 || count.fract() != 0.0 {
-                    return Err(numbers.fault(format!("found {count}, expected the number of a query's rows")));
+                    return Err(
+                        numbers.fault(format!("found {count}, expected the number of a query's rows"))
+                    );
                 }
                 self.left_in_query = count as u64;
                 *query += u64::from(count > 0.0);
@@ -126,7 +128,12 @@ struct Numbers {
 impl Numbers {
     fn open(location: &Location) -> Result<Self> {
         let (_, reader) = unpack(location.open()?).map_err(|error| Error::io(location, "read", &error))?;
-        Ok(Numbers { location: location.clone(), reader: BufReader::new(reader), line: 0, text: String::new() })
+        Ok(Numbers {
+            location: location.clone(),
+            reader: BufReader::new(reader),
+            line: 0,
+            text: String::new(),
+        })
     }
 
     fn next(&mut self) -> Result<Option<f64>> {
@@ -148,7 +155,8 @@ impl Numbers {
             }
             return match number.parse::<f64>() {
                 Ok(value) if value.is_finite() => Ok(Some(value)),
-                _ => Err(self.fault(format!("found {}, expected a number", super::fault::shown(number.as_bytes())))),
+                _ => Err(self
+                    .fault(format!("found {}, expected a number", super::fault::shown(number.as_bytes())))),
             };
         }
     }

@@ -3,7 +3,7 @@
 use super::decode::batch::is_number;
 use super::input::Input;
 use super::roles::{ColumnRole, RoleOptions, Roles};
-use crate::dataset::guarded;
+use crate::dataset::{guarded, verify_part};
 use crate::error::{Error, Result};
 use crate::storage::Location;
 use arrow::array::RecordBatch;
@@ -31,16 +31,21 @@ impl Table {
     pub fn open(input: &Input, stdin: Option<&mut dyn std::io::Read>) -> Result<Self> {
         let source = match (&input.location, stdin) {
             (Some(location), _) => {
+                if let Some(part) = &input.part {
+                    verify_part(location, part)?;
+                }
                 let size = location.size()?.ok_or_else(|| location.absent())?;
                 TableSource::Ranges(location.clone(), size)
             }
             (None, Some(stdin)) => {
-                let spooled = tempfile::tempfile().and_then(|mut file| std::io::copy(stdin, &mut file).map(|_| file));
+                let spooled =
+                    tempfile::tempfile().and_then(|mut file| std::io::copy(stdin, &mut file).map(|_| file));
                 TableSource::File(spooled.map_err(|error| Error::io(&input.name, "read", &error))?)
             }
             (None, None) => unreachable!("an input is a location or standard input"),
         };
-        let opened = guarded(|| ParquetRecordBatchReaderBuilder::try_new(source)?.with_batch_size(BATCH_ROWS).build());
+        let opened =
+            guarded(|| ParquetRecordBatchReaderBuilder::try_new(source)?.with_batch_size(BATCH_ROWS).build());
         let reader = opened.map_err(|error| unreadable(&input.name, &error))?;
         let fields = arrow::array::RecordBatchReader::schema(&reader);
         Ok(Table {
@@ -57,7 +62,10 @@ impl Table {
         for (role, kind) in roles.columns.iter_mut().zip(&self.kinds) {
             if let ColumnRole::Feature(feature) = *role
                 && !is_number(kind)
-                && matches!(kind, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Dictionary(..))
+                && matches!(
+                    kind,
+                    DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Dictionary(..)
+                )
             {
                 *role = ColumnRole::Category(feature);
             }

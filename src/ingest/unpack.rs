@@ -57,21 +57,32 @@ pub fn unpack(mut packed: Box<dyn Read + Send>) -> io::Result<(Packing, Box<dyn 
         }
     }
     let head = &head[..length];
-    let packing = MAGIC.iter().find(|(magic, _)| head.starts_with(magic)).map_or(Packing::Plain, |(_, kind)| *kind);
+    let packing =
+        MAGIC.iter().find(|(magic, _)| head.starts_with(magic)).map_or(Packing::Plain, |(_, kind)| *kind);
     let whole = Cursor::new(head.to_vec()).chain(packed);
     const BUFFER: usize = 256 << 10;
     Ok((
         packing,
         match packing {
             Packing::Plain | Packing::Parquet => Box::new(whole),
-            Packing::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::with_capacity(BUFFER, whole))),
-            Packing::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(BufReader::with_capacity(BUFFER, whole))),
-            Packing::Xz => {
-                let stream = liblzma::stream::Stream::new_stream_decoder(XZ_MEMORY, liblzma::stream::CONCATENATED)
-                    .map_err(io::Error::other)?;
-                Box::new(liblzma::bufread::XzDecoder::new_stream(BufReader::with_capacity(BUFFER, whole), stream))
+            Packing::Gzip => {
+                Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::with_capacity(BUFFER, whole)))
             }
-            Packing::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(BufReader::with_capacity(BUFFER, whole))?),
+            Packing::Bzip2 => {
+                Box::new(bzip2::bufread::MultiBzDecoder::new(BufReader::with_capacity(BUFFER, whole)))
+            }
+            Packing::Xz => {
+                let stream =
+                    liblzma::stream::Stream::new_stream_decoder(XZ_MEMORY, liblzma::stream::CONCATENATED)
+                        .map_err(io::Error::other)?;
+                Box::new(liblzma::bufread::XzDecoder::new_stream(
+                    BufReader::with_capacity(BUFFER, whole),
+                    stream,
+                ))
+            }
+            Packing::Zstd => {
+                Box::new(zstd::stream::read::Decoder::with_buffer(BufReader::with_capacity(BUFFER, whole))?)
+            }
         },
     ))
 }

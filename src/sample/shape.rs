@@ -130,7 +130,8 @@ impl Generator {
     }
 
     fn push_features(&self, traits: &Traits, query_level: f64, draw: &mut Stream, out: &mut Vec<u8>) {
-        let sources: [bool; SOURCES] = std::array::from_fn(|source| draw.uniform() < source_silence(self.shape, source));
+        let sources: [bool; SOURCES] =
+            std::array::from_fn(|source| draw.uniform() < source_silence(self.shape, source));
         for (feature, view) in self.views.iter().enumerate() {
             let silent = draw.uniform() < view.silent || sources[view.source];
             let value = view.value(traits, query_level, draw);
@@ -276,7 +277,8 @@ mod tests {
             let text = text(shape, 7, 300);
             let rows = text.lines().count() as f64;
             for (label, share) in shape.figures().labels.iter().enumerate() {
-                let found = text.lines().filter(|line| line.starts_with(&format!("{label} "))).count() as f64 / rows;
+                let found =
+                    text.lines().filter(|line| line.starts_with(&format!("{label} "))).count() as f64 / rows;
                 assert!((found - share).abs() < 0.06, "{shape:?} label {label}: {found} for {share}");
             }
         }
@@ -284,7 +286,8 @@ mod tests {
 
     #[test]
     fn sparse_shapes_are_sparse_and_dense_ones_have_zeros() {
-        let entries = |text: &str| text.lines().map(|line| line.matches(':').count() - 1).sum::<usize>() as f64;
+        let entries =
+            |text: &str| text.lines().map(|line| line.matches(':').count() - 1).sum::<usize>() as f64;
         let yahoo = text(Shape::Yahoo, 1, 60);
         let present = entries(&yahoo) / (700.0 * yahoo.lines().count() as f64);
         assert!((0.25..0.42).contains(&present), "{present}");

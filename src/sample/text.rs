@@ -32,7 +32,8 @@ pub fn push_decimal(value: f64, trimmed: bool, out: &mut Vec<u8>) {
         *place = b'0' + (rest % 10) as u8;
         rest /= 10;
     }
-    let kept = if trimmed { places.iter().rposition(|digit| *digit != b'0').map_or(0, |last| last + 1) } else { 6 };
+    let kept =
+        if trimmed { places.iter().rposition(|digit| *digit != b'0').map_or(0, |last| last + 1) } else { 6 };
     out.push(b'.');
     out.extend_from_slice(&places[..kept]);
 }

@@ -43,6 +43,27 @@ where
     RUNTIME.spawn(future)
 }
 
+/// Repeats a request that failed on the way: connections that broke, bodies that were cut short.
+/// The store repeats what the server refused, but not what may have arrived; all our requests may
+/// arrive twice. Answers such as "not found" are final.
+pub async fn persist<T, F, R>(mut request: R) -> object_store::Result<T>
+where
+    F: Future<Output = object_store::Result<T>>,
+    R: FnMut() -> F,
+{
+    const TRIES: u32 = 8;
+    let mut tried = 0;
+    loop {
+        tried += 1;
+        match request().await {
+            Err(object_store::Error::Generic { .. }) if tried < TRIES => {
+                tokio::time::sleep(Duration::from_millis(25 << tried)).await;
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
 async fn interrupted() {
     while !interrupt::requested() {
         tokio::time::sleep(Duration::from_millis(50)).await;

@@ -71,7 +71,7 @@ pub fn open(url: &Url, access: Access) -> Result<(Arc<dyn ObjectStore>, Path)> {
         ));
     };
     let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let explicit = provider.credentials.iter().any(|set| set.iter().all(|name| is_set(&name)));
+    let explicit = provider.credentials.iter().any(|set| set.iter().all(is_set));
     if !explicit && access != Access::InstanceCredentials {
         let wanted: Vec<String> = provider.credentials.iter().take(2).map(|set| set.join(" and ")).collect();
         return Err(Error::usage(
@@ -82,8 +82,9 @@ pub fn open(url: &Url, access: Access) -> Result<(Arc<dyn ObjectStore>, Path)> {
             ),
         ));
     }
-    let store = (provider.open)(url)
-        .map_err(|error| Error::place(shown(url), plain(&error).0, "check the URL and the store's variables"))?;
+    let store = (provider.open)(url).map_err(|error| {
+        Error::place(shown(url), plain(&error).0, "check the URL and the store's variables")
+    })?;
     let path = Path::from_url_path(url.path())
         .map_err(|error| Error::usage(format_args!("{}: {error}", shown(url)), "check the URL"))?;
     Ok((store, path))

@@ -134,7 +134,7 @@ impl Location {
                 Err(error) => Err(Error::io(self, "read", &error)),
             },
             Location::Remote(remote) => {
-                match border::wait_or_interrupt(remote.store.head(&remote.path))? {
+                match border::wait_or_interrupt(border::persist(|| remote.store.head(&remote.path)))? {
                     Ok(meta) => Ok(Some(meta.size)),
                     Err(object_store::Error::NotFound { .. }) => Ok(None),
                     Err(error) => Err(self.store_error("read", &error)),
@@ -151,13 +151,15 @@ impl Location {
                 .map_err(|error| Error::io(self, "read", &error)),
             Location::Remote(remote) => {
                 let range = start..start + length;
-                let ranged = self.retrying(|| remote.store.get_range(&remote.path, range.clone()))?;
+                let ranged = self.ask(|| remote.store.get_range(&remote.path, range.clone()))?;
                 match ranged {
                     Some(bytes) => Ok(bytes),
                     // A plain web server without ranges: all of it, and the part of interest.
                     None => {
                         let mut whole = Vec::new();
-                        self.stream(remote)?.read_to_end(&mut whole).map_err(|error| Error::io(self, "read", &error))?;
+                        self.stream(remote)?
+                            .read_to_end(&mut whole)
+                            .map_err(|error| Error::io(self, "read", &error))?;
                         let bytes = Bytes::from(whole);
                         let (start, end) = (range.start as usize, range.end as usize);
                         if end > bytes.len() {
@@ -189,7 +191,7 @@ impl Location {
             Location::Remote(remote) => match self.size()? {
                 // A web server may not know ranges; then the stream is read as it comes.
                 Some(size) if size > 0 && self.is_http() => {
-                    match self.retrying(|| remote.store.get_range(&remote.path, 0..1))? {
+                    match self.ask(|| remote.store.get_range(&remote.path, 0..1))? {
                         Some(_) => Ok(Box::new(RangeReader::new(self.clone(), size))),
                         None => self.stream(remote),
                     }
@@ -206,7 +208,7 @@ impl Location {
     }
 
     fn stream(&self, remote: &Remote) -> Result<Box<dyn Read + Send>> {
-        let got = border::wait_or_interrupt(remote.store.get(&remote.path))?
+        let got = border::wait_or_interrupt(border::persist(|| remote.store.get(&remote.path)))?
             .map_err(|error| self.store_error("read", &error))?;
         Ok(Box::new(StreamReader { chunks: got.into_stream(), current: Bytes::new() }))
     }
@@ -226,8 +228,9 @@ impl Location {
                 names
             }
             Location::Remote(remote) => {
-                let listed = border::wait_or_interrupt(remote.store.list_with_delimiter(Some(&remote.path)))?
-                    .map_err(|error| self.store_error("list", &error))?;
+                let listing = border::persist(|| remote.store.list_with_delimiter(Some(&remote.path)));
+                let listed =
+                    border::wait_or_interrupt(listing)?.map_err(|error| self.store_error("list", &error))?;
                 listed.objects.iter().filter_map(|meta| meta.location.filename()).map(str::to_owned).collect()
             }
         };
@@ -243,7 +246,7 @@ impl Location {
     /// The error of a file that is not there.
     pub fn absent(&self) -> Error {
         match self {
-            Location::Local(_) => Error::io(self, "open", &io::Error::from(io::ErrorKind::NotFound)),
+            Location::Local(_) => Error::io(self, "open", &rustix::io::Errno::NOENT.into()),
             Location::Remote(_) => {
                 Error::place(self, "there is no such object or bucket", "check the spelling of the URL")
             }
@@ -259,24 +262,16 @@ impl Location {
         Error::place(self, format_args!("cannot {doing}: {problem}"), remedy)
     }
 
-    /// Repeats a read whose body broke off on the way; the store itself repeats failed requests.
-    /// `None` if the store cannot do this at all.
-    fn retrying<F, T>(&self, request: F) -> Result<Option<T>>
+    /// Asks the store for something; `None` if it cannot do this at all.
+    fn ask<T, F, R>(&self, request: R) -> Result<Option<T>>
     where
-        F: AsyncFn() -> object_store::Result<T>,
+        F: Future<Output = object_store::Result<T>>,
+        R: FnMut() -> F,
     {
-        const TRIES: u32 = 6;
-        let mut tried = 0;
-        loop {
-            tried += 1;
-            match border::wait_or_interrupt(request())? {
-                Ok(output) => return Ok(Some(output)),
-                Err(object_store::Error::NotSupported { .. }) => return Ok(None),
-                Err(object_store::Error::Generic { .. }) if tried < TRIES => {
-                    border::wait_or_interrupt(tokio::time::sleep(std::time::Duration::from_millis(50 << tried)))?;
-                }
-                Err(error) => return Err(self.store_error("read", &error)),
-            }
+        match border::wait_or_interrupt(border::persist(request))? {
+            Ok(output) => Ok(Some(output)),
+            Err(object_store::Error::NotSupported { .. }) => Ok(None),
+            Err(error) => Err(self.store_error("read", &error)),
         }
     }
 }

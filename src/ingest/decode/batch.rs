@@ -85,8 +85,12 @@ fn add_rows(
                         return Err(fault(place, "the label is infinite".to_owned()));
                     }
                 }
-                (ColumnRole::Weight, Cells::Number(numbers)) => weight = Some(value_or_nan(numbers, row) as f32),
-                (ColumnRole::Position, Cells::Number(numbers)) => position = Some(value_or_nan(numbers, row) as i32),
+                (ColumnRole::Weight, Cells::Number(numbers)) => {
+                    weight = Some(value_or_nan(numbers, row) as f32)
+                }
+                (ColumnRole::Position, Cells::Number(numbers)) => {
+                    position = Some(value_or_nan(numbers, row) as i32)
+                }
                 (ColumnRole::Feature(feature), Cells::Number(numbers)) => {
                     let wide = value_or_nan(numbers, row);
                     let value = wide as f32;

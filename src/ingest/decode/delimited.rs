@@ -55,7 +55,7 @@ pub struct Record<'a> {
 
 impl Record<'_> {
     /// How many fields it has.
-    pub fn len(&self) -> usize {
+    pub fn fields(&self) -> usize {
         self.ends.len()
     }
 
@@ -107,8 +107,8 @@ pub fn for_each_record(
 
 impl DelimitedDecoder {
     fn row(&self, record: &Record<'_>, builder: &mut BlockBuilder, words: &mut Words) -> Result<(), Fault> {
-        if record.len() != self.roles.columns.len() {
-            let found = format!("{} fields", record.len());
+        if record.fields() != self.roles.columns.len() {
+            let found = format!("{} fields", record.fields());
             return Err(Fault { kind: FaultKind::FieldCount, line: record.line, column: 1, found });
         }
         let mut label = f32::NAN;
@@ -160,7 +160,13 @@ impl DelimitedDecoder {
     }
 
     /// An empty label is an unjudged document, as a null is in a table.
-    fn label(&self, record: &Record<'_>, place: usize, field: &[u8], builder: &mut BlockBuilder) -> Result<f32, Fault> {
+    fn label(
+        &self,
+        record: &Record<'_>,
+        place: usize,
+        field: &[u8],
+        builder: &mut BlockBuilder,
+    ) -> Result<f32, Fault> {
         if field.is_empty() {
             return Ok(f32::NAN);
         }
@@ -173,7 +179,13 @@ impl DelimitedDecoder {
     }
 
     /// A number; NaN if it is missing.
-    fn number(&self, record: &Record<'_>, place: usize, field: &[u8], builder: &mut BlockBuilder) -> Result<f32, Fault> {
+    fn number(
+        &self,
+        record: &Record<'_>,
+        place: usize,
+        field: &[u8],
+        builder: &mut BlockBuilder,
+    ) -> Result<f32, Fault> {
         if let Some((value, end)) = short_decimal(field, 0)
             && end == field.len()
         {
@@ -233,7 +245,8 @@ impl Words {
             .codes
             .into_iter()
             .map(|(feature, codes)| {
-                let mut words: Vec<(usize, String)> = codes.into_iter().map(|(word, code)| (code, word)).collect();
+                let mut words: Vec<(usize, String)> =
+                    codes.into_iter().map(|(word, code)| (code, word)).collect();
                 words.sort_unstable();
                 (feature, words.into_iter().map(|(_, word)| word).collect())
             })

@@ -43,7 +43,7 @@ impl Decoder for LetorDecoder {
                 reader.builder.abandon_query();
                 reader.builder.repairs().add(fault.kind);
             }
-            reader.to_next_line();
+            reader.skip_line();
         }
         Ok(())
     }
@@ -196,9 +196,10 @@ impl<'a> LineReader<'a, '_> {
         };
         let place = self.second_place_of(repeat[0].0 + self.decoder.index_base);
         self.repaired(FaultKind::IndexRepeated, place, ())?;
-        let last_of_each = entries.iter().enumerate().filter(|(place, (index, _))| {
-            entries.get(place + 1).is_none_or(|next| next.0 != *index)
-        });
+        let last_of_each = entries
+            .iter()
+            .enumerate()
+            .filter(|(place, (index, _))| entries.get(place + 1).is_none_or(|next| next.0 != *index));
         self.builder.replace_open_row(last_of_each.map(|(_, entry)| *entry));
         Ok(())
     }
@@ -274,7 +275,7 @@ impl<'a> LineReader<'a, '_> {
         }
     }
 
-    fn to_next_line(&mut self) {
+    fn skip_line(&mut self) {
         let rest = &self.text[self.at..];
         self.at += memchr::memchr(b'\n', rest).map_or(rest.len(), |newline| newline + 1);
         self.line += 1;
@@ -325,13 +326,19 @@ mod tests {
                 let mut entries = Vec::new();
                 for feature in 0..block.features.width() {
                     let column = block.features.column(feature);
-                    let bit = |row: usize| column.bitmap.is_none_or(|bits| bits[row / 8] >> (row % 8) & 1 == 1);
+                    let bit =
+                        |row: usize| column.bitmap.is_none_or(|bits| bits[row / 8] >> (row % 8) & 1 == 1);
                     if bit(row) {
                         entries.push((feature + 1, column.values[(0..row).filter(|row| bit(*row)).count()]));
                     }
                 }
                 let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-                rows.push((block.labels[row], text(block.run_name(run)), block.documents.get(row).map(text), entries));
+                rows.push((
+                    block.labels[row],
+                    text(block.run_name(run)),
+                    block.documents.get(row).map(text),
+                    entries,
+                ));
             }
         }
         rows
@@ -383,7 +390,12 @@ mod tests {
             ("1 qid:1 -1:1", Some(FaultKind::IndexMalformed), 9, "\"-1:1\""),
             ("1 qid:1 0:1", Some(FaultKind::IndexZero), 9, "\"0:1\""),
             ("1 qid:1 10001:1", Some(FaultKind::IndexTooLarge), 9, "\"10001:1\""),
-            ("1 qid:1 99999999999999999999:1", Some(FaultKind::IndexTooLarge), 9, "\"99999999999999999999:1\""),
+            (
+                "1 qid:1 99999999999999999999:1",
+                Some(FaultKind::IndexTooLarge),
+                9,
+                "\"99999999999999999999:1\"",
+            ),
             ("1 qid:1 2:1 1:1 2:2", Some(FaultKind::IndexRepeated), 17, "\"2:2\""),
             ("1 qid:1 1: 2:1", Some(FaultKind::ValueEmpty), 9, "\"1:\""),
             ("1 qid:1 1:0.5x", Some(FaultKind::ValueMalformed), 11, "\"0.5x\""),
@@ -396,11 +408,9 @@ mod tests {
             let text = format!("0 qid:1 1:1\n\n{line}\n1 qid:1 2:3\n");
             match (decode(&decoder(), &text), kind) {
                 (Ok(_), None) => {}
-                (Err(fault), Some(kind)) => assert_eq!(
-                    fault,
-                    Fault { kind, line: 3, column, found: found.to_owned() },
-                    "{line}"
-                ),
+                (Err(fault), Some(kind)) => {
+                    assert_eq!(fault, Fault { kind, line: 3, column, found: found.to_owned() }, "{line}")
+                }
                 (other, _) => panic!("{line}: {other:?}"),
             }
         }

@@ -72,8 +72,9 @@ impl BucketStaging {
             ));
         }
         // Asks for a listing, so that a missing bucket or a refused key shows before the work.
-        let listed = border::wait_or_interrupt(staging.store.list_with_delimiter(Some(&staging.prefix)))?
-            .map_err(|error| shown.store_error("list", &error))?;
+        let listing = border::persist(|| staging.store.list_with_delimiter(Some(&staging.prefix)));
+        let listed =
+            border::wait_or_interrupt(listing)?.map_err(|error| shown.store_error("list", &error))?;
         let marker_path = staging.prefix.clone().join(marker);
         let is_there = |path: &Path| listed.objects.iter().any(|meta| meta.location == *path);
         if is_there(&marker_path) && !overwrite {
@@ -104,7 +105,13 @@ impl BucketStaging {
                 match outcome {
                     Ok(Ok(upload)) => file.state = State::Uploaded(upload),
                     Ok(Err(error)) => return Err(self.shown.store_error("write", &error)),
-                    Err(_) => return Err(Error::place(&self.shown, "an upload ended early", "run the command again")),
+                    Err(_) => {
+                        return Err(Error::place(
+                            &self.shown,
+                            "an upload ended early",
+                            "run the command again",
+                        ));
+                    }
                 }
             }
         }
@@ -115,14 +122,8 @@ impl BucketStaging {
     fn complete(&mut self, place: usize) -> Result<()> {
         let file = &mut self.files[place];
         if let State::Uploaded(upload) = &mut file.state {
-            if let Err(error) = border::wait(upload.complete()) {
-                // The answer may be lost although the object is there: its name holds the hash
-                // of its content, so an object of that name and size is the one we sent.
-                let there = border::wait(self.store.head(&file.path));
-                if !there.is_ok_and(|meta| meta.size == file.bytes) {
-                    return Err(self.shown.store_error("write", &error));
-                }
-            }
+            border::wait(complete(&*self.store, upload, &file.path, file.bytes))
+                .map_err(|error| self.shown.store_error("write", &error))?;
             file.state = State::Visible;
         }
         Ok(())
@@ -144,23 +145,20 @@ impl BucketStaging {
     pub(super) fn discard(&mut self, name: &str) -> Result<()> {
         let place = self.place_of(name);
         let file = &mut self.files[place];
-        border::wait(self.store.delete(&file.path))
+        border::wait(border::persist(|| self.store.delete(&file.path)))
             .map_err(|error| self.shown.store_error("remove a part of", &error))?;
         file.state = State::Gone;
         Ok(())
     }
 
     fn place_of(&self, name: &str) -> usize {
-        self.files
-            .iter()
-            .position(|file| file.name == name)
-            .expect("only names that were kept are asked for")
+        self.files.iter().position(|file| file.name == name).expect("only names that were kept are asked for")
     }
 
     pub(super) fn commit(mut self, marker: &[u8], superseded: &[String]) -> Result<()> {
         self.settle()?;
         let marker_path = self.prefix.clone().join(self.marker);
-        if !self.overwrite && border::wait(self.store.head(&marker_path)).is_ok() {
+        if !self.overwrite && border::wait(border::persist(|| self.store.head(&marker_path))).is_ok() {
             return Err(refuse_existing(&self.shown));
         }
         for place in 0..self.files.len() {
@@ -170,7 +168,8 @@ impl BucketStaging {
         let kept: Vec<String> = self.files.drain(..).map(|file| file.name).collect();
         for name in superseded.iter().filter(|name| !kept.contains(name)) {
             // What stays behind is in no manifest: untidy, but never read.
-            let _ = border::wait(self.store.delete(&self.prefix.clone().join(name.as_str())));
+            let path = self.prefix.clone().join(name.as_str());
+            let _ = border::wait(border::persist(|| self.store.delete(&path)));
         }
         Ok(())
     }
@@ -181,7 +180,8 @@ impl BucketStaging {
         let mode = if self.overwrite { PutMode::Overwrite } else { PutMode::Create };
         let options = PutOptions { mode, attributes, ..PutOptions::default() };
         let payload = PutPayload::from(Bytes::copy_from_slice(marker));
-        match border::wait(self.store.put_opts(path, payload, options)) {
+        let put = border::persist(|| self.store.put_opts(path, payload.clone(), options.clone()));
+        match border::wait(put) {
             Ok(_) => Ok(()),
             Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => {
                 match self.owner_of_marker(path)? {
@@ -199,7 +199,7 @@ impl BucketStaging {
     /// The run whose marker is there.
     fn owner_of_marker(&self, path: &Path) -> Result<Option<String>> {
         let options = GetOptions { head: true, ..GetOptions::default() };
-        let found = border::wait(self.store.get_opts(path, options))
+        let found = border::wait(border::persist(|| self.store.get_opts(path, options.clone())))
             .map_err(|error| self.shown.store_error("read", &error))?;
         let key = Attribute::Metadata(RUN_ID.into());
         Ok(found.attributes.get(&key).map(|value| value.as_ref().to_owned()))
@@ -208,7 +208,7 @@ impl BucketStaging {
     /// Of two runs with the same input, both have made the same objects: those that the winner's
     /// marker names must stay.
     fn forget_what_the_winner_uses(&mut self, path: &Path) {
-        let winner = border::wait(async { self.store.get(path).await?.bytes().await });
+        let winner = border::wait(border::persist(|| async { self.store.get(path).await?.bytes().await }));
         for file in &mut self.files {
             let used = match &winner {
                 Ok(text) => memchr::memmem::find(text, file.name.as_bytes()).is_some(),
@@ -235,10 +235,33 @@ impl Drop for BucketStaging {
                     let _ = border::wait(upload.abort());
                 }
                 State::Visible => {
-                    let _ = border::wait(self.store.delete(&file.path));
+                    let _ = border::wait(border::persist(|| self.store.delete(&file.path)));
                 }
                 State::Gone => {}
             }
+        }
+    }
+}
+
+/// Makes an upload visible. The answer may be lost although the object is there; its name holds the
+/// hash of its content, so an object of that name and size is the one we sent.
+async fn complete(
+    store: &dyn ObjectStore,
+    upload: &mut Box<dyn MultipartUpload>,
+    path: &Path,
+    bytes: u64,
+) -> object_store::Result<()> {
+    const TRIES: u32 = 4;
+    let mut tried = 0;
+    loop {
+        tried += 1;
+        let Err(error) = upload.complete().await else { return Ok(()) };
+        let there = border::persist(|| store.head(path)).await;
+        if there.is_ok_and(|meta| meta.size == bytes) {
+            return Ok(());
+        }
+        if tried == TRIES {
+            return Err(error);
         }
     }
 }
@@ -249,7 +272,7 @@ async fn upload(
     path: &Path,
     mut spool: SpooledTempFile,
 ) -> object_store::Result<Box<dyn MultipartUpload>> {
-    let mut upload = store.put_multipart(path).await?;
+    let mut upload = border::persist(|| store.put_multipart(path)).await?;
     let outcome = async {
         loop {
             let mut parts = Vec::new();

@@ -25,7 +25,12 @@ pub struct LocalStaging {
 }
 
 impl LocalStaging {
-    pub(super) fn begin(target: &Path, shown: &Location, marker: &'static str, overwrite: bool) -> Result<Self> {
+    pub(super) fn begin(
+        target: &Path,
+        shown: &Location,
+        marker: &'static str,
+        overwrite: bool,
+    ) -> Result<Self> {
         let name = match target.file_name() {
             Some(name) => name.to_string_lossy().into_owned(),
             None => {
@@ -43,8 +48,8 @@ impl LocalStaging {
         fs::create_dir_all(&parent).map_err(|error| Error::io(shown, "create the output", &error))?;
         let prefix = format!(".{name}.planetree-");
         remove_leftovers(&parent, &prefix);
-        let (directory, lock) =
-            new_locked_directory(&parent, &prefix).map_err(|error| Error::io(shown, "create the output", &error))?;
+        let (directory, lock) = new_locked_directory(&parent, &prefix)
+            .map_err(|error| Error::io(shown, "create the output", &error))?;
         Ok(LocalStaging {
             target: target.to_owned(),
             shown: shown.clone(),
@@ -147,7 +152,8 @@ impl Drop for LocalStaging {
 fn refuse_target(target: &Path, shown: &Location, marker: &str, overwrite: bool) -> Result<()> {
     let Ok(metadata) = fs::symlink_metadata(target) else { return Ok(()) };
     let is_ours = target.join(marker).is_file();
-    let is_empty = metadata.is_dir() && fs::read_dir(target).is_ok_and(|mut entries| entries.next().is_none());
+    let is_empty =
+        metadata.is_dir() && fs::read_dir(target).is_ok_and(|mut entries| entries.next().is_none());
     match (is_empty, is_ours, overwrite) {
         (true, _, _) | (_, true, true) => Ok(()),
         (_, true, false) => Err(refuse_existing(shown)),
@@ -182,7 +188,8 @@ fn remove_leftovers(parent: &Path, prefix: &str) {
     for entry in entries.flatten() {
         if entry.file_name().to_string_lossy().starts_with(prefix)
             && let Ok(directory) = File::open(entry.path())
-            && directory.try_lock().is_ok() // held until the directory is gone
+            && directory.try_lock().is_ok()
+        // held until the directory is gone
         {
             tracing::debug!(directory = %entry.path().display(), "removing what an earlier run left");
             let _ = fs::remove_dir_all(entry.path());
@@ -208,8 +215,10 @@ mod tests {
     }
 
     fn names(directory: &Path) -> Vec<String> {
-        let mut names: Vec<_> =
-            fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        let mut names: Vec<_> = fs::read_dir(directory)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
         names.sort();
         names
     }

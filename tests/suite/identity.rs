@@ -1,0 +1,143 @@
+//! The output depends on the rows and on nothing else.
+
+use crate::support::*;
+use std::fs;
+
+#[test]
+fn threads_memory_and_standard_input_do_not_change_a_byte() {
+    let room = room();
+    // Several chunks, several row groups, and features that show up late.
+    let mut text = some_text(4000, 40);
+    text.push_str("3 qid:late 1:1 300:7\n");
+    fs::write(room.path().join("in.txt"), &text).unwrap();
+    run(room.path(), "convert in.txt --output one --threads 1").ok();
+    let expected = files_of(&room.path().join("one"));
+    assert_eq!(expected.len(), 2);
+    for (name, options) in [
+        ("two", "--threads 2"),
+        ("four", "--threads 4 --memory-limit 2GiB"),
+        ("low", "--memory-limit 192MiB"),
+    ] {
+        run(room.path(), &format!("convert in.txt --output {name} {options}")).ok();
+        assert!(files_of(&room.path().join(name)) == expected, "{name}");
+    }
+    run_stdin(room.path(), "convert - --output stdin", text.as_bytes()).ok();
+    assert!(files_of(&room.path().join("stdin")) == expected);
+}
+
+#[test]
+fn features_that_show_up_late_get_a_column_in_every_file() {
+    let room = room();
+    let plain = some_text(60, 10);
+    let late = "3 qid:late 1:1 9:7\n";
+    fs::write(room.path().join("late.txt"), format!("{plain}{late}")).unwrap();
+    // The same rows with all nine features named from the first row on.
+    let known = plain.replacen(" 5:", " 9:NULL 5:", 1);
+    fs::write(room.path().join("known.txt"), format!("{known}{late}")).unwrap();
+    for options in ["", "--partition-rows 100", "--partition-rows 7"] {
+        run(room.path(), &format!("convert late.txt --output late {options} --overwrite")).ok();
+        run(room.path(), &format!("convert known.txt --output known {options} --overwrite")).ok();
+        let parts = |name: &str| -> Vec<(String, Vec<u8>)> {
+            files_of(&room.path().join(name))
+                .into_iter()
+                .filter(|(name, _)| name.ends_with(".parquet"))
+                .collect()
+        };
+        assert!(parts("late") == parts("known"), "{options}");
+        let rows = rows_of(&room.path().join("late"));
+        assert!(rows.iter().all(|row| row.features.len() == 9));
+        assert_eq!(rows.last().unwrap().features[8], Some(7.0));
+    }
+}
+
+#[test]
+fn whole_queries_stay_in_one_row_group_and_file() {
+    use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+    let room = room();
+    fs::write(room.path().join("in.txt"), some_text(500, 13)).unwrap();
+    run(room.path(), "convert in.txt --output out --partition-rows 100").ok();
+    let mut seen = std::collections::HashSet::new();
+    let mut files = 0;
+    for (name, bytes) in files_of(&room.path().join("out")) {
+        if !name.ends_with(".parquet") {
+            continue;
+        }
+        files += 1;
+        let builder = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(bytes)).unwrap();
+        for group in 0..builder.metadata().num_row_groups() {
+            assert!(builder.metadata().row_group(group).num_rows() >= 13);
+        }
+        use arrow::array::AsArray;
+        let mut here = std::collections::HashSet::new();
+        for batch in builder.build().unwrap() {
+            let batch = batch.unwrap();
+            for id in batch.column(0).as_string::<i32>() {
+                here.insert(id.unwrap().to_owned());
+            }
+        }
+        for id in here {
+            assert!(seen.insert(id.clone()), "query {id} is in two files");
+        }
+    }
+    assert_eq!((seen.len(), files), (500, 500 * 13 / 104 + 1));
+}
+
+#[test]
+fn scattered_queries_gather_to_the_same_rows_on_any_budget() {
+    let room = room();
+    // Rows dealt out like cards, so that every query is scattered over the whole input.
+    let sorted = some_text(300, 200);
+    let lines: Vec<&str> = sorted.lines().collect();
+    let mut dealt = String::new();
+    for start in 0..200 {
+        for query in 0..300 {
+            dealt.push_str(lines[query * 200 + start]);
+            dealt.push('\n');
+        }
+    }
+    fs::write(room.path().join("sorted.txt"), &sorted).unwrap();
+    fs::write(room.path().join("dealt.txt"), &dealt).unwrap();
+    run(room.path(), "convert sorted.txt --output sorted").ok();
+    run(room.path(), "convert dealt.txt --output dealt").failed();
+    run(room.path(), "convert dealt.txt --output dealt --sort-queries").ok();
+    assert_eq!(rows_of(&room.path().join("dealt")), rows_of(&room.path().join("sorted")));
+    let parts = |name: &str| {
+        files_of(&room.path().join(name))
+            .into_iter()
+            .filter(|(name, _)| name.ends_with(".parquet"))
+            .collect::<Vec<_>>()
+    };
+    assert!(parts("dealt") == parts("sorted"));
+}
+
+#[test]
+fn an_overwritten_dataset_is_replaced_whole() {
+    let room = room();
+    fs::write(room.path().join("a.txt"), some_text(50, 10)).unwrap();
+    fs::write(room.path().join("b.txt"), some_text(20, 10)).unwrap();
+    run(room.path(), "convert a.txt --output out --partition-rows 20").ok();
+    let stderr = run(room.path(), "convert b.txt --output out").failed().stderr;
+    assert_eq!(
+        stderr,
+        "error: out: this output exists already\n  help: choose another --output, or pass --overwrite to replace it\n"
+    );
+    run(room.path(), "convert b.txt --output out --overwrite").ok();
+    run(room.path(), "convert b.txt --output fresh").ok();
+    assert_same_files(&room.path().join("out"), &room.path().join("fresh"));
+    assert_eq!(names_in(room.path()), ["a.txt", "b.txt", "fresh", "out"]);
+}
+
+#[test]
+fn many_small_queries_are_checked_beyond_what_memory_holds() {
+    let room = room();
+    let mut text = String::new();
+    for query in 0..1_200_000 {
+        text.push_str(&format!("1 qid:{query} 1:1\n"));
+    }
+    fs::write(room.path().join("in.txt"), &text).unwrap();
+    run(room.path(), "convert in.txt --output out").ok();
+    text.push_str("1 qid:77 1:1\n");
+    fs::write(room.path().join("in.txt"), &text).unwrap();
+    let stderr = run(room.path(), "convert in.txt --output again").failed().stderr;
+    assert!(stderr.starts_with("error: in.txt:1200001:1: found the query of this line again, expected its rows together: they began at in.txt:78\n"), "{stderr}");
+}

@@ -1,0 +1,14 @@
+//! Tests of the program as its users run it. One binary, so that it links once.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod bad_input;
+mod crash;
+mod damage;
+mod formats;
+mod identity;
+mod outside;
+mod real_data;
+mod round_trip;
+mod s3;
+mod support;
