@@ -14,5 +14,5 @@ pub use encode::{EncodedGroup, encode_group};
 pub use group::{Grouper, Place, RowGroup};
 pub use layout::{FeatureNames, Layout};
 pub use manifest::{Categories, MANIFEST, Manifest, PartEntry, RepairCount, Source, Stretch};
-pub use read::{DatasetReader, GroupId, guarded, verify_part};
+pub use read::{DatasetReader, GroupId, GroupReader, guarded, verify_part};
 pub use write::DatasetWriter;

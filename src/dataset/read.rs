@@ -13,6 +13,7 @@ use parquet::arrow::arrow_reader::{
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::ParquetMetaDataReader;
 use parquet::file::reader::{ChunkReader, Length};
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -50,21 +51,74 @@ impl DatasetReader {
         self.manifest.files.iter().enumerate().flat_map(of_file).collect()
     }
 
-    /// Reads a row group whole, with all columns in their order.
-    pub fn read_group(&self, id: GroupId) -> Result<RecordBatch> {
+    /// Reads a row group's bytes and checks them; its columns are decoded as they are asked for.
+    pub fn open_group(&self, id: GroupId) -> Result<GroupReader> {
         let entry = &self.manifest.files[id.file];
         let location = self.location.join(&entry.name);
         let footer = read_checked(&location, &entry.footer)?;
-        let bytes = read_checked(&location, &entry.row_groups[id.group].stretch)?;
-        let decoded = guarded(|| decode(entry, id.group, footer, bytes));
-        let batch = decoded.map_err(|problem| damaged(&location, problem))?;
-        if batch.num_rows() as u64 != entry.row_groups[id.group].rows {
-            return Err(damaged(
-                &location,
-                format_args!("row group {} has {} rows", id.group, batch.num_rows()),
-            ));
+        let stretch = entry.row_groups[id.group].stretch;
+        let bytes = read_checked(&location, &stretch)?;
+        let metadata = guarded(|| {
+            let tail = FileStretch { file_bytes: entry.bytes, offset: entry.footer.offset, bytes: footer };
+            let metadata = ParquetMetaDataReader::new().parse_and_finish(&tail)?;
+            ArrowReaderMetadata::try_new(Arc::new(metadata), ArrowReaderOptions::new())
+        });
+        Ok(GroupReader {
+            metadata: metadata.map_err(|problem| damaged(&location, problem))?,
+            source: FileStretch { file_bytes: entry.bytes, offset: stretch.offset, bytes },
+            rows: entry.row_groups[id.group].rows as usize,
+            group: id.group,
+            location,
+        })
+    }
+}
+
+/// A row group whose bytes are in memory, as they are on disk.
+pub struct GroupReader {
+    location: Location,
+    metadata: ArrowReaderMetadata,
+    source: FileStretch,
+    group: usize,
+    rows: usize,
+}
+
+impl GroupReader {
+    /// How many rows there are.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The names of all columns in their order.
+    pub fn names(&self) -> Vec<&str> {
+        self.metadata.schema().fields().iter().map(|field| field.name().as_str()).collect()
+    }
+
+    /// Decodes some of the columns, by their places. A wide group is best read a few at a time.
+    pub fn read(&self, columns: Range<usize>) -> Result<RecordBatch> {
+        let decoded = guarded(|| {
+            let mask = ProjectionMask::leaves(self.metadata.parquet_schema(), columns);
+            let mut reader =
+                ParquetRecordBatchReaderBuilder::new_with_metadata(self.source.clone(), self.metadata.clone())
+                    .with_row_groups(vec![self.group])
+                    .with_projection(mask)
+                    .with_batch_size(self.rows)
+                    .build()?;
+            match reader.next() {
+                Some(batch) => Ok(batch?),
+                None => Err(ParquetError::General("the row group is empty".to_owned())),
+            }
+        });
+        let batch = decoded.map_err(|problem| damaged(&self.location, problem))?;
+        if batch.num_rows() != self.rows {
+            let problem = format_args!("row group {} has {} rows", self.group, batch.num_rows());
+            return Err(damaged(&self.location, problem));
         }
         Ok(batch)
+    }
+
+    /// Decodes all columns.
+    pub fn read_all(&self) -> Result<RecordBatch> {
+        self.read(0..self.names().len())
     }
 }
 
@@ -97,24 +151,6 @@ pub fn guarded<T>(decode: impl FnOnce() -> ParquetResult<T>) -> ParquetResult<T>
     }
 }
 
-fn decode(entry: &PartEntry, group: usize, footer: Bytes, bytes: Bytes) -> ParquetResult<RecordBatch> {
-    let tail = FileStretch { file_bytes: entry.bytes, offset: entry.footer.offset, bytes: footer };
-    let metadata = Arc::new(ParquetMetaDataReader::new().parse_and_finish(&tail)?);
-    let metadata = ArrowReaderMetadata::try_new(metadata, ArrowReaderOptions::new())?;
-    let rows = entry.row_groups[group].rows as usize;
-    let source =
-        FileStretch { file_bytes: entry.bytes, offset: entry.row_groups[group].stretch.offset, bytes };
-    let mut reader = ParquetRecordBatchReaderBuilder::new_with_metadata(source, metadata)
-        .with_row_groups(vec![group])
-        .with_projection(ProjectionMask::all())
-        .with_batch_size(rows)
-        .build()?;
-    match reader.next() {
-        Some(batch) => Ok(batch?),
-        None => Err(ParquetError::General("the row group is empty".to_owned())),
-    }
-}
-
 fn damaged(location: &Location, problem: impl std::fmt::Display) -> Error {
     Error::place(
         location,
@@ -124,6 +160,7 @@ fn damaged(location: &Location, problem: impl std::fmt::Display) -> Error {
 }
 
 /// Some bytes of a file, in the place they have there.
+#[derive(Clone)]
 struct FileStretch {
     file_bytes: u64,
     offset: u64,

@@ -81,9 +81,9 @@ fn first_few(names: &[&str]) -> String {
 }
 
 fn summarise(reader: &DatasetReader, id: GroupId) -> Result<(Description, u64)> {
-    let batch = reader.read_group(id)?;
+    /// Columns decoded at a time, so that a wide sparse group needs little memory.
+    const AT_A_TIME: usize = 32;
     let manifest = reader.manifest();
-    let schema = batch.schema();
     let odd = || {
         Error::place(
             &manifest.files[id.file].name,
@@ -91,16 +91,24 @@ fn summarise(reader: &DatasetReader, id: GroupId) -> Result<(Description, u64)> 
             "convert the data again",
         )
     };
-    // Each feature is hashed into its row's hash, so that rows that repeat each other are found.
-    let mut row_hashes = vec![0u64; batch.num_rows()];
-    let mut features = Vec::with_capacity(manifest.features.len());
-    for name in &manifest.features {
-        let place = schema.index_of(name).map_err(|_| odd())?;
-        let column = batch.column(place).as_primitive_opt::<Float32Type>().ok_or_else(odd)?;
-        features.push(FeatureSummary::of(column, &mut row_hashes));
+    let group = reader.open_group(id)?;
+    let names = group.names();
+    let first = names.len().checked_sub(manifest.features.len()).ok_or_else(odd)?;
+    if names[first..] != manifest.features {
+        return Err(odd());
     }
-    let queries = query_summary(&batch, &row_hashes).ok_or_else(odd)?;
-    Ok((Description { queries, features }, batch.num_rows() as u64))
+    // Each feature is hashed into its row's hash, so that rows that repeat each other are found.
+    let mut row_hashes = vec![0u64; group.rows()];
+    let mut features = Vec::with_capacity(manifest.features.len());
+    for start in (first..names.len()).step_by(AT_A_TIME) {
+        let batch = group.read(start..(start + AT_A_TIME).min(names.len()))?;
+        for column in batch.columns() {
+            let column = column.as_primitive_opt::<Float32Type>().ok_or_else(odd)?;
+            features.push(FeatureSummary::of(column, &mut row_hashes));
+        }
+    }
+    let queries = query_summary(&group.read(0..first)?, &row_hashes).ok_or_else(odd)?;
+    Ok((Description { queries, features }, group.rows() as u64))
 }
 
 fn query_summary(batch: &RecordBatch, row_hashes: &[u64]) -> Option<QuerySummary> {

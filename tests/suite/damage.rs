@@ -31,7 +31,7 @@ fn a_flipped_byte_in_any_of_two_thousand_places_is_noticed() {
         damaged[place] ^= (draw.bits() % 255 + 1) as u8;
         fs::write(dataset.join(name), &damaged).unwrap();
         let outcome = DatasetReader::open(&location).and_then(|reader| {
-            reader.groups().into_iter().try_for_each(|id| reader.read_group(id).map(drop))
+            reader.groups().into_iter().try_for_each(|id| reader.open_group(id)?.read_all().map(drop))
         });
         let error = outcome.expect_err(&format!("byte {place} of {name} went unnoticed"));
         assert!(error.to_string().contains(name.as_str()), "{error}");

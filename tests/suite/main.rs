@@ -7,6 +7,7 @@ mod crash;
 mod damage;
 mod formats;
 mod identity;
+mod long;
 mod outside;
 mod real_data;
 mod round_trip;

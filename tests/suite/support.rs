@@ -100,7 +100,7 @@ pub fn rows_of(dataset: &Path) -> Vec<Row> {
     let reader = DatasetReader::open(&location).unwrap();
     let mut rows = Vec::new();
     for id in reader.groups() {
-        let batch = reader.read_group(id).unwrap();
+        let batch = reader.open_group(id).unwrap().read_all().unwrap();
         let text = |name: &str, row: usize| {
             let column = batch.column_by_name(name).unwrap().as_string::<i32>();
             column.is_valid(row).then(|| column.value(row).to_owned())
@@ -243,13 +243,16 @@ pub fn peak_of(directory: &Path, arguments: &str) -> (String, u64) {
     let status = format!("/proc/{}/status", child.id());
     let mut peak = 0;
     while child.try_wait().unwrap().is_none() {
-        let text = std::fs::read_to_string(&status).unwrap_or_default();
-        let line = text.lines().find(|line| line.starts_with("VmHWM:"));
-        let kib =
-            line.and_then(|line| line.split_whitespace().nth(1)).and_then(|kib| kib.parse::<u64>().ok());
-        peak = peak.max(kib.unwrap_or(0) / 1024);
+        peak = peak.max(peak_in(&std::fs::read_to_string(&status).unwrap_or_default()));
         std::thread::sleep(Duration::from_millis(2));
     }
     let output = child.wait_with_output().unwrap();
     (String::from_utf8_lossy(&output.stderr).into_owned(), peak)
+}
+
+/// The peak memory in MiB that a process's status tells.
+pub fn peak_in(status: &str) -> u64 {
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"));
+    let kib = line.and_then(|line| line.split_whitespace().nth(1)).and_then(|kib| kib.parse::<u64>().ok());
+    kib.unwrap_or(0) / 1024
 }
