@@ -3,7 +3,7 @@
 use super::progress::ByteProgress;
 use super::size::{parse_size, shown_count, shown_size};
 use crate::convert::{ConvertOptions, convert};
-use crate::dataset::Manifest;
+use crate::dataset::{Categories, Manifest};
 use crate::error::{Error, Result};
 use crate::ingest::fault::{FaultEntry, Repair, TABLE};
 use crate::ingest::{Format, Ingest, IngestOptions, RoleOptions, check_feature_names, expand};
@@ -158,7 +158,7 @@ fn parse_delimiter(text: &str) -> Result<u8, String> {
 /// Runs the command.
 pub fn run(arguments: &ConvertArguments, quiet: bool) -> Result<()> {
     let access = if arguments.instance_credentials { Access::InstanceCredentials } else { Access::Explicit };
-    let options = ConvertOptions {
+    let mut options = ConvertOptions {
         output: Location::parse(&arguments.output, access)?,
         overwrite: arguments.overwrite,
         partition_rows: arguments.partition_rows.map(NonZeroUsize::get),
@@ -174,10 +174,21 @@ pub fn run(arguments: &ConvertArguments, quiet: bool) -> Result<()> {
             None => Vec::new(),
         },
     };
+    let known = options.categories.clone();
     let inputs = expand(&arguments.inputs, access)?;
-    let ingest = Ingest::open(inputs, ingest_options(arguments, access)?)?;
+    if let Some(odd) = inputs.iter().find(|input| input.categories != inputs[0].categories) {
+        return Err(Error::place(
+            &odd.name,
+            format_args!("its words are coded differently from those of {}", inputs[0].name),
+            "convert the tables they were made from together",
+        ));
+    }
+    if let Some(first) = inputs.first().filter(|first| !first.categories.is_empty()) {
+        options.categories.clone_from(&first.categories);
+    }
+    let ingest = Ingest::open(inputs, ingest_options(arguments, &known, access)?)?;
     if !quiet {
-        ingest.notes().iter().for_each(|note| eprintln!("note: {note}"));
+        ingest.notes().iter().for_each(|note| super::say(format_args!("note: {note}")));
     }
     let mut progress = ByteProgress::start("converting", ingest.plain_bytes(), quiet);
     let manifest = convert(ingest, &options, &mut |step| progress.step(step.bytes, step.rows))?;
@@ -204,7 +215,11 @@ pub fn run(arguments: &ConvertArguments, quiet: bool) -> Result<()> {
     Ok(())
 }
 
-fn ingest_options(arguments: &ConvertArguments, access: Access) -> Result<IngestOptions> {
+fn ingest_options(
+    arguments: &ConvertArguments,
+    known: &[Categories],
+    access: Access,
+) -> Result<IngestOptions> {
     let text_of = |path: &String| -> Result<(String, String)> {
         let location = Location::parse(path, access)?;
         let bytes = location.read_all()?.ok_or_else(|| location.absent())?;
@@ -236,6 +251,7 @@ fn ingest_options(arguments: &ConvertArguments, access: Access) -> Result<Ingest
             position: arguments.position_column.clone(),
             ignored: arguments.ignore_columns.clone(),
             categories: arguments.categorical.clone(),
+            known_categories: known.iter().map(|known| known.feature.clone()).collect(),
         },
         delimiter: arguments.delimiter,
         header: arguments.header,
@@ -244,19 +260,26 @@ fn ingest_options(arguments: &ConvertArguments, access: Access) -> Result<Ingest
     })
 }
 
-/// Reads feature names: a name a line, or an index, white space and a name.
+/// Reads feature names: a name a line, or an index, white space and a name (and, between tabs, what
+/// XGBoost's feature maps add). Indices may start at 0 or 1 and be in any order.
 fn parse_names(text: &str, file: &str) -> Result<Vec<String>> {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let numbered = lines.iter().enumerate().all(|(place, line)| {
-        line.split_once(char::is_whitespace).is_some_and(|(index, _)| index.parse() == Ok(place + 1))
-    });
-    let names: Vec<String> = lines
+    let indexed: Option<Vec<(usize, &str)>> = lines
         .iter()
-        .map(|line| match line.split_once(char::is_whitespace) {
-            Some((_, name)) if numbered => name.trim().to_owned(),
-            _ => (*line).to_owned(),
+        .map(|line| {
+            let (index, rest) = line.split_once(char::is_whitespace)?;
+            let name = rest.trim_start().split('\t').next()?.trim();
+            Some((index.parse().ok()?, name))
         })
         .collect();
+    let mut names: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
+    if let Some(mut indexed) = indexed {
+        indexed.sort_by_key(|(index, _)| *index);
+        let base = indexed.first().map_or(1, |(index, _)| *index);
+        if base <= 1 && indexed.iter().enumerate().all(|(place, (index, _))| *index == base + place) {
+            names = indexed.into_iter().map(|(_, name)| name.to_owned()).collect();
+        }
+    }
     if names.is_empty() {
         return Err(Error::place(file, "there are no names in it", "write one name a line"));
     }
@@ -266,7 +289,7 @@ fn parse_names(text: &str, file: &str) -> Result<Vec<String>> {
 
 fn summarise(manifest: &Manifest, output: &Location, seconds: f64, rate: f64) {
     let bytes: u64 = manifest.files.iter().map(|file| file.bytes).sum();
-    eprintln!(
+    super::say(format_args!(
         "{output}: {} rows, {} queries, {} features in {} file{} of {} ({:.0} % of the input); {seconds:.1} s, {}/s",
         shown_count(manifest.rows),
         shown_count(manifest.queries),
@@ -276,14 +299,17 @@ fn summarise(manifest: &Manifest, output: &Location, seconds: f64, rate: f64) {
         shown_size(bytes),
         100.0 * bytes as f64 / manifest.source.bytes.max(1) as f64,
         shown_size(rate as u64),
-    );
+    ));
     if manifest.unlabelled > 0 {
         let rows = if manifest.unlabelled == 1 { "row has" } else { "rows have" };
-        eprintln!("note: {} {rows} no label (written as -1 or left empty)", shown_count(manifest.unlabelled));
+        super::say(format_args!(
+            "note: {} {rows} no label (written as -1 or left empty)",
+            shown_count(manifest.unlabelled)
+        ));
     }
     for repair in &manifest.repairs {
         let done = TABLE.iter().find(|entry| entry.name == repair.kind).map_or("", done_with);
-        eprintln!("note: {} x {}: {done}", shown_count(repair.count), repair.kind);
+        super::say(format_args!("note: {} x {}: {done}", shown_count(repair.count), repair.kind));
     }
 }
 
@@ -307,6 +333,8 @@ mod tests {
             ["covered terms", "stream length"]
         );
         assert_eq!(parse_names("a\nb b\n", "n").unwrap(), ["a", "b b"]);
+        assert_eq!(parse_names("2\tb\n\n1\ta\n", "n").unwrap(), ["a", "b"]);
+        assert_eq!(parse_names("0\ta\tq\n1\tb\ti\n", "n").unwrap(), ["a", "b"]);
         assert!(parse_names("\n", "n").is_err());
         assert!(parse_names("a\na\n", "n").is_err());
     }

@@ -69,6 +69,11 @@ fn report(error: &Error) {
     }
 }
 
+/// Says something to the user; that nobody listens is no failure.
+fn say(text: std::fmt::Arguments<'_>) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
 /// Prints machine output; a reader that went away early (`| head`) is no failure.
 fn print(text: &str) -> crate::error::Result<()> {
     match std::io::stdout().lock().write_all(text.as_bytes()) {

@@ -48,14 +48,14 @@ impl ByteProgress {
         } else if !self.quiet && self.said.elapsed() >= EVERY {
             self.said = Instant::now();
             let of = self.total.map_or(String::new(), |total| format!(" of {}", shown_size(total)));
-            eprintln!(
+            super::say(format_args!(
                 "{}: {}{of}, {} rows, {}/s{}",
                 self.what,
                 shown_size(self.bytes),
                 shown_count(self.rows),
                 shown_size(self.rate() as u64),
                 self.left()
-            );
+            ));
         }
     }
 

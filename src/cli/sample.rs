@@ -2,7 +2,7 @@
 
 use super::progress::ByteProgress;
 use super::size::{shown_count, shown_size};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::sample::{SampleOptions, Shape, sample};
 use clap::Args;
 use std::path::PathBuf;
@@ -28,13 +28,19 @@ pub struct SampleArguments {
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
 
-    /// Directory to write to
+    /// Local directory to write to; files of an earlier sample there are replaced
     #[arg(long, short, value_name = "DIR")]
     output: PathBuf,
 }
 
 /// Runs the command.
 pub fn run(arguments: SampleArguments, quiet: bool) -> Result<()> {
+    if arguments.output.to_string_lossy().contains("://") {
+        return Err(Error::usage(
+            format_args!("{}: samples are written to local directories only", arguments.output.display()),
+            "write to a local directory; `planetree convert` takes it from there to a bucket",
+        ));
+    }
     let options = SampleOptions {
         shape: arguments.shape,
         rows: arguments.rows,
@@ -50,13 +56,13 @@ pub fn run(arguments: SampleArguments, quiet: bool) -> Result<()> {
     progress.finish();
     if !quiet {
         for part in parts {
-            eprintln!(
+            super::say(format_args!(
                 "{}: {} rows, {} queries, {}",
                 part.path.display(),
                 shown_count(part.rows),
                 shown_count(part.queries),
                 shown_size(part.bytes)
-            );
+            ));
         }
     }
     Ok(())

@@ -1,7 +1,11 @@
 //! Codes for words: every column of categories counts its words in order of first appearance.
 
 use crate::dataset::{Categories, FeatureNames};
+use crate::error::{Error, Result};
 use std::collections::{BTreeMap, HashMap};
+
+/// A column with more is an id or free text, not a category.
+const MOST_WORDS: usize = 1 << 16;
 
 /// The words met so far, by feature.
 pub struct CategoryCodes {
@@ -25,15 +29,26 @@ impl CategoryCodes {
     }
 
     /// The codes of some words, new ones counted on.
-    pub fn codes(&mut self, feature: u32, words: &[String]) -> Vec<f32> {
+    pub fn codes(&mut self, feature: u32, words: &[String]) -> Result<Vec<f32>> {
         let known = self.columns.entry(feature).or_default();
-        words
+        let codes = words
             .iter()
             .map(|word| {
                 let next = known.len();
                 *known.entry(word.clone()).or_insert(next) as f32
             })
-            .collect()
+            .collect();
+        if known.len() > MOST_WORDS {
+            let name = self.names.name(feature as usize);
+            return Err(Error::place(
+                format_args!("column {name}"),
+                format_args!("more than {MOST_WORDS} different words, too many for a feature"),
+                format_args!(
+                    "pass --ignore-columns {name}, or --doc-column {name} if it names the documents"
+                ),
+            ));
+        }
+        Ok(codes)
     }
 
     /// All words in the order of their codes.

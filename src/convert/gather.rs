@@ -145,7 +145,8 @@ fn write_record(out: &mut Vec<u8>, rows: &Rows, row: usize, query: &[u8]) {
     put(0);
     put(block.labels[row].to_bits());
     put(block.weights.as_ref().map_or(f32::NAN, |weights| weights[row]).to_bits());
-    put(block.positions.as_ref().map_or(0, |positions| positions[row]) as u32);
+    // The least number stands for none.
+    put(block.positions.as_ref().and_then(|positions| positions[row]).unwrap_or(i32::MIN) as u32);
     let document = block.documents.get(row);
     put(query.len() as u32);
     put(document.map_or(NONE, |id| id.len() as u32));
@@ -181,7 +182,7 @@ fn read_record(record: &[u8], layout: &Layout, builder: &mut BlockBuilder) {
         builder.weight(f32::from_bits(number(1)));
     }
     if layout.position {
-        builder.position(number(2) as i32);
+        builder.position(Some(number(2) as i32).filter(|position| *position != i32::MIN));
     }
 }
 
@@ -219,7 +220,7 @@ mod tests {
                     builder.push_missing(7);
                     builder.finish_row(*row as f32, (row % 2 == 0).then_some(b"even"));
                     builder.weight(*row as f32 + 0.5);
-                    builder.position(-(*row as i32));
+                    builder.position((row % 3 != 0).then_some(-(*row as i32)));
                 }
                 gatherer.add(&builder.finish_rows()).unwrap();
             }
@@ -231,7 +232,8 @@ mod tests {
                         for row in block.runs[run].first_row as usize..block.run_end(run) {
                             let number = block.labels[row] as u32;
                             assert_eq!(block.weights.as_ref().unwrap()[row], number as f32 + 0.5);
-                            assert_eq!(block.positions.as_ref().unwrap()[row], -(number as i32));
+                            let position = (!number.is_multiple_of(3)).then_some(-(number as i32));
+                            assert_eq!(block.positions.as_ref().unwrap()[row], position);
                             assert_eq!(block.documents.get(row).is_some(), number.is_multiple_of(2));
                             got.push((query, number));
                         }

@@ -81,7 +81,13 @@ pub fn convert(ingest: Ingest, options: &ConvertOptions, progress: &mut dyn FnMu
     let writer =
         DatasetWriter::begin(&options.output, layout.clone(), options.partition_rows, options.overwrite)?;
     let mut sequencer = Sequencer {
-        sides: Sides { ingest_sides: ingest.sides().to_vec(), names: names.clone(), open: None, query: 0 },
+        sides: Sides {
+            ingest_sides: ingest.sides().to_vec(),
+            names: names.clone(),
+            open: None,
+            query: 0,
+            named: None,
+        },
         categories: CategoryCodes::new(&layout.features, &options.categories),
         repairs: Repairs::default(),
         max_errors: options.max_errors,
@@ -92,10 +98,12 @@ pub fn convert(ingest: Ingest, options: &ConvertOptions, progress: &mut dyn FnMu
         ledger: Ledger::new(names),
         encoder: Encoder { pool: pool.clone(), layout: layout.clone(), pending: VecDeque::new(), writer },
     };
+    // A piece is a mebibyte of text and about as much again when decoded.
+    let queue = (4 + 4 * options.threads).min((options.memory_limit >> 24) as usize);
     let totals = if options.sort_queries {
         let mut gatherer = Gatherer::new(layout, options.memory_limit / 4);
         let totals =
-            read_in_order(ingest, &pool, BlockBuilder::finish_rows, &mut |input, mut rows, bytes| {
+            read_in_order(ingest, &pool, queue, BlockBuilder::finish_rows, &mut |input, mut rows, bytes| {
                 sequencer.prepare_rows(input, &mut rows)?;
                 progress(Step { bytes, rows: rows.block.rows() });
                 gatherer.add(&rows)
@@ -104,11 +112,12 @@ pub fn convert(ingest: Ingest, options: &ConvertOptions, progress: &mut dyn FnMu
         gatherer.finish(&mut |block| sequencer.group(0, block))?;
         totals
     } else {
-        let totals = read_in_order(ingest, &pool, BlockBuilder::finish, &mut |input, mut block, bytes| {
-            sequencer.prepare(input, &mut block)?;
-            progress(Step { bytes, rows: block.rows() });
-            sequencer.group(input, block)
-        })?;
+        let totals =
+            read_in_order(ingest, &pool, queue, BlockBuilder::finish, &mut |input, mut block, bytes| {
+                sequencer.prepare(input, &mut block)?;
+                progress(Step { bytes, rows: block.rows() });
+                sequencer.group(input, block)
+            })?;
         sequencer.sides.finish()?;
         totals
     };
@@ -124,6 +133,7 @@ thread_local! {
 fn read_in_order<T: Send + 'static>(
     ingest: Ingest,
     pool: &Arc<ThreadPool>,
+    pieces_on_their_way: usize,
     finish: fn(&mut BlockBuilder) -> T,
     each: &mut dyn FnMut(u32, T, usize) -> Result<()>,
 ) -> Result<Totals> {
@@ -132,7 +142,7 @@ fn read_in_order<T: Send + 'static>(
         bytes: usize,
         decoded: Receiver<Result<T>>,
     }
-    let (queue, promises): (SyncSender<Promise<T>>, _) = sync_channel(4 + 4 * pool.current_num_threads());
+    let (queue, promises): (SyncSender<Promise<T>>, _) = sync_channel(pieces_on_their_way);
     let workers = pool.clone();
     let reader = std::thread::Builder::new().name("planetree-reader".to_owned()).spawn(move || {
         ingest.run(&mut |work: Work, bytes| {
@@ -191,7 +201,7 @@ impl Sequencer {
     fn prepare(&mut self, input: u32, block: &mut Block) -> Result<()> {
         self.sides.add_to(input, block)?;
         for (feature, words) in std::mem::take(&mut block.categories) {
-            block.recode(feature, &self.categories.codes(feature, &words));
+            block.recode(feature, &self.categories.codes(feature, &words)?);
         }
         self.count_repairs(&block.repairs)
     }
@@ -199,7 +209,7 @@ impl Sequencer {
     fn prepare_rows(&mut self, input: u32, rows: &mut Rows) -> Result<()> {
         self.sides.add_to(input, &mut rows.block)?;
         for (feature, words) in std::mem::take(&mut rows.block.categories) {
-            rows.recode(feature, &self.categories.codes(feature, &words));
+            rows.recode(feature, &self.categories.codes(feature, &words)?);
         }
         self.count_repairs(&rows.block.repairs)
     }
@@ -267,7 +277,10 @@ struct Sides {
     ingest_sides: Vec<crate::ingest::SideFiles>,
     names: Vec<String>,
     open: Option<(u32, SideReader)>,
+    /// How many queries had no name so far.
     query: u64,
+    /// Whether the inputs name their queries.
+    named: Option<bool>,
 }
 
 impl Sides {
@@ -276,6 +289,14 @@ impl Sides {
             self.finish()?;
             let reader = self.ingest_sides[input as usize].open(&self.names[input as usize])?;
             self.open = Some((input, reader));
+        }
+        let named = !block.runs.is_empty();
+        if block.rows() > 0 && *self.named.get_or_insert(named) != named {
+            return Err(Error::place(
+                &self.names[input as usize],
+                "this input counts its queries in a .query file and another one names them",
+                "convert them one by one, or give all of them query ids",
+            ));
         }
         match &mut self.open {
             Some((_, reader)) => reader.add_to(block, &mut self.query),

@@ -4,7 +4,7 @@
 use super::float_chunk::{ZSTD_LEVEL, encode_floats};
 use super::group::RowGroup;
 use super::layout::{Layout, Role};
-use crate::ingest::block::{Block, Column};
+use crate::ingest::block::{Block, Column, Present};
 use arrow::array::BooleanBufferBuilder;
 use bytes::Bytes;
 use parquet::basic::{Compression, ZstdLevel};
@@ -85,13 +85,12 @@ fn encode_column(group: &RowGroup, role: Role, column: ColumnDescPtr) -> Result<
 
 /// Appends a stretch of a column: its values, and for each row whether it has one.
 fn gather(column: Column<'_>, rows: Range<usize>, values: &mut Vec<f32>, present: &mut BooleanBufferBuilder) {
-    match column.bitmap {
-        None => {
+    match column.present {
+        Present::All => {
             values.extend_from_slice(&column.values[rows.clone()]);
             present.append_n(rows.len(), true);
         }
-        Some(_) if column.values.is_empty() => present.append_n(rows.len(), false),
-        Some(bitmap) => {
+        Present::Bits(bitmap) => {
             present.append_packed_range(rows.clone(), bitmap);
             let before = |row: usize| -> usize {
                 let whole: u32 = bitmap[..row / 8].iter().map(|byte| byte.count_ones()).sum();
@@ -99,6 +98,16 @@ fn gather(column: Column<'_>, rows: Range<usize>, values: &mut Vec<f32>, present
                 (whole + part) as usize
             };
             values.extend_from_slice(&column.values[before(rows.start)..before(rows.end)]);
+        }
+        Present::Rows(list) => {
+            let place_of = |end: usize| list.partition_point(|row| (*row as usize) < end);
+            let places = place_of(rows.start)..place_of(rows.end);
+            let first = present.len();
+            present.append_n(rows.len(), false);
+            for row in &list[places.clone()] {
+                present.set_bit(first + *row as usize - rows.start, true);
+            }
+            values.extend_from_slice(&column.values[places]);
         }
     }
 }
@@ -128,8 +137,8 @@ fn encode_positions(group: &RowGroup, column: ColumnDescPtr) -> Result<EncodedCo
     for (block, rows) in &group.pieces {
         match &block.positions {
             Some(all) => {
-                values.extend_from_slice(&all[rows.clone()]);
-                levels.resize(levels.len() + rows.len(), 1);
+                values.extend(all[rows.clone()].iter().flatten());
+                levels.extend(all[rows.clone()].iter().map(|position| i16::from(position.is_some())));
             }
             None => levels.resize(levels.len() + rows.len(), 0),
         }
@@ -221,12 +230,16 @@ mod tests {
             let all: Vec<f32> = cells.iter().flatten().map(|cell| f32::from(*cell)).collect();
             let start = (cut * cells.len() as f64) as usize;
             let end = start + (len * (cells.len() - start) as f64) as usize;
-            let (mut values, mut present) = (Vec::new(), BooleanBufferBuilder::new(0));
-            gather(Column { values: &all, bitmap: Some(&bitmap) }, start..end, &mut values, &mut present);
+            let list: Vec<u32> = (0..).zip(&cells).filter(|(_, cell)| cell.is_some()).map(|(row, _)| row).collect();
             let expected: Vec<f32> = cells[start..end].iter().flatten().map(|cell| f32::from(*cell)).collect();
-            prop_assert_eq!(values, expected);
-            for (row, cell) in cells[start..end].iter().enumerate() {
-                prop_assert_eq!(present.get_bit(row), cell.is_some());
+            for kind in [Present::Bits(&bitmap), Present::Rows(&list)] {
+                let (mut values, mut present) = (Vec::new(), BooleanBufferBuilder::new(0));
+                present.append_n(3, true);
+                gather(Column { values: &all, present: kind }, start..end, &mut values, &mut present);
+                prop_assert_eq!(&values, &expected);
+                for (row, cell) in cells[start..end].iter().enumerate() {
+                    prop_assert_eq!(present.get_bit(3 + row), cell.is_some());
+                }
             }
         }
     }

@@ -47,17 +47,19 @@ pub struct RowGroup {
 
 /// Collects blocks into row groups.
 pub struct Grouper {
-    most_rows: usize,
+    partition_rows: usize,
     most_bytes: usize,
     open: RowGroup,
     width: usize,
+    /// Rows of the file that the open group will end in, before the group.
+    part_rows: usize,
 }
 
 impl Grouper {
-    /// `partition_rows` bounds a group from above; `most_bytes` is what one group may hold in
-    /// memory.
+    /// A file ends with the query that reaches `partition_rows`; `most_bytes` is what one group may
+    /// hold in memory.
     pub fn new(partition_rows: usize, most_bytes: usize) -> Self {
-        Grouper { most_rows: partition_rows.min(GROUP_ROWS), most_bytes, open: RowGroup::default(), width: 0 }
+        Grouper { partition_rows, most_bytes, open: RowGroup::default(), width: 0, part_rows: 0 }
     }
 
     /// Adds a block. `begin` is told of every query that begins, `emit` gets every full group.
@@ -68,12 +70,15 @@ impl Grouper {
         emit: &mut dyn FnMut(RowGroup) -> Result<()>,
     ) -> Result<()> {
         self.width = self.width.max(block.features.width());
+        if block.runs.is_empty() && block.rows() > 0 {
+            return Err(Error::place("input", "rows without a query", "please report this as a bug"));
+        }
         for run in 0..block.runs.len() {
             let rows = block.runs[run].first_row as usize..block.run_end(run);
             // Decoders hand on only names that are UTF-8.
             let name = std::str::from_utf8(block.run_name(run)).unwrap_or_default();
             if self.open.queries.last().is_none_or(|query| query.name != name) {
-                if self.open.rows >= self.most_rows || self.open.entries >= GROUP_ENTRIES {
+                if self.is_full() {
                     emit(self.take())?;
                 }
                 begin(name, block.runs[run].line)?;
@@ -104,7 +109,17 @@ impl Grouper {
         }
     }
 
+    fn is_full(&self) -> bool {
+        self.open.rows >= GROUP_ROWS
+            || self.open.entries >= GROUP_ENTRIES
+            || self.part_rows + self.open.rows >= self.partition_rows
+    }
+
     fn take(&mut self) -> RowGroup {
+        self.part_rows += self.open.rows;
+        if self.part_rows >= self.partition_rows {
+            self.part_rows = 0;
+        }
         RowGroup { width: self.width, ..std::mem::take(&mut self.open) }
     }
 

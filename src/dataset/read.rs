@@ -97,12 +97,14 @@ impl GroupReader {
     pub fn read(&self, columns: Range<usize>) -> Result<RecordBatch> {
         let decoded = guarded(|| {
             let mask = ProjectionMask::leaves(self.metadata.parquet_schema(), columns);
-            let mut reader =
-                ParquetRecordBatchReaderBuilder::new_with_metadata(self.source.clone(), self.metadata.clone())
-                    .with_row_groups(vec![self.group])
-                    .with_projection(mask)
-                    .with_batch_size(self.rows)
-                    .build()?;
+            let mut reader = ParquetRecordBatchReaderBuilder::new_with_metadata(
+                self.source.clone(),
+                self.metadata.clone(),
+            )
+            .with_row_groups(vec![self.group])
+            .with_projection(mask)
+            .with_batch_size(self.rows)
+            .build()?;
             match reader.next() {
                 Some(batch) => Ok(batch?),
                 None => Err(ParquetError::General("the row group is empty".to_owned())),

@@ -4,7 +4,7 @@
 //! Vocabulary: a *block* is the rows of one chunk of text; a *run* is a stretch of rows of one
 //! query; an *entry* is one present value. Everything here costs by entries, not by cells.
 
-use super::fault::Repairs;
+use super::fault::{FaultKind, Repairs};
 
 /// A stretch of consecutive rows of one query.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,42 +45,71 @@ impl Strings {
         self.present.truncate(rows);
         self.bytes.truncate(self.ends.last().map_or(0, |end| *end as usize));
     }
-
-    fn heap(&self) -> usize {
-        self.bytes.len() + 5 * self.ends.len()
-    }
 }
 
 /// The features of a block, column by column, present values only.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Columns {
     rows: usize,
-    /// How many entries were written in each row and all before it.
+    /// How many values each row and all before it have.
     row_ends: Vec<u32>,
     /// Where each column's values start; one more than there are columns.
     starts: Vec<u32>,
     values: Vec<f32>,
-    /// For each column the byte where its row bitmap starts, or `FULL`.
-    bitmap_starts: Vec<u32>,
+    /// How each column says which rows have a value.
+    presence: Vec<Presence>,
     /// A bit a row, the lowest first, as Arrow and Parquet have them.
     bitmaps: Vec<u8>,
+    /// Rows of columns that have few values.
+    row_lists: Vec<u32>,
 }
 
-const FULL: u32 = u32::MAX;
+/// Where the rows of a column's values are.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Presence {
+    /// Every row has one.
+    All,
+    /// A bitmap starts here.
+    Bitmap(usize),
+    /// A list of rows starts here.
+    List(usize),
+}
 
 /// One feature's part of a block.
 #[derive(Debug, Clone, Copy)]
 pub struct Column<'a> {
     /// The values that are present, in row order.
     pub values: &'a [f32],
-    /// Which rows have one; `None` when all have.
-    pub bitmap: Option<&'a [u8]>,
+    /// Which rows have one.
+    pub present: Present<'a>,
+}
+
+/// Which rows of a block have a value.
+#[derive(Debug, Clone, Copy)]
+pub enum Present<'a> {
+    /// All of them.
+    All,
+    /// Those whose bit is set, the lowest bit first.
+    Bits(&'a [u8]),
+    /// These, ascending.
+    Rows(&'a [u32]),
+}
+
+impl Present<'_> {
+    /// Whether a row has a value.
+    pub fn has(&self, row: usize) -> bool {
+        match self {
+            Present::All => true,
+            Present::Bits(bits) => bits.get(row / 8).is_some_and(|byte| byte >> (row % 8) & 1 == 1),
+            Present::Rows(rows) => rows.binary_search(&(row as u32)).is_ok(),
+        }
+    }
 }
 
 impl Columns {
     /// How many features the block has seen.
     pub fn width(&self) -> usize {
-        self.bitmap_starts.len()
+        self.presence.len()
     }
 
     /// How many values are present.
@@ -88,7 +117,7 @@ impl Columns {
         self.values.len()
     }
 
-    /// How many values were written in some rows, missing ones included.
+    /// How many values some rows have.
     pub fn entries_of_rows(&self, rows: std::ops::Range<usize>) -> usize {
         let before = |row: usize| if row == 0 { 0 } else { self.row_ends[row - 1] as usize };
         before(rows.end) - before(rows.start)
@@ -97,21 +126,15 @@ impl Columns {
     /// One feature; past the width it is absent everywhere.
     pub fn column(&self, feature: usize) -> Column<'_> {
         if feature >= self.width() {
-            return Column { values: &[], bitmap: Some(&[]) };
+            return Column { values: &[], present: Present::Rows(&[]) };
         }
         let values = &self.values[self.starts[feature] as usize..self.starts[feature + 1] as usize];
-        let bitmap = match self.bitmap_starts[feature] {
-            FULL => None,
-            start => {
-                let start = start as usize;
-                Some(&self.bitmaps[start..start + self.rows.div_ceil(8)])
-            }
+        let present = match self.presence[feature] {
+            Presence::All => Present::All,
+            Presence::Bitmap(start) => Present::Bits(&self.bitmaps[start..start + self.rows.div_ceil(8)]),
+            Presence::List(start) => Present::Rows(&self.row_lists[start..start + values.len()]),
         };
-        Column { values, bitmap }
-    }
-
-    fn heap(&self) -> usize {
-        4 * (self.values.len() + 2 * self.starts.len()) + self.bitmaps.len()
+        Column { values, present }
     }
 }
 
@@ -129,7 +152,7 @@ pub struct Block {
     /// One weight a row, if the input has them.
     pub weights: Option<Vec<f32>>,
     /// One position a row, if the input has them.
-    pub positions: Option<Vec<i32>>,
+    pub positions: Option<Vec<Option<i32>>>,
     /// The features.
     pub features: Columns,
     /// The distinct words of columns of categories, by feature, in order of appearance; the
@@ -154,11 +177,6 @@ impl Block {
     /// One past the last row of a run.
     pub fn run_end(&self, run: usize) -> usize {
         self.runs.get(run + 1).map_or(self.rows(), |next| next.first_row as usize)
-    }
-
-    /// Bytes held, for the memory budget.
-    pub fn heap(&self) -> usize {
-        8 * self.labels.len() + self.query_names.len() + self.documents.heap() + self.features.heap()
     }
 
     /// Rewrites the values of a column of categories, code by code.
@@ -207,6 +225,8 @@ pub struct BlockBuilder {
     indices: Vec<u32>,
     values: Vec<f32>,
     row_ends: Vec<u32>,
+    /// What was repaired in the open row.
+    open_repairs: Vec<FaultKind>,
     /// Whether any value is NaN, that is, written as missing.
     some_missing: bool,
     width: u32,
@@ -251,8 +271,8 @@ impl BlockBuilder {
         self.row_ends.last().map_or(0, |end| *end as usize)
     }
 
-    /// Drops what the open row has collected.
-    pub fn abandon_row(&mut self) {
+    /// Drops the entries of the open row.
+    fn abandon_row(&mut self) {
         let start = self.open_row_start();
         self.indices.truncate(start);
         self.values.truncate(start);
@@ -261,6 +281,9 @@ impl BlockBuilder {
 
     /// Closes the open row.
     pub fn finish_row(&mut self, label: f32, document: Option<&[u8]>) {
+        for kind in self.open_repairs.drain(..) {
+            self.block.repairs.add(kind);
+        }
         self.block.labels.push(label);
         self.block.documents.push(document);
         self.row_ends.push(self.indices.len() as u32);
@@ -284,7 +307,7 @@ impl BlockBuilder {
     }
 
     /// Takes back the run of an abandoned row, if that row opened it.
-    pub fn abandon_query(&mut self) {
+    fn abandon_query(&mut self) {
         let rows = self.block.labels.len() as u32;
         if self.block.runs.last().is_some_and(|run| run.first_row == rows) {
             self.block.runs.pop();
@@ -299,13 +322,21 @@ impl BlockBuilder {
     }
 
     /// Adds the position of the row just finished.
-    pub fn position(&mut self, position: i32) {
+    pub fn position(&mut self, position: Option<i32>) {
         self.block.positions.get_or_insert_default().push(position);
     }
 
-    /// Counts a repaired or skipped line.
-    pub fn repairs(&mut self) -> &mut Repairs {
-        &mut self.block.repairs
+    /// Counts a repair in the open row.
+    pub fn repaired(&mut self, kind: FaultKind) {
+        self.open_repairs.push(kind);
+    }
+
+    /// Leaves the open row out, query and all, and counts why.
+    pub fn skip_row(&mut self, kind: FaultKind) {
+        self.abandon_row();
+        self.abandon_query();
+        self.open_repairs.clear();
+        self.block.repairs.add(kind);
     }
 
     /// Says that the input has at least this many features.
@@ -323,11 +354,27 @@ impl BlockBuilder {
     pub fn finish(&mut self) -> Block {
         let mut block = std::mem::take(&mut self.block);
         block.features = self.transpose(block.labels.len());
-        block.features.row_ends = std::mem::take(&mut self.row_ends);
+        block.features.row_ends = self.present_ends();
+        self.row_ends.clear();
         self.indices.clear();
         self.values.clear();
         self.some_missing = false;
         block
+    }
+
+    /// How many values each row and all before it have, missing ones not counted.
+    fn present_ends(&mut self) -> Vec<u32> {
+        if !self.some_missing {
+            return std::mem::take(&mut self.row_ends);
+        }
+        let (mut entry, mut present) = (0, 0);
+        let count = |end: &u32| {
+            let values = &self.values[entry..*end as usize];
+            present += values.iter().filter(|value| !value.is_nan()).count() as u32;
+            entry = *end as usize;
+            present
+        };
+        self.row_ends.iter().map(count).collect()
     }
 
     /// Hands the rows over as they are, not turned into columns.
@@ -356,22 +403,29 @@ impl BlockBuilder {
                 starts[*index as usize + 1] += 1;
             }
         }
-        let bytes = rows.div_ceil(8);
-        let mut bitmap_starts = vec![FULL; width];
-        let mut bitmap_bytes = 0;
+        let mut presence = Vec::with_capacity(width);
+        let (mut bitmap_bytes, mut listed_rows) = (0, 0);
         for feature in 0..width {
-            if (starts[feature + 1] as usize) < rows {
-                bitmap_starts[feature] = bitmap_bytes as u32;
-                bitmap_bytes += bytes;
-            }
+            let count = starts[feature + 1] as usize;
+            // A list costs four bytes a value, a bitmap a bit a row.
+            presence.push(if count == rows {
+                Presence::All
+            } else if count * 32 < rows {
+                listed_rows += count;
+                Presence::List(listed_rows - count)
+            } else {
+                bitmap_bytes += rows.div_ceil(8);
+                Presence::Bitmap(bitmap_bytes - rows.div_ceil(8))
+            });
             starts[feature + 1] += starts[feature];
         }
         let mut columns = Columns {
             rows,
             row_ends: Vec::new(),
             values: vec![0.0; starts[width] as usize],
-            bitmap_starts,
+            presence,
             bitmaps: vec![0; bitmap_bytes],
+            row_lists: vec![0; listed_rows],
             starts,
         };
         let mut next: Vec<u32> = columns.starts[..width].to_vec();
@@ -383,11 +437,15 @@ impl BlockBuilder {
                 if self.some_missing && value.is_nan() {
                     continue;
                 }
-                columns.values[next[index] as usize] = *value;
+                let place = next[index];
+                columns.values[place as usize] = *value;
                 next[index] += 1;
-                let bitmap = columns.bitmap_starts[index];
-                if bitmap != FULL {
-                    columns.bitmaps[bitmap as usize + row / 8] |= 1 << (row % 8);
+                match columns.presence[index] {
+                    Presence::All => {}
+                    Presence::Bitmap(start) => columns.bitmaps[start + row / 8] |= 1 << (row % 8),
+                    Presence::List(start) => {
+                        columns.row_lists[start + (place - columns.starts[index]) as usize] = row as u32;
+                    }
                 }
             }
             entry = end;
@@ -423,7 +481,7 @@ mod tests {
                 let column = block.features.column(feature);
                 let mut values = column.values.iter();
                 let got: Vec<Option<f32>> = (0..rows.len()).map(|row| {
-                    let present = column.bitmap.is_none_or(|bits| bits.get(row / 8).is_some_and(|byte| byte >> (row % 8) & 1 == 1));
+                    let present = column.present.has(row);
                     if present { values.next().copied() } else { None }
                 }).collect();
                 prop_assert_eq!(got, expected);
@@ -444,8 +502,9 @@ mod tests {
         clean.finish_row(1.0, Some(b"d"));
         builder.query(b"b", 2);
         builder.push_entry(5, 1.0);
-        builder.abandon_row();
-        builder.abandon_query();
+        builder.repaired(FaultKind::ValueEmpty);
+        builder.skip_row(FaultKind::NotText);
+        clean.block.repairs.add(FaultKind::NotText);
         assert_eq!(builder.finish(), clean.finish());
     }
 }

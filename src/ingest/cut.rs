@@ -31,8 +31,8 @@ pub const MAX_LINE: usize = 16 << 20;
 pub struct Cutter<R> {
     reader: R,
     target: usize,
-    /// Whether a newline within double quotes belongs to the line (CSV).
-    quoted: bool,
+    /// The delimiter of a table, in which a newline within double quotes belongs to the line.
+    quoted: Option<u8>,
     /// What was read but not handed out.
     carry: Vec<u8>,
     next_line: u64,
@@ -48,7 +48,7 @@ impl<R: Read> Cutter<R> {
         Cutter {
             reader,
             target,
-            quoted: false,
+            quoted: None,
             carry: Vec::new(),
             next_line: 1,
             at_end: false,
@@ -56,9 +56,9 @@ impl<R: Read> Cutter<R> {
         }
     }
 
-    /// Treats newlines in quotes as part of a line from here on.
-    pub fn set_quoted(&mut self, quoted: bool) {
-        self.quoted = quoted;
+    /// Treats newlines in quoted fields as part of a line from here on, in a table so delimited.
+    pub fn set_quoted(&mut self, delimiter: Option<u8>) {
+        self.quoted = delimiter;
     }
 
     /// Whether the input ended without a newline.
@@ -92,7 +92,7 @@ impl<R: Read> Cutter<R> {
                 break end;
             }
             if self.at_end {
-                if self.quoted && memchr::memchr_iter(b'"', &text).count() % 2 == 1 {
+                if self.ends_within_quotes(&text) {
                     return Err(CutError::QuoteOpen(self.next_line));
                 }
                 self.lacks_newline = true;
@@ -143,19 +143,37 @@ impl<R: Read> Cutter<R> {
 
     /// One past the last newline that ends a line.
     fn last_line_end(&self, text: &[u8]) -> Option<usize> {
-        if !self.quoted || memchr::memchr(b'"', text).is_none() {
-            return memchr::memrchr(b'\n', text).map(|at| at + 1);
+        match self.quoted {
+            Some(delimiter) if memchr::memchr(b'"', text).is_some() => scan_quotes(text, delimiter).1,
+            _ => memchr::memrchr(b'\n', text).map(|at| at + 1),
         }
-        let (mut inside, mut end) = (false, None);
-        for at in memchr::memchr2_iter(b'"', b'\n', text) {
-            if text[at] == b'"' {
-                inside = !inside;
-            } else if !inside {
+    }
+
+    fn ends_within_quotes(&self, text: &[u8]) -> bool {
+        self.quoted.is_some_and(|delimiter| scan_quotes(text, delimiter).0)
+    }
+}
+
+/// Whether a text that starts at a line's start ends within quotes, and one past its last newline
+/// outside of them. Quotes count where a field starts and until it ends; elsewhere (`5" disk`)
+/// they are text.
+fn scan_quotes(text: &[u8], delimiter: u8) -> (bool, Option<usize>) {
+    let (mut inside, mut end, mut closed_at) = (false, None, usize::MAX);
+    for at in memchr::memchr2_iter(b'"', b'\n', text) {
+        if text[at] == b'\n' {
+            if !inside {
                 end = Some(at + 1);
             }
+        } else if inside {
+            inside = false;
+            closed_at = at;
+        } else {
+            let starts_field = at == 0 || text[at - 1] == delimiter || text[at - 1] == b'\n';
+            // A doubled quote within a quoted field closes it and opens it again.
+            inside = starts_field || closed_at.wrapping_add(1) == at;
         }
-        end
     }
+    (inside, end)
 }
 
 #[cfg(test)]
@@ -178,15 +196,15 @@ mod tests {
 
     fn cut(text: &[u8], target: usize, quoted: bool) -> Vec<TextChunk> {
         let mut cutter = Cutter::new(Drip(text, 3), target);
-        cutter.set_quoted(quoted);
+        cutter.set_quoted(quoted.then_some(b','));
         std::iter::from_fn(|| cutter.next_chunk().unwrap()).collect()
     }
 
     proptest! {
         #[test]
-        fn chunks_are_the_text_cut_at_line_ends(text in "[a\"\n]{0,80}", target in 1usize..40) {
+        fn chunks_are_the_text_cut_at_line_ends(text in "[a,\"\n]{0,80}", target in 1usize..40) {
             for quoted in [false, true] {
-                if quoted && text.matches('"').count() % 2 == 1 {
+                if quoted && scan_quotes(text.as_bytes(), b',').0 {
                     continue;
                 }
                 let chunks = cut(text.as_bytes(), target, quoted);
@@ -195,9 +213,7 @@ mod tests {
                 for chunk in &chunks {
                     prop_assert_eq!(chunk.first_line, line);
                     line += chunk.text.iter().filter(|byte| **byte == b'\n').count() as u64;
-                    if quoted {
-                        prop_assert_eq!(chunk.text.iter().filter(|byte| **byte == b'"').count() % 2, 0);
-                    }
+                    prop_assert!(!quoted || !scan_quotes(&chunk.text, b',').0);
                 }
                 prop_assert_eq!(chunks.iter().map(|chunk| chunk.input_bytes).sum::<usize>(), text.len());
                 if joined.len() > text.len() {
@@ -205,6 +221,19 @@ mod tests {
                 }
                 prop_assert_eq!(joined, text.as_bytes());
             }
+        }
+    }
+
+    #[test]
+    fn quotes_count_only_around_fields() {
+        for (text, expected) in [
+            ("a,5\" disk\n", (false, Some(10))),
+            ("a,\"x\ny\"\n", (false, Some(8))),
+            ("a,\"say \"\"x\n", (true, None)),
+            ("a\n\"b", (true, Some(2))),
+            ("\"a\"\n", (false, Some(4))),
+        ] {
+            assert_eq!(scan_quotes(text.as_bytes(), b','), expected, "{text:?}");
         }
     }
 

@@ -33,6 +33,10 @@ pub enum FaultKind {
     ValueTooLarge,
     /// `inf`: taken as missing also without `--lenient`, but counted.
     ValueInfinite,
+    /// A weight that is not a finite number.
+    WeightMalformed,
+    /// A position that is not a whole number.
+    PositionMalformed,
     /// Bytes that are not text.
     NotText,
     /// A delimited row with too few or too many fields.
@@ -73,7 +77,7 @@ const FIX_OR_MISSING: &str =
     "correct the value, write NULL if it is missing, or pass --lenient to take it as missing";
 
 /// Every fault with its texts; adding a kind is one variant and one row.
-pub const TABLE: [FaultEntry; 17] = [
+pub const TABLE: [FaultEntry; 19] = [
     entry(
         FaultKind::LabelMalformed,
         "label-malformed",
@@ -122,7 +126,7 @@ pub const TABLE: [FaultEntry; 17] = [
         FaultKind::IndexTooLarge,
         "index-too-large",
         "an index within --max-features",
-        "raise --max-features if the file really has that many features",
+        "raise --max-features, or complete the file of --names, if there really are that many features",
         Repair::SkipLine,
     ),
     entry(
@@ -142,6 +146,20 @@ pub const TABLE: [FaultEntry; 17] = [
         Repair::Missing,
     ),
     entry(FaultKind::ValueInfinite, "value-infinite", "a finite number", FIX_OR_MISSING, Repair::Missing),
+    entry(
+        FaultKind::WeightMalformed,
+        "weight-malformed",
+        "a finite number as the weight",
+        FIX_OR_LENIENT,
+        Repair::SkipLine,
+    ),
+    entry(
+        FaultKind::PositionMalformed,
+        "position-malformed",
+        "a whole number as the position",
+        FIX_OR_LENIENT,
+        Repair::SkipLine,
+    ),
     entry(
         FaultKind::NotText,
         "not-text",
@@ -237,6 +255,11 @@ impl Repairs {
         for (mine, theirs) in self.counts.iter_mut().zip(other.counts) {
             *mine += theirs;
         }
+    }
+
+    /// Whether lines were left out.
+    pub fn left_lines_out(&self) -> bool {
+        self.by_kind().any(|(entry, _)| entry.repair == Repair::SkipLine)
     }
 
     /// All repairs together.

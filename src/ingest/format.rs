@@ -1,8 +1,8 @@
 //! Which format an input is in, told by its first lines.
 
-use super::decode::delimited::for_each_record;
+use super::decode::delimited::{for_each_record, number_or_truth};
 use super::decode::{Lines, is_blank};
-use super::number::{Number, any_number};
+use super::number::Number;
 use super::roles::{ColumnRole, Roles};
 
 /// The formats that can be read.
@@ -95,7 +95,7 @@ pub fn find_categories(lines: Lines<'_>, delimiter: u8, header: bool, roles: &mu
         }
         for (place, (values, numbers)) in seen.iter_mut().enumerate() {
             let field = record.field(place).trim_ascii();
-            let number = if field.is_empty() { Number::Missing } else { any_number(field) };
+            let number = if field.is_empty() { Number::Missing } else { number_or_truth(field) };
             *values += u64::from(number != Number::Missing);
             *numbers += u64::from(matches!(number, Number::Value(_) | Number::TooLarge | Number::Infinite));
         }

@@ -1,6 +1,6 @@
 //! What the user named as input: files, directories, globs, URLs, or `-`.
 
-use crate::dataset::{MANIFEST, PartEntry};
+use crate::dataset::{Categories, MANIFEST, PartEntry};
 use crate::error::{Error, Result};
 use crate::storage::{Access, Location};
 use std::io::Read;
@@ -14,6 +14,8 @@ pub struct Input {
     pub name: String,
     /// What the manifest says of it, if it is part of a dataset.
     pub part: Option<PartEntry>,
+    /// What the codes in it stand for, if it is part of a dataset.
+    pub categories: Vec<Categories>,
 }
 
 /// What lies beside data and is not data.
@@ -22,7 +24,7 @@ const SIDE_FILES: &[&str] = &[".query", ".weight", ".position", ".cd", ".group",
 impl Input {
     /// A file or object.
     pub fn at(location: Location) -> Self {
-        Input { name: location.to_string(), location: Some(location), part: None }
+        Input { name: location.to_string(), location: Some(location), part: None, categories: Vec::new() }
     }
 
     /// Opens it from the start.
@@ -38,13 +40,22 @@ impl Input {
         self.location.as_ref().and_then(|location| location.size().ok().flatten())
     }
 
-    /// The file beside it that has the same name but for its packing, and `suffix` added.
-    pub fn beside(&self, suffix: &str) -> Option<Location> {
-        let location = self.location.as_ref()?;
-        let name = location.name();
+    /// The file beside it of the same name with `suffix` added, with or without its packing's
+    /// ending.
+    pub fn beside(&self, suffix: &str) -> Result<Option<Location>> {
+        let name = self.location.as_ref().map(Location::name).unwrap_or_default();
         let packing = [".gz", ".bz2", ".xz", ".zst"].into_iter().find(|ending| name.ends_with(ending));
-        let beside = location.with_suffix(packing.unwrap_or(""), suffix);
-        matches!(beside.size(), Ok(Some(_))).then_some(beside)
+        match packing {
+            Some(packing) => Ok(self.renamed(packing, suffix)?.or(self.renamed("", suffix)?)),
+            None => self.renamed("", suffix),
+        }
+    }
+
+    /// The file beside it whose name has another ending, if there is one.
+    pub fn renamed(&self, strip: &str, add: &str) -> Result<Option<Location>> {
+        let Some(location) = &self.location else { return Ok(None) };
+        let beside = location.with_suffix(strip, add);
+        Ok(beside.size()?.map(|_| beside))
     }
 }
 
@@ -54,12 +65,18 @@ pub fn expand(arguments: &[String], access: Access) -> Result<Vec<Input>> {
     let mut inputs = Vec::new();
     for argument in arguments {
         if argument == "-" {
-            inputs.push(Input { location: None, name: "<stdin>".to_owned(), part: None });
+            inputs.push(Input {
+                location: None,
+                name: "<stdin>".to_owned(),
+                part: None,
+                categories: Vec::new(),
+            });
             continue;
         }
         let found = expand_one(argument, access)?;
         if found.is_empty() {
-            return Err(Error::place(argument, "nothing to read here", "check the spelling of the path"));
+            let shown = Location::parse(argument, access)?;
+            return Err(Error::place(shown, "nothing to read here", "check the spelling of the path"));
         }
         inputs.extend(found);
     }
@@ -67,13 +84,16 @@ pub fn expand(arguments: &[String], access: Access) -> Result<Vec<Input>> {
 }
 
 fn expand_one(argument: &str, access: Access) -> Result<Vec<Input>> {
-    let is_pattern = argument.contains(['*', '?', '[']);
     let location = Location::parse(argument, access)?;
+    // What follows a question mark in a URL is no pattern, and may be secret.
+    let is_pattern = match &location {
+        Location::Local(_) => argument.contains(['*', '?', '[']),
+        Location::Remote(_) => argument.split('?').next().unwrap_or_default().contains(['*', '[']),
+    };
     match &location {
         Location::Local(path) if is_pattern && !path.exists() => {
-            let paths = glob::glob(argument).map_err(|error| {
-                Error::usage(format_args!("{argument}: not a pattern: {error}"), "check the brackets")
-            })?;
+            let paths =
+                glob::glob(&path.to_string_lossy()).map_err(|error| bad_pattern(&location, &error))?;
             let mut inputs = Vec::new();
             for path in paths {
                 let path = path.map_err(|error| Error::io(error.path().display(), "list", error.error()))?;
@@ -86,7 +106,7 @@ fn expand_one(argument: &str, access: Access) -> Result<Vec<Input>> {
         Location::Local(path) if path.is_dir() => in_directory(&location),
         Location::Local(path) if !path.exists() => Err(location.absent()),
         Location::Local(_) => Ok(vec![Input::at(location)]),
-        Location::Remote(_) if is_pattern => remote_pattern(argument, access),
+        Location::Remote(_) if is_pattern => remote_pattern(&location, argument, access),
         Location::Remote(_) => {
             if !argument.ends_with('/') && location.size()?.is_some() {
                 return Ok(vec![Input::at(location)]);
@@ -104,9 +124,12 @@ fn in_directory(location: &Location) -> Result<Vec<Input>> {
     let names = location.list()?;
     if names.iter().any(|name| name == MANIFEST) {
         let manifest = crate::dataset::Manifest::read(location)?;
-        let of_part =
-            |file: PartEntry| Input { part: Some(file.clone()), ..Input::at(location.join(&file.name)) };
-        return Ok(manifest.files.into_iter().map(of_part).collect());
+        let of_part = |file: PartEntry| Input {
+            categories: manifest.categories.clone(),
+            part: Some(file.clone()),
+            ..Input::at(location.join(&file.name))
+        };
+        return Ok(manifest.files.iter().cloned().map(of_part).collect());
     }
     let is_data = |name: &&String| {
         let lower = name.to_ascii_lowercase();
@@ -118,17 +141,15 @@ fn in_directory(location: &Location) -> Result<Vec<Input>> {
 }
 
 /// Objects of one prefix whose last name matches a pattern.
-fn remote_pattern(argument: &str, access: Access) -> Result<Vec<Input>> {
+fn remote_pattern(shown: &Location, argument: &str, access: Access) -> Result<Vec<Input>> {
     let (prefix, pattern) = argument.rsplit_once('/').unwrap_or(("", argument));
-    if prefix.contains(['*', '?', '[']) {
+    if prefix.contains(['*', '[']) {
         return Err(Error::usage(
-            format_args!("{argument}: in a URL a pattern may stand only in the last name"),
+            format_args!("{shown}: in a URL a pattern may stand only in the last name"),
             "name the prefixes one by one",
         ));
     }
-    let pattern = glob::Pattern::new(pattern).map_err(|error| {
-        Error::usage(format_args!("{argument}: not a pattern: {error}"), "check the brackets")
-    })?;
+    let pattern = glob::Pattern::new(pattern).map_err(|error| bad_pattern(shown, &error))?;
     let directory = Location::parse(prefix, access)?;
     let names = directory.list()?;
     Ok(names
@@ -136,4 +157,8 @@ fn remote_pattern(argument: &str, access: Access) -> Result<Vec<Input>> {
         .filter(|name| pattern.matches(name))
         .map(|name| Input::at(directory.join(name)))
         .collect())
+}
+
+fn bad_pattern(shown: &Location, error: &glob::PatternError) -> Error {
+    Error::usage(format_args!("{shown}: not a pattern: {error}"), "check the brackets")
 }

@@ -8,6 +8,7 @@ pub mod fault;
 mod format;
 mod input;
 pub mod number;
+mod open;
 mod reader;
 mod roles;
 mod side;

@@ -1,17 +1,16 @@
 //! The reading thread's side: opens one input after the other and hands on pieces of work.
 
-use super::block::{Block, BlockBuilder};
+use super::block::BlockBuilder;
 use super::cut::{CutError, Cutter, MAX_LINE, TextChunk};
-use super::decode::batch::decode_batch;
-use super::decode::delimited::DelimitedDecoder;
-use super::decode::letor::LetorDecoder;
+use super::decode::batch::{BatchDecoder, TableFault};
 use super::decode::{Decoder, Lines};
-use super::format::{self, Format};
+use super::format::Format;
 use super::input::Input;
-use super::roles::{ColumnRole, RoleOptions, Roles, unnamed};
+use super::open::open;
+use super::roles::{ColumnRole, RoleOptions, Roles};
 use super::side::SideFiles;
 use super::table::Table;
-use super::unpack::{Packing, unpack};
+use super::unpack::Packing;
 use crate::dataset::{FeatureNames, Layout};
 use crate::error::{Error, InputError, Position, Result};
 use crate::storage::Digest;
@@ -55,7 +54,7 @@ pub struct Work {
 
 enum Piece {
     Lines(TextChunk, Arc<dyn Decoder>),
-    Batch(RecordBatch, Arc<Roles>, u64),
+    Batch(RecordBatch, Arc<BatchDecoder>, u64),
 }
 
 impl Work {
@@ -65,26 +64,27 @@ impl Work {
             Piece::Lines(chunk, decoder) => decoder
                 .decode(Lines { text: &chunk.text, first_line: chunk.first_line }, builder)
                 .map_err(|fault| fault.in_file(&self.name)),
-            Piece::Batch(batch, roles, first_row) => decode_batch(&batch, &roles, first_row, builder)
-                .map_err(|fault| {
-                    let column = batch.schema().field(fault.column).name().clone();
-                    Error::Place {
-                        place: format!(
-                            "{}: row {}, column {column}",
-                            self.name,
-                            first_row + fault.row as u64
-                        ),
-                        problem: fault.problem,
-                        remedy: "correct the table and run the command again".to_owned(),
-                    }
-                }),
+            Piece::Batch(batch, decoder, first_row) => decoder
+                .decode(&batch, first_row, builder)
+                .map_err(|fault| table_error(&self.name, &batch, first_row, fault)),
         }
     }
+}
 
-    /// Turns the piece into a block of columns.
-    pub fn into_block(self, builder: &mut BlockBuilder) -> Result<Block> {
-        self.decode(builder)?;
-        Ok(builder.finish())
+/// A fault of a table as the user hears it.
+fn table_error(name: &str, batch: &RecordBatch, first_row: u64, fault: TableFault) -> Error {
+    let column_name = |column: usize| batch.schema().field(column).name().clone();
+    match fault {
+        TableFault::Column { column, problem } => Error::place(
+            format_args!("{name}: column {}", column_name(column)),
+            problem,
+            "--ignore-columns NAME leaves a column out, --categorical NAME codes words",
+        ),
+        TableFault::Cell { row, column, kind, found } => Error::place(
+            format_args!("{name}: row {}, column {}", first_row + row as u64, column_name(column)),
+            format_args!("found {found}, expected {}", kind.entry().expected),
+            kind.entry().remedy,
+        ),
     }
 }
 
@@ -103,15 +103,21 @@ pub struct Ingest {
     options: IngestOptions,
     format: Format,
     layout: Layout,
+    /// What the columns of tables hold.
+    roles: Option<Roles>,
     sides: Vec<SideFiles>,
     first: Option<Opened>,
     notes: Vec<String>,
 }
 
 /// An input that has been looked into.
-enum Opened {
+pub(super) enum Opened {
+    /// Text of some format.
     Text { cutter: Cutter<Box<dyn Read + Send>>, packing: Packing, decoder: Arc<dyn Decoder>, format: Format },
-    Table { table: Box<Table>, roles: Arc<Roles> },
+    /// A Parquet file.
+    Table { table: Box<Table>, decoder: Arc<BatchDecoder> },
+    /// A file without a byte, which any format may have.
+    Nothing,
 }
 
 impl Ingest {
@@ -120,7 +126,7 @@ impl Ingest {
         let mut notes = Vec::new();
         let first_input = inputs.first().ok_or_else(|| Error::usage("there is no input", "name one"))?;
         let (opened, roles) = open(first_input, &options, &mut notes)?;
-        let sides: Vec<SideFiles> = inputs.iter().map(SideFiles::of).collect();
+        let sides: Vec<SideFiles> = inputs.iter().map(SideFiles::of).collect::<Result<_>>()?;
         let has = |role: ColumnRole| roles.as_ref().is_some_and(|roles| roles.has(&role));
         let layout = Layout {
             features: match (&roles, &options.feature_names) {
@@ -131,8 +137,19 @@ impl Ingest {
             weight: has(ColumnRole::Weight) || sides[0].weights.is_some(),
             position: has(ColumnRole::Position) || sides[0].positions.is_some(),
         };
+        for (input, side) in inputs.iter().zip(&sides).skip(1) {
+            let differs = side.weights.is_some() != sides[0].weights.is_some()
+                || side.positions.is_some() != sides[0].positions.is_some();
+            if differs {
+                return Err(differing(
+                    input,
+                    &inputs[0],
+                    "its .weight or .position file, or the lack of it, differs",
+                ));
+            }
+        }
         let format = opened.format();
-        Ok(Ingest { inputs, options, format, layout, sides, first: Some(opened), notes })
+        Ok(Ingest { inputs, options, format, layout, roles, sides, first: Some(opened), notes })
     }
 
     /// The format of the inputs.
@@ -189,129 +206,37 @@ impl Ingest {
     /// Opens another input, which must have the same columns as the first.
     fn open_next(&self, input: &Input) -> Result<Opened> {
         let (opened, roles) = open(input, &self.options, &mut Vec::new())?;
-        let features = roles.map(|roles| roles.features);
-        let same = opened.format() == self.format
-            && (self.format == Format::Letor
-                || features
-                    .as_ref()
-                    .is_some_and(|names| self.layout.features == FeatureNames::Given(names.clone())));
-        if same {
+        if matches!(opened, Opened::Nothing) {
             return Ok(opened);
         }
-        Err(Error::place(
-            &input.name,
-            format_args!("its format or its columns differ from those of {}", self.inputs[0].name),
-            "convert inputs of different kinds one by one",
-        ))
-    }
-}
-
-/// Opens an input and looks at its start.
-fn open(input: &Input, options: &IngestOptions, notes: &mut Vec<String>) -> Result<(Opened, Option<Roles>)> {
-    let (packing, mut reader) =
-        unpack(input.open()?).map_err(|error| read_error(input, Packing::Plain, error, 0))?;
-    if packing == Packing::Parquet || options.format == Some(Format::Parquet) {
-        let table = Table::open(input, Some(&mut reader))?;
-        let roles = table.roles(&options.roles)?;
-        if !roles.has(&ColumnRole::Query) {
-            return Err(unnamed(&table.names, "query", &input.name));
+        let first = &self.inputs[0];
+        if opened.format() != self.format {
+            return Err(differing(input, first, "its format differs"));
         }
-        note_categories(&roles, notes);
-        return Ok((Opened::Table { table: Box::new(table), roles: Arc::new(roles.clone()) }, Some(roles)));
-    }
-    let mut cutter = Cutter::new(reader, options.chunk_bytes);
-    let start = cutter.next_chunk().map_err(|error| cut_error(input, packing, error))?;
-    let text = start.as_ref().map_or(&b""[..], |chunk| &chunk.text);
-    let format = options.format.unwrap_or_else(|| Format::of_text(text));
-    let (decoder, roles): (Arc<dyn Decoder>, _) = match format {
-        Format::Csv => {
-            let (decoder, roles) = delimited(input, text, options, notes)?;
-            (Arc::new(decoder), Some(roles))
-        }
-        _ => (Arc::new(letor(input, text, options)), None),
-    };
-    if let Some(start) = start {
-        cutter.put_back(start);
-    }
-    cutter.set_quoted(format == Format::Csv);
-    Ok((Opened::Text { cutter, packing, decoder, format }, roles))
-}
-
-fn letor(input: &Input, text: &[u8], options: &IngestOptions) -> LetorDecoder {
-    let given = options.feature_names.as_ref().map(|names| names.len() as u32);
-    LetorDecoder {
-        index_base: options.index_base,
-        max_features: given.unwrap_or(options.max_features).min(options.max_features),
-        lenient: options.lenient,
-        query_in_line: format::names_query(text) || input.beside(".query").is_none(),
-    }
-}
-
-fn delimited(
-    input: &Input,
-    text: &[u8],
-    options: &IngestOptions,
-    notes: &mut Vec<String>,
-) -> Result<(DelimitedDecoder, Roles)> {
-    let lines = Lines { text, first_line: 1 };
-    let delimiter = options.delimiter.unwrap_or_else(|| format::delimiter_of_text(text));
-    let names = format::first_record(lines, delimiter);
-    let beside = match &options.description {
-        Some((text, name)) => Some((text.clone(), name.clone())),
-        None => match input.beside(".cd") {
-            Some(location) => {
-                let bytes = location.read_all()?.unwrap_or_default();
-                Some((String::from_utf8_lossy(&bytes).into_owned(), location.to_string()))
+        if let (Some(mine), Some(theirs)) = (&self.roles, &roles) {
+            if mine.features != theirs.features || mine.parts() != theirs.parts() {
+                return Err(differing(input, first, "its columns differ"));
             }
-            None => None,
-        },
-    };
-    // A file that a description goes with has no line of names; CatBoost's convention.
-    let header = options.header && beside.is_none();
-    let mut roles = match &beside {
-        Some((text, described_by)) => Roles::by_description(text, names.len(), &input.name, described_by)?,
-        None if header => Roles::by_names(&names, &options.roles, &input.name)?,
-        None => {
-            let numbers: Vec<String> = (0..names.len()).map(|place| place.to_string()).collect();
-            Roles::by_names(&numbers, &options.roles, &input.name)?
+            if let Some(feature) = mine.first_different_kind(theirs) {
+                return Err(Error::place(
+                    format_args!("{}: column {feature}", input.name),
+                    format_args!("words here and numbers in {}, or the other way round", first.name),
+                    format_args!(
+                        "pass --categorical {feature} to take both as words, or --ignore-columns {feature}"
+                    ),
+                ));
+            }
         }
-    };
-    if roles.features.len() > options.max_features as usize {
-        return Err(Error::place(
-            &input.name,
-            format_args!(
-                "it has {} features, more than --max-features {}",
-                roles.features.len(),
-                options.max_features
-            ),
-            "raise --max-features",
-        ));
+        Ok(opened)
     }
-    if !roles.has(&ColumnRole::Query) && input.beside(".query").is_none() {
-        return Err(unnamed(&names, "query", &input.name));
-    }
-    if beside.is_none() {
-        format::find_categories(lines, delimiter, header, &mut roles);
-    }
-    note_categories(&roles, notes);
-    Ok((DelimitedDecoder { roles: roles.clone(), delimiter, header, lenient: options.lenient }, roles))
 }
 
-fn note_categories(roles: &Roles, notes: &mut Vec<String>) {
-    let names: Vec<&str> = roles
-        .columns
-        .iter()
-        .filter_map(|role| match role {
-            ColumnRole::Category(feature) => Some(roles.features[*feature as usize].as_str()),
-            _ => None,
-        })
-        .collect();
-    if !names.is_empty() {
-        notes.push(format!(
-            "words in {} are coded 0, 1, 2, ... in order of appearance (the manifest lists them)",
-            names.join(", ")
-        ));
-    }
+fn differing(input: &Input, first: &Input, problem: &str) -> Error {
+    Error::place(
+        &input.name,
+        format_args!("{problem} from {}", first.name),
+        "convert inputs of different kinds one by one",
+    )
 }
 
 impl Opened {
@@ -319,6 +244,7 @@ impl Opened {
         match self {
             Opened::Text { format, .. } => *format,
             Opened::Table { .. } => Format::Parquet,
+            Opened::Nothing => Format::Letor,
         }
     }
 
@@ -345,7 +271,8 @@ impl Opened {
                 }
                 Ok(total)
             }
-            Opened::Table { mut table, roles } => {
+            Opened::Nothing => Ok(0),
+            Opened::Table { mut table, decoder } => {
                 let (mut row, mut total) = (1, 0);
                 while let Some(batch) = table.next_batch()? {
                     let size = batch.get_array_memory_size();
@@ -354,7 +281,7 @@ impl Opened {
                     }
                     total += size as u64;
                     let rows = batch.num_rows() as u64;
-                    send(Piece::Batch(batch, roles.clone(), row), size)?;
+                    send(Piece::Batch(batch, decoder.clone(), row), size)?;
                     row += rows;
                 }
                 Ok(total)
@@ -374,7 +301,7 @@ fn hash_column(column: &arrow::array::ArrayRef, hasher: &mut Xxh3) {
     }
 }
 
-fn cut_error(input: &Input, packing: Packing, error: CutError) -> Error {
+pub(super) fn cut_error(input: &Input, packing: Packing, error: CutError) -> Error {
     let at = |line: u64| Position { file: input.name.clone(), line, column: 1 };
     match error {
         CutError::Io(error, lines) => read_error(input, packing, error, lines),
@@ -394,7 +321,7 @@ fn cut_error(input: &Input, packing: Packing, error: CutError) -> Error {
 }
 
 /// A failed read: of the system, of the store, or of what was packed.
-fn read_error(input: &Input, packing: Packing, error: std::io::Error, lines: u64) -> Error {
+pub(super) fn read_error(input: &Input, packing: Packing, error: std::io::Error, lines: u64) -> Error {
     if error.get_ref().is_some_and(|inner| inner.is::<Error>()) {
         // Ours, on its way through a reader.
         if let Some(Ok(error)) = error.into_inner().map(|inner| inner.downcast::<Error>()) {

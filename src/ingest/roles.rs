@@ -41,6 +41,8 @@ pub struct RoleOptions {
     pub ignored: Vec<String>,
     /// Columns of words.
     pub categories: Vec<String>,
+    /// Columns that hold words in another dataset, whose codes are taken over.
+    pub known_categories: Vec<String>,
 }
 
 /// What columns are usually called, the likeliest first.
@@ -90,8 +92,15 @@ impl Roles {
         for wanted in &options.ignored {
             columns[find(names, wanted, file)?] = Some(ColumnRole::Ignored);
         }
-        let categories: Vec<usize> =
+        let mut categories: Vec<usize> =
             options.categories.iter().map(|name| find(names, name, file)).collect::<Result<_>>()?;
+        categories.extend(
+            names
+                .iter()
+                .enumerate()
+                .filter(|(_, name)| options.known_categories.contains(name))
+                .map(|(place, _)| place),
+        );
         for (wanted, spellings, role, option) in usual {
             if wanted.is_some() {
                 continue;
@@ -192,23 +201,52 @@ impl Roles {
         self.columns.contains(role)
     }
 
+    /// The columns that are no features, in a fixed order.
+    pub fn parts(&self) -> Vec<&ColumnRole> {
+        let parts = [
+            ColumnRole::Query,
+            ColumnRole::Label,
+            ColumnRole::Document,
+            ColumnRole::Weight,
+            ColumnRole::Position,
+        ];
+        parts.iter().filter_map(|part| self.columns.iter().find(|role| *role == part)).collect()
+    }
+
+    /// The first feature that holds words in one table and numbers in the other.
+    pub fn first_different_kind(&self, other: &Roles) -> Option<&str> {
+        (0..self.features.len() as u32)
+            .find(|feature| {
+                let category = ColumnRole::Category(*feature);
+                self.has(&category) != other.has(&category)
+            })
+            .map(|feature| self.features[feature as usize].as_str())
+    }
+
     /// Feature names must be told apart, also from the columns every dataset has.
     fn check_names(&self, file: &str) -> Result<()> {
         check_feature_names(&self.features, file)
     }
 }
 
-/// An error if names repeat or are those of a dataset's own columns.
+/// An error if a name is empty, repeats, or is that of a dataset's own column.
 pub fn check_feature_names(names: &[String], file: &str) -> Result<()> {
-    let mut seen = std::collections::HashSet::from(["query_id", "doc_id", "label", "weight", "position"]);
-    match names.iter().find(|name| name.is_empty() || !seen.insert(name)) {
-        None => Ok(()),
-        Some(name) => Err(Error::place(
-            file,
-            format_args!("the feature name {name:?} is empty, used twice, or one of a dataset's own columns"),
-            "give every feature a name of its own",
-        )),
+    const OWN: [&str; 5] = ["query_id", "doc_id", "label", "weight", "position"];
+    let mut seen = std::collections::HashSet::new();
+    for (place, name) in names.iter().enumerate() {
+        let problem = if name.is_empty() {
+            format!("feature {} has no name", place + 1)
+        } else if OWN.contains(&name.as_str()) {
+            format!("the feature name {name:?} is that of a dataset's own column")
+        } else if !seen.insert(name) {
+            format!("the feature name {name:?} is used twice")
+        } else {
+            continue;
+        };
+        let remedy = format!("rename it, or leave it out with --ignore-columns {name:?}");
+        return Err(Error::place(file, problem, remedy));
     }
+    Ok(())
 }
 
 fn find(names: &[String], wanted: &str, file: &str) -> Result<usize> {

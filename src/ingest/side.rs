@@ -20,12 +20,12 @@ pub struct SideFiles {
 
 impl SideFiles {
     /// What lies beside an input.
-    pub fn of(input: &Input) -> Self {
-        SideFiles {
-            queries: input.beside(".query"),
-            weights: input.beside(".weight"),
-            positions: input.beside(".position"),
-        }
+    pub fn of(input: &Input) -> Result<Self> {
+        Ok(SideFiles {
+            queries: input.beside(".query")?,
+            weights: input.beside(".weight")?,
+            positions: input.beside(".position")?,
+        })
     }
 
     /// Opens them, to be read along with the rows.
@@ -33,7 +33,8 @@ impl SideFiles {
         let open = |location: &Option<Location>| location.as_ref().map(Numbers::open).transpose();
         Ok(SideReader {
             input: input.to_owned(),
-            queries: open(&self.queries)?,
+            queries: None,
+            query_file: self.queries.clone(),
             weights: open(&self.weights)?,
             positions: open(&self.positions)?,
             left_in_query: 0,
@@ -45,7 +46,9 @@ impl SideFiles {
 /// Side files, read in step with the rows of their input.
 pub struct SideReader {
     input: String,
+    /// Opened when the first rows without a query are met; lines that name theirs need none.
     queries: Option<Numbers>,
+    query_file: Option<Location>,
     weights: Option<Numbers>,
     positions: Option<Numbers>,
     left_in_query: u64,
@@ -61,19 +64,30 @@ impl SideReader {
             self.add_queries(block, query)?;
         }
         self.rows += rows as u64;
+        let in_step = self.queries.is_some() || self.weights.is_some() || self.positions.is_some();
+        if in_step && block.repairs.left_lines_out() {
+            return Err(Error::place(
+                &self.input,
+                "lines were left out, so its side files no longer match line by line",
+                "correct the lines, or run without --lenient to see them one by one",
+            ));
+        }
         let (input, total) = (self.input.as_str(), self.rows);
         if let Some(numbers) = &mut self.weights {
             let read = (0..rows).map(|_| Ok(numbers.required(input, total)? as f32)).collect::<Result<_>>();
             block.weights = Some(read?);
         }
         if let Some(numbers) = &mut self.positions {
-            let read = (0..rows).map(|_| Ok(numbers.required(input, total)? as i32)).collect::<Result<_>>();
+            let read = (0..rows).map(|_| numbers.position(input, total).map(Some)).collect::<Result<_>>();
             block.positions = Some(read?);
         }
         Ok(())
     }
 
     fn add_queries(&mut self, block: &mut Block, query: &mut u64) -> Result<()> {
+        if self.queries.is_none() {
+            self.queries = self.query_file.as_ref().map(Numbers::open).transpose()?;
+        }
         let Some(numbers) = &mut self.queries else { return Ok(()) };
         let mut row = 0;
         while row < block.rows() {
@@ -169,6 +183,14 @@ impl Numbers {
                 "write one line for every query (.query) or every row (.weight, .position)",
             )
         })
+    }
+
+    fn position(&mut self, input: &str, rows: u64) -> Result<i32> {
+        let value = self.required(input, rows)?;
+        if value.fract() != 0.0 || value.abs() >= f64::from(i32::MAX) {
+            return Err(self.fault(format!("found {value}, expected a whole number as the position")));
+        }
+        Ok(value as i32)
     }
 
     fn fault(&self, problem: String) -> Error {

@@ -8,11 +8,10 @@ use crate::error::{Error, Result};
 use crate::storage::Location;
 use arrow::array::RecordBatch;
 use arrow::datatypes::DataType;
-use bytes::{Buf, Bytes};
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
-use parquet::errors::{ParquetError, Result as ParquetResult};
-use parquet::file::reader::{ChunkReader, Length};
+use parquet::errors::ParquetError;
 use std::fs::File;
+use std::io::Read;
 
 /// An open Parquet input.
 pub struct Table {
@@ -24,28 +23,28 @@ pub struct Table {
     reader: ParquetRecordBatchReader,
 }
 
-const BATCH_ROWS: usize = 4096;
+/// Cells of a batch: a wide table is read in few rows at a time.
+const BATCH_CELLS: usize = 1 << 18;
 
 impl Table {
-    /// Opens a Parquet file; one from standard input is put into a temporary file first.
+    /// Opens a Parquet file; one that is not on this machine is put into a temporary file first.
     pub fn open(input: &Input, stdin: Option<&mut dyn std::io::Read>) -> Result<Self> {
-        let source = match (&input.location, stdin) {
-            (Some(location), _) => {
-                if let Some(part) = &input.part {
-                    verify_part(location, part)?;
-                }
-                let size = location.size()?.ok_or_else(|| location.absent())?;
-                TableSource::Ranges(location.clone(), size)
-            }
-            (None, Some(stdin)) => {
-                let spooled =
-                    tempfile::tempfile().and_then(|mut file| std::io::copy(stdin, &mut file).map(|_| file));
-                TableSource::File(spooled.map_err(|error| Error::io(&input.name, "read", &error))?)
-            }
+        if let (Some(location), Some(part)) = (&input.location, &input.part) {
+            verify_part(location, part)?;
+        }
+        let file = match (&input.location, stdin) {
+            (Some(Location::Local(path)), _) => File::open(path),
+            // Pages are read in no order that a stream or a store could serve well.
+            (Some(location), _) => spooled(&mut location.open()?),
+            (None, Some(stdin)) => spooled(stdin),
             (None, None) => unreachable!("an input is a location or standard input"),
         };
-        let opened =
-            guarded(|| ParquetRecordBatchReaderBuilder::try_new(source)?.with_batch_size(BATCH_ROWS).build());
+        let file = file.map_err(|error| Error::io(&input.name, "read", &error))?;
+        let opened = guarded(|| {
+            let builder = ParquetRecordBatchReaderBuilder::try_new(file)?;
+            let rows = BATCH_CELLS / builder.schema().fields().len().max(1);
+            builder.with_batch_size(rows.clamp(16, 8192)).build()
+        });
         let reader = opened.map_err(|error| unreadable(&input.name, &error))?;
         let fields = arrow::array::RecordBatchReader::schema(&reader);
         Ok(Table {
@@ -89,46 +88,9 @@ fn unreadable(name: &str, error: &ParquetError) -> Error {
     )
 }
 
-/// Where the bytes of a Parquet file come from.
-enum TableSource {
-    Ranges(Location, u64),
-    File(File),
-}
-
-impl Length for TableSource {
-    fn len(&self) -> u64 {
-        match self {
-            TableSource::Ranges(_, size) => *size,
-            TableSource::File(file) => Length::len(file),
-        }
-    }
-}
-
-impl ChunkReader for TableSource {
-    type T = Box<dyn std::io::Read>;
-
-    fn get_read(&self, start: u64) -> ParquetResult<Self::T> {
-        match self {
-            // Headers of pages are read this way, a few bytes each.
-            TableSource::Ranges(_, size) => {
-                let length = (size - start.min(*size)).min(64 << 10);
-                Ok(Box::new(self.get_bytes(start, length as usize)?.reader()))
-            }
-            TableSource::File(file) => Ok(Box::new(file.get_read(start)?)),
-        }
-    }
-
-    fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
-        match self {
-            TableSource::Ranges(location, size) => {
-                if start.checked_add(length as u64).is_none_or(|end| end > *size) {
-                    return Err(ParquetError::EOF(format!("it ends before byte {start} + {length}")));
-                }
-                location
-                    .read_range(start, length as u64)
-                    .map_err(|error| ParquetError::External(Box::new(error)))
-            }
-            TableSource::File(file) => file.get_bytes(start, length),
-        }
-    }
+/// All bytes of a stream in a temporary file.
+fn spooled(stream: &mut dyn Read) -> std::io::Result<File> {
+    let mut file = tempfile::tempfile()?;
+    std::io::copy(stream, &mut file)?;
+    Ok(file)
 }

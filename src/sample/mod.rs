@@ -44,6 +44,7 @@ pub struct SamplePart {
 
 /// Writes the three parts; each appears whole or not at all.
 pub fn sample(options: &SampleOptions, progress: &mut dyn FnMut(u64)) -> Result<Vec<SamplePart>> {
+    interrupt::be_orderly();
     fs::create_dir_all(&options.output)
         .map_err(|error| Error::io(options.output.display(), "create the directory", &error))?;
     let generator = shape::Generator::new(options.shape, options.seed);

@@ -7,6 +7,7 @@ use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::http::HttpBuilder;
+use object_store::multipart::MultipartStore;
 use object_store::path::Path;
 use object_store::{ObjectStore, RetryConfig};
 use std::sync::Arc;
@@ -18,7 +19,20 @@ struct Provider {
     schemes: &'static [&'static str],
     /// Any one of these sets (all of its variables) is enough.
     credentials: &'static [&'static [&'static str]],
-    open: fn(&Url) -> object_store::Result<Arc<dyn ObjectStore>>,
+    open: fn(&Url) -> object_store::Result<Stores>,
+}
+
+/// A store, and how to write to it, if that can be done.
+type Stores = (Arc<dyn ObjectStore>, Option<Arc<dyn MultipartStore>>);
+
+/// A place in a store.
+pub struct Opened {
+    /// The store.
+    pub store: Arc<dyn ObjectStore>,
+    /// How to write to it; `None` for web servers.
+    pub uploads: Option<Arc<dyn MultipartStore>>,
+    /// The path within it.
+    pub path: Path,
 }
 
 const PROVIDERS: &[Provider] = &[
@@ -63,7 +77,7 @@ const PROVIDERS: &[Provider] = &[
 ];
 
 /// The store and the path within it that a URL names.
-pub fn open(url: &Url, access: Access) -> Result<(Arc<dyn ObjectStore>, Path)> {
+pub fn open(url: &Url, access: Access) -> Result<Opened> {
     let Some(provider) = PROVIDERS.iter().find(|provider| provider.schemes.contains(&url.scheme())) else {
         return Err(Error::usage(
             format_args!("{}: no object store is known by `{}:`", shown(url), url.scheme()),
@@ -82,12 +96,12 @@ pub fn open(url: &Url, access: Access) -> Result<(Arc<dyn ObjectStore>, Path)> {
             ),
         ));
     }
-    let store = (provider.open)(url).map_err(|error| {
+    let (store, uploads) = (provider.open)(url).map_err(|error| {
         Error::place(shown(url), plain(&error).0, "check the URL and the store's variables")
     })?;
     let path = Path::from_url_path(url.path())
         .map_err(|error| Error::usage(format_args!("{}: {error}", shown(url)), "check the URL"))?;
-    Ok((store, path))
+    Ok(Opened { store, uploads, path })
 }
 
 /// The URL without what may be secret: user, password, query string and fragment.
@@ -125,16 +139,22 @@ pub fn plain(error: &object_store::Error) -> (String, &'static str) {
         )
     } else {
         let text = text.split(['\n', '<', '{']).next().unwrap_or_default();
-        let text = text.trim_end_matches([':', ' ', '.']);
-        (text.chars().take(300).collect(), "check the endpoint and the network, then run the command again")
+        (without_urls(text), "check the endpoint and the network, then run the command again")
     }
+}
+
+/// A message in which URLs, which may hold passwords or signatures, are left out.
+fn without_urls(text: &str) -> String {
+    let words = text.split_whitespace().map(|word| if word.contains("://") { "(URL)" } else { word });
+    let text: Vec<&str> = words.take(60).collect();
+    text.join(" ").trim_end_matches([':', ' ', '.']).to_owned()
 }
 
 fn retry() -> RetryConfig {
     RetryConfig { max_retries: 12, retry_timeout: Duration::from_secs(180), ..RetryConfig::default() }
 }
 
-fn open_s3(url: &Url) -> object_store::Result<Arc<dyn ObjectStore>> {
+fn open_s3(url: &Url) -> object_store::Result<Stores> {
     let endpoint = std::env::var("AWS_ENDPOINT_URL_S3")
         .or_else(|_| std::env::var("AWS_ENDPOINT_URL"))
         .or_else(|_| std::env::var("AWS_ENDPOINT"))
@@ -143,28 +163,33 @@ fn open_s3(url: &Url) -> object_store::Result<Arc<dyn ObjectStore>> {
     if endpoint.starts_with("http://") {
         builder = builder.with_allow_http(true); // the user named a plain endpoint outright
     }
-    Ok(Arc::new(builder.build()?))
+    Ok(writable(builder.build()?))
 }
 
-fn open_gcs(url: &Url) -> object_store::Result<Arc<dyn ObjectStore>> {
-    Ok(Arc::new(GoogleCloudStorageBuilder::from_env().with_url(url.as_str()).with_retry(retry()).build()?))
+fn writable<S: ObjectStore + MultipartStore>(store: S) -> Stores {
+    let store = Arc::new(store);
+    (store.clone(), Some(store))
 }
 
-fn open_azure(url: &Url) -> object_store::Result<Arc<dyn ObjectStore>> {
+fn open_gcs(url: &Url) -> object_store::Result<Stores> {
+    Ok(writable(GoogleCloudStorageBuilder::from_env().with_url(url.as_str()).with_retry(retry()).build()?))
+}
+
+fn open_azure(url: &Url) -> object_store::Result<Stores> {
     let mut builder = MicrosoftAzureBuilder::from_env().with_url(url.as_str()).with_retry(retry());
     if std::env::var("AZURE_STORAGE_ENDPOINT").is_ok_and(|endpoint| endpoint.starts_with("http://")) {
         builder = builder.with_allow_http(true);
     }
-    Ok(Arc::new(builder.build()?))
+    Ok(writable(builder.build()?))
 }
 
-fn open_http(url: &Url) -> object_store::Result<Arc<dyn ObjectStore>> {
+fn open_http(url: &Url) -> object_store::Result<Stores> {
     let mut root = url.clone();
     root.set_path("");
     root.set_fragment(None);
     let options = object_store::ClientOptions::new().with_allow_http(url.scheme() == "http");
     let builder = HttpBuilder::new().with_url(root.as_str()).with_client_options(options).with_retry(retry());
-    Ok(Arc::new(builder.build()?))
+    Ok((Arc::new(builder.build()?), None))
 }
 
 #[cfg(test)]
@@ -175,5 +200,9 @@ mod tests {
     fn a_shown_url_keeps_no_secret() {
         let url = Url::parse("https://me:sentinel@host/a/b.txt?X-Amz-Signature=sentinel#sentinel").unwrap();
         assert_eq!(shown(&url), "https://host/a/b.txt");
+        assert_eq!(
+            without_urls("Error performing GET http://me:sentinel@h/x?s=sentinel in 3s"),
+            "Error performing GET (URL) in 3s"
+        );
     }
 }

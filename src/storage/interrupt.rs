@@ -2,19 +2,26 @@
 
 use super::border;
 use crate::error::{Error, Result};
+use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
+static ORDERLY: AtomicBool = AtomicBool::new(false);
 
-/// Starts to listen for SIGINT and SIGTERM. The first asks for an orderly end, a second one ends
-/// the process at once.
+/// Starts to listen for SIGINT, SIGTERM and SIGHUP. While there is something to clean up, the first
+/// asks for an orderly end and a second one ends the process at once; before that, the first does.
 pub fn listen() {
     border::start(async {
         loop {
             if next_signal().await.is_err() {
                 return;
             }
-            if REQUESTED.swap(true, Ordering::SeqCst) {
+            let again = REQUESTED.swap(true, Ordering::SeqCst);
+            if !ORDERLY.load(Ordering::SeqCst) {
+                let _ = writeln!(std::io::stderr(), "error: {}", Error::Interrupted);
+                std::process::exit(1);
+            }
+            if again {
                 std::process::exit(1);
             }
         }
@@ -24,10 +31,12 @@ pub fn listen() {
 #[cfg(unix)]
 async fn next_signal() -> std::io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
+    let mut hang_up = signal(SignalKind::hangup())?;
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     tokio::select! {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
+        _ = hang_up.recv() => {}
     }
     Ok(())
 }
@@ -35,6 +44,12 @@ async fn next_signal() -> std::io::Result<()> {
 #[cfg(not(unix))]
 async fn next_signal() -> std::io::Result<()> {
     tokio::signal::ctrl_c().await
+}
+
+/// Says that from here on an interrupt must be orderly: there is something to clean up, and the work
+/// asks [`check`] often enough.
+pub fn be_orderly() {
+    ORDERLY.store(true, Ordering::SeqCst);
 }
 
 /// Whether the user asked to stop.

@@ -1,10 +1,12 @@
 //! A path argument: a local path or a URL, read the same way.
 
 use super::border;
+use super::remote_read::{RangeReader, StreamReader};
 use crate::error::{Error, Result};
 use bytes::Bytes;
+use object_store::multipart::MultipartStore;
 use object_store::path::Path as ObjectPath;
-use object_store::{ObjectStore, ObjectStoreExt};
+use object_store::{GetOptions, ObjectMeta, ObjectStore, ObjectStoreExt};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
@@ -34,6 +36,8 @@ pub enum Location {
 #[derive(Clone)]
 pub struct Remote {
     pub(super) store: Arc<dyn ObjectStore>,
+    /// How to write to it; `None` for web servers.
+    pub(super) uploads: Option<Arc<dyn MultipartStore>>,
     pub(super) path: ObjectPath,
     /// The URL without anything secret; it ends where `path` ends.
     shown: String,
@@ -75,9 +79,14 @@ impl Location {
     fn parse_remote(text: &str, access: Access) -> Result<Self> {
         let url = url::Url::parse(text)
             .map_err(|error| Error::usage(format_args!("not a URL: {error}"), "check the spelling"))?;
-        let (store, path) = super::cloud::open(&url, access)?;
+        let opened = super::cloud::open(&url, access)?;
         let shown = super::cloud::shown(&url).trim_end_matches('/').to_owned();
-        Ok(Location::Remote(Remote { store, path, shown }))
+        Ok(Location::Remote(Remote {
+            store: opened.store,
+            uploads: opened.uploads,
+            path: opened.path,
+            shown,
+        }))
     }
 
     #[cfg(not(feature = "cloud"))]
@@ -94,9 +103,9 @@ impl Location {
         match self {
             Location::Local(path) => Location::Local(path.join(name)),
             Location::Remote(remote) => Location::Remote(Remote {
-                store: remote.store.clone(),
                 path: name.split('/').fold(remote.path.clone(), |path, part| path.join(part)),
                 shown: format!("{}/{name}", remote.shown),
+                ..remote.clone()
             }),
         }
     }
@@ -107,9 +116,9 @@ impl Location {
         match self {
             Location::Local(path) => Location::Local(PathBuf::from(renamed(&path.to_string_lossy()))),
             Location::Remote(remote) => Location::Remote(Remote {
-                store: remote.store.clone(),
                 path: ObjectPath::from(renamed(remote.path.as_ref())),
                 shown: renamed(&remote.shown),
+                ..remote.clone()
             }),
         }
     }
@@ -133,84 +142,115 @@ impl Location {
                 Err(error) if is_absent(&error) => Ok(None),
                 Err(error) => Err(Error::io(self, "read", &error)),
             },
-            Location::Remote(remote) => {
-                match border::wait_or_interrupt(border::persist(|| remote.store.head(&remote.path)))? {
-                    Ok(meta) => Ok(Some(meta.size)),
-                    Err(object_store::Error::NotFound { .. }) => Ok(None),
-                    Err(error) => Err(self.store_error("read", &error)),
-                }
-            }
+            Location::Remote(remote) => Ok(self.head(remote)?.map(|meta| meta.size)),
+        }
+    }
+
+    fn head(&self, remote: &Remote) -> Result<Option<ObjectMeta>> {
+        match border::wait_or_interrupt(border::persist(|| remote.store.head(&remote.path)))? {
+            Ok(meta) => Ok(Some(meta)),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(self.store_error("read", &error)),
         }
     }
 
     /// Reads a stretch of a file; shorter than asked for is an error.
     pub fn read_range(&self, start: u64, length: u64) -> Result<Bytes> {
-        match self {
-            Location::Local(path) => read_local_range(path, start, length)
-                .map(Bytes::from)
-                .map_err(|error| Error::io(self, "read", &error)),
-            Location::Remote(remote) => {
-                let range = start..start + length;
-                let ranged = self.ask(|| remote.store.get_range(&remote.path, range.clone()))?;
-                match ranged {
-                    Some(bytes) => Ok(bytes),
-                    // A plain web server without ranges: all of it, and the part of interest.
-                    None => {
-                        let mut whole = Vec::new();
-                        self.stream(remote)?
-                            .read_to_end(&mut whole)
-                            .map_err(|error| Error::io(self, "read", &error))?;
-                        let bytes = Bytes::from(whole);
-                        let (start, end) = (range.start as usize, range.end as usize);
-                        if end > bytes.len() {
-                            return Err(Error::io(self, "read", &io::ErrorKind::UnexpectedEof.into()));
-                        }
-                        Ok(bytes.slice(start..end))
-                    }
-                }
+        self.read_version(start, length, None)
+    }
+
+    /// Reads a stretch of one version of an object; another version is an error.
+    pub(super) fn read_version(&self, start: u64, length: u64, version: Option<String>) -> Result<Bytes> {
+        let remote = match self {
+            Location::Local(path) => {
+                return read_local_range(path, start, length)
+                    .map(Bytes::from)
+                    .map_err(|error| Error::io(self, "read", &error));
             }
+            Location::Remote(remote) => remote,
+        };
+        let range = start..start + length;
+        let options =
+            GetOptions { if_match: version, ..GetOptions::default() }.with_range(Some(range.clone()));
+        let ranged = self.ask(|| {
+            let (store, path, options) = (&remote.store, &remote.path, options.clone());
+            async move { store.get_opts(path, options).await?.bytes().await }
+        })?;
+        let bytes = match ranged {
+            Some(bytes) => bytes,
+            // A plain web server without ranges: all of it, and the part of interest.
+            None => {
+                let mut whole = Vec::new();
+                self.stream(remote)?
+                    .read_to_end(&mut whole)
+                    .map_err(|error| Error::io(self, "read", &error))?;
+                let end = (range.end as usize).min(whole.len());
+                Bytes::from(whole).slice((range.start as usize).min(end)..end)
+            }
+        };
+        if bytes.len() as u64 != length {
+            return Err(self.changed());
         }
+        Ok(bytes)
+    }
+
+    fn changed(&self) -> Error {
+        Error::place(
+            self,
+            "it was changed while it was read",
+            "run the command again when nobody writes to it",
+        )
     }
 
     /// Reads a whole small file; `None` if there is none.
     pub fn read_all(&self) -> Result<Option<Bytes>> {
-        match self.size()? {
-            Some(0) => Ok(Some(Bytes::new())),
-            Some(size) => self.read_range(0, size).map(Some),
-            None => Ok(None),
+        match self {
+            Location::Local(path) => match std::fs::read(path) {
+                Ok(bytes) => Ok(Some(bytes.into())),
+                Err(error) if is_absent(&error) => Ok(None),
+                Err(error) => Err(Error::io(self, "read", &error)),
+            },
+            Location::Remote(_) => match self.size()? {
+                Some(0) => Ok(Some(Bytes::new())),
+                Some(size) => self.read_range(0, size).map(Some),
+                None => Ok(None),
+            },
         }
     }
 
     /// Opens a file for reading from its start.
     pub fn open(&self) -> Result<Box<dyn Read + Send>> {
-        match self {
+        let remote = match self {
             Location::Local(path) => {
                 let file = File::open(path).map_err(|error| Error::io(self, "open", &error))?;
-                Ok(Box::new(file))
+                return Ok(Box::new(file));
             }
-            Location::Remote(remote) => match self.size()? {
-                // A web server may not know ranges; then the stream is read as it comes.
-                Some(size) if size > 0 && self.is_http() => {
-                    match self.ask(|| remote.store.get_range(&remote.path, 0..1))? {
-                        Some(_) => Ok(Box::new(RangeReader::new(self.clone(), size))),
-                        None => self.stream(remote),
-                    }
-                }
-                Some(size) => Ok(Box::new(RangeReader::new(self.clone(), size))),
-                None => Err(self.absent()),
-            },
+            Location::Remote(remote) => remote,
+        };
+        let meta = self.head(remote)?.ok_or_else(|| self.absent())?;
+        // A web server may not know ranges; then the stream is read as it comes.
+        if meta.size > 0
+            && self.is_http()
+            && self.ask(|| remote.store.get_range(&remote.path, 0..1))?.is_none()
+        {
+            return self.stream(remote);
         }
+        Ok(Box::new(RangeReader::new(self.clone(), meta.size, meta.e_tag)))
     }
 
     /// Whether this is a plain web server, which can neither list nor be written to.
     pub fn is_http(&self) -> bool {
-        matches!(self, Location::Remote(remote) if remote.shown.starts_with("http"))
+        matches!(self, Location::Remote(remote) if remote.uploads.is_none())
     }
 
     fn stream(&self, remote: &Remote) -> Result<Box<dyn Read + Send>> {
         let got = border::wait_or_interrupt(border::persist(|| remote.store.get(&remote.path)))?
             .map_err(|error| self.store_error("read", &error))?;
-        Ok(Box::new(StreamReader { chunks: got.into_stream(), current: Bytes::new() }))
+        Ok(Box::new(StreamReader {
+            location: self.clone(),
+            chunks: got.into_stream(),
+            current: Bytes::new(),
+        }))
     }
 
     /// Names of the files directly in this directory or below this prefix, sorted.
@@ -231,16 +271,13 @@ impl Location {
                 let listing = border::persist(|| remote.store.list_with_delimiter(Some(&remote.path)));
                 let listed =
                     border::wait_or_interrupt(listing)?.map_err(|error| self.store_error("list", &error))?;
-                listed.objects.iter().filter_map(|meta| meta.location.filename()).map(str::to_owned).collect()
+                // Consoles mark a folder by an empty object of its own name.
+                let objects = listed.objects.iter().filter(|meta| meta.location != remote.path);
+                objects.filter_map(|meta| meta.location.filename()).map(str::to_owned).collect()
             }
         };
         names.sort();
         Ok(names)
-    }
-
-    /// Whether this is a directory of this machine.
-    pub fn is_local_dir(&self) -> bool {
-        matches!(self, Location::Local(path) if path.is_dir())
     }
 
     /// The error of a file that is not there.
@@ -271,6 +308,7 @@ impl Location {
         match border::wait_or_interrupt(border::persist(request))? {
             Ok(output) => Ok(Some(output)),
             Err(object_store::Error::NotSupported { .. }) => Ok(None),
+            Err(object_store::Error::Precondition { .. }) => Err(self.changed()),
             Err(error) => Err(self.store_error("read", &error)),
         }
     }
@@ -286,72 +324,6 @@ fn read_local_range(path: &Path, start: u64, length: u64) -> io::Result<Vec<u8>>
     let mut bytes = vec![0; length];
     File::open(path)?.read_exact_at(&mut bytes, start)?;
     Ok(bytes)
-}
-
-/// Reads an object from start to end in ranges, the next one on its way while one is used.
-struct RangeReader {
-    location: Location,
-    size: u64,
-    next: u64,
-    current: Bytes,
-    ahead: Option<std::thread::JoinHandle<Result<Bytes>>>,
-}
-
-impl RangeReader {
-    const RANGE: u64 = 8 << 20;
-
-    fn new(location: Location, size: u64) -> Self {
-        let mut reader = RangeReader { location, size, next: 0, current: Bytes::new(), ahead: None };
-        reader.fetch_ahead();
-        reader
-    }
-
-    fn fetch_ahead(&mut self) {
-        let length = Self::RANGE.min(self.size - self.next);
-        if length == 0 {
-            return;
-        }
-        let (location, start) = (self.location.clone(), self.next);
-        self.next += length;
-        self.ahead = Some(std::thread::spawn(move || location.read_range(start, length)));
-    }
-}
-
-impl Read for RangeReader {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.current.is_empty() {
-            let Some(ahead) = self.ahead.take() else { return Ok(0) };
-            self.current = ahead
-                .join()
-                .map_err(|_| io::Error::other("the reading thread ended early"))?
-                .map_err(io::Error::other)?;
-            self.fetch_ahead();
-        }
-        let count = buffer.len().min(self.current.len());
-        buffer[..count].copy_from_slice(&self.current.split_to(count));
-        Ok(count)
-    }
-}
-
-/// Reads an object as it comes.
-struct StreamReader {
-    chunks: futures::stream::BoxStream<'static, object_store::Result<Bytes>>,
-    current: Bytes,
-}
-
-impl Read for StreamReader {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        use futures::StreamExt;
-        while self.current.is_empty() {
-            match border::wait_or_interrupt(self.chunks.next()).map_err(io::Error::other)? {
-                Some(chunk) => self.current = chunk.map_err(io::Error::other)?,
-                None => return Ok(0),
-            }
-        }
-        let count = buffer.len().min(self.current.len());
-        buffer[..count].copy_from_slice(&self.current.split_to(count));
-        Ok(count)
-    }
 }
 
 #[cfg(test)]

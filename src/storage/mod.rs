@@ -7,6 +7,7 @@ mod checksum;
 mod cloud;
 pub mod interrupt;
 mod location;
+mod remote_read;
 mod staging;
 
 pub use checksum::{Digest, HashingWriter, digest_of};

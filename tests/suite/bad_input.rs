@@ -59,12 +59,12 @@ fn each_fault_has_its_exact_message() {
         (
             "1 qid:1 10001:2".into(),
             "2:9: found \"10001:2\", expected an index within --max-features".into(),
-            "raise --max-features if the file really has that many features",
+            "raise --max-features, or complete the file of --names, if there really are that many features",
         ),
         (
             "1 qid:1 99999999999999999999:2".into(),
             "2:9: found \"99999999999999999999:2\", expected an index within --max-features".into(),
-            "raise --max-features if the file really has that many features",
+            "raise --max-features, or complete the file of --names, if there really are that many features",
         ),
         (
             "1 qid:1 -1:2".into(),

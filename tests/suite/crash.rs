@@ -118,3 +118,40 @@ fn of_eight_writers_that_race_for_one_directory_exactly_one_wins() {
         assert_eq!(names_in(room.path()), ["in.txt", "whole"]);
     }
 }
+
+#[test]
+fn many_small_files_are_synced_a_few_at_a_time() {
+    let room = room();
+    fs::write(room.path().join("in.txt"), some_text(3000, 2)).unwrap();
+    run(room.path(), "convert in.txt --output out --partition-rows 1").ok();
+    assert_eq!(names_in(&room.path().join("out")).len(), 3001);
+}
+
+#[test]
+fn an_interrupt_before_the_first_byte_ends_at_once() {
+    let room = room();
+    let mut child = command(room.path(), "convert - --output out")
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let stdin = child.stdin.take();
+    std::thread::sleep(Duration::from_millis(300));
+    let killed = std::process::Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
+    assert!(killed.unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "error: interrupted; nothing was written\n");
+    drop(stdin);
+}
+
+#[test]
+fn a_closed_stderr_is_no_failure() {
+    let room = room();
+    fs::write(room.path().join("in.txt"), some_text(10, 5)).unwrap();
+    let script = format!("{BINARY} convert in.txt --output out 2>&1 | true; exit ${{PIPESTATUS[0]}}");
+    let status =
+        std::process::Command::new("bash").args(["-c", &script]).current_dir(room.path()).status().unwrap();
+    assert_eq!(status.code(), Some(0));
+    rows_of(&room.path().join("out"));
+}

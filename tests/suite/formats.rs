@@ -143,7 +143,7 @@ fn faults_of_tables_name_line_and_column() {
             "qid,label,a\n1,0,\"open\n1,0,2\n",
             "error: t.csv:2:1: found the end of the file, expected a closing quote\n",
         ),
-        ("qid,label,a,a\n1,0,1,2\n", "error: t.csv: the feature name \"a\" is empty, used twice"),
+        ("qid,label,a,a\n1,0,1,2\n", "error: t.csv: the feature name \"a\" is used twice\n"),
     ] {
         write(room.path(), "t.csv", text);
         let stderr = run(room.path(), "convert t.csv --output out").failed().stderr;
@@ -245,5 +245,175 @@ fn the_shipped_sample_is_what_its_command_makes() {
         let (made, shipped) =
             (fs::read(room.path().join("made").join(part)).unwrap(), fs::read(shipped.join(part)).unwrap());
         assert!(made == shipped, "{part} differs");
+    }
+}
+
+#[test]
+fn inputs_after_the_first_must_have_the_same_columns() {
+    let room = room();
+    write(room.path(), "numbers.csv", "qid,label,a\n1,0,5\n1,1,7\n");
+    write(room.path(), "words.csv", "qid,label,a\n2,0,red\n2,1,blue\n");
+    write(room.path(), "weighted.csv", "qid,label,a,weight\n3,0,1,2\n");
+    write(room.path(), "other.csv", "qid,label,b\n4,0,1\n");
+    write(room.path(), "empty.csv", "");
+    write(room.path(), "letor.txt", "1 qid:9 1:1\n");
+    for (inputs, message) in [
+        (
+            "numbers.csv words.csv",
+            "error: words.csv: column a: words here and numbers in numbers.csv, or the other way round\n  help: pass --categorical a to take both as words",
+        ),
+        ("words.csv numbers.csv", "error: numbers.csv: column a: words here and numbers in words.csv"),
+        ("numbers.csv weighted.csv", "error: weighted.csv: its columns differ from numbers.csv\n"),
+        ("numbers.csv other.csv", "error: other.csv: its columns differ from numbers.csv\n"),
+        ("numbers.csv letor.txt", "error: letor.txt: its format differs from numbers.csv\n"),
+    ] {
+        let stderr = run(room.path(), &format!("convert {inputs} --output bad")).failed().stderr;
+        assert!(stderr.contains(message), "{inputs}: {stderr}");
+    }
+    run(room.path(), "convert numbers.csv words.csv --categorical a --output both").ok();
+    let codes: Vec<_> =
+        rows_of(&room.path().join("both")).iter().map(|row| row.features[0].unwrap()).collect();
+    assert_eq!(codes, [0.0, 1.0, 2.0, 3.0]);
+    run(room.path(), "convert numbers.csv empty.csv --output fine").ok();
+    // Weights beside one text and not beside another.
+    write(room.path(), "a.txt", "1 qid:1 1:1\n");
+    write(room.path(), "b.txt", "1 qid:2 1:1\n");
+    write(room.path(), "b.txt.weight", "2\n");
+    let stderr = run(room.path(), "convert a.txt b.txt --output bad").failed().stderr;
+    assert!(
+        stderr.starts_with(
+            "error: b.txt: its .weight or .position file, or the lack of it, differs from a.txt\n"
+        ),
+        "{stderr}"
+    );
+    // Counted queries and named ones would share names.
+    write(room.path(), "c.txt", "1 1:1\n");
+    write(room.path(), "c.txt.query", "1\n");
+    let stderr = run(room.path(), "convert a.txt c.txt --output bad").failed().stderr;
+    assert!(
+        stderr.starts_with(
+            "error: c.txt: this input counts its queries in a .query file and another one names them\n"
+        ),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn side_files_are_used_only_where_they_belong() {
+    let room = room();
+    // Lines that name their queries need no sizes of queries.
+    write(room.path(), "named.txt", "1 qid:x 1:1\n0 qid:x 1:2\n");
+    write(room.path(), "named.txt.query", "2\n");
+    run(room.path(), "convert named.txt --output named").ok();
+    assert_eq!(rows_of(&room.path().join("named"))[0].query, "x");
+    // A line that is left out would put all following ones out of step.
+    write(room.path(), "w.txt", "1 qid:x 1:1\nrubbish\n0 qid:x 1:2\n");
+    write(room.path(), "w.txt.weight", "1\n2\n3\n");
+    let stderr = run(room.path(), "convert w.txt --lenient --output w").failed().stderr;
+    assert!(
+        stderr.starts_with(
+            "error: w.txt: lines were left out, so its side files no longer match line by line\n"
+        ),
+        "{stderr}"
+    );
+    write(room.path(), "p.txt", "1 qid:x 1:1\n");
+    write(room.path(), "p.txt.position", "1.5\n");
+    let stderr = run(room.path(), "convert p.txt --output p").failed().stderr;
+    assert!(
+        stderr.starts_with("error: p.txt.position:1:1: found 1.5, expected a whole number as the position\n"),
+        "{stderr}"
+    );
+    // The side file of a packed file may have its name with or without the packing's ending.
+    for name in ["z.txt.query", "z.txt.gz.query"] {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(b"1 1:1\n0 1:2\n").unwrap();
+        write(room.path(), "z.txt.gz", gzip.finish().unwrap());
+        write(room.path(), name, "2\n");
+        run(room.path(), "convert z.txt.gz --output z --overwrite").ok();
+        fs::remove_file(room.path().join(name)).unwrap();
+    }
+}
+
+#[test]
+fn lines_of_tables_are_counted_with_crlf_blank_lines_and_quotes() {
+    let room = room();
+    for (text, place) in [
+        ("qid,label,a\r\n1,0,1\r\n1,0,x\r\n", "t.csv:3:5: "),
+        ("qid,label,a\n\n\n1,0,1\n\n1,0,x\n", "t.csv:6:5: "),
+        ("qid,label,a\n\"1\n\n2\",0,1\n1,0,x\n", "t.csv:5:5: "),
+        ("qid,label,a\n5\" disk,0,1\n1,0,x\n", "t.csv:3:5: "),
+    ] {
+        write(room.path(), "t.csv", text);
+        let stderr = run(room.path(), "convert t.csv --output out").failed().stderr;
+        assert!(stderr.contains(place), "{text:?}: {stderr}");
+    }
+    // A quote within a field is text, and does not swallow the rest of the file.
+    write(room.path(), "q.tsv", "qid\tlabel\tdoc_id\ta\n1\t0\t5\" disk\t2\n1\t1\t\"two\nlines\"\t3\n");
+    run(room.path(), "convert q.tsv --output q").ok();
+    let documents: Vec<_> =
+        rows_of(&room.path().join("q")).iter().map(|row| row.document.clone().unwrap()).collect();
+    assert_eq!(documents, ["5\" disk", "two\nlines"]);
+}
+
+#[test]
+fn codes_of_words_survive_every_way_they_are_used() {
+    let room = room();
+    write(room.path(), "train.csv", "qid,label,c,flag\n1,0,17,true\n1,1,5,false\n");
+    run(room.path(), "convert train.csv --categorical c --output train").ok();
+    assert_eq!(rows_of(&room.path().join("train"))[0].features, [Some(0.0), Some(1.0)]);
+    // Numbers in a column that holds words elsewhere are words.
+    write(room.path(), "test.csv", "qid,label,c,flag\n2,0,5,false\n2,1,17,true\n");
+    run(room.path(), "convert test.csv --categories-from train --output test").ok();
+    assert_eq!(rows_of(&room.path().join("test"))[0].features, [Some(1.0), Some(0.0)]);
+    // A dataset made from a dataset keeps the list; two lists do not mix.
+    run(room.path(), "convert train --output again").ok();
+    let manifest = fs::read_to_string(room.path().join("again/_manifest.json")).unwrap();
+    assert!(manifest.contains("\"17\",\n        \"5\""), "{manifest}");
+    write(room.path(), "other.csv", "qid,label,c,flag\n3,0,x,true\n");
+    run(room.path(), "convert other.csv --output other").ok();
+    let stderr = run(room.path(), "convert train other --output bad").failed().stderr;
+    assert!(stderr.contains("its words are coded differently from those of train/"), "{stderr}");
+    // A column of ids is no category.
+    let rows: String = (0..70_000).map(|row| format!("q,0,u{row}\n")).collect();
+    write(room.path(), "ids.csv", format!("qid,label,url\n{rows}"));
+    let stderr = run(room.path(), "convert ids.csv --output ids").failed().stderr;
+    assert!(stderr.contains("error: column url: more than 65536 different words, too many for a feature\n  help: pass --ignore-columns url, or --doc-column url"), "{stderr}");
+}
+
+#[test]
+fn a_skipped_row_leaves_neither_words_nor_counts_behind() {
+    let room = room();
+    write(room.path(), "t.csv", "qid,label,c,a\n1,0,red,1\n1,bad,green,x\n1,1,blue,2\n");
+    run(room.path(), "convert t.csv --lenient --output out").ok();
+    let manifest = fs::read_to_string(room.path().join("out/_manifest.json")).unwrap();
+    assert!(!manifest.contains("green"), "{manifest}");
+    assert!(manifest.contains("label-malformed") && !manifest.contains("value-malformed"), "{manifest}");
+}
+
+#[test]
+fn positions_and_weights_are_kept_or_refused_but_not_bent() {
+    let room = room();
+    write(room.path(), "t.csv", "qid,label,a,position,weight\n1,0,1,,\n1,1,2,16777217,0.5\n");
+    run(room.path(), "convert t.csv --output out").ok();
+    run(room.path(), "convert out --output again").ok();
+    for dataset in ["out", "again"] {
+        use arrow::array::AsArray;
+        use arrow::datatypes::{Float32Type, Int32Type};
+        let location = planetree::storage::Location::Local(room.path().join(dataset));
+        let reader = planetree::dataset::DatasetReader::open(&location).unwrap();
+        let batch = reader.open_group(reader.groups()[0]).unwrap().read_all().unwrap();
+        let positions = batch.column_by_name("position").unwrap().as_primitive::<Int32Type>();
+        assert_eq!(positions.iter().collect::<Vec<_>>(), [None, Some(16_777_217)]);
+        let weights = batch.column_by_name("weight").unwrap().as_primitive::<Float32Type>();
+        assert_eq!(weights.iter().collect::<Vec<_>>(), [None, Some(0.5)]);
+    }
+    for (cells, message) in [
+        ("1.5,1", "found \"1.5\", expected a whole number as the position"),
+        ("3000000000,1", "expected a whole number as the position"),
+        ("1,inf", "found \"inf\", expected a finite number as the weight"),
+    ] {
+        write(room.path(), "t.csv", format!("qid,label,a,position,weight\n1,0,1,{cells}\n"));
+        let stderr = run(room.path(), "convert t.csv --output bad").failed().stderr;
+        assert!(stderr.contains(message), "{stderr}");
     }
 }

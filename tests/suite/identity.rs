@@ -83,6 +83,35 @@ fn whole_queries_stay_in_one_row_group_and_file() {
 }
 
 #[test]
+fn a_file_ends_with_the_query_that_reaches_its_rows() {
+    let room = room();
+    fs::write(room.path().join("in.txt"), some_text(3500, 40)).unwrap();
+    run(room.path(), "convert in.txt --output out --partition-rows 70000").ok();
+    let manifest = fs::read_to_string(room.path().join("out/_manifest.json")).unwrap();
+    let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
+    let rows: Vec<u64> =
+        manifest["files"].as_array().unwrap().iter().map(|file| file["rows"].as_u64().unwrap()).collect();
+    assert_eq!(rows, [70_000, 70_000]);
+}
+
+#[test]
+fn wide_and_sparse_rows_take_little_memory() {
+    let room = room();
+    // Ten thousand features, one value a row: a dense block would take gigabytes.
+    let mut text = String::new();
+    for row in 0..200_000u32 {
+        text.push_str(&format!("1 qid:{} {}:1\n", row / 50, row.wrapping_mul(2_654_435_761) % 10_000 + 1));
+    }
+    fs::write(room.path().join("in.txt"), &text).unwrap();
+    let (stderr, peak) = peak_of(room.path(), "--quiet convert in.txt --output out");
+    assert_eq!(stderr, "");
+    assert!(peak < 400, "convert: {peak} MiB");
+    let (stderr, peak) = peak_of(room.path(), "--quiet describe out");
+    assert_eq!(stderr, "");
+    assert!(peak < 400, "describe: {peak} MiB");
+}
+
+#[test]
 fn scattered_queries_gather_to_the_same_rows_on_any_budget() {
     let room = room();
     // Rows dealt out like cards, so that every query is scattered over the whole input.

@@ -8,7 +8,8 @@ use std::time::Duration;
 /// Pipes `copies` of a text into a conversion, with new query ids each time; peak memory in MiB.
 fn peak_of_copies(directory: &std::path::Path, text: &str, copies: usize, options: &str) -> (u64, u64) {
     let arguments = format!("--quiet convert - --output out --overwrite {options}");
-    let mut child = command(directory, &arguments).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let mut child =
+        command(directory, &arguments).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let text = text.to_owned();
     let writer = std::thread::spawn(move || {

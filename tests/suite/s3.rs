@@ -269,3 +269,78 @@ fn a_web_server_can_be_read() {
     let stderr = run(room.path(), &format!("convert in.txt --output {url}/out")).failed().stderr;
     assert!(stderr.contains("http(s) URLs can be read but not written"), "{stderr}");
 }
+
+#[test]
+fn a_failed_overwrite_leaves_the_old_dataset_whole() {
+    let room = room();
+    let Some(server) = moto() else { return };
+    let Some(python) = python() else { return };
+    std::fs::write(room.path().join("in.txt"), some_text(400, 20)).unwrap();
+    let variables = environment(server.port);
+    run_with(room.path(), "convert in.txt --output s3://bucket/out --partition-rows 2000", &variables).ok();
+    let before = objects(server.port, "out");
+    // A proxy that refuses the manifest: everything is uploaded, and then nothing may be lost.
+    let script = r#"
+import sys, http.client
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+class H(BaseHTTPRequestHandler):
+    protocol_version = 'HTTP/1.1'
+    def log_message(self, *a): pass
+    def go(self):
+        n = int(self.headers.get('Content-Length') or 0); body = self.rfile.read(n)
+        if self.command == 'PUT' and '_manifest.json' in self.path:
+            self.send_response(403); self.send_header('Content-Length', '0'); self.end_headers(); return
+        c = http.client.HTTPConnection('127.0.0.1', int(sys.argv[2])); c.request(self.command, self.path, body, dict(self.headers.items()))
+        r = c.getresponse(); data = r.read(); self.send_response(r.status)
+        for k, v in r.getheaders():
+            if k.lower() not in ('transfer-encoding', 'connection', 'content-length'): self.send_header(k, v)
+        self.send_header('Content-Length', r.getheader('Content-Length') if self.command == 'HEAD' else str(len(data))); self.end_headers()
+        if self.command != 'HEAD': self.wfile.write(data)
+    do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = go
+ThreadingHTTPServer(('127.0.0.1', int(sys.argv[1])), H).serve_forever()
+"#;
+    let port = free_port();
+    let mut command = Command::new(python);
+    command.args(["-c", script, &port.to_string(), &server.port.to_string()]);
+    let proxy = Server::start(command, port);
+    let refused = environment(proxy.port);
+    run_with(
+        room.path(),
+        "convert in.txt --output s3://bucket/out --partition-rows 2000 --overwrite",
+        &refused,
+    )
+    .failed();
+    std::fs::write(room.path().join("other.txt"), some_text(300, 20)).unwrap();
+    run_with(
+        room.path(),
+        "convert other.txt --output s3://bucket/out --partition-rows 2000 --overwrite",
+        &refused,
+    )
+    .failed();
+    assert_eq!(objects(server.port, "out"), before);
+    run_with(room.path(), "describe s3://bucket/out", &variables).ok();
+}
+
+#[test]
+fn what_is_secret_in_a_url_is_never_shown() {
+    let room = room();
+    std::fs::write(room.path().join("in.txt"), some_text(5, 5)).unwrap();
+    let port = free_port();
+    let Some(python) = python() else { return };
+    let mut command = Command::new(python);
+    command.current_dir(room.path()).args(["-m", "http.server", "--bind", "127.0.0.1", &port.to_string()]);
+    let _server = Server::start(command, port);
+    for arguments in [
+        format!("convert http://me:{SECRET}@127.0.0.1:{port}/none.txt --output out"),
+        format!("convert http://127.0.0.1:{port}/none.txt?X-Amz-Signature={SECRET} --output out"),
+        format!("describe http://127.0.0.1:{port}/none?sig={SECRET}"),
+        format!("convert in.txt --output http://127.0.0.1:{port}/o?sig={SECRET}"),
+        format!("convert http://127.0.0.1:{port}/*.txt?sig={SECRET} --output out"),
+    ] {
+        let ran = run(room.path(), &format!("--log trace {arguments}"));
+        assert_ne!(ran.code, 0, "{arguments}");
+        assert!(!ran.stderr.contains(SECRET), "{}", ran.stderr);
+    }
+    // A signed URL is read as it is.
+    run(room.path(), &format!("convert http://127.0.0.1:{port}/in.txt?sig={SECRET} --output signed")).ok();
+}

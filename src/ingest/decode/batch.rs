@@ -9,15 +9,36 @@ use arrow::array::{Array, ArrayRef, AsArray, Float64Array, RecordBatch, StringAr
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type};
 
-/// What is wrong with a row of a table; rows count from 1.
+/// What is wrong with a table.
 #[derive(Debug)]
-pub struct RowFault {
-    /// The row within the batch, from 0.
-    pub row: usize,
-    /// The column.
-    pub column: usize,
-    /// What is wrong.
-    pub problem: String,
+pub enum TableFault {
+    /// A column cannot be used at all.
+    Column {
+        /// Which column.
+        column: usize,
+        /// Why not.
+        problem: String,
+    },
+    /// A cell is faulty.
+    Cell {
+        /// The row within the batch, from 0.
+        row: usize,
+        /// Which column.
+        column: usize,
+        /// The fault.
+        kind: FaultKind,
+        /// What stands there.
+        found: String,
+    },
+}
+
+/// How to read record batches.
+#[derive(Debug, Clone)]
+pub struct BatchDecoder {
+    /// What the columns hold.
+    pub roles: Roles,
+    /// Repair or skip faulty rows instead of stopping.
+    pub lenient: bool,
 }
 
 /// The columns of a batch in the types that rows need.
@@ -27,119 +48,169 @@ enum Cells {
     Ignored,
 }
 
-/// Adds the rows of a batch; its first row is row `first_row` (from 1) of the input.
-pub fn decode_batch(
-    batch: &RecordBatch,
-    roles: &Roles,
-    first_row: u64,
-    builder: &mut BlockBuilder,
-) -> Result<(), RowFault> {
-    let outcome = add_rows(batch, roles, first_row, builder);
-    outcome.inspect_err(|_| *builder = BlockBuilder::default())
+/// What a row has beside its features.
+#[derive(Default)]
+struct RowParts<'a> {
+    label: Option<f32>,
+    document: Option<&'a [u8]>,
+    weight: Option<f32>,
+    position: Option<Option<i32>>,
 }
 
-fn add_rows(
-    batch: &RecordBatch,
-    roles: &Roles,
-    first_row: u64,
-    builder: &mut BlockBuilder,
-) -> Result<(), RowFault> {
-    builder.at_least_width(roles.features.len() as u32);
-    let cells: Vec<Cells> = roles
-        .columns
-        .iter()
-        .enumerate()
-        .map(|(place, role)| cells_of(batch.column(place), role, place))
-        .collect::<Result<_, _>>()?;
-    let mut words = Words::default();
-    for row in 0..batch.num_rows() {
-        let fault = |column: usize, problem: String| RowFault { row, column, problem };
-        let mut label = f32::NAN;
-        let (mut document, mut weight, mut position) = (None, None, None);
-        for (place, (role, cells)) in roles.columns.iter().zip(&cells).enumerate() {
+type CellFault = (usize, FaultKind, String);
+
+impl BatchDecoder {
+    /// Adds the rows of a batch; its first row is row `first_row` (from 1) of the input.
+    pub fn decode(
+        &self,
+        batch: &RecordBatch,
+        first_row: u64,
+        builder: &mut BlockBuilder,
+    ) -> Result<(), TableFault> {
+        self.add_rows(batch, first_row, builder).inspect_err(|_| *builder = BlockBuilder::default())
+    }
+
+    fn add_rows(
+        &self,
+        batch: &RecordBatch,
+        first_row: u64,
+        builder: &mut BlockBuilder,
+    ) -> Result<(), TableFault> {
+        builder.at_least_width(self.roles.features.len() as u32);
+        let cells: Vec<Cells> = (self.roles.columns.iter().enumerate())
+            .map(|(place, role)| {
+                cells_of(batch.column(place), role)
+                    .map_err(|problem| TableFault::Column { column: place, problem })
+            })
+            .collect::<Result<_, _>>()?;
+        let mut words = Words::default();
+        for row in 0..batch.num_rows() {
+            match self.row(&cells, row, first_row + row as u64, builder) {
+                Ok(parts) => {
+                    self.add_words(&cells, row, builder, &mut words);
+                    builder.finish_row(parts.label.unwrap_or(f32::NAN), parts.document);
+                    if let Some(weight) = parts.weight {
+                        builder.weight(weight);
+                    }
+                    if let Some(position) = parts.position {
+                        builder.position(position);
+                    }
+                }
+                Err((_, kind, _)) if self.lenient => builder.skip_row(kind),
+                Err((column, kind, found)) => return Err(TableFault::Cell { row, column, kind, found }),
+            }
+        }
+        builder.set_categories(words.finish());
+        Ok(())
+    }
+
+    /// Reads everything of a row but its words.
+    fn row<'a>(
+        &self,
+        cells: &'a [Cells],
+        row: usize,
+        line: u64,
+        builder: &mut BlockBuilder,
+    ) -> Result<RowParts<'a>, CellFault> {
+        let mut parts = RowParts::default();
+        for (place, (role, cells)) in self.roles.columns.iter().zip(cells).enumerate() {
             match (role, cells) {
                 (ColumnRole::Query, Cells::Text(text)) => {
                     if text.is_null(row) || text.value(row).is_empty() {
-                        return Err(fault(place, "the query id is empty".to_owned()));
+                        return Err((place, FaultKind::QueryEmpty, "nothing".to_owned()));
                     }
-                    builder.query(text.value(row).as_bytes(), first_row + row as u64);
+                    builder.query(text.value(row).as_bytes(), line);
                 }
                 (ColumnRole::Document, Cells::Text(text)) => {
-                    document = (!text.is_null(row)).then(|| text.value(row).as_bytes());
-                }
-                (ColumnRole::Category(feature), Cells::Text(text)) => {
-                    if text.is_null(row) {
-                        builder.push_missing(*feature);
-                    } else {
-                        builder.push_entry(*feature, words.code(*feature, text.value(row)));
-                    }
+                    parts.document = (!text.is_null(row)).then(|| text.value(row).as_bytes());
                 }
                 (ColumnRole::Label, Cells::Number(numbers)) if !numbers.is_null(row) => {
                     let value = numbers.value(row) as f32;
-                    label = match checked_label(value) {
-                        Ok(label) => label,
-                        Err(_) if value.is_nan() => return Err(fault(place, "the label is NaN".to_owned())),
-                        Err(_) => return Err(fault(place, format!("the label {value} is negative"))),
-                    };
-                    if value.is_infinite() {
-                        return Err(fault(place, "the label is infinite".to_owned()));
+                    if !value.is_finite() {
+                        return Err((place, FaultKind::LabelNotFinite, numbers.value(row).to_string()));
                     }
+                    let label = checked_label(value)
+                        .or_else(|kind| self.repaired(place, kind, numbers.value(row), builder))?;
+                    parts.label = Some(label);
                 }
                 (ColumnRole::Weight, Cells::Number(numbers)) => {
-                    weight = Some(value_or_nan(numbers, row) as f32)
+                    let weight = value_or_nan(numbers, row) as f32;
+                    if weight.is_infinite() {
+                        return Err((place, FaultKind::WeightMalformed, numbers.value(row).to_string()));
+                    }
+                    parts.weight = Some(weight);
                 }
                 (ColumnRole::Position, Cells::Number(numbers)) => {
-                    position = Some(value_or_nan(numbers, row) as i32)
+                    let value = value_or_nan(numbers, row);
+                    let fits = value.fract() == 0.0 && value.abs() < f64::from(i32::MAX);
+                    if !fits && !value.is_nan() {
+                        return Err((place, FaultKind::PositionMalformed, value.to_string()));
+                    }
+                    parts.position = Some(fits.then_some(value as i32));
                 }
                 (ColumnRole::Feature(feature), Cells::Number(numbers)) => {
                     let wide = value_or_nan(numbers, row);
-                    let value = wide as f32;
-                    if value.is_infinite() && wide.is_finite() {
-                        return Err(fault(place, format!("the value {wide:e} does not fit float32")));
-                    }
+                    let mut value = wide as f32;
                     if wide.is_infinite() {
-                        builder.repairs().add(FaultKind::ValueInfinite);
+                        builder.repaired(FaultKind::ValueInfinite);
+                    } else if value.is_infinite() {
+                        value = self.repaired(place, FaultKind::ValueTooLarge, wide, builder)?;
                     }
-                    if !value.is_finite() {
-                        builder.push_missing(*feature);
-                    } else {
+                    if value.is_finite() {
                         builder.push_entry(*feature, value);
+                    } else {
+                        builder.push_missing(*feature);
                     }
                 }
                 _ => {}
             }
         }
-        builder.finish_row(label, document);
-        if let Some(weight) = weight {
-            builder.weight(weight);
-        }
-        if let Some(position) = position {
-            builder.position(position);
+        Ok(parts)
+    }
+
+    fn add_words(&self, cells: &[Cells], row: usize, builder: &mut BlockBuilder, words: &mut Words) {
+        for (role, cells) in self.roles.columns.iter().zip(cells) {
+            match (role, cells) {
+                (ColumnRole::Category(feature), Cells::Text(text)) if text.is_valid(row) => {
+                    builder.push_entry(*feature, words.code(*feature, text.value(row)));
+                }
+                _ => {}
+            }
         }
     }
-    builder.set_categories(words.finish());
-    Ok(())
+
+    fn repaired(
+        &self,
+        column: usize,
+        kind: FaultKind,
+        found: f64,
+        builder: &mut BlockBuilder,
+    ) -> Result<f32, CellFault> {
+        if self.lenient {
+            builder.repaired(kind);
+            return Ok(f32::NAN);
+        }
+        Err((column, kind, found.to_string()))
+    }
 }
 
 fn value_or_nan(numbers: &Float64Array, row: usize) -> f64 {
     if numbers.is_null(row) { f64::NAN } else { numbers.value(row) }
 }
 
-fn cells_of(column: &ArrayRef, role: &ColumnRole, place: usize) -> Result<Cells, RowFault> {
-    let fault = |problem: String| RowFault { row: 0, column: place, problem };
+fn cells_of(column: &ArrayRef, role: &ColumnRole) -> Result<Cells, String> {
     match role {
         ColumnRole::Ignored => Ok(Cells::Ignored),
         ColumnRole::Query | ColumnRole::Document | ColumnRole::Category(_) => {
-            let text = cast(column, &DataType::Utf8).map_err(|error| fault(error.to_string()))?;
+            let text = cast(column, &DataType::Utf8).map_err(|error| error.to_string())?;
             Ok(Cells::Text(text.as_string::<i32>().clone()))
         }
-        _ if !is_number(column.data_type()) => Err(fault(format!(
-            "it holds {}, expected numbers (--categorical NAME codes words, --ignore-columns NAME leaves them out)",
-            column.data_type()
-        ))),
+        _ if !is_number(column.data_type()) => {
+            Err(format!("it holds {}, expected numbers", column.data_type()))
+        }
         _ => {
             // Every number fits f64, so one too large for f32 can be told from an infinite one.
-            let wide = cast(column, &DataType::Float64).map_err(|error| fault(error.to_string()))?;
+            let wide = cast(column, &DataType::Float64).map_err(|error| error.to_string())?;
             Ok(Cells::Number(wide.as_primitive::<Float64Type>().clone()))
         }
     }
@@ -147,5 +218,8 @@ fn cells_of(column: &ArrayRef, role: &ColumnRole, place: usize) -> Result<Cells,
 
 /// Whether a column can be a feature as it is.
 pub fn is_number(kind: &DataType) -> bool {
-    kind.is_numeric() || matches!(kind, DataType::Boolean | DataType::Null)
+    match kind {
+        DataType::Dictionary(_, values) => is_number(values),
+        kind => kind.is_numeric() || matches!(kind, DataType::Boolean | DataType::Null),
+    }
 }

@@ -32,9 +32,7 @@ impl Decoder for DelimitedDecoder {
             }
             match self.row(&record, builder, &mut words) {
                 Err(fault) if self.lenient => {
-                    builder.abandon_row();
-                    builder.abandon_query();
-                    builder.repairs().add(fault.kind);
+                    builder.skip_row(fault.kind);
                     Ok(())
                 }
                 outcome => outcome,
@@ -79,17 +77,30 @@ pub fn for_each_record(
     mut each: impl FnMut(Record<'_>) -> Result<(), Fault>,
 ) -> Result<(), Fault> {
     let mut reader = ReaderBuilder::new().delimiter(delimiter).build();
-    reader.set_line(lines.first_line);
     let mut rest = lines.text;
     let (mut text, mut ends) = (vec![0; 1024], vec![0; 64]);
     let (mut text_used, mut ends_used) = (0, 0);
+    // The reader would count lines differently for CRLF and blank lines.
+    let newlines = |text: &[u8]| memchr::memchr_iter(b'\n', text).count() as u64;
     let mut line = lines.first_line;
+    let mut unread = 0; // newlines of the record so far
+    let mut begun = false;
     loop {
+        if !begun {
+            let blank = rest.iter().take_while(|byte| matches!(byte, b'\n' | b'\r')).count();
+            line += newlines(&rest[..blank]);
+            rest = &rest[blank..];
+            begun = true;
+        }
         let (result, read, written, ended) =
             reader.read_record(rest, &mut text[text_used..], &mut ends[ends_used..]);
+        let used = &rest[..read];
         rest = &rest[read..];
         text_used += written;
         ends_used += ended;
+        if !matches!(result, ReadRecordResult::Record) {
+            unread += newlines(used);
+        }
         match result {
             ReadRecordResult::OutputFull => text.resize(text.len() * 2, 0),
             ReadRecordResult::OutputEndsFull => ends.resize(ends.len() * 2, 0),
@@ -98,7 +109,8 @@ pub fn for_each_record(
             ReadRecordResult::Record => {
                 each(Record { line, text: &text[..text_used], ends: &ends[..ends_used] })?;
                 (text_used, ends_used) = (0, 0);
-                line = reader.line();
+                line += newlines(used) + std::mem::take(&mut unread);
+                begun = false;
             }
             ReadRecordResult::End => return Ok(()),
         }
@@ -114,22 +126,39 @@ impl DelimitedDecoder {
         let mut label = f32::NAN;
         let (mut document, mut weight, mut position) = (None, None, None);
         for (place, role) in self.roles.columns.iter().enumerate() {
-            let field = record.field(place).trim_ascii();
+            let written = record.field(place);
+            let field = written.trim_ascii();
             match role {
+                // Ids are kept as written, blanks and all.
                 ColumnRole::Query => {
-                    text_of(record, place, field)?;
+                    text_of(record, place, written)?;
                     if field.is_empty() {
                         return Err(record.fault(FaultKind::QueryEmpty, place));
                     }
-                    builder.query(field, record.line);
+                    builder.query(written, record.line);
                 }
                 ColumnRole::Label => label = self.label(record, place, field, builder)?,
                 ColumnRole::Document => {
-                    text_of(record, place, field)?;
-                    document = (!field.is_empty()).then_some(field);
+                    text_of(record, place, written)?;
+                    document = (!field.is_empty()).then_some(written);
                 }
-                ColumnRole::Weight => weight = Some(self.number(record, place, field, builder)?),
-                ColumnRole::Position => position = Some(self.number(record, place, field, builder)? as i32),
+                ColumnRole::Weight => {
+                    weight = Some(match any_number(field) {
+                        Number::Value(weight) => weight,
+                        Number::Missing => f32::NAN,
+                        _ if field.is_empty() => f32::NAN,
+                        _ => return Err(record.fault(FaultKind::WeightMalformed, place)),
+                    });
+                }
+                ColumnRole::Position => {
+                    let text = text_of(record, place, field)?;
+                    let missing = field.is_empty() || any_number(field) == Number::Missing;
+                    position = Some(match text.parse::<i32>() {
+                        Ok(position) => Some(position),
+                        Err(_) if missing => None,
+                        Err(_) => return Err(record.fault(FaultKind::PositionMalformed, place)),
+                    });
+                }
                 ColumnRole::Feature(feature) => {
                     let value = self.number(record, place, field, builder)?;
                     if value.is_nan() {
@@ -138,15 +167,19 @@ impl DelimitedDecoder {
                         builder.push_entry(*feature, value);
                     }
                 }
-                ColumnRole::Category(feature) => {
-                    let word = text_of(record, place, field)?;
-                    if any_number(field) == Number::Missing || field.is_empty() {
-                        builder.push_missing(*feature);
-                    } else {
-                        builder.push_entry(*feature, words.code(*feature, word));
-                    }
-                }
+                ColumnRole::Category(_) => drop(text_of(record, place, field)?),
                 ColumnRole::Ignored => {}
+            }
+        }
+        // Words last, so that a row that is left out leaves no word behind.
+        for (place, role) in self.roles.columns.iter().enumerate() {
+            if let ColumnRole::Category(feature) = role {
+                let field = record.field(place).trim_ascii();
+                if field.is_empty() || any_number(field) == Number::Missing {
+                    builder.push_missing(*feature);
+                } else {
+                    builder.push_entry(*feature, words.code(*feature, text_of(record, place, field)?));
+                }
             }
         }
         builder.finish_row(label, document);
@@ -194,11 +227,11 @@ impl DelimitedDecoder {
         if field.is_empty() {
             return Ok(f32::NAN);
         }
-        match any_number(field) {
+        match number_or_truth(field) {
             Number::Value(value) => Ok(value),
             Number::Missing => Ok(f32::NAN),
             Number::Infinite => {
-                builder.repairs().add(FaultKind::ValueInfinite);
+                builder.repaired(FaultKind::ValueInfinite);
                 Ok(f32::NAN)
             }
             Number::TooLarge => self.repaired(record.fault(FaultKind::ValueTooLarge, place), builder),
@@ -208,10 +241,19 @@ impl DelimitedDecoder {
 
     fn repaired(&self, fault: Fault, builder: &mut BlockBuilder) -> Result<f32, Fault> {
         if self.lenient {
-            builder.repairs().add(fault.kind);
+            builder.repaired(fault.kind);
             return Ok(f32::NAN);
         }
         Err(fault)
+    }
+}
+
+/// A number, or `true` and `false` as 1 and 0.
+pub fn number_or_truth(field: &[u8]) -> Number {
+    match field {
+        _ if field.eq_ignore_ascii_case(b"true") => Number::Value(1.0),
+        _ if field.eq_ignore_ascii_case(b"false") => Number::Value(0.0),
+        _ => any_number(field),
     }
 }
 

@@ -39,9 +39,7 @@ impl Decoder for LetorDecoder {
                     *reader.builder = BlockBuilder::default();
                     return Err(fault);
                 }
-                reader.builder.abandon_row();
-                reader.builder.abandon_query();
-                reader.builder.repairs().add(fault.kind);
+                reader.builder.skip_row(fault.kind);
             }
             reader.skip_line();
         }
@@ -99,10 +97,15 @@ impl<'a> LineReader<'a, '_> {
     fn query(&mut self) -> Result<(), Fault> {
         self.skip_blanks();
         let start = self.at;
-        let token = self.token();
-        let Some(name) = token.strip_prefix(b"qid:") else {
+        if !self.text[start..].starts_with(b"qid:") {
+            let token = self.token();
             return Err(self.fault(text_or(FaultKind::QueryMissing, token), start));
-        };
+        }
+        // An id may hold a `#`: only a blank ends it.
+        let rest = &self.text[start..];
+        let length = rest.iter().position(|byte| is_blank(*byte) || *byte == b'\n').unwrap_or(rest.len());
+        self.at += length;
+        let name = &rest[4..length];
         if name.is_empty() {
             return Err(self.fault(FaultKind::QueryEmpty, start));
         }
@@ -169,7 +172,7 @@ impl<'a> LineReader<'a, '_> {
             Number::Value(value) => value,
             Number::Missing => f32::NAN,
             Number::Infinite => {
-                self.builder.repairs().add(FaultKind::ValueInfinite);
+                self.builder.repaired(FaultKind::ValueInfinite);
                 f32::NAN
             }
             Number::TooLarge => self.repaired(FaultKind::ValueTooLarge, value_at, f32::NAN)?,
@@ -230,11 +233,13 @@ impl<'a> LineReader<'a, '_> {
         let length = memchr::memchr(b'\n', comment).unwrap_or(comment.len());
         let comment = comment[..length].trim_ascii();
         self.at += 1 + length;
-        let id = match comment.strip_prefix(b"docid") {
-            Some(rest) => rest.trim_ascii_start().strip_prefix(b"=").map(|id| {
+        let named =
+            comment.strip_prefix(b"docid").and_then(|rest| rest.trim_ascii_start().strip_prefix(b"="));
+        let id = match named {
+            Some(id) => {
                 let id = id.trim_ascii_start();
-                &id[..id.iter().position(|byte| is_blank(*byte)).unwrap_or(id.len())]
-            }),
+                Some(&id[..id.iter().position(|byte| is_blank(*byte)).unwrap_or(id.len())])
+            }
             None => Some(comment).filter(|word| !word.iter().any(|byte| is_blank(*byte))),
         };
         match id.filter(|id| !id.is_empty()) {
@@ -257,7 +262,7 @@ impl<'a> LineReader<'a, '_> {
     /// Counts the fault and goes on with `value` when lenient, else stops.
     fn repaired<T>(&mut self, kind: FaultKind, place: usize, value: T) -> Result<T, Fault> {
         if self.decoder.lenient {
-            self.builder.repairs().add(kind);
+            self.builder.repaired(kind);
             return Ok(value);
         }
         Err(self.fault(kind, place))
@@ -326,8 +331,7 @@ mod tests {
                 let mut entries = Vec::new();
                 for feature in 0..block.features.width() {
                     let column = block.features.column(feature);
-                    let bit =
-                        |row: usize| column.bitmap.is_none_or(|bits| bits[row / 8] >> (row % 8) & 1 == 1);
+                    let bit = |row: usize| column.present.has(row);
                     if bit(row) {
                         entries.push((feature + 1, column.values[(0..row).filter(|row| bit(*row)).count()]));
                     }
@@ -366,6 +370,7 @@ mod tests {
             ("#docid = GX000-00-0000000 inc = 1 prob = 0.0246906", Some("GX000-00-0000000")),
             ("#docid=7", Some("7")),
             ("# D7", Some("D7")),
+            ("# docid7", Some("docid7")),
             ("#", None),
             ("# free words", None),
             ("#docid = ", None),
@@ -437,6 +442,14 @@ mod tests {
                 ("value-malformed", 1)
             ]
         );
+    }
+
+    #[test]
+    fn a_query_id_is_kept_as_written() {
+        for id in ["0.5", "-7", "a#b", "caf\u{e9}", "18446744073709551616"] {
+            let block = decode(&decoder(), &format!("1 qid:{id} 1:2 #d\n")).unwrap();
+            assert_eq!((block.run_name(0), block.features.entries()), (id.as_bytes(), 1));
+        }
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub(super) fn is_blank(byte: u8) -> bool {
 /// A label as text says it: the value, NaN for -1 (unjudged), or why not.
 pub(super) fn checked_label(value: f32) -> Result<f32, super::fault::FaultKind> {
     if value >= 0.0 {
-        Ok(value)
+        Ok(value + 0.0) // -0 is 0
     } else if value == -1.0 {
         Ok(f32::NAN)
     } else {

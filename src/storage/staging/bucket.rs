@@ -2,15 +2,19 @@
 //! the end, so that listings show nothing before; then the marker is created, on condition that
 //! there is none. The marker carries this run's id in its metadata: when the answer to the
 //! creation is lost and its repetition says "exists already", the id tells whose it is.
+//!
+//! Files are named by their content, so runs with the same input make the same objects. Whatever
+//! this run removes, it never removes an object that the marker which is there names.
 
 use super::{refuse_existing, run_id};
 use crate::error::{Error, Result};
-use crate::storage::border;
+use crate::storage::border::{persist, start, wait, wait_or_interrupt};
 use crate::storage::location::{Location, Remote};
 use bytes::Bytes;
+use object_store::multipart::{MultipartStore, PartId};
 use object_store::path::Path;
 use object_store::{
-    Attribute, AttributeValue, Attributes, GetOptions, MultipartUpload, ObjectStore, ObjectStoreExt, PutMode,
+    Attribute, AttributeValue, Attributes, GetOptions, MultipartId, ObjectStore, ObjectStoreExt, PutMode,
     PutOptions, PutPayload,
 };
 use std::fs::File;
@@ -25,16 +29,17 @@ const RUN_ID: &str = "planetree-run";
 /// See [`super::Staging`].
 pub struct BucketStaging {
     store: Arc<dyn ObjectStore>,
+    uploads: Arc<dyn MultipartStore>,
     prefix: Path,
     shown: Location,
     marker: &'static str,
     overwrite: bool,
     run_id: String,
-    files: Vec<Upload>,
+    files: Vec<StagedObject>,
 }
 
 /// One file, on its way or there.
-struct Upload {
+struct StagedObject {
     name: String,
     path: Path,
     bytes: u64,
@@ -42,10 +47,16 @@ struct Upload {
 }
 
 enum State {
-    Running(JoinHandle<object_store::Result<Box<dyn MultipartUpload>>>),
-    Uploaded(Box<dyn MultipartUpload>),
+    Running(JoinHandle<object_store::Result<Upload>>),
+    Uploaded(Upload),
     Visible,
     Gone,
+}
+
+/// An upload whose parts have all arrived.
+struct Upload {
+    id: MultipartId,
+    parts: Vec<PartId>,
 }
 
 impl BucketStaging {
@@ -55,8 +66,16 @@ impl BucketStaging {
         marker: &'static str,
         overwrite: bool,
     ) -> Result<Self> {
+        let Some(uploads) = remote.uploads.clone() else {
+            return Err(Error::place(
+                shown,
+                "http(s) URLs can be read but not written",
+                "write to a local path or to s3://, gs:// or az://",
+            ));
+        };
         let staging = BucketStaging {
             store: remote.store.clone(),
+            uploads,
             prefix: remote.path.clone(),
             shown: shown.clone(),
             marker,
@@ -64,23 +83,18 @@ impl BucketStaging {
             run_id: run_id(),
             files: Vec::new(),
         };
-        if shown.is_http() {
-            return Err(Error::place(
-                shown,
-                "http(s) URLs can be read but not written",
-                "write to a local path or to s3://, gs:// or az://",
-            ));
-        }
         // Asks for a listing, so that a missing bucket or a refused key shows before the work.
-        let listing = border::persist(|| staging.store.list_with_delimiter(Some(&staging.prefix)));
-        let listed =
-            border::wait_or_interrupt(listing)?.map_err(|error| shown.store_error("list", &error))?;
-        let marker_path = staging.prefix.clone().join(marker);
-        let is_there = |path: &Path| listed.objects.iter().any(|meta| meta.location == *path);
-        if is_there(&marker_path) && !overwrite {
+        let listing = persist(|| staging.store.list_with_delimiter(Some(&staging.prefix)));
+        let listed = wait_or_interrupt(listing)?.map_err(|error| shown.store_error("list", &error))?;
+        let marker_path = staging.marker_path();
+        if !overwrite && listed.objects.iter().any(|meta| meta.location == marker_path) {
             return Err(refuse_existing(shown));
         }
         Ok(staging)
+    }
+
+    fn marker_path(&self) -> Path {
+        self.prefix.clone().join(self.marker)
     }
 
     pub(super) fn keep(&mut self, mut spool: SpooledTempFile, name: &str) -> Result<()> {
@@ -90,9 +104,9 @@ impl BucketStaging {
         let bytes = spool.seek(SeekFrom::End(0)).map_err(local)?;
         spool.rewind().map_err(local)?;
         let path = self.prefix.clone().join(name);
-        let (store, upload_path) = (self.store.clone(), path.clone());
-        let task = border::start(async move { upload(&*store, &upload_path, spool).await });
-        self.files.push(Upload { name: name.to_owned(), path, bytes, state: State::Running(task) });
+        let (uploads, upload_path) = (self.uploads.clone(), path.clone());
+        let task = start(async move { upload(&*uploads, &upload_path, spool).await });
+        self.files.push(StagedObject { name: name.to_owned(), path, bytes, state: State::Running(task) });
         Ok(())
     }
 
@@ -100,7 +114,7 @@ impl BucketStaging {
     fn settle(&mut self) -> Result<()> {
         for file in &mut self.files {
             if let State::Running(task) = &mut file.state {
-                let outcome = border::wait_or_interrupt(task)?;
+                let outcome = wait_or_interrupt(task)?;
                 file.state = State::Gone;
                 match outcome {
                     Ok(Ok(upload)) => file.state = State::Uploaded(upload),
@@ -118,14 +132,19 @@ impl BucketStaging {
         Ok(())
     }
 
-    /// Makes one uploaded file visible.
+    /// Makes one uploaded file visible. The answer may be lost although the object is there; its
+    /// name holds the hash of its content, so one of that name and size is the one we sent.
     fn complete(&mut self, place: usize) -> Result<()> {
         let file = &mut self.files[place];
-        if let State::Uploaded(upload) = &mut file.state {
-            border::wait(complete(&*self.store, upload, &file.path, file.bytes))
-                .map_err(|error| self.shown.store_error("write", &error))?;
-            file.state = State::Visible;
+        let State::Uploaded(upload) = &file.state else { return Ok(()) };
+        let completed =
+            wait(persist(|| self.uploads.complete_multipart(&file.path, &upload.id, upload.parts.clone())));
+        if let Err(error) = completed
+            && !wait(persist(|| self.store.head(&file.path))).is_ok_and(|meta| meta.size == file.bytes)
+        {
+            return Err(self.shown.store_error("write", &error));
         }
+        file.state = State::Visible;
         Ok(())
     }
 
@@ -142,13 +161,10 @@ impl BucketStaging {
         Ok(file)
     }
 
-    pub(super) fn discard(&mut self, name: &str) -> Result<()> {
+    pub(super) fn discard(&mut self, name: &str) {
         let place = self.place_of(name);
-        let file = &mut self.files[place];
-        border::wait(border::persist(|| self.store.delete(&file.path)))
-            .map_err(|error| self.shown.store_error("remove a part of", &error))?;
-        file.state = State::Gone;
-        Ok(())
+        self.remove_unused(&[name.to_owned()]);
+        self.files[place].state = State::Gone;
     }
 
     fn place_of(&self, name: &str) -> usize {
@@ -157,19 +173,26 @@ impl BucketStaging {
 
     pub(super) fn commit(mut self, marker: &[u8], superseded: &[String]) -> Result<()> {
         self.settle()?;
-        let marker_path = self.prefix.clone().join(self.marker);
-        if !self.overwrite && border::wait(border::persist(|| self.store.head(&marker_path))).is_ok() {
+        let marker_path = self.marker_path();
+        if !self.overwrite && wait(persist(|| self.store.head(&marker_path))).is_ok() {
             return Err(refuse_existing(&self.shown));
         }
         for place in 0..self.files.len() {
             self.complete(place)?;
         }
         self.put_marker(&marker_path, marker)?;
-        let kept: Vec<String> = self.files.drain(..).map(|file| file.name).collect();
-        for name in superseded.iter().filter(|name| !kept.contains(name)) {
-            // What stays behind is in no manifest: untidy, but never read.
-            let path = self.prefix.clone().join(name.as_str());
-            let _ = border::wait(border::persist(|| self.store.delete(&path)));
+        // From here on the output is visible, so nothing of it may go.
+        let files = std::mem::take(&mut self.files);
+        self.remove_unused(superseded);
+        for file in files.iter().filter(|file| matches!(file.state, State::Visible)) {
+            let there = wait(persist(|| self.store.head(&file.path)));
+            if matches!(there, Err(object_store::Error::NotFound { .. })) {
+                return Err(Error::place(
+                    self.shown.join(&file.name),
+                    "another run that wrote here at the same time has removed it",
+                    "run the command again with --overwrite, one at a time",
+                ));
+            }
         }
         Ok(())
     }
@@ -180,119 +203,99 @@ impl BucketStaging {
         let mode = if self.overwrite { PutMode::Overwrite } else { PutMode::Create };
         let options = PutOptions { mode, attributes, ..PutOptions::default() };
         let payload = PutPayload::from(Bytes::copy_from_slice(marker));
-        let put = border::persist(|| self.store.put_opts(path, payload.clone(), options.clone()));
-        match border::wait(put) {
+        match wait(persist(|| self.store.put_opts(path, payload.clone(), options.clone()))) {
             Ok(_) => Ok(()),
-            Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => {
-                match self.owner_of_marker(path)? {
-                    Some(owner) if owner == self.run_id => Ok(()),
-                    _ => {
-                        self.forget_what_the_winner_uses(path);
-                        Err(refuse_existing(&self.shown))
-                    }
-                }
-            }
-            Err(error) => Err(self.shown.store_error("write", &error)),
+            Err(error) => match self.owner_of_marker(path) {
+                Ok(owner) if owner.as_ref() == Some(&self.run_id) => Ok(()),
+                _ if is_taken(&error) => Err(refuse_existing(&self.shown)),
+                _ => Err(self.shown.store_error("write", &error)),
+            },
         }
     }
 
     /// The run whose marker is there.
-    fn owner_of_marker(&self, path: &Path) -> Result<Option<String>> {
+    fn owner_of_marker(&self, path: &Path) -> object_store::Result<Option<String>> {
         let options = GetOptions { head: true, ..GetOptions::default() };
-        let found = border::wait(border::persist(|| self.store.get_opts(path, options.clone())))
-            .map_err(|error| self.shown.store_error("read", &error))?;
+        let found = wait(persist(|| self.store.get_opts(path, options.clone())))?;
         let key = Attribute::Metadata(RUN_ID.into());
         Ok(found.attributes.get(&key).map(|value| value.as_ref().to_owned()))
     }
 
-    /// Of two runs with the same input, both have made the same objects: those that the winner's
-    /// marker names must stay.
-    fn forget_what_the_winner_uses(&mut self, path: &Path) {
-        let winner = border::wait(border::persist(|| async { self.store.get(path).await?.bytes().await }));
-        for file in &mut self.files {
-            let used = match &winner {
-                Ok(text) => memchr::memmem::find(text, file.name.as_bytes()).is_some(),
-                Err(_) => true, // not known, so it stays
-            };
-            if used {
-                file.state = State::Gone;
-            }
+    /// Removes objects that the marker which is there now does not name. Best effort: what stays is
+    /// in no manifest, and untidy is better than lost.
+    fn remove_unused(&self, names: &[String]) {
+        let marker_path = self.marker_path();
+        let marker = match wait(persist(|| async { self.store.get(&marker_path).await?.bytes().await })) {
+            Ok(marker) => marker,
+            Err(object_store::Error::NotFound { .. }) => Bytes::new(),
+            Err(_) => return, // what it names is not known
+        };
+        for name in names.iter().filter(|name| memchr::memmem::find(&marker, name.as_bytes()).is_none()) {
+            let path = self.prefix.clone().join(name.as_str());
+            let _ = wait(persist(|| self.store.delete(&path)));
         }
     }
+}
+
+fn is_taken(error: &object_store::Error) -> bool {
+    matches!(error, object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. })
 }
 
 impl Drop for BucketStaging {
     fn drop(&mut self) {
-        for file in &mut self.files {
+        let mut visible = Vec::new();
+        for file in std::mem::take(&mut self.files) {
             // Best effort: an upload that cannot be aborted never becomes visible either.
-            match &mut file.state {
-                State::Running(task) => {
-                    if let Ok(Ok(mut upload)) = border::wait(task) {
-                        let _ = border::wait(upload.abort());
-                    }
-                }
-                State::Uploaded(upload) => {
-                    let _ = border::wait(upload.abort());
-                }
+            let upload = match file.state {
+                State::Running(task) => wait(task).ok().and_then(Result::ok),
+                State::Uploaded(upload) => Some(upload),
                 State::Visible => {
-                    let _ = border::wait(border::persist(|| self.store.delete(&file.path)));
+                    visible.push(file.name);
+                    None
                 }
-                State::Gone => {}
+                State::Gone => None,
+            };
+            if let Some(upload) = upload {
+                let _ = wait(self.uploads.abort_multipart(&file.path, &upload.id));
             }
         }
-    }
-}
-
-/// Makes an upload visible. The answer may be lost although the object is there; its name holds the
-/// hash of its content, so an object of that name and size is the one we sent.
-async fn complete(
-    store: &dyn ObjectStore,
-    upload: &mut Box<dyn MultipartUpload>,
-    path: &Path,
-    bytes: u64,
-) -> object_store::Result<()> {
-    const TRIES: u32 = 4;
-    let mut tried = 0;
-    loop {
-        tried += 1;
-        let Err(error) = upload.complete().await else { return Ok(()) };
-        let there = border::persist(|| store.head(path)).await;
-        if there.is_ok_and(|meta| meta.size == bytes) {
-            return Ok(());
-        }
-        if tried == TRIES {
-            return Err(error);
+        if !visible.is_empty() {
+            self.remove_unused(&visible);
         }
     }
 }
 
 /// Sends a file's bytes without making it visible.
 async fn upload(
-    store: &dyn ObjectStore,
+    uploads: &dyn MultipartStore,
     path: &Path,
     mut spool: SpooledTempFile,
-) -> object_store::Result<Box<dyn MultipartUpload>> {
-    let mut upload = border::persist(|| store.put_multipart(path)).await?;
+) -> object_store::Result<Upload> {
+    /// Parts on their way at a time.
+    const AT_A_TIME: usize = 4;
+    let id = persist(|| uploads.create_multipart(path)).await?;
     let outcome = async {
+        let mut parts = Vec::new();
         loop {
-            let mut parts = Vec::new();
-            while parts.len() < 4 {
+            let mut wave = Vec::new();
+            while wave.len() < AT_A_TIME {
                 let part = next_part(&mut spool)?;
                 if part.is_empty() {
                     break;
                 }
-                parts.push(upload.put_part(part.into()));
+                let (number, payload, id) = (parts.len() + wave.len(), PutPayload::from(part), &id);
+                wave.push(persist(move || uploads.put_part(path, id, number, payload.clone())));
             }
-            if parts.is_empty() {
-                return Ok(());
+            if wave.is_empty() {
+                return Ok(parts);
             }
-            futures::future::try_join_all(parts).await?;
+            parts.extend(futures::future::try_join_all(wave).await?);
         }
     };
     match outcome.await {
-        Ok(()) => Ok(upload),
+        Ok(parts) => Ok(Upload { id, parts }),
         Err(error) => {
-            let _ = upload.abort().await;
+            let _ = uploads.abort_multipart(path, &id).await;
             Err(error)
         }
     }

@@ -4,6 +4,7 @@
 use super::{StagedFile, refuse_existing, refuse_foreign, run_id};
 use crate::error::{Error, Result};
 use crate::storage::location::Location;
+use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -19,8 +20,10 @@ pub struct LocalStaging {
     /// Held while the directory is in use.
     _lock: File,
     created: usize,
+    /// Directories above the target that were made for it, the innermost first.
+    made: Vec<PathBuf>,
     /// Files on their way to the disk.
-    syncing: Vec<JoinHandle<io::Result<()>>>,
+    syncing: VecDeque<JoinHandle<io::Result<()>>>,
     done: bool,
 }
 
@@ -45,6 +48,11 @@ impl LocalStaging {
             Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
             _ => PathBuf::from("."),
         };
+        let made: Vec<PathBuf> = parent
+            .ancestors()
+            .take_while(|path| !path.as_os_str().is_empty() && !path.exists())
+            .map(Path::to_owned)
+            .collect();
         fs::create_dir_all(&parent).map_err(|error| Error::io(shown, "create the output", &error))?;
         let prefix = format!(".{name}.planetree-");
         remove_leftovers(&parent, &prefix);
@@ -58,7 +66,8 @@ impl LocalStaging {
             directory,
             _lock: lock,
             created: 0,
-            syncing: Vec::new(),
+            made,
+            syncing: VecDeque::new(),
             done: false,
         })
     }
@@ -72,7 +81,12 @@ impl LocalStaging {
 
     pub(super) fn keep(&mut self, file: File, path: &Path, name: &str) -> Result<()> {
         fs::rename(path, self.directory.join(name)).map_err(|error| self.io_error(&error))?;
-        self.syncing.push(std::thread::spawn(move || file.sync_all()));
+        /// Files that are synced at a time.
+        const AT_A_TIME: usize = 4;
+        while self.syncing.len() >= AT_A_TIME {
+            self.sync_one().map_err(|error| self.io_error(&error))?;
+        }
+        self.syncing.push_back(std::thread::spawn(move || file.sync_all()));
         Ok(())
     }
 
@@ -107,10 +121,17 @@ impl LocalStaging {
         let mut file = File::create(self.directory.join(self.marker))?;
         file.write_all(marker)?;
         file.sync_all()?;
-        for syncing in self.syncing.drain(..) {
-            syncing.join().map_err(|_| io::Error::other("a syncing thread ended early"))??;
+        while !self.syncing.is_empty() {
+            self.sync_one()?;
         }
         File::open(&self.directory)?.sync_all()
+    }
+
+    fn sync_one(&mut self) -> io::Result<()> {
+        match self.syncing.pop_front() {
+            Some(syncing) => syncing.join().map_err(|_| io::Error::other("a syncing thread ended early"))?,
+            None => Ok(()),
+        }
     }
 
     /// Puts the new output in the place of the old one in one step, then removes the old one.
@@ -119,16 +140,24 @@ impl LocalStaging {
         {
             use rustix::fs::{CWD, RenameFlags, renameat_with};
             match renameat_with(CWD, &self.directory, CWD, &self.target, RenameFlags::EXCHANGE) {
-                Ok(()) => return fs::remove_dir_all(&self.directory),
+                Ok(()) => {
+                    // The new output is there; what remains of the old one, the next run removes.
+                    let _ = fs::remove_dir_all(&self.directory);
+                    return Ok(());
+                }
                 Err(rustix::io::Errno::NOSYS | rustix::io::Errno::INVAL | rustix::io::Errno::NOTSUP) => {}
                 Err(error) => return Err(error.into()),
             }
         }
         // A file system that cannot exchange: the old output is out of the way for a moment.
-        let aside = self.directory.with_extension("old");
+        let aside = PathBuf::from(format!("{}-old", self.directory.display()));
         fs::rename(&self.target, &aside)?;
-        fs::rename(&self.directory, &self.target)?;
-        fs::remove_dir_all(aside)
+        if let Err(error) = fs::rename(&self.directory, &self.target) {
+            fs::rename(&aside, &self.target)?;
+            return Err(error);
+        }
+        let _ = fs::remove_dir_all(aside);
+        Ok(())
     }
 
     fn io_error(&self, error: &io::Error) -> Error {
@@ -144,20 +173,46 @@ impl Drop for LocalStaging {
             }
             // Best effort: what cannot be removed now, the next run removes.
             let _ = fs::remove_dir_all(&self.directory);
+            for made in &self.made {
+                let _ = fs::remove_dir(made); // unless somebody else uses it
+            }
         }
     }
 }
 
-/// An error if the target may not be written.
+/// An error if the target may not be written. Ours is a directory with nothing in it but files
+/// that its marker names.
 fn refuse_target(target: &Path, shown: &Location, marker: &str, overwrite: bool) -> Result<()> {
-    let Ok(metadata) = fs::symlink_metadata(target) else { return Ok(()) };
-    let is_ours = target.join(marker).is_file();
-    let is_empty =
-        metadata.is_dir() && fs::read_dir(target).is_ok_and(|mut entries| entries.next().is_none());
-    match (is_empty, is_ours, overwrite) {
-        (true, _, _) | (_, true, true) => Ok(()),
-        (_, true, false) => Err(refuse_existing(shown)),
+    match fs::symlink_metadata(target) {
+        Err(_) => return Ok(()),
+        Ok(metadata) if metadata.is_symlink() => {
+            return Err(Error::place(shown, "this is a symbolic link", "name the place that it points to"));
+        }
+        Ok(_) => {}
+    }
+    let names: Option<Vec<String>> = fs::read_dir(target).ok().map(|entries| {
+        entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    });
+    let listed = fs::read_to_string(target.join(marker)).ok();
+    let is_empty = names.as_ref().is_some_and(Vec::is_empty);
+    let stranger = match (&names, &listed) {
+        (Some(names), Some(listed)) => {
+            names.iter().find(|name| *name != marker && !listed.contains(name.as_str()))
+        }
+        _ => None,
+    };
+    match (is_empty, listed.is_some(), overwrite) {
+        (true, _, _) => Ok(()),
         (_, false, _) => Err(refuse_foreign(shown, marker)),
+        (_, true, false) => Err(refuse_existing(shown)),
+        (_, true, true) => match stranger {
+            None => Ok(()),
+            Some(name) => Err(Error::place(
+                target.join(name).display(),
+                "this is in the way: planetree did not write it and does not remove it",
+                "move it elsewhere, or choose another --output",
+            )),
+        },
     }
 }
 
@@ -174,10 +229,16 @@ fn new_locked_directory(parent: &Path, prefix: &str) -> io::Result<(PathBuf, Fil
         let directory = parent.join(format!("{prefix}{}", run_id()));
         fs::create_dir(&directory)?;
         // Another run may find it before it is locked; then it is gone, and we make another.
-        match File::open(&directory).and_then(|lock| lock.lock().map(|()| lock)) {
-            Ok(lock) if directory.exists() => return Ok((directory, lock)),
+        match File::open(&directory) {
+            Ok(lock) => {
+                // Some network file systems lock no directories; then leftovers are not removed either.
+                let _ = lock.lock();
+                if directory.exists() {
+                    return Ok((directory, lock));
+                }
+            }
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
+            Err(_) => {}
         }
     }
 }
@@ -211,7 +272,7 @@ mod tests {
         let mut file = staging.create()?;
         file.write_all(text.as_bytes()).unwrap();
         staging.keep(file, "data")?;
-        staging.commit(b"m", &[])
+        staging.commit(b"data", &[])
     }
 
     fn names(directory: &Path) -> Vec<String> {
@@ -240,11 +301,13 @@ mod tests {
     fn a_dropped_staging_leaves_nothing() {
         let root = tempfile::tempdir().unwrap();
         let target = root.path().join("out");
-        let mut staging = stage(&target, false).unwrap();
-        let file = staging.create().unwrap();
-        staging.keep(file, "data").unwrap();
-        drop(staging);
-        assert_eq!(names(root.path()), Vec::<String>::new());
+        for target in [target, root.path().join("new/deep/out")] {
+            let mut staging = stage(&target, false).unwrap();
+            let file = staging.create().unwrap();
+            staging.keep(file, "data").unwrap();
+            drop(staging);
+            assert_eq!(names(root.path()), Vec::<String>::new());
+        }
     }
 
     #[test]
@@ -255,6 +318,11 @@ mod tests {
         fs::write(target.join("thesis.tex"), "x").unwrap();
         assert!(write(&target, "one", true).unwrap_err().to_string().contains("not written by planetree"));
         assert_eq!(names(&target), ["thesis.tex"]);
+        fs::write(target.join("_marker"), "{}").unwrap();
+        assert!(
+            write(&target, "one", true).unwrap_err().to_string().contains("thesis.tex: this is in the way")
+        );
+        assert_eq!(names(&target), ["_marker", "thesis.tex"]);
     }
 
     #[test]

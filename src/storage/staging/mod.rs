@@ -4,6 +4,7 @@
 mod bucket;
 mod local;
 
+use super::interrupt;
 use super::location::Location;
 use crate::error::{Error, Result};
 use std::fs::File;
@@ -37,6 +38,7 @@ impl Staging {
     /// Prepares to write `target`, whose presence is the presence of its file `marker`. Refuses a
     /// target that exists, unless it is one of ours and may be overwritten.
     pub fn begin(target: &Location, marker: &'static str, overwrite: bool) -> Result<Self> {
+        interrupt::be_orderly();
         Ok(match target {
             Location::Local(path) => {
                 Staging::Local(local::LocalStaging::begin(path, target, marker, overwrite)?)
@@ -77,7 +79,10 @@ impl Staging {
     pub fn discard(&mut self, name: &str) -> Result<()> {
         match self {
             Staging::Local(local) => local.discard(name),
-            Staging::Bucket(bucket) => bucket.discard(name),
+            Staging::Bucket(bucket) => {
+                bucket.discard(name);
+                Ok(())
+            }
         }
     }
 

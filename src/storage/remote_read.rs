@@ -1,0 +1,84 @@
+//! Objects as streams of bytes.
+
+use super::border;
+use super::location::Location;
+use bytes::Bytes;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use std::io::{self, Read};
+use std::thread::JoinHandle;
+
+/// Reads an object from start to end in ranges, the next one on its way while one is used. All
+/// ranges are of the version that was there at first; a changed object is an error.
+pub struct RangeReader {
+    location: Location,
+    version: Option<String>,
+    size: u64,
+    next: u64,
+    current: Bytes,
+    ahead: Option<JoinHandle<crate::error::Result<Bytes>>>,
+}
+
+impl RangeReader {
+    const RANGE: u64 = 8 << 20;
+
+    /// Reads `size` bytes of the given version.
+    pub fn new(location: Location, size: u64, version: Option<String>) -> Self {
+        let mut reader = RangeReader { location, version, size, next: 0, current: Bytes::new(), ahead: None };
+        reader.fetch_ahead();
+        reader
+    }
+
+    fn fetch_ahead(&mut self) {
+        let length = Self::RANGE.min(self.size - self.next);
+        if length == 0 {
+            return;
+        }
+        let (location, start, version) = (self.location.clone(), self.next, self.version.clone());
+        self.next += length;
+        self.ahead = Some(std::thread::spawn(move || location.read_version(start, length, version)));
+    }
+}
+
+impl Read for RangeReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.current.is_empty() {
+            let Some(ahead) = self.ahead.take() else { return Ok(0) };
+            self.current = ahead
+                .join()
+                .map_err(|_| io::Error::other("the reading thread ended early"))?
+                .map_err(io::Error::other)?;
+            self.fetch_ahead();
+        }
+        Ok(take(&mut self.current, buffer))
+    }
+}
+
+/// Reads an object as it comes, from a server that knows no ranges.
+pub struct StreamReader {
+    /// For messages.
+    pub location: Location,
+    /// What is still to come.
+    pub chunks: BoxStream<'static, object_store::Result<Bytes>>,
+    /// What has come and is not used yet.
+    pub current: Bytes,
+}
+
+impl Read for StreamReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.current.is_empty() {
+            match border::wait_or_interrupt(self.chunks.next()).map_err(io::Error::other)? {
+                Some(Ok(chunk)) => self.current = chunk,
+                Some(Err(error)) => return Err(io::Error::other(self.location.store_error("read", &error))),
+                None => return Ok(0),
+            }
+        }
+        Ok(take(&mut self.current, buffer))
+    }
+}
+
+fn take(current: &mut Bytes, buffer: &mut [u8]) -> usize {
+    let count = buffer.len().min(current.len());
+    buffer[..count].copy_from_slice(&current.split_to(count));
+    count
+}
