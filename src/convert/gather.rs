@@ -3,7 +3,8 @@
 
 use crate::dataset::Layout;
 use crate::error::{Error, Result};
-use crate::ingest::block::{Block, BlockBuilder, Rows};
+use crate::ingest::block::{Block, Rows};
+use crate::ingest::builder::BlockBuilder;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
@@ -140,7 +141,6 @@ const NONE: u32 = u32::MAX;
 fn write_record(out: &mut Vec<u8>, rows: &Rows, row: usize, query: &[u8]) {
     let start = out.len();
     let block = &rows.block;
-    let (indices, values) = rows.entries(row);
     let mut put = |number: u32| out.extend_from_slice(&number.to_le_bytes());
     put(0);
     put(block.labels[row].to_bits());
@@ -150,10 +150,8 @@ fn write_record(out: &mut Vec<u8>, rows: &Rows, row: usize, query: &[u8]) {
     let document = block.documents.get(row);
     put(query.len() as u32);
     put(document.map_or(NONE, |id| id.len() as u32));
-    for index in indices {
+    for (index, value) in rows.entries(row) {
         put(*index);
-    }
-    for value in values {
         put(value.to_bits());
     }
     out.extend_from_slice(query);
@@ -170,7 +168,7 @@ fn read_record(record: &[u8], layout: &Layout, builder: &mut BlockBuilder) {
     let text = &record[20 + 8 * entries..];
     builder.query(&text[..query_length], 0);
     for entry in 0..entries {
-        let (index, value) = (number(5 + entry), f32::from_bits(number(5 + entries + entry)));
+        let (index, value) = (number(5 + 2 * entry), f32::from_bits(number(6 + 2 * entry)));
         if value.is_nan() {
             builder.push_missing(index);
         } else {

@@ -14,7 +14,8 @@ use crate::dataset::{
     DatasetWriter, EncodedGroup, Grouper, Layout, Manifest, Place, RowGroup, Source, encode_group,
 };
 use crate::error::{Error, Result};
-use crate::ingest::block::{Block, BlockBuilder, Rows};
+use crate::ingest::block::{Block, Rows};
+use crate::ingest::builder::BlockBuilder;
 use crate::ingest::fault::Repairs;
 use crate::ingest::{Format, Ingest, SideReader, Totals, Work};
 use crate::storage::{Location, interrupt};

@@ -2,6 +2,7 @@
 //! all cores, in any order, and put back in order by whoever asked.
 
 pub mod block;
+pub mod builder;
 mod cut;
 pub mod decode;
 pub mod fault;

@@ -1,6 +1,6 @@
 //! The reading thread's side: opens one input after the other and hands on pieces of work.
 
-use super::block::BlockBuilder;
+use super::builder::BlockBuilder;
 use super::cut::{CutError, Cutter, MAX_LINE, TextChunk};
 use super::decode::batch::{BatchDecoder, TableFault};
 use super::decode::{Decoder, Lines};

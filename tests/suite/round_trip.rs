@@ -2,7 +2,8 @@
 //! makes the decoder do anything but give a row or an error.
 
 use crate::support::*;
-use planetree::ingest::block::{Block, BlockBuilder};
+use planetree::ingest::block::Block;
+use planetree::ingest::builder::BlockBuilder;
 use planetree::ingest::decode::letor::LetorDecoder;
 use planetree::ingest::decode::{Decoder, Lines};
 use planetree::random::Stream;

@@ -1,6 +1,6 @@
 //! Arrow record batches, as a Parquet input gives them, to rows.
 
-use super::super::block::BlockBuilder;
+use super::super::builder::BlockBuilder;
 use super::super::fault::FaultKind;
 use super::super::roles::{ColumnRole, Roles};
 use super::checked_label;

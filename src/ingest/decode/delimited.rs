@@ -1,6 +1,6 @@
 //! CSV and TSV: one row a record, columns by role.
 
-use super::super::block::BlockBuilder;
+use super::super::builder::BlockBuilder;
 use super::super::fault::{Fault, FaultKind, shown};
 use super::super::number::{Number, any_number, short_decimal};
 use super::super::roles::{ColumnRole, Roles};

@@ -3,7 +3,7 @@
 //! The common line is read in one pass with no allocation; whatever is unusual in a line (an
 //! exponent, `NULL`, indices out of order, a fault) takes the slow path of that token only.
 
-use super::super::block::BlockBuilder;
+use super::super::builder::BlockBuilder;
 use super::super::fault::{Fault, FaultKind, shown};
 use super::super::number::{Number, any_number, index_and_colon, short_decimal};
 use super::{Decoder, Lines, checked_label, is_blank};
@@ -120,31 +120,44 @@ impl<'a> LineReader<'a, '_> {
     /// The features of the line; stands at its newline or its comment afterwards.
     #[inline(always)]
     fn entries(&mut self) -> Result<(), Fault> {
-        let (text, base, most) = (self.text, self.decoder.index_base, self.decoder.max_features);
         let mut least_ascending = 0; // the least index that keeps the line in ascending order
         let mut ascending = true;
         loop {
-            let index = if let Some((written, value_at)) = index_and_colon(text, self.at)
-                && let Some((value, end)) = short_decimal(text, value_at)
-                && ends_token(text[end])
-                && written.wrapping_sub(base) < most
-            {
-                let index = written - base;
-                self.builder.push_entry(index, value);
-                self.at = end + usize::from(is_blank(text[end]));
-                index
-            } else if is_blank(text[self.at]) {
+            self.usual_entries(&mut least_ascending, &mut ascending);
+            if is_blank(self.text[self.at]) {
                 self.skip_blanks();
-                continue;
-            } else if matches!(text[self.at], b'\n' | b'#') {
+            } else if matches!(self.text[self.at], b'\n' | b'#') {
                 break;
             } else {
-                self.unusual_entry()?
-            };
-            ascending &= index >= least_ascending;
-            least_ascending = index + 1;
+                let index = self.unusual_entry()?;
+                ascending &= index >= least_ascending;
+                least_ascending = index + 1;
+            }
         }
         if ascending { Ok(()) } else { self.check_repeats() }
+    }
+
+    /// Reads entries as long as they are usual: `12:0.345` and one blank.
+    #[inline(always)]
+    fn usual_entries(&mut self, least_ascending: &mut u32, ascending: &mut bool) {
+        let (text, base, most) = (self.text, self.decoder.index_base, self.decoder.max_features);
+        let (mut at, mut least, mut in_order) = (self.at, *least_ascending, true);
+        let mut entries = self.builder.take_entries();
+        while let Some((written, value_at)) = index_and_colon(text, at)
+            && let Some((value, end)) = short_decimal(text, value_at)
+            && ends_token(text[end])
+            && written.wrapping_sub(base) < most
+        {
+            let index = written - base;
+            entries.push((index, value));
+            at = end + usize::from(is_blank(text[end]));
+            in_order &= index >= least;
+            least = index + 1;
+        }
+        self.builder.give_back(entries);
+        self.at = at;
+        *least_ascending = least;
+        *ascending &= in_order;
     }
 
     /// Reads an entry that the fast path does not know; its index, from 0.
@@ -190,8 +203,7 @@ impl<'a> LineReader<'a, '_> {
     /// A line out of order is fine; a line that names a feature twice is not.
     #[cold]
     fn check_repeats(&mut self) -> Result<(), Fault> {
-        let row = self.builder.open_row();
-        let mut entries: Vec<(u32, f32)> = row.collect();
+        let mut entries = self.builder.open_row().to_vec();
         // Stable, so that of equal indices the one written last comes last.
         entries.sort_by_key(|(index, _)| *index);
         let Some(repeat) = entries.windows(2).find(|pair| pair[0].0 == pair[1].0) else {

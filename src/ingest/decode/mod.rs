@@ -4,7 +4,7 @@ pub mod batch;
 pub mod delimited;
 pub mod letor;
 
-use super::block::BlockBuilder;
+use super::builder::BlockBuilder;
 use super::fault::Fault;
 
 /// A stretch of whole lines of one input.
