@@ -11,7 +11,8 @@ mod gather;
 mod ledger;
 
 use crate::dataset::{
-    DatasetWriter, EncodedGroup, Grouper, Layout, Manifest, Place, RowGroup, Source, encode_group,
+    DatasetWriter, EncodedGroup, Grouper, Layout, Manifest, Place, RowGroup, Source, WriteOptions,
+    encode_group,
 };
 use crate::error::{Error, Result};
 use crate::ingest::block::{Block, Rows};
@@ -36,7 +37,7 @@ pub struct ConvertOptions {
     pub output: Location,
     /// Whether an existing dataset may be replaced.
     pub overwrite: bool,
-    /// Rows of a file, rounded up to whole row groups.
+    /// Rows of a file, rounded up to whole queries.
     pub partition_rows: Option<usize>,
     /// Threads that decode and encode.
     pub threads: usize,
@@ -79,8 +80,12 @@ pub fn convert(ingest: Ingest, options: &ConvertOptions, progress: &mut dyn FnMu
     let layout = ingest.layout().clone();
     let format = ingest.format();
     let names = ingest.names();
-    let writer =
-        DatasetWriter::begin(&options.output, layout.clone(), options.partition_rows, options.overwrite)?;
+    let write_options = WriteOptions {
+        partition_rows: options.partition_rows,
+        overwrite: options.overwrite,
+        source_format: format.name(),
+    };
+    let writer = DatasetWriter::begin(&options.output, layout.clone(), write_options)?;
     let mut sequencer = Sequencer {
         sides: Sides {
             ingest_sides: ingest.sides().to_vec(),

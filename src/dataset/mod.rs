@@ -15,4 +15,4 @@ pub use group::{Grouper, Place, RowGroup};
 pub use layout::{FeatureNames, Layout};
 pub use manifest::{Categories, MANIFEST, Manifest, PartEntry, RepairCount, Source, Stretch};
 pub use read::{DatasetReader, GroupId, GroupReader, guarded, verify_part};
-pub use write::DatasetWriter;
+pub use write::{DatasetWriter, WriteOptions};

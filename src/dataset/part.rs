@@ -22,11 +22,12 @@ pub struct Part {
 }
 
 impl Part {
-    /// Starts a file with a number of feature columns.
-    pub fn new(file: StagedFile, layout: &Layout, width: usize, number: usize) -> Result<Self> {
+    /// Starts a file with a number of feature columns; `source` is the format its rows came from.
+    pub fn new(file: StagedFile, layout: &Layout, width: usize, number: usize, source: &str) -> Result<Self> {
         let metadata = vec![
             KeyValue::new("planetree.table".to_owned(), "dataset".to_owned()),
             KeyValue::new("planetree.part".to_owned(), number.to_string()),
+            KeyValue::new("planetree.source_format".to_owned(), source.to_owned()),
         ];
         let properties = Arc::new(properties().set_key_value_metadata(Some(metadata)).build());
         let schema = layout.schema(width).root_schema_ptr();

@@ -11,11 +11,22 @@ use parquet::errors::ParquetError;
 /// A file ends after this many row groups, unless the user says how many rows it shall have.
 const PART_GROUPS: usize = 4;
 
+/// How a dataset is written.
+#[derive(Debug, Clone, Copy)]
+pub struct WriteOptions {
+    /// Rows of a file, rounded up to whole queries.
+    pub partition_rows: Option<usize>,
+    /// Whether an existing dataset may be replaced.
+    pub overwrite: bool,
+    /// The format that the rows came from.
+    pub source_format: &'static str,
+}
+
 /// A dataset while it is written; dropped before [`DatasetWriter::commit`], it leaves no trace.
 pub struct DatasetWriter {
     target: Location,
     layout: Layout,
-    partition_rows: Option<usize>,
+    options: WriteOptions,
     staging: Staging,
     superseded: Vec<String>,
     open: Option<Part>,
@@ -27,23 +38,18 @@ pub struct DatasetWriter {
 
 impl DatasetWriter {
     /// Prepares to write to `target`.
-    pub fn begin(
-        target: &Location,
-        layout: Layout,
-        partition_rows: Option<usize>,
-        overwrite: bool,
-    ) -> Result<Self> {
-        let staging = Staging::begin(target, MANIFEST, overwrite)?;
+    pub fn begin(target: &Location, layout: Layout, options: WriteOptions) -> Result<Self> {
+        let staging = Staging::begin(target, MANIFEST, options.overwrite)?;
         // What an overwritten dataset consists of; one too damaged to tell is just replaced.
         let superseded = match Manifest::read(target) {
-            Ok(old) if overwrite => old.files.into_iter().map(|file| file.name).collect(),
+            Ok(old) if options.overwrite => old.files.into_iter().map(|file| file.name).collect(),
             _ => Vec::new(),
         };
         Ok(DatasetWriter {
             target: target.clone(),
             width: layout.features.given().unwrap_or(0),
             layout,
-            partition_rows,
+            options,
             staging,
             superseded,
             open: None,
@@ -62,7 +68,7 @@ impl DatasetWriter {
             None => self.new_part(self.finished.len())?,
         };
         part.append(group).map_err(|error| self.failed(error))?;
-        let is_full = match self.partition_rows {
+        let is_full = match self.options.partition_rows {
             Some(rows) => part.rows() >= rows,
             None => part.row_groups() >= PART_GROUPS,
         };
@@ -88,7 +94,8 @@ impl DatasetWriter {
 
     fn new_part(&mut self, number: usize) -> Result<Part> {
         let file = self.staging.create()?;
-        Part::new(file, &self.layout, self.width, number).map_err(|error| self.failed(error))
+        Part::new(file, &self.layout, self.width, number, self.options.source_format)
+            .map_err(|error| self.failed(error))
     }
 
     fn finish_part(&mut self) -> Result<()> {
