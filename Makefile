@@ -31,6 +31,7 @@ test-all: venv
 lint:
 	$(CARGO) fmt --check
 	$(CARGO) clippy --all-targets -- -D warnings
+	$(CARGO) clippy --no-default-features -- -D warnings
 	PATH="$(CACHE)/tools/bin:$$PATH"; export PATH; \
 	cargo-deny --version >/dev/null 2>&1 || $(CARGO) install --quiet --debug --root $(CACHE)/tools cargo-deny; \
 	cargo-deny --offline check licenses bans sources
