@@ -198,9 +198,20 @@ pub fn python() -> Option<PathBuf> {
     Some(python)
 }
 
-/// A port of the loopback interface that is free now.
+/// A port of the loopback interface that is free now, and the one 10,000 above it too, which some
+/// servers take without asking. Below the ports that the system hands out by itself.
 pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    use std::sync::atomic::{AtomicU16, Ordering};
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let start = (std::process::id() % 10_000) as u16;
+    for _ in 0..10_000 {
+        let port = 12_000 + (start + NEXT.fetch_add(7, Ordering::Relaxed) % 10_000) % 10_000;
+        let is_free = |port: u16| TcpListener::bind(("127.0.0.1", port)).is_ok();
+        if is_free(port) && is_free(port + 10_000) {
+            return port;
+        }
+    }
+    panic!("no port is free");
 }
 
 /// A process that ends with the test.
