@@ -19,11 +19,16 @@
 //! top of [`storage`], below [`cli`].
 
 pub mod cli;
+pub mod config;
 pub mod convert;
 pub mod dataset;
 pub mod describe;
 pub mod error;
 pub mod ingest;
+pub mod metric;
+pub mod model;
+pub mod predict;
 pub mod random;
 pub mod sample;
 pub mod storage;
+pub mod table;

@@ -1,0 +1,57 @@
+//! A trained model: trees, and everything else that prediction needs.
+
+mod tree;
+
+pub use tree::{Branch, Node, Split, Tree};
+
+use crate::storage::Digest;
+
+/// How the trees' values become a score.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ensemble {
+    /// The base score plus the sum of the trees' values.
+    Boost,
+    /// The base score plus the mean of the trees' values.
+    Bag,
+}
+
+/// A feature that the model was trained with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelFeature {
+    /// The name of its column.
+    pub name: String,
+    /// What a missing value is replaced by; `None` leaves it missing, and every split says where it goes.
+    pub fill: Option<f32>,
+}
+
+/// A dataset that took part in the training.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DataUsed {
+    /// `train`, or the name of a validation set.
+    pub name: String,
+    /// The dataset's fingerprint.
+    pub fingerprint: Digest,
+    /// Its rows.
+    pub rows: u64,
+    /// Its queries.
+    pub queries: u64,
+}
+
+/// A trained model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Model {
+    /// How values become a score.
+    pub ensemble: Ensemble,
+    /// The score before the first tree.
+    pub base_score: f64,
+    /// All features in the order of their columns; splits name them by place.
+    pub features: Vec<ModelFeature>,
+    /// The trees in the order of the rounds. Their values are already multiplied by the learning rate.
+    pub trees: Vec<Tree>,
+    /// The configuration as `key = value` TOML, every parameter named.
+    pub configuration: String,
+    /// What it was trained and validated on.
+    pub data: Vec<DataUsed>,
+    /// How many rounds were trained; more than the trees kept after early stopping.
+    pub rounds: u32,
+}

@@ -1,0 +1,1 @@
+//! Scoring a dataset with a model, in bounded memory.
