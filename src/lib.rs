@@ -18,6 +18,7 @@
 //! The folders follow the flow: [`sample`] → [`ingest`] → [`convert`] → [`dataset`] → [`describe`], on
 //! top of [`storage`], below [`cli`].
 
+pub mod bins;
 pub mod cli;
 pub mod config;
 pub mod convert;
@@ -32,3 +33,4 @@ pub mod random;
 pub mod sample;
 pub mod storage;
 pub mod table;
+pub mod tree;

@@ -7,9 +7,11 @@ mod checksum;
 mod cloud;
 pub mod interrupt;
 mod location;
+mod mapped;
 mod remote_read;
 mod staging;
 
 pub use checksum::{Digest, HashingWriter, digest_of};
 pub use location::{Access, Location};
+pub use mapped::map_stretch;
 pub use staging::{StagedFile, Staging};

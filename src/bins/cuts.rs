@@ -1,0 +1,261 @@
+//! Where a feature's values are cut into bins, and which bin a value falls into.
+
+use super::summary::{Run, Summary, key_of, value_of};
+use crate::config::Missing;
+
+/// How the values of one feature become codes.
+///
+/// Codes `0..bins()` are bins of ascending values; when missing values stay missing, one more code
+/// stands for them. Equal values share a code.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FeatureBins {
+    /// A value has code `i` when it is above `i` cuts: above `cuts[i - 1]`, at most `cuts[i]`.
+    pub cuts: Vec<f32>,
+    /// The mean of each bin's values.
+    pub centres: Vec<f32>,
+    /// What a missing value is replaced by.
+    pub fill: Option<f32>,
+    /// The code of missing values, when they stay missing.
+    pub missing_code: Option<u32>,
+    /// Whether a row of the training data has it.
+    pub missing_seen: bool,
+    /// The most frequent code.
+    pub common_code: u32,
+    /// The share of rows that have it, as far as the summary knows.
+    pub common_share: f32,
+}
+
+impl FeatureBins {
+    /// At most `max_bin` bins of about equal depth. With few enough distinct values each has its own.
+    pub fn equal_depth(summary: &Summary, missing: Missing, max_bin: usize) -> Self {
+        let fill = fill_of(summary, missing);
+        let runs = match summary.few_values(max_bin) {
+            Some(runs) => Some(with_fill(runs, summary, fill)).filter(|runs| runs.len() <= max_bin),
+            None => None,
+        };
+        match runs {
+            Some(runs) => Self::of_groups(summary, fill, &runs.iter().map(std::slice::from_ref).collect::<Vec<_>>()),
+            None => {
+                let runs = with_fill(summary.runs.clone(), summary, fill);
+                Self::of_groups(summary, fill, &equal_groups(&runs, max_bin))
+            }
+        }
+    }
+
+    /// A bin for every distinct value; `centres` are the values.
+    pub fn every_value(summary: &Summary, missing: Missing) -> Self {
+        let fill = fill_of(summary, missing);
+        let runs = with_fill(summary.runs.clone(), summary, fill);
+        Self::of_groups(summary, fill, &runs.iter().map(std::slice::from_ref).collect::<Vec<_>>())
+    }
+
+    fn of_groups(summary: &Summary, fill: Option<f32>, groups: &[&[Run]]) -> Self {
+        let ends = groups.iter().map(|group| (group[0].key, group[group.len() - 1].key));
+        let ends: Vec<(f32, f32)> = ends.map(|(first, last)| (value_of(first), value_of(last))).collect();
+        let cuts: Vec<f32> = ends.windows(2).map(|pair| middle(pair[0].1, pair[1].0)).collect();
+        let count = |group: &[Run]| group.iter().map(|run| u64::from(run.count)).sum::<u64>();
+        let mut counts: Vec<u64> = groups.iter().map(|group| count(group)).collect();
+        let missing_code = fill.is_none().then_some(groups.len() as u32);
+        if missing_code.is_some() {
+            counts.push(summary.missing_kept);
+        }
+        let (common_code, common) =
+            counts.iter().enumerate().rev().max_by_key(|(_, count)| **count).unwrap_or((0, &0));
+        let rows: u64 = counts.iter().sum();
+        FeatureBins {
+            cuts,
+            centres: groups.iter().map(|group| centre(group)).collect(),
+            fill,
+            missing_code,
+            missing_seen: missing_code.is_some() && summary.missing > 0,
+            common_code: common_code as u32,
+            common_share: if rows == 0 { 1.0 } else { (*common as f64 / rows as f64) as f32 },
+        }
+    }
+
+    /// Bins of values, missing not counted.
+    pub fn bins(&self) -> usize {
+        self.cuts.len() + 1
+    }
+
+    /// All codes.
+    pub fn codes(&self) -> usize {
+        self.bins() + usize::from(self.missing_code.is_some())
+    }
+
+    /// Whether all rows have the same code, so that no split can use the feature.
+    pub fn is_constant(&self) -> bool {
+        self.bins() < 2 && !self.missing_seen
+    }
+
+    /// The code of a value; NaN is missing.
+    pub fn code_of(&self, value: f32) -> u32 {
+        let value = if value.is_nan() { self.fill.unwrap_or(f32::NAN) } else { value };
+        if value.is_nan() {
+            return self.missing_code.expect("what is not filled has a code");
+        }
+        self.cuts.partition_point(|cut| *cut < value) as u32
+    }
+
+    /// The last code whose values are at most `threshold`.
+    pub fn code_up_to(&self, threshold: f32) -> u32 {
+        self.centres.partition_point(|centre| *centre <= threshold).saturating_sub(1) as u32
+    }
+
+    /// The codes of a column, when they fit a byte.
+    pub fn encode_bytes(&self, values: &[f32], codes: &mut Vec<u8>) {
+        /// One more than the most cuts that bytes can tell apart.
+        const SLOTS: usize = 256;
+        let mut cuts = [f32::INFINITY; SLOTS];
+        cuts[..self.cuts.len()].copy_from_slice(&self.cuts);
+        let missing = self.code_of(f32::NAN) as u8; // at most 255: there are at most 255 bins
+        codes.clear();
+        codes.extend(values.iter().map(|value| {
+            // A binary search without branches; neighbouring rows overlap in the processor.
+            let mut code = 0usize;
+            for step in [128, 64, 32, 16, 8, 4, 2, 1] {
+                code += if cuts[(code + step - 1) % SLOTS] < *value { step } else { 0 };
+            }
+            if value.is_nan() { missing } else { code as u8 }
+        }));
+    }
+}
+
+/// What missing values are replaced by.
+fn fill_of(summary: &Summary, missing: Missing) -> Option<f32> {
+    match missing {
+        Missing::Zero => Some(0.0),
+        Missing::One => Some(1.0),
+        Missing::Mean => Some(summary.mean().unwrap_or(0.0) as f32),
+        Missing::Median => Some(summary.median().unwrap_or(0.0)),
+        Missing::Learned => None,
+    }
+}
+
+/// The values as they are after missing ones were replaced.
+fn with_fill(mut runs: Vec<Run>, summary: &Summary, fill: Option<f32>) -> Vec<Run> {
+    if let (Some(fill), true) = (fill, summary.missing > 0) {
+        let key = key_of(fill);
+        let place = runs.partition_point(|run| run.key < key);
+        match runs.get_mut(place) {
+            Some(run) if run.key == key => run.count += summary.missing_kept as u32,
+            _ => runs.insert(place, Run { key, count: summary.missing_kept as u32 }),
+        }
+    }
+    if runs.is_empty() {
+        runs.push(Run { key: key_of(0.0), count: 0 });
+    }
+    runs
+}
+
+/// Cuts runs into at most `max_bin` groups of about equal count. A value that fills a group by
+/// itself gets one of its own, and the rest is divided evenly.
+fn equal_groups(runs: &[Run], max_bin: usize) -> Vec<&[Run]> {
+    let total: u64 = runs.iter().map(|run| u64::from(run.count)).sum();
+    let is_heavy = |run: &Run| u64::from(run.count) * max_bin as u64 >= total;
+    let heavy = runs.iter().filter(|run| is_heavy(run)).count();
+    let mut left_rows: u64 = total - runs.iter().filter(|run| is_heavy(run)).map(|run| u64::from(run.count)).sum::<u64>();
+    // Every heavy value may also cut a stretch of light ones in two, so its group is set aside.
+    let mut left_groups = max_bin.saturating_sub(heavy).max(1) as u64;
+    let mut groups = Vec::with_capacity(max_bin);
+    let (mut start, mut depth) = (0, 0u64);
+    for (place, run) in runs.iter().enumerate() {
+        if groups.len() + 1 == max_bin {
+            break;
+        }
+        let next_is_heavy = runs.get(place + 1).is_some_and(is_heavy);
+        let heavy_now = is_heavy(run);
+        depth += u64::from(run.count);
+        if !heavy_now {
+            left_rows -= u64::from(run.count);
+        }
+        // Rows that a light group should have, from what is left to give.
+        let wanted = (left_rows + depth).div_ceil(left_groups.max(1));
+        let ends = heavy_now || depth >= wanted || (next_is_heavy && depth * 2 >= wanted);
+        if ends {
+            groups.push(&runs[start..=place]);
+            start = place + 1;
+            depth = 0;
+            if !heavy_now {
+                left_groups = left_groups.saturating_sub(1);
+            }
+        }
+    }
+    if start < runs.len() {
+        groups.push(&runs[start..]);
+    }
+    groups
+}
+
+/// A number from `low` on, below `high`: their middle where floats allow.
+pub fn middle(low: f32, high: f32) -> f32 {
+    let middle = ((f64::from(low) + f64::from(high)) / 2.0) as f32;
+    if middle < high { middle } else { low }
+}
+
+fn centre(group: &[Run]) -> f32 {
+    let rows: f64 = group.iter().map(|run| f64::from(run.count.max(1))).sum();
+    let sum: f64 = group.iter().map(|run| f64::from(value_of(run.key)) * f64::from(run.count.max(1))).sum();
+    // Rounding must not carry the mean out of its group.
+    ((sum / rows) as f32).clamp(value_of(group[0].key), value_of(group[group.len() - 1].key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn bins(values: &[f32], missing: Missing, max_bin: usize) -> FeatureBins {
+        FeatureBins::equal_depth(&Summary::of(values, None), missing, max_bin)
+    }
+
+    #[test]
+    fn few_values_have_a_bin_each_and_missing_has_its_own() {
+        let bins = bins(&[3.0, 1.0, f32::NAN, 1.0, 7.0], Missing::Learned, 255);
+        assert_eq!(bins.cuts, [2.0, 5.0]);
+        assert_eq!(bins.centres, [1.0, 3.0, 7.0]);
+        assert_eq!((bins.missing_code, bins.common_code, bins.codes()), (Some(3), 0, 4));
+        assert_eq!([1.0, 2.0, 2.5, 7.0, 100.0, f32::NAN].map(|v| bins.code_of(v)), [0, 0, 1, 2, 2, 3]);
+    }
+
+    #[test]
+    fn a_filled_value_falls_among_the_others() {
+        let values = [4.0, 2.0, 6.0, 2.0, f32::NAN];
+        assert_eq!(bins(&values, Missing::Zero, 255).centres, [0.0, 2.0, 4.0, 6.0]);
+        assert_eq!(bins(&values, Missing::One, 255).code_of(f32::NAN), 0);
+        assert_eq!(bins(&values, Missing::Mean, 255).fill, Some(3.5));
+        assert_eq!(bins(&values, Missing::Median, 255).fill, Some(2.0));
+    }
+
+    #[test]
+    fn heavy_values_do_not_spoil_the_rest() {
+        let values: Vec<f32> = (0..10_000).map(|row| if row % 2 == 0 { 0.0 } else { row as f32 }).collect();
+        let bins = bins(&values, Missing::Zero, 16);
+        assert_eq!(bins.bins(), 16);
+        let mut counts = vec![0; 16];
+        values.iter().for_each(|value| counts[bins.code_of(*value) as usize] += 1);
+        assert_eq!(counts[0], 5_000);
+        assert!(counts[1..].iter().all(|count| (300..=370).contains(count)), "{counts:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn bytes_equal_the_plain_search_and_bins_ascend(
+            values in prop::collection::vec(prop_oneof![
+                (-9i32..9).prop_map(|v| v as f32), -1e3f32..1e3, Just(f32::NAN)], 1..800),
+            max_bin in 2usize..=255,
+            learned in any::<bool>(),
+        ) {
+            let bins = bins(&values, if learned { Missing::Learned } else { Missing::Mean }, max_bin);
+            prop_assert!(bins.bins() <= max_bin && bins.centres.len() == bins.bins());
+            prop_assert!(bins.cuts.windows(2).all(|pair| pair[0] < pair[1]));
+            prop_assert!(bins.cuts.iter().zip(&bins.centres).all(|(cut, centre)| centre <= cut));
+            prop_assert!(bins.cuts.iter().zip(&bins.centres[1..]).all(|(cut, centre)| centre > cut));
+            let mut codes = Vec::new();
+            bins.encode_bytes(&values, &mut codes);
+            for (value, code) in values.iter().zip(codes) {
+                prop_assert_eq!(bins.code_of(*value), u32::from(code));
+            }
+        }
+    }
+}

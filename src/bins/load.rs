@@ -1,0 +1,256 @@
+//! From a dataset to binned partitions: summarise every feature, cut it into bins, encode.
+
+use super::cache::{BinCache, CacheWriter};
+use super::cuts::FeatureBins;
+use super::layout::Layout;
+use super::partition::{CodeColumn, Codes, assemble, schema};
+use super::source::{Rows, Source};
+use super::summary::{Keep, SAMPLED_ROWS, Summary};
+use crate::config::{Candidates, Missing, Parameters};
+use crate::dataset::GroupReader;
+use crate::error::Result;
+use crate::storage::interrupt;
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use rayon::prelude::*;
+use std::sync::Mutex;
+
+/// How features become codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BinOptions {
+    /// Bins a feature at most; `None` tells all values apart.
+    pub max_bin: Option<usize>,
+    /// What missing values are taken for.
+    pub missing: Missing,
+}
+
+impl BinOptions {
+    /// What a training needs.
+    pub fn of(parameters: &Parameters) -> Self {
+        let max_bin = match parameters.candidates {
+            Candidates::Static => Some(parameters.max_bin as usize),
+            Candidates::Streaming => Some(parameters.value_groups as usize).filter(|groups| *groups > 0),
+            Candidates::Exact => None,
+        };
+        BinOptions { max_bin, missing: parameters.missing }
+    }
+
+    fn keep(&self, rows: u64) -> Keep {
+        if self.max_bin.is_some() { Keep::sample_of(rows) } else { Keep::ALL }
+    }
+
+    fn bins(&self, summary: &Summary) -> FeatureBins {
+        match self.max_bin {
+            Some(max_bin) => FeatureBins::equal_depth(summary, self.missing, max_bin),
+            None => FeatureBins::every_value(summary, self.missing),
+        }
+    }
+
+    fn layout(&self, features: &[FeatureBins]) -> Layout {
+        if self.max_bin.is_some() { Layout::grouped(features) } else { Layout::columns(features) }
+    }
+}
+
+/// How every feature is coded and grouped.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Binning {
+    /// The bins of each feature.
+    pub features: Vec<FeatureBins>,
+    /// How features are grouped.
+    pub layout: Layout,
+}
+
+/// A dataset in codes.
+pub struct BinnedData {
+    /// How it is coded.
+    pub binning: Binning,
+    /// Labels and queries of each partition.
+    pub rows: Vec<Rows>,
+    store: Store,
+}
+
+enum Store {
+    Memory(Vec<Codes>),
+    Cache(BinCache),
+}
+
+impl BinnedData {
+    /// Bins a dataset in memory: feature by feature, each decoded once.
+    pub fn in_memory(source: &Source, options: &BinOptions, progress: &(dyn Fn(u64) + Sync)) -> Result<Self> {
+        let (groups, rows) = open_all(source)?;
+        let keep = options.keep(source.manifest().rows);
+        let kept = kept_places(keep, &rows);
+        let coded: Vec<(FeatureBins, Vec<CodeColumn>)> = (0..source.features())
+            .into_par_iter()
+            .map(|feature| {
+                interrupt::check()?;
+                let values: Vec<Vec<f32>> =
+                    groups.iter().map(|group| source.values(group, feature)).collect::<Result<_>>()?;
+                let summaries = values.iter().zip(&kept).map(|(values, kept)| Summary::of(values, kept.as_deref()));
+                let bins = options.bins(&Summary::merge_all(summaries.collect()));
+                let codes = if bins.is_constant() {
+                    Vec::new()
+                } else {
+                    values.iter().map(|values| CodeColumn::encode(&bins, values)).collect()
+                };
+                progress(1);
+                Ok((bins, codes))
+            })
+            .collect::<Result<_>>()?;
+        drop(groups);
+        let mut features = Vec::with_capacity(coded.len());
+        let mut by_partition: Vec<Vec<Option<CodeColumn>>> =
+            rows.iter().map(|_| Vec::with_capacity(coded.len())).collect();
+        for (bins, codes) in coded {
+            features.push(bins);
+            let mut codes = codes.into_iter();
+            by_partition.iter_mut().for_each(|columns| columns.push(codes.next()));
+        }
+        let binning = Binning { layout: options.layout(&features), features };
+        let partitions = by_partition.into_par_iter().zip(&rows);
+        let partitions = partitions.map(|(columns, rows)| binning.put_together(columns, rows.len())).collect();
+        Ok(BinnedData { binning, rows, store: Store::Memory(partitions) })
+    }
+
+    /// Codes a dataset in memory by bins that are known.
+    pub fn by_bins(source: &Source, binning: &Binning) -> Result<Self> {
+        let (groups, rows) = open_all(source)?;
+        let partitions = groups.par_iter().map(|group| encode_partition(source, group, binning));
+        let partitions = partitions.collect::<Result<_>>()?;
+        Ok(BinnedData { binning: binning.clone(), rows, store: Store::Memory(partitions) })
+    }
+
+    /// Bins a dataset into a cache on disk, with about `budget` bytes of memory: some features at a
+    /// time are summarised over all partitions, then partition after partition is encoded.
+    pub fn in_cache(
+        source: &Source,
+        options: &BinOptions,
+        cache: &mut CacheWriter,
+        budget: u64,
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> Result<(Binning, Vec<Rows>)> {
+        let all_rows = source.manifest().rows;
+        let keep = options.keep(all_rows);
+        let kept_rows = if keep == Keep::ALL { all_rows } else { all_rows.min(SAMPLED_ROWS) };
+        // A run takes 8 bytes, and merging needs it twice.
+        let at_a_time = (budget / 4 / (kept_rows * 16)).clamp(1, source.features() as u64) as usize;
+        let mut features = Vec::with_capacity(source.features());
+        let mut rows: Vec<Rows> = Vec::new();
+        for start in (0..source.features()).step_by(at_a_time) {
+            let end = (start + at_a_time).min(source.features());
+            let summaries: Vec<Mutex<Summary>> = (start..end).map(|_| Mutex::default()).collect();
+            for partition in 0..source.partitions() {
+                interrupt::check()?;
+                let group = source.open_partition(partition)?;
+                if start == 0 {
+                    rows.push(source.rows(partition, &group)?);
+                }
+                let kept = keep.places(source.first_row(partition), group.rows());
+                (start..end).into_par_iter().try_for_each(|feature| {
+                    let summary = Summary::of(&source.values(&group, feature)?, kept.as_deref());
+                    summaries[feature - start].lock().expect("no holder of this lock panics").merge(summary);
+                    Ok(())
+                })?;
+            }
+            for summary in summaries {
+                let summary = summary.into_inner().expect("no holder of this lock panics");
+                features.push(options.bins(&summary));
+                progress(1);
+            }
+        }
+        number_queries(&mut rows);
+        let binning = Binning { layout: options.layout(&features), features };
+        cache.begin(&binning)?;
+        for partition in 0..source.partitions() {
+            interrupt::check()?;
+            let group = source.open_partition(partition)?;
+            cache.write(encode_partition(source, &group, &binning)?.batch())?;
+        }
+        Ok((binning, rows))
+    }
+
+    /// A dataset whose codes are in a cache.
+    pub fn of_cache(binning: Binning, rows: Vec<Rows>, cache: BinCache) -> Self {
+        BinnedData { binning, rows, store: Store::Cache(cache) }
+    }
+
+    /// The codes of some groups of a partition: there, or mapped for as long as they are held.
+    pub fn codes(&self, partition: usize, groups: &[usize]) -> Result<Codes> {
+        match &self.store {
+            Store::Memory(partitions) => Ok(partitions[partition].clone()),
+            Store::Cache(cache) => cache.codes(partition, groups),
+        }
+    }
+
+    /// How many partitions there are.
+    pub fn partitions(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// How many rows there are.
+    pub fn row_count(&self) -> u64 {
+        self.rows.iter().map(|rows| rows.len() as u64).sum()
+    }
+}
+
+impl Binning {
+    fn put_together(&self, mut columns: Vec<Option<CodeColumn>>, rows: usize) -> Codes {
+        let arrays = self.layout.groups.iter().map(|group| {
+            let take = |feature: u32| columns[feature as usize].take().expect("a feature is in one group");
+            assemble(group, rows, &self.features, take)
+        });
+        self.batch(arrays.collect(), rows)
+    }
+
+    fn batch(&self, arrays: Vec<ArrayRef>, rows: usize) -> Codes {
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let batch = RecordBatch::try_new_with_options(schema(&self.layout), arrays, &options);
+        Codes::new(batch.expect("the arrays are those of the schema"))
+    }
+}
+
+fn encode_partition(source: &Source, group: &GroupReader, binning: &Binning) -> Result<Codes> {
+    let groups = binning.layout.groups.par_iter();
+    let arrays = groups.map(|members| {
+        let mut columns = Vec::with_capacity(members.features.len());
+        for feature in &members.features {
+            let values = source.values(group, *feature as usize)?;
+            columns.push(CodeColumn::encode(&binning.features[*feature as usize], &values));
+        }
+        let mut columns = columns.into_iter();
+        let take = |_| columns.next().expect("a column for each feature was made above");
+        Ok(assemble(members, group.rows(), &binning.features, take))
+    });
+    Ok(binning.batch(arrays.collect::<Result<_>>()?, group.rows()))
+}
+
+fn open_all(source: &Source) -> Result<(Vec<GroupReader>, Vec<Rows>)> {
+    let opened = (0..source.partitions()).into_par_iter().map(|partition| {
+        let group = source.open_partition(partition)?;
+        let rows = source.rows(partition, &group)?;
+        Ok((group, rows))
+    });
+    let (groups, mut rows): (Vec<GroupReader>, Vec<Rows>) =
+        opened.collect::<Result<Vec<_>>>()?.into_iter().unzip();
+    number_queries(&mut rows);
+    Ok((groups, rows))
+}
+
+/// Labels and queries only, when the codes are in a cache already.
+pub fn read_rows(source: &Source) -> Result<Vec<Rows>> {
+    let read = |partition| source.rows(partition, &source.open_partition(partition)?);
+    let mut rows = (0..source.partitions()).map(read).collect::<Result<Vec<_>>>()?;
+    number_queries(&mut rows);
+    Ok(rows)
+}
+
+fn number_queries(rows: &mut [Rows]) {
+    let mut before = 0;
+    for rows in rows {
+        rows.first_query = before;
+        before += rows.query_bounds.len() as u64 - 1;
+    }
+}
+
+fn kept_places(keep: Keep, rows: &[Rows]) -> Vec<Option<Vec<u32>>> {
+    rows.par_iter().map(|rows| keep.places(rows.first, rows.len())).collect()
+}

@@ -1,0 +1,20 @@
+//! Features as small whole numbers: summaries of partitions merge, cuts follow, values become codes.
+//!
+//! Vocabulary: a *partition* is a row group of the dataset; a *bin* is a stretch of neighbouring
+//! values; a *code* is a bin's number, or stands for missing; a *group* is some features that the
+//! inner loop treats together.
+
+mod cache;
+mod cuts;
+mod layout;
+mod load;
+mod partition;
+mod source;
+mod summary;
+
+pub use cache::{BinCache, CacheKey, CacheWriter};
+pub use cuts::{FeatureBins, middle};
+pub use layout::{Group, GroupKind, LANES, Layout, Place, SPARSE_LANES, SPARSE_STRIDE, Width};
+pub use load::{BinOptions, Binning, BinnedData, read_rows};
+pub use partition::{Codes, Column, GroupCodes};
+pub use source::{Rows, Source};

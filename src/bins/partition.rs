@@ -1,0 +1,274 @@
+//! The codes of one partition's rows, as Arrow arrays: one column a group.
+
+use super::cuts::FeatureBins;
+use super::layout::{Group, GroupKind, LANES, Layout, Place, SPARSE_STRIDE};
+use arrow::array::{Array, ArrayRef, AsArray, FixedSizeBinaryArray, ListArray, RecordBatch, UInt8Array, UInt16Array, UInt32Array};
+use arrow::buffer::{Buffer, OffsetBuffer, ScalarBuffer};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt8Type, UInt16Type, UInt32Type};
+use std::sync::Arc;
+
+/// The codes of some rows.
+#[derive(Debug, Clone)]
+pub struct Codes {
+    batch: RecordBatch,
+    /// Which groups the columns are; `None` for all.
+    groups: Option<Vec<usize>>,
+}
+
+/// The codes of one group.
+#[derive(Debug, Clone, Copy)]
+pub enum GroupCodes<'a> {
+    /// Sixteen bytes a row.
+    Dense(&'a [[u8; LANES]]),
+    /// Entries `lane * SPARSE_STRIDE + code` of row `i` from `offsets[i]` to `offsets[i + 1]`, ascending.
+    Sparse {
+        /// Where each row's entries start.
+        offsets: &'a [i32],
+        /// All entries.
+        entries: &'a [u16],
+    },
+    /// A code a row.
+    Bytes(&'a [u8]),
+    /// A code a row.
+    Words(&'a [u16]),
+    /// A code a row.
+    Longs(&'a [u32]),
+}
+
+/// One feature's codes, to look up row by row.
+#[derive(Debug, Clone, Copy)]
+pub struct Column<'a> {
+    codes: GroupCodes<'a>,
+    lane: usize,
+    common: u32,
+}
+
+impl Column<'_> {
+    /// The code of a row.
+    #[inline]
+    pub fn code(&self, row: u32) -> u32 {
+        let row = row as usize;
+        match self.codes {
+            GroupCodes::Dense(codes) => u32::from(codes[row][self.lane % LANES]),
+            GroupCodes::Sparse { offsets, entries } => {
+                let entries = &entries[offsets[row] as usize..offsets[row + 1] as usize];
+                let first = (self.lane * SPARSE_STRIDE) as u16;
+                // Counting all is quicker than stopping: there are few, and no branch to guess.
+                let before: usize = entries.iter().map(|entry| usize::from(*entry < first)).sum();
+                match entries.get(before) {
+                    Some(entry) if *entry < first + SPARSE_STRIDE as u16 => u32::from(entry - first),
+                    _ => self.common,
+                }
+            }
+            GroupCodes::Bytes(codes) => u32::from(codes[row]),
+            GroupCodes::Words(codes) => u32::from(codes[row]),
+            GroupCodes::Longs(codes) => codes[row],
+        }
+    }
+
+    /// The parts of a dense column, for loops that are worth their own code.
+    pub fn dense(&self) -> Option<(&[[u8; LANES]], usize)> {
+        match self.codes {
+            GroupCodes::Dense(codes) => Some((codes, self.lane % LANES)),
+            _ => None,
+        }
+    }
+}
+
+impl Codes {
+    /// Wraps a batch with one column a group.
+    pub fn new(batch: RecordBatch) -> Self {
+        Codes { batch, groups: None }
+    }
+
+    /// Wraps a batch with the columns of some groups.
+    pub fn of_groups(batch: RecordBatch, groups: Vec<usize>) -> Self {
+        Codes { batch, groups: Some(groups) }
+    }
+
+    /// The Arrow form.
+    pub fn batch(&self) -> &RecordBatch {
+        &self.batch
+    }
+
+    /// The codes of a group.
+    pub fn group(&self, group: usize) -> GroupCodes<'_> {
+        let place = match &self.groups {
+            None => group,
+            Some(groups) => groups.iter().position(|held| *held == group).expect("only held groups are asked for"),
+        };
+        let column = self.batch.column(place);
+        match column.data_type() {
+            DataType::FixedSizeBinary(_) => {
+                let bytes = column.as_fixed_size_binary().value_data();
+                GroupCodes::Dense(bytes.as_chunks().0)
+            }
+            DataType::List(_) => {
+                let list = column.as_list::<i32>();
+                let entries = list.values().as_primitive::<UInt16Type>().values();
+                GroupCodes::Sparse { offsets: list.value_offsets(), entries }
+            }
+            DataType::UInt8 => GroupCodes::Bytes(column.as_primitive::<UInt8Type>().values()),
+            DataType::UInt16 => GroupCodes::Words(column.as_primitive::<UInt16Type>().values()),
+            _ => GroupCodes::Longs(column.as_primitive::<UInt32Type>().values()),
+        }
+    }
+
+    /// One feature's codes.
+    pub fn column(&self, place: Place, bins: &FeatureBins) -> Column<'_> {
+        Column { codes: self.group(place.group), lane: place.lane, common: bins.common_code }
+    }
+}
+
+/// The columns of a partition's batch.
+pub fn schema(layout: &Layout) -> SchemaRef {
+    let field = |(place, group): (usize, &Group)| {
+        let kind = match group.kind {
+            GroupKind::Dense(_) => DataType::FixedSizeBinary(LANES as i32),
+            GroupKind::Sparse => DataType::List(entry_field()),
+            GroupKind::Column(1) => DataType::UInt8,
+            GroupKind::Column(2) => DataType::UInt16,
+            GroupKind::Column(_) => DataType::UInt32,
+        };
+        Field::new(format!("group{place}"), kind, false)
+    };
+    Arc::new(Schema::new(layout.groups.iter().enumerate().map(field).collect::<Vec<_>>()))
+}
+
+fn entry_field() -> Arc<Field> {
+    Arc::new(Field::new("entry", DataType::UInt16, false))
+}
+
+/// A feature's codes in the narrowest form that holds them.
+pub enum CodeColumn {
+    /// Up to 256 codes.
+    Bytes(Vec<u8>),
+    /// Up to 65,536 codes.
+    Words(Vec<u16>),
+    /// More.
+    Longs(Vec<u32>),
+}
+
+impl CodeColumn {
+    /// Encodes a column of values, of which NaN is missing.
+    pub fn encode(bins: &FeatureBins, values: &[f32]) -> Self {
+        let codes = values.iter().map(|value| bins.code_of(*value));
+        match bins.codes() {
+            0..=0x100 => {
+                let mut bytes = Vec::with_capacity(values.len());
+                bins.encode_bytes(values, &mut bytes);
+                CodeColumn::Bytes(bytes)
+            }
+            0x101..=0x1_0000 => CodeColumn::Words(codes.map(|code| code as u16).collect()),
+            _ => CodeColumn::Longs(codes.collect()),
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match self {
+            CodeColumn::Bytes(bytes) => bytes,
+            _ => unreachable!("features of dense and sparse groups have at most 256 codes"),
+        }
+    }
+}
+
+/// Puts the columns of a group together. `take` hands over a feature's codes.
+pub fn assemble(
+    group: &Group,
+    rows: usize,
+    features: &[FeatureBins],
+    mut take: impl FnMut(u32) -> CodeColumn,
+) -> ArrayRef {
+    let mut columns: Vec<CodeColumn> = group.features.iter().map(|feature| take(*feature)).collect();
+    match group.kind {
+        GroupKind::Dense(_) => interleave(&columns, rows),
+        GroupKind::Sparse => {
+            let common: Vec<u8> =
+                group.features.iter().map(|feature| features[*feature as usize].common_code as u8).collect();
+            list_entries(&columns, &common, rows)
+        }
+        GroupKind::Column(_) => match columns.swap_remove(0) {
+            CodeColumn::Bytes(codes) => Arc::new(UInt8Array::from(codes)),
+            CodeColumn::Words(codes) => Arc::new(UInt16Array::from(codes)),
+            CodeColumn::Longs(codes) => Arc::new(UInt32Array::from(codes)),
+        },
+    }
+}
+
+/// Rows that are put together at a time, so that they stay in the cache.
+const STRETCH: usize = 1024;
+
+fn interleave(columns: &[CodeColumn], rows: usize) -> ArrayRef {
+    let mut bytes = vec![0u8; rows * LANES];
+    for (stretch, out) in bytes.chunks_mut(STRETCH * LANES).enumerate() {
+        let first = stretch * STRETCH;
+        for (lane, column) in columns.iter().enumerate() {
+            let codes = &column.bytes()[first..];
+            for (row, code) in out.as_chunks_mut::<LANES>().0.iter_mut().zip(codes) {
+                row[lane] = *code;
+            }
+        }
+    }
+    Arc::new(FixedSizeBinaryArray::new(LANES as i32, Buffer::from_vec(bytes), None))
+}
+
+fn list_entries(columns: &[CodeColumn], common: &[u8], rows: usize) -> ArrayRef {
+    let columns: Vec<&[u8]> = columns.iter().map(CodeColumn::bytes).collect();
+    let mut offsets = Vec::with_capacity(rows + 1);
+    offsets.push(0i32);
+    let mut entries: Vec<u16> = Vec::new();
+    let mut used = 0;
+    for row in 0..rows {
+        entries.resize(used + columns.len(), 0);
+        // Each code is written, and kept only if it is not the common one: no branch to guess.
+        for (lane, (column, common)) in columns.iter().zip(common).enumerate() {
+            let code = column[row];
+            entries[used] = (lane * SPARSE_STRIDE) as u16 + u16::from(code);
+            used += usize::from(code != *common);
+            if used == entries.len() {
+                entries.push(0);
+            }
+        }
+        offsets.push(used as i32);
+    }
+    entries.truncate(used);
+    entries.shrink_to_fit();
+    let values = Arc::new(UInt16Array::new(ScalarBuffer::from(entries), None));
+    Arc::new(ListArray::new(entry_field(), OffsetBuffer::new(ScalarBuffer::from(offsets)), values, None))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bins::summary::Summary;
+    use crate::config::Missing;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn every_layout_gives_back_every_code(
+            values in prop::collection::vec(prop::collection::vec(prop_oneof![3 => Just(0f32), 1 => -20f32..20.0, 1 => Just(f32::NAN)], 50), 1..90),
+        ) {
+            let features: Vec<FeatureBins> = values.iter()
+                .map(|column| FeatureBins::equal_depth(&Summary::of(column, None), Missing::Learned, 20)).collect();
+            for layout in [Layout::grouped(&features), Layout::columns(&features)] {
+                let columns = layout.groups.iter().map(|group| {
+                    assemble(group, 50, &features, |f| CodeColumn::encode(&features[f as usize], &values[f as usize]))
+                }).collect();
+                let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(50));
+                let batch = RecordBatch::try_new_with_options(schema(&layout), columns, &options).unwrap();
+                let codes = Codes::new(batch);
+                for (feature, place) in layout.places.iter().enumerate() {
+                    let Some(place) = place else {
+                        prop_assert!(features[feature].is_constant());
+                        continue;
+                    };
+                    let column = codes.column(*place, &features[feature]);
+                    for row in 0..50u32 {
+                        prop_assert_eq!(column.code(row), features[feature].code_of(values[feature][row as usize]));
+                    }
+                }
+            }
+        }
+    }
+}

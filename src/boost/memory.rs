@@ -1,0 +1,54 @@
+//! What a training needs in memory, so that a limit can be kept or refused before the work.
+
+use crate::bins::Source;
+use crate::error::{Error, Result};
+
+/// Score, label, place, target, and the copies of the last two while a node is divided.
+const BYTES_PER_ROW: u64 = 8 + 4 + 4 + 4 + 4;
+/// The program itself, and what its libraries keep.
+const PROGRAM: u64 = 48 << 20;
+
+/// What a training needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Needs {
+    /// With all codes in memory.
+    pub in_memory: u64,
+    /// With codes in a cache on disk.
+    pub in_cache: u64,
+}
+
+impl Needs {
+    /// Estimates from what the manifest says.
+    pub fn of(source: &Source, histogram_bytes: u64) -> Self {
+        let manifest = source.manifest();
+        let features = source.features() as u64;
+        let files: u64 = manifest.files.iter().map(|file| file.bytes).sum();
+        let groups = manifest.files.iter().flat_map(|file| &file.row_groups);
+        let (group_rows, group_bytes) =
+            groups.fold((0, 0), |(rows, bytes), group| (rows.max(group.rows), bytes.max(group.stretch.bytes)));
+        let threads = rayon::current_num_threads() as u64;
+        let always = PROGRAM + manifest.rows * BYTES_PER_ROW + histogram_bytes;
+        Needs {
+            in_memory: always + manifest.rows * features + files,
+            // One partition at a time: its bytes, a decoded column a thread, its codes.
+            in_cache: always + group_bytes + group_rows * (features + threads * 16),
+        }
+    }
+
+    /// Whether the codes must go to a cache; an error if even that is too much.
+    pub fn must_use_cache(&self, limit: Option<u64>) -> Result<bool> {
+        let Some(limit) = limit else { return Ok(false) };
+        if self.in_cache > limit {
+            let mebibytes = |bytes: u64| bytes.div_ceil(1 << 20);
+            return Err(Error::usage(
+                format_args!(
+                    "--memory-limit {}MiB is too small: this training needs about {} MiB",
+                    mebibytes(limit),
+                    mebibytes(self.in_cache)
+                ),
+                "raise --memory-limit, or train on fewer rows, or convert with smaller row groups",
+            ));
+        }
+        Ok(self.in_memory > limit)
+    }
+}

@@ -1,0 +1,250 @@
+//! Boosting: each round grows a tree on the residuals and adds it to every score.
+
+mod checkpoint;
+mod log;
+mod memory;
+mod prepare;
+mod sampling;
+mod scores;
+mod validation;
+
+pub use checkpoint::{CheckpointPlan, Every};
+pub use log::{BestRound, LogEntry, write_rounds};
+pub use prepare::{NamedData, TrainRequest};
+
+use crate::bins::BinnedData;
+use crate::config::{Candidates, Parameters};
+use crate::error::Result;
+use crate::metric::{Mean, Metric};
+use crate::model::Model;
+use crate::storage::interrupt;
+use crate::tree::{
+    Cell, CodedTree, FeatureChoice, Ground, Order, RowSets, Scale, SplitFinder, SplitRules, StaticBins, TreeLimits,
+    grow,
+};
+use checkpoint::Checkpoints;
+use prepare::Prepared;
+use sampling::draw_rows;
+use scores::GradientSummary;
+use std::time::Instant;
+
+/// Hears how the training goes.
+pub trait Observer {
+    /// A phase begins.
+    fn phase(&mut self, name: &str);
+    /// A round is done; the values are those of this round.
+    fn round(&mut self, round: u32, rounds: u32, values: &[LogEntry]);
+    /// Something the user should know.
+    fn note(&mut self, text: &str);
+}
+
+/// What came out of a training.
+pub struct Outcome {
+    /// The model, up to its best round.
+    pub model: Model,
+    /// The log.
+    pub log: Vec<LogEntry>,
+    /// The round that early stopping kept.
+    pub best: Option<BestRound>,
+    /// Seconds of reading, binning and training.
+    pub seconds: PhaseSeconds,
+}
+
+/// Where the time went.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PhaseSeconds {
+    /// Reading the manifest, labels and validation sets.
+    pub load: f64,
+    /// From the dataset to binned partitions.
+    pub bin: f64,
+    /// Growing trees.
+    pub train: f64,
+}
+
+/// Trains a model.
+pub fn train(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Outcome> {
+    let prepared = prepare::prepare(request, observer)?;
+    let weighted = prepared.data.rows.iter().any(|rows| rows.weights.is_some());
+    if weighted {
+        Training::<[i64; 2]>::new(request, prepared, observer).run()
+    } else {
+        Training::<i64>::new(request, prepared, observer).run()
+    }
+}
+
+/// A training under way.
+struct Training<'a, C: Cell> {
+    request: &'a TrainRequest,
+    observer: &'a mut dyn Observer,
+    prepared: Prepared,
+    sets: RowSets<C>,
+    weight_units: f64,
+    begun: Instant,
+    /// Seconds that earlier runs of this training took.
+    before: f64,
+}
+
+/// Why the rounds ended.
+enum Ended {
+    Complete,
+    Early(BestRound),
+    NoSplit,
+}
+
+impl<'a, C: Cell> Training<'a, C> {
+    fn new(request: &'a TrainRequest, prepared: Prepared, observer: &'a mut dyn Observer) -> Self {
+        let weights = prepared.data.rows.iter().flat_map(|rows| rows.weights.iter().flatten());
+        let heaviest = weights.fold(0f32, |most, weight| most.max(*weight));
+        let rows = prepared.data.row_count();
+        let weight_units =
+            if heaviest > 0.0 { Scale::units(f64::from(heaviest), Scale::gradient_bits(rows)) } else { 1.0 };
+        let sets = RowSets::new(prepared.data.partitions());
+        let before = prepared.log.last().map_or(0.0, |entry| entry.seconds);
+        Training { request, observer, prepared, sets, weight_units, begun: Instant::now(), before }
+    }
+
+    fn run(mut self) -> Result<Outcome> {
+        let parameters = &self.request.parameters;
+        self.observer.phase("training");
+        let mut checkpoints = self.request.checkpoint.as_ref().map(Checkpoints::new);
+        let mut gradients = self.prepared.scores.summary(&self.prepared.data.rows);
+        let mut ended = self.stopped_early().map_or(Ended::Complete, Ended::Early);
+        while self.prepared.model.rounds < parameters.num_trees && matches!(ended, Ended::Complete) {
+            if let Err(stop) = interrupt::check() {
+                if let Some(checkpoints) = &mut checkpoints {
+                    checkpoints.write(&self.prepared.model, self.prepared.start_trees, &self.prepared.log)?;
+                    self.observer.note("stopped; --resume goes on from the checkpoint");
+                }
+                return Err(stop);
+            }
+            let round = self.prepared.model.rounds + 1;
+            if !self.grow_tree(round, &gradients)? {
+                ended = Ended::NoSplit;
+                break;
+            }
+            self.prepared.model.rounds = round;
+            gradients = self.prepared.scores.summary(&self.prepared.data.rows);
+            self.take_metrics(round, &gradients);
+            if let Some(best) = self.stopped_early() {
+                ended = Ended::Early(best);
+            }
+            if let Some(checkpoints) = &mut checkpoints
+                && checkpoints.is_due(round)
+            {
+                checkpoints.write(&self.prepared.model, self.prepared.start_trees, &self.prepared.log)?;
+            }
+        }
+        self.finish(ended)
+    }
+
+    /// Grows a tree and adds it to all scores; false if no split was possible.
+    fn grow_tree(&mut self, round: u32, gradients: &GradientSummary) -> Result<bool> {
+        let parameters = &self.request.parameters;
+        let Prepared { data, scores, validation, model, .. } = &mut self.prepared;
+        let tree_number = u64::from(round);
+        let scale = gradients.scale(data.row_count(), self.weight_units);
+        let drawn = draw_rows(parameters, &data.rows, tree_number);
+        scores.start_tree(&data.rows, &scale, drawn.as_deref(), &mut self.sets);
+        let choice = FeatureChoice::draw(parameters, &data.binning.layout, tree_number);
+        let rules = SplitRules {
+            min_data: parameters.min_data_in_leaf as i64,
+            min_gain: parameters.min_gain,
+            lambda: parameters.lambda_l2,
+            scale,
+        };
+        let ground = Ground { data, rules, choice: &choice, histogram_bytes: self.request.histogram_bytes() };
+        let grown = grow(&ground, limits(parameters), &mut self.sets, &mut *finder(parameters))?;
+        let coded = CodedTree::of_grown(&grown, &rules, parameters.learning_rate);
+        let draws = parameters.bagging_fraction < 1.0
+            || parameters.feature_fraction < 1.0
+            || parameters.features_per_node.of(model.features.len()) < model.features.len();
+        if coded.is_leaf() && !draws {
+            return Ok(false); // the next round would find the same
+        }
+        scores.add_grown(&coded, &self.sets);
+        if drawn.is_some() {
+            scores.add_routed(&coded, data, drawn.as_deref())?;
+        }
+        let tree = coded.to_model();
+        for set in validation {
+            set.add(&coded, &tree)?;
+        }
+        model.trees.push(tree);
+        Ok(true)
+    }
+
+    /// Writes the round's values into the log.
+    fn take_metrics(&mut self, round: u32, gradients: &GradientSummary) {
+        let seconds = self.before + self.begun.elapsed().as_secs_f64();
+        let entry = |split: &str, metric: &Metric, value: f64| LogEntry {
+            round,
+            split: split.to_owned(),
+            metric: metric.to_string(),
+            value,
+            seconds,
+        };
+        let first = self.prepared.log.len();
+        self.prepared.log.push(entry("train", &Metric::Rmse, gradients.rmse()));
+        for set in &self.prepared.validation {
+            let means: Vec<Mean> = set.evaluate();
+            let entries = means.iter().map(|mean| entry(&set.name, &mean.metric(), mean.value()));
+            self.prepared.log.extend(entries);
+        }
+        self.observer.round(round, self.request.parameters.num_trees, &self.prepared.log[first..]);
+    }
+
+    /// The best round, if it is too long ago.
+    fn stopped_early(&self) -> Option<BestRound> {
+        let patience = self.request.parameters.early_stopping_rounds?;
+        let best = self.best()?;
+        (self.prepared.model.rounds >= best.round + patience).then_some(best)
+    }
+
+    fn best(&self) -> Option<BestRound> {
+        self.request.parameters.early_stopping_rounds?;
+        let set = self.prepared.validation.first()?;
+        BestRound::of(&self.prepared.log, &set.name, self.request.parameters.metrics.first()?)
+    }
+
+    fn finish(mut self, ended: Ended) -> Result<Outcome> {
+        let best = self.best();
+        let model = &mut self.prepared.model;
+        match ended {
+            Ended::Complete => {}
+            Ended::Early(best) => {
+                let text = format!("stopped early: the best round is {} of {}", best.round, model.rounds);
+                self.observer.note(&text);
+            }
+            Ended::NoSplit if model.rounds == 0 => {
+                return Err(prepare::no_split(self.request, &self.prepared.data));
+            }
+            Ended::NoSplit => {
+                let text = format!("stopped after {} trees: no further split gains anything", model.rounds);
+                self.observer.note(&text);
+            }
+        }
+        if let Some(best) = best {
+            model.trees.truncate(self.prepared.start_trees + best.round as usize);
+        }
+        self.prepared.seconds.train = self.begun.elapsed().as_secs_f64();
+        Ok(Outcome { model: self.prepared.model, log: self.prepared.log, best, seconds: self.prepared.seconds })
+    }
+}
+
+fn limits(parameters: &Parameters) -> TreeLimits {
+    TreeLimits {
+        depth: parameters.max_depth.unwrap_or(u32::MAX),
+        order: match parameters.num_leaves {
+            Some(leaves) => Order::BestFirst { leaves },
+            None => Order::Levels,
+        },
+    }
+}
+
+fn finder<C: Cell>(parameters: &Parameters) -> Box<dyn SplitFinder<C>> {
+    match parameters.candidates {
+        Candidates::Static => Box::new(StaticBins::new()),
+        Candidates::Streaming => Box::new(StaticBins::new()),
+        Candidates::Exact => Box::new(StaticBins::new()),
+    }
+}

@@ -1,0 +1,269 @@
+//! Everything before the first round: data opened and checked, binned, scores started or rebuilt.
+
+use super::checkpoint::{CheckpointPlan, resume};
+use super::log::LogEntry;
+use super::memory::Needs;
+use super::scores::{Scores, mean_label};
+use super::validation::ValidationSet;
+use super::{Observer, PhaseSeconds};
+use crate::bins::{BinCache, BinOptions, BinnedData, CacheKey, CacheWriter, Rows, Source, read_rows};
+use crate::config::Parameters;
+use crate::dataset::DatasetReader;
+use crate::error::{Error, Result};
+use crate::model::{DataUsed, Ensemble, Model, ModelFeature};
+use crate::predict::scores_of;
+use crate::storage::Location;
+use crate::tree::CodedTree;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// A dataset and its name in the log.
+#[derive(Debug, Clone)]
+pub struct NamedData {
+    /// The name.
+    pub name: String,
+    /// Where it is.
+    pub location: Location,
+}
+
+/// What to train.
+pub struct TrainRequest {
+    /// The training data.
+    pub data: Location,
+    /// Validation sets; the first decides on early stopping.
+    pub validation: Vec<NamedData>,
+    /// The parameters.
+    pub parameters: Parameters,
+    /// The model to start from.
+    pub start: Option<Model>,
+    /// Bytes of memory to stay within.
+    pub memory_limit: Option<u64>,
+    /// Where binned data are cached when they do not fit.
+    pub cache: PathBuf,
+    /// Checkpoints.
+    pub checkpoint: Option<CheckpointPlan>,
+    /// Whether to go on from the checkpoint, if there is one.
+    pub resume: bool,
+}
+
+impl TrainRequest {
+    /// Bytes that kept histograms may take.
+    pub fn histogram_bytes(&self) -> usize {
+        /// Beyond this, building both children costs less than the memory.
+        const MOST: u64 = 1 << 30;
+        self.memory_limit.map_or(MOST, |limit| (limit / 8).min(MOST)) as usize
+    }
+}
+
+/// What the rounds start from.
+pub struct Prepared {
+    pub data: BinnedData,
+    pub scores: Scores,
+    pub validation: Vec<ValidationSet>,
+    /// The model so far.
+    pub model: Model,
+    /// Its trees that come from the start model.
+    pub start_trees: usize,
+    pub log: Vec<LogEntry>,
+    pub seconds: PhaseSeconds,
+}
+
+/// More rows than that, and sums would not fit their cells.
+const MOST_ROWS: u64 = (1 << 28) - 1;
+
+pub fn prepare(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Prepared> {
+    let begun = Instant::now();
+    let mut seconds = PhaseSeconds::default();
+    let parameters = &request.parameters;
+    parameters.check_validation(!request.validation.is_empty())?;
+    let source = Source::open(&request.data, start_features(request)?.as_deref())?;
+    check_size(&source)?;
+    let features = source.manifest().features.clone();
+    let features = start_features(request)?.unwrap_or(features);
+    let validation = open_validation(request, &features, observer)?;
+    source.warnings.iter().for_each(|warning| observer.note(warning));
+    seconds.load = begun.elapsed().as_secs_f64();
+
+    observer.phase("binning");
+    let begun = Instant::now();
+    let options = BinOptions::of(parameters);
+    let data = bin(request, &source, &options)?;
+    seconds.bin = begun.elapsed().as_secs_f64();
+    check_labels(&source, &data)?;
+
+    let begun = Instant::now();
+    let mut model = new_model(request, &source, &data, features);
+    for (named, source) in request.validation.iter().zip(&validation) {
+        model.data.push(used(&named.name, source));
+    }
+    let mut start_trees = model.trees.len();
+    let mut log = Vec::new();
+    if let (true, Some(plan)) = (request.resume, &request.checkpoint) {
+        match resume(&plan.location, &model, parameters)? {
+            Some(resumed) => {
+                observer.note(&format!("going on from round {} of {}", resumed.model.rounds, plan.location));
+                start_trees = resumed.start_trees;
+                let configuration = std::mem::take(&mut model.configuration);
+                model = Model { configuration, ..resumed.model };
+                log = resumed.log;
+            }
+            None => observer.note(&format!("{}: there is no checkpoint yet; starting anew", plan.location)),
+        }
+    }
+    let scores = start_scores(request, &source, &model, &data.rows)?;
+    let mut sets = Vec::new();
+    for (named, source) in request.validation.iter().zip(&validation) {
+        let start = |rows: &[Rows]| start_scores(request, source, &model, rows);
+        let cuts = options.max_bin.is_some();
+        sets.push(ValidationSet::load(&named.name, source, &data.binning, cuts, &parameters.metrics, &start)?);
+    }
+    let mut prepared = Prepared { data, scores, validation: sets, model, start_trees, log, seconds };
+    prepared.replay()?;
+    prepared.seconds.load += begun.elapsed().as_secs_f64();
+    Ok(prepared)
+}
+
+impl Prepared {
+    /// Adds the trees of earlier rounds to all scores, in their order.
+    fn replay(&mut self) -> Result<()> {
+        for tree in &self.model.trees[self.start_trees..] {
+            let coded = CodedTree::of_model(tree, &self.data.binning).ok_or_else(|| {
+                Error::usage("the checkpoint's trees do not fit the data", "start anew without --resume")
+            })?;
+            self.scores.add_routed(&coded, &self.data, None)?;
+            for set in &mut self.validation {
+                set.add(&coded, tree)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn start_features(request: &TrainRequest) -> Result<Option<Vec<String>>> {
+    let Some(start) = &request.start else { return Ok(None) };
+    if start.ensemble != Ensemble::Boost {
+        return Err(Error::usage(
+            "the start model is a mean of trees, which further trees cannot be added to",
+            "start from a boosted model",
+        ));
+    }
+    Ok(Some(start.features.iter().map(|feature| feature.name.clone()).collect()))
+}
+
+fn open_validation(request: &TrainRequest, features: &[String], observer: &mut dyn Observer) -> Result<Vec<Source>> {
+    let mut opened = Vec::new();
+    for (place, named) in request.validation.iter().enumerate() {
+        let taken = named.name == "train" || request.validation[..place].iter().any(|other| other.name == named.name);
+        if taken {
+            return Err(Error::usage(
+                format_args!("two datasets are called {:?}", named.name),
+                "name them apart: --valid NAME=DATASET",
+            ));
+        }
+        let source = Source::open(&named.location, Some(features))?;
+        source.warnings.iter().for_each(|warning| observer.note(warning));
+        opened.push(source);
+    }
+    Ok(opened)
+}
+
+fn check_size(source: &Source) -> Result<()> {
+    let rows = source.manifest().rows;
+    if rows > MOST_ROWS {
+        return Err(Error::place(
+            source.location(),
+            format_args!("{rows} rows are more than one training can take ({MOST_ROWS})"),
+            "train on a sample of the queries",
+        ));
+    }
+    Ok(())
+}
+
+fn bin(request: &TrainRequest, source: &Source, options: &BinOptions) -> Result<BinnedData> {
+    let needs = Needs::of(source, 0);
+    if !needs.must_use_cache(request.memory_limit)? {
+        return BinnedData::in_memory(source, options, &|_| {});
+    }
+    let limit = request.memory_limit.unwrap_or(u64::MAX);
+    let key = CacheKey::new(&request.cache, source.manifest().fingerprint(), options);
+    if let Some((cache, binning)) = BinCache::find(&key)? {
+        tracing::info!("binned data found in {}", request.cache.display());
+        return Ok(BinnedData::of_cache(binning, read_rows(source)?, cache));
+    }
+    let mut writer = CacheWriter::create(&key, options)?;
+    let budget = limit.saturating_sub(needs.in_cache);
+    let (binning, rows) = BinnedData::in_cache(source, options, &mut writer, budget, &|_| {})?;
+    Ok(BinnedData::of_cache(binning, rows, writer.finish()?))
+}
+
+fn check_labels(source: &Source, data: &BinnedData) -> Result<()> {
+    let mut labels = data.rows.iter().flat_map(|rows| &rows.labels);
+    let first = labels.next().copied().unwrap_or_default();
+    if labels.all(|label| *label == first) {
+        return Err(Error::place(
+            source.location(),
+            format_args!("every label is {first}: there is nothing to learn"),
+            "train on rows with different labels",
+        ));
+    }
+    if data.binning.layout.groups.is_empty() {
+        return Err(Error::place(
+            source.location(),
+            "no feature varies: each has the same value in every row",
+            "train on data with features that differ between rows",
+        ));
+    }
+    Ok(())
+}
+
+/// Why the first tree has no split.
+pub fn no_split(request: &TrainRequest, data: &BinnedData) -> Error {
+    let (rows, least) = (data.row_count(), request.parameters.min_data_in_leaf);
+    let reason = if rows < 2 * least {
+        format!("there are {rows} rows, and min_data_in_leaf = {least} wants that many on both sides of a split")
+    } else {
+        let gain = request.parameters.min_gain;
+        format!("no cut has {least} rows on both sides and gains more than min_gain = {gain}")
+    };
+    Error::place(
+        &request.data,
+        format_args!("no split was possible: {reason}"),
+        "lower min_data_in_leaf or min_gain, or train on more rows",
+    )
+}
+
+fn new_model(request: &TrainRequest, source: &Source, data: &BinnedData, features: Vec<String>) -> Model {
+    let bins = &data.binning.features;
+    let own = features.into_iter().zip(bins).map(|(name, bins)| ModelFeature { name, fill: bins.fill });
+    let start = request.start.as_ref();
+    Model {
+        ensemble: Ensemble::Boost,
+        base_score: start.map_or_else(|| mean_label(&data.rows), |start| start.base_score),
+        features: start.map_or_else(|| own.collect(), |start| start.features.clone()),
+        trees: start.map_or_else(Vec::new, |start| start.trees.clone()),
+        configuration: request.parameters.to_toml(),
+        data: vec![used("train", source)],
+        rounds: 0,
+    }
+}
+
+fn used(name: &str, source: &Source) -> DataUsed {
+    let manifest = source.manifest();
+    DataUsed {
+        name: name.to_owned(),
+        fingerprint: manifest.fingerprint(),
+        rows: manifest.rows,
+        queries: manifest.queries,
+    }
+}
+
+/// Scores before the first round: the base, or what the start model says.
+fn start_scores(request: &TrainRequest, source: &Source, model: &Model, rows: &[Rows]) -> Result<Scores> {
+    match &request.start {
+        None => Ok(Scores::constant(rows, model.base_score)),
+        Some(start) => {
+            let reader = DatasetReader::open(source.location())?;
+            Ok(Scores::given(rows, &scores_of(&reader, start)?))
+        }
+    }
+}

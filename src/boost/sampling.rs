@@ -1,0 +1,40 @@
+//! Which rows a tree sees: all, or a share drawn without replacement. A draw depends on the seed,
+//! the tree and the row's or query's number in the dataset, so no partitioning changes it.
+
+use crate::bins::Rows;
+use crate::config::{Parameters, Sampling};
+use crate::random::Stream;
+use rayon::prelude::*;
+
+const OF_ROWS: u64 = 0x7377_6F52;
+
+/// The rows of a tree, by partition, ascending; `None` for all.
+pub fn draw_rows(parameters: &Parameters, rows: &[Rows], tree: u64) -> Option<Vec<Vec<u32>>> {
+    if parameters.bagging_fraction >= 1.0 {
+        return None;
+    }
+    let lot = |number: u64| Stream::new(&[parameters.seed, OF_ROWS, tree, number]).bits();
+    let lots: Vec<Vec<u64>> = rows
+        .par_iter()
+        .map(|rows| match parameters.bagging_by {
+            Sampling::Rows => (0..rows.len() as u64).map(|row| lot(rows.first + row)).collect(),
+            Sampling::Queries => {
+                (0..rows.query_bounds.len() as u64 - 1).map(|query| lot(rows.first_query + query)).collect()
+            }
+        })
+        .collect();
+    let mut all: Vec<u64> = lots.iter().flatten().copied().collect();
+    let wanted = ((all.len() as f64 * parameters.bagging_fraction).round() as usize).clamp(1, all.len());
+    let (_, last, _) = all.select_nth_unstable(wanted - 1);
+    let last = *last;
+    let drawn = rows.par_iter().zip(lots).map(|(rows, lots)| {
+        let drawn = lots.iter().enumerate().filter(|(_, lot)| **lot <= last).map(|(place, _)| place);
+        match parameters.bagging_by {
+            Sampling::Rows => drawn.map(|row| row as u32).collect(),
+            Sampling::Queries => {
+                drawn.flat_map(|query| rows.query_bounds[query]..rows.query_bounds[query + 1]).collect()
+            }
+        }
+    });
+    Some(drawn.collect())
+}

@@ -1,0 +1,120 @@
+//! Validation sets: their scores follow the model tree by tree, and every metric is taken each round.
+
+use super::scores::Scores;
+use crate::bins::{BinnedData, Binning, Rows, Source, read_rows};
+use crate::error::Result;
+use crate::metric::{Mean, Metric, Prepared, evaluate};
+use crate::model::{Branch, Tree};
+use crate::tree::CodedTree;
+use rayon::prelude::*;
+
+/// A validation set.
+pub struct ValidationSet {
+    /// Its name in the log.
+    pub name: String,
+    features: Features,
+    scores: Scores,
+    prepared: Vec<Vec<Prepared>>,
+}
+
+/// Bins of equal depth cut where trees split, so codes suffice. Other thresholds fall anywhere
+/// between two values, so that values must be kept.
+enum Features {
+    Coded(BinnedData),
+    Values { rows: Vec<Rows>, partitions: Vec<Vec<f32>>, width: usize },
+}
+
+impl ValidationSet {
+    /// Reads a validation set; `thresholds_are_cuts` says that trees split between bins only.
+    pub fn load(
+        name: &str,
+        source: &Source,
+        binning: &Binning,
+        thresholds_are_cuts: bool,
+        metrics: &[Metric],
+        start: &dyn Fn(&[Rows]) -> Result<Scores>,
+    ) -> Result<Self> {
+        let features = if thresholds_are_cuts {
+            Features::Coded(BinnedData::by_bins(source, binning)?)
+        } else {
+            read_values(source, binning)?
+        };
+        let rows = features.rows();
+        let prepare = |rows: &Rows| metrics.iter().map(|metric| metric.prepare(&rows.labels, &rows.query_bounds)).collect();
+        let prepared = rows.iter().map(prepare).collect();
+        Ok(ValidationSet { name: name.to_owned(), scores: start(rows)?, prepared, features })
+    }
+
+    /// Adds a tree's values to all scores.
+    pub fn add(&mut self, coded: &CodedTree, tree: &Tree) -> Result<()> {
+        match &self.features {
+            Features::Coded(data) => self.scores.add_routed(coded, data, None),
+            Features::Values { partitions, width, .. } => {
+                self.scores.add_values(|partition, row| value_of(tree, &partitions[partition][row * width..][..*width]));
+                Ok(())
+            }
+        }
+    }
+
+    /// The metrics of the scores so far.
+    pub fn evaluate(&self) -> Vec<Mean> {
+        let rows = self.features.rows();
+        let parts: Vec<Vec<Mean>> = (0..rows.len())
+            .into_par_iter()
+            .map(|place| {
+                let rows = &rows[place];
+                evaluate(&self.prepared[place], &rows.labels, self.scores.partition(place), &rows.query_bounds)
+            })
+            .collect();
+        parts.into_iter().reduce(|mut sum, part| {
+            sum.iter_mut().zip(&part).for_each(|(sum, part)| sum.merge(part));
+            sum
+        }).unwrap_or_default()
+    }
+}
+
+impl Features {
+    fn rows(&self) -> &[Rows] {
+        match self {
+            Features::Coded(data) => &data.rows,
+            Features::Values { rows, .. } => rows,
+        }
+    }
+}
+
+fn read_values(source: &Source, binning: &Binning) -> Result<Features> {
+    let width = source.features();
+    let rows = read_rows(source)?;
+    let partitions = (0..source.partitions()).into_par_iter().map(|partition| {
+        let group = source.open_partition(partition)?;
+        let mut values = vec![0f32; group.rows() * width];
+        for feature in 0..width {
+            let fill = binning.features[feature].fill.unwrap_or(f32::NAN);
+            for (row, value) in source.values(&group, feature)?.into_iter().enumerate() {
+                values[row * width + feature] = if value.is_nan() { fill } else { value };
+            }
+        }
+        Ok(values)
+    });
+    Ok(Features::Values { partitions: partitions.collect::<Result<_>>()?, rows, width })
+}
+
+/// What a tree says of a row of values.
+fn value_of(tree: &Tree, row: &[f32]) -> f64 {
+    let mut id = 0;
+    loop {
+        let node = &tree.nodes[id as usize];
+        let Some(split) = &node.split else { return node.value };
+        let value = row[split.feature as usize];
+        let branch = match value {
+            value if value.is_nan() => split.missing,
+            value if value <= split.threshold => Branch::Left,
+            _ => Branch::Right,
+        };
+        id = match branch {
+            Branch::Left => split.left,
+            Branch::Right => split.right,
+            Branch::Middle => split.middle.unwrap_or(split.right),
+        };
+    }
+}

@@ -1,0 +1,279 @@
+//! `planetree train`
+
+use super::size::{parse_size, shown_count};
+use crate::boost::{CheckpointPlan, Every, LogEntry, NamedData, Observer, Outcome, TrainRequest, train, write_rounds};
+use crate::config;
+use crate::error::{Error, Result};
+use crate::model::Model;
+use crate::storage::{Access, FileOutput, Location};
+use clap::Args;
+use serde_json::json;
+use std::io::{IsTerminal, Write};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Train a model on a dataset
+///
+/// Each round scans the data, adds integer gradients into histograms, and grows one tree. The
+/// model is the same to the byte for any number of threads, any partitioning of the rows, in
+/// memory or not, interrupted or not.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  planetree train --data train --valid vali --model model.parquet
+  planetree train --preset pgbrt --data train --model model.parquet --set max_bin=25 --set num_trees=500
+  planetree train --data s3://bucket/train --valid vali=s3://bucket/vali --model s3://bucket/model.parquet \\
+      --set early_stopping_rounds=50 --rounds rounds.parquet
+  planetree train --data train --model model.parquet --checkpoint-every 60s --resume")]
+#[command(after_long_help = config::help_table())]
+pub struct TrainArguments {
+    /// The dataset to train on: a directory or a URL
+    #[arg(long, value_name = "DATASET")]
+    data: String,
+
+    /// A dataset to take metrics on each round; the first decides on early stopping
+    #[arg(long, value_name = "[NAME=]DATASET")]
+    valid: Vec<String>,
+
+    /// The model file to write
+    #[arg(long, value_name = "FILE")]
+    model: String,
+
+    /// Which kind of training: planet, pgbrt, gbrt [default: planet]
+    #[arg(long, value_name = "NAME")]
+    preset: Option<String>,
+
+    /// Parameters as a TOML file
+    #[arg(long, value_name = "FILE.toml")]
+    config: Option<String>,
+
+    /// One parameter; repeat as needed. `planetree train --help` lists them
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+
+    /// A model to start from; its trees become the first of the new model
+    #[arg(long, value_name = "FILE")]
+    start_model: Option<String>,
+
+    /// Write the training log: a row per round, split and metric
+    #[arg(long, value_name = "FILE")]
+    rounds: Option<String>,
+
+    /// Write seconds per phase and peak memory as JSON
+    #[arg(long, value_name = "FILE.json")]
+    stats: Option<String>,
+
+    /// Write a checkpoint every so many rounds (100) or seconds (60s) [default: 60s with --checkpoint or --resume]
+    #[arg(long, value_name = "N|Ns", value_parser = parse_every)]
+    checkpoint_every: Option<Every>,
+
+    /// Where checkpoints go [default: the model's name with .checkpoint behind it]
+    #[arg(long, value_name = "FILE")]
+    checkpoint: Option<String>,
+
+    /// Go on from the checkpoint, if there is one
+    #[arg(long)]
+    resume: bool,
+
+    /// Threads [default: all cores]
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
+
+    /// Memory to stay within, such as 2GiB; binned data that do not fit are mapped from a cache
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    memory_limit: Option<u64>,
+
+    /// Directory of that cache [default: beside the dataset]
+    #[arg(long, value_name = "DIR")]
+    cache: Option<PathBuf>,
+
+    /// Ask the machine's metadata service for credentials of object stores
+    #[arg(long)]
+    instance_credentials: bool,
+}
+
+fn parse_every(text: &str) -> std::result::Result<Every, String> {
+    let problem = || "expected rounds such as 100, or seconds such as 60s".to_owned();
+    match text.strip_suffix('s') {
+        Some(seconds) => {
+            let seconds: f64 = seconds.parse().map_err(|_| problem())?;
+            Duration::try_from_secs_f64(seconds).map(Every::Time).map_err(|_| problem())
+        }
+        None => match text.parse() {
+            Ok(rounds) if rounds > 0 => Ok(Every::Rounds(rounds)),
+            _ => Err(problem()),
+        },
+    }
+}
+
+/// Runs the command.
+pub fn run(arguments: &TrainArguments, quiet: bool) -> Result<()> {
+    let begun = Instant::now();
+    let request = request(arguments)?;
+    let model_file = locate(arguments, &arguments.model)?;
+    let rounds = arguments.rounds.as_ref().map(|text| locate(arguments, text)).transpose()?;
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(arguments.threads.map_or(0, NonZeroUsize::get))
+        .build()
+        .map_err(|error| Error::usage(format_args!("cannot start threads: {error}"), "lower --threads"))?;
+    let mut reporter = Reporter::new(quiet);
+    let outcome = pool.install(|| train(&request, &mut reporter));
+    reporter.finish();
+    let outcome = outcome?;
+    outcome.model.write(&model_file)?;
+    if let Some(rounds) = &rounds {
+        write_rounds(&outcome.log, rounds)?;
+    }
+    if let Some(stats) = &arguments.stats {
+        write_stats(&locate(arguments, stats)?, &outcome, begun, pool.current_num_threads())?;
+    }
+    if !quiet {
+        let trees = outcome.model.trees.len();
+        let leaves: usize =
+            outcome.model.trees.iter().map(|tree| tree.nodes.iter().filter(|node| node.split.is_none()).count()).sum();
+        super::say(format_args!(
+            "{model_file}: {} trees, {} leaves, in {:.1} s",
+            shown_count(trees as u64),
+            shown_count(leaves as u64),
+            begun.elapsed().as_secs_f64()
+        ));
+    }
+    Ok(())
+}
+
+fn locate(arguments: &TrainArguments, text: &str) -> Result<Location> {
+    let access = if arguments.instance_credentials { Access::InstanceCredentials } else { Access::Explicit };
+    Location::parse(text, access)
+}
+
+fn request(arguments: &TrainArguments) -> Result<TrainRequest> {
+    let file = arguments.config.as_ref().map(|text| locate(arguments, text)).transpose()?;
+    let parameters = config::load(arguments.preset.as_deref(), file.as_ref(), &arguments.set)?;
+    let data = locate(arguments, &arguments.data)?;
+    let mut validation = Vec::new();
+    for text in &arguments.valid {
+        // A name has no separators; `s3://bucket/a=b` is all path.
+        let (name, path) = match text.split_once('=') {
+            Some((name, path)) if !name.is_empty() && !name.contains(['/', ':', '.']) => (name.to_owned(), path),
+            _ if arguments.valid.len() == 1 => ("valid".to_owned(), text.as_str()),
+            _ => (file_name(text), text.as_str()),
+        };
+        validation.push(NamedData { name, location: locate(arguments, path)? });
+    }
+    let wants_checkpoints =
+        arguments.checkpoint.is_some() || arguments.checkpoint_every.is_some() || arguments.resume;
+    let checkpoint = if wants_checkpoints {
+        let default = format!("{}.checkpoint", arguments.model);
+        Some(CheckpointPlan {
+            location: locate(arguments, arguments.checkpoint.as_ref().unwrap_or(&default))?,
+            every: arguments.checkpoint_every.unwrap_or(Every::Time(Duration::from_secs(60))),
+        })
+    } else {
+        None
+    };
+    let start = arguments.start_model.as_ref().map(|text| Model::read(&locate(arguments, text)?)).transpose()?;
+    let cache = arguments.cache.clone().unwrap_or_else(|| match &data {
+        Location::Local(path) => {
+            let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            path.with_file_name(format!("{name}.bins"))
+        }
+        Location::Remote(_) => std::env::temp_dir().join("planetree-bins"),
+    });
+    Ok(TrainRequest {
+        data,
+        validation,
+        parameters,
+        start,
+        memory_limit: arguments.memory_limit,
+        cache,
+        checkpoint,
+        resume: arguments.resume,
+    })
+}
+
+fn file_name(text: &str) -> String {
+    text.trim_end_matches('/').rsplit('/').next().unwrap_or(text).to_owned()
+}
+
+fn write_stats(location: &Location, outcome: &Outcome, begun: Instant, threads: usize) -> Result<()> {
+    let stats = json!({
+        "load_s": outcome.seconds.load,
+        "bin_s": outcome.seconds.bin,
+        "train_s": outcome.seconds.train,
+        "total_s": begun.elapsed().as_secs_f64(),
+        "trees": outcome.model.trees.len(),
+        "rounds": outcome.model.rounds,
+        "best_round": outcome.best.map(|best| best.round),
+        "threads": threads,
+        "peak_memory_bytes": super::peak_memory(),
+    });
+    let mut file = FileOutput::create(location)?;
+    let text = format!("{stats:#}\n");
+    file.write_all(text.as_bytes()).map_err(|error| Error::io(location, "write", &error))?;
+    file.commit()
+}
+
+/// Tells the user how it goes: one line that is rewritten on a terminal, else a line now and then.
+struct Reporter {
+    quiet: bool,
+    live: bool,
+    begun: Option<(Instant, u32)>,
+    shown: Option<Instant>,
+    line_open: bool,
+}
+
+impl Reporter {
+    fn new(quiet: bool) -> Self {
+        Reporter { quiet, live: std::io::stderr().is_terminal(), begun: None, shown: None, line_open: false }
+    }
+
+    fn finish(&mut self) {
+        if std::mem::take(&mut self.line_open) {
+            let _ = writeln!(std::io::stderr()); // nobody listens: no failure
+        }
+    }
+
+    fn rewrite(&mut self, text: &str) {
+        let _ = write!(std::io::stderr(), "\r\x1b[K{text}"); // nobody listens: no failure
+        self.line_open = true;
+    }
+}
+
+impl Observer for Reporter {
+    fn phase(&mut self, name: &str) {
+        if self.live && !self.quiet {
+            self.rewrite(name);
+        }
+    }
+
+    fn round(&mut self, round: u32, rounds: u32, values: &[LogEntry]) {
+        if self.quiet {
+            return;
+        }
+        let (begun, first) = *self.begun.get_or_insert((Instant::now(), round));
+        let values: Vec<String> =
+            values.iter().map(|entry| format!("{} {}: {:.6}", entry.split, entry.metric, entry.value)).collect();
+        let values = values.join("  ");
+        if !self.live {
+            if round % 10 == 0 || round == 1 || round == rounds {
+                super::say(format_args!("[{round}] {values}"));
+            }
+            return;
+        }
+        // Ten times a second is as often as one can read.
+        if round < rounds && self.shown.is_some_and(|shown| shown.elapsed() < Duration::from_millis(100)) {
+            return;
+        }
+        self.shown = Some(Instant::now());
+        let pace = begun.elapsed().as_secs_f64() / f64::from((round - first).max(1));
+        let left = pace * f64::from(rounds - round);
+        self.rewrite(&format!("[{round}/{rounds}] {:.1} trees/s  {values}  {left:.0} s left", 1.0 / pace.max(1e-9)));
+    }
+
+    fn note(&mut self, text: &str) {
+        self.finish();
+        if !self.quiet {
+            super::say(format_args!("{text}"));
+        }
+    }
+}

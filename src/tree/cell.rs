@@ -1,0 +1,201 @@
+//! What is added up for a bin of a node: whole numbers, so that no order of adding changes a sum.
+//!
+//! A gradient is rounded to a fixed-point number with one scale for all rows of a round. A plain
+//! cell packs the sum of gradients above the count of rows, so that one addition serves both; the
+//! scale leaves room for the sums over all rows of a dataset.
+
+/// Sums over some rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sums {
+    /// Of gradients, in units of the round's scale.
+    pub gradient: i64,
+    /// Of weights, in units of the weights' scale; the count, when rows have no weights.
+    pub weight: i64,
+    /// Of rows.
+    pub count: i64,
+}
+
+impl std::ops::Sub for Sums {
+    type Output = Sums;
+
+    fn sub(self, other: Sums) -> Sums {
+        Sums {
+            gradient: self.gradient - other.gradient,
+            weight: self.weight - other.weight,
+            count: self.count - other.count,
+        }
+    }
+}
+
+/// How numbers are scaled and packed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scale {
+    /// Bits for the count, below the gradient.
+    pub count_bits: u32,
+    /// Units of a gradient of 1.
+    pub gradient: f64,
+    /// Units of a weight of 1; 1 when rows have no weights.
+    pub weight: f64,
+}
+
+impl Scale {
+    /// Bits that count so many rows.
+    pub fn count_bits(rows: u64) -> u32 {
+        u64::BITS - rows.leading_zeros()
+    }
+
+    /// Bits of one gradient, sign included, such that sums over so many rows fit beside their count.
+    pub fn gradient_bits(rows: u64) -> u32 {
+        (63 - (2 * Self::count_bits(rows)).min(55)).min(24)
+    }
+
+    /// The largest power of two that keeps numbers up to `most` within so many bits, sign included.
+    pub fn units(most: f64, bits: u32) -> f64 {
+        if most == 0.0 {
+            return 1.0;
+        }
+        let limit = f64::from((1i32 << (bits - 1)) - 1);
+        let exponent = (limit / most).log2().floor() as i32;
+        // log2 may be off by a rounding at powers of two.
+        let exponent = if most * exp2(exponent) > limit { exponent - 1 } else { exponent };
+        exp2(exponent)
+    }
+}
+
+fn exp2(exponent: i32) -> f64 {
+    f64::from_bits(((1023 + exponent.clamp(-1022, 1023)) as u64) << 52)
+}
+
+/// The nearest whole number, ties to even, of a number within 31 bits.
+#[inline]
+pub fn round(value: f64) -> i32 {
+    // Adding this constant moves the fraction out of the mantissa; no library call is needed.
+    const MAGIC: f64 = 6_755_399_441_055_744.0;
+    (value + MAGIC).to_bits() as i32
+}
+
+/// What is added up for a bin.
+pub trait Cell: Copy + Default + Send + Sync + 'static {
+    /// What a row adds, as it is kept.
+    type Target: Copy + Default + Send + Sync + 'static;
+
+    /// A row's cell.
+    fn of(target: Self::Target, count_bits: u32) -> Self;
+
+    /// Adds other rows.
+    fn add(&mut self, other: Self);
+
+    /// Takes rows away again.
+    fn subtract(&mut self, other: Self);
+
+    /// The sums inside.
+    fn sums(self, count_bits: u32) -> Sums;
+
+    /// A row's target from its fixed-point gradient and weight.
+    fn target(gradient: i32, weight: i32) -> Self::Target;
+}
+
+/// Rows without weights: gradients above counts.
+impl Cell for i64 {
+    type Target = i32;
+
+    #[inline]
+    fn of(target: i32, count_bits: u32) -> i64 {
+        (i64::from(target) << count_bits) + 1
+    }
+
+    #[inline]
+    fn add(&mut self, other: i64) {
+        *self = self.wrapping_add(other);
+    }
+
+    #[inline]
+    fn subtract(&mut self, other: i64) {
+        *self = self.wrapping_sub(other);
+    }
+
+    #[inline]
+    fn sums(self, count_bits: u32) -> Sums {
+        let count = self & ((1 << count_bits) - 1);
+        Sums { gradient: self >> count_bits, weight: count, count }
+    }
+
+    fn target(gradient: i32, _weight: i32) -> i32 {
+        gradient
+    }
+}
+
+/// Rows with weights: gradients above counts, and weights.
+impl Cell for [i64; 2] {
+    type Target = [i32; 2];
+
+    #[inline]
+    fn of(target: [i32; 2], count_bits: u32) -> [i64; 2] {
+        [(i64::from(target[0]) << count_bits) + 1, i64::from(target[1])]
+    }
+
+    #[inline]
+    fn add(&mut self, other: [i64; 2]) {
+        self[0] = self[0].wrapping_add(other[0]);
+        self[1] = self[1].wrapping_add(other[1]);
+    }
+
+    #[inline]
+    fn subtract(&mut self, other: [i64; 2]) {
+        self[0] = self[0].wrapping_sub(other[0]);
+        self[1] = self[1].wrapping_sub(other[1]);
+    }
+
+    #[inline]
+    fn sums(self, count_bits: u32) -> Sums {
+        let count = self[0] & ((1 << count_bits) - 1);
+        Sums { gradient: self[0] >> count_bits, weight: self[1], count }
+    }
+
+    fn target(gradient: i32, weight: i32) -> [i32; 2] {
+        [gradient, weight]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn packed_sums_come_apart_again(gradients in prop::collection::vec(-8_388_607i32..=8_388_607, 0..500)) {
+            let bits = Scale::count_bits(1 << 18);
+            let (mut forth, mut back) = (0i64, 0i64);
+            gradients.iter().for_each(|g| forth.add(i64::of(*g, bits)));
+            gradients.iter().rev().for_each(|g| back.add(i64::of(*g, bits)));
+            let sum: i64 = gradients.iter().map(|g| i64::from(*g)).sum();
+            let count = gradients.len() as i64;
+            prop_assert_eq!(forth, back);
+            prop_assert_eq!(forth.sums(bits), Sums { gradient: sum, weight: count, count });
+        }
+
+        #[test]
+        fn units_fill_the_bits_and_never_overflow(most in 1e-300f64..1e300, bits in 8u32..=24) {
+            let scaled = most * Scale::units(most, bits);
+            let limit = f64::from((1i32 << (bits - 1)) - 1);
+            prop_assert!(scaled <= limit && scaled * 2.0 > limit, "{} {}", scaled, limit);
+        }
+
+        #[test]
+        fn rounding_is_to_the_nearest_even(value in -8e6f64..8e6) {
+            prop_assert_eq!(f64::from(round(value)), value.round_ties_even());
+            prop_assert_eq!(f64::from(round(value.trunc() + 0.5)), (value.trunc() + 0.5).round_ties_even());
+        }
+    }
+
+    #[test]
+    fn sums_over_all_rows_of_any_dataset_fit() {
+        for rows in [1u64, 1000, 1 << 18, 723_412, 1 << 24, (1 << 27) - 1] {
+            let (count, gradient) = (Scale::count_bits(rows), Scale::gradient_bits(rows));
+            assert!(gradient >= 8, "{rows}");
+            let most = i128::from(rows) * ((1 << (gradient - 1)) - 1);
+            assert!(most < 1i128 << (63 - count), "{rows}");
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! The inner loop: rows of nodes are added into histograms, group by group, partition by partition.
+
+use super::cell::Cell;
+use super::rows::{NodeId, NodeRows, RowSets};
+use crate::bins::{Binning, BinnedData, GroupCodes, GroupKind, LANES, SPARSE_STRIDE, Width};
+use crate::error::Result;
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// The histograms of one node: the cells of each group.
+pub struct NodeHistogram<C> {
+    /// Empty for a group that was left out.
+    pub groups: Vec<Vec<C>>,
+}
+
+/// A node whose histograms are wanted.
+#[derive(Debug, Clone, Copy)]
+pub struct WantedNode<C> {
+    /// Which node.
+    pub node: NodeId,
+    /// Of all its rows.
+    pub total: C,
+}
+
+/// Adds nodes' rows into histograms.
+pub struct HistogramBuilder<'a> {
+    /// The data.
+    pub data: &'a BinnedData,
+    /// Bits for counts in packed cells.
+    pub count_bits: u32,
+    /// Which groups are wanted.
+    pub groups: &'a [usize],
+}
+
+/// Some partitions of one group: what one thread does at a time.
+struct Piece {
+    group: usize,
+    partitions: Range<usize>,
+}
+
+impl HistogramBuilder<'_> {
+    /// The histograms of some nodes.
+    pub fn build<C: Cell>(&self, rows: &RowSets<C>, nodes: &[WantedNode<C>]) -> Result<Vec<NodeHistogram<C>>> {
+        let pieces = self.pieces();
+        let built: Vec<(usize, Vec<Vec<C>>)> = pieces
+            .par_iter()
+            .with_max_len(1)
+            .map(|piece| Ok((piece.group, self.build_piece(rows, nodes, piece)?)))
+            .collect::<Result<_>>()?;
+        let groups = self.data.binning.layout.groups.len();
+        let mut histograms: Vec<NodeHistogram<C>> =
+            nodes.iter().map(|_| NodeHistogram { groups: vec![Vec::new(); groups] }).collect();
+        for (group, of_nodes) in built {
+            for (histogram, cells) in histograms.iter_mut().zip(of_nodes) {
+                let sum = &mut histogram.groups[group];
+                if sum.is_empty() {
+                    *sum = cells;
+                } else {
+                    sum.iter_mut().zip(cells).for_each(|(sum, cell)| sum.add(cell));
+                }
+            }
+        }
+        for (histogram, wanted) in histograms.iter_mut().zip(nodes) {
+            fill_common(&self.data.binning, self.groups, histogram, wanted.total);
+        }
+        Ok(histograms)
+    }
+
+    /// Cuts the work so that threads end together: most groups whole, so that few sums need adding
+    /// up, and the last ones in small pieces.
+    fn pieces(&self) -> Vec<Piece> {
+        let threads = rayon::current_num_threads();
+        let partitions = self.data.partitions();
+        let whole = if threads == 1 { self.groups.len() } else { self.groups.len().saturating_sub(2 * threads) };
+        let mut pieces = Vec::new();
+        for (place, group) in self.groups.iter().enumerate() {
+            let count = if place < whole { 1 } else { partitions.min(2 * threads) };
+            pieces.extend((0..count).map(|piece| Piece {
+                group: *group,
+                partitions: piece * partitions / count..(piece + 1) * partitions / count,
+            }));
+        }
+        pieces
+    }
+
+    fn build_piece<C: Cell>(
+        &self,
+        rows: &RowSets<C>,
+        nodes: &[WantedNode<C>],
+        piece: &Piece,
+    ) -> Result<Vec<Vec<C>>> {
+        let cells = cells_of_group(&self.data.binning, piece.group);
+        let mut histograms: Vec<Vec<C>> = nodes.iter().map(|_| vec![C::default(); cells]).collect();
+        let kind = self.data.binning.layout.groups[piece.group].kind;
+        for partition in piece.partitions.clone() {
+            let codes = self.data.codes(partition, &[piece.group])?;
+            let codes = codes.group(piece.group);
+            for (wanted, cells) in nodes.iter().zip(&mut histograms) {
+                let node_rows = rows.partitions[partition].node(wanted.node);
+                add_rows(codes, kind, node_rows, self.count_bits, cells);
+            }
+        }
+        Ok(histograms)
+    }
+}
+
+/// Cells of a group's histogram.
+pub fn cells_of_group(binning: &Binning, group: usize) -> usize {
+    let group = &binning.layout.groups[group];
+    match group.kind {
+        GroupKind::Dense(width) => LANES * width.stride(),
+        GroupKind::Sparse => group.features.len() * SPARSE_STRIDE,
+        GroupKind::Column(_) => binning.features[group.features[0] as usize].codes(),
+    }
+}
+
+/// The cells of one feature within its group's.
+pub fn feature_cells(binning: &Binning, group: usize, lane: usize) -> Range<usize> {
+    let members = &binning.layout.groups[group];
+    let codes = binning.features[members.features[lane] as usize].codes();
+    let stride = match members.kind {
+        GroupKind::Dense(width) => width.stride(),
+        GroupKind::Sparse => SPARSE_STRIDE,
+        GroupKind::Column(_) => 0,
+    };
+    lane * stride..lane * stride + codes
+}
+
+/// Gives the common code of sparse features what the listed entries leave over.
+pub fn fill_common<C: Cell>(binning: &Binning, groups: &[usize], histogram: &mut NodeHistogram<C>, total: C) {
+    for group in groups {
+        let members = &binning.layout.groups[*group];
+        if members.kind != GroupKind::Sparse {
+            continue;
+        }
+        for (lane, feature) in members.features.iter().enumerate() {
+            let cells = &mut histogram.groups[*group][feature_cells(binning, *group, lane)];
+            let common = binning.features[*feature as usize].common_code as usize;
+            let mut rest = total;
+            cells.iter().for_each(|cell| rest.subtract(*cell));
+            cells[common] = rest;
+        }
+    }
+}
+
+impl<C: Cell> NodeHistogram<C> {
+    /// Leaves the rows that are not in `other`, which are some of this node's.
+    pub fn subtract(&mut self, other: &NodeHistogram<C>) {
+        for (mine, theirs) in self.groups.iter_mut().zip(&other.groups) {
+            mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| mine.subtract(*theirs));
+        }
+    }
+
+    /// Bytes in memory.
+    pub fn bytes(&self) -> usize {
+        self.groups.iter().map(|cells| std::mem::size_of_val(cells.as_slice())).sum()
+    }
+}
+
+/// Adds a node's rows of one partition into one group's cells.
+pub fn add_rows<C: Cell>(
+    codes: GroupCodes<'_>,
+    kind: GroupKind,
+    node: NodeRows<'_, C>,
+    count_bits: u32,
+    cells: &mut [C],
+) {
+    match (codes, kind) {
+        (GroupCodes::Dense(codes), GroupKind::Dense(Width::Narrow)) => {
+            add_dense::<C, { Width::Narrow.stride() }, 31>(codes, node, count_bits, cells);
+        }
+        (GroupCodes::Dense(codes), _) => {
+            add_dense::<C, { Width::Byte.stride() }, 255>(codes, node, count_bits, cells);
+        }
+        (GroupCodes::Sparse { offsets, entries }, _) => add_sparse(offsets, entries, node, count_bits, cells),
+        (GroupCodes::Bytes(codes), _) => add_column(|row| usize::from(codes[row]), node, count_bits, cells),
+        (GroupCodes::Words(codes), _) => add_column(|row| usize::from(codes[row]), node, count_bits, cells),
+        (GroupCodes::Longs(codes), _) => add_column(|row| codes[row] as usize, node, count_bits, cells),
+    }
+}
+
+fn add_dense<C: Cell, const STRIDE: usize, const MASK: usize>(
+    codes: &[[u8; LANES]],
+    node: NodeRows<'_, C>,
+    count_bits: u32,
+    cells: &mut [C],
+) {
+    let (features, _) = cells.as_chunks_mut::<STRIDE>();
+    let features: &mut [[C; STRIDE]; LANES] = features.try_into().expect("a dense group has all its lanes");
+    let mut add = |row: &[u8; LANES], target: C::Target| {
+        let cell = C::of(target, count_bits);
+        for lane in 0..LANES {
+            // The mask is below the stride, so no bound needs checking.
+            features[lane][usize::from(row[lane]) & MASK].add(cell);
+        }
+    };
+    match node.rows {
+        None => codes.iter().zip(node.targets).for_each(|(row, target)| add(row, *target)),
+        Some(rows) => rows.iter().zip(node.targets).for_each(|(row, target)| add(&codes[*row as usize], *target)),
+    }
+}
+
+fn add_sparse<C: Cell>(
+    offsets: &[i32],
+    entries: &[u16],
+    node: NodeRows<'_, C>,
+    count_bits: u32,
+    cells: &mut [C],
+) {
+    let mut add = |row: usize, target: C::Target| {
+        let cell = C::of(target, count_bits);
+        for entry in &entries[offsets[row] as usize..offsets[row + 1] as usize] {
+            cells[usize::from(*entry)].add(cell);
+        }
+    };
+    match node.rows {
+        None => node.targets.iter().enumerate().for_each(|(row, target)| add(row, *target)),
+        Some(rows) => rows.iter().zip(node.targets).for_each(|(row, target)| add(*row as usize, *target)),
+    }
+}
+
+fn add_column<C: Cell>(
+    code: impl Fn(usize) -> usize,
+    node: NodeRows<'_, C>,
+    count_bits: u32,
+    cells: &mut [C],
+) {
+    let mut add = |row: usize, target: C::Target| cells[code(row)].add(C::of(target, count_bits));
+    match node.rows {
+        None => node.targets.iter().enumerate().for_each(|(row, target)| add(row, *target)),
+        Some(rows) => rows.iter().zip(node.targets).for_each(|(row, target)| add(*row as usize, *target)),
+    }
+}
