@@ -98,6 +98,17 @@ impl Location {
         ))
     }
 
+    /// A place in an object store that lives in memory.
+    #[cfg(test)]
+    pub(crate) fn in_memory(store: &Arc<object_store::memory::InMemory>, path: &str) -> Location {
+        Location::Remote(Remote {
+            store: store.clone(),
+            uploads: Some(store.clone()),
+            path: ObjectPath::from(path),
+            shown: format!("memory://bucket/{path}"),
+        })
+    }
+
     /// The place of a name below this one.
     pub fn join(&self, name: &str) -> Location {
         match self {

@@ -12,4 +12,4 @@ mod staging;
 
 pub use checksum::{Digest, HashingWriter, digest_of};
 pub use location::{Access, Location};
-pub use staging::{StagedFile, Staging};
+pub use staging::{FileOutput, StagedFile, Staging};
