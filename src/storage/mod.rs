@@ -7,9 +7,11 @@ mod checksum;
 mod cloud;
 pub mod interrupt;
 mod location;
+mod pinned;
 mod remote_read;
 mod staging;
 
-pub use checksum::{Digest, HashingWriter, digest_of};
+pub use checksum::{Digest, HashingWriter, RunningDigest, digest_of};
 pub use location::{Access, Location};
+pub use pinned::PinnedFile;
 pub use staging::{FileOutput, StagedFile, Staging};
