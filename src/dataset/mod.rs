@@ -14,5 +14,7 @@ pub use encode::{EncodedGroup, encode_group};
 pub use group::{Grouper, Place, RowGroup};
 pub use layout::{FeatureNames, Layout};
 pub use manifest::{Categories, MANIFEST, Manifest, PartEntry, RepairCount, Source, Stretch};
+pub(crate) use read::FileStretch;
 pub use read::{DatasetReader, GroupId, GroupReader, guarded, verify_part};
+pub(crate) use write::write_failure;
 pub use write::{DatasetWriter, WriteOptions};

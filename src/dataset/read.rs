@@ -163,10 +163,13 @@ fn damaged(location: &Location, problem: impl std::fmt::Display) -> Error {
 
 /// Some bytes of a file, in the place they have there.
 #[derive(Clone)]
-struct FileStretch {
-    file_bytes: u64,
-    offset: u64,
-    bytes: Bytes,
+pub(crate) struct FileStretch {
+    /// The size of the whole file.
+    pub(crate) file_bytes: u64,
+    /// Where the bytes start.
+    pub(crate) offset: u64,
+    /// The bytes.
+    pub(crate) bytes: Bytes,
 }
 
 impl Length for FileStretch {
@@ -189,7 +192,7 @@ impl ChunkReader for FileStretch {
     fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
         let within = start.checked_sub(self.offset).map(|within| within as usize);
         match within {
-            Some(within) if within + length <= self.bytes.len() => {
+            Some(within) if within.checked_add(length).is_some_and(|end| end <= self.bytes.len()) => {
                 Ok(self.bytes.slice(within..within + length))
             }
             _ => Err(ParquetError::EOF(format!("byte {start} is outside of what was read"))),

@@ -43,6 +43,27 @@ pub fn digest_of(bytes: &[u8]) -> Digest {
     Digest(xxh3_128(bytes))
 }
 
+/// The hash of bytes that come one stretch after another.
+#[derive(Default)]
+pub struct RunningDigest(Box<Xxh3>);
+
+impl RunningDigest {
+    /// The hash of nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds the next bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The hash of all bytes so far.
+    pub fn digest(&self) -> Digest {
+        Digest(self.0.digest128())
+    }
+}
+
 /// A writer that hashes what passes through it, stretch by stretch.
 pub struct HashingWriter<W> {
     inner: W,

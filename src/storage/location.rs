@@ -98,6 +98,17 @@ impl Location {
         ))
     }
 
+    /// A place in an object store that lives in memory.
+    #[cfg(test)]
+    pub(crate) fn in_memory(store: &Arc<object_store::memory::InMemory>, path: &str) -> Location {
+        Location::Remote(Remote {
+            store: store.clone(),
+            uploads: Some(store.clone()),
+            path: ObjectPath::from(path),
+            shown: format!("memory://bucket/{path}"),
+        })
+    }
+
     /// The place of a name below this one.
     pub fn join(&self, name: &str) -> Location {
         match self {
@@ -146,7 +157,7 @@ impl Location {
         }
     }
 
-    fn head(&self, remote: &Remote) -> Result<Option<ObjectMeta>> {
+    pub(super) fn head(&self, remote: &Remote) -> Result<Option<ObjectMeta>> {
         match border::wait_or_interrupt(border::persist(|| remote.store.head(&remote.path)))? {
             Ok(meta) => Ok(Some(meta)),
             Err(object_store::Error::NotFound { .. }) => Ok(None),
@@ -228,14 +239,15 @@ impl Location {
             Location::Remote(remote) => remote,
         };
         let meta = self.head(remote)?.ok_or_else(|| self.absent())?;
-        // A web server may not know ranges; then the stream is read as it comes.
-        if meta.size > 0
-            && self.is_http()
-            && self.ask(|| remote.store.get_range(&remote.path, 0..1))?.is_none()
-        {
-            return self.stream(remote);
+        if meta.size > 0 && !self.knows_ranges(remote)? {
+            return self.stream(remote); // it is read as it comes
         }
         Ok(Box::new(RangeReader::new(self.clone(), meta.size, meta.e_tag)))
+    }
+
+    /// Whether a stretch of an object that is not empty can be had; some web servers know no ranges.
+    pub(super) fn knows_ranges(&self, remote: &Remote) -> Result<bool> {
+        Ok(!self.is_http() || self.ask(|| remote.store.get_range(&remote.path, 0..1))?.is_some())
     }
 
     /// Whether this is a plain web server, which can neither list nor be written to.
@@ -243,7 +255,7 @@ impl Location {
         matches!(self, Location::Remote(remote) if remote.uploads.is_none())
     }
 
-    fn stream(&self, remote: &Remote) -> Result<Box<dyn Read + Send>> {
+    pub(super) fn stream(&self, remote: &Remote) -> Result<Box<dyn Read + Send>> {
         let got = border::wait_or_interrupt(border::persist(|| remote.store.get(&remote.path)))?
             .map_err(|error| self.store_error("read", &error))?;
         Ok(Box::new(StreamReader {

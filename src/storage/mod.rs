@@ -8,10 +8,12 @@ mod cloud;
 pub mod interrupt;
 mod location;
 mod mapped;
+mod pinned;
 mod remote_read;
 mod staging;
 
-pub use checksum::{Digest, HashingWriter, digest_of};
+pub use checksum::{Digest, HashingWriter, RunningDigest, digest_of};
 pub use location::{Access, Location};
 pub use mapped::map_stretch;
-pub use staging::{StagedFile, Staging};
+pub use pinned::PinnedFile;
+pub use staging::{FileOutput, StagedFile, Staging};

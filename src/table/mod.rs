@@ -1,1 +1,14 @@
-//! Single Parquet files of ours: models, predictions, rounds. Each carries the checksum of all its bytes.
+//! Single Parquet files of ours: models, predictions, rounds, metrics. Each carries the checksum of
+//! all its bytes in its own footer, and says there what it is.
+
+mod footer;
+mod kind;
+mod read;
+mod write;
+
+pub use kind::TableKind;
+pub use read::TableReader;
+pub use write::TableWriter;
+
+#[cfg(test)]
+mod tests;

@@ -6,7 +6,7 @@
 //! Files are named by their content, so runs with the same input make the same objects. Whatever
 //! this run removes, it never removes an object that the marker which is there names.
 
-use super::{refuse_existing, run_id};
+use super::{refuse_existing, refuse_http, run_id};
 use crate::error::{Error, Result};
 use crate::storage::border::{persist, start, wait, wait_or_interrupt};
 use crate::storage::location::{Location, Remote};
@@ -23,7 +23,8 @@ use std::sync::Arc;
 use tempfile::SpooledTempFile;
 use tokio::task::JoinHandle;
 
-const PART_BYTES: usize = 8 << 20;
+/// Bytes that are sent in one request.
+pub(super) const PART_BYTES: usize = 8 << 20;
 const RUN_ID: &str = "planetree-run";
 
 /// See [`super::Staging`].
@@ -54,9 +55,9 @@ enum State {
 }
 
 /// An upload whose parts have all arrived.
-struct Upload {
-    id: MultipartId,
-    parts: Vec<PartId>,
+pub(super) struct Upload {
+    pub(super) id: MultipartId,
+    pub(super) parts: Vec<PartId>,
 }
 
 impl BucketStaging {
@@ -67,11 +68,7 @@ impl BucketStaging {
         overwrite: bool,
     ) -> Result<Self> {
         let Some(uploads) = remote.uploads.clone() else {
-            return Err(Error::place(
-                shown,
-                "http(s) URLs can be read but not written",
-                "write to a local path or to s3://, gs:// or az://",
-            ));
+            return Err(refuse_http(shown));
         };
         let staging = BucketStaging {
             store: remote.store.clone(),
@@ -266,7 +263,7 @@ impl Drop for BucketStaging {
 }
 
 /// Sends a file's bytes without making it visible.
-async fn upload(
+pub(super) async fn upload(
     uploads: &dyn MultipartStore,
     path: &Path,
     mut spool: SpooledTempFile,

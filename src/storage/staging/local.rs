@@ -44,16 +44,9 @@ impl LocalStaging {
             }
         };
         refuse_target(target, shown, marker, overwrite)?;
-        let parent = match target.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
-            _ => PathBuf::from("."),
-        };
-        let made: Vec<PathBuf> = parent
-            .ancestors()
-            .take_while(|path| !path.as_os_str().is_empty() && !path.exists())
-            .map(Path::to_owned)
-            .collect();
-        fs::create_dir_all(&parent).map_err(|error| Error::io(shown, "create the output", &error))?;
+        let parent = parent_of(target);
+        let made =
+            make_directories(&parent).map_err(|error| Error::io(shown, "create the output", &error))?;
         let prefix = format!(".{name}.planetree-");
         remove_leftovers(&parent, &prefix);
         let (directory, lock) = new_locked_directory(&parent, &prefix)
@@ -223,6 +216,25 @@ fn is_occupied(error: &io::Error) -> bool {
     )
 }
 
+/// The directory that a path is in.
+pub(super) fn parent_of(target: &Path) -> PathBuf {
+    match target.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+        _ => PathBuf::from("."),
+    }
+}
+
+/// Makes a directory and those above it; returns those that were not there, the innermost first.
+pub(super) fn make_directories(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let made = path
+        .ancestors()
+        .take_while(|path| !path.as_os_str().is_empty() && !path.exists())
+        .map(Path::to_owned)
+        .collect();
+    fs::create_dir_all(path)?;
+    Ok(made)
+}
+
 /// A directory of our own that no other run takes for a leftover.
 fn new_locked_directory(parent: &Path, prefix: &str) -> io::Result<(PathBuf, File)> {
     loop {
@@ -243,17 +255,18 @@ fn new_locked_directory(parent: &Path, prefix: &str) -> io::Result<(PathBuf, Fil
     }
 }
 
-/// Removes what killed runs left beside the target: directories of ours that nobody holds.
-fn remove_leftovers(parent: &Path, prefix: &str) {
+/// Removes what killed runs left beside the target: directories and files of ours that nobody holds.
+pub(super) fn remove_leftovers(parent: &Path, prefix: &str) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
         if entry.file_name().to_string_lossy().starts_with(prefix)
-            && let Ok(directory) = File::open(entry.path())
-            && directory.try_lock().is_ok()
-        // held until the directory is gone
+            && let Ok(leftover) = File::open(entry.path())
+            && leftover.try_lock().is_ok()
+        // held until it is gone
         {
-            tracing::debug!(directory = %entry.path().display(), "removing what an earlier run left");
-            let _ = fs::remove_dir_all(entry.path());
+            let path = entry.path();
+            tracing::debug!(path = %path.display(), "removing what an earlier run left");
+            let _ = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
         }
     }
 }

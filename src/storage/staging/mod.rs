@@ -2,7 +2,10 @@
 //! or the conditional creation of one object) makes them visible together.
 
 mod bucket;
+mod file;
 mod local;
+
+pub use file::FileOutput;
 
 use super::interrupt;
 use super::location::Location;
@@ -136,6 +139,14 @@ fn refuse_foreign(target: &Location, marker: &str) -> Error {
         target,
         format_args!("this exists and was not written by planetree (it has no {marker})"),
         "choose another --output; --overwrite replaces only what planetree wrote",
+    )
+}
+
+fn refuse_http(target: &Location) -> Error {
+    Error::place(
+        target,
+        "http(s) URLs can be read but not written",
+        "write to a local path or to s3://, gs:// or az://",
     )
 }
 

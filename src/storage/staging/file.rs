@@ -1,0 +1,330 @@
+//! One output file that appears whole or not at all, and replaces what was there in the same step.
+//!
+//! On this machine it is written beside the target under a hidden name, locked while it is alive, and
+//! renamed in the end. In an object store it is gathered first, then put in one request, or in an
+//! upload whose completion makes it visible.
+
+use super::bucket::{PART_BYTES, upload};
+use super::local::{make_directories, parent_of, remove_leftovers};
+use super::{refuse_http, run_id};
+use crate::error::{Error, Result};
+use crate::storage::border::{persist, start, wait, wait_or_interrupt};
+use crate::storage::location::{Location, Remote};
+use crate::storage::{HashingWriter, interrupt};
+use object_store::ObjectStoreExt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use tempfile::SpooledTempFile;
+
+/// A file that nobody sees yet. Dropped without [`FileOutput::commit`], it leaves nothing behind.
+pub struct FileOutput {
+    writer: BufWriter<Sink>,
+    shown: Location,
+}
+
+enum Sink {
+    Local(LocalFile),
+    Bucket { remote: Remote, spool: HashingWriter<SpooledTempFile> },
+}
+
+impl FileOutput {
+    /// Prepares to write a file; directories above it are made. Fails early where it cannot be written.
+    pub fn create(target: &Location) -> Result<Self> {
+        interrupt::be_orderly();
+        let sink = match target {
+            Location::Local(path) => Sink::Local(LocalFile::create(path, target)?),
+            Location::Remote(remote) => {
+                check_bucket(remote, target)?;
+                // Most outputs stay in memory; only unusually large ones touch the disk.
+                let spool = HashingWriter::new(SpooledTempFile::new(64 << 20));
+                Sink::Bucket { remote: remote.clone(), spool }
+            }
+        };
+        Ok(FileOutput { writer: BufWriter::with_capacity(64 << 10, sink), shown: target.clone() })
+    }
+
+    /// Makes the file visible, in the place of an earlier one if there is any.
+    pub fn commit(self) -> Result<()> {
+        let FileOutput { writer, shown } = self;
+        let sink = writer.into_inner().map_err(|error| Error::io(&shown, "write", error.error()))?;
+        match sink {
+            Sink::Local(file) => file.commit(&shown),
+            Sink::Bucket { remote, spool } => put(&remote, spool, &shown),
+        }
+    }
+}
+
+impl Write for FileOutput {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.writer.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Sink::Local(local) => local.file.write(bytes),
+            Sink::Bucket { spool, .. } => spool.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(()) // neither kind buffers
+    }
+}
+
+struct LocalFile {
+    target: PathBuf,
+    /// Its name for now.
+    path: PathBuf,
+    /// Locked while it is in use.
+    file: File,
+    /// Directories above the target that were made for it, the innermost first.
+    made: Vec<PathBuf>,
+    done: bool,
+}
+
+impl LocalFile {
+    fn create(target: &Path, shown: &Location) -> Result<Self> {
+        let failed = |error: io::Error| Error::io(shown, "create the output", &error);
+        let Some(name) = target.file_name() else { return Err(nameless(shown)) };
+        let parent = parent_of(target);
+        // Without a slash at its end, which would ask the rename for a directory.
+        let target = parent.join(name);
+        refuse_target(&target, shown)?;
+        let made = make_directories(&parent).map_err(failed)?;
+        let prefix = format!(".{}.planetree-", name.to_string_lossy());
+        remove_leftovers(&parent, &prefix);
+        match new_locked_file(&parent, &prefix) {
+            Ok((path, file)) => Ok(LocalFile { target, path, file, made, done: false }),
+            Err(error) => {
+                remove_made(&made);
+                Err(failed(error))
+            }
+        }
+    }
+
+    fn commit(mut self, shown: &Location) -> Result<()> {
+        let failed = |error: io::Error| Error::io(shown, "write", &error);
+        self.file.sync_all().map_err(failed)?;
+        refuse_target(&self.target, shown)?; // it may have appeared meanwhile
+        fs::rename(&self.path, &self.target).map_err(failed)?;
+        self.done = true;
+        // The rename has happened; a parent that cannot be synced changes nothing for readers.
+        let _ = File::open(parent_of(&self.target)).and_then(|parent| parent.sync_all());
+        Ok(())
+    }
+}
+
+impl Drop for LocalFile {
+    fn drop(&mut self) {
+        if !self.done {
+            // Best effort: what cannot be removed now, the next run removes.
+            let _ = fs::remove_file(&self.path);
+            remove_made(&self.made);
+        }
+    }
+}
+
+fn remove_made(made: &[PathBuf]) {
+    for directory in made {
+        let _ = fs::remove_dir(directory); // unless somebody else uses it
+    }
+}
+
+/// An error if the target is anything but a plain file: a rename would destroy a link or a device.
+fn refuse_target(target: &Path, shown: &Location) -> Result<()> {
+    let Ok(metadata) = fs::symlink_metadata(target) else { return Ok(()) };
+    if metadata.is_file() {
+        Ok(())
+    } else if metadata.is_dir() {
+        Err(Error::place(shown, "this is a directory, not a file", "name a file, for example one in it"))
+    } else if metadata.is_symlink() {
+        Err(Error::place(shown, "this is a symbolic link", "name the place that it points to"))
+    } else {
+        Err(Error::place(shown, "this is not a plain file", "name a file that may be replaced"))
+    }
+}
+
+/// A file of our own that no other run takes for a leftover.
+fn new_locked_file(parent: &Path, prefix: &str) -> io::Result<(PathBuf, File)> {
+    loop {
+        let path = parent.join(format!("{prefix}{}", run_id()));
+        let file = OpenOptions::new().write(true).create_new(true).open(&path)?;
+        // Some network file systems lock nothing; then leftovers are not removed either.
+        let _ = file.lock();
+        // Another run may have found it before it was locked; then it is gone, and we make another.
+        if path.exists() {
+            return Ok((path, file));
+        }
+    }
+}
+
+fn nameless(shown: &Location) -> Error {
+    Error::usage(format_args!("{shown}: an output needs a name"), "name a file that may be created")
+}
+
+/// An error if the object cannot be written, before any work is done for it.
+fn check_bucket(remote: &Remote, shown: &Location) -> Result<()> {
+    if remote.uploads.is_none() {
+        return Err(refuse_http(shown));
+    }
+    if remote.path.filename().is_none() {
+        return Err(nameless(shown));
+    }
+    // A listing, because a missing bucket and a missing object look the same to other requests.
+    let listing = persist(|| remote.store.list_with_delimiter(Some(&remote.path)));
+    let listed = wait_or_interrupt(listing)?.map_err(|error| shown.store_error("list", &error))?;
+    // Some stores list the object itself among what is below its name.
+    if listed.objects.iter().any(|meta| meta.location != remote.path) || !listed.common_prefixes.is_empty() {
+        return Err(Error::place(
+            shown,
+            "this is a directory, not a file: there are objects below it",
+            "name an object, for example one below it",
+        ));
+    }
+    Ok(())
+}
+
+fn put(remote: &Remote, mut spool: HashingWriter<SpooledTempFile>, shown: &Location) -> Result<()> {
+    let local = |error: io::Error| Error::io("temporary file", "read", &error);
+    let (bytes, digest) = (spool.written(), spool.end_stretch());
+    let mut spool = spool.into_inner();
+    spool.seek(SeekFrom::Start(0)).map_err(local)?;
+    let failed = |error: &object_store::Error| shown.store_error("write", error);
+    if bytes <= PART_BYTES as u64 {
+        let mut content = Vec::with_capacity(bytes as usize);
+        spool.read_to_end(&mut content).map_err(local)?;
+        let content = bytes::Bytes::from(content);
+        let request = persist(|| remote.store.put(&remote.path, content.clone().into()));
+        return wait(request).map(drop).map_err(|error| failed(&error));
+    }
+    let Some(uploads) = remote.uploads.clone() else { return Err(refuse_http(shown)) };
+    let (sender, path) = (uploads.clone(), remote.path.clone());
+    let mut task = start(async move { upload(&*sender, &path, spool).await });
+    let sent = match wait_or_interrupt(&mut task) {
+        Ok(outcome) => outcome,
+        Err(interrupted) => {
+            if let Ok(Ok(sent)) = wait(task) {
+                let _ = wait(uploads.abort_multipart(&remote.path, &sent.id));
+            }
+            return Err(interrupted);
+        }
+    };
+    let sent = match sent {
+        Ok(sent) => sent.map_err(|error| failed(&error))?,
+        Err(_) => return Err(Error::place(shown, "an upload ended early", "run the command again")),
+    };
+    match wait(persist(|| uploads.complete_multipart(&remote.path, &sent.id, sent.parts.clone()))) {
+        Ok(_) => Ok(()),
+        // The answer may be lost although the object is there; its content tells.
+        Err(_) if content_digest(shown).is_ok_and(|there| there == digest) => Ok(()),
+        Err(error) => {
+            let _ = wait(uploads.abort_multipart(&remote.path, &sent.id));
+            Err(failed(&error))
+        }
+    }
+}
+
+fn content_digest(location: &Location) -> Result<crate::storage::Digest> {
+    let mut hasher = HashingWriter::new(io::sink());
+    io::copy(&mut location.open()?, &mut hasher).map_err(|error| Error::io(location, "read", &error))?;
+    Ok(hasher.end_stretch())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use object_store::memory::InMemory;
+    use std::sync::Arc;
+
+    fn write(target: &Location, text: &[u8]) -> Result<()> {
+        let mut output = FileOutput::create(target)?;
+        output.write_all(text).unwrap();
+        output.commit()
+    }
+
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = fs::read_dir(directory).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_file_appears_whole_and_replaces_the_earlier_one() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("new/deep/model");
+        let target = Location::Local(path.clone());
+        for text in ["one", "two"] {
+            write(&target, text.as_bytes()).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+            assert_eq!(names(path.parent().unwrap()), ["model"]);
+        }
+        let with_slash = Location::Local(format!("{}/", path.display()).into());
+        write(&with_slash, b"three").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "three");
+    }
+
+    #[test]
+    fn a_dropped_file_leaves_nothing_and_changes_nothing() {
+        let root = tempfile::tempdir().unwrap();
+        let mut output = FileOutput::create(&Location::Local(root.path().join("new/deep/model"))).unwrap();
+        output.write_all(&[7; 100_000]).unwrap();
+        drop(output);
+        assert_eq!(names(root.path()), Vec::<String>::new());
+        let path = root.path().join("model");
+        fs::write(&path, "old").unwrap();
+        drop(FileOutput::create(&Location::Local(path.clone())).unwrap());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+    }
+
+    #[test]
+    fn leftovers_of_the_dead_are_removed_and_of_the_living_kept() {
+        let root = tempfile::tempdir().unwrap();
+        let target = Location::Local(root.path().join("model"));
+        fs::write(root.path().join(".model.planetree-dead"), "x").unwrap();
+        let living = FileOutput::create(&target).unwrap();
+        let second = FileOutput::create(&target).unwrap();
+        assert_eq!(names(root.path()).len(), 2);
+        second.commit().unwrap();
+        living.commit().unwrap();
+        assert_eq!(names(root.path()), ["model"]);
+    }
+
+    #[test]
+    fn directories_links_and_devices_are_refused() {
+        let root = tempfile::tempdir().unwrap();
+        let problem = |path: &Path| match FileOutput::create(&Location::Local(path.to_owned())) {
+            Ok(_) => panic!("{} was taken", path.display()),
+            Err(error) => error.to_string(),
+        };
+        assert!(problem(root.path()).ends_with("this is a directory, not a file"));
+        let link = root.path().join("link");
+        std::os::unix::fs::symlink("elsewhere", &link).unwrap();
+        assert!(problem(&link).ends_with("this is a symbolic link"));
+        assert!(problem(Path::new("/dev/null")).ends_with("this is not a plain file"));
+        assert!(problem(Path::new("..")).ends_with("an output needs a name"));
+        assert!(problem(&link.join("below")).contains("cannot create the output"));
+    }
+
+    #[test]
+    fn objects_small_and_large_appear_whole() {
+        let store = Arc::new(InMemory::new());
+        let target = Location::in_memory(&store, "models/one");
+        for bytes in [0, 5, PART_BYTES + 3] {
+            let text = vec![42; bytes];
+            let mut output = FileOutput::create(&target).unwrap();
+            output.write_all(&text).unwrap();
+            let before = target.size().unwrap();
+            assert_ne!(before, Some(bytes as u64));
+            output.commit().unwrap();
+            assert!(target.read_all().unwrap().unwrap() == text);
+        }
+        let error = FileOutput::create(&Location::in_memory(&store, "models")).err().unwrap();
+        assert!(error.to_string().contains("this is a directory"), "{error}");
+    }
+}

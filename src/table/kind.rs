@@ -1,0 +1,55 @@
+//! What a table of ours is.
+
+/// The kinds of tables that are one file each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TableKind {
+    /// A row per node of every tree.
+    Model,
+    /// A row per document with its score.
+    Predictions,
+    /// The training log: a row per round, split and metric.
+    Rounds,
+    /// A row per query with its metrics.
+    Metrics,
+}
+
+impl TableKind {
+    /// All kinds.
+    pub const ALL: [TableKind; 4] =
+        [TableKind::Model, TableKind::Predictions, TableKind::Rounds, TableKind::Metrics];
+
+    /// The name that the file's metadata has.
+    pub fn name(self) -> &'static str {
+        match self {
+            TableKind::Model => "model",
+            TableKind::Predictions => "predictions",
+            TableKind::Rounds => "rounds",
+            TableKind::Metrics => "metrics",
+        }
+    }
+
+    /// The kind of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// The kind as a noun in a sentence: "this is ...".
+    pub(super) fn noun(self) -> &'static str {
+        match self {
+            TableKind::Model => "a model",
+            TableKind::Predictions => "predictions",
+            TableKind::Rounds => "a log of rounds",
+            TableKind::Metrics => "metrics",
+        }
+    }
+
+    /// What to name instead of a file that is not of this kind.
+    pub(super) fn remedy(self) -> &'static str {
+        match self {
+            TableKind::Model => "name a model that `planetree train` wrote",
+            TableKind::Predictions => "name predictions that `planetree predict` wrote",
+            TableKind::Rounds => "name a file that `planetree train --rounds` wrote",
+            TableKind::Metrics => "name metrics that `planetree evaluate --output` wrote",
+        }
+    }
+}
