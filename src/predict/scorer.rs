@@ -1,0 +1,147 @@
+//! The scores of rows. A row's score is, to the bit, what adding up the trees' values one after another
+//! gives: training rebuilds its state from a model this way.
+
+use super::dense::{DenseTree, DenseTrees, MOST_LEAVES, Registers};
+use super::layout::{Place, lay_out};
+use super::planes::{BLOCK, Plane, Planes};
+use super::walk::{WalkTree, WalkTrees};
+use crate::model::{Ensemble, Model};
+use arrow::array::{Array, Float32Array};
+use fearless_simd::{Level, dispatch};
+
+/// A model made ready to score many rows.
+#[derive(Debug)]
+pub struct Scorer {
+    ensemble: Ensemble,
+    base_score: f64,
+    /// Features of the model, used or not.
+    features: usize,
+    planes: Planes,
+    trees: Vec<Form>,
+    dense: DenseTrees,
+    walk: WalkTrees,
+    /// What the machine's vector instructions can do.
+    level: Level,
+}
+
+/// How a tree is evaluated.
+#[derive(Debug)]
+enum Form {
+    Dense(DenseTree),
+    Walk(WalkTree),
+}
+
+/// What is reused from block to block.
+struct Workspace {
+    planes: Vec<Plane>,
+    registers: Registers,
+}
+
+impl Scorer {
+    /// Prepares a model. Its trees must be well formed, as those of a model that was read or trained are:
+    /// children after their parents, thresholds that are numbers.
+    pub fn new(model: &Model) -> Self {
+        let mut planes = Planes::of(model);
+        let (mut dense, mut walk) = (DenseTrees::new(), WalkTrees::default());
+        let form = |tree| {
+            let places = lay_out(tree, &mut planes);
+            let leaves = places.iter().filter(|place| matches!(place, Place::Leaf(_))).count();
+            if leaves <= MOST_LEAVES {
+                Form::Dense(dense.add(&places))
+            } else {
+                Form::Walk(walk.add(&places))
+            }
+        };
+        let trees = model.trees.iter().map(form).collect();
+        Scorer {
+            ensemble: model.ensemble,
+            base_score: model.base_score,
+            features: model.features.len(),
+            planes,
+            trees,
+            dense,
+            walk,
+            level: Level::new(),
+        }
+    }
+
+    /// The features that the trees ask for, in ascending order; no others are read.
+    pub fn used_features(&self) -> impl Iterator<Item = u32> {
+        self.planes.features()
+    }
+
+    /// Scores rows given one after another, all features of the model each. A missing value is NaN; the
+    /// model's own fills are applied here. Values beyond the end of `rows` are missing.
+    pub fn score(&self, rows: &[f32], scores: &mut [f64]) {
+        self.score_blocks(scores, |first, count, feature, values| {
+            for (row, value) in values[..count].iter_mut().enumerate() {
+                let place = (first + row) * self.features + feature as usize;
+                *value = rows.get(place).copied().unwrap_or(f32::NAN);
+            }
+        });
+    }
+
+    /// Scores the rows of some columns, one for every feature of the model. A missing value is null or
+    /// NaN, and so are all values of a feature without a column or beyond its end; the model's own fills
+    /// are applied here.
+    pub fn score_columns(&self, columns: &[Option<&Float32Array>], scores: &mut [f64]) {
+        self.score_blocks(scores, |first, count, feature, values| {
+            match columns.get(feature as usize).copied().flatten() {
+                Some(column) if first + count <= column.len() => load(column, first, &mut values[..count]),
+                _ => values.fill(f32::NAN),
+            }
+        });
+    }
+
+    /// Scores block after block. `load` is asked for the values of a feature: it is told the block's
+    /// first row and how many there are.
+    fn score_blocks(&self, scores: &mut [f64], mut load: impl FnMut(usize, usize, u32, &mut [f32; BLOCK])) {
+        let mut work =
+            Workspace { planes: vec![[0; BLOCK]; self.planes.count()], registers: Registers::new() };
+        for (block, scores) in scores.chunks_mut(BLOCK).enumerate() {
+            let mut sums = [0.0; BLOCK];
+            let load =
+                |feature, values: &mut [f32; BLOCK]| load(block * BLOCK, scores.len(), feature, values);
+            dispatch!(self.level, _ => self.score_block(&mut work, load, &mut sums));
+            scores.copy_from_slice(&sums[..scores.len()]);
+        }
+    }
+
+    /// Scores one block. Everything below is inlined here, so that it is compiled for each kind of
+    /// machine.
+    #[inline(always)]
+    fn score_block(
+        &self,
+        work: &mut Workspace,
+        load: impl FnMut(u32, &mut [f32; BLOCK]),
+        sums: &mut [f64; BLOCK],
+    ) {
+        let Workspace { planes, registers } = work;
+        self.planes.code(planes, load);
+        if self.ensemble == Ensemble::Boost {
+            sums.fill(self.base_score);
+        }
+        for tree in &self.trees {
+            match tree {
+                Form::Dense(tree) => self.dense.add_values(tree, planes, registers, sums),
+                Form::Walk(tree) => self.walk.add_values(tree, planes, sums),
+            }
+        }
+        if self.ensemble == Ensemble::Bag {
+            let trees = self.trees.len().max(1) as f64;
+            sums.iter_mut().for_each(|sum| *sum = self.base_score + *sum / trees);
+        }
+    }
+}
+
+/// Values of a column from a row on, NaN where they are null.
+fn load(column: &Float32Array, first: usize, values: &mut [f32]) {
+    values.copy_from_slice(&column.values()[first..first + values.len()]);
+    let Some(nulls) = column.nulls().filter(|nulls| nulls.null_count() > 0) else { return };
+    let present = nulls.inner().slice(first, values.len());
+    for (values, present) in values.chunks_mut(64).zip(present.bit_chunks().iter_padded()) {
+        for (row, value) in values.iter_mut().enumerate() {
+            *value = if (present >> row) & 1 == 1 { *value } else { f32::NAN };
+        }
+    }
+}
