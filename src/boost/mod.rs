@@ -12,7 +12,6 @@ pub use checkpoint::{CheckpointPlan, Every};
 pub use log::{BestRound, LogEntry, write_rounds};
 pub use prepare::{NamedData, TrainRequest};
 
-use crate::bins::BinnedData;
 use crate::config::{Candidates, Parameters};
 use crate::error::Result;
 use crate::metric::{Mean, Metric};

@@ -6,6 +6,7 @@ mod logging;
 mod progress;
 mod sample;
 mod size;
+mod train;
 
 use crate::error::Error;
 use clap::{Parser, Subcommand};
@@ -33,6 +34,7 @@ enum Command {
     Sample(sample::SampleArguments),
     Convert(Box<convert::ConvertArguments>),
     Describe(describe::DescribeArguments),
+    Train(Box<train::TrainArguments>),
 }
 
 /// Runs the program. Exit code 0: done, 1: failed, 2: misused.
@@ -51,6 +53,7 @@ pub fn main() -> ExitCode {
         Command::Sample(arguments) => sample::run(arguments, quiet),
         Command::Convert(arguments) => convert::run(&arguments, quiet),
         Command::Describe(arguments) => describe::run(arguments, quiet),
+        Command::Train(arguments) => train::run(&arguments, quiet),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -82,4 +85,12 @@ fn print(text: &str) -> crate::error::Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// The most memory this process had so far, where the system tells.
+fn peak_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    let kibibytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kibibytes * 1024)
 }
