@@ -41,7 +41,7 @@ impl Model {
 
 #[cfg(test)]
 mod tests {
-    use super::super::table::tests::example;
+    use super::super::example;
 
     #[test]
     fn importance_adds_up_the_splits_of_a_feature() {

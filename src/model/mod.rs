@@ -6,6 +6,8 @@ mod table;
 mod tree;
 
 pub use importance::FeatureImportance;
+#[cfg(test)]
+pub(crate) use table::tests::example;
 pub use tree::{Branch, Node, Split, Tree};
 
 use crate::storage::Digest;

@@ -103,7 +103,7 @@ impl Model {
         let mut missing = StringBuilder::new();
         for split in splits() {
             features.append_option(split.map(|split| &self.features[split.feature as usize].name));
-            missing.append_option(split.map(|split| name_of(split.missing)));
+            missing.append_option(split.map(|split| split.missing.name()));
         }
         let integers = |of: &dyn Fn(usize, &Node) -> i32| -> ArrayRef {
             Arc::new(Int32Array::from_iter_values(
@@ -197,14 +197,6 @@ fn read_header(table: &TableReader, invalid: impl Fn(String) -> Error) -> Result
     serde_json::from_str(text).map_err(|error| invalid(error.to_string()))
 }
 
-fn name_of(branch: Branch) -> &'static str {
-    match branch {
-        Branch::Left => "left",
-        Branch::Right => "right",
-        Branch::Middle => "middle",
-    }
-}
-
 /// The columns of some rows.
 struct Rows<'a> {
     tree: &'a Int32Array,
@@ -295,9 +287,9 @@ impl<'a> Rows<'a> {
         Ok(Some(Split {
             feature: *features.get(name).ok_or_else(|| format!("there is no feature {name:?}"))?,
             threshold: self.threshold.value(row),
-            missing: [Branch::Left, Branch::Right, Branch::Middle]
+            missing: Branch::ALL
                 .into_iter()
-                .find(|branch| missing == Some(name_of(*branch)))
+                .find(|branch| missing == Some(branch.name()))
                 .ok_or("it does not say where missing values go")?,
             left,
             right,

@@ -13,7 +13,7 @@ fn split(feature: u32, left: u32, right: u32, gain: f64) -> Split {
 }
 
 /// Three trees on three features, one of them without a split.
-pub(in crate::model) fn example() -> Model {
+pub(crate) fn example() -> Model {
     let first = Node { depth: 0, split: Some(split(2, 1, 2, 2.5)), value: 0.25, cover: 100.0 };
     let middle = Split { missing: Branch::Middle, middle: Some(4), ..split(2, 3, 5, 1.0) };
     let second = Node { depth: 1, split: Some(middle), value: -0.5, cover: 10.0 };
