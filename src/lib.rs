@@ -31,4 +31,5 @@ pub mod predict;
 pub mod random;
 pub mod sample;
 pub mod storage;
+mod suggest;
 pub mod table;
