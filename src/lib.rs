@@ -19,6 +19,7 @@
 //! top of [`storage`], below [`cli`].
 
 pub mod bins;
+pub mod boost;
 pub mod cli;
 pub mod config;
 pub mod convert;
@@ -32,5 +33,6 @@ pub mod predict;
 pub mod random;
 pub mod sample;
 pub mod storage;
+mod suggest;
 pub mod table;
 pub mod tree;

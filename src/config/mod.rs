@@ -1,4 +1,25 @@
 //! What to train: parameters under the names people know, presets, and their checks.
+//!
+//! ```text
+//! preset ──► config file ──► --set ──► settings ──check──► parameters
+//!        later ones replace earlier ones
+//! ```
+
+mod help;
+mod keys;
+mod presets;
+mod settings;
+mod source;
+mod value;
+mod words;
+
+pub use help::help_table;
+pub use presets::{Preset, presets};
+
+use crate::error::{Error, Result};
+use crate::storage::Location;
+use settings::Settings;
+use std::fmt::Write;
 
 /// Where candidate splits come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,3 +109,79 @@ pub struct Parameters {
     /// The metrics of every round, such as `ndcg@10`; the first decides on early stopping.
     pub metrics: Vec<crate::metric::Metric>,
 }
+
+/// The parameters of a training: those of a preset, then those of a TOML file, then those of
+/// `key=value` arguments; later ones replace earlier ones. The file may name the preset; the
+/// argument `preset` goes before it.
+pub fn load(preset: Option<&str>, config: Option<&Location>, set: &[String]) -> Result<Parameters> {
+    let file = match config {
+        Some(location) => Some(read_file(location)?),
+        None => None,
+    };
+    let in_file = file.as_ref().and_then(|file| file.others.get("preset"));
+    let preset = match (preset, in_file) {
+        (None, Some(other)) => Preset::named(&other.text).map_err(|error| {
+            Error::usage(format_args!("{}: {error}", other.place), error.remedy().unwrap_or_default())
+        })?,
+        (name, _) => Preset::named(name.unwrap_or(presets::DEFAULT))?,
+    };
+    let mut settings = Settings::default();
+    settings.add(preset.settings()?)?;
+    settings.add(file.map(|file| file.settings).unwrap_or_default())?;
+    settings.add(source::read_command(set)?)?;
+    settings.check()
+}
+
+fn read_file(location: &Location) -> Result<source::Document> {
+    let bytes = location.read_all()?.ok_or_else(|| location.absent())?;
+    let text = std::str::from_utf8(&bytes)
+        .map_err(|_| Error::usage(format_args!("{location}: this is no text"), "name a TOML file"))?;
+    source::read_toml(&location.to_string(), text.trim_start_matches('\u{feff}'), &["preset"])
+}
+
+impl Parameters {
+    /// Every parameter as `key = value` lines of TOML, always in the same order.
+    pub fn to_toml(&self) -> String {
+        let mut text = String::new();
+        for key in &keys::KEYS {
+            if let Some(value) = key.print(self) {
+                let _ = writeln!(text, "{} = {value}", key.name); // a String takes everything
+            }
+        }
+        text
+    }
+
+    /// Reads and checks what [`Parameters::to_toml`] printed; what is not there has its default.
+    pub fn from_toml(text: &str) -> Result<Self> {
+        let mut settings = Settings::default();
+        settings.add(source::read_toml("configuration", text, &[])?.settings)?;
+        settings.check()
+    }
+
+    /// Refuses early stopping when there is nothing to validate on.
+    pub fn check_validation(&self, has_validation: bool) -> Result<()> {
+        match self.early_stopping_rounds {
+            Some(rounds) if !has_validation => Err(Error::usage(
+                format_args!("early_stopping_rounds = {rounds}: there is no validation set"),
+                "name one with --valid, or set early_stopping_rounds=0",
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl FeatureCount {
+    /// How many out of so many: at least 1, at most all.
+    pub fn of(self, features: usize) -> usize {
+        let count = match self {
+            FeatureCount::All => features,
+            FeatureCount::Count(count) => count,
+            FeatureCount::Fraction(fraction) => (fraction * features as f64).round() as usize,
+            FeatureCount::Log2 => features.checked_ilog2().map_or(0, |log| log as usize) + 1,
+        };
+        count.clamp(1, features.max(1))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,353 @@
+//! The one table of all parameters: names, ranges, defaults, help. Reading, checking, printing and
+//! `train --help` all walk it, so a new parameter is a field of [`Parameters`] and an entry here.
+
+use super::words::{Word, choose, names};
+use super::{Candidates, Missing, Parameters, Sampling};
+use std::ops::RangeInclusive;
+
+/// A parameter as users know it.
+pub struct Key {
+    /// The name under which it is printed.
+    pub name: &'static str,
+    /// Other names, such as LightGBM's, XGBoost's and scikit-learn's.
+    pub aliases: &'static [&'static str],
+    /// What its values are, and where they go.
+    pub kind: Kind,
+    /// The value when nobody gives one, as it would be written.
+    pub default: &'static str,
+    /// What it does, in one line.
+    pub help: &'static str,
+}
+
+/// What a parameter's values are, and where they go. A number is within its range before it is set.
+pub enum Kind {
+    /// A whole number.
+    Whole { range: RangeInclusive<u64>, set: fn(&mut Parameters, u64), get: fn(&Parameters) -> u64 },
+    /// A whole number, or 0 or -1 for none.
+    Limit {
+        range: RangeInclusive<u32>,
+        set: fn(&mut Parameters, Option<u32>),
+        get: fn(&Parameters) -> Option<u32>,
+    },
+    /// A number.
+    Real { range: Reals, set: fn(&mut Parameters, f64), get: fn(&Parameters) -> f64 },
+    /// One of a few words; `set` says whether it knows the word.
+    Word {
+        words: fn() -> Vec<&'static str>,
+        set: fn(&mut Parameters, &str) -> bool,
+        get: fn(&Parameters) -> &'static str,
+    },
+    /// How many features a node may choose from.
+    Features,
+    /// A list of metrics.
+    Metrics,
+    /// A shorthand for two other parameters, gone after reading.
+    QueryFraction,
+    /// No parameter: it may say what planetree does anyway, and nothing else.
+    Agreed { values: &'static [&'static str], does: &'static str },
+}
+
+/// A range of numbers that ends at `most`.
+pub struct Reals {
+    /// Whether 0 itself is in it.
+    pub zero: bool,
+    /// The greatest number in it; infinite when any will do.
+    pub most: f64,
+}
+
+const SHARE: Reals = Reals { zero: false, most: 1.0 };
+const NOT_NEGATIVE: Reals = Reals { zero: true, most: f64::INFINITY };
+
+/// Names of `features_per_node` under which a number is a fraction, also when it is a whole one.
+pub const ALWAYS_FRACTIONS: [&str; 2] = ["colsample_bynode", "feature_fraction_bynode"];
+
+/// All parameters, in the order in which they are printed.
+pub static KEYS: [Key; 23] = [
+    Key {
+        name: "candidates",
+        aliases: &["splits"],
+        kind: Kind::Word {
+            words: names::<Candidates>,
+            set: |parameters, text| choose(&mut parameters.candidates, text),
+            get: |parameters| parameters.candidates.name(),
+        },
+        default: "static",
+        help: "Where candidate splits come from: bins found once, centroids found anew for every node, or every value",
+    },
+    Key {
+        name: "num_trees",
+        aliases: &[
+            "num_iterations",
+            "n_estimators",
+            "num_boost_round",
+            "num_round",
+            "num_rounds",
+            "n_iter",
+            "iterations",
+            "num_iteration",
+            "nrounds",
+            "trees",
+        ],
+        kind: Kind::Whole {
+            range: 1..=1_000_000,
+            set: |parameters, value| parameters.num_trees = value as u32,
+            get: |parameters| parameters.num_trees.into(),
+        },
+        default: "250",
+        help: "Trees at most",
+    },
+    Key {
+        name: "learning_rate",
+        aliases: &["eta", "shrinkage_rate", "lr"],
+        kind: Kind::Real {
+            range: Reals { zero: false, most: 10.0 },
+            set: |parameters, value| parameters.learning_rate = value,
+            get: |parameters| parameters.learning_rate,
+        },
+        default: "0.06",
+        help: "What a tree's values are multiplied by",
+    },
+    Key {
+        name: "max_depth",
+        aliases: &["depth"],
+        kind: Kind::Limit {
+            range: 1..=64,
+            set: |parameters, value| parameters.max_depth = value,
+            get: |parameters| parameters.max_depth,
+        },
+        default: "5",
+        help: "Splits from the root to a leaf at most",
+    },
+    Key {
+        name: "num_leaves",
+        aliases: &["max_leaves", "max_leaf_nodes", "num_leaf", "leaves"],
+        kind: Kind::Limit {
+            range: 2..=1_048_576,
+            set: |parameters, value| parameters.num_leaves = value,
+            get: |parameters| parameters.num_leaves,
+        },
+        default: "0",
+        help: "Leaves at most; when given, trees grow best-first, else level by level",
+    },
+    Key {
+        name: "min_data_in_leaf",
+        aliases: &["min_data", "min_child_samples", "min_samples_leaf", "min_examples", "min_rows"],
+        kind: Kind::Whole {
+            range: 0..=i64::MAX as u64,
+            // A leaf has at least one row anyway.
+            set: |parameters, value| parameters.min_data_in_leaf = value.max(1),
+            get: |parameters| parameters.min_data_in_leaf,
+        },
+        default: "20",
+        help: "Rows that a leaf has at least",
+    },
+    Key {
+        name: "min_gain",
+        aliases: &["min_gain_to_split", "min_split_gain", "gamma", "min_split_loss"],
+        kind: Kind::Real {
+            range: NOT_NEGATIVE,
+            set: |parameters, value| parameters.min_gain = value,
+            get: |parameters| parameters.min_gain,
+        },
+        default: "0.0",
+        help: "What a split must gain at least",
+    },
+    Key {
+        name: "lambda_l2",
+        aliases: &["lambda", "reg_lambda", "l2_regularization"],
+        kind: Kind::Real {
+            range: NOT_NEGATIVE,
+            set: |parameters, value| parameters.lambda_l2 = value,
+            get: |parameters| parameters.lambda_l2,
+        },
+        default: "0.0",
+        help: "L2 regularisation of leaf values",
+    },
+    Key {
+        name: "max_bin",
+        aliases: &["max_bins", "b", "bins", "border_count"],
+        kind: Kind::Whole {
+            range: 0..=10_000,
+            set: |parameters, value| parameters.max_bin = value as u32,
+            get: |parameters| parameters.max_bin.into(),
+        },
+        default: "255",
+        help: "Static: bins a feature, 2 to 255. Streaming: centroids a feature and node, 2 to 10000. Exact: none",
+    },
+    Key {
+        name: "value_groups",
+        aliases: &[],
+        kind: Kind::Whole {
+            range: 0..=255,
+            set: |parameters, value| parameters.value_groups = value as u32,
+            get: |parameters| parameters.value_groups.into(),
+        },
+        default: "255",
+        help: "Streaming only: groups of neighbouring values that a feature is told apart by, 2 to 255; 0 tells all values apart",
+    },
+    Key {
+        name: "bagging_fraction",
+        aliases: &["subsample", "bagging", "sub_row", "row_fraction"],
+        kind: Kind::Real {
+            range: SHARE,
+            set: |parameters, value| parameters.bagging_fraction = value,
+            get: |parameters| parameters.bagging_fraction,
+        },
+        default: "1.0",
+        help: "The share of rows or queries that a tree sees, drawn anew for every tree",
+    },
+    Key {
+        name: "bagging_by",
+        aliases: &["sampling"],
+        kind: Kind::Word {
+            words: names::<Sampling>,
+            set: |parameters, text| choose(&mut parameters.bagging_by, text),
+            get: |parameters| parameters.bagging_by.name(),
+        },
+        default: "rows",
+        help: "What bagging_fraction draws: single rows, or queries with all their rows",
+    },
+    Key {
+        name: "query_fraction",
+        aliases: &[],
+        kind: Kind::QueryFraction,
+        default: "",
+        help: "Short for bagging_fraction with bagging_by=queries",
+    },
+    Key {
+        name: "feature_fraction",
+        aliases: &["colsample_bytree", "sub_feature"],
+        kind: Kind::Real {
+            range: SHARE,
+            set: |parameters, value| parameters.feature_fraction = value,
+            get: |parameters| parameters.feature_fraction,
+        },
+        default: "1.0",
+        help: "The share of features that a tree may use",
+    },
+    Key {
+        name: "features_per_node",
+        aliases: &["max_features", "colsample_bynode", "feature_fraction_bynode"],
+        kind: Kind::Features,
+        default: "all",
+        help: "How many of the tree's features a node may choose from",
+    },
+    Key {
+        name: "missing",
+        aliases: &[],
+        kind: Kind::Word {
+            words: names::<Missing>,
+            set: |parameters, text| choose(&mut parameters.missing, text),
+            get: |parameters| parameters.missing.name(),
+        },
+        default: "zero",
+        help: "What a missing value is taken for; learned: every split sends them to the side that fits better",
+    },
+    Key {
+        name: "seed",
+        aliases: &["random_seed", "random_state"],
+        kind: Kind::Whole {
+            // What TOML holds at most.
+            range: 0..=i64::MAX as u64,
+            set: |parameters, value| parameters.seed = value,
+            get: |parameters| parameters.seed,
+        },
+        default: "0",
+        help: "Key of all random draws",
+    },
+    Key {
+        name: "early_stopping_rounds",
+        aliases: &["early_stopping", "early_stopping_round"],
+        kind: Kind::Limit {
+            range: 1..=1_000_000,
+            set: |parameters, value| parameters.early_stopping_rounds = value,
+            get: |parameters| parameters.early_stopping_rounds,
+        },
+        default: "0",
+        help: "Stop when the first metric of the first validation set has not improved for so many rounds",
+    },
+    Key {
+        name: "metric",
+        aliases: &["metrics", "eval_metric"],
+        kind: Kind::Metrics,
+        default: "ndcg@10,rmse",
+        help: "The metrics of every round; the first decides on early stopping",
+    },
+    Key {
+        name: "objective",
+        aliases: &["objective_type", "application", "app", "loss"],
+        kind: Kind::Agreed {
+            values: &[
+                "regression",
+                "regression_l2",
+                "l2",
+                "mse",
+                "mean_squared_error",
+                "squared",
+                "squared_error",
+                "reg:squarederror",
+            ],
+            does: "squared error",
+        },
+        default: "",
+        help: "",
+    },
+    Key {
+        name: "boosting",
+        aliases: &["boosting_type", "boost", "booster"],
+        kind: Kind::Agreed { values: &["gbdt", "gbrt", "gbtree"], does: "gradient boosted trees" },
+        default: "",
+        help: "",
+    },
+    Key {
+        name: "lambda_l1",
+        aliases: &["reg_alpha", "l1_regularization", "alpha"],
+        kind: Kind::Agreed { values: &["0", "0.0"], does: "no L1 regularisation" },
+        default: "",
+        help: "",
+    },
+    Key {
+        name: "bagging_freq",
+        aliases: &["subsample_freq"],
+        kind: Kind::Agreed { values: &["1"], does: "a new draw for every tree" },
+        default: "",
+        help: "",
+    },
+];
+
+impl Key {
+    /// All its names, the one it is printed under first.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        std::iter::once(self.name).chain(self.aliases.iter().copied())
+    }
+
+    /// All its names in one text.
+    pub fn names_listed(&self) -> String {
+        self.names().collect::<Vec<_>>().join(", ")
+    }
+
+    /// The parameter of a name.
+    pub fn named(name: &str) -> Option<&'static Key> {
+        KEYS.iter().find(|key| key.names().any(|known| known == name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn a_name_means_one_parameter() {
+        let mut seen = HashSet::new();
+        for key in &KEYS {
+            for name in key.names() {
+                assert!(seen.insert(name), "{name}");
+                assert_eq!(Key::named(name).map(|key| key.name), Some(key.name));
+            }
+        }
+        for name in ALWAYS_FRACTIONS {
+            assert_eq!(Key::named(name).unwrap().name, "features_per_node");
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Settings of several sources, unchecked until [`Settings::check`]; only what is checked can train.
+
+use super::keys::KEYS;
+use super::source::Setting;
+use super::value::Fault;
+use super::{Candidates, FeatureCount, Missing, Parameters, Sampling};
+use crate::error::{Error, Result};
+use std::collections::BTreeMap;
+
+/// What is set, by the parameter's printed name.
+#[derive(Default)]
+pub struct Settings {
+    given: BTreeMap<&'static str, Setting>,
+}
+
+impl Settings {
+    /// Adds what one source says; it replaces what earlier sources said.
+    pub fn add(&mut self, source: Vec<Setting>) -> Result<()> {
+        let mut said: BTreeMap<&'static str, Setting> = BTreeMap::new();
+        for setting in source {
+            let name = setting.key.name;
+            if let Some(earlier) = said.get(name).filter(|earlier| earlier.written != setting.written) {
+                return Err(setting.fault(Fault {
+                    problem: format!("{name} is given twice, before as {}", earlier.written),
+                    remedy: format!("write {name} once; {} are its names", setting.key.names_listed()),
+                }));
+            }
+            said.insert(name, setting);
+        }
+        if let Some(setting) = said.remove("query_fraction") {
+            spell_out(&setting, &mut said)?;
+        }
+        self.given.extend(said);
+        Ok(())
+    }
+
+    /// Reads every value and checks whether they go together.
+    pub fn check(&self) -> Result<Parameters> {
+        let mut parameters = blank();
+        for key in &KEYS {
+            match self.given.get(key.name) {
+                Some(setting) => key
+                    .read(&setting.written, &setting.text, &mut parameters)
+                    .map_err(|fault| setting.fault(fault))?,
+                None if key.default.is_empty() => {}
+                None => key.read(key.name, key.default, &mut parameters).map_err(|fault| {
+                    Error::usage(format_args!("{}, by default: {}", key.name, fault.problem), fault.remedy)
+                })?,
+            }
+        }
+        self.check_candidates(&mut parameters)?;
+        if parameters.max_depth.is_none() && parameters.num_leaves.is_none() {
+            return Err(self.fault(
+                "max_depth",
+                "a tree needs a limit: max_depth or num_leaves",
+                "set num_leaves=31 or max_depth=5, for example",
+            ));
+        }
+        Ok(parameters)
+    }
+
+    /// What belongs to one kind of candidates is refused with another if somebody chose it, and left
+    /// out if it is only a preset's or the default.
+    fn check_candidates(&self, parameters: &mut Parameters) -> Result<()> {
+        let (kind, most) = match parameters.candidates {
+            Candidates::Static => ("static", 255),
+            Candidates::Streaming => ("streaming", 10_000),
+            Candidates::Exact => ("exact", 0),
+        };
+        if parameters.candidates == Candidates::Exact {
+            if parameters.max_bin != 0 && self.is_chosen("max_bin") {
+                return Err(self.fault(
+                    "max_bin",
+                    "exact candidates have no bins",
+                    "leave it out or set it to 0, or set candidates=static or candidates=streaming",
+                ));
+            }
+            parameters.max_bin = 0;
+        } else if !(2..=most).contains(&parameters.max_bin) {
+            let more = if kind == "static" && parameters.max_bin > most {
+                "; candidates=streaming takes up to 10000"
+            } else {
+                ""
+            };
+            return Err(self.fault(
+                "max_bin",
+                &format!("{kind} candidates need a whole number from 2 to {most}"),
+                &format!("set max_bin={}{more}", most.min(255)),
+            ));
+        }
+        if parameters.candidates != Candidates::Streaming {
+            if parameters.value_groups != 0 && self.is_chosen("value_groups") {
+                return Err(self.fault(
+                    "value_groups",
+                    &format!("{kind} candidates have no value groups"),
+                    "leave it out or set it to 0, or set candidates=streaming",
+                ));
+            }
+            parameters.value_groups = 0;
+        } else if parameters.value_groups == 1 {
+            return Err(self.fault(
+                "value_groups",
+                "one group tells no values apart",
+                "set it to 2 to 255, or to 0 for all values",
+            ));
+        }
+        Ok(())
+    }
+
+    fn is_chosen(&self, name: &str) -> bool {
+        self.given.get(name).is_some_and(|setting| setting.chosen)
+    }
+
+    /// An error about a parameter, with its place if somebody chose it.
+    fn fault(&self, name: &str, problem: &str, remedy: &str) -> Error {
+        match self.given.get(name).filter(|setting| setting.chosen) {
+            Some(setting) => setting.fault(Fault { problem: problem.to_owned(), remedy: remedy.to_owned() }),
+            None => Error::usage(problem, remedy),
+        }
+    }
+}
+
+/// Turns `query_fraction` into the two parameters that it is short for.
+fn spell_out(shorthand: &Setting, said: &mut BTreeMap<&'static str, Setting>) -> Result<()> {
+    for (name, text) in [("bagging_fraction", shorthand.text.as_str()), ("bagging_by", "queries")] {
+        match said.get(name) {
+            Some(other) if name == "bagging_by" && other.text.eq_ignore_ascii_case(text) => {}
+            Some(other) => {
+                return Err(shorthand.fault(Fault {
+                    problem: format!("it contradicts {} = {}", other.written, other.text),
+                    remedy: "give query_fraction alone, or bagging_fraction and bagging_by".to_owned(),
+                }));
+            }
+            None => {
+                let Some(key) = super::keys::Key::named(name) else { continue };
+                said.insert(key.name, Setting { key, text: text.to_owned(), ..shorthand.clone() });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What the table of parameters fills in.
+fn blank() -> Parameters {
+    Parameters {
+        candidates: Candidates::Static,
+        num_trees: 0,
+        learning_rate: 0.0,
+        max_depth: None,
+        num_leaves: None,
+        min_data_in_leaf: 0,
+        min_gain: 0.0,
+        lambda_l2: 0.0,
+        max_bin: 0,
+        value_groups: 0,
+        bagging_fraction: 0.0,
+        bagging_by: Sampling::Rows,
+        feature_fraction: 0.0,
+        features_per_node: FeatureCount::All,
+        missing: Missing::Zero,
+        seed: 0,
+        early_stopping_rounds: None,
+        metrics: Vec::new(),
+    }
+}

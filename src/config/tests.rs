@@ -1,0 +1,380 @@
+//! Settings from everywhere, right and wrong.
+
+use super::keys::{KEYS, Key, Kind};
+use super::*;
+use crate::metric::Metric;
+use proptest::prelude::*;
+
+fn with(set: &[&str]) -> Result<Parameters> {
+    load(None, None, &set.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>())
+}
+
+fn with_preset(preset: &str, set: &[&str]) -> Result<Parameters> {
+    load(Some(preset), None, &set.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>())
+}
+
+/// What a config file called `train.toml` with this text gives.
+fn with_file(text: &str, set: &[&str]) -> Result<Parameters> {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("train.toml");
+    std::fs::write(&path, text).unwrap();
+    let set: Vec<String> = set.iter().map(|text| (*text).to_owned()).collect();
+    load(None, Some(&Location::Local(path)), &set).map_err(|error| {
+        let place = format!("{}/", directory.path().display());
+        Error::usage(error.to_string().replace(&place, ""), error.remedy().unwrap_or_default())
+    })
+}
+
+fn refused(outcome: Result<Parameters>, problem: &str, remedy: &str) {
+    let error = outcome.unwrap_err();
+    assert_eq!((error.to_string().as_str(), error.remedy().unwrap_or_default()), (problem, remedy));
+    assert_eq!(error.exit_code(), 2);
+}
+
+/// A value that is not the default, and how it is printed.
+fn another_value(key: &Key) -> (&'static str, &'static str) {
+    match key.name {
+        "candidates" => ("streaming", "\"streaming\""),
+        "bagging_by" => ("queries", "\"queries\""),
+        "features_per_node" => ("0.25", "0.25"),
+        "missing" => ("learned", "\"learned\""),
+        "metric" => ("err,NDCG@5", "[\"err\", \"ndcg@5\"]"),
+        "value_groups" => ("7", "7"),
+        _ if matches!(key.kind, Kind::Real { .. }) => ("0.125", "0.125"),
+        _ => ("7", "7"),
+    }
+}
+
+#[test]
+fn every_parameter_can_be_set_under_every_name() {
+    for key in KEYS.iter().filter(|key| !matches!(key.kind, Kind::Agreed { .. } | Kind::QueryFraction)) {
+        let (value, printed) = another_value(key);
+        let preset = if key.name == "value_groups" { "pgbrt" } else { "planet" };
+        assert_ne!(key.print(&with_preset(preset, &[]).unwrap()).unwrap(), printed, "{}", key.name);
+        for name in key.names() {
+            let parameters = with_preset(preset, &[&format!("{name}={value}")]).unwrap();
+            assert_eq!(key.print(&parameters).unwrap(), printed, "{name}");
+            let in_file = with_file(&format!("preset = \"{preset}\"\n{name} = {printed}\n"), &[]).unwrap();
+            assert_eq!(in_file, parameters, "{name}");
+        }
+    }
+}
+
+#[test]
+fn what_planetree_does_anyway_may_be_said() {
+    for key in &KEYS {
+        let Kind::Agreed { values, .. } = &key.kind else { continue };
+        for name in key.names() {
+            for value in *values {
+                assert_eq!(with(&[&format!("{name}={value}")]).unwrap(), with(&[]).unwrap());
+            }
+            assert!(with(&[&format!("{name}=17")]).is_err(), "{name}");
+        }
+    }
+    refused(
+        with(&["objective=lambdarank"]),
+        "--set objective=lambdarank: not offered",
+        "planetree does squared error: objective=regression, or leave it out",
+    );
+}
+
+#[test]
+fn presets_are_the_papers_settings() {
+    let planet = with_preset("planet", &[]).unwrap();
+    assert_eq!(planet, with(&[]).unwrap());
+    assert_eq!(planet, Parameters::from_toml("").unwrap(), "defaults are those of the first preset");
+    assert_eq!((planet.candidates, planet.num_trees, planet.max_depth), (Candidates::Static, 250, Some(5)));
+    assert_eq!((planet.learning_rate, planet.max_bin, planet.min_data_in_leaf), (0.06, 255, 20));
+    assert_eq!((planet.value_groups, planet.bagging_fraction, planet.seed), (0, 1.0, 0));
+    assert_eq!(planet.metrics, [Metric::Ndcg(Some(10)), Metric::Rmse]);
+    let pgbrt = with_preset("pgbrt", &[]).unwrap();
+    assert_eq!((pgbrt.candidates, pgbrt.max_bin, pgbrt.value_groups), (Candidates::Streaming, 50, 255));
+    assert_eq!((pgbrt.num_trees, pgbrt.min_data_in_leaf, pgbrt.missing), (250, 1, Missing::Zero));
+    let gbrt = with_preset("gbrt", &[]).unwrap();
+    assert_eq!((gbrt.candidates, gbrt.max_bin, gbrt.value_groups), (Candidates::Exact, 0, 0));
+    assert_eq!((gbrt.num_trees, gbrt.max_depth, gbrt.learning_rate), (1000, Some(4), 0.1));
+    for preset in presets() {
+        assert!(!preset.description.is_empty() && !preset.paper.is_empty(), "{}", preset.name);
+    }
+    refused(with_preset("pgbtr", &[]), "unknown preset \"pgbtr\"", "did you mean pgbrt?");
+    refused(with_preset("forest", &[]), "unknown preset \"forest\"", "the presets are planet, pgbrt, gbrt");
+}
+
+#[test]
+fn later_sources_replace_earlier_ones() {
+    let text = "preset = 'gbrt'\nn_estimators = 7\nmetric = ['err', 'rmse']\nseed = 0x10\n";
+    let parameters = with_file(text, &["eta=0.5", "num_trees=8", "num_trees=9"]).unwrap();
+    assert_eq!((parameters.num_trees, parameters.learning_rate, parameters.seed), (9, 0.5, 16));
+    assert_eq!((parameters.candidates, parameters.max_depth), (Candidates::Exact, Some(4)));
+    assert_eq!(parameters.metrics, [Metric::Err(None), Metric::Rmse]);
+    // A preset's bins give way to other candidates.
+    assert_eq!(with(&["candidates=exact"]).unwrap().max_bin, 0);
+    assert_eq!(with_preset("pgbrt", &["candidates=static"]).unwrap().value_groups, 0);
+}
+
+#[test]
+fn one_parameter_under_two_names_in_one_source_is_a_slip() {
+    refused(
+        with(&["eta=0.1", "lr=0.2"]),
+        "--set lr=0.2: learning_rate is given twice, before as eta",
+        "write learning_rate once; learning_rate, eta, shrinkage_rate, lr are its names",
+    );
+    refused(
+        with_file("trees = 5\nnum_trees = 6\n", &[]),
+        "train.toml:2:1: num_trees = 6: num_trees is given twice, before as trees",
+        "write num_trees once; num_trees, num_iterations, n_estimators, num_boost_round, num_round, \
+         num_rounds, n_iter, iterations, num_iteration, nrounds, trees are its names",
+    );
+    assert_eq!(with_file("trees = 5\n", &["num_trees=6"]).unwrap().num_trees, 6);
+}
+
+#[test]
+fn an_unknown_name_is_answered_with_the_nearest() {
+    let otherwise = "`planetree train --help` lists all parameters";
+    for (name, remedy) in [
+        ("learnig_rate", "did you mean learning_rate?"),
+        ("Learning-Rate", "did you mean learning_rate?"),
+        ("n_estimator", "did you mean n_estimators?"),
+        ("max_leafs", "did you mean max_leaves?"),
+        ("num_treees", "did you mean num_trees?"),
+        ("frobnicate", otherwise),
+        ("", otherwise),
+    ] {
+        refused(with(&[&format!("{name}=1")]), &format!("unknown parameter {name:?}"), remedy);
+    }
+    refused(
+        with_file("# of today\nlearnig_rate = 0.1\n", &[]),
+        "train.toml:2:1: unknown parameter \"learnig_rate\"",
+        "did you mean learning_rate?",
+    );
+}
+
+#[test]
+fn wrong_values_say_what_is_expected() {
+    for (setting, expected) in [
+        ("num_trees=0", "a whole number from 1 to 1000000"),
+        ("num_trees=2.5", "a whole number from 1 to 1000000"),
+        ("num_trees=-1", "a whole number from 1 to 1000000"),
+        ("num_trees=", "a whole number from 1 to 1000000"),
+        ("learning_rate=0", "a number above 0, at most 10"),
+        ("learning_rate=nan", "a number above 0, at most 10"),
+        ("learning_rate=10.5", "a number above 0, at most 10"),
+        ("max_depth=65", "a whole number from 1 to 64, or 0 or -1 for none"),
+        ("max_depth=-2", "a whole number from 1 to 64, or 0 or -1 for none"),
+        ("num_leaves=1", "a whole number from 2 to 1048576, or 0 or -1 for none"),
+        ("min_data_in_leaf=x", "a whole number from 0"),
+        ("lambda_l2=-1", "a number from 0"),
+        ("lambda_l2=inf", "a number from 0"),
+        ("subsample=1.1", "a number above 0, at most 1"),
+        ("query_fraction=0", "a number above 0, at most 1"),
+        ("candidates=quantile", "static, streaming or exact"),
+        ("early_stopping=true", "a whole number from 1 to 1000000, or 0 or -1 for none"),
+        ("max_features=0", "a count such as 10, a fraction with a decimal point such as 0.1, log2 or all"),
+        ("max_features=1.5", "a count such as 10, a fraction with a decimal point such as 0.1, log2 or all"),
+        ("colsample_bynode=2", "a fraction above 0, at most 1, or log2 or all"),
+        ("seed=-1", "a whole number from 0"),
+    ] {
+        let error = with(&[setting]).unwrap_err();
+        assert_eq!(error.to_string(), format!("--set {setting}: expected {expected}"));
+        assert!(error.remedy().unwrap().starts_with("the default is "), "{setting}");
+    }
+    refused(
+        with_file("candidates = \"static\"\nlearning_rate = 0\n", &[]),
+        "train.toml:2:1: learning_rate = 0: expected a number above 0, at most 10",
+        "the default is 0.06",
+    );
+    refused(
+        with(&["metric=ndcg@10,ndgc"]),
+        "--set metric=ndcg@10,ndgc: unknown metric \"ndgc\"",
+        "did you mean ndcg?",
+    );
+    refused(with(&["metric=err,ERR"]), "--set metric=err,ERR: err is given twice", "name it once");
+    assert!(with(&["metric=,"]).is_err());
+}
+
+#[test]
+fn faulty_files_and_arguments_are_pointed_at() {
+    let syntax = "a line is key = value, with words in quotes: candidates = \"static\"";
+    let error = with_file("num_trees = 5\ncandidates = static\n", &[]).unwrap_err();
+    assert!(error.to_string().starts_with("train.toml:2:"), "{error}");
+    assert!(error.to_string().ends_with(", in `candidates = static`"), "{error}");
+    assert_eq!(error.remedy(), Some(syntax));
+    let error = with_file("seed = 1\nseed = 2\n", &[]).unwrap_err();
+    assert!(error.to_string().starts_with("train.toml:2:1: duplicate key"), "{error}");
+    refused(
+        with_file("[train]\nnum_trees = 5\n", &[]),
+        "train.toml:1:2: train is a table, not a value",
+        "write parameters as key = value, without a [section]",
+    );
+    refused(
+        with_file("preset = 'gbtr'", &[]),
+        "train.toml:1:1: unknown preset \"gbtr\"",
+        "did you mean gbrt?",
+    );
+    refused(
+        with(&["num_trees"]),
+        "--set num_trees: there is no value",
+        "write --set key=value, such as --set num_trees=100",
+    );
+    refused(with(&["preset=gbrt"]), "--set preset: a preset is no parameter", "write --preset gbrt");
+    let absent = load(None, Some(&Location::Local("no/such.toml".into())), &[]).unwrap_err();
+    assert!(absent.to_string().starts_with("no/such.toml: cannot open"), "{absent}");
+}
+
+#[test]
+fn contradictions_are_refused() {
+    refused(
+        with(&["max_bin=256"]),
+        "--set max_bin=256: static candidates need a whole number from 2 to 255",
+        "set max_bin=255; candidates=streaming takes up to 10000",
+    );
+    refused(
+        with(&["b=1", "splits=streaming"]),
+        "--set b=1: streaming candidates need a whole number from 2 to 10000",
+        "set max_bin=255",
+    );
+    assert_eq!(with(&["b=10000", "splits=streaming"]).unwrap().max_bin, 10_000);
+    refused(
+        with_preset("gbrt", &["max_bin=50"]),
+        "--set max_bin=50: exact candidates have no bins",
+        "leave it out or set it to 0, or set candidates=static or candidates=streaming",
+    );
+    refused(
+        with(&["value_groups=50"]),
+        "--set value_groups=50: static candidates have no value groups",
+        "leave it out or set it to 0, or set candidates=streaming",
+    );
+    refused(
+        with_preset("pgbrt", &["value_groups=1"]),
+        "--set value_groups=1: one group tells no values apart",
+        "set it to 2 to 255, or to 0 for all values",
+    );
+    refused(
+        with(&["max_depth=-1"]),
+        "--set max_depth=-1: a tree needs a limit: max_depth or num_leaves",
+        "set num_leaves=31 or max_depth=5, for example",
+    );
+    let best_first = with(&["max_depth=0", "num_leaves=31"]).unwrap();
+    assert_eq!((best_first.max_depth, best_first.num_leaves), (None, Some(31)));
+    assert_eq!(with(&["num_leaves=1000"]).unwrap().max_depth, Some(5));
+}
+
+#[test]
+fn a_share_of_queries_is_bagging_by_queries() {
+    let parameters = with(&["query_fraction=0.63"]).unwrap();
+    assert_eq!((parameters.bagging_fraction, parameters.bagging_by), (0.63, Sampling::Queries));
+    assert_eq!(with(&["query_fraction=0.63", "sampling=queries"]).unwrap(), parameters);
+    let remedy = "give query_fraction alone, or bagging_fraction and bagging_by";
+    for (other, shown) in [("subsample=0.5", "subsample = 0.5"), ("bagging_by=rows", "bagging_by = rows")] {
+        refused(
+            with(&["query_fraction=0.63", other]),
+            &format!("--set query_fraction=0.63: it contradicts {shown}"),
+            remedy,
+        );
+    }
+    let later = with_file("subsample = 0.5\n", &["query_fraction=0.63"]).unwrap();
+    assert_eq!(later, parameters);
+}
+
+#[test]
+fn early_stopping_needs_something_to_validate_on() {
+    let parameters = with(&["early_stopping=10"]).unwrap();
+    assert!(parameters.check_validation(true).is_ok() && with(&[]).unwrap().check_validation(false).is_ok());
+    refused(
+        parameters.check_validation(false).map(|()| parameters),
+        "early_stopping_rounds = 10: there is no validation set",
+        "name one with --valid, or set early_stopping_rounds=0",
+    );
+}
+
+#[test]
+fn feature_counts_are_at_least_one_and_at_most_all() {
+    let count = |text: &str| with(&[&format!("features_per_node={text}")]).unwrap().features_per_node;
+    assert_eq!((count("all").of(46), count("10").of(46), count("10").of(4)), (46, 10, 4));
+    assert_eq!((count("0.1").of(46), count("0.1").of(3), count("1.0").of(46)), (5, 1, 46));
+    assert_eq!((count("log2").of(46), count("LOG2").of(64), count("log2").of(1)), (6, 7, 1));
+    assert_eq!((count("1").of(46), count("all").of(0), count("log2").of(0)), (1, 1, 1));
+    assert_eq!(with(&["colsample_bynode=1"]).unwrap().features_per_node, FeatureCount::Fraction(1.0));
+    assert_eq!(with(&["max_features=1"]).unwrap().features_per_node, FeatureCount::Count(1));
+}
+
+#[test]
+fn printed_parameters_name_everything() {
+    let text = with_preset("gbrt", &[]).unwrap().to_toml();
+    assert_eq!(
+        text,
+        "candidates = \"exact\"\nnum_trees = 1000\nlearning_rate = 0.1\nmax_depth = 4\nnum_leaves = 0\n\
+         min_data_in_leaf = 1\nmin_gain = 0.0\nlambda_l2 = 0.0\nmax_bin = 0\nvalue_groups = 0\n\
+         bagging_fraction = 1.0\nbagging_by = \"rows\"\nfeature_fraction = 1.0\nfeatures_per_node = \"all\"\n\
+         missing = \"zero\"\nseed = 0\nearly_stopping_rounds = 0\nmetric = [\"ndcg@10\", \"rmse\"]\n"
+    );
+    assert_eq!(with_file(&text, &[]).unwrap(), with_preset("gbrt", &[]).unwrap());
+}
+
+fn any_parameters() -> impl Strategy<Value = Parameters> {
+    let numbers = (1..=1_000_000_u32, 1e-9..10.0, 0_u32..=64, 2..=1_048_576_u32, 1..1_000_000_u64);
+    let reals = (0.0..1e9, 0.0..1e-7, 1e-12..=1.0, 1e-3..=1.0);
+    let features = prop_oneof![
+        Just(FeatureCount::All),
+        Just(FeatureCount::Log2),
+        (1_usize..1000).prop_map(FeatureCount::Count),
+        (1e-9..=1.0).prop_map(FeatureCount::Fraction),
+        Just(FeatureCount::Fraction(1.0)),
+    ];
+    let kinds = prop_oneof![
+        (2..=255_u32).prop_map(|bins| (Candidates::Static, bins, 0)),
+        (2..=10_000_u32, prop_oneof![Just(0), 2..=255_u32]).prop_map(|(bins, groups)| (
+            Candidates::Streaming,
+            bins,
+            groups
+        )),
+        Just((Candidates::Exact, 0, 0)),
+    ];
+    let missing = prop_oneof![
+        Just(Missing::Zero),
+        Just(Missing::One),
+        Just(Missing::Mean),
+        Just(Missing::Median),
+        Just(Missing::Learned),
+    ];
+    let metrics = Just(vec![Metric::Err(Some(5)), Metric::Ndcg(None), Metric::Rmse]).prop_shuffle();
+    let rest = (missing, metrics, 0..=i64::MAX as u64, proptest::option::of(1_u32..100));
+    (numbers, reals, features, kinds, rest).prop_map(|(numbers, reals, features_per_node, kinds, rest)| {
+        Parameters {
+            candidates: kinds.0,
+            num_trees: numbers.0,
+            learning_rate: numbers.1,
+            max_depth: (numbers.2 > 0).then_some(numbers.2),
+            num_leaves: (numbers.2 % 2 == 0).then_some(numbers.3),
+            min_data_in_leaf: numbers.4,
+            min_gain: reals.0,
+            lambda_l2: reals.1,
+            max_bin: kinds.1,
+            value_groups: kinds.2,
+            bagging_fraction: reals.2,
+            bagging_by: if numbers.0 % 2 == 0 { Sampling::Rows } else { Sampling::Queries },
+            feature_fraction: reals.3,
+            features_per_node,
+            missing: rest.0,
+            seed: rest.2,
+            early_stopping_rounds: rest.3,
+            metrics: rest.1,
+        }
+    })
+}
+
+proptest! {
+    #[test]
+    fn parameters_are_read_as_they_were_printed(parameters in any_parameters()) {
+        let text = parameters.to_toml();
+        prop_assert_eq!(&Parameters::from_toml(&text).unwrap(), &parameters);
+        prop_assert_eq!(Parameters::from_toml(&text).unwrap().to_toml(), text);
+    }
+
+    #[test]
+    fn no_text_makes_it_fall_over(text in "\\PC*", name in "[a-z_0-9=@.\n\"\\[\\]]{0,40}") {
+        let _ = Parameters::from_toml(&text);
+        let _ = Parameters::from_toml(&name);
+        let _ = load(None, None, &[text, name]);
+    }
+}

@@ -1,0 +1,162 @@
+//! A parameter's value: read as written, printed as it is kept.
+
+use super::keys::{ALWAYS_FRACTIONS, Key, Kind, Reals};
+use super::{FeatureCount, Parameters};
+use crate::metric::Metric;
+use std::ops::RangeInclusive;
+
+/// Why a value cannot be taken, and what to write instead.
+pub struct Fault {
+    pub problem: String,
+    pub remedy: String,
+}
+
+impl Key {
+    /// Reads the value `text`, given under the name `written`.
+    pub fn read(&'static self, written: &str, text: &str, parameters: &mut Parameters) -> Result<(), Fault> {
+        let text = text.trim();
+        let read = match &self.kind {
+            Kind::Whole { range, set, .. } => {
+                text.parse().ok().filter(|value| range.contains(value)).map(|value| set(parameters, value))
+            }
+            Kind::Limit { range, set, .. } => limit(text, range).map(|value| set(parameters, value)),
+            Kind::Real { range, set, .. } => {
+                text.parse().ok().filter(|value| range.contains(*value)).map(|value| set(parameters, value))
+            }
+            Kind::Word { set, .. } => set(parameters, text).then_some(()),
+            Kind::Features => feature_count(written, text).map(|count| parameters.features_per_node = count),
+            Kind::Metrics => return metrics(text).map(|metrics| parameters.metrics = metrics),
+            Kind::QueryFraction => Some(()),
+            Kind::Agreed { values, does } => {
+                return if values.iter().any(|value| value.eq_ignore_ascii_case(text)) {
+                    Ok(())
+                } else {
+                    Err(Fault {
+                        problem: "not offered".to_owned(),
+                        remedy: format!("planetree does {does}: {written}={}, or leave it out", values[0]),
+                    })
+                };
+            }
+        };
+        read.ok_or_else(|| Fault {
+            problem: format!("expected {}", self.expected(written)),
+            remedy: format!("the default is {}", self.default),
+        })
+    }
+
+    /// What a value must be.
+    pub fn expected(&self, written: &str) -> String {
+        match &self.kind {
+            Kind::Whole { range, .. } if *range.end() == i64::MAX as u64 => {
+                format!("a whole number from {}", range.start())
+            }
+            Kind::Whole { range, .. } => {
+                format!("a whole number from {} to {}", range.start(), range.end())
+            }
+            Kind::Limit { range, .. } => {
+                format!("a whole number from {} to {}, or 0 or -1 for none", range.start(), range.end())
+            }
+            Kind::Real { range, .. } => range.expected(),
+            Kind::Word { words, .. } => one_of(&words()),
+            Kind::Features if ALWAYS_FRACTIONS.contains(&written) => {
+                "a fraction above 0, at most 1, or log2 or all".to_owned()
+            }
+            Kind::Features => {
+                "a count such as 10, a fraction with a decimal point such as 0.1, log2 or all".to_owned()
+            }
+            Kind::Metrics => "metrics such as ndcg@10,err,rmse".to_owned(),
+            Kind::QueryFraction => "a number above 0, at most 1".to_owned(),
+            Kind::Agreed { values, .. } => one_of(values),
+        }
+    }
+
+    /// The value as TOML; `None` for what is no parameter of its own.
+    pub fn print(&self, parameters: &Parameters) -> Option<String> {
+        Some(match &self.kind {
+            Kind::Whole { get, .. } => get(parameters).to_string(),
+            Kind::Limit { get, .. } => get(parameters).unwrap_or(0).to_string(),
+            // The shortest text that is read as the same number.
+            Kind::Real { get, .. } => format!("{:?}", get(parameters)),
+            Kind::Word { get, .. } => format!("{:?}", get(parameters)),
+            Kind::Features => match parameters.features_per_node {
+                FeatureCount::All => "\"all\"".to_owned(),
+                FeatureCount::Log2 => "\"log2\"".to_owned(),
+                FeatureCount::Count(count) => count.to_string(),
+                FeatureCount::Fraction(fraction) => format!("{fraction:?}"),
+            },
+            Kind::Metrics => {
+                let names: Vec<String> =
+                    parameters.metrics.iter().map(|metric| format!("\"{metric}\"")).collect();
+                format!("[{}]", names.join(", "))
+            }
+            Kind::QueryFraction | Kind::Agreed { .. } => return None,
+        })
+    }
+}
+
+impl Reals {
+    fn contains(&self, value: f64) -> bool {
+        value.is_finite() && value <= self.most && if self.zero { value >= 0.0 } else { value > 0.0 }
+    }
+
+    fn expected(&self) -> String {
+        let from = if self.zero { "a number from 0" } else { "a number above 0" };
+        if self.most.is_finite() { format!("{from}, at most {}", self.most) } else { from.to_owned() }
+    }
+}
+
+fn one_of(words: &[&str]) -> String {
+    match words {
+        [most @ .., last] if !most.is_empty() => format!("{} or {last}", most.join(", ")),
+        _ => words.concat(),
+    }
+}
+
+/// A limit or, inside, none.
+fn limit(text: &str, range: &RangeInclusive<u32>) -> Option<Option<u32>> {
+    match text.parse::<i64>().ok()? {
+        0 | -1 => Some(None),
+        value => u32::try_from(value).ok().filter(|value| range.contains(value)).map(Some),
+    }
+}
+
+fn feature_count(written: &str, text: &str) -> Option<FeatureCount> {
+    if text.eq_ignore_ascii_case("all") {
+        return Some(FeatureCount::All);
+    }
+    if text.eq_ignore_ascii_case("log2") {
+        return Some(FeatureCount::Log2);
+    }
+    // 1 is one feature, 1.0 is all of them: the decimal point tells.
+    if ALWAYS_FRACTIONS.contains(&written) || text.contains(['.', 'e', 'E']) {
+        let fraction = text.parse().ok()?;
+        (Reals { zero: false, most: 1.0 }).contains(fraction).then_some(FeatureCount::Fraction(fraction))
+    } else {
+        let count: u32 = text.parse().ok()?;
+        (count > 0).then_some(FeatureCount::Count(count as usize))
+    }
+}
+
+fn metrics(text: &str) -> Result<Vec<Metric>, Fault> {
+    let mut metrics = Vec::new();
+    for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+        let metric: Metric = name.parse().map_err(|error: crate::error::Error| Fault {
+            problem: error.to_string(),
+            remedy: error.remedy().unwrap_or_default().to_owned(),
+        })?;
+        if metrics.contains(&metric) {
+            return Err(Fault {
+                problem: format!("{metric} is given twice"),
+                remedy: "name it once".to_owned(),
+            });
+        }
+        metrics.push(metric);
+    }
+    if metrics.is_empty() {
+        return Err(Fault {
+            problem: "no metric is named".to_owned(),
+            remedy: "name at least one, such as ndcg@10".to_owned(),
+        });
+    }
+    Ok(metrics)
+}

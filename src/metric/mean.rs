@@ -1,0 +1,123 @@
+//! Means that come out the same to the bit, in whatever order their values were added.
+
+use super::Metric;
+
+/// The mean of a metric so far. Floating-point sums depend on the order of their terms, so a value
+/// becomes a whole number of 2^-40ths, and those are summed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mean {
+    metric: Metric,
+    sum: i128,
+    count: u64,
+}
+
+/// 2^40: half a unit is far below any digit shown.
+const UNITS: f64 = (1_u64 << 40) as f64;
+
+impl Mean {
+    /// The mean of nothing yet.
+    pub fn new(metric: Metric) -> Self {
+        Mean { metric, sum: 0, count: 0 }
+    }
+
+    /// Which metric it is.
+    pub fn metric(&self) -> Metric {
+        self.metric
+    }
+
+    /// Queries added so far; rows for the RMSE.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Adds the value of a query; the squared error of a row for the RMSE. A value that is no
+    /// number counts as 0, one beyond all measure as the greatest there is.
+    #[inline]
+    pub fn add(&mut self, value: f64) {
+        let scaled = value * UNITS;
+        let rounded = scaled + 0.5_f64.copysign(scaled);
+        // The wide conversion is slow and hardly ever needed. Both cut off the fraction, saturate,
+        // and turn what is no number into 0.
+        let units = if rounded.abs() < (1_u64 << 62) as f64 {
+            i128::from(rounded as i64)
+        } else {
+            (rounded as i128).clamp(-MOST, MOST)
+        };
+        self.sum = self.sum.saturating_add(units);
+        self.count += 1;
+    }
+
+    /// Adds what was collected elsewhere.
+    pub fn merge(&mut self, other: &Mean) {
+        self.sum = self.sum.saturating_add(other.sum);
+        self.count += other.count;
+    }
+
+    /// The metric's value: the mean, and its root for the RMSE. Of nothing it is no number.
+    pub fn value(&self) -> f64 {
+        let mean = self.sum as f64 / UNITS / self.count as f64;
+        if self.metric == Metric::Rmse { mean.sqrt() } else { mean }
+    }
+}
+
+/// What one value adds at most, about 10^18. A hundred million such do not reach the end of the
+/// sum, where it would depend on the order which of them are cut off.
+const MOST: i128 = 1 << 100;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn mean_of(metric: Metric, values: &[f64]) -> Mean {
+        let mut mean = Mean::new(metric);
+        values.iter().for_each(|value| mean.add(*value));
+        mean
+    }
+
+    #[test]
+    fn exact_values_stay_exact() {
+        assert_eq!(mean_of(Metric::Ndcg(None), &[1.0; 7]).value(), 1.0);
+        assert_eq!(mean_of(Metric::Ndcg(None), &[1.0, 0.5, 0.0, -0.5]).value(), 0.25);
+        assert_eq!(mean_of(Metric::Rmse, &[4.0, 0.0, 0.0, 0.0]).value(), 1.0);
+        assert!(Mean::new(Metric::Rmse).value().is_nan());
+    }
+
+    #[test]
+    fn values_out_of_bounds_do_no_harm() {
+        assert_eq!(mean_of(Metric::Rmse, &[f64::NAN, 1.0]).value(), 0.5_f64.sqrt());
+        let endless = mean_of(Metric::Rmse, &[f64::INFINITY; 4]);
+        assert!(endless.value() > 1e7 && endless.value().is_finite());
+        assert_eq!(mean_of(Metric::Err(None), &[f64::INFINITY, f64::NEG_INFINITY]).value(), 0.0);
+    }
+
+    proptest! {
+        #[test]
+        fn any_order_and_any_parts_give_the_same_bits(
+            values in proptest::collection::vec(prop_oneof![0.0..1.0, -1e3..1e12, Just(f64::INFINITY)], 1..60),
+            cuts in proptest::collection::vec(0_usize..60, 0..5),
+        ) {
+            for metric in [Metric::Rmse, Metric::Ndcg(Some(10))] {
+                let whole = mean_of(metric, &values);
+                let mut backwards = values.clone();
+                backwards.reverse();
+                prop_assert_eq!(whole, mean_of(metric, &backwards));
+                let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.min(&values.len()).to_owned()).collect();
+                cuts.extend([0, values.len()]);
+                cuts.sort_unstable();
+                let mut merged = Mean::new(metric);
+                for part in cuts.windows(2).rev() {
+                    merged.merge(&mean_of(metric, &values[part[0]..part[1]]));
+                }
+                prop_assert_eq!(whole, merged);
+                prop_assert_eq!(whole.value().to_bits(), merged.value().to_bits());
+            }
+        }
+
+        #[test]
+        fn close_to_the_floating_point_mean(values in proptest::collection::vec(0.0..1.0_f64, 1..200)) {
+            let expected = values.iter().sum::<f64>() / values.len() as f64;
+            prop_assert!((mean_of(Metric::Ndcg(None), &values).value() - expected).abs() < 1e-12);
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Which documents come first: the order of a query by score, no deeper than it is looked at.
+
+/// Room that is used again for every query.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    documents: Vec<(f64, u32)>,
+    order: Vec<u32>,
+}
+
+/// Up to this depth, keeping a short sorted list beats selecting from a long one.
+const SHORT: usize = 32;
+
+impl Scratch {
+    /// The places of the best `depth` documents (`None`: all of them), best first. Equal scores
+    /// stay in the order of the input; a score that is no number comes last.
+    pub fn rank(&mut self, scores: &[f64], depth: Option<u32>) -> &[u32] {
+        let depth = depth.map_or(scores.len(), |depth| scores.len().min(depth as usize));
+        if depth == 0 {
+            self.documents.clear();
+        } else if depth <= SHORT {
+            self.keep_best(scores, depth);
+        } else {
+            self.select(scores, depth);
+        }
+        self.order.clear();
+        self.order.extend(self.documents.iter().map(|(_, place)| place));
+        &self.order
+    }
+
+    fn keep_best(&mut self, scores: &[f64], depth: usize) {
+        let best = &mut self.documents;
+        best.clear();
+        let (first, rest) = scores.split_at(depth);
+        for (score, place) in first.iter().zip(0_u32..) {
+            best.push((f64::NEG_INFINITY, 0));
+            sink(best, (comparable(*score), place));
+        }
+        let mut worst = best[depth - 1].0;
+        for (score, place) in rest.iter().zip(depth as u32..) {
+            let score = comparable(*score);
+            // Most documents of a long query are not among the best.
+            if score > worst {
+                sink(best, (score, place));
+                worst = best[depth - 1].0;
+            }
+        }
+    }
+
+    fn select(&mut self, scores: &[f64], depth: usize) {
+        let documents = &mut self.documents;
+        documents.clear();
+        documents.extend(scores.iter().map(|score| comparable(*score)).zip(0_u32..));
+        // No two are equal, for places differ: an unstable sort is as good as a stable one.
+        let best_first =
+            |left: &(f64, u32), right: &(f64, u32)| right.0.total_cmp(&left.0).then(left.1.cmp(&right.1));
+        if depth < documents.len() {
+            documents.select_nth_unstable_by(depth, best_first);
+            documents.truncate(depth);
+        }
+        documents.sort_unstable_by(best_first);
+    }
+}
+
+/// Puts a document in the place of the last one and moves it before all that are worse.
+#[inline]
+fn sink(best: &mut [(f64, u32)], document: (f64, u32)) {
+    let mut at = best.len() - 1;
+    while at > 0 && best[at - 1].0 < document.0 {
+        best[at] = best[at - 1];
+        at -= 1;
+    }
+    best[at] = document;
+}
+
+/// The score with one zero only, and below all others if it is no number.
+#[inline]
+fn comparable(score: f64) -> f64 {
+    if score.is_nan() { f64::NEG_INFINITY } else { score + 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Slow and obviously right: a stable sort of everything.
+    fn rank_slowly(scores: &[f64], depth: Option<u32>) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..scores.len() as u32).collect();
+        order.sort_by(|a, b| scores[*b as usize].partial_cmp(&scores[*a as usize]).unwrap());
+        order.truncate(depth.map_or(usize::MAX, |depth| depth as usize));
+        order
+    }
+
+    proptest! {
+        #[test]
+        fn the_best_come_first_and_ties_keep_their_order(
+            scores in proptest::collection::vec(prop_oneof![
+                (-3_i8..3).prop_map(|score| f64::from(score) * 0.5),
+                Just(-0.0),
+                Just(f64::INFINITY),
+                -1.0..1.0,
+            ], 0..200),
+            depth in proptest::option::of(0_u32..220),
+        ) {
+            let mut scratch = Scratch::default();
+            scratch.rank(&[3.0, 4.0], None); // what was there before does not matter
+            prop_assert_eq!(scratch.rank(&scores, depth), rank_slowly(&scores, depth));
+        }
+    }
+
+    #[test]
+    fn a_score_that_is_no_number_comes_last() {
+        let scores = [f64::NAN, 1.0, f64::NAN, -1.0];
+        let mut scratch = Scratch::default();
+        assert_eq!(scratch.rank(&scores, None), [1, 3, 0, 2]);
+        let long: Vec<f64> = scores.iter().copied().cycle().take(80).collect();
+        assert_eq!(scratch.rank(&long, Some(40))[..3], [1, 5, 9]);
+    }
+}
