@@ -20,7 +20,7 @@ pub const SPARSE_LANES: usize = 64;
 pub const SPARSE_STRIDE: usize = 264;
 /// A feature is sparse from this share of its common code on. Measured: an entry of a sparse
 /// group costs about twice a cell of a dense one.
-const SPARSE_SHARE: f32 = 0.55;
+const SPARSE_SHARE: f32 = 0.75;
 
 /// Codes of a dense group's features at most, which decides how far apart their cells are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

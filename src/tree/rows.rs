@@ -134,21 +134,13 @@ impl<C: Cell> PartitionRows<C> {
             spare_targets: &mut self.spare_targets[..count],
         };
         let (most, missing) = (split.split.code, split.split.missing_goes_left());
+        let missing = missing.unwrap_or(u32::MAX);
+        let goes_left = |code: u32| (code <= most) | (code == missing);
         let left = match column.dense() {
             Some((codes, lane)) => {
-                let missing = missing.unwrap_or(u32::MAX);
-                lists.divide(|row| {
-                    let code = u32::from(codes[row as usize][lane % LANES]);
-                    (code <= most) | (code == missing)
-                })
+                lists.divide(|row| goes_left(u32::from(codes[row as usize][lane % LANES])))
             }
-            None => {
-                let missing = missing.unwrap_or(u32::MAX);
-                lists.divide(|row| {
-                    let code = column.code(row);
-                    (code <= most) | (code == missing)
-                })
-            }
+            None => lists.divide(|row| goes_left(column.code(row))),
         };
         let middle = segment.start + left;
         self.segments.resize(self.segments.len().max(split.left + 2), 0..0);
@@ -166,19 +158,28 @@ struct Lists<'a, C: Cell> {
 
 impl<C: Cell> Lists<'_, C> {
     /// Moves the rows that go left to the front, keeping the order on both sides; how many they are.
+    #[inline(never)]
     fn divide(&mut self, goes_left: impl Fn(u32) -> bool) -> usize {
+        /// Rows that are asked before any of them moves, so that their cache misses overlap.
+        const ASKED: usize = 128;
         let count = self.rows.len();
         let (mut left, mut right) = (0, 0);
-        for place in 0..count {
-            let (row, target) = (self.rows[place], self.targets[place]);
-            let is_left = goes_left(row);
-            // Both are written and one is kept: there is no branch to guess wrongly.
-            self.rows[left] = row;
-            self.targets[left] = target;
-            self.spare_rows[right] = row;
-            self.spare_targets[right] = target;
-            left += usize::from(is_left);
-            right += usize::from(!is_left);
+        let mut answers = [false; ASKED];
+        for start in (0..count).step_by(ASKED) {
+            let end = (start + ASKED).min(count);
+            for (answer, row) in answers.iter_mut().zip(&self.rows[start..end]) {
+                *answer = goes_left(*row);
+            }
+            for (place, is_left) in (start..end).zip(answers) {
+                let (row, target) = (self.rows[place], self.targets[place]);
+                // Both are written and one is kept: there is no branch to guess wrongly.
+                self.rows[left] = row;
+                self.targets[left] = target;
+                self.spare_rows[right] = row;
+                self.spare_targets[right] = target;
+                left += usize::from(is_left);
+                right += usize::from(!is_left);
+            }
         }
         self.rows[left..].copy_from_slice(&self.spare_rows[..right]);
         self.targets[left..].copy_from_slice(&self.spare_targets[..right]);
