@@ -1,13 +1,21 @@
 //! A trained model: trees, and everything else that prediction needs.
 
+mod check;
+mod importance;
+mod table;
 mod tree;
 
+pub use importance::FeatureImportance;
+#[cfg(test)]
+pub(crate) use table::tests::example;
 pub use tree::{Branch, Node, Split, Tree};
 
 use crate::storage::Digest;
+use serde::{Deserialize, Serialize};
 
 /// How the trees' values become a score.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Ensemble {
     /// The base score plus the sum of the trees' values.
     Boost,
@@ -16,7 +24,7 @@ pub enum Ensemble {
 }
 
 /// A feature that the model was trained with.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelFeature {
     /// The name of its column.
     pub name: String,
@@ -25,7 +33,7 @@ pub struct ModelFeature {
 }
 
 /// A dataset that took part in the training.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DataUsed {
     /// `train`, or the name of a validation set.
     pub name: String,

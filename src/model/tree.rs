@@ -11,6 +11,20 @@ pub enum Branch {
     Middle,
 }
 
+impl Branch {
+    /// All branches.
+    pub const ALL: [Branch; 3] = [Branch::Left, Branch::Right, Branch::Middle];
+
+    /// The name that files have for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Branch::Left => "left",
+            Branch::Right => "right",
+            Branch::Middle => "middle",
+        }
+    }
+}
+
 /// A decision.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Split {

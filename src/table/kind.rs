@@ -34,7 +34,7 @@ impl TableKind {
     }
 
     /// The kind as a noun in a sentence: "this is ...".
-    pub(super) fn noun(self) -> &'static str {
+    pub(crate) fn noun(self) -> &'static str {
         match self {
             TableKind::Model => "a model",
             TableKind::Predictions => "predictions",

@@ -20,6 +20,7 @@ const BATCH_ROWS: usize = 1 << 16;
 
 /// A table that is whole.
 pub struct TableReader {
+    kind: TableKind,
     file: PinnedFile,
     metadata: ArrowReaderMetadata,
     values: BTreeMap<String, String>,
@@ -28,8 +29,22 @@ pub struct TableReader {
 impl TableReader {
     /// Opens a table of some kind and checks all its bytes.
     pub fn open(location: &Location, kind: TableKind) -> Result<Self> {
+        let table = Self::open_as(location, kind.name(), kind.remedy())?;
+        if table.kind != kind {
+            let problem = format_args!("this is {}, not {}", table.kind.noun(), kind.noun());
+            return Err(Error::place(location, problem, kind.remedy()));
+        }
+        Ok(table)
+    }
+
+    /// Opens a table of any kind and checks all its bytes.
+    pub fn open_any(location: &Location) -> Result<Self> {
+        Self::open_as(location, "table", "name a file or a dataset that planetree wrote")
+    }
+
+    fn open_as(location: &Location, wanted: &str, remedy: &str) -> Result<Self> {
         let not_ours = |problem: &str| {
-            Error::place(location, format_args!("not a planetree {}: {problem}", kind.name()), kind.remedy())
+            Error::place(location, format_args!("not a planetree {wanted}: {problem}"), remedy)
         };
         let Some(file) = PinnedFile::open(location)? else {
             return Err(match location {
@@ -54,14 +69,10 @@ impl TableReader {
         let pairs = metadata.metadata().file_metadata().key_value_metadata().into_iter().flatten();
         let values: BTreeMap<String, String> =
             pairs.filter_map(|pair| Some((pair.key.clone(), pair.value.clone()?))).collect();
-        match values.get(footer::TABLE).map(|name| (name, TableKind::from_name(name))) {
-            Some((_, Some(found))) if found == kind => Ok(TableReader { file, metadata, values }),
-            Some((_, Some(found))) => {
-                let problem = format_args!("this is {}, not {}", found.noun(), kind.noun());
-                Err(Error::place(location, problem, kind.remedy()))
-            }
-            Some((name, None)) => Err(not_ours(&format!("it is a table of {name:?}"))),
-            None => Err(not_ours("it does not say what it is")),
+        let name = values.get(footer::TABLE).map_or("", String::as_str);
+        match TableKind::from_name(name) {
+            Some(kind) => Ok(TableReader { kind, file, metadata, values }),
+            None => Err(not_ours(&format!("it is a table of another kind, {name:?}"))),
         }
     }
 
@@ -72,6 +83,11 @@ impl TableReader {
         let Footer::Ours(footer) = Footer::read(&file)? else { return Ok(None) };
         let metadata = footer.decode(&file).ok();
         Ok(metadata.and_then(|metadata| TableKind::from_name(footer::value(&metadata, footer::TABLE)?)))
+    }
+
+    /// What it is.
+    pub fn kind(&self) -> TableKind {
+        self.kind
     }
 
     /// Where the table is.

@@ -1,60 +1,38 @@
-//! `planetree describe`
+//! What is in a dataset.
 
-use super::size::{shown_count, shown_size};
+use super::short;
+use crate::cli::progress::RowProgress;
+use crate::cli::size::{shown_count, shown_size};
 use crate::dataset::{DatasetReader, Manifest};
 use crate::describe::{Description, FeatureSummary, describe};
 use crate::error::{Error, Result};
-use crate::storage::{Access, Location};
-use clap::Args;
+use crate::storage::Location;
 use serde_json::json;
 use std::fmt::Write;
-use std::num::NonZeroUsize;
-
-/// Say what is in a dataset
-///
-/// Prints its size, queries, labels, every feature, and what to look at before training on it.
-/// Every byte is checked against the dataset's checksums on the way.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  planetree describe mq2008
-  planetree describe s3://datasets/judgments --json | jq .labels")]
-pub struct DescribeArguments {
-    /// The dataset: a directory or a URL
-    dataset: String,
-
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
-
-    /// Threads that read [default: all cores]
-    #[arg(long, value_name = "N")]
-    threads: Option<NonZeroUsize>,
-
-    /// Ask the machine's metadata service for credentials of object stores
-    #[arg(long)]
-    instance_credentials: bool,
-}
 
 const PERCENTILES: [(&str, f64); 7] =
     [("min", 0.0), ("p10", 0.1), ("p25", 0.25), ("median", 0.5), ("p75", 0.75), ("p90", 0.9), ("max", 1.0)];
 
-/// Runs the command.
-pub fn run(arguments: DescribeArguments, quiet: bool) -> Result<()> {
-    let access = if arguments.instance_credentials { Access::InstanceCredentials } else { Access::Explicit };
-    let location = Location::parse(&arguments.dataset, access)?;
-    let reader = DatasetReader::open(&location)?;
+/// Describes a dataset.
+pub fn run(
+    reader: &DatasetReader,
+    location: &Location,
+    json: bool,
+    threads: usize,
+    quiet: bool,
+) -> Result<()> {
     let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(arguments.threads.map_or(0, NonZeroUsize::get))
+        .num_threads(threads)
         .build()
         .map_err(|error| Error::usage(format_args!("cannot start threads: {error}"), "lower --threads"))?;
-    let mut progress = super::progress::RowProgress::start("describing", reader.manifest().rows, quiet);
-    let description = pool.install(|| describe(&reader, &mut |rows| progress.step(rows)))?;
+    let mut progress = RowProgress::start("describing", reader.manifest().rows, quiet);
+    let description = pool.install(|| describe(reader, &mut |rows| progress.step(rows)))?;
     progress.finish();
     let manifest = reader.manifest();
-    super::print(&if arguments.json {
-        format!("{}\n", as_json(&location, manifest, &description))
+    crate::cli::print(&if json {
+        format!("{}\n", as_json(location, manifest, &description))
     } else {
-        as_text(&location, manifest, &description)
+        as_text(location, manifest, &description)
     })
 }
 
@@ -200,16 +178,4 @@ fn features_as_text(manifest: &Manifest, features: &[FeatureSummary]) -> String 
         );
     }
     text
-}
-
-/// A number in few characters.
-fn short(value: f64) -> String {
-    let size = value.abs();
-    if value == 0.0 || (value.fract() == 0.0 && size < 1e9) {
-        format!("{value:.0}")
-    } else if (1e-3..1e7).contains(&size) {
-        format!("{value:.4}")
-    } else {
-        format!("{value:.3e}")
-    }
 }
