@@ -3,9 +3,11 @@
 mod convert;
 mod describe;
 mod logging;
+mod predict;
 mod progress;
 mod sample;
 mod size;
+mod stats;
 
 use crate::error::Error;
 use clap::{Parser, Subcommand};
@@ -33,6 +35,7 @@ enum Command {
     Sample(sample::SampleArguments),
     Convert(Box<convert::ConvertArguments>),
     Describe(describe::DescribeArguments),
+    Predict(predict::PredictArguments),
 }
 
 /// Runs the program. Exit code 0: done, 1: failed, 2: misused.
@@ -51,6 +54,7 @@ pub fn main() -> ExitCode {
         Command::Sample(arguments) => sample::run(arguments, quiet),
         Command::Convert(arguments) => convert::run(&arguments, quiet),
         Command::Describe(arguments) => describe::run(arguments, quiet),
+        Command::Predict(arguments) => predict::run(&arguments, quiet),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
