@@ -3,9 +3,9 @@
 //! dataset's content and the way it is binned, so the next run that needs the same finds it.
 
 use super::cuts::FeatureBins;
+use super::layout::Layout;
 use super::load::{BinOptions, Binning};
 use super::partition::{Codes, schema};
-use super::layout::Layout;
 use crate::error::{Error, Result};
 use crate::storage::{Digest, HashingWriter, digest_of, map_stretch};
 use arrow::array::RecordBatch;
@@ -108,7 +108,8 @@ pub struct CacheWriter {
 impl CacheWriter {
     /// Starts a cache; nothing is seen of it before [`CacheWriter::finish`].
     pub fn create(key: &CacheKey, options: &BinOptions) -> Result<Self> {
-        let failed = |error: io::Error| Error::io(key.directory.display(), "create the cache of binned data", &error);
+        let failed =
+            |error: io::Error| Error::io(key.directory.display(), "create the cache of binned data", &error);
         fs::create_dir_all(&key.directory).map_err(failed)?;
         let part = tempfile::Builder::new().prefix(".bins-").tempfile_in(&key.directory).map_err(failed)?;
         let grouped = options.max_bin.is_some();
@@ -118,7 +119,8 @@ impl CacheWriter {
     pub(super) fn begin(&mut self, binning: &Binning) -> Result<()> {
         let file = self.part.reopen().map_err(|error| self.io_error(&error))?;
         let out = HashingWriter::new(BufWriter::with_capacity(1 << 20, file));
-        let writer = FileWriter::try_new(out, &schema(&binning.layout)).map_err(|error| self.failed(error))?;
+        let writer =
+            FileWriter::try_new(out, &schema(&binning.layout)).map_err(|error| self.failed(error))?;
         self.writer = Some(writer);
         self.features = binning.features.iter().map(DescribedBins::of).collect();
         Ok(())
@@ -146,7 +148,8 @@ impl CacheWriter {
         self.part.as_file().sync_all().map_err(|error| self.io_error(&error))?;
         let file = self.part.reopen().map_err(|error| self.io_error(&error))?;
         let key = self.key.clone();
-        let failed = |error: io::Error| Error::io(key.directory.display(), "write the cache of binned data", &error);
+        let failed =
+            |error: io::Error| Error::io(key.directory.display(), "write the cache of binned data", &error);
         self.part.persist(key.codes()).map_err(|error| failed(error.error))?;
         let text = serde_json::to_vec(&description).expect("numbers and strings always serialise");
         let mut part = tempfile::NamedTempFile::new_in(&key.directory).map_err(failed)?;
@@ -209,7 +212,8 @@ impl BinCache {
             return None;
         }
         let features: Vec<FeatureBins> = description.features.iter().map(DescribedBins::bins).collect();
-        let layout = if description.grouped { Layout::grouped(&features) } else { Layout::columns(&features) };
+        let layout =
+            if description.grouped { Layout::grouped(&features) } else { Layout::columns(&features) };
         let binning = Binning { features, layout };
         let cache = BinCache::open_file(key, file).ok()?;
         (cache.schema == schema(&binning.layout)).then_some((cache, binning))
@@ -254,6 +258,10 @@ impl BinCache {
     }
 
     fn damaged(&self, problem: impl std::fmt::Display) -> Error {
-        Error::place(self.path.display(), format_args!("cannot read: {problem}"), "remove the file and start again")
+        Error::place(
+            self.path.display(),
+            format_args!("cannot read: {problem}"),
+            "remove the file and start again",
+        )
     }
 }

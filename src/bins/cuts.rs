@@ -34,7 +34,9 @@ impl FeatureBins {
             None => None,
         };
         match runs {
-            Some(runs) => Self::of_groups(summary, fill, &runs.iter().map(std::slice::from_ref).collect::<Vec<_>>()),
+            Some(runs) => {
+                Self::of_groups(summary, fill, &runs.iter().map(std::slice::from_ref).collect::<Vec<_>>())
+            }
             None => {
                 let runs = with_fill(summary.runs.clone(), summary, fill);
                 Self::of_groups(summary, fill, &equal_groups(&runs, max_bin))
@@ -154,7 +156,8 @@ fn equal_groups(runs: &[Run], max_bin: usize) -> Vec<&[Run]> {
     let total: u64 = runs.iter().map(|run| u64::from(run.count)).sum();
     let is_heavy = |run: &Run| u64::from(run.count) * max_bin as u64 >= total;
     let heavy = runs.iter().filter(|run| is_heavy(run)).count();
-    let mut left_rows: u64 = total - runs.iter().filter(|run| is_heavy(run)).map(|run| u64::from(run.count)).sum::<u64>();
+    let mut left_rows: u64 =
+        total - runs.iter().filter(|run| is_heavy(run)).map(|run| u64::from(run.count)).sum::<u64>();
     // Every heavy value may also cut a stretch of light ones in two, so its group is set aside.
     let mut left_groups = max_bin.saturating_sub(heavy).max(1) as u64;
     let mut groups = Vec::with_capacity(max_bin);

@@ -93,7 +93,9 @@ impl Layout {
         // Features of few codes share groups, whose cells then lie closer together.
         dense.sort_by_key(|feature| Width::of(bins_of(*feature).codes()));
         let mut groups = Vec::new();
-        for same_width in dense.chunk_by(|a, b| Width::of(bins_of(*a).codes()) == Width::of(bins_of(*b).codes())) {
+        for same_width in
+            dense.chunk_by(|a, b| Width::of(bins_of(*a).codes()) == Width::of(bins_of(*b).codes()))
+        {
             for features in same_width.chunks(LANES) {
                 let kind = GroupKind::Dense(Width::of(bins_of(features[0]).codes()));
                 groups.push(Group { kind, features: features.to_vec() });

@@ -85,7 +85,8 @@ impl BinnedData {
                 interrupt::check()?;
                 let values: Vec<Vec<f32>> =
                     groups.iter().map(|group| source.values(group, feature)).collect::<Result<_>>()?;
-                let summaries = values.iter().zip(&kept).map(|(values, kept)| Summary::of(values, kept.as_deref()));
+                let summaries =
+                    values.iter().zip(&kept).map(|(values, kept)| Summary::of(values, kept.as_deref()));
                 let bins = options.bins(&Summary::merge_all(summaries.collect()));
                 let codes = if bins.is_constant() {
                     Vec::new()
@@ -107,7 +108,8 @@ impl BinnedData {
         }
         let binning = Binning { layout: options.layout(&features), features };
         let partitions = by_partition.into_par_iter().zip(&rows);
-        let partitions = partitions.map(|(columns, rows)| binning.put_together(columns, rows.len())).collect();
+        let partitions =
+            partitions.map(|(columns, rows)| binning.put_together(columns, rows.len())).collect();
         Ok(BinnedData { binning, rows, store: Store::Memory(partitions) })
     }
 

@@ -15,6 +15,6 @@ mod summary;
 pub use cache::{BinCache, CacheKey, CacheWriter};
 pub use cuts::{FeatureBins, middle};
 pub use layout::{Group, GroupKind, LANES, Layout, Place, SPARSE_LANES, SPARSE_STRIDE, Width};
-pub use load::{BinOptions, Binning, BinnedData, read_rows};
+pub use load::{BinOptions, BinnedData, Binning, read_rows};
 pub use partition::{Codes, Column, GroupCodes};
 pub use source::{Rows, Source};

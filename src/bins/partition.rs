@@ -2,7 +2,10 @@
 
 use super::cuts::FeatureBins;
 use super::layout::{Group, GroupKind, LANES, Layout, Place, SPARSE_STRIDE};
-use arrow::array::{Array, ArrayRef, AsArray, FixedSizeBinaryArray, ListArray, RecordBatch, UInt8Array, UInt16Array, UInt32Array};
+use arrow::array::{
+    Array, ArrayRef, AsArray, FixedSizeBinaryArray, ListArray, RecordBatch, UInt8Array, UInt16Array,
+    UInt32Array,
+};
 use arrow::buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt8Type, UInt16Type, UInt32Type};
 use std::sync::Arc;
@@ -95,7 +98,9 @@ impl Codes {
     pub fn group(&self, group: usize) -> GroupCodes<'_> {
         let place = match &self.groups {
             None => group,
-            Some(groups) => groups.iter().position(|held| *held == group).expect("only held groups are asked for"),
+            Some(groups) => {
+                groups.iter().position(|held| *held == group).expect("only held groups are asked for")
+            }
         };
         let column = self.batch.column(place);
         match column.data_type() {

@@ -57,7 +57,10 @@ impl Source {
         if manifest.unlabelled > 0 {
             let (unlabelled, rows) = (manifest.unlabelled, manifest.rows);
             let problem = format!("{unlabelled} of {rows} rows have no label");
-            return refuse(problem, "training and validation need a label in every row; convert labelled rows only");
+            return refuse(
+                problem,
+                "training and validation need a label in every row; convert labelled rows only",
+            );
         }
         let mut warnings = Vec::new();
         let columns = match features {
@@ -156,7 +159,10 @@ impl Source {
                 let row = self.first_row(partition) + row as u64;
                 return Err(Error::place(
                     &self.location,
-                    format_args!("the {name} of row {row} (query {}) is missing or not finite", queries.value(0)),
+                    format_args!(
+                        "the {name} of row {row} (query {}) is missing or not finite",
+                        queries.value(0)
+                    ),
                     "convert the data again with finite numbers",
                 ));
             }
@@ -186,8 +192,12 @@ fn find_columns(
     let by_name: std::collections::HashMap<&str, usize> =
         manifest.features.iter().enumerate().map(|(place, name)| (name.as_str(), place)).collect();
     let columns: Vec<Option<usize>> = names.iter().map(|name| by_name.get(name.as_str()).copied()).collect();
-    let absent: Vec<&str> =
-        names.iter().zip(&columns).filter(|(_, column)| column.is_none()).map(|(name, _)| name.as_str()).collect();
+    let absent: Vec<&str> = names
+        .iter()
+        .zip(&columns)
+        .filter(|(_, column)| column.is_none())
+        .map(|(name, _)| name.as_str())
+        .collect();
     if absent.is_empty() {
         return Ok(columns);
     }

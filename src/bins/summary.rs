@@ -91,8 +91,10 @@ pub fn value_of(key: u32) -> f32 {
 impl Summary {
     /// Summarises values, of which NaN is missing. `kept` are the places of the rows that are kept.
     pub fn of(values: &[f32], kept: Option<&[u32]>) -> Self {
-        let mut summary =
-            Summary { missing: values.iter().filter(|value| value.is_nan()).count() as u64, ..Self::default() };
+        let mut summary = Summary {
+            missing: values.iter().filter(|value| value.is_nan()).count() as u64,
+            ..Self::default()
+        };
         let mut keys: Vec<u32>;
         match kept {
             None => {

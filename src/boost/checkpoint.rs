@@ -99,7 +99,10 @@ pub fn resume(location: &Location, expected: &Model, parameters: &Parameters) ->
     if model.rounds > parameters.num_trees {
         return Err(Error::place(
             location,
-            format_args!("the checkpoint has {} rounds already, num_trees is {}", model.rounds, parameters.num_trees),
+            format_args!(
+                "the checkpoint has {} rounds already, num_trees is {}",
+                model.rounds, parameters.num_trees
+            ),
             "raise num_trees, or start anew without --resume",
         ));
     }
@@ -114,7 +117,8 @@ fn difference(model: &Model, expected: &Model) -> Option<String> {
     if let Some((theirs, ours)) = theirs.iter().zip(&ours).find(|(theirs, ours)| theirs != ours) {
         return Some(format!("it has {theirs}, this one {ours}"));
     }
-    let names = |features: &[ModelFeature]| features.iter().map(|feature| feature.name.clone()).collect::<Vec<_>>();
+    let names =
+        |features: &[ModelFeature]| features.iter().map(|feature| feature.name.clone()).collect::<Vec<_>>();
     if theirs.len() != ours.len() || names(&model.features) != names(&expected.features) {
         return Some("its parameters or features are others".to_owned());
     }

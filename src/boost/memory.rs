@@ -24,8 +24,8 @@ impl Needs {
         let features = source.features() as u64;
         let files: u64 = manifest.files.iter().map(|file| file.bytes).sum();
         let groups = manifest.files.iter().flat_map(|file| &file.row_groups);
-        let (group_rows, group_bytes) =
-            groups.fold((0, 0), |(rows, bytes), group| (rows.max(group.rows), bytes.max(group.stretch.bytes)));
+        let (group_rows, group_bytes) = groups
+            .fold((0, 0), |(rows, bytes), group| (rows.max(group.rows), bytes.max(group.stretch.bytes)));
         let threads = rayon::current_num_threads() as u64;
         let always = PROGRAM + manifest.rows * BYTES_PER_ROW + histogram_bytes;
         Needs {

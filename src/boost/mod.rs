@@ -18,8 +18,8 @@ use crate::metric::{Mean, Metric};
 use crate::model::Model;
 use crate::storage::interrupt;
 use crate::tree::{
-    Cell, CodedTree, FeatureChoice, Ground, Order, RowSets, Scale, SplitFinder, SplitRules, StaticBins, TreeLimits,
-    grow,
+    Cell, CodedTree, ExactSplits, FeatureChoice, Ground, Order, RowSets, Scale, SplitFinder, SplitRules,
+    StaticBins, StreamingSplits, TreeLimits, grow,
 };
 use checkpoint::Checkpoints;
 use prepare::Prepared;
@@ -226,7 +226,12 @@ impl<'a, C: Cell> Training<'a, C> {
             model.trees.truncate(self.prepared.start_trees + best.round as usize);
         }
         self.prepared.seconds.train = self.begun.elapsed().as_secs_f64();
-        Ok(Outcome { model: self.prepared.model, log: self.prepared.log, best, seconds: self.prepared.seconds })
+        Ok(Outcome {
+            model: self.prepared.model,
+            log: self.prepared.log,
+            best,
+            seconds: self.prepared.seconds,
+        })
     }
 }
 
@@ -243,7 +248,10 @@ fn limits(parameters: &Parameters) -> TreeLimits {
 fn finder<C: Cell>(parameters: &Parameters) -> Box<dyn SplitFinder<C>> {
     match parameters.candidates {
         Candidates::Static => Box::new(StaticBins::new()),
-        Candidates::Streaming => Box::new(StaticBins::new()),
-        Candidates::Exact => Box::new(StaticBins::new()),
+        Candidates::Streaming => Box::new(StreamingSplits {
+            centroids: parameters.max_bin as usize,
+            grouped: parameters.value_groups > 0,
+        }),
+        Candidates::Exact => Box::new(ExactSplits),
     }
 }

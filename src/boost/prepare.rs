@@ -115,7 +115,14 @@ pub fn prepare(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Pr
     for (named, source) in request.validation.iter().zip(&validation) {
         let start = |rows: &[Rows]| start_scores(request, source, &model, rows);
         let cuts = options.max_bin.is_some();
-        sets.push(ValidationSet::load(&named.name, source, &data.binning, cuts, &parameters.metrics, &start)?);
+        sets.push(ValidationSet::load(
+            &named.name,
+            source,
+            &data.binning,
+            cuts,
+            &parameters.metrics,
+            &start,
+        )?);
     }
     let mut prepared = Prepared { data, scores, validation: sets, model, start_trees, log, seconds };
     prepared.replay()?;
@@ -150,10 +157,15 @@ fn start_features(request: &TrainRequest) -> Result<Option<Vec<String>>> {
     Ok(Some(start.features.iter().map(|feature| feature.name.clone()).collect()))
 }
 
-fn open_validation(request: &TrainRequest, features: &[String], observer: &mut dyn Observer) -> Result<Vec<Source>> {
+fn open_validation(
+    request: &TrainRequest,
+    features: &[String],
+    observer: &mut dyn Observer,
+) -> Result<Vec<Source>> {
     let mut opened = Vec::new();
     for (place, named) in request.validation.iter().enumerate() {
-        let taken = named.name == "train" || request.validation[..place].iter().any(|other| other.name == named.name);
+        let taken =
+            named.name == "train" || request.validation[..place].iter().any(|other| other.name == named.name);
         if taken {
             return Err(Error::usage(
                 format_args!("two datasets are called {:?}", named.name),
@@ -220,7 +232,9 @@ fn check_labels(source: &Source, data: &BinnedData) -> Result<()> {
 pub fn no_split(request: &TrainRequest, data: &BinnedData) -> Error {
     let (rows, least) = (data.row_count(), request.parameters.min_data_in_leaf);
     let reason = if rows < 2 * least {
-        format!("there are {rows} rows, and min_data_in_leaf = {least} wants that many on both sides of a split")
+        format!(
+            "there are {rows} rows, and min_data_in_leaf = {least} wants that many on both sides of a split"
+        )
     } else {
         let gain = request.parameters.min_gain;
         format!("no cut has {least} rows on both sides and gains more than min_gain = {gain}")

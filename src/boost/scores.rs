@@ -52,7 +52,9 @@ impl Scores {
     pub fn summary(&self, rows: &[Rows]) -> GradientSummary {
         let of_partition = |(rows, scores): (&Rows, &Vec<f64>)| {
             let mut summary = GradientSummary::default();
-            for ((gradient, weight), (label, score)) in gradients(rows, scores).zip(rows.labels.iter().zip(scores)) {
+            for ((gradient, weight), (label, score)) in
+                gradients(rows, scores).zip(rows.labels.iter().zip(scores))
+            {
                 summary.most = if gradient.abs() > summary.most { gradient.abs() } else { summary.most };
                 let error = f64::from(*label) - score;
                 summary.squares += error * error * f64::from(weight);
@@ -77,9 +79,10 @@ impl Scores {
         sets: &mut RowSets<C>,
     ) {
         sets.partitions.par_iter_mut().enumerate().for_each(|(partition, set)| {
-            let targets = gradients(&rows[partition], &self.partitions[partition]).map(|(gradient, weight)| {
-                C::target(round(gradient * scale.gradient), round(f64::from(weight) * scale.weight))
-            });
+            let targets =
+                gradients(&rows[partition], &self.partitions[partition]).map(|(gradient, weight)| {
+                    C::target(round(gradient * scale.gradient), round(f64::from(weight) * scale.weight))
+                });
             set.start(targets, drawn.map(|drawn| drawn[partition].as_slice()));
         });
     }
@@ -96,7 +99,12 @@ impl Scores {
     }
 
     /// Adds a tree's values to all rows but the drawn ones.
-    pub fn add_routed(&mut self, tree: &CodedTree, data: &BinnedData, but: Option<&[Vec<u32>]>) -> Result<()> {
+    pub fn add_routed(
+        &mut self,
+        tree: &CodedTree,
+        data: &BinnedData,
+        but: Option<&[Vec<u32>]>,
+    ) -> Result<()> {
         self.partitions.par_iter_mut().enumerate().try_for_each(|(partition, scores)| {
             let codes = data.codes(partition, &tree.groups(&data.binning))?;
             let router = tree.router(&data.binning, &codes);
@@ -136,7 +144,10 @@ fn gradients<'a>(rows: &'a Rows, scores: &'a [f64]) -> impl ExactSizeIterator<It
 pub fn mean_label(rows: &[Rows]) -> f64 {
     let mut sums = (0i128, 0i128);
     let largest = rows.iter().flat_map(|rows| &rows.labels).fold(0f32, |most, label| most.max(label.abs()));
-    let heaviest = rows.iter().flat_map(|rows| rows.weights.iter().flatten()).fold(1f32, |most, weight| most.max(*weight));
+    let heaviest = rows
+        .iter()
+        .flat_map(|rows| rows.weights.iter().flatten())
+        .fold(1f32, |most, weight| most.max(*weight));
     let label_units = Scale::units(f64::from(largest), 31) * 1024.0;
     let weight_units = Scale::units(f64::from(heaviest), 31);
     for rows in rows {

@@ -40,7 +40,9 @@ impl ValidationSet {
             read_values(source, binning)?
         };
         let rows = features.rows();
-        let prepare = |rows: &Rows| metrics.iter().map(|metric| metric.prepare(&rows.labels, &rows.query_bounds)).collect();
+        let prepare = |rows: &Rows| {
+            metrics.iter().map(|metric| metric.prepare(&rows.labels, &rows.query_bounds)).collect()
+        };
         let prepared = rows.iter().map(prepare).collect();
         Ok(ValidationSet { name: name.to_owned(), scores: start(rows)?, prepared, features })
     }
@@ -50,7 +52,9 @@ impl ValidationSet {
         match &self.features {
             Features::Coded(data) => self.scores.add_routed(coded, data, None),
             Features::Values { partitions, width, .. } => {
-                self.scores.add_values(|partition, row| value_of(tree, &partitions[partition][row * width..][..*width]));
+                self.scores.add_values(|partition, row| {
+                    value_of(tree, &partitions[partition][row * width..][..*width])
+                });
                 Ok(())
             }
         }
@@ -63,13 +67,21 @@ impl ValidationSet {
             .into_par_iter()
             .map(|place| {
                 let rows = &rows[place];
-                evaluate(&self.prepared[place], &rows.labels, self.scores.partition(place), &rows.query_bounds)
+                evaluate(
+                    &self.prepared[place],
+                    &rows.labels,
+                    self.scores.partition(place),
+                    &rows.query_bounds,
+                )
             })
             .collect();
-        parts.into_iter().reduce(|mut sum, part| {
-            sum.iter_mut().zip(&part).for_each(|(sum, part)| sum.merge(part));
-            sum
-        }).unwrap_or_default()
+        parts
+            .into_iter()
+            .reduce(|mut sum, part| {
+                sum.iter_mut().zip(&part).for_each(|(sum, part)| sum.merge(part));
+                sum
+            })
+            .unwrap_or_default()
     }
 }
 

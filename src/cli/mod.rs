@@ -3,9 +3,11 @@
 mod convert;
 mod describe;
 mod logging;
+mod predict;
 mod progress;
 mod sample;
 mod size;
+mod stats;
 mod train;
 
 use crate::error::Error;
@@ -35,6 +37,7 @@ enum Command {
     Convert(Box<convert::ConvertArguments>),
     Describe(describe::DescribeArguments),
     Train(Box<train::TrainArguments>),
+    Predict(predict::PredictArguments),
 }
 
 /// Runs the program. Exit code 0: done, 1: failed, 2: misused.
@@ -54,6 +57,7 @@ pub fn main() -> ExitCode {
         Command::Convert(arguments) => convert::run(&arguments, quiet),
         Command::Describe(arguments) => describe::run(arguments, quiet),
         Command::Train(arguments) => train::run(&arguments, quiet),
+        Command::Predict(arguments) => predict::run(&arguments, quiet),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -85,12 +89,4 @@ fn print(text: &str) -> crate::error::Result<()> {
         }
         _ => Ok(()),
     }
-}
-
-/// The most memory this process had so far, where the system tells.
-fn peak_memory() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
-    let kibibytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
-    Some(kibibytes * 1024)
 }

@@ -1,11 +1,14 @@
 //! `planetree train`
 
 use super::size::{parse_size, shown_count};
-use crate::boost::{CheckpointPlan, Every, LogEntry, NamedData, Observer, Outcome, TrainRequest, train, write_rounds};
+use super::stats::{peak_memory_bytes, write_stats};
+use crate::boost::{
+    CheckpointPlan, Every, LogEntry, NamedData, Observer, Outcome, TrainRequest, train, write_rounds,
+};
 use crate::config;
 use crate::error::{Error, Result};
 use crate::model::Model;
-use crate::storage::{Access, FileOutput, Location};
+use crate::storage::{Access, Location};
 use clap::Args;
 use serde_json::json;
 use std::io::{IsTerminal, Write};
@@ -125,12 +128,16 @@ pub fn run(arguments: &TrainArguments, quiet: bool) -> Result<()> {
         write_rounds(&outcome.log, rounds)?;
     }
     if let Some(stats) = &arguments.stats {
-        write_stats(&locate(arguments, stats)?, &outcome, begun, pool.current_num_threads())?;
+        write_figures(&locate(arguments, stats)?, &outcome, begun, pool.current_num_threads())?;
     }
     if !quiet {
         let trees = outcome.model.trees.len();
-        let leaves: usize =
-            outcome.model.trees.iter().map(|tree| tree.nodes.iter().filter(|node| node.split.is_none()).count()).sum();
+        let leaves: usize = outcome
+            .model
+            .trees
+            .iter()
+            .map(|tree| tree.nodes.iter().filter(|node| node.split.is_none()).count())
+            .sum();
         super::say(format_args!(
             "{model_file}: {} trees, {} leaves, in {:.1} s",
             shown_count(trees as u64),
@@ -154,7 +161,9 @@ fn request(arguments: &TrainArguments) -> Result<TrainRequest> {
     for text in &arguments.valid {
         // A name has no separators; `s3://bucket/a=b` is all path.
         let (name, path) = match text.split_once('=') {
-            Some((name, path)) if !name.is_empty() && !name.contains(['/', ':', '.']) => (name.to_owned(), path),
+            Some((name, path)) if !name.is_empty() && !name.contains(['/', ':', '.']) => {
+                (name.to_owned(), path)
+            }
             _ if arguments.valid.len() == 1 => ("valid".to_owned(), text.as_str()),
             _ => (file_name(text), text.as_str()),
         };
@@ -171,7 +180,8 @@ fn request(arguments: &TrainArguments) -> Result<TrainRequest> {
     } else {
         None
     };
-    let start = arguments.start_model.as_ref().map(|text| Model::read(&locate(arguments, text)?)).transpose()?;
+    let start =
+        arguments.start_model.as_ref().map(|text| Model::read(&locate(arguments, text)?)).transpose()?;
     let cache = arguments.cache.clone().unwrap_or_else(|| match &data {
         Location::Local(path) => {
             let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -195,7 +205,7 @@ fn file_name(text: &str) -> String {
     text.trim_end_matches('/').rsplit('/').next().unwrap_or(text).to_owned()
 }
 
-fn write_stats(location: &Location, outcome: &Outcome, begun: Instant, threads: usize) -> Result<()> {
+fn write_figures(location: &Location, outcome: &Outcome, begun: Instant, threads: usize) -> Result<()> {
     let stats = json!({
         "load_s": outcome.seconds.load,
         "bin_s": outcome.seconds.bin,
@@ -205,12 +215,9 @@ fn write_stats(location: &Location, outcome: &Outcome, begun: Instant, threads: 
         "rounds": outcome.model.rounds,
         "best_round": outcome.best.map(|best| best.round),
         "threads": threads,
-        "peak_memory_bytes": super::peak_memory(),
+        "peak_memory_bytes": peak_memory_bytes(),
     });
-    let mut file = FileOutput::create(location)?;
-    let text = format!("{stats:#}\n");
-    file.write_all(text.as_bytes()).map_err(|error| Error::io(location, "write", &error))?;
-    file.commit()
+    write_stats(location, &stats)
 }
 
 /// Tells the user how it goes: one line that is rewritten on a terminal, else a line now and then.
@@ -251,8 +258,10 @@ impl Observer for Reporter {
             return;
         }
         let (begun, first) = *self.begun.get_or_insert((Instant::now(), round));
-        let values: Vec<String> =
-            values.iter().map(|entry| format!("{} {}: {:.6}", entry.split, entry.metric, entry.value)).collect();
+        let values: Vec<String> = values
+            .iter()
+            .map(|entry| format!("{} {}: {:.6}", entry.split, entry.metric, entry.value))
+            .collect();
         let values = values.join("  ");
         if !self.live {
             if round % 10 == 0 || round == 1 || round == rounds {
@@ -267,7 +276,10 @@ impl Observer for Reporter {
         self.shown = Some(Instant::now());
         let pace = begun.elapsed().as_secs_f64() / f64::from((round - first).max(1));
         let left = pace * f64::from(rounds - round);
-        self.rewrite(&format!("[{round}/{rounds}] {:.1} trees/s  {values}  {left:.0} s left", 1.0 / pace.max(1e-9)));
+        self.rewrite(&format!(
+            "[{round}/{rounds}] {:.1} trees/s  {values}  {left:.0} s left",
+            1.0 / pace.max(1e-9)
+        ));
     }
 
     fn note(&mut self, text: &str) {

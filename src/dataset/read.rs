@@ -8,7 +8,7 @@ use arrow::array::RecordBatch;
 use bytes::{Buf, Bytes};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::ParquetMetaDataReader;
@@ -36,6 +36,11 @@ impl DatasetReader {
     /// Opens a dataset and checks its manifest.
     pub fn open(location: &Location) -> Result<Self> {
         Ok(DatasetReader { location: location.clone(), manifest: Manifest::read(location)? })
+    }
+
+    /// Where the dataset is.
+    pub fn location(&self) -> &Location {
+        &self.location
     }
 
     /// What the dataset says of itself.
@@ -95,27 +100,57 @@ impl GroupReader {
 
     /// Decodes some of the columns, by their places. A wide group is best read a few at a time.
     pub fn read(&self, columns: Range<usize>) -> Result<RecordBatch> {
-        let decoded = guarded(|| {
-            let mask = ProjectionMask::leaves(self.metadata.parquet_schema(), columns);
-            let mut reader = ParquetRecordBatchReaderBuilder::new_with_metadata(
-                self.source.clone(),
-                self.metadata.clone(),
-            )
-            .with_row_groups(vec![self.group])
-            .with_projection(mask)
-            .with_batch_size(self.rows)
-            .build()?;
-            match reader.next() {
-                Some(batch) => Ok(batch?),
-                None => Err(ParquetError::General("the row group is empty".to_owned())),
-            }
-        });
+        let mut reader = self.decoder(columns, self.rows)?;
+        let empty = || Err(ParquetError::General("the row group is empty".to_owned()));
+        let decoded = guarded(|| reader.next().map_or_else(empty, |batch| Ok(batch?)));
         let batch = decoded.map_err(|problem| damaged(&self.location, problem))?;
-        if batch.num_rows() != self.rows {
-            let problem = format_args!("row group {} has {} rows", self.group, batch.num_rows());
-            return Err(damaged(&self.location, problem));
-        }
+        self.check_rows(batch.num_rows())?;
         Ok(batch)
+    }
+
+    /// Decodes some of the columns, by their places in ascending order, and hands on `batch_rows` rows
+    /// at a time, the last time fewer: a group too wide to be held decoded is read this way.
+    pub fn read_batches(
+        &self,
+        columns: &[usize],
+        batch_rows: usize,
+        sink: &mut dyn FnMut(RecordBatch) -> Result<()>,
+    ) -> Result<()> {
+        let mut reader = self.decoder(columns.iter().copied(), batch_rows)?;
+        let mut rows = 0;
+        loop {
+            let decoded = guarded(|| reader.next().transpose().map_err(ParquetError::from));
+            match decoded.map_err(|problem| damaged(&self.location, problem))? {
+                Some(batch) => {
+                    rows += batch.num_rows();
+                    sink(batch)?;
+                }
+                None => return self.check_rows(rows),
+            }
+        }
+    }
+
+    fn decoder(
+        &self,
+        columns: impl IntoIterator<Item = usize>,
+        batch_rows: usize,
+    ) -> Result<ParquetRecordBatchReader> {
+        let decoder = guarded(|| {
+            let mask = ProjectionMask::leaves(self.metadata.parquet_schema(), columns);
+            ParquetRecordBatchReaderBuilder::new_with_metadata(self.source.clone(), self.metadata.clone())
+                .with_row_groups(vec![self.group])
+                .with_projection(mask)
+                .with_batch_size(batch_rows)
+                .build()
+        });
+        decoder.map_err(|problem| damaged(&self.location, problem))
+    }
+
+    fn check_rows(&self, rows: usize) -> Result<()> {
+        if rows == self.rows {
+            return Ok(());
+        }
+        Err(damaged(&self.location, format_args!("row group {} has {rows} rows", self.group)))
     }
 
     /// Decodes all columns.

@@ -1,12 +1,24 @@
 //! Scoring a dataset with a model, in bounded memory.
+//!
+//! ```text
+//! row group ─decode─► columns ─code─► planes of bytes ─trees─► scores ─in order─► sink
+//! ```
+//!
+//! `planes.rs` turns a block of values into bytes, `layout.rs` turns trees into tests on those bytes,
+//! `dense.rs` (trees of up to 256 leaves) and `walk.rs` (larger ones) are the two kernels, `scorer.rs`
+//! puts them together. `columns.rs` finds a model's features in a dataset, `stream.rs` goes through it.
 
+mod columns;
 mod dense;
 mod layout;
 mod planes;
+mod rank;
 mod scorer;
+mod stream;
 mod walk;
 
 pub use scorer::Scorer;
+pub use stream::{PredictedGroup, Report, predict, scores_of};
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

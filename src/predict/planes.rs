@@ -187,8 +187,8 @@ impl Thresholds {
     }
 
     /// How many thresholds are below this one.
-    fn below(&self, threshold: f32) -> usize {
-        self.as_slice().partition_point(|other| *other < threshold)
+    fn below(&self, threshold: f32) -> u32 {
+        self.as_slice().partition_point(|other| *other < threshold) as u32
     }
 
     /// Counts for every value how many thresholds it is above; for NaN that is none.
@@ -201,48 +201,44 @@ impl Thresholds {
     }
 }
 
-/// How many rows' counts stay in registers.
-const LANES: usize = 32;
-
+/// Compares every threshold with every value. (Loops over rows are innermost and count in lanes as wide
+/// as a value, which is what compilers turn into vector instructions.)
 #[inline(always)]
 fn count_one_by_one(thresholds: &[f32], values: &[f32; BLOCK], codes: &mut Plane) {
-    for (values, codes) in values.as_chunks::<LANES>().0.iter().zip(codes.as_chunks_mut::<LANES>().0) {
-        let counts = counts_above(thresholds.iter(), values);
-        for (code, count) in codes.iter_mut().zip(counts) {
-            *code = code_of(count as usize);
-        }
-    }
-}
-
-#[inline(always)]
-fn counts_above<'a>(thresholds: impl Iterator<Item = &'a f32>, values: &[f32; LANES]) -> [u32; LANES] {
-    let mut counts = [0u32; LANES];
+    let mut counts = [0u32; BLOCK];
     for threshold in thresholds {
-        for (count, value) in counts.iter_mut().zip(values) {
-            *count += u32::from(value > threshold);
+        for row in 0..BLOCK {
+            counts[row] += u32::from(values[row] > *threshold);
         }
     }
-    counts
+    for row in 0..BLOCK {
+        codes[row] = code_of(counts[row]);
+    }
 }
 
-/// Every sixteenth threshold is compared one by one, and the fifteen in between by halves.
+/// Compares every sixteenth threshold with every value, and then halves the fifteen in between.
 #[inline(always)]
 fn count_by_halves(table: &[f32; 256], values: &[f32; BLOCK], codes: &mut Plane) {
-    for (values, codes) in values.as_chunks::<LANES>().0.iter().zip(codes.as_chunks_mut::<LANES>().0) {
-        let sixteens = counts_above(table[15..].iter().step_by(16), values);
-        for lane in 0..LANES {
-            // At most 15, since the last threshold of the table is infinity: this never overflows.
-            let mut count = (16 * sixteens[lane]) as u8;
-            for half in [8, 4, 2, 1] {
-                count += half * u8::from(values[lane] > table[usize::from(count + (half - 1))]);
-            }
-            codes[lane] = code_of(usize::from(count));
+    let mut counts = [0u32; BLOCK];
+    for threshold in table[15..].iter().step_by(16) {
+        for row in 0..BLOCK {
+            counts[row] += 16 * u32::from(values[row] > *threshold);
         }
+    }
+    // No value is above the table's last number, so that counts stay below its length.
+    for half in [8, 4, 2, 1] {
+        for row in 0..BLOCK {
+            let above = values[row] > table[(counts[row] + half - 1) as usize % 256];
+            counts[row] += half * u32::from(above);
+        }
+    }
+    for row in 0..BLOCK {
+        codes[row] = code_of(counts[row]);
     }
 }
 
 #[inline(always)]
-fn code_of(count: usize) -> i8 {
+fn code_of(count: u32) -> i8 {
     (count as u8 ^ 0x80) as i8
 }
 

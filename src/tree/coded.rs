@@ -90,12 +90,17 @@ impl CodedTree {
 
     /// All leaves with their values.
     pub fn leaves(&self) -> impl Iterator<Item = (NodeId, f64)> + '_ {
-        self.nodes.iter().enumerate().filter(|(_, node)| node.split.is_none()).map(|(id, node)| (id, node.value))
+        self.nodes
+            .iter()
+            .enumerate()
+            .filter(|(_, node)| node.split.is_none())
+            .map(|(id, node)| (id, node.value))
     }
 
     /// The groups that hold the features of its splits.
     pub fn groups(&self, binning: &Binning) -> Vec<usize> {
-        let mut groups: Vec<usize> = self.nodes.iter().filter_map(|node| self.place(node, binning)).map(|p| p.group).collect();
+        let mut groups: Vec<usize> =
+            self.nodes.iter().filter_map(|node| self.place(node, binning)).map(|p| p.group).collect();
         groups.sort_unstable();
         groups.dedup();
         groups

@@ -48,8 +48,12 @@ impl FeatureChoice {
 
     /// The groups that hold features of the tree.
     pub fn groups(&self, layout: &Layout) -> Vec<usize> {
-        let mut groups: Vec<usize> =
-            self.of_tree.iter().filter_map(|feature| layout.places[*feature as usize]).map(|p| p.group).collect();
+        let mut groups: Vec<usize> = self
+            .of_tree
+            .iter()
+            .filter_map(|feature| layout.places[*feature as usize])
+            .map(|p| p.group)
+            .collect();
         groups.sort_unstable();
         groups.dedup();
         groups

@@ -8,8 +8,6 @@ use super::split::FoundSplit;
 pub struct Ready {
     /// Which node.
     pub node: NodeId,
-    /// Its depth.
-    pub depth: u32,
     /// Its best split.
     pub split: FoundSplit,
 }

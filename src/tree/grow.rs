@@ -52,7 +52,7 @@ pub fn grow<C: Cell>(
         }
         let splits = growth.make_room(&batch);
         rows.split(ground.data, &splits)?;
-        let families: Vec<Family<C>> = splits.iter().filter_map(|split| growth.add_children(rows, split)).collect();
+        let families: Vec<Family<C>> = splits.iter().map(|split| growth.add_children(rows, split)).collect();
         growth.find(rows, finder, &families)?;
     }
 }
@@ -69,7 +69,9 @@ impl Growth<'_> {
     fn make_room(&self, batch: &[Ready]) -> Vec<NodeSplit> {
         let first = self.nodes.len();
         let numbered = batch.iter().enumerate();
-        numbered.map(|(place, ready)| NodeSplit { node: ready.node, left: first + 2 * place, split: ready.split }).collect()
+        numbered
+            .map(|(place, ready)| NodeSplit { node: ready.node, left: first + 2 * place, split: ready.split })
+            .collect()
     }
 
     fn add_node<C: Cell>(&mut self, rows: &RowSets<C>, depth: u32) -> OpenNode<C> {
@@ -80,14 +82,13 @@ impl Growth<'_> {
         OpenNode { node, total, wanted: depth < self.limits.depth && self.ground.rules.may_split(sums) }
     }
 
-    /// Adds the children of a split; nothing if they came out too small, which estimated counts
-    /// of streaming candidates cannot rule out.
-    fn add_children<C: Cell>(&mut self, rows: &RowSets<C>, split: &NodeSplit) -> Option<Family<C>> {
+    /// Adds the children of a split.
+    fn add_children<C: Cell>(&mut self, rows: &RowSets<C>, split: &NodeSplit) -> Family<C> {
         let depth = self.nodes[split.node].depth + 1;
         let first = self.add_node(rows, depth);
         let second = self.add_node(rows, depth);
         self.nodes[split.node].split = Some((split.split, split.left));
-        Some(Family { parent: Some(split.node), first, second: Some(second) })
+        Family { parent: Some(split.node), first, second: Some(second) }
     }
 
     fn find<C: Cell>(
@@ -99,7 +100,7 @@ impl Growth<'_> {
         let splits = finder.find(self.ground, rows, families)?;
         for (open, split) in families.iter().flat_map(Family::nodes).zip(splits) {
             if let Some(split) = split {
-                self.frontier.push(Ready { node: open.node, depth: self.nodes[open.node].depth, split });
+                self.frontier.push(Ready { node: open.node, split });
             }
         }
         Ok(())

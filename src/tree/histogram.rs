@@ -2,7 +2,7 @@
 
 use super::cell::Cell;
 use super::rows::{NodeId, NodeRows, RowSets};
-use crate::bins::{Binning, BinnedData, GroupCodes, GroupKind, LANES, SPARSE_STRIDE, Width};
+use crate::bins::{BinnedData, Binning, GroupCodes, GroupKind, LANES, SPARSE_STRIDE, Width};
 use crate::error::Result;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -40,7 +40,11 @@ struct Piece {
 
 impl HistogramBuilder<'_> {
     /// The histograms of some nodes.
-    pub fn build<C: Cell>(&self, rows: &RowSets<C>, nodes: &[WantedNode<C>]) -> Result<Vec<NodeHistogram<C>>> {
+    pub fn build<C: Cell>(
+        &self,
+        rows: &RowSets<C>,
+        nodes: &[WantedNode<C>],
+    ) -> Result<Vec<NodeHistogram<C>>> {
         let pieces = self.pieces();
         let built: Vec<(usize, Vec<Vec<C>>)> = pieces
             .par_iter()
@@ -71,7 +75,8 @@ impl HistogramBuilder<'_> {
     fn pieces(&self) -> Vec<Piece> {
         let threads = rayon::current_num_threads();
         let partitions = self.data.partitions();
-        let whole = if threads == 1 { self.groups.len() } else { self.groups.len().saturating_sub(2 * threads) };
+        let whole =
+            if threads == 1 { self.groups.len() } else { self.groups.len().saturating_sub(2 * threads) };
         let mut pieces = Vec::new();
         for (place, group) in self.groups.iter().enumerate() {
             let count = if place < whole { 1 } else { partitions.min(2 * threads) };

@@ -1,18 +1,23 @@
 //! One tree: histograms of integers, best cuts, rows moved to their nodes.
 
 mod cell;
+mod centroids;
 mod coded;
+mod exact;
 mod features;
 mod finder;
 mod frontier;
 mod grow;
 mod histogram;
 mod rows;
+mod sorted_cells;
 mod split;
 mod static_bins;
+mod streaming;
 
 pub use cell::{Cell, Scale, Sums, round};
 pub use coded::{CodedTree, Router};
+pub use exact::ExactSplits;
 pub use features::FeatureChoice;
 pub use finder::{Ground, SplitFinder};
 pub use frontier::Order;
@@ -20,3 +25,4 @@ pub use grow::{GrownNode, GrownTree, TreeLimits, grow};
 pub use rows::{NodeId, RowSets};
 pub use split::{FoundSplit, SplitRules};
 pub use static_bins::StaticBins;
+pub use streaming::StreamingSplits;

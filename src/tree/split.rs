@@ -119,7 +119,9 @@ impl SplitRules {
             let (gradient_left, gradient_right) = (left.gradient as f64, right.gradient as f64);
             let weight_left = left.weight as f64 * weight_unit + lambda;
             let weight_right = right.weight as f64 * weight_unit + lambda;
-            let score = (gradient_left * gradient_left / weight_left + gradient_right * gradient_right / weight_right) * units;
+            let score = (gradient_left * gradient_left / weight_left
+                + gradient_right * gradient_right / weight_right)
+                * units;
             // Of equal scores the first counts; a score that is not a number (no weight) never does.
             if score > best.score {
                 best.score = score;

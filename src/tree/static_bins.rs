@@ -69,8 +69,11 @@ impl<C: Cell> Plan<C> {
         let count = |open: &OpenNode<C>| open.total.sums(bits).count;
         match (parent, family.second) {
             (Some(parent), Some(second)) if !wanted.is_empty() => {
-                let (small, large) =
-                    if count(&family.first) <= count(&second) { (family.first, second) } else { (second, family.first) };
+                let (small, large) = if count(&family.first) <= count(&second) {
+                    (family.first, second)
+                } else {
+                    (second, family.first)
+                };
                 if large.wanted {
                     Plan { built: vec![small], subtracted: Some((large, parent)) }
                 } else {
@@ -91,8 +94,11 @@ impl<C: Cell> SplitFinder<C> for StaticBins<C> {
     ) -> Result<Vec<Option<FoundSplit>>> {
         let binning = &ground.data.binning;
         let groups = ground.choice.groups(&binning.layout);
-        let builder =
-            HistogramBuilder { data: ground.data, count_bits: ground.rules.scale.count_bits, groups: &groups };
+        let builder = HistogramBuilder {
+            data: ground.data,
+            count_bits: ground.rules.scale.count_bits,
+            groups: &groups,
+        };
         let histograms = self.histograms(&builder, rows, families)?;
         let allowed: Vec<Vec<bool>> =
             histograms.iter().map(|(open, _)| ground.choice.of_node(open.node)).collect();

@@ -1,7 +1,7 @@
 //! The scorer against its slow twin, which does what the model says node by node.
 
-use super::Scorer;
 use crate::model::{Branch, Ensemble, Model, ModelFeature, Node, Split, Tree};
+use crate::predict::Scorer;
 use crate::random::Stream;
 use arrow::array::Float32Array;
 use proptest::prelude::*;
@@ -65,7 +65,7 @@ fn number(stream: &mut Stream, numbers: u64) -> f32 {
 
 fn random_model(shape: &Shape) -> Model {
     let mut stream = Stream::new(&[shape.seed]);
-    let fill = |stream: &mut Stream| (stream.bits() % 4 == 0).then(|| number(stream, shape.numbers));
+    let fill = |stream: &mut Stream| stream.bits().is_multiple_of(4).then(|| number(stream, shape.numbers));
     let features = (0..shape.features)
         .map(|feature| ModelFeature { name: format!("f{feature}"), fill: fill(&mut stream) })
         .collect();
@@ -89,7 +89,11 @@ fn random_tree(shape: &Shape, stream: &mut Stream) -> Tree {
     let mut open = vec![0];
     while open.len() < leaves {
         // Often the newest leaf, so that some trees are deep.
-        let at = if stream.bits() % 2 == 0 { open.len() - 1 } else { stream.bits() as usize % open.len() };
+        let at = if stream.bits().is_multiple_of(2) {
+            open.len() - 1
+        } else {
+            stream.bits() as usize % open.len()
+        };
         let parent = open.swap_remove(at);
         let missing = match stream.bits() % 3 {
             0 => Branch::Left,

@@ -1,0 +1,234 @@
+//! `planetree predict`
+
+use super::progress::RowProgress;
+use super::size::shown_count;
+use super::stats::{peak_memory_bytes, write_stats};
+use crate::dataset::DatasetReader;
+use crate::error::{Error, Result};
+use crate::model::Model;
+use crate::predict::{PredictedGroup, predict};
+use crate::storage::{Access, FileOutput, Location, digest_of};
+use crate::table::{TableKind, TableWriter};
+use arrow::array::{Float64Array, Int32Array, RecordBatch};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use clap::Args;
+use serde_json::json;
+use std::io::Write;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Score the documents of a dataset with a model
+///
+/// The predictions are a Parquet table of query_id, doc_id, label, score and rank, in the order of the
+/// dataset's rows. Columns are found by their names. Memory stays bounded, however large the dataset is.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  planetree predict --model model.parquet --data test --output predictions.parquet
+  planetree predict --model s3://models/night --data s3://datasets/test --scores scores.txt")]
+pub struct PredictArguments {
+    /// The model: a file or a URL
+    #[arg(long, value_name = "FILE")]
+    model: String,
+
+    /// The dataset: a directory or a URL
+    #[arg(long, value_name = "DATASET")]
+    data: String,
+
+    /// The predictions to write: a Parquet file or a URL
+    #[arg(long, value_name = "FILE", required_unless_present = "scores")]
+    output: Option<String>,
+
+    /// Write the scores as text, too: one a line, in the order of the rows
+    #[arg(long, value_name = "FILE")]
+    scores: Option<String>,
+
+    /// Write how long each phase took, as JSON
+    #[arg(long, value_name = "FILE")]
+    stats: Option<String>,
+
+    /// Threads that read and score [default: all cores]
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
+
+    /// Ask the machine's metadata service for credentials of object stores
+    #[arg(long)]
+    instance_credentials: bool,
+}
+
+/// Runs the command.
+pub fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
+    let started = Instant::now();
+    let access = if arguments.instance_credentials { Access::InstanceCredentials } else { Access::Explicit };
+    let place = |text: &String| Location::parse(text, access);
+    let optional = |text: &Option<String>| text.as_ref().map(place).transpose();
+    let model_place = place(&arguments.model)?;
+    let model = Model::read(&model_place)?;
+    let reader = DatasetReader::open(&place(&arguments.data)?)?;
+    let mut table = optional(&arguments.output)?.map(|place| PredictionsTable::create(&place)).transpose()?;
+    let mut text = optional(&arguments.scores)?.map(|place| ScoresText::create(&place)).transpose()?;
+    let stats = optional(&arguments.stats)?;
+    let mut progress = RowProgress::start("scoring", reader.manifest().rows, quiet);
+    let threads = arguments.threads.map_or(0, NonZeroUsize::get);
+    let report = predict(&reader, &model, threads, &mut |group| {
+        progress.step(group.scores.len() as u64);
+        text.as_mut().map_or(Ok(()), |text| text.write(&group.scores))?;
+        table.as_mut().map_or(Ok(()), |table| table.write(group))
+    })?;
+    progress.finish();
+    if let Some(mut table) = table {
+        table.0.set_metadata("planetree.model_fingerprint", fingerprint(&model_place)?);
+        table.0.set_metadata("planetree.dataset", reader.manifest().fingerprint().to_string());
+        table.0.finish()?;
+    }
+    text.map_or(Ok(()), |text| text.output.commit())?;
+    let total = started.elapsed().as_secs_f64();
+    if let Some(stats) = stats {
+        let stats_of_run = json!({
+            "load_s": report.load_seconds,
+            "predict_s": report.predict_seconds,
+            "total_s": total,
+            "rows": report.rows,
+            "trees": model.trees.len(),
+            "threads": report.threads,
+            "peak_memory_bytes": peak_memory_bytes(),
+        });
+        write_stats(&stats, &stats_of_run)?;
+    }
+    if !quiet {
+        if let Some(warning) = report.warning() {
+            super::say(format_args!("warning: {warning}"));
+        }
+        let (rows, trees) = (shown_count(report.rows), shown_count(model.trees.len() as u64));
+        super::say(format_args!("{rows} rows scored with {trees} trees in {total:.2} s"));
+    }
+    Ok(())
+}
+
+/// What identifies a model: the hash of its file.
+fn fingerprint(model: &Location) -> Result<String> {
+    let bytes = model.read_all()?.ok_or_else(|| model.absent())?;
+    Ok(digest_of(&bytes).to_string())
+}
+
+/// The predictions while they are written.
+struct PredictionsTable(TableWriter);
+
+impl PredictionsTable {
+    fn create(place: &Location) -> Result<Self> {
+        Ok(PredictionsTable(TableWriter::create(place, TableKind::Predictions, predictions_schema())?))
+    }
+
+    fn write(&mut self, group: PredictedGroup) -> Result<()> {
+        let ranks = Int32Array::from_iter_values(group.ranks.iter().map(|rank| *rank as i32));
+        let batch = RecordBatch::try_new(
+            predictions_schema(),
+            vec![
+                Arc::new(group.query_ids),
+                Arc::new(group.doc_ids),
+                Arc::new(group.labels),
+                Arc::new(Float64Array::from(group.scores)),
+                Arc::new(ranks),
+            ],
+        );
+        let batch = batch.map_err(|error| Error::place("predictions", error, "convert the data again"))?;
+        self.0.write(&batch)
+    }
+}
+
+/// The columns of the predictions.
+fn predictions_schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![
+        Field::new("query_id", DataType::Utf8, false),
+        Field::new("doc_id", DataType::Utf8, true),
+        Field::new("label", DataType::Float32, true),
+        Field::new("score", DataType::Float64, false),
+        Field::new("rank", DataType::Int32, false),
+    ]))
+}
+
+/// The scores as text while they are written.
+struct ScoresText {
+    output: FileOutput,
+    place: Location,
+}
+
+impl ScoresText {
+    fn create(place: &Location) -> Result<Self> {
+        Ok(ScoresText { output: FileOutput::create(place)?, place: place.clone() })
+    }
+
+    fn write(&mut self, scores: &[f64]) -> Result<()> {
+        let written = scores.iter().try_for_each(|score| write_score(&mut self.output, *score));
+        written.map_err(|error| Error::io(&self.place, "write", &error))
+    }
+}
+
+/// Writes a score on a line, in as few digits as read back to the same number.
+fn write_score(output: &mut impl Write, score: f64) -> std::io::Result<()> {
+    let is_handy = score == 0.0 || (1e-5..1e16).contains(&score.abs());
+    if is_handy { writeln!(output, "{score}") } else { writeln!(output, "{score:e}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ingest::Format;
+    use crate::predict::tests::stream::{dataset, model};
+    use crate::table::TableReader;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        predict: PredictArguments,
+    }
+
+    #[test]
+    fn all_outputs_are_written() {
+        let room = tempfile::tempdir().unwrap();
+        let at = |name: &str| room.path().join(name).to_string_lossy().into_owned();
+        let reader = dataset(room.path(), "1 qid:a 1:1\n0 qid:a 2:3 # d2\n0 qid:b 1:-1\n", Format::Letor);
+        let model_place = Location::Local(room.path().join("model"));
+        model(&["f1", "f2"], &[0, 1]).write(&model_place).unwrap();
+        let words = ["predict", "--threads", "2", "--model", &at("model"), "--data", &at("dataset")];
+        let outputs = ["--output", &at("table"), "--scores", &at("text"), "--stats", &at("stats")];
+        let line = Line::try_parse_from(words.iter().chain(&outputs)).unwrap();
+        run(&line.predict, true).unwrap();
+        assert_eq!(std::fs::read_to_string(at("text")).unwrap(), "51\n15\n50\n");
+        let stats: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(at("stats")).unwrap()).unwrap();
+        assert_eq!((&stats["rows"], &stats["trees"], &stats["threads"]), (&json!(3), &json!(2), &json!(2)));
+        assert!(["load_s", "predict_s", "total_s"].iter().all(|key| stats[key].as_f64() > Some(0.0)));
+        let table = TableReader::open(&Location::Local(at("table").into()), TableKind::Predictions).unwrap();
+        assert_eq!(table.schema(), &predictions_schema());
+        let said = |key| table.metadata(key).unwrap().to_owned();
+        assert_eq!(said("planetree.dataset"), reader.manifest().fingerprint().to_string());
+        assert_eq!(said("planetree.model_fingerprint"), fingerprint(&model_place).unwrap());
+        let batches: Vec<_> = table.batches().collect::<Result<_>>().unwrap();
+        assert_eq!(**batches[0].column(3), Float64Array::from(vec![51.0, 15.0, 50.0]));
+        assert_eq!(**batches[0].column(4), Int32Array::from(vec![1, 2, 1]));
+        assert!(Line::try_parse_from(words).is_err(), "nothing to write");
+    }
+
+    #[test]
+    fn scores_are_short_and_read_back() {
+        let cases: [(f64, &str); 8] = [
+            (0.1, "0.1"),
+            (-2.0, "-2"),
+            (0.1 + 0.2, "0.30000000000000004"),
+            (1e-300, "1e-300"),
+            (-1.5e22, "-1.5e22"),
+            (0.0, "0"),
+            (-0.0, "-0"),
+            (5e-324, "5e-324"),
+        ];
+        for (score, expected) in cases {
+            let mut text = Vec::new();
+            write_score(&mut text, score).unwrap();
+            let text = String::from_utf8(text).unwrap();
+            assert_eq!(text.trim_end().parse::<f64>().unwrap().to_bits(), score.to_bits());
+            assert_eq!(text, format!("{expected}\n"));
+        }
+    }
+}

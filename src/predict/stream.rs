@@ -1,0 +1,205 @@
+//! A dataset's scores, row group after row group: several groups are read and scored at once, a bounded
+//! number of them, and handed on in the order of the rows.
+
+use super::columns::{ColumnPlan, first_few};
+use super::rank::ranks;
+use super::scorer::Scorer;
+use crate::dataset::{DatasetReader, GroupId, GroupReader};
+use crate::error::{Error, Result};
+use crate::model::Model;
+use crate::storage::interrupt;
+use arrow::array::{AsArray, Float32Array, StringArray};
+use arrow::datatypes::Float32Type;
+use rayon::ThreadPoolBuilder;
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::{Duration, Instant};
+
+/// The scores of one row group.
+#[derive(Debug)]
+pub struct PredictedGroup {
+    /// Which query each row belongs to.
+    pub query_ids: StringArray,
+    /// The document's id, where it has one.
+    pub doc_ids: StringArray,
+    /// The label, where there is one.
+    pub labels: Float32Array,
+    /// The score.
+    pub scores: Vec<f64>,
+    /// The place in the query's ranking, counted from 1.
+    pub ranks: Vec<u32>,
+}
+
+/// What a prediction says when it is done.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    /// Rows that were scored.
+    pub rows: u64,
+    /// Threads that worked.
+    pub threads: usize,
+    /// Seconds of reading and decoding: the sum over all threads, divided by their number.
+    pub load_seconds: f64,
+    /// Seconds of scoring, likewise.
+    pub predict_seconds: f64,
+    /// Features of the model that the dataset does not have and that counted as missing.
+    pub absent: Vec<String>,
+}
+
+impl Report {
+    /// What the user should know.
+    pub fn warning(&self) -> Option<String> {
+        let (are, count) = (if self.absent.len() == 1 { " is" } else { "s are" }, self.absent.len());
+        (count > 0).then(|| {
+            format!("{count} feature{are} not in the data and taken as missing: {}", first_few(&self.absent))
+        })
+    }
+}
+
+/// Scores a dataset on a number of threads (0: as many as there are cores) and hands the groups on in
+/// the order of the rows.
+pub fn predict(
+    reader: &DatasetReader,
+    model: &Model,
+    threads: usize,
+    sink: &mut dyn FnMut(PredictedGroup) -> Result<()>,
+) -> Result<Report> {
+    each_group(reader, model, threads, |group, scores| complete(reader, group, scores), sink)
+}
+
+/// The scores of all rows of a dataset, in their order.
+pub fn scores_of(reader: &DatasetReader, model: &Model) -> Result<Vec<f64>> {
+    let mut all = Vec::with_capacity(reader.manifest().rows as usize);
+    let threads = rayon::current_num_threads();
+    each_group(reader, model, threads, |_, scores| Ok(scores), &mut |scores| {
+        all.extend(scores);
+        Ok(())
+    })?;
+    Ok(all)
+}
+
+/// A group on its way: what became of it, and how long it took to read and to score.
+struct Done<T> {
+    result: T,
+    rows: usize,
+    load: Duration,
+    score: Duration,
+}
+
+/// Scores all groups. `finish` is run on the workers, `sink` on this thread, in order.
+fn each_group<T: Send>(
+    reader: &DatasetReader,
+    model: &Model,
+    threads: usize,
+    finish: impl Fn(&GroupReader, Vec<f64>) -> Result<T> + Sync,
+    sink: &mut dyn FnMut(T) -> Result<()>,
+) -> Result<Report> {
+    let scorer = Scorer::new(model);
+    let plan = ColumnPlan::new(model, &scorer, reader)?;
+    let pool = ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build()
+        .map_err(|error| Error::usage(format_args!("cannot start threads: {error}"), "lower --threads"))?;
+    let threads = pool.current_num_threads();
+    let work = |id: GroupId| {
+        let started = Instant::now();
+        let group = reader.open_group(id)?;
+        let (scores, score) = score_group(reader, &group, &scorer, &plan)?;
+        let result = finish(&group, scores)?;
+        Ok(Done { result, rows: group.rows(), load: started.elapsed() - score, score })
+    };
+    let (mut rows, mut load, mut score) = (0, Duration::ZERO, Duration::ZERO);
+    let mut groups = reader.groups().into_iter();
+    // The scope runs on this thread, not on the pool's: waiting here keeps no worker from its work.
+    pool.in_place_scope(|scope| {
+        let mut pending: VecDeque<Receiver<Result<Done<T>>>> = VecDeque::new();
+        loop {
+            interrupt::check()?;
+            // One group more than there are threads: nobody waits while this thread hands one on.
+            for id in groups.by_ref().take(threads + 1 - pending.len()) {
+                let (sender, receiver) = sync_channel(1);
+                let work = &work;
+                scope.spawn(move |_| {
+                    let _ = sender.send(work(id)); // nobody waits for it after an error
+                });
+                pending.push_back(receiver);
+            }
+            let Some(first) = pending.pop_front() else { return Ok(()) };
+            let done = first.recv().map_err(|_| Error::Interrupted)??;
+            (rows, load, score) = (rows + done.rows as u64, load + done.load, score + done.score);
+            sink(done.result)?;
+        }
+    })?;
+    let per_thread = |time: Duration| time.as_secs_f64() / threads as f64;
+    Ok(Report {
+        rows,
+        threads,
+        load_seconds: per_thread(load),
+        predict_seconds: per_thread(score),
+        absent: plan.absent,
+    })
+}
+
+/// Decodes the columns that the trees ask for, some rows at a time, and scores them.
+fn score_group(
+    reader: &DatasetReader,
+    group: &GroupReader,
+    scorer: &Scorer,
+    plan: &ColumnPlan,
+) -> Result<(Vec<f64>, Duration)> {
+    /// Values that are decoded at a time, so that they are still at hand when they are scored, and
+    /// that a wide group needs little memory.
+    const VALUES: usize = 1 << 20;
+    let mut scores = vec![0.0; group.rows()];
+    let mut spent = Duration::ZERO;
+    let features = &reader.manifest().features;
+    let names = group.names();
+    let first = names.len().checked_sub(features.len()).filter(|first| names[*first..] == *features);
+    let first = first.ok_or_else(|| odd(reader))?;
+    let width = plan.used.iter().map(|(_, feature)| feature + 1).max().unwrap_or(0);
+    let mut score = |columns: &[Option<&Float32Array>], scores: &mut [f64]| {
+        let started = Instant::now();
+        scorer.score_columns(columns, scores);
+        spent += started.elapsed();
+    };
+    if plan.used.is_empty() {
+        score(&[], &mut scores);
+        return Ok((scores, spent));
+    }
+    let places: Vec<usize> = plan.used.iter().map(|(place, _)| first + place).collect();
+    let batch_rows = (VALUES / places.len()).next_multiple_of(super::planes::BLOCK);
+    let mut rest = scores.as_mut_slice();
+    group.read_batches(&places, batch_rows, &mut |batch| {
+        interrupt::check()?;
+        let mut columns = vec![None; width];
+        for ((_, feature), column) in plan.used.iter().zip(batch.columns()) {
+            columns[*feature] = Some(column.as_primitive_opt::<Float32Type>().ok_or_else(|| odd(reader))?);
+        }
+        let (these, others) =
+            std::mem::take(&mut rest).split_at_mut_checked(batch.num_rows()).ok_or_else(|| odd(reader))?;
+        score(&columns, these);
+        rest = others;
+        Ok(())
+    })?;
+    Ok((scores, spent))
+}
+
+/// Adds to the scores whose they are, and the ranks.
+fn complete(reader: &DatasetReader, group: &GroupReader, scores: Vec<f64>) -> Result<PredictedGroup> {
+    /// These three come first in every dataset.
+    const COLUMNS: [&str; 3] = ["query_id", "doc_id", "label"];
+    if !group.names().starts_with(&COLUMNS) {
+        return Err(odd(reader));
+    }
+    let batch = group.read(0..COLUMNS.len())?;
+    let text = |column: usize| batch.column(column).as_string_opt::<i32>().cloned();
+    let labels = batch.column(2).as_primitive_opt::<Float32Type>().cloned();
+    let (Some(query_ids), Some(doc_ids), Some(labels)) = (text(0), text(1), labels) else {
+        return Err(odd(reader));
+    };
+    let ranks = ranks(&query_ids, &scores);
+    Ok(PredictedGroup { query_ids, doc_ids, labels, scores, ranks })
+}
+
+fn odd(reader: &DatasetReader) -> Error {
+    Error::place(reader.location(), "its columns are not those of a dataset", "convert the data again")
+}

@@ -1,0 +1,73 @@
+//! A node's sums by code, only the codes that occur, ascending: for features with more codes than a
+//! histogram should have cells.
+
+use super::cell::Cell;
+use super::rows::NodeRows;
+use crate::bins::GroupCodes;
+
+/// Collects rows and hands out their sums by code.
+pub struct SortedCells<C: Cell> {
+    /// One cell a code, all empty between uses.
+    cells: Vec<C>,
+    keys: Vec<u64>,
+    targets: Vec<C::Target>,
+    list: Vec<(u32, C)>,
+}
+
+impl<C: Cell> SortedCells<C> {
+    /// Nothing collected yet.
+    pub fn new() -> Self {
+        SortedCells { cells: Vec::new(), keys: Vec::new(), targets: Vec::new(), list: Vec::new() }
+    }
+
+    /// Adds a node's rows of one partition.
+    pub fn collect(&mut self, codes: GroupCodes<'_>, node: NodeRows<'_, C>) {
+        match codes {
+            GroupCodes::Bytes(codes) => self.extend(|row| u32::from(codes[row]), node),
+            GroupCodes::Words(codes) => self.extend(|row| u32::from(codes[row]), node),
+            GroupCodes::Longs(codes) => self.extend(|row| codes[row], node),
+            _ => unreachable!("only columns have codes of more than a byte"),
+        }
+    }
+
+    fn extend(&mut self, code: impl Fn(usize) -> u32, node: NodeRows<'_, C>) {
+        let first = self.targets.len() as u64;
+        let key = |(place, row): (usize, usize)| u64::from(code(row)) << 32 | (first + place as u64);
+        match node.rows {
+            None => self.keys.extend((0..node.targets.len()).map(|row| key((row, row)))),
+            Some(rows) => self.keys.extend(rows.iter().map(|row| *row as usize).enumerate().map(key)),
+        }
+        self.targets.extend_from_slice(node.targets);
+    }
+
+    /// The sums of what was collected, for a feature of so many codes; then starts afresh.
+    pub fn drain(&mut self, codes: usize, count_bits: u32) -> &[(u32, C)] {
+        self.list.clear();
+        let cell = |key: &u64| C::of(self.targets[*key as u32 as usize], count_bits);
+        // Where codes are not many more than rows, a cell for each is quicker than sorting.
+        if codes <= 4 * self.keys.len() {
+            self.cells.resize(codes.max(self.cells.len()), C::default());
+            for key in &self.keys {
+                self.cells[(key >> 32) as usize].add(cell(key));
+            }
+            for (code, cell) in self.cells[..codes].iter_mut().enumerate() {
+                if cell.sums(count_bits).count > 0 {
+                    self.list.push((code as u32, *cell));
+                    *cell = C::default();
+                }
+            }
+        } else {
+            self.keys.sort_unstable();
+            for key in &self.keys {
+                let code = (key >> 32) as u32;
+                match self.list.last_mut() {
+                    Some((last, sum)) if *last == code => sum.add(cell(key)),
+                    _ => self.list.push((code, cell(key))),
+                }
+            }
+        }
+        self.keys.clear();
+        self.targets.clear();
+        &self.list
+    }
+}
