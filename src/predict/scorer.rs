@@ -41,6 +41,11 @@ impl Scorer {
     /// Prepares a model. Its trees must be well formed, as those of a model that was read or trained are:
     /// children after their parents, thresholds that are numbers.
     pub fn new(model: &Model) -> Self {
+        Self::for_level(model, Level::new())
+    }
+
+    /// Prepares a model for some of the machine's vector instructions.
+    pub(super) fn for_level(model: &Model, level: Level) -> Self {
         let mut planes = Planes::of(model);
         let (mut dense, mut walk) = (DenseTrees::new(), WalkTrees::default());
         let form = |tree| {
@@ -61,7 +66,7 @@ impl Scorer {
             trees,
             dense,
             walk,
-            level: Level::new(),
+            level,
         }
     }
 

@@ -124,6 +124,7 @@ fn each_group<T: Send>(
                 pending.push_back(receiver);
             }
             let Some(first) = pending.pop_front() else { return Ok(()) };
+            // A worker that panics hangs up; the scope passes its panic on.
             let done = first.recv().map_err(|_| Error::Interrupted)??;
             (rows, load, score) = (rows + done.rows as u64, load + done.load, score + done.score);
             sink(done.result)?;

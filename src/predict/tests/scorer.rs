@@ -4,6 +4,7 @@ use crate::model::{Branch, Ensemble, Model, ModelFeature, Node, Split, Tree};
 use crate::predict::Scorer;
 use crate::random::Stream;
 use arrow::array::Float32Array;
+use fearless_simd::Level;
 use proptest::prelude::*;
 
 /// The value of a row in a tree.
@@ -133,20 +134,24 @@ fn random_rows(shape: &Shape, rows: usize) -> Vec<f32> {
 fn check(shape: &Shape, rows: usize) {
     let (model, values) = (random_model(shape), random_rows(shape, rows));
     let expected: Vec<u64> = values.chunks(shape.features).map(|row| twin(&model, row).to_bits()).collect();
-    let scorer = Scorer::new(&model);
-    let mut scores = vec![f64::NAN; rows];
-    scorer.score(&values, &mut scores);
     let bits = |scores: &[f64]| -> Vec<u64> { scores.iter().map(|score| score.to_bits()).collect() };
-    assert_eq!(bits(&scores), expected, "row by row: {shape:?}");
     // The same values as columns: missing ones as nulls, or as NaN in every third column.
     let column = |feature: usize| -> Float32Array {
         let values = values.iter().skip(feature).step_by(shape.features);
         values.map(|value| (!value.is_nan() || feature.is_multiple_of(3)).then_some(*value)).collect()
     };
     let columns: Vec<Float32Array> = (0..shape.features).map(column).collect();
-    scores.fill(f64::NAN);
-    scorer.score_columns(&columns.iter().map(Some).collect::<Vec<_>>(), &mut scores);
-    assert_eq!(bits(&scores), expected, "by columns: {shape:?}");
+    let columns: Vec<_> = columns.iter().map(Some).collect();
+    // What any machine can do, and what this one can.
+    for level in [Level::baseline(), Level::new()] {
+        let scorer = Scorer::for_level(&model, level);
+        let mut scores = vec![f64::NAN; rows];
+        scorer.score(&values, &mut scores);
+        assert_eq!(bits(&scores), expected, "row by row: {shape:?}");
+        scores.fill(f64::NAN);
+        scorer.score_columns(&columns, &mut scores);
+        assert_eq!(bits(&scores), expected, "by columns: {shape:?}");
+    }
 }
 
 fn shapes() -> impl Strategy<Value = Shape> {
