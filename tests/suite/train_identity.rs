@@ -1,0 +1,174 @@
+//! The model follows from the rows and the parameters alone, to the byte.
+
+use crate::learning::*;
+use crate::support::*;
+use std::fs;
+use std::path::Path;
+
+/// Every way to draw, weigh and grow; each with every kind of candidates where it is allowed.
+const WAYS: [&str; 7] = [
+    "",
+    "--set bagging_fraction=0.6 --set seed=5",
+    "--set query_fraction=0.5 --set seed=6",
+    "--set feature_fraction=0.5 --set features_per_node=3 --set seed=7",
+    "--set missing=learned",
+    "--set missing=mean --set num_leaves=9 --set max_depth=-1",
+    "--set missing=learned --set bagging_fraction=0.7 --set feature_fraction=0.8 --set features_per_node=log2",
+];
+
+/// The same rows as one partition (`one`), many small ones (`many`) and a few uneven ones (`few`), as
+/// text and (`weighted-...`) as CSV with weights; and a validation set.
+fn same_rows(directory: &Path) {
+    let examples = graded(21, 120, 25);
+    fs::write(directory.join("rows.txt"), as_letor(&examples)).unwrap();
+    fs::write(directory.join("rows.csv"), as_csv(&examples)).unwrap();
+    for (name, options) in
+        [("one", ""), ("many", "--partition-rows 60"), ("few", "--partition-rows 1111 --threads 1")]
+    {
+        run(directory, &format!("convert rows.txt --output {name} {options}")).ok();
+        run(directory, &format!("convert rows.csv --output weighted-{name} {options}")).ok();
+    }
+    dataset(directory, "vali", &graded(22, 40, 15), "--partition-rows 100");
+}
+
+fn model(directory: &Path, arguments: &str) -> Vec<u8> {
+    train(directory, &format!("--set num_trees=8 --set learning_rate=0.3 {arguments} --model m"));
+    fs::read(directory.join("m")).unwrap()
+}
+
+#[test]
+fn threads_do_not_change_a_byte() {
+    let room = room();
+    same_rows(room.path());
+    for preset in ["planet", "pgbrt", "gbrt"] {
+        for (number, way) in WAYS.iter().enumerate() {
+            let data = ["many", "weighted-few"][number % 2];
+            let with = |threads: u32| {
+                model(room.path(), &format!("--preset {preset} --data {data} {way} --threads {threads}"))
+            };
+            let expected = with(1);
+            for threads in [2, 4] {
+                assert!(with(threads) == expected, "{preset} {data} {way}: {threads} threads");
+            }
+        }
+    }
+}
+
+#[test]
+fn threads_do_not_change_the_log() {
+    let room = room();
+    same_rows(room.path());
+    for preset in ["planet", "pgbrt", "gbrt"] {
+        let log = |threads: u32| {
+            let outputs = format!("--valid vali --rounds rounds --threads {threads}");
+            model(room.path(), &format!("--preset {preset} --data many {outputs}"));
+            rounds_of(&room.path().join("rounds"))
+        };
+        assert_eq!(log(1), log(4), "{preset}");
+    }
+}
+
+/// Trees and predictions of models from the same rows in different partitions.
+#[test]
+fn partitions_do_not_change_a_tree() {
+    let room = room();
+    same_rows(room.path());
+    for preset in ["planet", "gbrt"] {
+        for way in WAYS {
+            for kind in ["", "weighted-"] {
+                let with = |partitions: &str| {
+                    model(room.path(), &format!("--preset {preset} --data {kind}{partitions} {way}"));
+                    table_of(&room.path().join("m"))
+                };
+                let expected = with("one");
+                assert!(expected.num_rows() > 8, "{preset} {way}: the trees have splits");
+                for partitions in ["many", "few"] {
+                    assert!(with(partitions) == expected, "{preset} {way}: {kind}{partitions}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn partitions_do_not_change_a_byte_of_the_model() {
+    let room = room();
+    same_rows(room.path());
+    for preset in ["planet", "gbrt"] {
+        let with = |partitions: &str| model(room.path(), &format!("--preset {preset} --data {partitions}"));
+        let expected = with("one");
+        for partitions in ["many", "few"] {
+            assert!(with(partitions) == expected, "{preset}: {partitions}");
+        }
+    }
+}
+
+/// The memory that a training says it needs at least, in MiB.
+pub fn least_memory(directory: &Path, arguments: &str) -> u64 {
+    let ran = run(directory, &format!("train {arguments} --model m --memory-limit 1MiB"));
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    let words: Vec<&str> = ran.stderr.split_whitespace().collect();
+    let place = words.iter().position(|word| *word == "about").unwrap();
+    assert_eq!(words[place + 2], "MiB", "{}", ran.stderr);
+    words[place + 1].parse().unwrap()
+}
+
+#[test]
+fn binned_data_on_disk_do_not_change_a_byte() {
+    let room = room();
+    run(room.path(), "sample --shape mslr --rows 40000 --output text").ok();
+    run(room.path(), "convert text/train.txt --output data --partition-rows 2000").ok();
+    let cache = room.path().join("data.bins");
+    for (preset, way) in [
+        ("planet", ""),
+        ("planet", "--set missing=learned --set bagging_fraction=0.5 --set features_per_node=0.3"),
+        ("pgbrt", "--set max_bin=20"),
+        ("pgbrt", "--set value_groups=0 --set max_bin=20 --set max_depth=3"),
+        ("gbrt", "--set max_depth=3"),
+    ] {
+        let arguments = format!("--preset {preset} --data data {way} --set num_trees=3");
+        let train_with = |options: &str| {
+            train(room.path(), &format!("{arguments} --model m {options}"));
+            fs::read(room.path().join("m")).unwrap()
+        };
+        let expected = train_with("");
+        assert!(!cache.exists(), "what fits into memory needs no cache");
+        let limit = least_memory(room.path(), &arguments) + 2;
+        for use_of in ["written", "found"] {
+            for threads in [1, 2] {
+                let found = train_with(&format!("--memory-limit {limit}MiB --threads {threads}"));
+                assert!(found == expected, "{preset} {way}: cache {use_of}, {threads} threads, {limit} MiB");
+                assert_eq!(names_in(&cache).len(), 2, "{:?}", names_in(&cache));
+            }
+        }
+        // A damaged cache is no other model: it is noticed, or made anew.
+        let codes = names_in(&cache).into_iter().find(|name| name.ends_with(".arrow")).unwrap();
+        let mut bytes = fs::read(cache.join(&codes)).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 0x55;
+        fs::write(cache.join(&codes), bytes).unwrap();
+        fs::remove_file(room.path().join("m")).unwrap();
+        let ran = run(room.path(), &format!("train {arguments} --model m --memory-limit {limit}MiB"));
+        match ran.code {
+            0 => {
+                assert!(fs::read(room.path().join("m")).unwrap() == expected, "{preset} {way}: damaged cache")
+            }
+            _ => assert!(ran.failed().stderr.contains(&codes)),
+        }
+        fs::remove_dir_all(&cache).unwrap();
+    }
+}
+
+#[test]
+fn a_training_that_is_repeated_has_the_same_bytes_and_another_seed_another_model() {
+    let room = room();
+    same_rows(room.path());
+    let with =
+        |seed: u32| model(room.path(), &format!("--data one --set bagging_fraction=0.5 --set seed={seed}"));
+    assert!(with(1) == with(1));
+    let seeded = |seed: u32| {
+        with(seed);
+        table_of(&room.path().join("m"))
+    };
+    assert!(seeded(1) != seeded(2));
+}
