@@ -239,19 +239,19 @@ impl BinCache {
         })
     }
 
-    /// Maps some groups of a partition.
-    pub fn codes(&self, partition: usize, groups: &[usize]) -> Result<Codes> {
+    /// Maps some columns of a partition.
+    pub fn codes(&self, partition: usize, columns: &[usize]) -> Result<Codes> {
         let mapped = || -> std::result::Result<Option<RecordBatch>, arrow::error::ArrowError> {
             let block = &self.blocks[partition];
             let length = block.bodyLength() as usize + block.metaDataLength() as usize;
             let bytes = map_stretch(&self.file, block.offset() as u64, length)?;
             FileDecoder::new(self.schema.clone(), self.version)
-                .with_projection(groups.to_vec())
+                .with_projection(columns.to_vec())
                 .with_require_alignment(true)
                 .read_record_batch(block, &Buffer::from(bytes))
         };
         match mapped() {
-            Ok(Some(batch)) => Ok(Codes::of_groups(batch, groups.to_vec())),
+            Ok(Some(batch)) => Ok(Codes::some(batch, columns.to_vec())),
             Ok(None) => Err(self.damaged("a partition is not there")),
             Err(error) => Err(self.damaged(error)),
         }

@@ -1,7 +1,8 @@
 //! How features are grouped for the inner loop.
 //!
-//! - *Dense*: sixteen features side by side, a byte each, so that one row is one load and their
-//!   histograms stay in the first-level cache.
+//! - *Dense*: up to 64 features side by side, a byte each: a row is one line of the cache, and its
+//!   blocks of sixteen features are added one after the other, so that their histograms stay in
+//!   the first-level cache.
 //! - *Sparse*: up to 64 features of which most rows have the common code; a row lists the others
 //!   only, so work and memory go by entries and not by cells. The common code's sums are what is
 //!   left of the node's.
@@ -11,8 +12,10 @@
 
 use super::cuts::FeatureBins;
 
-/// Features of a dense group.
+/// Features of a block of a dense group.
 pub const LANES: usize = 16;
+/// Blocks of a dense group at most.
+const BLOCKS: usize = 4;
 /// Features of a sparse group.
 pub const SPARSE_LANES: usize = 64;
 /// Cells from one feature of a sparse group to the next. Not a power of two, which would make
@@ -54,10 +57,17 @@ pub struct Group {
     pub features: Vec<u32>,
 }
 
+impl Group {
+    /// Blocks of a dense group.
+    pub fn blocks(&self) -> usize {
+        self.features.len().div_ceil(LANES)
+    }
+}
+
 /// How a group's codes are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupKind {
-    /// A byte a feature, [`LANES`] a row.
+    /// A byte a feature, whole blocks of [`LANES`] a row.
     Dense(Width),
     /// A list of entries a row.
     Sparse,
@@ -72,6 +82,9 @@ pub struct Place {
     pub group: usize,
     /// Which of its features.
     pub lane: usize,
+    /// Where to look up single rows, by column of the partition: a dense feature's own column, or
+    /// the group's.
+    pub column: usize,
 }
 
 /// The groups of a dataset.
@@ -81,6 +94,9 @@ pub struct Layout {
     pub groups: Vec<Group>,
     /// Where each feature is; `None` for constant ones.
     pub places: Vec<Option<Place>>,
+    /// Features that also have a column of their own, behind the groups: those of dense groups,
+    /// since looking up one byte should not fetch a row of 64.
+    pub columns: Vec<u32>,
 }
 
 impl Layout {
@@ -96,7 +112,7 @@ impl Layout {
         for same_width in
             dense.chunk_by(|a, b| Width::of(bins_of(*a).codes()) == Width::of(bins_of(*b).codes()))
         {
-            for features in same_width.chunks(LANES) {
+            for features in same_width.chunks(LANES * BLOCKS) {
                 let kind = GroupKind::Dense(Width::of(bins_of(features[0]).codes()));
                 groups.push(Group { kind, features: features.to_vec() });
             }
@@ -122,24 +138,19 @@ impl Layout {
 
     fn of(groups: Vec<Group>, features: usize) -> Self {
         let mut places = vec![None; features];
+        let mut columns = Vec::new();
         for (group, members) in groups.iter().enumerate() {
             for (lane, feature) in members.features.iter().enumerate() {
-                places[*feature as usize] = Some(Place { group, lane });
+                let column = match members.kind {
+                    GroupKind::Dense(_) => {
+                        columns.push(*feature);
+                        groups.len() + columns.len() - 1
+                    }
+                    _ => group,
+                };
+                places[*feature as usize] = Some(Place { group, lane, column });
             }
         }
-        Layout { groups, places }
-    }
-
-    /// Bytes of one row's codes, about.
-    pub fn row_bytes(&self, features: &[FeatureBins]) -> f64 {
-        let of_group = |group: &Group| match group.kind {
-            GroupKind::Dense(_) => LANES as f64,
-            GroupKind::Column(bytes) => f64::from(bytes),
-            GroupKind::Sparse => {
-                let entries = |feature: &u32| 1.0 - f64::from(features[*feature as usize].common_share);
-                4.0 + 2.0 * group.features.iter().map(entries).sum::<f64>()
-            }
-        };
-        self.groups.iter().map(of_group).sum()
+        Layout { groups, places, columns }
     }
 }

@@ -175,11 +175,11 @@ impl BinnedData {
         BinnedData { binning, rows, store: Store::Cache(cache) }
     }
 
-    /// The codes of some groups of a partition: there, or mapped for as long as they are held.
-    pub fn codes(&self, partition: usize, groups: &[usize]) -> Result<Codes> {
+    /// Some columns of a partition: there, or mapped for as long as they are held.
+    pub fn codes(&self, partition: usize, columns: &[usize]) -> Result<Codes> {
         match &self.store {
             Store::Memory(partitions) => Ok(partitions[partition].clone()),
-            Store::Cache(cache) => cache.codes(partition, groups),
+            Store::Cache(cache) => cache.codes(partition, columns),
         }
     }
 
@@ -203,7 +203,9 @@ impl Binning {
         self.batch(arrays.collect(), rows)
     }
 
-    fn batch(&self, arrays: Vec<ArrayRef>, rows: usize) -> Codes {
+    fn batch(&self, groups: Vec<(ArrayRef, Vec<ArrayRef>)>, rows: usize) -> Codes {
+        let (mut arrays, columns): (Vec<ArrayRef>, Vec<Vec<ArrayRef>>) = groups.into_iter().unzip();
+        arrays.extend(columns.into_iter().flatten());
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let batch = RecordBatch::try_new_with_options(schema(&self.layout), arrays, &options);
         Codes::new(batch.expect("the arrays are those of the schema"))

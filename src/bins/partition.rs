@@ -6,7 +6,7 @@ use arrow::array::{
     Array, ArrayRef, AsArray, FixedSizeBinaryArray, ListArray, RecordBatch, UInt8Array, UInt16Array,
     UInt32Array,
 };
-use arrow::buffer::{Buffer, OffsetBuffer, ScalarBuffer};
+use arrow::buffer::{MutableBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt8Type, UInt16Type, UInt32Type};
 use std::sync::Arc;
 
@@ -14,15 +14,20 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub struct Codes {
     batch: RecordBatch,
-    /// Which groups the columns are; `None` for all.
-    groups: Option<Vec<usize>>,
+    /// Which columns of the partition are held; `None` for all.
+    held: Option<Vec<usize>>,
 }
 
 /// The codes of one group.
 #[derive(Debug, Clone, Copy)]
 pub enum GroupCodes<'a> {
-    /// Sixteen bytes a row.
-    Dense(&'a [[u8; LANES]]),
+    /// Some blocks of bytes a row.
+    Dense {
+        /// All blocks, those of a row together.
+        blocks: &'a [[u8; LANES]],
+        /// Blocks of a row.
+        per_row: usize,
+    },
     /// Entries `lane * SPARSE_STRIDE + code` of row `i` from `offsets[i]` to `offsets[i + 1]`, ascending.
     Sparse {
         /// Where each row's entries start.
@@ -52,7 +57,7 @@ impl Column<'_> {
     pub fn code(&self, row: u32) -> u32 {
         let row = row as usize;
         match self.codes {
-            GroupCodes::Dense(codes) => u32::from(codes[row][self.lane % LANES]),
+            GroupCodes::Dense { .. } => unreachable!("dense features have columns of their own"),
             GroupCodes::Sparse { offsets, entries } => {
                 let entries = &entries[offsets[row] as usize..offsets[row + 1] as usize];
                 let first = (self.lane * SPARSE_STRIDE) as u16;
@@ -69,24 +74,24 @@ impl Column<'_> {
         }
     }
 
-    /// The parts of a dense column, for loops that are worth their own code.
-    pub fn dense(&self) -> Option<(&[[u8; LANES]], usize)> {
+    /// The codes of a column of bytes, for loops that are worth their own code.
+    pub fn bytes(&self) -> Option<&[u8]> {
         match self.codes {
-            GroupCodes::Dense(codes) => Some((codes, self.lane % LANES)),
+            GroupCodes::Bytes(codes) => Some(codes),
             _ => None,
         }
     }
 }
 
 impl Codes {
-    /// Wraps a batch with one column a group.
+    /// Wraps a partition's batch: one column a group, then those of single features.
     pub fn new(batch: RecordBatch) -> Self {
-        Codes { batch, groups: None }
+        Codes { batch, held: None }
     }
 
-    /// Wraps a batch with the columns of some groups.
-    pub fn of_groups(batch: RecordBatch, groups: Vec<usize>) -> Self {
-        Codes { batch, groups: Some(groups) }
+    /// Wraps some of these columns.
+    pub fn some(batch: RecordBatch, held: Vec<usize>) -> Self {
+        Codes { batch, held: Some(held) }
     }
 
     /// The Arrow form.
@@ -94,19 +99,19 @@ impl Codes {
         &self.batch
     }
 
-    /// The codes of a group.
-    pub fn group(&self, group: usize) -> GroupCodes<'_> {
-        let place = match &self.groups {
-            None => group,
-            Some(groups) => {
-                groups.iter().position(|held| *held == group).expect("only held groups are asked for")
+    /// The codes of a group, or of a feature's own column.
+    pub fn group(&self, column: usize) -> GroupCodes<'_> {
+        let place = match &self.held {
+            None => column,
+            Some(held) => {
+                held.iter().position(|held| *held == column).expect("only held columns are asked for")
             }
         };
         let column = self.batch.column(place);
         match column.data_type() {
-            DataType::FixedSizeBinary(_) => {
-                let bytes = column.as_fixed_size_binary().value_data();
-                GroupCodes::Dense(bytes.as_chunks().0)
+            DataType::FixedSizeBinary(bytes) => {
+                let blocks = column.as_fixed_size_binary().value_data().as_chunks().0;
+                GroupCodes::Dense { blocks, per_row: *bytes as usize / LANES }
             }
             DataType::List(_) => {
                 let list = column.as_list::<i32>();
@@ -121,7 +126,7 @@ impl Codes {
 
     /// One feature's codes.
     pub fn column(&self, place: Place, bins: &FeatureBins) -> Column<'_> {
-        Column { codes: self.group(place.group), lane: place.lane, common: bins.common_code }
+        Column { codes: self.group(place.column), lane: place.lane, common: bins.common_code }
     }
 }
 
@@ -129,7 +134,7 @@ impl Codes {
 pub fn schema(layout: &Layout) -> SchemaRef {
     let field = |(place, group): (usize, &Group)| {
         let kind = match group.kind {
-            GroupKind::Dense(_) => DataType::FixedSizeBinary(LANES as i32),
+            GroupKind::Dense(_) => DataType::FixedSizeBinary((group.blocks() * LANES) as i32),
             GroupKind::Sparse => DataType::List(entry_field()),
             GroupKind::Column(1) => DataType::UInt8,
             GroupKind::Column(2) => DataType::UInt16,
@@ -137,7 +142,10 @@ pub fn schema(layout: &Layout) -> SchemaRef {
         };
         Field::new(format!("group{place}"), kind, false)
     };
-    Arc::new(Schema::new(layout.groups.iter().enumerate().map(field).collect::<Vec<_>>()))
+    let groups = layout.groups.iter().enumerate().map(field);
+    let columns =
+        layout.columns.iter().map(|feature| Field::new(format!("feature{feature}"), DataType::UInt8, false));
+    Arc::new(Schema::new(groups.chain(columns).collect::<Vec<_>>()))
 }
 
 fn entry_field() -> Arc<Field> {
@@ -175,46 +183,55 @@ impl CodeColumn {
             _ => unreachable!("features of dense and sparse groups have at most 256 codes"),
         }
     }
+
+    fn into_array(self) -> ArrayRef {
+        match self {
+            CodeColumn::Bytes(codes) => Arc::new(UInt8Array::from(codes)),
+            CodeColumn::Words(codes) => Arc::new(UInt16Array::from(codes)),
+            CodeColumn::Longs(codes) => Arc::new(UInt32Array::from(codes)),
+        }
+    }
 }
 
-/// Puts the columns of a group together. `take` hands over a feature's codes.
+/// Puts the columns of a group together: the group's array, and its features' own columns if it is
+/// dense. `take` hands over a feature's codes.
 pub fn assemble(
     group: &Group,
     rows: usize,
     features: &[FeatureBins],
     mut take: impl FnMut(u32) -> CodeColumn,
-) -> ArrayRef {
+) -> (ArrayRef, Vec<ArrayRef>) {
     let mut columns: Vec<CodeColumn> = group.features.iter().map(|feature| take(*feature)).collect();
     match group.kind {
-        GroupKind::Dense(_) => interleave(&columns, rows),
+        GroupKind::Dense(_) => {
+            let rows = interleave(&columns, rows, group.blocks() * LANES);
+            (rows, columns.into_iter().map(CodeColumn::into_array).collect())
+        }
         GroupKind::Sparse => {
             let common: Vec<u8> =
                 group.features.iter().map(|feature| features[*feature as usize].common_code as u8).collect();
-            list_entries(&columns, &common, rows)
+            (list_entries(&columns, &common, rows), Vec::new())
         }
-        GroupKind::Column(_) => match columns.swap_remove(0) {
-            CodeColumn::Bytes(codes) => Arc::new(UInt8Array::from(codes)),
-            CodeColumn::Words(codes) => Arc::new(UInt16Array::from(codes)),
-            CodeColumn::Longs(codes) => Arc::new(UInt32Array::from(codes)),
-        },
+        GroupKind::Column(_) => (columns.swap_remove(0).into_array(), Vec::new()),
     }
 }
 
 /// Rows that are put together at a time, so that they stay in the cache.
-const STRETCH: usize = 1024;
+const STRETCH: usize = 256;
 
-fn interleave(columns: &[CodeColumn], rows: usize) -> ArrayRef {
-    let mut bytes = vec![0u8; rows * LANES];
-    for (stretch, out) in bytes.chunks_mut(STRETCH * LANES).enumerate() {
+fn interleave(columns: &[CodeColumn], rows: usize, row_bytes: usize) -> ArrayRef {
+    // Arrow's own buffers start at a line of the cache, so that a row of 64 bytes is one line.
+    let mut bytes = MutableBuffer::from_len_zeroed(rows * row_bytes);
+    for (stretch, out) in bytes.as_slice_mut().chunks_mut(STRETCH * row_bytes).enumerate() {
         let first = stretch * STRETCH;
         for (lane, column) in columns.iter().enumerate() {
             let codes = &column.bytes()[first..];
-            for (row, code) in out.as_chunks_mut::<LANES>().0.iter_mut().zip(codes) {
+            for (row, code) in out.chunks_exact_mut(row_bytes).zip(codes) {
                 row[lane] = *code;
             }
         }
     }
-    Arc::new(FixedSizeBinaryArray::new(LANES as i32, Buffer::from_vec(bytes), None))
+    Arc::new(FixedSizeBinaryArray::new(row_bytes as i32, bytes.into(), None))
 }
 
 fn list_entries(columns: &[CodeColumn], common: &[u8], rows: usize) -> ArrayRef {
@@ -257,9 +274,10 @@ mod tests {
             let features: Vec<FeatureBins> = values.iter()
                 .map(|column| FeatureBins::equal_depth(&Summary::of(column, None), Missing::Learned, 20)).collect();
             for layout in [Layout::grouped(&features), Layout::columns(&features)] {
-                let columns = layout.groups.iter().map(|group| {
+                let (mut columns, own): (Vec<ArrayRef>, Vec<Vec<ArrayRef>>) = layout.groups.iter().map(|group| {
                     assemble(group, 50, &features, |f| CodeColumn::encode(&features[f as usize], &values[f as usize]))
-                }).collect();
+                }).unzip();
+                columns.extend(own.into_iter().flatten());
                 let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(50));
                 let batch = RecordBatch::try_new_with_options(schema(&layout), columns, &options).unwrap();
                 let codes = Codes::new(batch);

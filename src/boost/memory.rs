@@ -29,9 +29,10 @@ impl Needs {
         let threads = rayon::current_num_threads() as u64;
         let always = PROGRAM + manifest.rows * BYTES_PER_ROW + histogram_bytes;
         Needs {
-            in_memory: always + manifest.rows * features + files,
+            // A byte among its neighbours and one in a column of its own.
+            in_memory: always + manifest.rows * 2 * features + files,
             // One partition at a time: its bytes, a decoded column a thread, its codes.
-            in_cache: always + group_bytes + group_rows * (features + threads * 16),
+            in_cache: always + group_bytes + group_rows * (2 * features + threads * 16),
         }
     }
 

@@ -106,7 +106,7 @@ impl Scores {
         but: Option<&[Vec<u32>]>,
     ) -> Result<()> {
         self.partitions.par_iter_mut().enumerate().try_for_each(|(partition, scores)| {
-            let codes = data.codes(partition, &tree.groups(&data.binning))?;
+            let codes = data.codes(partition, &tree.columns(&data.binning))?;
             let router = tree.router(&data.binning, &codes);
             let mut but = but.map_or(&[][..], |but| &but[partition]).iter().copied().peekable();
             for (row, score) in scores.iter_mut().enumerate() {

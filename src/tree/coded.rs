@@ -97,20 +97,24 @@ impl CodedTree {
             .map(|(id, node)| (id, node.value))
     }
 
-    /// The groups that hold the features of its splits.
-    pub fn groups(&self, binning: &Binning) -> Vec<usize> {
-        let mut groups: Vec<usize> =
-            self.nodes.iter().filter_map(|node| self.place(node, binning)).map(|p| p.group).collect();
-        groups.sort_unstable();
-        groups.dedup();
-        groups
+    /// The columns that the features of its splits are looked up in.
+    pub fn columns(&self, binning: &Binning) -> Vec<usize> {
+        let mut columns: Vec<usize> = self
+            .nodes
+            .iter()
+            .filter_map(|node| self.place(node, binning))
+            .map(|place| place.column)
+            .collect();
+        columns.sort_unstable();
+        columns.dedup();
+        columns
     }
 
     fn place(&self, node: &CodedNode, binning: &Binning) -> Option<crate::bins::Place> {
         binning.layout.places[node.split.as_ref()?.0.feature as usize]
     }
 
-    /// The tree with the columns of a partition, which holds the groups of its splits.
+    /// The tree with the columns of a partition, which holds the columns of its splits.
     pub fn router<'a>(&'a self, binning: &Binning, codes: &'a Codes) -> Router<'a> {
         let column = |node: &CodedNode| {
             let place = self.place(node, binning)?;

@@ -32,10 +32,12 @@ pub struct HistogramBuilder<'a> {
     pub groups: &'a [usize],
 }
 
-/// Some partitions of one group: what one thread does at a time.
+/// Some rows of one group, of every partition and node the same share: what one thread does at a
+/// time.
 struct Piece {
     group: usize,
-    partitions: Range<usize>,
+    part: usize,
+    parts: usize,
 }
 
 impl HistogramBuilder<'_> {
@@ -70,22 +72,12 @@ impl HistogramBuilder<'_> {
         Ok(histograms)
     }
 
-    /// Cuts the work so that threads end together: most groups whole, so that few sums need adding
-    /// up, and the last ones in small pieces.
+    /// Cuts the work evenly, whatever the number of groups and partitions: every thread takes its
+    /// share of the rows of each group.
     fn pieces(&self) -> Vec<Piece> {
-        let threads = rayon::current_num_threads();
-        let partitions = self.data.partitions();
-        let whole =
-            if threads == 1 { self.groups.len() } else { self.groups.len().saturating_sub(2 * threads) };
-        let mut pieces = Vec::new();
-        for (place, group) in self.groups.iter().enumerate() {
-            let count = if place < whole { 1 } else { partitions.min(2 * threads) };
-            pieces.extend((0..count).map(|piece| Piece {
-                group: *group,
-                partitions: piece * partitions / count..(piece + 1) * partitions / count,
-            }));
-        }
-        pieces
+        let parts = rayon::current_num_threads();
+        let of_part = |part| self.groups.iter().map(move |group| Piece { group: *group, part, parts });
+        (0..parts).flat_map(of_part).collect()
     }
 
     fn build_piece<C: Cell>(
@@ -97,11 +89,11 @@ impl HistogramBuilder<'_> {
         let cells = cells_of_group(&self.data.binning, piece.group);
         let mut histograms: Vec<Vec<C>> = nodes.iter().map(|_| vec![C::default(); cells]).collect();
         let kind = self.data.binning.layout.groups[piece.group].kind;
-        for partition in piece.partitions.clone() {
+        for partition in 0..self.data.partitions() {
             let codes = self.data.codes(partition, &[piece.group])?;
             let codes = codes.group(piece.group);
             for (wanted, cells) in nodes.iter().zip(&mut histograms) {
-                let node_rows = rows.partitions[partition].node(wanted.node);
+                let node_rows = rows.partitions[partition].node(wanted.node).part(piece.part, piece.parts);
                 add_rows(codes, kind, node_rows, self.count_bits, cells);
             }
         }
@@ -113,7 +105,7 @@ impl HistogramBuilder<'_> {
 pub fn cells_of_group(binning: &Binning, group: usize) -> usize {
     let group = &binning.layout.groups[group];
     match group.kind {
-        GroupKind::Dense(width) => LANES * width.stride(),
+        GroupKind::Dense(width) => group.blocks() * LANES * width.stride(),
         GroupKind::Sparse => group.features.len() * SPARSE_STRIDE,
         GroupKind::Column(_) => binning.features[group.features[0] as usize].codes(),
     }
@@ -171,11 +163,11 @@ pub fn add_rows<C: Cell>(
     cells: &mut [C],
 ) {
     match (codes, kind) {
-        (GroupCodes::Dense(codes), GroupKind::Dense(Width::Narrow)) => {
-            add_dense::<C, { Width::Narrow.stride() }, 31>(codes, node, count_bits, cells);
+        (GroupCodes::Dense { blocks, per_row }, GroupKind::Dense(Width::Narrow)) => {
+            add_dense::<C, { Width::Narrow.stride() }, 31>(blocks, per_row, node, count_bits, cells);
         }
-        (GroupCodes::Dense(codes), _) => {
-            add_dense::<C, { Width::Byte.stride() }, 255>(codes, node, count_bits, cells);
+        (GroupCodes::Dense { blocks, per_row }, _) => {
+            add_dense::<C, { Width::Byte.stride() }, 255>(blocks, per_row, node, count_bits, cells);
         }
         (GroupCodes::Sparse { offsets, entries }, _) => add_sparse(offsets, entries, node, count_bits, cells),
         (GroupCodes::Bytes(codes), _) => add_column(|row| usize::from(codes[row]), node, count_bits, cells),
@@ -184,42 +176,59 @@ pub fn add_rows<C: Cell>(
     }
 }
 
-/// Rows whose codes are fetched before any of them is added. Fetching alone keeps many cache misses
-/// under way at a time; fetched and added row by row, the processor would wait for each.
-const FETCHED: usize = 64;
+/// Rows that are added block after block while they are in the cache. Rows of a node are first
+/// fetched from where they are: fetching alone keeps many cache misses under way at a time, while
+/// fetched and added row by row, the processor would wait for each.
+const FETCHED: usize = 1024;
 
-#[inline(never)]
 fn add_dense<C: Cell, const STRIDE: usize, const MASK: usize>(
-    codes: &[[u8; LANES]],
+    blocks: &[[u8; LANES]],
+    per_row: usize,
     node: NodeRows<'_, C>,
     count_bits: u32,
     cells: &mut [C],
 ) {
-    let (features, _) = cells.as_chunks_mut::<STRIDE>();
-    let features: &mut [[C; STRIDE]; LANES] = features.try_into().expect("a dense group has all its lanes");
-    match node.rows {
-        None => add_codes::<C, STRIDE, MASK>(codes, node.targets, count_bits, features),
-        Some(rows) => {
-            let mut fetched = [[0u8; LANES]; FETCHED];
-            for (rows, targets) in rows.chunks(FETCHED).zip(node.targets.chunks(FETCHED)) {
-                for (codes_of_row, row) in fetched.iter_mut().zip(rows) {
-                    *codes_of_row = codes[*row as usize];
-                }
-                add_codes::<C, STRIDE, MASK>(&fetched[..rows.len()], targets, count_bits, features);
+    // A row of a known size is copied without a call.
+    match per_row {
+        1 => add_dense_rows::<C, STRIDE, MASK, 1>(blocks.as_chunks().0, node, count_bits, cells),
+        2 => add_dense_rows::<C, STRIDE, MASK, 2>(blocks.as_chunks().0, node, count_bits, cells),
+        3 => add_dense_rows::<C, STRIDE, MASK, 3>(blocks.as_chunks().0, node, count_bits, cells),
+        _ => add_dense_rows::<C, STRIDE, MASK, 4>(blocks.as_chunks().0, node, count_bits, cells),
+    }
+}
+
+fn add_dense_rows<C: Cell, const STRIDE: usize, const MASK: usize, const BLOCKS: usize>(
+    all: &[[[u8; LANES]; BLOCKS]],
+    node: NodeRows<'_, C>,
+    count_bits: u32,
+    cells: &mut [C],
+) {
+    let mut fetched: Vec<[[u8; LANES]; BLOCKS]> = Vec::new();
+    for (place, targets) in node.targets.chunks(FETCHED).enumerate() {
+        let rows = match node.rows {
+            None => &all[node.first + place * FETCHED..][..targets.len()],
+            Some(rows) => {
+                fetched.clear();
+                fetched.extend(rows[place * FETCHED..][..targets.len()].iter().map(|row| all[*row as usize]));
+                &fetched[..]
             }
+        };
+        let of_blocks = cells.as_chunks_mut::<STRIDE>().0.as_chunks_mut::<LANES>().0;
+        for (block, features) in of_blocks.iter_mut().enumerate().take(BLOCKS) {
+            add_block::<C, STRIDE, MASK, BLOCKS>(rows, block, targets, count_bits, features);
         }
     }
 }
 
-#[inline]
-fn add_codes<C: Cell, const STRIDE: usize, const MASK: usize>(
-    codes: &[[u8; LANES]],
+fn add_block<C: Cell, const STRIDE: usize, const MASK: usize, const BLOCKS: usize>(
+    rows: &[[[u8; LANES]; BLOCKS]],
+    block: usize,
     targets: &[C::Target],
     count_bits: u32,
     features: &mut [[C; STRIDE]; LANES],
 ) {
-    for (row, target) in codes.iter().zip(targets) {
-        let cell = C::of(*target, count_bits);
+    for (row, target) in rows.iter().zip(targets) {
+        let (row, cell) = (&row[block % BLOCKS], C::of(*target, count_bits));
         for lane in 0..LANES {
             // The mask is below the stride, so no bound needs checking.
             features[lane][usize::from(row[lane]) & MASK].add(cell);
@@ -227,7 +236,6 @@ fn add_codes<C: Cell, const STRIDE: usize, const MASK: usize>(
     }
 }
 
-#[inline(never)]
 fn add_sparse<C: Cell>(
     offsets: &[i32],
     entries: &[u16],
@@ -242,7 +250,7 @@ fn add_sparse<C: Cell>(
         }
     };
     match node.rows {
-        None => node.targets.iter().enumerate().for_each(|(row, target)| add(row, *target)),
+        None => (node.first..).zip(node.targets).for_each(|(row, target)| add(row, *target)),
         Some(rows) => rows.iter().zip(node.targets).for_each(|(row, target)| add(*row as usize, *target)),
     }
 }
@@ -255,7 +263,7 @@ fn add_column<C: Cell>(
 ) {
     let mut add = |row: usize, target: C::Target| cells[code(row)].add(C::of(target, count_bits));
     match node.rows {
-        None => node.targets.iter().enumerate().for_each(|(row, target)| add(row, *target)),
+        None => (node.first..).zip(node.targets).for_each(|(row, target)| add(row, *target)),
         Some(rows) => rows.iter().zip(node.targets).for_each(|(row, target)| add(*row as usize, *target)),
     }
 }

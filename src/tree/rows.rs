@@ -3,7 +3,7 @@
 
 use super::cell::Cell;
 use super::split::FoundSplit;
-use crate::bins::{BinnedData, Column, LANES};
+use crate::bins::{BinnedData, Column};
 use crate::error::Result;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -40,10 +40,25 @@ pub struct NodeSplit {
 
 /// The rows of a node in one partition.
 pub struct NodeRows<'a, C: Cell> {
-    /// Their places, ascending; `None` for all rows in their order.
+    /// Their places, ascending; `None` for the rows from `first` on.
     pub rows: Option<&'a [u32]>,
+    /// The first row, when they follow each other.
+    pub first: usize,
     /// Their targets.
     pub targets: &'a [C::Target],
+}
+
+impl<C: Cell> NodeRows<'_, C> {
+    /// One of several equal parts.
+    pub fn part(self, part: usize, parts: usize) -> Self {
+        let count = self.targets.len();
+        let range = count * part / parts..count * (part + 1) / parts;
+        NodeRows {
+            rows: self.rows.map(|rows| &rows[range.clone()]),
+            first: self.first + range.start,
+            targets: &self.targets[range],
+        }
+    }
 }
 
 impl<C: Cell> RowSets<C> {
@@ -59,11 +74,11 @@ impl<C: Cell> RowSets<C> {
             .iter()
             .map(|split| layout.places[split.split.feature as usize].expect("a split's feature varies"))
             .collect();
-        let mut groups: Vec<usize> = places.iter().map(|place| place.group).collect();
-        groups.sort_unstable();
-        groups.dedup();
+        let mut columns: Vec<usize> = places.iter().map(|place| place.column).collect();
+        columns.sort_unstable();
+        columns.dedup();
         self.partitions.par_iter_mut().enumerate().try_for_each(|(partition, rows)| {
-            let codes = data.codes(partition, &groups)?;
+            let codes = data.codes(partition, &columns)?;
             for (split, place) in splits.iter().zip(&places) {
                 let bins = &data.binning.features[split.split.feature as usize];
                 rows.split(split, &codes.column(*place, bins));
@@ -114,7 +129,11 @@ impl<C: Cell> PartitionRows<C> {
     pub fn node(&self, node: NodeId) -> NodeRows<'_, C> {
         let segment = self.segments[node].clone();
         let all = self.complete && node == 0 && self.segments.len() == 1;
-        NodeRows { rows: (!all).then(|| &self.rows[segment.clone()]), targets: &self.targets[segment] }
+        NodeRows {
+            rows: (!all).then(|| &self.rows[segment.clone()]),
+            first: 0,
+            targets: &self.targets[segment],
+        }
     }
 
     /// The places of a node's rows.
@@ -136,10 +155,8 @@ impl<C: Cell> PartitionRows<C> {
         let (most, missing) = (split.split.code, split.split.missing_goes_left());
         let missing = missing.unwrap_or(u32::MAX);
         let goes_left = |code: u32| (code <= most) | (code == missing);
-        let left = match column.dense() {
-            Some((codes, lane)) => {
-                lists.divide(|row| goes_left(u32::from(codes[row as usize][lane % LANES])))
-            }
+        let left = match column.bytes() {
+            Some(codes) => lists.divide(|row| goes_left(u32::from(codes[row as usize]))),
             None => lists.divide(|row| goes_left(column.code(row))),
         };
         let middle = segment.start + left;
@@ -158,7 +175,6 @@ struct Lists<'a, C: Cell> {
 
 impl<C: Cell> Lists<'_, C> {
     /// Moves the rows that go left to the front, keeping the order on both sides; how many they are.
-    #[inline(never)]
     fn divide(&mut self, goes_left: impl Fn(u32) -> bool) -> usize {
         /// Rows that are asked before any of them moves, so that their cache misses overlap.
         const ASKED: usize = 128;

@@ -34,7 +34,7 @@ impl<C: Cell> SortedCells<C> {
         let first = self.targets.len() as u64;
         let key = |(place, row): (usize, usize)| u64::from(code(row)) << 32 | (first + place as u64);
         match node.rows {
-            None => self.keys.extend((0..node.targets.len()).map(|row| key((row, row)))),
+            None => self.keys.extend((node.first..node.first + node.targets.len()).enumerate().map(key)),
             Some(rows) => self.keys.extend(rows.iter().map(|row| *row as usize).enumerate().map(key)),
         }
         self.targets.extend_from_slice(node.targets);
