@@ -10,7 +10,7 @@ PACKAGES = pyarrow duckdb numpy scikit-learn lightgbm moto[server,s3] seaweedfs-
 
 .PHONY: demo test test-all lint bench install venv clean
 
-## Build, convert the sample data, and show what is in it.
+## Build, convert the sample data, train on it, score the test set, and show the model.
 demo:
 	$(CARGO) build
 	rm -rf $(DEMO)
@@ -18,6 +18,11 @@ demo:
 	$(PLANETREE) convert sample_data/vali.txt --output $(DEMO)/vali
 	$(PLANETREE) convert sample_data/test.txt --output $(DEMO)/test
 	$(PLANETREE) describe $(DEMO)/train
+	$(PLANETREE) train --data $(DEMO)/train --valid $(DEMO)/vali --model $(DEMO)/model.parquet \
+		--rounds $(DEMO)/rounds.parquet --set num_trees=100
+	$(PLANETREE) predict --model $(DEMO)/model.parquet --data $(DEMO)/test --output $(DEMO)/predictions.parquet
+	$(PLANETREE) describe $(DEMO)/rounds.parquet
+	$(PLANETREE) describe $(DEMO)/model.parquet --top 10
 
 ## Unit tests and the suite: a few minutes after the build.
 test: venv

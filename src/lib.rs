@@ -3,7 +3,16 @@
 //! ```text
 //! text, CSV, Parquet ──convert──► dataset (Parquet, whole queries per row group and file)
 //!                                    │
-//!                                    └──describe──► what is in it, what to look at
+//!                                    ├──describe──► what is in it, what to look at
+//!                                    │
+//!                                    ▼ bins: summaries of partitions add up, cuts follow
+//!                                 codes, in memory or mapped
+//!                                    │
+//!          ┌── one level of a tree ──┤ map: rows are added into histograms of whole numbers
+//!          └────────────────────────►│ reduce: add, cut, move rows to the children
+//!                                    │
+//!                                    ▼ boost: trees add up
+//!                                 model (Parquet, a row per node) ──predict──► predictions (Parquet)
 //! ```
 //!
 //! Vocabulary, in the order of the flow:
@@ -13,10 +22,18 @@
 //!   is present; a *run* is a stretch of rows of one query;
 //! - a *row group* is whole queries, ready to be encoded; a *part* is one Parquet file of a dataset;
 //! - the *manifest* names the parts and the checksum of every stretch of their bytes;
-//! - a *staging* is an output that nobody sees yet.
+//! - a *staging* is an output that nobody sees yet;
+//! - a *partition* is a row group as the trainer sees it; a *bin* is a stretch of neighbouring values
+//!   of a feature, a *code* its number; a *group* is some features that the inner loop treats together;
+//! - a *target* is what a row wants of the next tree, its gradient in whole numbers; a *cell* is the sum
+//!   over some rows of a node, a *histogram* the cells of all bins;
+//! - a *candidate* is a place where a node may be cut, a *split* the one that was chosen; a node's
+//!   *cover* is the weight of the rows in it;
+//! - a *round* grows one tree; a *table* is one Parquet file of ours: model, predictions, rounds.
 //!
-//! The folders follow the flow: [`sample`] → [`ingest`] → [`convert`] → [`dataset`] → [`describe`], on
-//! top of [`storage`], below [`cli`].
+//! The folders follow the flow: [`sample`] → [`ingest`] → [`convert`] → [`dataset`] → [`describe`], then
+//! [`config`] → [`bins`] → [`tree`] → [`boost`] with [`metric`] → [`model`] → [`predict`], on top of
+//! [`table`] and [`storage`], below [`cli`].
 
 pub mod bins;
 pub mod boost;

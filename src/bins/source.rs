@@ -1,6 +1,6 @@
 //! A dataset as the trainer reads it: features found by name, labels and queries checked.
 
-use crate::dataset::{DatasetReader, GroupId, GroupReader, Manifest};
+use crate::dataset::{DatasetReader, FoundFeatures, GroupId, GroupReader, Manifest};
 use crate::error::{Error, Result};
 use crate::storage::Location;
 use arrow::array::{Array, AsArray};
@@ -68,7 +68,11 @@ impl Source {
                 return refuse("there are no features".to_owned(), "name a dataset with feature columns");
             }
             None => (0..manifest.features.len()).map(Some).collect(),
-            Some(names) => find_columns(location, manifest, names, &mut warnings)?,
+            Some(names) => {
+                let found = FoundFeatures::find(names.iter().map(String::as_str), manifest, location)?;
+                warnings.extend(found.warning().map(|warning| format!("{location}: {warning}")));
+                found.places
+            }
         };
         let mut first = 0;
         let mut groups = Vec::new();
@@ -179,34 +183,4 @@ impl Source {
     fn odd_columns(&self) -> Error {
         Error::place(&self.location, "its columns are not those of a dataset", "convert the data again")
     }
-}
-
-/// Finds features by name. Text never mentions an index that no row has, so there it is missing
-/// everywhere; a table without the column is not the right table.
-fn find_columns(
-    location: &Location,
-    manifest: &Manifest,
-    names: &[String],
-    warnings: &mut Vec<String>,
-) -> Result<Vec<Option<usize>>> {
-    let by_name: std::collections::HashMap<&str, usize> =
-        manifest.features.iter().enumerate().map(|(place, name)| (name.as_str(), place)).collect();
-    let columns: Vec<Option<usize>> = names.iter().map(|name| by_name.get(name.as_str()).copied()).collect();
-    let absent: Vec<&str> = names
-        .iter()
-        .zip(&columns)
-        .filter(|(_, column)| column.is_none())
-        .map(|(name, _)| name.as_str())
-        .collect();
-    if absent.is_empty() {
-        return Ok(columns);
-    }
-    let few = absent[..absent.len().min(5)].join(", ");
-    let dots = if absent.len() > 5 { ", ..." } else { "" };
-    let listed = format!("{} of {} features are not there: {few}{dots}", absent.len(), names.len());
-    if manifest.source.format != "letor" || absent.len() == names.len() {
-        return Err(Error::place(location, listed, "name a dataset with the features of the training data"));
-    }
-    warnings.push(format!("{location}: {listed}; they count as missing"));
-    Ok(columns)
 }

@@ -19,7 +19,7 @@ use crate::model::Model;
 use crate::storage::interrupt;
 use crate::tree::{
     Cell, CodedTree, ExactSplits, FeatureChoice, Ground, Order, RowSets, Scale, SplitFinder, SplitRules,
-    StaticBins, StreamingSplits, TreeLimits, grow,
+    StaticBins, StreamingRules, StreamingSplits, TreeLimits, grow,
 };
 use checkpoint::Checkpoints;
 use prepare::Prepared;
@@ -249,10 +249,11 @@ fn limits(parameters: &Parameters) -> TreeLimits {
 fn finder<C: Cell>(parameters: &Parameters) -> Box<dyn SplitFinder<C>> {
     match parameters.candidates {
         Candidates::Static => Box::new(StaticBins::new()),
-        Candidates::Streaming => Box::new(StreamingSplits {
+        Candidates::Streaming => Box::new(StreamingSplits::new(StreamingRules {
             centroids: parameters.max_bin as usize,
             grouped: parameters.value_groups > 0,
-        }),
+            workers: parameters.workers as usize,
+        })),
         Candidates::Exact => Box::new(ExactSplits),
     }
 }

@@ -6,7 +6,9 @@ use super::memory::Needs;
 use super::scores::{Scores, mean_label};
 use super::validation::ValidationSet;
 use super::{Observer, PhaseSeconds};
-use crate::bins::{BinCache, BinOptions, BinnedData, CacheKey, CacheWriter, Rows, Source, read_rows};
+use crate::bins::{
+    BinCache, BinOptions, BinnedData, CacheKey, CacheWriter, FeatureBins, Rows, Source, read_rows,
+};
 use crate::config::Parameters;
 use crate::dataset::DatasetReader;
 use crate::error::{Error, Result};
@@ -90,6 +92,7 @@ pub fn prepare(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Pr
     let data = bin(request, &source, &options)?;
     seconds.bin = begun.elapsed().as_secs_f64();
     check_labels(&source, &data)?;
+    check_fills(request, &data)?;
 
     let begun = Instant::now();
     let mut model = new_model(request, &source, &data, features);
@@ -226,6 +229,27 @@ fn check_labels(source: &Source, data: &BinnedData) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+/// A model says once what missing values are taken for, so old and new trees must agree on it.
+fn check_fills(request: &TrainRequest, data: &BinnedData) -> Result<()> {
+    let Some(start) = &request.start else { return Ok(()) };
+    let differs = |(old, new): &(&ModelFeature, &FeatureBins)| old.fill != new.fill;
+    match start.features.iter().zip(&data.binning.features).find(differs) {
+        None => Ok(()),
+        Some((old, new)) => {
+            let shown = |fill: Option<f32>| fill.map_or("missing".to_owned(), |fill| fill.to_string());
+            Err(Error::usage(
+                format_args!(
+                    "the start model takes missing values of {} for {}, this training for {}",
+                    old.name,
+                    shown(old.fill),
+                    shown(new.fill)
+                ),
+                "set missing as the start model has it",
+            ))
+        }
+    }
 }
 
 /// Why the first tree has no split.

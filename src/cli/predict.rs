@@ -96,7 +96,7 @@ pub fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
         write_stats(&stats, &stats_of_run)?;
     }
     if !quiet {
-        if let Some(warning) = report.warning() {
+        if let Some(warning) = &report.warning {
             super::say(format_args!("warning: {warning}"));
         }
         let (rows, trees) = (shown_count(report.rows), shown_count(model.trees.len() as u64));

@@ -62,7 +62,7 @@ const NOT_NEGATIVE: Reals = Reals { zero: true, most: f64::INFINITY };
 pub const ALWAYS_FRACTIONS: [&str; 2] = ["colsample_bynode", "feature_fraction_bynode"];
 
 /// All parameters, in the order in which they are printed.
-pub static KEYS: [Key; 23] = [
+pub static KEYS: [Key; 24] = [
     Key {
         name: "candidates",
         aliases: &["splits"],
@@ -184,6 +184,17 @@ pub static KEYS: [Key; 23] = [
         },
         default: "255",
         help: "Streaming only: groups of neighbouring values that a feature is told apart by, 2 to 255; 0 tells all values apart",
+    },
+    Key {
+        name: "workers",
+        aliases: &["num_workers"],
+        kind: Kind::Whole {
+            range: 0..=100_000,
+            set: |parameters, value| parameters.workers = value as u32,
+            get: |parameters| parameters.workers.into(),
+        },
+        default: "1",
+        help: "Streaming only: workers that the partitions are dealt to, each with histograms of its own that are merged",
     },
     Key {
         name: "bagging_fraction",

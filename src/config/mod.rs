@@ -92,6 +92,8 @@ pub struct Parameters {
     pub max_bin: u32,
     /// Streaming: groups of neighbouring values a feature is told apart by, at most; 0 tells all apart.
     pub value_groups: u32,
+    /// Streaming: workers that the partitions are dealt to, each with histograms of its own.
+    pub workers: u32,
     /// The share of rows or queries that a tree sees.
     pub bagging_fraction: f64,
     /// What is drawn.

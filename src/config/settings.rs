@@ -96,7 +96,17 @@ impl Settings {
                     "leave it out or set it to 0, or set candidates=streaming",
                 ));
             }
+            if parameters.workers > 1 && self.is_chosen("workers") {
+                return Err(self.fault(
+                    "workers",
+                    &format!("{kind} candidates are the same for any number of workers"),
+                    "leave it out, or set candidates=streaming",
+                ));
+            }
             parameters.value_groups = 0;
+            parameters.workers = 0;
+        } else if parameters.workers == 0 {
+            return Err(self.fault("workers", "somebody must do the work", "set it to 1 or more"));
         } else if parameters.value_groups == 1 {
             return Err(self.fault(
                 "value_groups",
@@ -153,6 +163,7 @@ fn blank() -> Parameters {
         lambda_l2: 0.0,
         max_bin: 0,
         value_groups: 0,
+        workers: 0,
         bagging_fraction: 0.0,
         bagging_by: Sampling::Rows,
         feature_fraction: 0.0,

@@ -40,6 +40,7 @@ fn another_value(key: &Key) -> (&'static str, &'static str) {
         "missing" => ("learned", "\"learned\""),
         "metric" => ("err,NDCG@5", "[\"err\", \"ndcg@5\"]"),
         "value_groups" => ("7", "7"),
+        "workers" => ("3", "3"),
         _ if matches!(key.kind, Kind::Real { .. }) => ("0.125", "0.125"),
         _ => ("7", "7"),
     }
@@ -49,7 +50,7 @@ fn another_value(key: &Key) -> (&'static str, &'static str) {
 fn every_parameter_can_be_set_under_every_name() {
     for key in KEYS.iter().filter(|key| !matches!(key.kind, Kind::Agreed { .. } | Kind::QueryFraction)) {
         let (value, printed) = another_value(key);
-        let preset = if key.name == "value_groups" { "pgbrt" } else { "planet" };
+        let preset = if ["value_groups", "workers"].contains(&key.name) { "pgbrt" } else { "planet" };
         assert_ne!(key.print(&with_preset(preset, &[]).unwrap()).unwrap(), printed, "{}", key.name);
         for name in key.names() {
             let parameters = with_preset(preset, &[&format!("{name}={value}")]).unwrap();
@@ -304,7 +305,7 @@ fn printed_parameters_name_everything() {
     assert_eq!(
         text,
         "candidates = \"exact\"\nnum_trees = 1000\nlearning_rate = 0.1\nmax_depth = 4\nnum_leaves = 0\n\
-         min_data_in_leaf = 1\nmin_gain = 0.0\nlambda_l2 = 0.0\nmax_bin = 0\nvalue_groups = 0\n\
+         min_data_in_leaf = 1\nmin_gain = 0.0\nlambda_l2 = 0.0\nmax_bin = 0\nvalue_groups = 0\nworkers = 0\n\
          bagging_fraction = 1.0\nbagging_by = \"rows\"\nfeature_fraction = 1.0\nfeatures_per_node = \"all\"\n\
          missing = \"zero\"\nseed = 0\nearly_stopping_rounds = 0\nmetric = [\"ndcg@10\", \"rmse\"]\n"
     );
@@ -351,6 +352,7 @@ fn any_parameters() -> impl Strategy<Value = Parameters> {
             lambda_l2: reals.1,
             max_bin: kinds.1,
             value_groups: kinds.2,
+            workers: u32::from(kinds.0 == Candidates::Streaming),
             bagging_fraction: reals.2,
             bagging_by: if numbers.0 % 2 == 0 { Sampling::Rows } else { Sampling::Queries },
             feature_fraction: reals.3,

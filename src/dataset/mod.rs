@@ -2,6 +2,7 @@
 //! a manifest that names every file and the checksum of every byte of it.
 
 mod encode;
+mod features;
 mod float_chunk;
 mod group;
 mod layout;
@@ -11,6 +12,7 @@ mod read;
 mod write;
 
 pub use encode::{EncodedGroup, encode_group};
+pub use features::FoundFeatures;
 pub use group::{Grouper, Place, RowGroup};
 pub use layout::{FeatureNames, Layout};
 pub use manifest::{Categories, MANIFEST, Manifest, PartEntry, RepairCount, Source, Stretch};

@@ -11,12 +11,14 @@
 mod columns;
 mod dense;
 mod layout;
+mod permutation;
 mod planes;
 mod rank;
 mod scorer;
 mod stream;
 mod walk;
 
+pub use permutation::{PermutationImportance, PermutedFeature, permutation_importance};
 pub use scorer::Scorer;
 pub use stream::{PredictedGroup, Report, predict, scores_of};
 

@@ -1,7 +1,7 @@
 //! A dataset's scores, row group after row group: several groups are read and scored at once, a bounded
 //! number of them, and handed on in the order of the rows.
 
-use super::columns::{ColumnPlan, first_few};
+use super::columns::ColumnPlan;
 use super::rank::ranks;
 use super::scorer::Scorer;
 use crate::dataset::{DatasetReader, GroupId, GroupReader};
@@ -41,18 +41,8 @@ pub struct Report {
     pub load_seconds: f64,
     /// Seconds of scoring, likewise.
     pub predict_seconds: f64,
-    /// Features of the model that the dataset does not have and that counted as missing.
-    pub absent: Vec<String>,
-}
-
-impl Report {
     /// What the user should know.
-    pub fn warning(&self) -> Option<String> {
-        let (are, count) = (if self.absent.len() == 1 { " is" } else { "s are" }, self.absent.len());
-        (count > 0).then(|| {
-            format!("{count} feature{are} not in the data and taken as missing: {}", first_few(&self.absent))
-        })
-    }
+    pub warning: Option<String>,
 }
 
 /// Scores a dataset on a number of threads (0: as many as there are cores) and hands the groups on in
@@ -136,7 +126,7 @@ fn each_group<T: Send>(
         threads,
         load_seconds: per_thread(load),
         predict_seconds: per_thread(score),
-        absent: plan.absent,
+        warning: plan.found.warning(),
     })
 }
 

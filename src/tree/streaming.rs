@@ -1,27 +1,48 @@
 //! Candidates are quantiles of streaming histograms, built anew for every node (pGBRT).
 //!
-//! Every partition is a worker: it feeds the values of a node's rows into a histogram of b bins,
-//! in ascending order, equal values together (which gives the bins that one by one would). The
-//! master merges the partitions' histograms in their order and cuts where the interpolated sums
-//! say. Values of a feature beyond `value_groups` distinct ones are told apart by group.
+//! Partitions are dealt to workers, a stretch each. A worker feeds the values of a node's rows into a
+//! histogram of b bins, in ascending order, equal values together (which gives the bins that one by
+//! one would). The master merges the workers' histograms in their order and cuts where the
+//! interpolated sums say. Values of a feature beyond `value_groups` distinct ones are told apart by group.
+//!
+//! One worker sees all rows, so that its sums by code are those of static bins: siblings come by
+//! subtraction there too, and the partitioning does not matter.
 
 use super::cell::{Cell, Sums};
 use super::centroids::{Centroid, StreamingHistogram};
 use super::finder::{Family, Ground, OpenNode, SplitFinder, better};
 use super::histogram::{NodeHistogram, add_rows, cells_of_group, feature_cells, fill_common};
-use super::rows::RowSets;
+use super::kept::KeptHistograms;
+use super::rows::{NodeRows, RowSets};
 use super::sorted_cells::SortedCells;
 use super::split::FoundSplit;
-use crate::bins::{FeatureBins, GroupKind};
+use super::static_bins::look;
+use crate::bins::{Codes, FeatureBins, GroupCodes, GroupKind};
 use crate::error::Result;
 use rayon::prelude::*;
 
-/// Finds splits from centroids; keeps nothing.
-pub struct StreamingSplits {
+/// Finds splits from centroids.
+pub struct StreamingSplits<C> {
+    rules: StreamingRules,
+    histograms: KeptHistograms<C>,
+}
+
+/// How streaming histograms are made.
+#[derive(Debug, Clone, Copy)]
+pub struct StreamingRules {
     /// b: bins of a histogram.
     pub centroids: usize,
     /// Whether codes stand for groups of values, so that cuts lie between groups.
     pub grouped: bool,
+    /// Workers that partitions are dealt to.
+    pub workers: usize,
+}
+
+impl<C: Cell> StreamingSplits<C> {
+    /// For one tree.
+    pub fn new(rules: StreamingRules) -> Self {
+        StreamingSplits { rules, histograms: KeptHistograms::new() }
+    }
 }
 
 /// What the master knows of one feature in one node.
@@ -32,13 +53,20 @@ struct Merged {
     missing: Sums,
 }
 
-impl<C: Cell> SplitFinder<C> for StreamingSplits {
+impl<C: Cell> SplitFinder<C> for StreamingSplits<C> {
     fn find(
         &mut self,
         ground: &Ground<'_>,
         rows: &RowSets<C>,
         families: &[Family<C>],
     ) -> Result<Vec<Option<FoundSplit>>> {
+        if self.rules.grouped && self.rules.workers == 1 {
+            let rules = self.rules;
+            let best = |open: &OpenNode<C>, cells: &[C], group: usize, allowed: &[bool]| {
+                rules.best_of_cells(ground, open, cells, group, allowed)
+            };
+            return look(ground, &mut self.histograms, rows, families, best);
+        }
         let open: Vec<OpenNode<C>> = families.iter().flat_map(Family::nodes).collect();
         let wanted: Vec<OpenNode<C>> = open.iter().copied().filter(|open| open.wanted).collect();
         let allowed: Vec<Vec<bool>> = wanted.iter().map(|open| ground.choice.of_node(open.node)).collect();
@@ -46,7 +74,7 @@ impl<C: Cell> SplitFinder<C> for StreamingSplits {
         let found: Vec<Vec<Option<FoundSplit>>> = groups
             .par_iter()
             .with_max_len(1)
-            .map(|group| self.find_in_group(ground, rows, &wanted, &allowed, *group))
+            .map(|group| self.rules.find_in_group(ground, rows, &wanted, &allowed, *group))
             .collect::<Result<_>>()?;
         let mut best =
             (0..wanted.len()).map(|node| found.iter().map(|splits| splits[node]).fold(None, better));
@@ -54,7 +82,41 @@ impl<C: Cell> SplitFinder<C> for StreamingSplits {
     }
 }
 
-impl StreamingSplits {
+impl StreamingRules {
+    /// The best split of a group from the sums of all rows by code: there is one worker.
+    fn best_of_cells<C: Cell>(
+        &self,
+        ground: &Ground<'_>,
+        open: &OpenNode<C>,
+        cells: &[C],
+        group: usize,
+        allowed: &[bool],
+    ) -> Option<FoundSplit> {
+        let binning = &ground.data.binning;
+        let bits = ground.rules.scale.count_bits;
+        let mut list = Vec::new();
+        let mut best = None;
+        for (lane, feature) in binning.layout.groups[group].features.iter().enumerate() {
+            if !allowed[*feature as usize] {
+                continue;
+            }
+            let bins = &binning.features[*feature as usize];
+            list_present(&cells[feature_cells(binning, group, lane)], bits, &mut list);
+            let mut merged = self.nothing(bins);
+            merged.absorb(&list, bins, ground, self.centroids);
+            best = better(best, self.best_cut(ground, open, *feature, &merged));
+        }
+        best
+    }
+
+    fn nothing(&self, bins: &FeatureBins) -> Merged {
+        Merged {
+            histogram: StreamingHistogram::new(self.centroids),
+            counts: vec![0; bins.codes()],
+            missing: Sums::default(),
+        }
+    }
+
     fn find_in_group<C: Cell>(
         &self,
         ground: &Ground<'_>,
@@ -65,28 +127,31 @@ impl StreamingSplits {
     ) -> Result<Vec<Option<FoundSplit>>> {
         let binning = &ground.data.binning;
         let features = &binning.layout.groups[group].features;
-        let empty = |feature: &u32| Merged {
-            histogram: StreamingHistogram::new(self.centroids),
-            counts: vec![0; binning.features[*feature as usize].codes()],
-            missing: Sums::default(),
-        };
+        let nothing = |feature: &u32| self.nothing(&binning.features[*feature as usize]);
         let mut merged: Vec<Vec<Merged>> =
-            wanted.iter().map(|_| features.iter().map(empty).collect()).collect();
+            wanted.iter().map(|_| features.iter().map(nothing).collect()).collect();
         let mut worker = Worker::new(ground, group);
-        for partition in 0..ground.data.partitions() {
-            let codes = ground.data.codes(partition, &[group])?;
+        let partitions = ground.data.partitions();
+        let workers = self.workers.min(partitions);
+        for number in 0..workers {
+            let own = number * partitions / workers..(number + 1) * partitions / workers;
+            let codes: Vec<Codes> =
+                own.clone().map(|partition| ground.data.codes(partition, &[group])).collect::<Result<_>>()?;
             for ((open, of_node), allowed) in wanted.iter().zip(&mut merged).zip(allowed) {
-                worker.summarise(
-                    codes.group(group),
-                    rows.partitions[partition].node(open.node),
-                    |lane, list| {
-                        let feature = features[lane];
-                        if allowed[feature as usize] {
-                            let bins = &binning.features[feature as usize];
-                            of_node[lane].absorb(list, bins, ground, self.centroids);
-                        }
-                    },
-                );
+                for (partition, codes) in own.clone().zip(&codes) {
+                    worker.add(codes.group(group), rows.partitions[partition].node(open.node));
+                }
+                worker.hand_over(|lane, list| {
+                    let feature = features[lane];
+                    if allowed[feature as usize] {
+                        of_node[lane].absorb(
+                            list,
+                            &binning.features[feature as usize],
+                            ground,
+                            self.centroids,
+                        );
+                    }
+                });
             }
         }
         let splits = wanted.iter().zip(merged).map(|(open, of_node)| {
@@ -117,14 +182,19 @@ impl StreamingSplits {
         let before = rules.score(total);
         let mut least = rules.threshold(before);
         let mut best = None;
+        let (mut counted, mut rows_up_to) = (0, 0);
         for (value, up_to) in merged.histogram.candidates(self.centroids) {
             let code = bins.code_up_to(value as f32);
-            let rows_left: i64 = merged.counts[..=code as usize].iter().sum();
+            // Candidates ascend, and so do their codes.
+            while counted <= code as usize {
+                rows_up_to += merged.counts[counted];
+                counted += 1;
+            }
             for missing_left in [false, true] {
                 if missing_left && merged.missing.count == 0 {
                     continue;
                 }
-                let rows_left = rows_left + if missing_left { merged.missing.count } else { 0 };
+                let rows_left = rows_up_to + if missing_left { merged.missing.count } else { 0 };
                 if rows_left.min(total.count - rows_left) < rules.min_data.max(1) {
                     continue;
                 }
@@ -180,11 +250,19 @@ impl Merged {
     }
 }
 
-/// Sums a node's rows of one partition by code, for every feature of a group.
+/// The codes that rows have, with their sums.
+fn list_present<C: Cell>(cells: &[C], count_bits: u32, list: &mut Vec<(u32, C)>) {
+    list.clear();
+    let present = cells.iter().enumerate().filter(|(_, cell)| cell.sums(count_bits).count > 0);
+    list.extend(present.map(|(code, cell)| (code as u32, *cell)));
+}
+
+/// Sums a worker's rows of one node by code, for every feature of a group.
 struct Worker<'a, C: Cell> {
     ground: &'a Ground<'a>,
     group: usize,
     cells: NodeHistogram<C>,
+    total: C,
     sorted: SortedCells<C>,
     list: Vec<(u32, C)>,
 }
@@ -196,38 +274,35 @@ impl<'a, C: Cell> Worker<'a, C> {
         if !matches!(binning.layout.groups[group].kind, GroupKind::Column(_)) {
             groups[group] = vec![C::default(); cells_of_group(binning, group)];
         }
-        Worker {
-            ground,
-            group,
-            cells: NodeHistogram { groups },
-            sorted: SortedCells::new(),
-            list: Vec::new(),
-        }
+        let (cells, sorted) = (NodeHistogram { groups }, SortedCells::new());
+        Worker { ground, group, cells, total: C::default(), sorted, list: Vec::new() }
     }
 
-    fn summarise(
-        &mut self,
-        codes: crate::bins::GroupCodes<'_>,
-        node: super::rows::NodeRows<'_, C>,
-        mut take: impl FnMut(usize, &[(u32, C)]),
-    ) {
+    /// Adds the rows of one partition.
+    fn add(&mut self, codes: GroupCodes<'_>, node: NodeRows<'_, C>) {
+        let kind = self.ground.data.binning.layout.groups[self.group].kind;
+        if let GroupKind::Column(_) = kind {
+            self.sorted.collect(codes, node);
+            return;
+        }
+        let bits = self.ground.rules.scale.count_bits;
+        node.targets.iter().for_each(|target| self.total.add(C::of(*target, bits)));
+        add_rows(codes, kind, node, bits, &mut self.cells.groups[self.group]);
+    }
+
+    /// Hands over the sums of each feature, and starts afresh.
+    fn hand_over(&mut self, mut take: impl FnMut(usize, &[(u32, C)])) {
         let binning = &self.ground.data.binning;
         let members = &binning.layout.groups[self.group];
         let bits = self.ground.rules.scale.count_bits;
         if let GroupKind::Column(_) = members.kind {
-            self.sorted.collect(codes, node);
             take(0, self.sorted.drain(binning.features[members.features[0] as usize].codes(), bits));
             return;
         }
-        let mut total = C::default();
-        node.targets.iter().for_each(|target| total.add(C::of(*target, bits)));
-        add_rows(codes, members.kind, node, bits, &mut self.cells.groups[self.group]);
-        fill_common(binning, &[self.group], &mut self.cells, total);
+        fill_common(binning, &[self.group], &mut self.cells, std::mem::take(&mut self.total));
         for lane in 0..members.features.len() {
             let cells = &self.cells.groups[self.group][feature_cells(binning, self.group, lane)];
-            self.list.clear();
-            let present = cells.iter().enumerate().filter(|(_, cell)| cell.sums(bits).count > 0);
-            self.list.extend(present.map(|(code, cell)| (code as u32, *cell)));
+            list_present(cells, bits, &mut self.list);
             take(lane, &self.list);
         }
         self.cells.groups[self.group].fill(C::default());

@@ -4,6 +4,7 @@ mod column;
 mod dataset;
 mod metrics;
 mod model;
+mod permutation;
 mod predictions;
 mod rounds;
 
@@ -26,6 +27,7 @@ use std::num::NonZeroUsize;
   planetree describe s3://datasets/judgments --json | jq .labels
   planetree describe mart.model --top 50
   planetree describe mart.model --tree 0
+  planetree describe mart.model --permutation vali
   planetree describe s3://models/mart.model --json | jq '.importance[].feature'
   planetree describe scores.parquet")]
 pub struct DescribeArguments {
@@ -43,6 +45,11 @@ pub struct DescribeArguments {
     /// Show one tree of a model, counted from 0
     #[arg(long, value_name = "N")]
     tree: Option<usize>,
+
+    /// Also take a model's permutation importance on a labelled dataset: how much worse it gets when one
+    /// feature's values are dealt out anew
+    #[arg(long, value_name = "DATASET")]
+    permutation: Option<String>,
 
     /// Threads that read a dataset [default: all cores]
     #[arg(long, value_name = "N")]
@@ -70,7 +77,7 @@ pub fn run(arguments: DescribeArguments, quiet: bool) -> Result<()> {
         arguments.refuse_options_of_models(table.kind().noun())?;
     }
     let described = match table.kind() {
-        TableKind::Model => model::describe(&table, arguments.top, arguments.tree)?,
+        TableKind::Model => arguments.describe_model(&table, access)?,
         TableKind::Predictions => predictions::describe(&table)?,
         TableKind::Rounds => rounds::describe(&table)?,
         TableKind::Metrics => metrics::describe(&table)?,
@@ -79,8 +86,24 @@ pub fn run(arguments: DescribeArguments, quiet: bool) -> Result<()> {
 }
 
 impl DescribeArguments {
+    fn describe_model(&self, table: &TableReader, access: Access) -> Result<Described> {
+        let Some(data) = &self.permutation else { return model::describe(table, self.top, self.tree) };
+        let data = Location::parse(data, access)?;
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(self.threads.map_or(0, NonZeroUsize::get))
+            .build()
+            .map_err(|error| {
+                Error::usage(format_args!("cannot start threads: {error}"), "lower --threads")
+            })?;
+        pool.install(|| permutation::describe(table, &data, self.top))
+    }
+
     fn refuse_options_of_models(&self, what: &str) -> Result<()> {
-        let given = [("--top", self.top.is_some()), ("--tree", self.tree.is_some())];
+        let given = [
+            ("--top", self.top.is_some()),
+            ("--tree", self.tree.is_some()),
+            ("--permutation", self.permutation.is_some()),
+        ];
         match given.iter().find(|(_, given)| *given) {
             Some((option, _)) => Err(Error::usage(
                 format_args!("{}: this is {what}; {option} is for models", self.path),

@@ -83,7 +83,7 @@ fn columns_are_found_by_name_and_groups_come_in_order() {
     let model = model(&["a", "b", "c"], &[2, 0, 1]);
     for threads in [1, 2, 5] {
         let (groups, report) = predicted(&reader, &model, threads);
-        assert_eq!((report.rows, report.threads, report.warning()), (60, threads, None));
+        assert_eq!((report.rows, report.threads, report.warning), (60, threads, None));
         assert_eq!(groups.len(), 20);
         for (query, group) in groups.iter().enumerate() {
             assert_eq!(group.scores, [100.0, 115.0, 10.0]);
@@ -130,7 +130,7 @@ fn an_index_that_never_occurs_in_letor_text_is_missing() {
     let reader = dataset(room.path(), "2 qid:1 1:0.5 2:1\n0 qid:1 2:-1\n", Format::Letor);
     let (groups, report) = predicted(&reader, &model(&["f1", "f2", "f3"], &[0, 1, 2]), 1);
     assert_eq!(groups[0].scores, [511.0, 505.0]);
-    let warning = report.warning().unwrap();
+    let warning = report.warning.unwrap();
     assert_eq!(warning, "1 feature is not in the data and taken as missing: f3");
     // A name that no index gives is another matter.
     assert!(scores_of(&reader, &model(&["f1", "f2", "bm25"], &[0])).is_err());
