@@ -57,6 +57,7 @@ fn parameters_that_make_no_sense_are_misuse() {
         ("--preset gbrt --set max_bin=255", &["exact candidates have no bins"]),
         ("--preset planet --set value_groups=100", &["value_groups=100", "candidates=streaming"]),
         ("--preset pgbrt --set value_groups=1", &["value_groups=1"]),
+        ("--preset planet --set workers=4", &["workers=4", "candidates=streaming"]),
         ("--preset plane", &["unknown preset \"plane\"", "planet"]),
         ("--set early_stopping_rounds=5", &["early_stopping_rounds = 5", "--valid"]),
         ("--set metric=ncdg@10", &["ncdg@10", "ndcg"]),

@@ -91,17 +91,18 @@ fn streaming_is_as_good_on_more_data_with_more_workers() {
     let room = room();
     run(room.path(), "sample --shape yahoo --rows 60000 --seed 9 --output text").ok();
     run(room.path(), "convert text/vali.txt --output vali").ok();
+    run(room.path(), "convert text/train.txt --output data --partition-rows 1000").ok();
     let mut errors = Vec::new();
-    for rows in [36_000, 9000, 2250] {
-        run(room.path(), &format!("convert text/train.txt --output data{rows} --partition-rows {rows}")).ok();
+    for workers in [1, 4, 32] {
         for bins in [20, 50, 100] {
-            let settings = format!("--set max_bin={bins} --set num_trees=60");
-            let sets = format!("--data data{rows} --valid vali");
-            train(room.path(), &format!("--preset pgbrt {sets} --model m --rounds rounds {settings}"));
+            let settings = format!("--set max_bin={bins} --set workers={workers} --set num_trees=60");
+            let outputs = "--data data --valid vali --model m --rounds rounds";
+            train(room.path(), &format!("--preset pgbrt {outputs} {settings}"));
             let log = rounds_of(&room.path().join("rounds"));
             let last = |metric: &str| *course(&log, "valid", metric).last().unwrap();
-            eprintln!("{rows} rows, {bins} bins: rmse {:.5} ndcg@10 {:.5}", last("rmse"), last("ndcg@10"));
-            errors.push((last("rmse"), last("ndcg@10")));
+            let (rmse, ndcg) = (last("rmse"), last("ndcg@10"));
+            eprintln!("{workers} workers, {bins} bins: rmse {rmse:.5} ndcg@10 {ndcg:.5}");
+            errors.push((rmse, ndcg));
         }
     }
     for (rmse, ndcg) in &errors {
