@@ -36,6 +36,15 @@ pub enum Error {
     /// The user pressed Ctrl-C, or the process was asked to end.
     #[error("interrupted; nothing was written")]
     Interrupted,
+
+    /// The same, with a checkpoint to go on from.
+    #[error("interrupted after round {round}; {place} has everything so far")]
+    Stopped {
+        /// The last complete round.
+        round: u32,
+        /// The checkpoint.
+        place: String,
+    },
 }
 
 /// A fault in one line of one input.
@@ -103,6 +112,7 @@ impl Error {
         match self {
             Error::Input(input) => Some(input.remedy.as_str()),
             Error::Place { remedy, .. } | Error::Usage { remedy, .. } => Some(remedy.as_str()),
+            Error::Stopped { .. } => Some("run the same command with --resume to go on"),
             Error::Interrupted => None,
         }
         .filter(|remedy| !remedy.is_empty())

@@ -159,14 +159,11 @@ impl Source {
             let column = column.as_primitive_opt::<Float32Type>().ok_or_else(|| self.odd_columns())?;
             let values = column.values();
             let bad = (0..column.len()).find(|row| column.is_null(*row) || !values[*row].is_finite());
-            if let Some(row) = bad {
-                let row = self.first_row(partition) + row as u64;
+            if let Some(place) = bad {
+                let (row, query) = (self.first_row(partition) + place as u64, queries.value(place));
                 return Err(Error::place(
                     &self.location,
-                    format_args!(
-                        "the {name} of row {row} (query {}) is missing or not finite",
-                        queries.value(0)
-                    ),
+                    format_args!("the {name} of row {row} (query {query}) is missing or not finite"),
                     "convert the data again with finite numbers",
                 ));
             }

@@ -55,6 +55,11 @@ impl Checkpoints {
         }
     }
 
+    /// What to say when the user stops the training after a round.
+    pub fn stopped(&self, round: u32) -> Error {
+        Error::Stopped { round, place: self.plan.location.to_string() }
+    }
+
     /// Writes one.
     pub fn write(&mut self, model: &Model, start_trees: usize, log: &[LogEntry]) -> Result<()> {
         let state = State { start_trees, log: log.to_vec() };
@@ -89,7 +94,7 @@ pub fn resume(location: &Location, expected: &Model, parameters: &Parameters) ->
             "name the checkpoint of the training that was stopped",
         ));
     };
-    if let Some(difference) = difference(&model, expected) {
+    if let Some(difference) = difference(&model, state.start_trees, expected) {
         return Err(Error::place(
             location,
             format_args!("the checkpoint is of another training: {difference}"),
@@ -109,7 +114,11 @@ pub fn resume(location: &Location, expected: &Model, parameters: &Parameters) ->
     Ok(Some(Resumed { model, start_trees: state.start_trees, log: state.log }))
 }
 
-fn difference(model: &Model, expected: &Model) -> Option<String> {
+fn difference(model: &Model, start_trees: usize, expected: &Model) -> Option<String> {
+    if model.trees.get(..start_trees) != Some(&expected.trees[..]) || model.base_score != expected.base_score
+    {
+        return Some("it started from another model or other data".to_owned());
+    }
     let lines = |text: &str| -> Vec<String> {
         text.lines().filter(|line| !line.starts_with("num_trees")).map(str::to_owned).collect()
     };

@@ -1,10 +1,12 @@
 //! What a training needs in memory, so that a limit can be kept or refused before the work.
 
-use crate::bins::Source;
+use crate::bins::{BinOptions, Source};
 use crate::error::{Error, Result};
 
 /// Score, label, place, target, and the copies of the last two while a node is divided.
 const BYTES_PER_ROW: u64 = 8 + 4 + 4 + 4 + 4;
+/// Key, target, cell and list entry of a row while a column is sorted.
+const SORTED_BYTES_PER_ROW: u64 = 8 + 4 + 8 + 16;
 /// The program itself, and what its libraries keep.
 const PROGRAM: u64 = 48 << 20;
 
@@ -19,7 +21,7 @@ pub struct Needs {
 
 impl Needs {
     /// Estimates from what the manifest says.
-    pub fn of(source: &Source, histogram_bytes: u64) -> Self {
+    pub fn of(source: &Source, options: &BinOptions, validation: &[Source]) -> Self {
         let manifest = source.manifest();
         let features = source.features() as u64;
         let files: u64 = manifest.files.iter().map(|file| file.bytes).sum();
@@ -27,12 +29,22 @@ impl Needs {
         let (group_rows, group_bytes) = groups
             .fold((0, 0), |(rows, bytes), group| (rows.max(group.rows), bytes.max(group.stretch.bytes)));
         let threads = rayon::current_num_threads() as u64;
-        let always = PROGRAM + manifest.rows * BYTES_PER_ROW + histogram_bytes;
+        // Binned: a byte among its neighbours and one in a column of its own. All values told apart:
+        // a code of up to four bytes, and each thread sorts a column.
+        let (code_bytes, sorting) = match options.max_bin {
+            Some(_) => (2, 0),
+            None => (4, manifest.rows * SORTED_BYTES_PER_ROW * threads),
+        };
+        let held = |source: &Source| {
+            let bytes_per_value = if options.max_bin.is_some() { 2 } else { 4 };
+            source.manifest().rows * (BYTES_PER_ROW + bytes_per_value * features)
+        };
+        let validation: u64 = validation.iter().map(held).sum();
+        let always = PROGRAM + manifest.rows * BYTES_PER_ROW + sorting + validation;
         Needs {
-            // A byte among its neighbours and one in a column of its own.
-            in_memory: always + manifest.rows * 2 * features + files,
+            in_memory: always + manifest.rows * code_bytes * features + files,
             // One partition at a time: its bytes, a decoded column a thread, its codes.
-            in_cache: always + group_bytes + group_rows * (2 * features + threads * 16),
+            in_cache: always + group_bytes + group_rows * (code_bytes * features + threads * 16),
         }
     }
 
@@ -47,7 +59,7 @@ impl Needs {
                     mebibytes(limit),
                     mebibytes(self.in_cache)
                 ),
-                "raise --memory-limit, or train on fewer rows, or convert with smaller row groups",
+                "raise --memory-limit, or train on fewer rows, or convert with a smaller --partition-rows",
             ));
         }
         Ok(self.in_memory > limit)

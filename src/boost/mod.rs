@@ -106,16 +106,17 @@ impl<'a, C: Cell> Training<'a, C> {
     fn run(mut self) -> Result<Outcome> {
         let parameters = &self.request.parameters;
         self.observer.phase("training");
+        if self.request.checkpoint.is_some() {
+            interrupt::be_orderly(); // there is something to save from now on
+        }
         let mut checkpoints = self.request.checkpoint.as_ref().map(Checkpoints::new);
         let mut gradients = self.prepared.scores.summary(&self.prepared.data.rows);
         let mut ended = self.stopped_early().map_or(Ended::Complete, Ended::Early);
         while self.prepared.model.rounds < parameters.num_trees && matches!(ended, Ended::Complete) {
             if let Err(stop) = interrupt::check() {
-                if let Some(checkpoints) = &mut checkpoints {
-                    checkpoints.write(&self.prepared.model, self.prepared.start_trees, &self.prepared.log)?;
-                    self.observer.note("stopped; --resume goes on from the checkpoint");
-                }
-                return Err(stop);
+                let Some(checkpoints) = &mut checkpoints else { return Err(stop) };
+                checkpoints.write(&self.prepared.model, self.prepared.start_trees, &self.prepared.log)?;
+                return Err(checkpoints.stopped(self.prepared.model.rounds));
             }
             let round = self.prepared.model.rounds + 1;
             if !self.grow_tree(round, &gradients)? {
@@ -210,7 +211,11 @@ impl<'a, C: Cell> Training<'a, C> {
         let best = self.best();
         let model = &mut self.prepared.model;
         match ended {
-            Ended::Complete => {}
+            Ended::Complete => {
+                if let Some(best) = best.filter(|best| best.round < model.rounds) {
+                    self.observer.note(&format!("the best round is {} of {}", best.round, model.rounds));
+                }
+            }
             Ended::Early(best) => {
                 let text = format!("stopped early: the best round is {} of {}", best.round, model.rounds);
                 self.observer.note(&text);

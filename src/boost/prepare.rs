@@ -89,7 +89,7 @@ pub fn prepare(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Pr
     observer.phase("binning");
     let begun = Instant::now();
     let options = BinOptions::of(parameters);
-    let data = bin(request, &source, &options)?;
+    let data = bin(request, &source, &options, &validation)?;
     seconds.bin = begun.elapsed().as_secs_f64();
     check_labels(&source, &data)?;
     check_fills(request, &data)?;
@@ -194,8 +194,13 @@ fn check_size(source: &Source) -> Result<()> {
     Ok(())
 }
 
-fn bin(request: &TrainRequest, source: &Source, options: &BinOptions) -> Result<BinnedData> {
-    let needs = Needs::of(source, 0);
+fn bin(
+    request: &TrainRequest,
+    source: &Source,
+    options: &BinOptions,
+    validation: &[Source],
+) -> Result<BinnedData> {
+    let needs = Needs::of(source, options, validation);
     if !needs.must_use_cache(request.memory_limit)? {
         return BinnedData::in_memory(source, options, &|_| {});
     }
@@ -289,7 +294,7 @@ fn used(name: &str, source: &Source) -> DataUsed {
     let manifest = source.manifest();
     DataUsed {
         name: name.to_owned(),
-        fingerprint: manifest.fingerprint(),
+        fingerprint: manifest.content(),
         rows: manifest.rows,
         queries: manifest.queries,
     }

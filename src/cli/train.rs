@@ -9,6 +9,7 @@ use crate::config;
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::storage::{Access, Location};
+use crate::table::{TableKind, TableWriter};
 use clap::Args;
 use serde_json::json;
 use std::io::{IsTerminal, Write};
@@ -16,19 +17,21 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+const EXAMPLES: &str = "Examples:
+  planetree train --data train --valid vali --model model.parquet
+  planetree train --preset pgbrt --data train --model model.parquet --set max_bin=25 --set num_trees=500
+  planetree train --data s3://bucket/train --valid vali=s3://bucket/vali --model s3://bucket/model.parquet \\
+      --set early_stopping_rounds=50 --rounds rounds.parquet
+  planetree train --data train --model model.parquet --checkpoint-every 60s --resume";
+
 /// Train a model on a dataset
 ///
 /// Each round scans the data, adds integer gradients into histograms, and grows one tree. The
 /// model is the same to the byte for any number of threads, any partitioning of the rows, in
 /// memory or not, interrupted or not.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  planetree train --data train --valid vali --model model.parquet
-  planetree train --preset pgbrt --data train --model model.parquet --set max_bin=25 --set num_trees=500
-  planetree train --data s3://bucket/train --valid vali=s3://bucket/vali --model s3://bucket/model.parquet \\
-      --set early_stopping_rounds=50 --rounds rounds.parquet
-  planetree train --data train --model model.parquet --checkpoint-every 60s --resume")]
-#[command(after_long_help = config::help_table())]
+#[command(after_help = EXAMPLES)]
+#[command(after_long_help = format!("{EXAMPLES}\n\nParameters, for --set and --config:\n{}", config::help_table()))]
 pub struct TrainArguments {
     /// The dataset to train on: a directory or a URL
     #[arg(long, value_name = "DATASET")]
@@ -115,6 +118,7 @@ pub fn run(arguments: &TrainArguments, quiet: bool) -> Result<()> {
     let request = request(arguments)?;
     let model_file = locate(arguments, &arguments.model)?;
     let rounds = arguments.rounds.as_ref().map(|text| locate(arguments, text)).transpose()?;
+    check_outputs(arguments, &request, &model_file, rounds.as_ref())?;
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(arguments.threads.map_or(0, NonZeroUsize::get))
         .build()
@@ -126,6 +130,10 @@ pub fn run(arguments: &TrainArguments, quiet: bool) -> Result<()> {
     outcome.model.write(&model_file)?;
     if let Some(rounds) = &rounds {
         write_rounds(&outcome.log, rounds)?;
+    }
+    // The model is there: its checkpoint has served.
+    if let Some(plan) = &request.checkpoint {
+        plan.location.remove()?;
     }
     if let Some(stats) = &arguments.stats {
         write_figures(&locate(arguments, stats)?, &outcome, begun, pool.current_num_threads())?;
@@ -146,6 +154,34 @@ pub fn run(arguments: &TrainArguments, quiet: bool) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+/// Fails before the work where an output could not be written after it.
+fn check_outputs(
+    arguments: &TrainArguments,
+    request: &TrainRequest,
+    model: &Location,
+    rounds: Option<&Location>,
+) -> Result<()> {
+    let stats = arguments.stats.as_ref().map(|text| locate(arguments, text)).transpose()?;
+    let checkpoint = request.checkpoint.as_ref().map(|plan| &plan.location);
+    let outputs =
+        [Some(model), rounds, stats.as_ref(), checkpoint].map(|output| output.map(Location::to_string));
+    for (place, output) in outputs.iter().enumerate() {
+        if let Some(output) = output
+            && outputs[..place].contains(&Some(output.clone()))
+        {
+            return Err(Error::usage(
+                format_args!("{output} is named for two outputs"),
+                "give the model, the rounds, the stats and the checkpoint a file each",
+            ));
+        }
+    }
+    TableWriter::check(model, TableKind::Model)?;
+    if let Some(rounds) = rounds {
+        TableWriter::check(rounds, TableKind::Rounds)?;
+    }
+    checkpoint.map_or(Ok(()), |checkpoint| TableWriter::check(checkpoint, TableKind::Model))
 }
 
 fn locate(arguments: &TrainArguments, text: &str) -> Result<Location> {
@@ -227,16 +263,28 @@ struct Reporter {
     begun: Option<(Instant, u32)>,
     shown: Option<Instant>,
     line_open: bool,
+    /// The last round, when it was not shown.
+    unshown: Option<String>,
 }
 
 impl Reporter {
     fn new(quiet: bool) -> Self {
-        Reporter { quiet, live: std::io::stderr().is_terminal(), begun: None, shown: None, line_open: false }
+        Reporter {
+            quiet,
+            live: std::io::stderr().is_terminal(),
+            begun: None,
+            shown: None,
+            line_open: false,
+            unshown: None,
+        }
     }
 
     fn finish(&mut self) {
         if std::mem::take(&mut self.line_open) {
             let _ = writeln!(std::io::stderr()); // nobody listens: no failure
+        }
+        if let Some(text) = self.unshown.take() {
+            super::say(format_args!("{text}"));
         }
     }
 
@@ -264,8 +312,12 @@ impl Observer for Reporter {
             .collect();
         let values = values.join("  ");
         if !self.live {
+            let text = format!("[{round}] {values}");
             if round % 10 == 0 || round == 1 || round == rounds {
-                super::say(format_args!("[{round}] {values}"));
+                super::say(format_args!("{text}"));
+                self.unshown = None;
+            } else {
+                self.unshown = Some(text);
             }
             return;
         }

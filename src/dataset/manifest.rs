@@ -193,6 +193,16 @@ impl Manifest {
     }
 }
 
+impl Manifest {
+    /// What identifies the rows, however they are cut into files: what they were made from, and how
+    /// many came out under which names.
+    pub fn content(&self) -> Digest {
+        let Source { format, bytes, fingerprint } = &self.source;
+        let (rows, queries, names) = (self.rows, self.queries, self.features.join("\n"));
+        digest_of(format!("{format} {bytes} {fingerprint} {rows} {queries}\n{names}").as_bytes())
+    }
+}
+
 impl PartEntry {
     /// The file's content: the hash of its stretches' hashes.
     pub fn digest(&self) -> Digest {

@@ -157,6 +157,22 @@ impl Location {
         }
     }
 
+    /// Removes the file or object, if there is one.
+    pub fn remove(&self) -> Result<()> {
+        match self {
+            Location::Local(path) => match std::fs::remove_file(path) {
+                Err(error) if !is_absent(&error) => Err(Error::io(self, "remove", &error)),
+                _ => Ok(()),
+            },
+            Location::Remote(remote) => {
+                match border::wait_or_interrupt(border::persist(|| remote.store.delete(&remote.path)))? {
+                    Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+                    Err(error) => Err(self.store_error("remove", &error)),
+                }
+            }
+        }
+    }
+
     pub(super) fn head(&self, remote: &Remote) -> Result<Option<ObjectMeta>> {
         match border::wait_or_interrupt(border::persist(|| remote.store.head(&remote.path)))? {
             Ok(meta) => Ok(Some(meta)),

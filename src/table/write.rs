@@ -27,6 +27,7 @@ const PROGRAM: &str = concat!("planetree ", env!("CARGO_PKG_VERSION"));
 /// A table that nobody sees yet. Dropped without [`TableWriter::finish`], it leaves nothing behind.
 pub struct TableWriter {
     location: Location,
+    kind: TableKind,
     schema: SchemaRef,
     writer: ArrowWriter<TableSink>,
     steps: BatchCoalescer,
@@ -38,7 +39,7 @@ impl TableWriter {
     /// an error.
     pub fn create(location: &Location, kind: TableKind, schema: SchemaRef) -> Result<Self> {
         let output = FileOutput::create(location)?;
-        refuse_foreign(location)?;
+        refuse_other(location, kind)?;
         let options = ArrowWriterOptions::new()
             .with_properties(properties())
             // It would say the same again, in an order that differs from run to run.
@@ -49,11 +50,18 @@ impl TableWriter {
         let metadata = [(footer::TABLE, kind.name()), (footer::WRITER, PROGRAM)];
         Ok(TableWriter {
             location: location.clone(),
+            kind,
             steps: BatchCoalescer::new(schema.clone(), STEP_ROWS),
             schema,
             writer,
             metadata: metadata.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
         })
+    }
+
+    /// Fails where [`TableWriter::create`] would: to be asked before the work that makes the table.
+    pub fn check(location: &Location, kind: TableKind) -> Result<()> {
+        drop(FileOutput::create(location)?);
+        refuse_other(location, kind)
     }
 
     /// Sets a value of the file's metadata, which may be done until the end.
@@ -87,9 +95,9 @@ impl TableWriter {
         let rest = self.steps.finish_buffered_batch();
         rest.map_err(|error| write_failure(&self.location, error.into()))?;
         self.write_steps()?;
-        let TableWriter { location, writer, metadata, .. } = self;
+        let TableWriter { location, kind, writer, metadata, .. } = self;
         let output = write_footer(writer, metadata).map_err(|error| write_failure(&location, error))?;
-        refuse_foreign(&location)?; // it may have appeared meanwhile
+        refuse_other(&location, kind)?; // it may have appeared meanwhile
         output.commit()
     }
 }
@@ -130,16 +138,17 @@ fn properties() -> WriterProperties {
         .build()
 }
 
-/// An error if there is a file that planetree did not write. An empty one holds nothing to lose.
-fn refuse_foreign(location: &Location) -> Result<()> {
-    if matches!(location.size()?, None | Some(0)) || TableReader::kind_of(location)?.is_some() {
+/// An error if there is a file that is no table of this kind. An empty one holds nothing to lose.
+fn refuse_other(location: &Location, kind: TableKind) -> Result<()> {
+    if matches!(location.size()?, None | Some(0)) {
         return Ok(());
     }
-    Err(Error::place(
-        location,
-        "this exists and was not written by planetree",
-        "choose another name, or remove it first",
-    ))
+    let problem = match TableReader::kind_of(location)? {
+        Some(there) if there == kind => return Ok(()),
+        Some(there) => format!("this exists and is {}, not {}", there.noun(), kind.noun()),
+        None => "this exists and was not written by planetree".to_owned(),
+    };
+    Err(Error::place(location, problem, "choose another name, or remove it first"))
 }
 
 /// Hashes what goes to the file, and holds the footer back until its checksum is known.

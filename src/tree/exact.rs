@@ -79,7 +79,8 @@ fn best_of_list<C: Cell>(
     };
     Some(FoundSplit {
         feature,
-        code: list[place].0,
+        // Rows that are not in the node may lie between its values: the threshold decides for them.
+        code: bins.code_up_to(threshold),
         threshold,
         missing_code: bins.missing_code,
         missing_left: cut.missing_left,

@@ -48,7 +48,7 @@ pub struct DescribeArguments {
 
     /// Also take a model's permutation importance on a labelled dataset: how much worse it gets when one
     /// feature's values are dealt out anew
-    #[arg(long, value_name = "DATASET")]
+    #[arg(long, value_name = "DATASET", conflicts_with = "tree")]
     permutation: Option<String>,
 
     /// Threads that read a dataset [default: all cores]

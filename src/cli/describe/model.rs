@@ -105,8 +105,11 @@ fn as_text(table: &TableReader, model: &Model, summary: &Summary, top: usize) ->
         Ensemble::Bag => "bag: the base score plus the mean of the trees",
     };
     line(&mut text, "ensemble", ensemble);
-    let rounds =
-        format!("{} of {} rounds", shown_count(model.trees.len() as u64), shown_count(model.rounds.into()));
+    let rounds = format!(
+        "{} ({} rounds trained)",
+        shown_count(model.trees.len() as u64),
+        shown_count(model.rounds.into())
+    );
     line(&mut text, "trees", rounds);
     if let Some((least, mean, most)) = summary.leaves {
         line(&mut text, "leaves of a tree", format_args!("min {least}  mean {}  max {most}", short(mean)));
