@@ -48,6 +48,36 @@ fn data(directory: &Path, queries: usize) {
     dataset(directory, "other", &graded(33, 30, 30), "");
 }
 
+/// The checkpoint `c` of a training that was stopped, and its rounds.
+fn stopped(directory: &Path, arguments: &str) -> u64 {
+    let arguments = format!("train {arguments} --model m --checkpoint c --checkpoint-every 1");
+    let mut child = command(directory, &format!("{arguments} --set num_trees=100000"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let begun = Instant::now();
+    while !directory.join("c").exists() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "no checkpoint appears");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    std::thread::sleep(Duration::from_millis(100));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    for name in names_in(directory).iter().filter(|name| name.starts_with('.')) {
+        fs::remove_file(directory.join(name)).unwrap(); // half a checkpoint
+    }
+    let rounds = rounds_in(directory, "c");
+    assert!(rounds > 1, "{rounds} rounds");
+    rounds
+}
+
+fn rounds_in(directory: &Path, model: &str) -> u64 {
+    let described = run(directory, &format!("describe {model} --json")).ok().stdout;
+    let described: serde_json::Value = serde_json::from_str(&described).unwrap();
+    described["rounds"].as_u64().unwrap()
+}
+
 #[test]
 fn killed_at_five_moments_a_training_ends_in_the_same_bytes() {
     let room = room();
@@ -60,7 +90,7 @@ fn killed_at_five_moments_a_training_ends_in_the_same_bytes() {
     ] {
         let resumed = killed_and_resumed(room.path(), arguments, 5);
         assert!(resumed > 0, "{arguments}: no run went on from a checkpoint");
-        for name in ["whole", "killed", "killed.checkpoint"] {
+        for name in ["whole", "killed"] {
             fs::remove_file(room.path().join(name)).unwrap();
         }
         let left: Vec<String> =
@@ -73,16 +103,14 @@ fn killed_at_five_moments_a_training_ends_in_the_same_bytes() {
 fn a_log_goes_on_where_it_stopped() {
     let room = room();
     data(room.path(), 20);
-    let common = "--data data --valid vali --set learning_rate=0.2";
-    train(room.path(), &format!("{common} --model whole --rounds whole-rounds --set num_trees=9"));
-    // The checkpoint of a shorter training is that of a longer one which was stopped.
-    for trees in [3, 4, 9] {
-        let outputs = "--model m --rounds rounds --checkpoint-every 1 --resume";
-        train(room.path(), &format!("{common} {outputs} --set num_trees={trees}"));
-        assert_eq!(course(&rounds_of(&room.path().join("rounds")), "train", "rmse").len(), trees);
-    }
+    let common = "--data data --valid vali --set learning_rate=0.01";
+    let trees = stopped(room.path(), common) + 3;
+    let settings = format!("{common} --set num_trees={trees}");
+    train(room.path(), &format!("{settings} --model whole --rounds whole-rounds"));
+    train(room.path(), &format!("{settings} --model m --rounds rounds --checkpoint c --resume"));
     assert_eq!(rounds_of(&room.path().join("rounds")), rounds_of(&room.path().join("whole-rounds")));
     assert!(fs::read(room.path().join("m")).unwrap() == fs::read(room.path().join("whole")).unwrap());
+    assert!(!room.path().join("c").exists(), "a complete model needs no checkpoint");
     let seconds = table_of(&room.path().join("rounds"));
     let seconds = arrow::array::AsArray::as_primitive::<arrow::datatypes::Float64Type>(
         seconds.column_by_name("seconds").unwrap(),
@@ -114,9 +142,7 @@ fn an_interrupt_leaves_a_checkpoint_to_go_on_from() {
         let count = names_in(room.path()).len() - 6; // three datasets and their texts
         assert_eq!(count, left, "{:?}", names_in(room.path()));
     }
-    let rounds = run(room.path(), "describe c --json").ok().stdout;
-    let rounds: serde_json::Value = serde_json::from_str(&rounds).unwrap();
-    let rounds = rounds["rounds"].as_u64().unwrap();
+    let rounds = rounds_in(room.path(), "c");
     assert!(rounds > 0);
     let shorter = format!("--data data --set max_depth=6 --set num_trees={}", rounds + 2);
     train(room.path(), &format!("{shorter} --model whole"));
@@ -129,9 +155,11 @@ fn an_interrupt_leaves_a_checkpoint_to_go_on_from() {
 fn a_damaged_or_foreign_checkpoint_is_named() {
     let room = room();
     data(room.path(), 10);
-    let settings = "--data data --set num_trees=4";
-    train(room.path(), &format!("{settings} --model m --checkpoint c --checkpoint-every 1"));
+    let rounds = stopped(room.path(), "--data data --set learning_rate=0.01");
+    let more = format!("--set learning_rate=0.01 --set num_trees={}", rounds + 2);
+    let settings = &*format!("--data data {more}");
     let good = fs::read(room.path().join("c")).unwrap();
+    train(room.path(), &format!("{settings} --model m"));
     let model = fs::read(room.path().join("m")).unwrap();
     fs::remove_file(room.path().join("m")).unwrap();
     let expected_names = names_in(room.path());
@@ -154,14 +182,12 @@ fn a_damaged_or_foreign_checkpoint_is_named() {
     }
     refused(b"my notes", settings, "");
     refused(&model, settings, "this is a model, not a checkpoint");
-    refused(
-        &good,
-        "--data data --set num_trees=4 --set max_depth=3",
-        "of another training: it has max_depth = 5",
-    );
-    refused(&good, "--data other --set num_trees=4", "the train data are others");
-    refused(&good, "--data data --valid vali --set num_trees=4", "another training");
-    refused(&good, "--data data --set num_trees=3", "has 4 rounds already");
+    let deeper = format!("{settings} --set max_depth=3");
+    refused(&good, &deeper, "of another training: it has max_depth = 5");
+    refused(&good, &format!("--data other {more}"), "or other data");
+    refused(&good, &format!("{settings} --valid vali"), "another training");
+    let fewer = format!("--data data --set learning_rate=0.01 --set num_trees={}", rounds - 1);
+    refused(&good, &fewer, "rounds already");
     // The good one still does.
     fs::write(room.path().join("c"), &good).unwrap();
     train(room.path(), &format!("{settings} --model m --checkpoint c --resume"));

@@ -31,7 +31,7 @@ fn few_bins_and_many_workers_lose_nothing() {
         yahoo(room.path(), seed);
         run(room.path(), "convert text/train.txt --output parts --partition-rows 250").ok();
         for (mean, (bins, workers)) in means.iter_mut().zip(ways) {
-            let settings = format!("--set max_bin={bins} --set workers={workers} --set num_trees=20");
+            let settings = format!("--set max_bin={bins} --set workers={workers} --set num_trees=12");
             let arguments = format!("--preset pgbrt --data parts {settings} --set learning_rate=0.1");
             *mean += error(room.path(), "valid", &arguments);
         }
