@@ -66,7 +66,7 @@ fn killed_at_twenty_moments_a_training_ends_in_the_same_bytes() {
 }
 
 #[test]
-#[ignore = "trains on a million rows: make test-all"]
+#[ignore = "trains on 900,000 rows: make test-all"]
 fn a_training_from_disk_stays_within_its_memory_and_has_the_same_bytes() {
     let room = room();
     run(room.path(), "sample --shape letor --rows 1500000 --output text").ok();
@@ -86,7 +86,7 @@ fn a_training_from_disk_stays_within_its_memory_and_has_the_same_bytes() {
 }
 
 #[test]
-#[ignore = "streams forty thousand wide rows: make test-all"]
+#[ignore = "streams 36,000 wide rows: make test-all"]
 fn streaming_is_as_good_on_more_data_with_more_workers() {
     let room = room();
     run(room.path(), "sample --shape yahoo --rows 60000 --seed 9 --output text").ok();
