@@ -269,3 +269,36 @@ fn number_queries(rows: &mut [Rows]) {
 fn kept_places(keep: Keep, rows: &[Rows]) -> Vec<Option<Vec<u32>>> {
     rows.par_iter().map(|rows| keep.places(rows.first, rows.len())).collect()
 }
+
+#[cfg(test)]
+impl BinnedData {
+    /// Data made of columns of values, NaN for missing, in partitions of so many rows.
+    pub fn of_values(
+        columns: &[Vec<f32>],
+        labels: &[f32],
+        partition_rows: usize,
+        options: &BinOptions,
+    ) -> Self {
+        let summaries = columns.iter().map(|column| Summary::of(column, None));
+        let features: Vec<FeatureBins> = summaries.map(|summary| options.bins(&summary)).collect();
+        let binning = Binning { layout: options.layout(&features), features };
+        let mut rows = Vec::new();
+        let mut partitions = Vec::new();
+        for start in (0..labels.len()).step_by(partition_rows) {
+            let range = start..(start + partition_rows).min(labels.len());
+            let encode = |(column, bins): (&Vec<f32>, &FeatureBins)| {
+                Some(CodeColumn::encode(bins, &column[range.clone()]))
+            };
+            let codes = columns.iter().zip(&binning.features).map(encode).collect();
+            partitions.push(binning.put_together(codes, range.len()));
+            rows.push(Rows {
+                first: start as u64,
+                first_query: start as u64,
+                labels: labels[range.clone()].to_vec(),
+                weights: None,
+                query_bounds: (0..=range.len() as u32).collect(),
+            });
+        }
+        BinnedData { binning, rows, store: Store::Memory(partitions) }
+    }
+}
