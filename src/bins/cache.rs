@@ -6,8 +6,9 @@ use super::cuts::FeatureBins;
 use super::layout::Layout;
 use super::load::{BinOptions, Binning};
 use super::partition::{Codes, schema};
+use super::source::Source;
 use crate::error::{Error, Result};
-use crate::storage::{Digest, HashingWriter, digest_of, map_stretch};
+use crate::storage::{Digest, FileOutput, HashingWriter, Location, digest_of, map_stretch};
 use arrow::array::RecordBatch;
 use arrow::buffer::Buffer;
 use arrow::datatypes::SchemaRef;
@@ -17,7 +18,7 @@ use arrow::ipc::writer::FileWriter;
 use arrow::ipc::{Block, MetadataVersion, root_as_footer};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -32,9 +33,10 @@ pub struct CacheKey {
 }
 
 impl CacheKey {
-    /// The cache of a dataset in a directory.
-    pub fn new(directory: &Path, dataset: Digest, options: &BinOptions) -> Self {
-        let what = format!("{FORMAT} {dataset} {options:?}");
+    /// The cache of a dataset's columns in a directory.
+    pub fn new(directory: &Path, source: &Source, options: &BinOptions) -> Self {
+        let (dataset, columns) = (source.manifest().fingerprint(), source.columns());
+        let what = format!("{FORMAT} {dataset} {options:?} {columns:?}");
         CacheKey { directory: directory.to_owned(), name: digest_of(what.as_bytes()).to_string() }
     }
 
@@ -100,28 +102,29 @@ impl DescribedBins {
 pub struct CacheWriter {
     key: CacheKey,
     grouped: bool,
-    part: tempfile::NamedTempFile,
-    writer: Option<FileWriter<HashingWriter<BufWriter<File>>>>,
+    output: Option<FileOutput>,
+    writer: Option<FileWriter<HashingWriter<FileOutput>>>,
     features: Vec<DescribedBins>,
 }
 
 impl CacheWriter {
     /// Starts a cache; nothing is seen of it before [`CacheWriter::finish`].
     pub fn create(key: &CacheKey, options: &BinOptions) -> Result<Self> {
-        let failed =
-            |error: io::Error| Error::io(key.directory.display(), "create the cache of binned data", &error);
-        fs::create_dir_all(&key.directory).map_err(failed)?;
-        let part = tempfile::Builder::new().prefix(".bins-").tempfile_in(&key.directory).map_err(failed)?;
+        let output = FileOutput::create(&Location::Local(key.codes()))?;
         let grouped = options.max_bin.is_some();
-        Ok(CacheWriter { key: key.clone(), grouped, part, writer: None, features: Vec::new() })
+        Ok(CacheWriter {
+            key: key.clone(),
+            grouped,
+            output: Some(output),
+            writer: None,
+            features: Vec::new(),
+        })
     }
 
     pub(super) fn begin(&mut self, binning: &Binning) -> Result<()> {
-        let file = self.part.reopen().map_err(|error| self.io_error(&error))?;
-        let out = HashingWriter::new(BufWriter::with_capacity(1 << 20, file));
-        let writer =
-            FileWriter::try_new(out, &schema(&binning.layout)).map_err(|error| self.failed(error))?;
-        self.writer = Some(writer);
+        let output = self.output.take().expect("a cache begins once");
+        let writer = FileWriter::try_new(HashingWriter::new(output), &schema(&binning.layout));
+        self.writer = Some(writer.map_err(|error| self.failed(error))?);
         self.features = binning.features.iter().map(DescribedBins::of).collect();
         Ok(())
     }
@@ -135,27 +138,23 @@ impl CacheWriter {
     pub fn finish(mut self) -> Result<BinCache> {
         let mut writer = self.writer.take().expect("a cache begins with its bins");
         writer.finish().map_err(|error| self.failed(error))?;
-        let mut out = writer.into_inner().map_err(|error| self.failed(error))?;
-        out.flush().map_err(|error| self.io_error(&error))?;
+        let mut output = writer.into_inner().map_err(|error| self.failed(error))?;
         let description = Description {
             planetree_bins: FORMAT,
-            bytes: out.written(),
-            xxh3: out.end_stretch(),
+            bytes: output.written(),
+            xxh3: output.end_stretch(),
             features: std::mem::take(&mut self.features),
             grouped: self.grouped,
         };
-        drop(out);
-        self.part.as_file().sync_all().map_err(|error| self.io_error(&error))?;
-        let file = self.part.reopen().map_err(|error| self.io_error(&error))?;
-        let key = self.key.clone();
-        let failed =
-            |error: io::Error| Error::io(key.directory.display(), "write the cache of binned data", &error);
-        self.part.persist(key.codes()).map_err(|error| failed(error.error))?;
-        let text = serde_json::to_vec(&description).expect("numbers and strings always serialise");
-        let mut part = tempfile::NamedTempFile::new_in(&key.directory).map_err(failed)?;
-        part.write_all(&text).and_then(|()| part.as_file().sync_all()).map_err(failed)?;
-        part.persist(key.description()).map_err(|error| failed(error.error))?;
-        BinCache::open_file(&key, file).map_err(failed)
+        output.into_inner().commit()?;
+        // The description comes last: without it nobody looks at the codes.
+        let mut text = serde_json::to_string(&description).expect("numbers and strings always serialise");
+        text.push_str(&format!("\n{}\n", digest_of(text.as_bytes())));
+        let mut output = FileOutput::create(&Location::Local(self.key.description()))?;
+        output.write_all(text.as_bytes()).map_err(|error| self.io_error(&error))?;
+        output.commit()?;
+        let file = File::open(self.key.codes()).map_err(|error| self.io_error(&error))?;
+        BinCache::open_file(&self.key, file).map_err(|error| self.io_error(&error))
     }
 
     fn io_error(&self, error: &io::Error) -> Error {
@@ -192,7 +191,11 @@ impl BinCache {
     }
 
     fn check(key: &CacheKey, text: &[u8]) -> Option<(BinCache, Binning)> {
-        let description: Description = serde_json::from_slice(text).ok()?;
+        let (body, digest) = std::str::from_utf8(text).ok()?.split_once('\n')?;
+        if digest.trim_end() != digest_of(body.as_bytes()).to_string() {
+            return None;
+        }
+        let description: Description = serde_json::from_str(body).ok()?;
         if description.planetree_bins != FORMAT {
             return None;
         }

@@ -160,6 +160,7 @@ fn equal_groups(runs: &[Run], max_bin: usize) -> Vec<&[Run]> {
         total - runs.iter().filter(|run| is_heavy(run)).map(|run| u64::from(run.count)).sum::<u64>();
     // Every heavy value may also cut a stretch of light ones in two, so its group is set aside.
     let mut left_groups = max_bin.saturating_sub(heavy).max(1) as u64;
+    let mut spare = left_groups / 2;
     let mut groups = Vec::with_capacity(max_bin);
     let (mut start, mut depth) = (0, 0u64);
     for (place, run) in runs.iter().enumerate() {
@@ -174,7 +175,12 @@ fn equal_groups(runs: &[Run], max_bin: usize) -> Vec<&[Run]> {
         }
         // Rows that a light group should have, from what is left to give.
         let wanted = (left_rows + depth).div_ceil(left_groups.max(1));
-        let ends = heavy_now || depth >= wanted || (next_is_heavy && depth * 2 >= wanted);
+        // A few light rows before a heavy value keep apart from it while groups can be spared.
+        let keeps_apart = next_is_heavy && !heavy_now && (depth * 2 >= wanted || spare > 0);
+        if keeps_apart && depth * 2 < wanted {
+            spare -= 1;
+        }
+        let ends = heavy_now || depth >= wanted || keeps_apart;
         if ends {
             groups.push(&runs[start..=place]);
             start = place + 1;

@@ -75,33 +75,33 @@ enum Store {
 
 impl BinnedData {
     /// Bins a dataset in memory: feature by feature, each decoded once.
-    pub fn in_memory(source: &Source, options: &BinOptions, progress: &(dyn Fn(u64) + Sync)) -> Result<Self> {
+    pub fn in_memory(source: &Source, options: &BinOptions) -> Result<Self> {
         let (groups, rows) = open_all(source)?;
         let keep = options.keep(source.manifest().rows);
         let kept = kept_places(keep, &rows);
-        let coded: Vec<(FeatureBins, Vec<CodeColumn>)> = (0..source.features())
+        let at_a_time = (source.features() / (8 * rayon::current_num_threads())).clamp(1, 16);
+        let starts: Vec<usize> = (0..source.features()).step_by(at_a_time).collect();
+        let coded: Vec<Vec<(FeatureBins, Vec<CodeColumn>)>> = starts
             .into_par_iter()
-            .map(|feature| {
+            .map(|start| {
                 interrupt::check()?;
-                let values: Vec<Vec<f32>> =
-                    groups.iter().map(|group| source.values(group, feature)).collect::<Result<_>>()?;
-                let summaries =
-                    values.iter().zip(&kept).map(|(values, kept)| Summary::of(values, kept.as_deref()));
-                let bins = options.bins(&Summary::merge_all(summaries.collect()));
-                let codes = if bins.is_constant() {
-                    Vec::new()
-                } else {
-                    values.iter().map(|values| CodeColumn::encode(&bins, values)).collect()
+                let features = start..(start + at_a_time).min(source.features());
+                let mut values: Vec<_> = Vec::with_capacity(groups.len());
+                for group in &groups {
+                    values.push(source.values_of(group, features.clone())?.into_iter());
+                }
+                let code = |_| {
+                    let values: Vec<Vec<f32>> = values.iter_mut().filter_map(Iterator::next).collect();
+                    code_feature(&values, &kept, options)
                 };
-                progress(1);
-                Ok((bins, codes))
+                Ok(features.clone().map(code).collect())
             })
             .collect::<Result<_>>()?;
         drop(groups);
-        let mut features = Vec::with_capacity(coded.len());
+        let mut features = Vec::with_capacity(source.features());
         let mut by_partition: Vec<Vec<Option<CodeColumn>>> =
-            rows.iter().map(|_| Vec::with_capacity(coded.len())).collect();
-        for (bins, codes) in coded {
+            rows.iter().map(|_| Vec::with_capacity(source.features())).collect();
+        for (bins, codes) in coded.into_iter().flatten() {
             features.push(bins);
             let mut codes = codes.into_iter();
             by_partition.iter_mut().for_each(|columns| columns.push(codes.next()));
@@ -128,7 +128,6 @@ impl BinnedData {
         options: &BinOptions,
         cache: &mut CacheWriter,
         budget: u64,
-        progress: &(dyn Fn(u64) + Sync),
     ) -> Result<(Binning, Vec<Rows>)> {
         let all_rows = source.manifest().rows;
         let keep = options.keep(all_rows);
@@ -156,7 +155,6 @@ impl BinnedData {
             for summary in summaries {
                 let summary = summary.into_inner().expect("no holder of this lock panics");
                 features.push(options.bins(&summary));
-                progress(1);
             }
         }
         number_queries(&mut rows);
@@ -192,6 +190,19 @@ impl BinnedData {
     pub fn row_count(&self) -> u64 {
         self.rows.iter().map(|rows| rows.len() as u64).sum()
     }
+}
+
+/// The bins of a feature and its codes in each partition, none if it is constant.
+fn code_feature(
+    values: &[Vec<f32>],
+    kept: &[Option<Vec<u32>>],
+    options: &BinOptions,
+) -> (FeatureBins, Vec<CodeColumn>) {
+    let summaries = values.iter().zip(kept).map(|(values, kept)| Summary::of(values, kept.as_deref()));
+    let bins = options.bins(&Summary::merge_all(summaries.collect()));
+    let constant = bins.is_constant();
+    let codes = values.iter().filter(|_| !constant).map(|values| CodeColumn::encode(&bins, values)).collect();
+    (bins, codes)
 }
 
 impl Binning {
@@ -257,4 +268,37 @@ fn number_queries(rows: &mut [Rows]) {
 
 fn kept_places(keep: Keep, rows: &[Rows]) -> Vec<Option<Vec<u32>>> {
     rows.par_iter().map(|rows| keep.places(rows.first, rows.len())).collect()
+}
+
+#[cfg(test)]
+impl BinnedData {
+    /// Data made of columns of values, NaN for missing, in partitions of so many rows.
+    pub fn of_values(
+        columns: &[Vec<f32>],
+        labels: &[f32],
+        partition_rows: usize,
+        options: &BinOptions,
+    ) -> Self {
+        let summaries = columns.iter().map(|column| Summary::of(column, None));
+        let features: Vec<FeatureBins> = summaries.map(|summary| options.bins(&summary)).collect();
+        let binning = Binning { layout: options.layout(&features), features };
+        let mut rows = Vec::new();
+        let mut partitions = Vec::new();
+        for start in (0..labels.len()).step_by(partition_rows) {
+            let range = start..(start + partition_rows).min(labels.len());
+            let encode = |(column, bins): (&Vec<f32>, &FeatureBins)| {
+                Some(CodeColumn::encode(bins, &column[range.clone()]))
+            };
+            let codes = columns.iter().zip(&binning.features).map(encode).collect();
+            partitions.push(binning.put_together(codes, range.len()));
+            rows.push(Rows {
+                first: start as u64,
+                first_query: start as u64,
+                labels: labels[range.clone()].to_vec(),
+                weights: None,
+                query_bounds: (0..=range.len() as u32).collect(),
+            });
+        }
+        BinnedData { binning, rows, store: Store::Memory(partitions) }
+    }
 }

@@ -3,8 +3,9 @@
 use crate::dataset::{DatasetReader, FoundFeatures, GroupId, GroupReader, Manifest};
 use crate::error::{Error, Result};
 use crate::storage::Location;
-use arrow::array::{Array, AsArray};
+use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::datatypes::Float32Type;
+use std::ops::Range;
 
 /// A dataset whose columns are known to fit.
 pub struct Source {
@@ -98,6 +99,11 @@ impl Source {
         self.columns.len()
     }
 
+    /// The column of each feature among the dataset's; `None` for one that it never has.
+    pub fn columns(&self) -> &[Option<usize>] {
+        &self.columns
+    }
+
     /// How many partitions there are: the dataset's row groups.
     pub fn partitions(&self) -> usize {
         self.groups.len()
@@ -119,12 +125,31 @@ impl Source {
 
     /// Decodes one feature of a partition; what is missing or not finite is NaN.
     pub fn values(&self, group: &GroupReader, feature: usize) -> Result<Vec<f32>> {
-        let Some(column) = self.columns[feature] else {
-            return Ok(vec![f32::NAN; group.rows()]);
+        Ok(self.values_of(group, feature..feature + 1)?.remove(0))
+    }
+
+    /// Decodes neighbouring features, which for a wide dataset is quicker than one by one.
+    pub fn values_of(&self, group: &GroupReader, features: Range<usize>) -> Result<Vec<Vec<f32>>> {
+        let columns = &self.columns[features.clone()];
+        let (Some(first), Some(last)) = (columns[0], columns[columns.len() - 1]) else {
+            return features.map(|feature| self.one_by_one(group, feature)).collect();
         };
-        let place = group.names().len() - self.manifest().features.len() + column;
-        let batch = group.read(place..place + 1)?;
-        let array = batch.column(0).as_primitive_opt::<Float32Type>().ok_or_else(|| self.odd_columns())?;
+        if last.checked_sub(first) != Some(columns.len() - 1) || columns.len() == 1 {
+            return features.map(|feature| self.one_by_one(group, feature)).collect();
+        }
+        let start = group.columns() - self.manifest().features.len() + first;
+        let batch = group.read(start..start + columns.len())?;
+        batch.columns().iter().map(|column| self.as_values(column)).collect()
+    }
+
+    fn one_by_one(&self, group: &GroupReader, feature: usize) -> Result<Vec<f32>> {
+        let Some(column) = self.columns[feature] else { return Ok(vec![f32::NAN; group.rows()]) };
+        let place = group.columns() - self.manifest().features.len() + column;
+        self.as_values(group.read(place..place + 1)?.column(0))
+    }
+
+    fn as_values(&self, column: &ArrayRef) -> Result<Vec<f32>> {
+        let array = column.as_primitive_opt::<Float32Type>().ok_or_else(|| self.odd_columns())?;
         let mut values: Vec<f32> = array.values().to_vec();
         if let Some(present) = array.nulls() {
             for (value, present) in values.iter_mut().zip(present.iter()) {

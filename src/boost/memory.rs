@@ -21,7 +21,7 @@ pub struct Needs {
 
 impl Needs {
     /// Estimates from what the manifest says.
-    pub fn of(source: &Source, options: &BinOptions, validation: &[Source]) -> Self {
+    pub fn of(source: &Source, options: &BinOptions, validation: &[Source], histograms: u64) -> Self {
         let manifest = source.manifest();
         let features = source.features() as u64;
         let files: u64 = manifest.files.iter().map(|file| file.bytes).sum();
@@ -41,10 +41,13 @@ impl Needs {
         };
         let validation: u64 = validation.iter().map(held).sum();
         let always = PROGRAM + manifest.rows * BYTES_PER_ROW + sorting + validation;
+
         Needs {
-            in_memory: always + manifest.rows * code_bytes * features + files,
+            in_memory: always + manifest.rows * code_bytes * features + files.max(histograms),
             // One partition at a time: its bytes, a decoded column a thread, its codes.
-            in_cache: always + group_bytes + group_rows * (code_bytes * features + threads * 16),
+            // Histograms come after that.
+            in_cache: always
+                + (group_bytes + group_rows * (code_bytes * features + threads * 16)).max(histograms),
         }
     }
 

@@ -125,6 +125,9 @@ impl<'a, C: Cell> Training<'a, C> {
             }
             self.prepared.model.rounds = round;
             gradients = self.prepared.scores.summary(&self.prepared.data.rows);
+            if !gradients.most.is_finite() {
+                return Err(prepare::diverged(round));
+            }
             self.take_metrics(round, &gradients);
             if let Some(best) = self.stopped_early() {
                 ended = Ended::Early(best);
@@ -211,6 +214,9 @@ impl<'a, C: Cell> Training<'a, C> {
         let best = self.best();
         let model = &mut self.prepared.model;
         match ended {
+            _ if model.trees[self.prepared.start_trees..].iter().all(|tree| tree.nodes.len() == 1) => {
+                return Err(prepare::no_split(self.request, &self.prepared.data));
+            }
             Ended::Complete => {
                 if let Some(best) = best.filter(|best| best.round < model.rounds) {
                     self.observer.note(&format!("the best round is {} of {}", best.round, model.rounds));
@@ -219,9 +225,6 @@ impl<'a, C: Cell> Training<'a, C> {
             Ended::Early(best) => {
                 let text = format!("stopped early: the best round is {} of {}", best.round, model.rounds);
                 self.observer.note(&text);
-            }
-            Ended::NoSplit if model.rounds == 0 => {
-                return Err(prepare::no_split(self.request, &self.prepared.data));
             }
             Ended::NoSplit => {
                 let text = format!("stopped after {} trees: no further split gains anything", model.rounds);

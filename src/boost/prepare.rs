@@ -53,7 +53,7 @@ impl TrainRequest {
     pub fn histogram_bytes(&self) -> usize {
         /// Beyond this, building both children costs less than the memory.
         const MOST: u64 = 1 << 30;
-        self.memory_limit.map_or(MOST, |limit| (limit / 8).min(MOST)) as usize
+        self.memory_limit.map_or(MOST, |limit| (limit / 8).clamp(1 << 20, MOST)) as usize
     }
 }
 
@@ -78,10 +78,10 @@ pub fn prepare(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Pr
     let mut seconds = PhaseSeconds::default();
     let parameters = &request.parameters;
     parameters.check_validation(!request.validation.is_empty())?;
-    let source = Source::open(&request.data, start_features(request)?.as_deref())?;
+    let start_features = start_features(request)?;
+    let source = Source::open(&request.data, start_features.as_deref())?;
     check_size(&source)?;
-    let features = source.manifest().features.clone();
-    let features = start_features(request)?.unwrap_or(features);
+    let features = start_features.unwrap_or_else(|| source.manifest().features.clone());
     let validation = open_validation(request, &features, observer)?;
     source.warnings.iter().for_each(|warning| observer.note(warning));
     seconds.load = begun.elapsed().as_secs_f64();
@@ -200,19 +200,19 @@ fn bin(
     options: &BinOptions,
     validation: &[Source],
 ) -> Result<BinnedData> {
-    let needs = Needs::of(source, options, validation);
+    let needs = Needs::of(source, options, validation, request.histogram_bytes() as u64);
     if !needs.must_use_cache(request.memory_limit)? {
-        return BinnedData::in_memory(source, options, &|_| {});
+        return BinnedData::in_memory(source, options);
     }
     let limit = request.memory_limit.unwrap_or(u64::MAX);
-    let key = CacheKey::new(&request.cache, source.manifest().fingerprint(), options);
+    let key = CacheKey::new(&request.cache, source, options);
     if let Some((cache, binning)) = BinCache::find(&key)? {
         tracing::info!("binned data found in {}", request.cache.display());
         return Ok(BinnedData::of_cache(binning, read_rows(source)?, cache));
     }
     let mut writer = CacheWriter::create(&key, options)?;
     let budget = limit.saturating_sub(needs.in_cache);
-    let (binning, rows) = BinnedData::in_cache(source, options, &mut writer, budget, &|_| {})?;
+    let (binning, rows) = BinnedData::in_cache(source, options, &mut writer, budget)?;
     Ok(BinnedData::of_cache(binning, rows, writer.finish()?))
 }
 
@@ -257,7 +257,15 @@ fn check_fills(request: &TrainRequest, data: &BinnedData) -> Result<()> {
     }
 }
 
-/// Why the first tree has no split.
+/// Why the training cannot go on after a round.
+pub fn diverged(round: u32) -> Error {
+    Error::usage(
+        format_args!("the scores are beyond all numbers after round {round}"),
+        "lower learning_rate; 0.01 to 0.3 is usual",
+    )
+}
+
+/// Why no tree has a split.
 pub fn no_split(request: &TrainRequest, data: &BinnedData) -> Error {
     let (rows, least) = (data.row_count(), request.parameters.min_data_in_leaf);
     let reason = if rows < 2 * least {

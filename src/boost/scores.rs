@@ -81,7 +81,7 @@ impl Scores {
         sets.partitions.par_iter_mut().enumerate().for_each(|(partition, set)| {
             let targets =
                 gradients(&rows[partition], &self.partitions[partition]).map(|(gradient, weight)| {
-                    C::target(round(gradient * scale.gradient), round(f64::from(weight) * scale.weight))
+                    C::target(round(gradient * scale.gradient), weight_in_units(weight, scale.weight))
                 });
             set.start(targets, drawn.map(|drawn| drawn[partition].as_slice()));
         });
@@ -131,6 +131,12 @@ impl Scores {
     }
 }
 
+/// A weight in units; what weighs anything weighs at least one.
+#[inline]
+fn weight_in_units(weight: f32, units: f64) -> i32 {
+    round(f64::from(weight) * units).max(i32::from(weight > 0.0))
+}
+
 /// Gradient and weight of each row under squared loss: the weighted residual.
 fn gradients<'a>(rows: &'a Rows, scores: &'a [f64]) -> impl ExactSizeIterator<Item = (f64, f32)> + 'a {
     let weights = rows.weights.as_deref();
@@ -144,17 +150,17 @@ fn gradients<'a>(rows: &'a Rows, scores: &'a [f64]) -> impl ExactSizeIterator<It
 pub fn mean_label(rows: &[Rows]) -> f64 {
     let mut sums = (0i128, 0i128);
     let largest = rows.iter().flat_map(|rows| &rows.labels).fold(0f32, |most, label| most.max(label.abs()));
-    let heaviest = rows
-        .iter()
-        .flat_map(|rows| rows.weights.iter().flatten())
-        .fold(1f32, |most, weight| most.max(*weight));
+    let weights = || rows.iter().flat_map(|rows| rows.weights.iter().flatten());
+    let heaviest = weights().fold(0f32, |most, weight| most.max(*weight));
+    // Without weights, or with none above 0, every row counts 1.
+    let heaviest = if heaviest > 0.0 { heaviest } else { 1.0 };
     let label_units = Scale::units(f64::from(largest), 31) * 1024.0;
     let weight_units = Scale::units(f64::from(heaviest), 31);
     for rows in rows {
         for (row, label) in rows.labels.iter().enumerate() {
             let weight = rows.weights.as_ref().map_or(1.0, |weights| weights[row]);
-            let weight = (f64::from(weight) * weight_units) as i128;
-            sums.0 += (f64::from(*label) * label_units) as i128 * weight;
+            let weight = (f64::from(weight) * weight_units).round() as i128;
+            sums.0 += (f64::from(*label) * label_units).round() as i128 * weight;
             sums.1 += weight;
         }
     }

@@ -65,6 +65,15 @@ pub fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
     let model_place = place(&arguments.model)?;
     let model = Model::read(&model_place)?;
     let reader = DatasetReader::open(&place(&arguments.data)?)?;
+    let outputs = [&arguments.output, &arguments.scores, &arguments.stats].map(|text| text.as_deref());
+    if let Some(twice) =
+        (1..3).find(|place| outputs[*place].is_some() && outputs[..*place].contains(&outputs[*place]))
+    {
+        return Err(Error::usage(
+            format_args!("{} is named for two outputs", outputs[twice].unwrap_or_default()),
+            "give the predictions, the scores and the stats a file each",
+        ));
+    }
     let mut table = optional(&arguments.output)?.map(|place| PredictionsTable::create(&place)).transpose()?;
     let mut text = optional(&arguments.scores)?.map(|place| ScoresText::create(&place)).transpose()?;
     let stats = optional(&arguments.stats)?;

@@ -49,6 +49,10 @@ impl Settings {
             }
         }
         self.check_candidates(&mut parameters)?;
+        // Who asks for a number of leaves does not mean the preset's depth.
+        if parameters.num_leaves.is_some() && self.is_chosen("num_leaves") && !self.is_chosen("max_depth") {
+            parameters.max_depth = None;
+        }
         if parameters.max_depth.is_none() && parameters.num_leaves.is_none() {
             return Err(self.fault(
                 "max_depth",

@@ -257,7 +257,8 @@ fn contradictions_are_refused() {
     );
     let best_first = with(&["max_depth=0", "num_leaves=31"]).unwrap();
     assert_eq!((best_first.max_depth, best_first.num_leaves), (None, Some(31)));
-    assert_eq!(with(&["num_leaves=1000"]).unwrap().max_depth, Some(5));
+    assert_eq!(with(&["num_leaves=1000"]).unwrap().max_depth, None, "the preset's depth gives way");
+    assert_eq!(with(&["num_leaves=1000", "max_depth=7"]).unwrap().max_depth, Some(7));
 }
 
 #[test]

@@ -93,6 +93,11 @@ impl GroupReader {
         self.rows
     }
 
+    /// How many columns there are.
+    pub fn columns(&self) -> usize {
+        self.metadata.schema().fields().len()
+    }
+
     /// The names of all columns in their order.
     pub fn names(&self) -> Vec<&str> {
         self.metadata.schema().fields().iter().map(|field| field.name().as_str()).collect()

@@ -2,22 +2,19 @@
 
 use super::Metric;
 
-/// The mean of a metric so far. Floating-point sums depend on the order of their terms, so a value
-/// becomes a whole number of 2^-40ths, and those are summed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The mean of a metric so far. Floating-point sums depend on the order of their terms, so the sum is
+/// kept exactly.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mean {
     metric: Metric,
-    sum: i128,
+    sum: ExactSum,
     count: u64,
 }
-
-/// 2^40: half a unit is far below any digit shown.
-const UNITS: f64 = (1_u64 << 40) as f64;
 
 impl Mean {
     /// The mean of nothing yet.
     pub fn new(metric: Metric) -> Self {
-        Mean { metric, sum: 0, count: 0 }
+        Mean { metric, sum: ExactSum::default(), count: 0 }
     }
 
     /// Which metric it is.
@@ -34,35 +31,60 @@ impl Mean {
     /// number counts as 0, one beyond all measure as the greatest there is.
     #[inline]
     pub fn add(&mut self, value: f64) {
-        let scaled = value * UNITS;
-        let rounded = scaled + 0.5_f64.copysign(scaled);
-        // The wide conversion is slow and hardly ever needed. Both cut off the fraction, saturate,
-        // and turn what is no number into 0.
-        let units = if rounded.abs() < (1_u64 << 62) as f64 {
-            i128::from(rounded as i64)
-        } else {
-            (rounded as i128).clamp(-MOST, MOST)
-        };
-        self.sum = self.sum.saturating_add(units);
+        self.sum.add(value);
         self.count += 1;
     }
 
     /// Adds what was collected elsewhere.
     pub fn merge(&mut self, other: &Mean) {
-        self.sum = self.sum.saturating_add(other.sum);
+        self.sum.merge(&other.sum);
         self.count += other.count;
     }
 
     /// The metric's value: the mean, and its root for the RMSE. Of nothing it is no number.
     pub fn value(&self) -> f64 {
-        let mean = self.sum as f64 / UNITS / self.count as f64;
+        let mean = self.sum.value() / self.count as f64;
         if self.metric == Metric::Rmse { mean.sqrt() } else { mean }
     }
 }
 
-/// What one value adds at most, about 10^18. A hundred million such do not reach the end of the
-/// sum, where it would depend on the order which of them are cut off.
-const MOST: i128 = 1 << 100;
+/// A sum of any floating-point numbers without rounding: whole numbers by stretches of exponents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct ExactSum {
+    /// Slot i counts units of 2^(32 i - 1075). A number has 53 bits, moved by up to 31, so that 2^43
+    /// of them fit a slot.
+    slots: [i128; 64],
+}
+
+impl Default for ExactSum {
+    fn default() -> Self {
+        ExactSum { slots: [0; 64] }
+    }
+}
+
+impl ExactSum {
+    #[inline]
+    fn add(&mut self, value: f64) {
+        /// Far beyond any square of a label, and sums of it stay numbers.
+        const MOST: f64 = 1e290;
+        let value = if value.is_nan() { 0.0 } else { value.clamp(-MOST, MOST) };
+        let bits = value.to_bits();
+        let (exponent, fraction) = (bits >> 52 & 0x7FF, bits & ((1 << 52) - 1));
+        // Numbers below all others lack the leading bit and have the exponent of the next ones.
+        let (exponent, whole) = if exponent == 0 { (1, fraction) } else { (exponent, fraction | 1 << 52) };
+        let units = i128::from(whole) << (exponent % 32);
+        self.slots[(exponent / 32) as usize % 64] += if value < 0.0 { -units } else { units };
+    }
+
+    fn merge(&mut self, other: &ExactSum) {
+        self.slots.iter_mut().zip(&other.slots).for_each(|(mine, theirs)| *mine += theirs);
+    }
+
+    fn value(&self) -> f64 {
+        let slots = self.slots.iter().enumerate().rev();
+        slots.fold(0.0, |sum, (slot, units)| sum + libm::ldexp(*units as f64, 32 * slot as i32 - 1075))
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -101,7 +123,7 @@ mod tests {
                 let whole = mean_of(metric, &values);
                 let mut backwards = values.clone();
                 backwards.reverse();
-                prop_assert_eq!(whole, mean_of(metric, &backwards));
+                prop_assert_eq!(&whole, &mean_of(metric, &backwards));
                 let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.min(&values.len()).to_owned()).collect();
                 cuts.extend([0, values.len()]);
                 cuts.sort_unstable();
@@ -109,7 +131,7 @@ mod tests {
                 for part in cuts.windows(2).rev() {
                     merged.merge(&mean_of(metric, &values[part[0]..part[1]]));
                 }
-                prop_assert_eq!(whole, merged);
+                prop_assert_eq!(&whole, &merged);
                 prop_assert_eq!(whole.value().to_bits(), merged.value().to_bits());
             }
         }

@@ -127,8 +127,8 @@ mod tests {
                         slow.add(metric.of_query(&labels, &scores, &mut scratch));
                     }
                 }
-                prop_assert_eq!(mean, slow, "{}", metric);
-                prop_assert_eq!(evaluate_all(&[*metric], &labels, &scores, &bounds)[0], mean);
+                prop_assert_eq!(&mean, &slow, "{}", metric);
+                prop_assert_eq!(&evaluate_all(&[*metric], &labels, &scores, &bounds)[0], &mean);
             }
         }
     }

@@ -55,9 +55,11 @@ fn a_table_reads_back_in_any_place() {
         assert_eq!((table.rows(), table.schema()), (200_000, &written.schema()));
         let batches: Vec<_> = table.batches().collect::<Result<_, _>>().unwrap();
         assert!(concat_batches(&written.schema(), &batches).unwrap() == written);
-        // One of ours may be replaced, also by another kind.
-        TableWriter::create(&location, TableKind::Model, written.schema()).unwrap().finish().unwrap();
-        let empty = TableReader::open(&location, TableKind::Model).unwrap();
+        // One of its own kind is replaced, one of another is not.
+        assert!(TableWriter::create(&location, TableKind::Model, written.schema()).is_err());
+        assert!(TableWriter::check(&location, TableKind::Model).is_err());
+        TableWriter::create(&location, TableKind::Predictions, written.schema()).unwrap().finish().unwrap();
+        let empty = TableReader::open(&location, TableKind::Predictions).unwrap();
         assert_eq!((empty.rows(), empty.batches().count()), (0, 0));
     }
 }

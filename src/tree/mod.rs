@@ -27,3 +27,6 @@ pub use rows::{NodeId, RowSets};
 pub use split::{FoundSplit, SplitRules};
 pub use static_bins::StaticBins;
 pub use streaming::{StreamingRules, StreamingSplits};
+
+#[cfg(test)]
+mod tests;

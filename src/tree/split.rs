@@ -78,7 +78,7 @@ impl SplitRules {
 
     /// Whether a node may be split at all.
     pub fn may_split(&self, sums: Sums) -> bool {
-        sums.count >= 2 * self.min_data.max(1)
+        sums.count >= self.min_data.max(1).saturating_mul(2)
     }
 
     /// The best cut between bins. `missing` are the sums of missing values, which try both sides.
@@ -119,10 +119,13 @@ impl SplitRules {
             let (gradient_left, gradient_right) = (left.gradient as f64, right.gradient as f64);
             let weight_left = left.weight as f64 * weight_unit + lambda;
             let weight_right = right.weight as f64 * weight_unit + lambda;
+            if weight_left <= 0.0 || weight_right <= 0.0 {
+                continue; // nothing weighs on one side
+            }
             let score = (gradient_left * gradient_left / weight_left
                 + gradient_right * gradient_right / weight_right)
                 * units;
-            // Of equal scores the first counts; a score that is not a number (no weight) never does.
+            // Of equal scores the first counts.
             if score > best.score {
                 best.score = score;
                 best.cut = Some(Cut { code: code as u32, missing_left, gain: 0.0 });

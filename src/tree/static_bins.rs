@@ -2,7 +2,7 @@
 
 use super::cell::Cell;
 use super::finder::{Family, Ground, OpenNode, SplitFinder, better};
-use super::histogram::{NodeHistogram, feature_cells};
+use super::histogram::{NodeHistogram, cells_of_group, feature_cells};
 use super::kept::KeptHistograms;
 use super::rows::RowSets;
 use super::split::FoundSplit;
@@ -21,8 +21,8 @@ impl<C: Cell> StaticBins<C> {
     }
 }
 
-/// Looks for the best split of each node's histograms: one thread at one group of one node. The splits
-/// of all nodes of the families, in their order.
+/// Looks for the best split of each node's histograms. The splits of all nodes of the families, in
+/// their order.
 pub fn look<C: Cell>(
     ground: &Ground<'_>,
     kept: &mut KeptHistograms<C>,
@@ -30,37 +30,48 @@ pub fn look<C: Cell>(
     families: &[Family<C>],
     best_of_group: impl Fn(&OpenNode<C>, &[C], usize, &[bool]) -> Option<FoundSplit> + Sync,
 ) -> Result<Vec<Option<FoundSplit>>> {
-    let groups = ground.choice.groups(&ground.data.binning.layout);
-    let histograms: Vec<(OpenNode<C>, NodeHistogram<C>)> = kept.build(ground, &groups, rows, families)?;
+    let binning = &ground.data.binning;
+    let groups = ground.choice.groups(&binning.layout);
+    // A deep level has more nodes than there is room for: so many families at a time. A family has two
+    // nodes, and each thread adds up histograms of its own.
+    let cells: usize = groups.iter().map(|group| cells_of_group(binning, *group)).sum();
+    let bytes = cells * size_of::<C>() * (2 + rayon::current_num_threads());
+    let at_a_time = (ground.histogram_bytes / bytes.max(1)).max(1);
+    let mut splits = Vec::new();
+    for families in families.chunks(at_a_time) {
+        let histograms = kept.build(ground, &groups, rows, families)?;
+        let mut best =
+            best_of_nodes(ground, &groups, &histograms, &best_of_group).into_iter().zip(histograms);
+        for open in families.iter().flat_map(Family::nodes) {
+            let found = if open.wanted { best.next() } else { None };
+            splits.push(found.as_ref().and_then(|(split, _)| *split));
+            if let Some((Some(_), (_, histogram))) = found {
+                kept.keep(open.node, histogram, ground.histogram_bytes);
+            }
+        }
+    }
+    Ok(splits)
+}
+
+/// The best split of each histogram: one thread at one group of one node.
+fn best_of_nodes<C: Cell>(
+    ground: &Ground<'_>,
+    groups: &[usize],
+    histograms: &[(OpenNode<C>, NodeHistogram<C>)],
+    best_of_group: &(impl Fn(&OpenNode<C>, &[C], usize, &[bool]) -> Option<FoundSplit> + Sync),
+) -> Vec<Option<FoundSplit>> {
     let allowed: Vec<Vec<bool>> =
         histograms.iter().map(|(open, _)| ground.choice.of_node(open.node)).collect();
     let looks: Vec<(usize, usize)> =
         (0..histograms.len()).flat_map(|node| groups.iter().map(move |group| (node, *group))).collect();
-    let found: Vec<(usize, Option<FoundSplit>)> = looks
+    let found: Vec<Option<FoundSplit>> = looks
         .par_iter()
         .map(|(node, group)| {
             let (open, histogram) = &histograms[*node];
-            (*node, best_of_group(open, &histogram.groups[*group], *group, &allowed[*node]))
+            best_of_group(open, &histogram.groups[*group], *group, &allowed[*node])
         })
         .collect();
-    let mut best = vec![None; histograms.len()];
-    for (node, split) in found {
-        best[node] = better(best[node], split);
-    }
-    let mut best = best.into_iter().zip(histograms);
-    let mut splits = Vec::new();
-    for open in families.iter().flat_map(Family::nodes) {
-        if !open.wanted {
-            splits.push(None);
-            continue;
-        }
-        let (split, (_, histogram)) = best.next().expect("every wanted node has a histogram");
-        splits.push(split);
-        if split.is_some() {
-            kept.keep(open.node, histogram, ground.histogram_bytes);
-        }
-    }
-    Ok(splits)
+    found.chunks(groups.len().max(1)).map(|of_node| of_node.iter().copied().fold(None, better)).collect()
 }
 
 impl<C: Cell> SplitFinder<C> for StaticBins<C> {

@@ -183,7 +183,12 @@ impl StreamingRules {
         let mut least = rules.threshold(before);
         let mut best = None;
         let (mut counted, mut rows_up_to) = (0, 0);
-        for (value, up_to) in merged.histogram.candidates(self.centroids) {
+        let mut candidates = merged.histogram.candidates(self.centroids);
+        if merged.missing.count > 0 {
+            // Values on one side, missing ones on the other.
+            candidates.push((f64::from(f32::MAX), merged.histogram.total()));
+        }
+        for (value, up_to) in candidates {
             let code = bins.code_up_to(value as f32);
             // Candidates ascend, and so do their codes.
             while counted <= code as usize {
@@ -236,6 +241,9 @@ impl Merged {
                 continue;
             }
             self.counts[*code as usize] += sums.count;
+            if sums.weight == 0 {
+                continue; // rows without weight have no place between others
+            }
             histogram.insert(Centroid {
                 centre: f64::from(bins.centres[*code as usize]),
                 count: sums.weight as f64 / scale.weight,

@@ -238,7 +238,7 @@ mod tests {
     fn a_model_is_described() {
         let Described { text, json } = described(None, None).unwrap();
         for expected in [
-            "trees                 3 of 12 rounds\n",
+            "trees                 3 (12 rounds trained)\n",
             "leaves of a tree      min 1  mean 2.3333  max 4\n",
             "depth                 max 2\n",
             "base score            0.30000000000000004\n",

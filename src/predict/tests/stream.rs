@@ -120,7 +120,7 @@ fn features_that_a_table_lacks_are_named() {
     let names = ["f1", "f2", "f3", "f4", "f5", "f6", "f7"];
     let error = scores_of(&reader, &model(&names, &[2])).unwrap_err();
     let text = error.to_string();
-    assert!(text.ends_with("lacks 6 of the model's 7 features: f1, f2, f4, f5, f6, ..."), "{text}");
+    assert!(text.ends_with("lacks 6 of 7 features: f1, f2, f4, f5, f6, ..."), "{text}");
     assert!(error.remedy().is_some());
 }
 

@@ -1,0 +1,253 @@
+//! Fast kernels and finders against slow, obviously right ones.
+
+use super::cell::{Cell, Scale, Sums};
+use super::features::FeatureChoice;
+use super::finder::{Ground, SplitFinder};
+use super::frontier::Order;
+use super::grow::{GrownTree, TreeLimits, grow};
+use super::histogram::{HistogramBuilder, NodeHistogram, WantedNode, feature_cells};
+use super::rows::{NodeSplit, RowSets};
+use super::split::{FoundSplit, SplitRules};
+use super::{ExactSplits, StaticBins, StreamingRules, StreamingSplits};
+use crate::bins::{BinOptions, BinnedData, middle};
+use crate::config::{Missing, Parameters};
+use proptest::prelude::*;
+
+const LEAST: i64 = 3;
+
+/// Columns with many zeros, few or many values, missing ones; and a target for each row.
+fn data() -> impl Strategy<Value = (Vec<Vec<f32>>, Vec<i32>)> {
+    (10usize..150, 1usize..90).prop_flat_map(|(rows, features)| {
+        let value = prop_oneof![
+            4 => Just(0f32),
+            3 => (0i32..40).prop_map(|value| value as f32 / 8.0),
+            1 => -9f32..9.0,
+            1 => Just(f32::NAN),
+        ];
+        let columns = prop::collection::vec(prop::collection::vec(value, rows), features);
+        (columns, prop::collection::vec(-1000i32..1000, rows))
+    })
+}
+
+fn binned(columns: &[Vec<f32>], rows: usize, partition_rows: usize, max_bin: Option<usize>) -> BinnedData {
+    let options = BinOptions { max_bin, missing: Missing::Learned };
+    BinnedData::of_values(columns, &vec![0.0; rows], partition_rows, &options)
+}
+
+fn sets(data: &BinnedData, targets: &[i32]) -> RowSets<i64> {
+    let mut sets = RowSets::new(data.partitions());
+    for (set, rows) in sets.partitions.iter_mut().zip(&data.rows) {
+        set.start(targets[rows.first as usize..][..rows.len()].iter().copied(), None);
+    }
+    sets
+}
+
+fn scale(rows: usize) -> Scale {
+    Scale { count_bits: Scale::count_bits(rows as u64), gradient: 1.0, weight: 1.0 }
+}
+
+fn code(data: &BinnedData, columns: &[Vec<f32>], feature: usize, row: usize) -> u32 {
+    data.binning.features[feature].code_of(columns[feature][row])
+}
+
+/// The sums of some rows by code, counted one by one.
+fn naive_sums(
+    data: &BinnedData,
+    columns: &[Vec<f32>],
+    targets: &[i32],
+    rows: &[usize],
+    feature: usize,
+) -> Vec<Sums> {
+    let mut sums = vec![Sums::default(); data.binning.features[feature].codes()];
+    for row in rows {
+        let sum = &mut sums[code(data, columns, feature, *row) as usize];
+        sum.gradient += i64::from(targets[*row]);
+        sum.weight += 1;
+        sum.count += 1;
+    }
+    sums
+}
+
+fn assert_histogram(
+    data: &BinnedData,
+    columns: &[Vec<f32>],
+    targets: &[i32],
+    rows: &[usize],
+    histogram: &NodeHistogram<i64>,
+) {
+    let bits = scale(targets.len()).count_bits;
+    for (feature, place) in data.binning.layout.places.iter().enumerate() {
+        let Some(place) = place else { continue };
+        let cells = &histogram.groups[place.group][feature_cells(&data.binning, place.group, place.lane)];
+        let fast: Vec<Sums> = cells.iter().map(|cell| cell.sums(bits)).collect();
+        assert_eq!(fast, naive_sums(data, columns, targets, rows, feature), "feature {feature}");
+    }
+}
+
+fn total(targets: &[i32], rows: &[usize], bits: u32) -> i64 {
+    rows.iter().fold(0i64, |mut sum, row| {
+        sum.add(i64::of(targets[*row], bits));
+        sum
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn histograms_equal_counting_and_a_parent_is_its_children(
+        (columns, targets) in data(), partition_rows in 5usize..60, threads in 1usize..4, cut in 0u32..10,
+    ) {
+        let rows = targets.len();
+        let data = binned(&columns, rows, partition_rows, Some(20));
+        prop_assume!(data.binning.layout.places[0].is_some());
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let bits = scale(rows).count_bits;
+        let groups: Vec<usize> = (0..data.binning.layout.groups.len()).collect();
+        let builder = HistogramBuilder { data: &data, count_bits: bits, groups: &groups };
+        let mut sets = sets(&data, &targets);
+        let all: Vec<usize> = (0..rows).collect();
+        let wanted = |node, of: &[usize]| WantedNode { node, total: total(&targets, of, bits) };
+        let mut parent = pool.install(|| builder.build(&sets, &[wanted(0, &all)])).unwrap().remove(0);
+        assert_histogram(&data, &columns, &targets, &all, &parent);
+        let split = FoundSplit {
+            feature: 0, code: cut, threshold: 0.0, missing_code: data.binning.features[0].missing_code,
+            missing_left: cut % 2 == 0, gain: 0.0,
+        };
+        sets.split(&data, &[NodeSplit { node: 0, left: 1, split }]).unwrap();
+        let goes_left = |row: &usize| {
+            let code = code(&data, &columns, 0, *row);
+            code <= cut || (cut % 2 == 0 && Some(code) == data.binning.features[0].missing_code)
+        };
+        let (left, right): (Vec<usize>, Vec<usize>) = all.iter().copied().partition(goes_left);
+        for (node, rows) in [(1, &left), (2, &right)] {
+            let places: Vec<usize> = (0..data.partitions()).flat_map(|partition| {
+                let first = data.rows[partition].first as usize;
+                sets.partitions[partition].places(node).iter().map(move |row| first + *row as usize)
+            }).collect();
+            prop_assert_eq!(&places, rows);
+        }
+        let children = pool.install(|| builder.build(&sets, &[wanted(1, &left), wanted(2, &right)])).unwrap();
+        assert_histogram(&data, &columns, &targets, &left, &children[0]);
+        assert_histogram(&data, &columns, &targets, &right, &children[1]);
+        parent.subtract(&children[0]);
+        prop_assert!(parent.groups == children[1].groups);
+    }
+
+    #[test]
+    fn grown_trees_equal_trying_every_cut(
+        (columns, targets) in data(), partition_rows in 5usize..60, exact in any::<bool>(),
+    ) {
+        let rows = targets.len();
+        let data = binned(&columns, rows, partition_rows, (!exact).then_some(30));
+        prop_assume!(!data.binning.layout.groups.is_empty());
+        let tree = grown(&data, &targets, exact, 4);
+        check_node(&tree, &data, &columns, &targets, 0, (0..rows).collect(), exact, 4);
+    }
+
+    #[test]
+    fn one_worker_or_sorted_columns_give_the_same_streaming_trees(
+        (columns, targets) in data(), partition_rows in 5usize..60, centroids in 2usize..20,
+    ) {
+        // With every value told apart in both, the histograms of one worker are the same.
+        let rows = targets.len();
+        let grow_with = |max_bin: Option<usize>, workers: usize, partition_rows: usize| {
+            let data = binned(&columns, rows, partition_rows, max_bin);
+            let rules = StreamingRules { centroids, grouped: max_bin.is_some(), workers };
+            let tree = grown_by(&data, &targets, &mut StreamingSplits::new(rules), 3);
+            let shape = |node: &super::GrownNode| (node.sums, node.split.map(|(split, left)| (split.feature, left)));
+            tree.nodes.iter().map(shape).collect::<Vec<_>>()
+        };
+        let whole = grow_with(Some(255), 1, rows);
+        prop_assert_eq!(&whole, &grow_with(Some(255), 1, partition_rows));
+        prop_assert_eq!(&whole, &grow_with(None, 1, partition_rows));
+        prop_assert_eq!(&whole, &grow_with(Some(255), 7, rows));
+    }
+}
+
+fn grown(data: &BinnedData, targets: &[i32], exact: bool, depth: u32) -> GrownTree {
+    if exact {
+        grown_by(data, targets, &mut ExactSplits, depth)
+    } else {
+        grown_by(data, targets, &mut StaticBins::new(), depth)
+    }
+}
+
+fn grown_by(data: &BinnedData, targets: &[i32], finder: &mut dyn SplitFinder<i64>, depth: u32) -> GrownTree {
+    let parameters: Parameters = crate::config::load(None, None, &[]).unwrap();
+    let choice = FeatureChoice::draw(&parameters, &data.binning.layout, 1);
+    let rules = SplitRules { min_data: LEAST, min_gain: 0.0, lambda: 0.5, scale: scale(targets.len()) };
+    // So little room that some histograms are kept and some are not.
+    let ground = Ground { data, rules, choice: &choice, histogram_bytes: 200_000 };
+    let limits = TreeLimits { depth, order: Order::Levels };
+    grow(&ground, limits, &mut sets(data, targets), finder).unwrap()
+}
+
+/// Whether a node's split is the first of the best, tried one by one; then its children's.
+#[expect(clippy::too_many_arguments, reason = "a recursion of a test")]
+fn check_node(
+    tree: &GrownTree,
+    data: &BinnedData,
+    columns: &[Vec<f32>],
+    targets: &[i32],
+    node: usize,
+    rows: Vec<usize>,
+    exact: bool,
+    depth: u32,
+) {
+    let score = |rows: &[usize]| {
+        let sum: i64 = rows.iter().map(|row| i64::from(targets[*row])).sum();
+        (sum * sum) as f64 / (rows.len() as f64 + 0.5)
+    };
+    let before = score(&rows);
+    let mut best: Option<(f64, usize, u32, bool)> = None;
+    for feature in 0..columns.len() {
+        let bins = &data.binning.features[feature];
+        let missing = |row: &usize| Some(code(data, columns, feature, *row)) == bins.missing_code;
+        for missing_left in [false, true] {
+            if missing_left && !rows.iter().any(missing) {
+                continue;
+            }
+            for cut in 0..bins.bins() as u32 {
+                let (left, right): (Vec<usize>, Vec<usize>) = rows.iter().copied().partition(|row| {
+                    if missing(row) { missing_left } else { code(data, columns, feature, *row) <= cut }
+                });
+                if (left.len() as i64) < LEAST || (right.len() as i64) < LEAST {
+                    continue;
+                }
+                let gain = score(&left) + score(&right) - before;
+                let worth = gain > before * 1e-10;
+                if worth && best.is_none_or(|(most, ..)| gain > most * (1.0 + 1e-12)) {
+                    best = Some((gain, feature, cut, missing_left));
+                }
+            }
+        }
+    }
+    let grown = &tree.nodes[node];
+    assert_eq!(grown.sums.count, rows.len() as i64);
+    let found = grown.split.filter(|_| depth > 0);
+    let Some((gain, ..)) = best.filter(|_| depth > 0) else {
+        assert!(grown.split.is_none(), "node {node} has a split, {best:?}");
+        return;
+    };
+    let (split, left_node) = found.unwrap_or_else(|| panic!("node {node} has no split, {best:?}"));
+    assert!((split.gain - gain).abs() <= 1e-9 * gain.max(before), "{} instead of {gain}", split.gain);
+    let feature = split.feature as usize;
+    let goes_left = |row: &usize| {
+        let value = columns[feature][*row];
+        if value.is_nan() { split.missing_left } else { value <= split.threshold }
+    };
+    let (left, right): (Vec<usize>, Vec<usize>) = rows.iter().copied().partition(goes_left);
+    if exact {
+        let present = |rows: &[usize]| -> Vec<f32> {
+            rows.iter().map(|row| columns[feature][*row]).filter(|value| !value.is_nan()).collect()
+        };
+        let below = present(&left).into_iter().fold(f32::MIN, f32::max);
+        let above = present(&right).into_iter().fold(f32::MAX, f32::min);
+        if above < f32::MAX {
+            assert_eq!(split.threshold, middle(below, above), "the middle between two values of the node");
+        }
+    }
+    check_node(tree, data, columns, targets, left_node, left, exact, depth - 1);
+    check_node(tree, data, columns, targets, left_node + 1, right, exact, depth - 1);
+}
