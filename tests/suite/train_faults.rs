@@ -197,7 +197,7 @@ fn a_memory_limit_that_is_too_small_says_what_is_needed() {
         let says = ["--memory-limit 8MiB is too small", "needs about", "MiB", "raise --memory-limit"];
         refused(room.path(), &format!("train {arguments} --model m --memory-limit 8MiB"), 2, &says);
         // What it says is enough is enough.
-        let enough = crate::train_identity::least_memory(room.path(), &arguments);
+        let enough = crate::train_identity::wanted_memory(room.path(), &arguments, 8).unwrap();
         let (stderr, peak) =
             peak_of(room.path(), &format!("train {arguments} --model m --memory-limit {enough}MiB"));
         assert!(room.path().join("m").exists(), "{preset}: {stderr}");
