@@ -62,7 +62,6 @@ pub struct PhaseSeconds {
 
 /// Trains a model.
 pub fn train(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Outcome> {
-    interrupt::be_orderly(); // a checkpoint to write, a half-made cache to remove
     let prepared = prepare::prepare(request, observer)?;
     let weighted = prepared.data.rows.iter().any(|rows| rows.weights.is_some());
     if weighted {
