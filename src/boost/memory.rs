@@ -21,7 +21,7 @@ pub struct Needs {
 
 impl Needs {
     /// Estimates from what the manifest says.
-    pub fn of(source: &Source, options: &BinOptions, validation: &[Source], histograms: u64) -> Self {
+    pub fn of(source: &Source, options: &BinOptions, validation: &[Source]) -> Self {
         let manifest = source.manifest();
         let features = source.features() as u64;
         let files: u64 = manifest.files.iter().map(|file| file.bytes).sum();
@@ -42,12 +42,14 @@ impl Needs {
         let validation: u64 = validation.iter().map(held).sum();
         let always = PROGRAM + manifest.rows * BYTES_PER_ROW + sorting + validation;
 
+        // An eighth of the limit is for histograms, which come after binning.
+        let with_histograms = |bytes: u64| bytes + bytes.div_ceil(7);
+        let codes = manifest.rows * code_bytes * features;
+        // One partition at a time: its bytes, a decoded column a thread, its codes.
+        let partition = group_bytes + group_rows * (code_bytes * features + threads * 16);
         Needs {
-            in_memory: always + manifest.rows * code_bytes * features + files.max(histograms),
-            // One partition at a time: its bytes, a decoded column a thread, its codes.
-            // Histograms come after that.
-            in_cache: always
-                + (group_bytes + group_rows * (code_bytes * features + threads * 16)).max(histograms),
+            in_memory: (always + codes + files).max(with_histograms(always + codes)),
+            in_cache: (always + partition).max(with_histograms(always)),
         }
     }
 

@@ -255,7 +255,7 @@ fn limits(parameters: &Parameters) -> TreeLimits {
 
 fn finder<C: Cell>(parameters: &Parameters) -> Box<dyn SplitFinder<C>> {
     match parameters.candidates {
-        Candidates::Static => Box::new(StaticBins::new()),
+        Candidates::Static => Box::new(StaticBins::default()),
         Candidates::Streaming => Box::new(StreamingSplits::new(StreamingRules {
             centroids: parameters.max_bin as usize,
             grouped: parameters.value_groups > 0,

@@ -50,6 +50,8 @@ pub struct TrainRequest {
 
 impl TrainRequest {
     /// Bytes that kept histograms may take.
+    ///
+    /// An eighth of the memory limit, which `Needs` counts on.
     pub fn histogram_bytes(&self) -> usize {
         /// Beyond this, building both children costs less than the memory.
         const MOST: u64 = 1 << 30;
@@ -200,7 +202,7 @@ fn bin(
     options: &BinOptions,
     validation: &[Source],
 ) -> Result<BinnedData> {
-    let needs = Needs::of(source, options, validation, request.histogram_bytes() as u64);
+    let needs = Needs::of(source, options, validation);
     if !needs.must_use_cache(request.memory_limit)? {
         return BinnedData::in_memory(source, options);
     }
@@ -251,7 +253,7 @@ fn check_fills(request: &TrainRequest, data: &BinnedData) -> Result<()> {
                     shown(old.fill),
                     shown(new.fill)
                 ),
-                "set missing as the start model has it",
+                "set missing as the start model has it; a mean or median is that of its own training data",
             ))
         }
     }

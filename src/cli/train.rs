@@ -313,7 +313,7 @@ impl Observer for Reporter {
         let values = values.join("  ");
         if !self.live {
             let text = format!("[{round}] {values}");
-            if round % 10 == 0 || round == 1 || round == rounds {
+            if round.is_multiple_of(10) || round == 1 || round == rounds {
                 super::say(format_args!("{text}"));
                 self.unshown = None;
             } else {

@@ -14,12 +14,13 @@ pub struct KeptHistograms<C> {
     kept_bytes: usize,
 }
 
-impl<C: Cell> KeptHistograms<C> {
-    /// For one tree.
-    pub fn new() -> Self {
+impl<C> Default for KeptHistograms<C> {
+    fn default() -> Self {
         KeptHistograms { kept: HashMap::new(), kept_bytes: 0 }
     }
+}
 
+impl<C: Cell> KeptHistograms<C> {
     /// The histograms of all wanted nodes of the families, in their order.
     pub fn build(
         &mut self,

@@ -9,16 +9,10 @@ use super::split::FoundSplit;
 use crate::error::Result;
 use rayon::prelude::*;
 
-/// Finds the best cut between bins.
+/// Finds the best cut between bins, for one tree.
+#[derive(Default)]
 pub struct StaticBins<C> {
     histograms: KeptHistograms<C>,
-}
-
-impl<C: Cell> StaticBins<C> {
-    /// For one tree.
-    pub fn new() -> Self {
-        StaticBins { histograms: KeptHistograms::new() }
-    }
 }
 
 /// Looks for the best split of each node's histograms. The splits of all nodes of the families, in

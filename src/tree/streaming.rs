@@ -41,7 +41,7 @@ pub struct StreamingRules {
 impl<C: Cell> StreamingSplits<C> {
     /// For one tree.
     pub fn new(rules: StreamingRules) -> Self {
-        StreamingSplits { rules, histograms: KeptHistograms::new() }
+        StreamingSplits { rules, histograms: KeptHistograms::default() }
     }
 }
 

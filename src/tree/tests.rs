@@ -169,7 +169,7 @@ fn grown(data: &BinnedData, targets: &[i32], exact: bool, depth: u32) -> GrownTr
     if exact {
         grown_by(data, targets, &mut ExactSplits, depth)
     } else {
-        grown_by(data, targets, &mut StaticBins::new(), depth)
+        grown_by(data, targets, &mut StaticBins::default(), depth)
     }
 }
 
