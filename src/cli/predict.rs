@@ -99,7 +99,7 @@ pub fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
             "total_s": total,
             "rows": report.rows,
             "trees": model.trees.len(),
-            "threads": report.threads,
+            "thread_count": report.threads,
             "peak_memory_bytes": peak_memory_bytes(),
         });
         write_stats(&stats, &stats_of_run)?;
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(at("text")).unwrap(), "51\n15\n50\n");
         let stats: serde_json::Value =
             serde_json::from_str(&std::fs::read_to_string(at("stats")).unwrap()).unwrap();
-        assert_eq!((&stats["rows"], &stats["trees"], &stats["threads"]), (&json!(3), &json!(2), &json!(2)));
+        assert_eq!((&stats["rows"], &stats["trees"], &stats["thread_count"]), (&json!(3), &json!(2), &json!(2)));
         assert!(["load_s", "predict_s", "total_s"].iter().all(|key| stats[key].as_f64() > Some(0.0)));
         let table = TableReader::open(&Location::Local(at("table").into()), TableKind::Predictions).unwrap();
         assert_eq!(table.schema(), &predictions_schema());

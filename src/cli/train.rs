@@ -250,7 +250,7 @@ fn write_figures(location: &Location, outcome: &Outcome, begun: Instant, threads
         "trees": outcome.model.trees.len(),
         "rounds": outcome.model.rounds,
         "best_round": outcome.best.map(|best| best.round),
-        "threads": threads,
+        "thread_count": threads,
         "peak_memory_bytes": peak_memory_bytes(),
     });
     write_stats(location, &stats)
