@@ -46,6 +46,7 @@ pub mod error;
 pub mod ingest;
 pub mod metric;
 pub mod model;
+pub mod objective;
 pub mod predict;
 pub mod random;
 pub mod sample;

@@ -296,6 +296,7 @@ impl BinnedData {
                 first_query: start as u64,
                 labels: labels[range.clone()].to_vec(),
                 weights: None,
+                positions: None,
                 query_bounds: (0..=range.len() as u32).collect(),
             });
         }

@@ -4,7 +4,7 @@ use crate::dataset::{DatasetReader, FoundFeatures, GroupId, GroupReader, Manifes
 use crate::error::{Error, Result};
 use crate::storage::Location;
 use arrow::array::{Array, ArrayRef, AsArray};
-use arrow::datatypes::Float32Type;
+use arrow::datatypes::{Float32Type, Int32Type};
 use std::ops::Range;
 
 /// A dataset whose columns are known to fit.
@@ -30,6 +30,8 @@ pub struct Rows {
     pub labels: Vec<f32>,
     /// The weight of each row, when there are weights.
     pub weights: Option<Vec<f32>>,
+    /// Where each document was shown, counted from 0, when that is known of every row.
+    pub positions: Option<Vec<u32>>,
     /// Where each query starts, and the number of rows.
     pub query_bounds: Vec<u32>,
 }
@@ -43,6 +45,11 @@ impl Rows {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty()
+    }
+
+    /// The rows of each query.
+    pub fn queries(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        self.query_bounds.windows(2).map(|bounds| bounds[0] as usize..bounds[1] as usize)
     }
 }
 
@@ -199,7 +206,17 @@ impl Source {
         if weights.as_ref().is_some_and(|weights| weights.iter().any(|weight| *weight < 0.0)) {
             return Err(Error::place(&self.location, "a weight is negative", "weights are 0 or more"));
         }
-        Ok(Rows { first: self.first_row(partition), first_query: 0, labels, weights, query_bounds })
+        let positions = match read("position")? {
+            None => None,
+            Some(column) => {
+                let column = column.as_primitive_opt::<Int32Type>().ok_or_else(|| self.odd_columns())?;
+                // The first is 1 in data and 0 here.
+                let known = column.null_count() == 0;
+                known.then(|| column.values().iter().map(|at| (at - 1).max(0) as u32).collect())
+            }
+        };
+        let first = self.first_row(partition);
+        Ok(Rows { first, first_query: 0, labels, weights, positions, query_bounds })
     }
 
     fn odd_columns(&self) -> Error {

@@ -5,6 +5,8 @@ use crate::error::{Error, Result};
 
 /// Score, label, place, target, and the copies of the last two while a node is divided.
 const BYTES_PER_ROW: u64 = 8 + 4 + 4 + 4 + 4;
+/// Gradient and hessian, and a hessian beside each target.
+const HESSIAN_BYTES_PER_ROW: u64 = 4 + 4 + 4 + 4;
 /// Key, target, cell and list entry of a row while a column is sorted.
 const SORTED_BYTES_PER_ROW: u64 = 8 + 4 + 8 + 16;
 /// The program itself, and what its libraries keep.
@@ -21,7 +23,7 @@ pub struct Needs {
 
 impl Needs {
     /// Estimates from what the manifest says.
-    pub fn of(source: &Source, options: &BinOptions, validation: &[Source]) -> Self {
+    pub fn of(source: &Source, options: &BinOptions, validation: &[Source], hessians: bool) -> Self {
         let manifest = source.manifest();
         let features = source.features() as u64;
         let files: u64 = manifest.files.iter().map(|file| file.bytes).sum();
@@ -40,7 +42,8 @@ impl Needs {
             source.manifest().rows * (BYTES_PER_ROW + bytes_per_value * features)
         };
         let validation: u64 = validation.iter().map(held).sum();
-        let always = PROGRAM + manifest.rows * BYTES_PER_ROW + sorting + validation;
+        let bytes_per_row = BYTES_PER_ROW + if hessians { HESSIAN_BYTES_PER_ROW } else { 0 };
+        let always = PROGRAM + manifest.rows * bytes_per_row + sorting + validation;
 
         // An eighth of the limit is for histograms, which come after binning.
         let with_histograms = |bytes: u64| bytes + bytes.div_ceil(7);

@@ -1,6 +1,7 @@
-//! Boosting: each round grows a tree on the residuals and adds it to every score.
+//! Boosting: each round grows a tree on the gradients of all rows and adds it to every score.
 
 mod checkpoint;
+mod gradients;
 mod log;
 mod memory;
 mod prepare;
@@ -18,13 +19,13 @@ use crate::metric::{Mean, Metric};
 use crate::model::Model;
 use crate::storage::interrupt;
 use crate::tree::{
-    Cell, CodedTree, ExactSplits, FeatureChoice, Ground, Order, RowSets, Scale, SplitFinder, SplitRules,
+    Cell, CodedTree, Cover, ExactSplits, FeatureChoice, Ground, Order, RowSets, SplitFinder, SplitRules,
     StaticBins, StreamingRules, StreamingSplits, TreeLimits, grow,
 };
 use checkpoint::Checkpoints;
+use gradients::GradientSummary;
 use prepare::Prepared;
 use sampling::draw_rows;
-use scores::GradientSummary;
 use std::time::Instant;
 
 /// Hears how the training goes.
@@ -63,8 +64,7 @@ pub struct PhaseSeconds {
 /// Trains a model.
 pub fn train(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Outcome> {
     let prepared = prepare::prepare(request, observer)?;
-    let weighted = prepared.data.rows.iter().any(|rows| rows.weights.is_some());
-    if weighted {
+    if prepared.gradients.are_weighted() {
         Training::<[i64; 2]>::new(request, prepared, observer).run()
     } else {
         Training::<i64>::new(request, prepared, observer).run()
@@ -77,7 +77,6 @@ struct Training<'a, C: Cell> {
     observer: &'a mut dyn Observer,
     prepared: Prepared,
     sets: RowSets<C>,
-    weight_units: f64,
     begun: Instant,
     /// Seconds that earlier runs of this training took.
     before: f64,
@@ -92,14 +91,9 @@ enum Ended {
 
 impl<'a, C: Cell> Training<'a, C> {
     fn new(request: &'a TrainRequest, prepared: Prepared, observer: &'a mut dyn Observer) -> Self {
-        let weights = prepared.data.rows.iter().flat_map(|rows| rows.weights.iter().flatten());
-        let heaviest = weights.fold(0f32, |most, weight| most.max(*weight));
-        let rows = prepared.data.row_count();
-        let weight_units =
-            if heaviest > 0.0 { Scale::units(f64::from(heaviest), Scale::gradient_bits(rows)) } else { 1.0 };
         let sets = RowSets::new(prepared.data.partitions());
         let before = prepared.log.last().map_or(0.0, |entry| entry.seconds);
-        Training { request, observer, prepared, sets, weight_units, begun: Instant::now(), before }
+        Training { request, observer, prepared, sets, begun: Instant::now(), before }
     }
 
     fn run(mut self) -> Result<Outcome> {
@@ -109,7 +103,7 @@ impl<'a, C: Cell> Training<'a, C> {
             interrupt::be_orderly(); // there is something to save from now on
         }
         let mut checkpoints = self.request.checkpoint.as_ref().map(Checkpoints::new);
-        let mut gradients = self.prepared.scores.summary(&self.prepared.data.rows);
+        let mut gradients = self.prepared.update_gradients(self.prepared.model.rounds + 1);
         let mut ended = self.stopped_early().map_or(Ended::Complete, Ended::Early);
         while self.prepared.model.rounds < parameters.num_trees && matches!(ended, Ended::Complete) {
             if let Err(stop) = interrupt::check() {
@@ -123,7 +117,7 @@ impl<'a, C: Cell> Training<'a, C> {
                 break;
             }
             self.prepared.model.rounds = round;
-            gradients = self.prepared.scores.summary(&self.prepared.data.rows);
+            gradients = self.prepared.update_gradients(round + 1);
             if !gradients.most.is_finite() {
                 return Err(prepare::diverged(round));
             }
@@ -143,21 +137,23 @@ impl<'a, C: Cell> Training<'a, C> {
     /// Grows a tree and adds it to all scores; false if no split was possible.
     fn grow_tree(&mut self, round: u32, gradients: &GradientSummary) -> Result<bool> {
         let parameters = &self.request.parameters;
-        let Prepared { data, scores, validation, model, .. } = &mut self.prepared;
+        let Prepared { data, scores, gradients: rows, validation, model, .. } = &mut self.prepared;
         let tree_number = u64::from(round);
-        let scale = gradients.scale(data.row_count(), self.weight_units);
+        let scale = gradients.scale(data.row_count());
         let drawn = draw_rows(parameters, &data.rows, tree_number);
-        scores.start_tree(&data.rows, &scale, drawn.as_deref(), &mut self.sets);
+        rows.start_tree(&data.rows, scores, &scale, drawn.as_deref(), &mut self.sets);
         let choice = FeatureChoice::draw(parameters, &data.binning.layout, tree_number);
         let rules = SplitRules {
             min_data: parameters.min_data_in_leaf as i64,
+            min_weight: parameters.min_sum_hessian,
             min_gain: parameters.min_gain,
             lambda: parameters.lambda_l2,
             scale,
         };
         let ground = Ground { data, rules, choice: &choice, histogram_bytes: self.request.histogram_bytes() };
         let grown = grow(&ground, limits(parameters), &mut self.sets, &mut *finder(parameters))?;
-        let coded = CodedTree::of_grown(&grown, &rules, parameters.learning_rate);
+        let cover = if rows.are_residuals() { Cover::Weight } else { Cover::Rows };
+        let coded = CodedTree::of_grown(&grown, &rules, parameters.learning_rate, cover);
         let draws = parameters.bagging_fraction < 1.0
             || parameters.feature_fraction < 1.0
             || parameters.features_per_node.of(model.features.len()) < model.features.len();
@@ -187,12 +183,19 @@ impl<'a, C: Cell> Training<'a, C> {
             seconds,
         };
         let first = self.prepared.log.len();
-        self.prepared.log.push(entry("train", &Metric::Rmse, gradients.rmse()));
+        let mut entries = Vec::new();
+        match &self.prepared.training {
+            None => entries.push(entry("train", &Metric::Rmse, gradients.rmse())),
+            Some(training) => {
+                let means = training.evaluate(&self.prepared.data.rows, &self.prepared.scores);
+                entries.extend(means.iter().map(|mean| entry("train", &mean.metric(), mean.value())));
+            }
+        }
         for set in &self.prepared.validation {
             let means: Vec<Mean> = set.evaluate();
-            let entries = means.iter().map(|mean| entry(&set.name, &mean.metric(), mean.value()));
-            self.prepared.log.extend(entries);
+            entries.extend(means.iter().map(|mean| entry(&set.name, &mean.metric(), mean.value())));
         }
+        self.prepared.log.extend(entries);
         self.observer.round(round, self.request.parameters.num_trees, &self.prepared.log[first..]);
     }
 

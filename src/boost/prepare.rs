@@ -1,20 +1,23 @@
 //! Everything before the first round: data opened and checked, binned, scores started or rebuilt.
 
 use super::checkpoint::{CheckpointPlan, resume};
+use super::gradients::{GradientSummary, Gradients};
 use super::log::LogEntry;
 use super::memory::Needs;
-use super::scores::{Scores, mean_label};
-use super::validation::ValidationSet;
+use super::scores::{Scores, mean_of};
+use super::validation::{Metrics, ValidationSet};
 use super::{Observer, PhaseSeconds};
 use crate::bins::{
     BinCache, BinOptions, BinnedData, CacheKey, CacheWriter, FeatureBins, Rows, Source, read_rows,
 };
-use crate::config::Parameters;
+use crate::config::{BaseScore, ObjectiveName, Parameters};
 use crate::dataset::DatasetReader;
 use crate::error::{Error, Result};
 use crate::model::{DataUsed, Ensemble, Model, ModelFeature};
+use crate::objective::{Objective, objective};
 use crate::predict::scores_of;
 use crate::storage::Location;
+use crate::suggest;
 use crate::tree::CodedTree;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -63,6 +66,9 @@ impl TrainRequest {
 pub struct Prepared {
     pub data: BinnedData,
     pub scores: Scores,
+    pub gradients: Gradients,
+    /// Metrics of the training data; `None` for squared error, which is known anyway.
+    pub training: Option<Metrics>,
     pub validation: Vec<ValidationSet>,
     /// The model so far.
     pub model: Model,
@@ -97,7 +103,9 @@ pub fn prepare(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Pr
     check_fills(request, &data)?;
 
     let begun = Instant::now();
-    let mut model = new_model(request, &source, &data, features);
+    let objective = objective(parameters);
+    check_objective(&source, &data, parameters, objective.as_deref())?;
+    let mut model = new_model(request, &source, &data, features, objective.as_deref())?;
     for (named, source) in request.validation.iter().zip(&validation) {
         model.data.push(used(&named.name, source));
     }
@@ -129,7 +137,19 @@ pub fn prepare(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Pr
             &start,
         )?);
     }
-    let mut prepared = Prepared { data, scores, validation: sets, model, start_trees, log, seconds };
+    let gradients = Gradients::new(objective, &data.rows);
+    let training = (!gradients.are_residuals()).then(|| Metrics::new(&parameters.metrics, &data.rows));
+    let mut prepared = Prepared {
+        data,
+        scores,
+        gradients,
+        training,
+        validation: sets,
+        model,
+        start_trees,
+        log,
+        seconds,
+    };
     prepared.replay()?;
     prepared.seconds.load += begun.elapsed().as_secs_f64();
     Ok(prepared)
@@ -138,7 +158,11 @@ pub fn prepare(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Pr
 impl Prepared {
     /// Adds the trees of earlier rounds to all scores, in their order.
     fn replay(&mut self) -> Result<()> {
-        for tree in &self.model.trees[self.start_trees..] {
+        let trees = std::mem::take(&mut self.model.trees);
+        for (round, tree) in (1..).zip(&trees[self.start_trees..]) {
+            if self.gradients.remember() {
+                self.update_gradients(round);
+            }
             let coded = CodedTree::of_model(tree, &self.data.binning).ok_or_else(|| {
                 Error::usage("the checkpoint's trees do not fit the data", "start anew without --resume")
             })?;
@@ -147,7 +171,13 @@ impl Prepared {
                 set.add(&coded, tree)?;
             }
         }
+        self.model.trees = trees;
         Ok(())
+    }
+
+    /// Works out the gradients for the tree of a round.
+    pub fn update_gradients(&mut self, round: u32) -> GradientSummary {
+        self.gradients.update(&self.data.rows, &self.scores, round)
     }
 }
 
@@ -202,7 +232,8 @@ fn bin(
     options: &BinOptions,
     validation: &[Source],
 ) -> Result<BinnedData> {
-    let needs = Needs::of(source, options, validation);
+    let hessians = request.parameters.objective != ObjectiveName::Squared;
+    let needs = Needs::of(source, options, validation, hessians);
     if !needs.must_use_cache(request.memory_limit)? {
         return BinnedData::in_memory(source, options);
     }
@@ -285,19 +316,97 @@ pub fn no_split(request: &TrainRequest, data: &BinnedData) -> Error {
     )
 }
 
-fn new_model(request: &TrainRequest, source: &Source, data: &BinnedData, features: Vec<String>) -> Model {
+fn new_model(
+    request: &TrainRequest,
+    source: &Source,
+    data: &BinnedData,
+    features: Vec<String>,
+    objective: Option<&dyn Objective>,
+) -> Result<Model> {
+    let (base_score, base_feature) = base_score(&request.parameters, source, data, &features, objective)?;
     let bins = &data.binning.features;
     let own = features.into_iter().zip(bins).map(|(name, bins)| ModelFeature { name, fill: bins.fill });
     let start = request.start.as_ref();
-    Model {
+    Ok(Model {
         ensemble: Ensemble::Boost,
-        base_score: start.map_or_else(|| mean_label(&data.rows), |start| start.base_score),
+        base_score: start.map_or(base_score, |start| start.base_score),
+        base_feature: start.map_or(base_feature, |start| start.base_feature),
         features: start.map_or_else(|| own.collect(), |start| start.features.clone()),
         trees: start.map_or_else(Vec::new, |start| start.trees.clone()),
         configuration: request.parameters.to_toml(),
         data: vec![used("train", source)],
         rounds: 0,
+    })
+}
+
+/// The score that the first tree starts from, and the feature that is added to it.
+fn base_score(
+    parameters: &Parameters,
+    source: &Source,
+    data: &BinnedData,
+    features: &[String],
+    objective: Option<&dyn Objective>,
+) -> Result<(f64, Option<u32>)> {
+    let relevant = |label: f32| if label >= parameters.relevant_from { 1.0 } else { 0.0 };
+    match &parameters.base_score {
+        BaseScore::Constant(score) => Ok((*score, None)),
+        BaseScore::Feature(name) => match features.iter().position(|feature| feature == name) {
+            Some(place) => Ok((0.0, Some(place as u32))),
+            None => Err(Error::place(
+                source.location(),
+                format_args!("base_score = feature:{name}: there is no such feature"),
+                suggest::did_you_mean(
+                    &suggest::nearest(name, features.iter().map(String::as_str)),
+                    "planetree describe lists the features",
+                ),
+            )),
+        },
+        BaseScore::Auto => Ok(match objective {
+            None => (mean_of(&data.rows, |label| label), None),
+            Some(objective) => (objective.start(mean_of(&data.rows, relevant)), None),
+        }),
     }
+}
+
+/// An objective that no query says anything to would grow trees of nothing.
+fn check_objective(
+    source: &Source,
+    data: &BinnedData,
+    parameters: &Parameters,
+    objective: Option<&dyn Objective>,
+) -> Result<()> {
+    let Some(objective) = objective else { return Ok(()) };
+    let mut queries = data.rows.iter().flat_map(|rows| rows.queries().map(|query| &rows.labels[query]));
+    if !queries.any(|labels| objective.has_pull(labels)) {
+        return Err(Error::place(
+            source.location(),
+            "no query has documents of different labels: there is no order to learn",
+            "train on queries with different labels, or set objective=squared",
+        ));
+    }
+    if parameters.objective == ObjectiveName::Logistic {
+        let mut labels = data.rows.iter().flat_map(|rows| &rows.labels);
+        let first = labels.clone().next().is_some_and(|label| *label >= parameters.relevant_from);
+        if labels.all(|label| (*label >= parameters.relevant_from) == first) {
+            return Err(Error::place(
+                source.location(),
+                format_args!(
+                    "{} label is at least relevant_from = {}: there is nothing to learn",
+                    if first { "every" } else { "no" },
+                    parameters.relevant_from
+                ),
+                "set relevant_from to a label between the lowest and the highest",
+            ));
+        }
+    }
+    if parameters.unbiased && data.rows.iter().any(|rows| rows.positions.is_none()) {
+        return Err(Error::place(
+            source.location(),
+            "unbiased = true: there is no position of every row",
+            "convert data with a position column, or set unbiased=false",
+        ));
+    }
+    Ok(())
 }
 
 fn used(name: &str, source: &Source) -> DataUsed {
@@ -313,7 +422,14 @@ fn used(name: &str, source: &Source) -> DataUsed {
 /// Scores before the first round: the base, or what the start model says.
 fn start_scores(request: &TrainRequest, source: &Source, model: &Model, rows: &[Rows]) -> Result<Scores> {
     match &request.start {
-        None => Ok(Scores::constant(rows, model.base_score)),
+        None => match model.base_feature {
+            None => Ok(Scores::constant(rows, model.base_score)),
+            Some(_) => {
+                let start = Model { trees: Vec::new(), ..model.clone() };
+                let reader = DatasetReader::open(source.location())?;
+                Ok(Scores::given(rows, &scores_of(&reader, &start)?))
+            }
+        },
         Some(start) => {
             let reader = DatasetReader::open(source.location())?;
             Ok(Scores::given(rows, &scores_of(&reader, start)?))

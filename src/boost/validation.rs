@@ -14,7 +14,40 @@ pub struct ValidationSet {
     pub name: String,
     features: Features,
     scores: Scores,
+    metrics: Metrics,
+}
+
+/// Metrics that are taken of the same rows every round.
+pub struct Metrics {
     prepared: Vec<Vec<Prepared>>,
+}
+
+impl Metrics {
+    /// Works out what does not change from round to round.
+    pub fn new(metrics: &[Metric], rows: &[Rows]) -> Self {
+        let prepare = |rows: &Rows| {
+            metrics.iter().map(|metric| metric.prepare(&rows.labels, &rows.query_bounds)).collect()
+        };
+        Metrics { prepared: rows.par_iter().map(prepare).collect() }
+    }
+
+    /// The metrics of the scores so far.
+    pub fn evaluate(&self, rows: &[Rows], scores: &Scores) -> Vec<Mean> {
+        let parts: Vec<Vec<Mean>> = (0..rows.len())
+            .into_par_iter()
+            .map(|place| {
+                let rows = &rows[place];
+                evaluate(&self.prepared[place], &rows.labels, scores.partition(place), &rows.query_bounds)
+            })
+            .collect();
+        parts
+            .into_iter()
+            .reduce(|mut sum, part| {
+                sum.iter_mut().zip(&part).for_each(|(sum, part)| sum.merge(part));
+                sum
+            })
+            .unwrap_or_default()
+    }
 }
 
 /// Bins of equal depth cut where trees split, so codes suffice. Other thresholds fall anywhere
@@ -40,11 +73,8 @@ impl ValidationSet {
             read_values(source, binning)?
         };
         let rows = features.rows();
-        let prepare = |rows: &Rows| {
-            metrics.iter().map(|metric| metric.prepare(&rows.labels, &rows.query_bounds)).collect()
-        };
-        let prepared = rows.iter().map(prepare).collect();
-        Ok(ValidationSet { name: name.to_owned(), scores: start(rows)?, prepared, features })
+        let metrics = Metrics::new(metrics, rows);
+        Ok(ValidationSet { name: name.to_owned(), scores: start(rows)?, metrics, features })
     }
 
     /// Adds a tree's values to all scores.
@@ -62,26 +92,7 @@ impl ValidationSet {
 
     /// The metrics of the scores so far.
     pub fn evaluate(&self) -> Vec<Mean> {
-        let rows = self.features.rows();
-        let parts: Vec<Vec<Mean>> = (0..rows.len())
-            .into_par_iter()
-            .map(|place| {
-                let rows = &rows[place];
-                evaluate(
-                    &self.prepared[place],
-                    &rows.labels,
-                    self.scores.partition(place),
-                    &rows.query_bounds,
-                )
-            })
-            .collect();
-        parts
-            .into_iter()
-            .reduce(|mut sum, part| {
-                sum.iter_mut().zip(&part).for_each(|(sum, part)| sum.merge(part));
-                sum
-            })
-            .unwrap_or_default()
+        self.metrics.evaluate(self.features.rows(), &self.scores)
     }
 }
 

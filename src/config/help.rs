@@ -26,7 +26,7 @@ pub fn help_table() -> String {
         wrap(&mut text, &" ".repeat(INDENT), &format!("[{}]", facts.join("; ")));
     }
     let rest = format!(
-        "{} are accepted when they say what planetree does anyway: squared error, one new draw of rows a tree.",
+        "{} are accepted when they say what planetree does anyway, such as one new draw of rows a tree.",
         agreed.join(", ")
     );
     wrap(&mut text, "  ", &rest);

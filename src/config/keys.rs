@@ -2,7 +2,7 @@
 //! `train --help` all walk it, so a new parameter is a field of [`Parameters`] and an entry here.
 
 use super::words::{Word, choose, names};
-use super::{Candidates, Missing, Parameters, Sampling};
+use super::{Candidates, Missing, ObjectiveName, Parameters, Sampling};
 use std::ops::RangeInclusive;
 
 /// A parameter as users know it.
@@ -41,6 +41,14 @@ pub enum Kind {
     Features,
     /// A list of metrics.
     Metrics,
+    /// One metric, that LambdaRank looks at.
+    LambdaMetric,
+    /// What labels are worth.
+    LabelGain,
+    /// The score before the first tree.
+    BaseScore,
+    /// Yes or no.
+    Flag { set: fn(&mut Parameters, bool), get: fn(&Parameters) -> bool },
     /// A shorthand for two other parameters, gone after reading.
     QueryFraction,
     /// No parameter: it may say what planetree does anyway, and nothing else.
@@ -62,7 +70,114 @@ const NOT_NEGATIVE: Reals = Reals { zero: true, most: f64::INFINITY };
 pub const ALWAYS_FRACTIONS: [&str; 2] = ["colsample_bynode", "feature_fraction_bynode"];
 
 /// All parameters, in the order in which they are printed.
-pub static KEYS: [Key; 24] = [
+pub static KEYS: [Key; 35] = [
+    Key {
+        name: "objective",
+        aliases: &["objective_type", "application", "app", "loss"],
+        kind: Kind::Word {
+            words: names::<ObjectiveName>,
+            set: |parameters, text| choose(&mut parameters.objective, text),
+            get: |parameters| parameters.objective.name(),
+        },
+        default: "squared",
+        help: "What the trees are trained for: the labels themselves, or the order that they say is right",
+    },
+    Key {
+        name: "lambda_metric",
+        aliases: &["lambdarank_target"],
+        kind: Kind::LambdaMetric,
+        default: "ndcg",
+        help: "LambdaRank only: a pair counts by what swapping it would change in this metric; any but rmse",
+    },
+    Key {
+        name: "truncation_level",
+        aliases: &["lambdarank_truncation_level", "lambdarank_num_pair_per_sample", "max_position"],
+        kind: Kind::Limit {
+            range: 1..=u32::MAX,
+            set: |parameters, value| parameters.truncation_level = value,
+            get: |parameters| parameters.truncation_level,
+        },
+        default: "30",
+        help: "Pairwise objectives: one document of a pair is among so many best; 0 takes all pairs",
+    },
+    Key {
+        name: "sigma",
+        aliases: &["sigmoid"],
+        kind: Kind::Real {
+            range: Reals { zero: false, most: 1000.0 },
+            set: |parameters, value| parameters.sigma = value,
+            get: |parameters| parameters.sigma,
+        },
+        default: "1.0",
+        help: "RankNet and LambdaRank: how steep the logistic cost of a pair is",
+    },
+    Key {
+        name: "lambda_norm",
+        aliases: &["lambdarank_norm", "lambdarank_normalization"],
+        kind: Kind::Flag {
+            set: |parameters, value| parameters.lambda_norm = value,
+            get: |parameters| parameters.lambda_norm,
+        },
+        default: "true",
+        help: "Pairwise objectives: pairs count less the further their scores are apart, and no query pulls out of proportion",
+    },
+    Key {
+        name: "margin",
+        aliases: &["tau"],
+        kind: Kind::Real {
+            range: Reals { zero: false, most: 1e6 },
+            set: |parameters, value| parameters.margin = value,
+            get: |parameters| parameters.margin,
+        },
+        default: "1.0",
+        help: "GBRANK: by how much the better document's score should be higher",
+    },
+    Key {
+        name: "label_gain",
+        aliases: &["gain"],
+        kind: Kind::LabelGain,
+        default: "exp2",
+        help: "What a label is worth to LambdaRank on NDCG: exp2, linear, a table such as 0,1,3,7,15, or an expression",
+    },
+    Key {
+        name: "relevant_from",
+        aliases: &[],
+        kind: Kind::Real {
+            range: NOT_NEGATIVE,
+            set: |parameters, value| parameters.relevant_from = value as f32,
+            get: |parameters| f64::from(parameters.relevant_from),
+        },
+        default: "1.0",
+        help: "Labels from this on are relevant to the logistic objective and to LambdaRank on MAP and its like",
+    },
+    Key {
+        name: "unbiased",
+        aliases: &["lambdarank_unbiased"],
+        kind: Kind::Flag {
+            set: |parameters, value| parameters.unbiased = value,
+            get: |parameters| parameters.unbiased,
+        },
+        default: "false",
+        help: "RankNet and LambdaRank: labels are clicks, and the position column says where a document was shown",
+    },
+    Key {
+        name: "bias_norm",
+        aliases: &["lambdarank_bias_norm"],
+        kind: Kind::Real {
+            range: NOT_NEGATIVE,
+            set: |parameters, value| parameters.bias_norm = value,
+            get: |parameters| parameters.bias_norm,
+        },
+        default: "1.0",
+        help: "Unbiased only: the greater, the less positions are taken to matter",
+    },
+    Key {
+        name: "base_score",
+        aliases: &["init_score", "start_score"],
+        kind: Kind::BaseScore,
+        default: "auto",
+        help: "The score before the first tree: auto (what fits best), a number, or feature:NAME for that feature's values",
+    },
     Key {
         name: "candidates",
         aliases: &["splits"],
@@ -162,6 +277,17 @@ pub static KEYS: [Key; 24] = [
         },
         default: "0.0",
         help: "L2 regularisation of leaf values",
+    },
+    Key {
+        name: "min_sum_hessian",
+        aliases: &["min_sum_hessian_in_leaf", "min_child_weight", "min_sum_hessian_per_leaf"],
+        kind: Kind::Real {
+            range: NOT_NEGATIVE,
+            set: |parameters, value| parameters.min_sum_hessian = value,
+            get: |parameters| parameters.min_sum_hessian,
+        },
+        default: "0.0",
+        help: "What the hessians of a leaf's rows add up to at least; their weights, for the squared error",
     },
     Key {
         name: "max_bin",
@@ -283,25 +409,6 @@ pub static KEYS: [Key; 24] = [
         kind: Kind::Metrics,
         default: "ndcg@10,rmse",
         help: "The metrics of every round; the first decides on early stopping",
-    },
-    Key {
-        name: "objective",
-        aliases: &["objective_type", "application", "app", "loss"],
-        kind: Kind::Agreed {
-            values: &[
-                "regression",
-                "regression_l2",
-                "l2",
-                "mse",
-                "mean_squared_error",
-                "squared",
-                "squared_error",
-                "reg:squarederror",
-            ],
-            does: "squared error",
-        },
-        default: "",
-        help: "",
     },
     Key {
         name: "boosting",

@@ -17,9 +17,42 @@ pub use help::help_table;
 pub use presets::{Preset, presets};
 
 use crate::error::{Error, Result};
+use crate::metric::{Gain, Metric};
 use crate::storage::Location;
 use settings::Settings;
 use std::fmt::Write;
+
+/// What the trees are trained for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ObjectiveName {
+    /// The labels themselves, by squared error.
+    Squared,
+    /// Whether a label is relevant, by log loss.
+    Logistic,
+    /// The order of every pair, by logistic cost.
+    RankNet,
+    /// The same, each pair by what it means to a metric.
+    LambdaRank,
+    /// The order of every pair, by squared hinge cost.
+    GbRank,
+    /// The distribution over a query's documents that bounds NDCG.
+    XeNdcg,
+    /// The distribution over a query's documents that the labels make.
+    ListNet,
+    /// Differences of labels within a query.
+    QueryRmse,
+}
+
+/// The score before the first tree.
+#[derive(Debug, Clone, PartialEq)]
+pub enum BaseScore {
+    /// What fits best: the mean label, log odds, or 0.
+    Auto,
+    /// A number.
+    Constant(f64),
+    /// The values of a feature.
+    Feature(String),
+}
 
 /// Where candidate splits come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +105,30 @@ pub enum FeatureCount {
 /// Checked parameters of a training.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parameters {
+    /// What the trees are trained for.
+    pub objective: ObjectiveName,
+    /// What a pair means to LambdaRank.
+    pub lambda_metric: Metric,
+    /// One document of a pair is among so many best.
+    pub truncation_level: Option<u32>,
+    /// How steep the logistic cost of a pair is.
+    pub sigma: f64,
+    /// Whether pairs count by the distance of their scores, and queries in proportion.
+    pub lambda_norm: bool,
+    /// The margin of GBRANK.
+    pub margin: f64,
+    /// What labels are worth to LambdaRank.
+    pub label_gain: Gain,
+    /// Labels from this on are relevant.
+    pub relevant_from: f32,
+    /// Whether labels are clicks that depend on positions.
+    pub unbiased: bool,
+    /// How little positions are taken to matter.
+    pub bias_norm: f64,
+    /// The score before the first tree.
+    pub base_score: BaseScore,
+    /// What the hessians of a leaf's rows add up to at least.
+    pub min_sum_hessian: f64,
     /// Where candidate splits come from.
     pub candidates: Candidates,
     /// Trees at most.

@@ -20,10 +20,16 @@ pub struct Preset {
     text: &'static str,
 }
 
-const TEXTS: [(&str, &str); 3] = [
+const TEXTS: [(&str, &str); 9] = [
     ("planet", include_str!("presets/planet.toml")),
     ("pgbrt", include_str!("presets/pgbrt.toml")),
     ("gbrt", include_str!("presets/gbrt.toml")),
+    ("mart", include_str!("presets/mart.toml")),
+    ("lambdamart", include_str!("presets/lambdamart.toml")),
+    ("lambdamart-err", include_str!("presets/lambdamart-err.toml")),
+    ("ranknet", include_str!("presets/ranknet.toml")),
+    ("gbrank", include_str!("presets/gbrank.toml")),
+    ("xendcg", include_str!("presets/xendcg.toml")),
 ];
 
 const OTHERS: [&str; 2] = ["description", "paper"];

@@ -3,7 +3,9 @@
 use super::keys::KEYS;
 use super::source::Setting;
 use super::value::Fault;
-use super::{Candidates, FeatureCount, Missing, Parameters, Sampling};
+use super::words::Word;
+use super::{BaseScore, Candidates, FeatureCount, Missing, ObjectiveName, Parameters, Sampling};
+use crate::metric::{Gain, Metric};
 use crate::error::{Error, Result};
 use std::collections::BTreeMap;
 
@@ -49,6 +51,7 @@ impl Settings {
             }
         }
         self.check_candidates(&mut parameters)?;
+        self.check_objective(&parameters)?;
         // Who asks for a number of leaves does not mean the preset's depth.
         if parameters.num_leaves.is_some() && self.is_chosen("num_leaves") && !self.is_chosen("max_depth") {
             parameters.max_depth = None;
@@ -121,6 +124,41 @@ impl Settings {
         Ok(())
     }
 
+    /// What belongs to one objective is refused with another if somebody chose it.
+    fn check_objective(&self, parameters: &Parameters) -> Result<()> {
+        use ObjectiveName::{GbRank, LambdaRank, Logistic, RankNet};
+        let objective = parameters.objective;
+        let belongs: [(&str, &[ObjectiveName]); 9] = [
+            ("lambda_metric", &[LambdaRank]),
+            ("truncation_level", &[LambdaRank, RankNet, GbRank]),
+            ("sigma", &[LambdaRank, RankNet]),
+            ("lambda_norm", &[LambdaRank, RankNet, GbRank]),
+            ("margin", &[GbRank]),
+            ("label_gain", &[LambdaRank]),
+            ("relevant_from", &[LambdaRank, Logistic]),
+            ("unbiased", &[LambdaRank, RankNet]),
+            ("bias_norm", &[LambdaRank, RankNet]),
+        ];
+        for (name, objectives) in belongs {
+            if self.is_chosen(name) && !objectives.contains(&objective) {
+                let names: Vec<&str> = objectives.iter().map(|objective| objective.name()).collect();
+                return Err(self.fault(
+                    name,
+                    &format!("objective {} has no {name}", objective.name()),
+                    &format!("leave it out, or set objective={}", names.join(" or objective=")),
+                ));
+            }
+        }
+        if objective == LambdaRank && !parameters.lambda_metric.ranks() {
+            return Err(self.fault(
+                "lambda_metric",
+                &format!("{} does not depend on the order", parameters.lambda_metric),
+                "set lambda_metric=ndcg, err or map, for example",
+            ));
+        }
+        Ok(())
+    }
+
     fn is_chosen(&self, name: &str) -> bool {
         self.given.get(name).is_some_and(|setting| setting.chosen)
     }
@@ -157,6 +195,18 @@ fn spell_out(shorthand: &Setting, said: &mut BTreeMap<&'static str, Setting>) ->
 /// What the table of parameters fills in.
 fn blank() -> Parameters {
     Parameters {
+        objective: ObjectiveName::Squared,
+        lambda_metric: Metric::Ndcg(None),
+        truncation_level: None,
+        sigma: 0.0,
+        lambda_norm: false,
+        margin: 0.0,
+        label_gain: Gain::Exp2,
+        relevant_from: 0.0,
+        unbiased: false,
+        bias_norm: 0.0,
+        base_score: BaseScore::Auto,
+        min_sum_hessian: 0.0,
         candidates: Candidates::Static,
         num_trees: 0,
         learning_rate: 0.0,

@@ -1,7 +1,7 @@
 //! A parameter's value: read as written, printed as it is kept.
 
 use super::keys::{ALWAYS_FRACTIONS, Key, Kind, Reals};
-use super::{FeatureCount, Parameters};
+use super::{BaseScore, FeatureCount, Parameters};
 use crate::metric::Metric;
 use std::ops::RangeInclusive;
 
@@ -9,6 +9,12 @@ use std::ops::RangeInclusive;
 pub struct Fault {
     pub problem: String,
     pub remedy: String,
+}
+
+impl Fault {
+    fn of(error: crate::error::Error) -> Self {
+        Fault { problem: error.to_string(), remedy: error.remedy().unwrap_or_default().to_owned() }
+    }
 }
 
 impl Key {
@@ -26,6 +32,14 @@ impl Key {
             Kind::Word { set, .. } => set(parameters, text).then_some(()),
             Kind::Features => feature_count(written, text).map(|count| parameters.features_per_node = count),
             Kind::Metrics => return metrics(text).map(|metrics| parameters.metrics = metrics),
+            Kind::LambdaMetric => {
+                return text.parse().map(|metric| parameters.lambda_metric = metric).map_err(Fault::of);
+            }
+            Kind::LabelGain => {
+                return text.parse().map(|gain| parameters.label_gain = gain).map_err(Fault::of);
+            }
+            Kind::BaseScore => base_score(text).map(|score| parameters.base_score = score),
+            Kind::Flag { set, .. } => flag(text).map(|value| set(parameters, value)),
             Kind::QueryFraction => Some(()),
             Kind::Agreed { values, does } => {
                 return if values.iter().any(|value| value.eq_ignore_ascii_case(text)) {
@@ -65,6 +79,10 @@ impl Key {
                 "a count such as 10, a fraction with a decimal point such as 0.1, log2 or all".to_owned()
             }
             Kind::Metrics => "metrics such as ndcg@10,err,rmse".to_owned(),
+            Kind::LambdaMetric => "a metric such as ndcg, err or map".to_owned(),
+            Kind::LabelGain => "exp2, linear, a table such as 0,1,3,7,15, or an expression".to_owned(),
+            Kind::BaseScore => "auto, a number, or feature:NAME".to_owned(),
+            Kind::Flag { .. } => "true or false".to_owned(),
             Kind::QueryFraction => "a number above 0, at most 1".to_owned(),
             Kind::Agreed { values, .. } => one_of(values),
         }
@@ -89,6 +107,14 @@ impl Key {
                     parameters.metrics.iter().map(|metric| format!("\"{metric}\"")).collect();
                 format!("[{}]", names.join(", "))
             }
+            Kind::LambdaMetric => format!("\"{}\"", parameters.lambda_metric),
+            Kind::LabelGain => format!("\"{}\"", parameters.label_gain),
+            Kind::BaseScore => match &parameters.base_score {
+                BaseScore::Auto => "\"auto\"".to_owned(),
+                BaseScore::Constant(score) => format!("{score:?}"),
+                BaseScore::Feature(name) => toml::Value::from(format!("feature:{name}")).to_string(),
+            },
+            Kind::Flag { get, .. } => get(parameters).to_string(),
             Kind::QueryFraction | Kind::Agreed { .. } => return None,
         })
     }
@@ -137,13 +163,28 @@ fn feature_count(written: &str, text: &str) -> Option<FeatureCount> {
     }
 }
 
+fn flag(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "yes" | "on" | "1" => Some(true),
+        "false" | "no" | "off" | "0" => Some(false),
+        _ => None,
+    }
+}
+
+fn base_score(text: &str) -> Option<BaseScore> {
+    if text.eq_ignore_ascii_case("auto") {
+        return Some(BaseScore::Auto);
+    }
+    match text.strip_prefix("feature:") {
+        Some(name) => (!name.is_empty()).then(|| BaseScore::Feature(name.to_owned())),
+        None => text.parse().ok().filter(|score: &f64| score.is_finite()).map(BaseScore::Constant),
+    }
+}
+
 fn metrics(text: &str) -> Result<Vec<Metric>, Fault> {
     let mut metrics = Vec::new();
     for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-        let metric: Metric = name.parse().map_err(|error: crate::error::Error| Fault {
-            problem: error.to_string(),
-            remedy: error.remedy().unwrap_or_default().to_owned(),
-        })?;
+        let metric: Metric = name.parse().map_err(Fault::of)?;
         if metrics.contains(&metric) {
             return Err(Fault {
                 problem: format!("{metric} is given twice"),

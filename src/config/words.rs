@@ -1,15 +1,18 @@
 //! Words that stand for a choice.
 
-use super::{Candidates, Missing, Sampling};
+use super::{Candidates, Missing, ObjectiveName, Sampling};
 
 /// A choice among few, each with a name.
 pub trait Word: Copy + PartialEq + 'static {
     /// Every choice under its name.
     const ALL: &'static [(&'static str, Self)];
 
+    /// Names that other tools have for them.
+    const ALIASES: &'static [(&'static str, Self)] = &[];
+
     /// The choice of a name; case does not matter.
     fn named(text: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(name, _)| name.eq_ignore_ascii_case(text)).map(|(_, choice)| *choice)
+        Self::ALL.iter().chain(Self::ALIASES).find(|(name, _)| name.eq_ignore_ascii_case(text)).map(|(_, choice)| *choice)
     }
 
     /// The name of the choice.
@@ -21,6 +24,40 @@ pub trait Word: Copy + PartialEq + 'static {
 impl Word for Candidates {
     const ALL: &'static [(&'static str, Self)] =
         &[("static", Candidates::Static), ("streaming", Candidates::Streaming), ("exact", Candidates::Exact)];
+}
+
+impl Word for ObjectiveName {
+    const ALL: &'static [(&'static str, Self)] = &[
+        ("squared", ObjectiveName::Squared),
+        ("logistic", ObjectiveName::Logistic),
+        ("ranknet", ObjectiveName::RankNet),
+        ("lambdarank", ObjectiveName::LambdaRank),
+        ("gbrank", ObjectiveName::GbRank),
+        ("xendcg", ObjectiveName::XeNdcg),
+        ("listnet", ObjectiveName::ListNet),
+        ("query_rmse", ObjectiveName::QueryRmse),
+    ];
+
+    const ALIASES: &'static [(&'static str, Self)] = &[
+        ("regression", ObjectiveName::Squared),
+        ("regression_l2", ObjectiveName::Squared),
+        ("l2", ObjectiveName::Squared),
+        ("mse", ObjectiveName::Squared),
+        ("mean_squared_error", ObjectiveName::Squared),
+        ("squared_error", ObjectiveName::Squared),
+        ("reg:squarederror", ObjectiveName::Squared),
+        ("binary", ObjectiveName::Logistic),
+        ("binary:logistic", ObjectiveName::Logistic),
+        ("rank:pairwise", ObjectiveName::RankNet),
+        ("rank:ndcg", ObjectiveName::LambdaRank),
+        ("lambdamart", ObjectiveName::LambdaRank),
+        ("rank_xendcg", ObjectiveName::XeNdcg),
+        ("xe_ndcg", ObjectiveName::XeNdcg),
+        ("xe_ndcg_mart", ObjectiveName::XeNdcg),
+        ("softmax", ObjectiveName::ListNet),
+        ("querysoftmax", ObjectiveName::ListNet),
+        ("queryrmse", ObjectiveName::QueryRmse),
+    ];
 }
 
 impl Word for Missing {

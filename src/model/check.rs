@@ -21,6 +21,9 @@ impl Model {
             }
         }
         let features = self.features.len();
+        if self.base_feature.is_some_and(|feature| feature as usize >= features) {
+            return Some("its scores start from a feature that it does not have".to_owned());
+        }
         self.trees.iter().enumerate().find_map(|(place, tree)| {
             tree.fault(features).map(|(node, problem)| format!("tree {place}, node {node}: {problem}"))
         })

@@ -52,6 +52,9 @@ pub struct Model {
     pub ensemble: Ensemble,
     /// The score before the first tree.
     pub base_score: f64,
+    /// The feature whose value is added to the base score, by place; 0 is added where it is missing and
+    /// nothing stands for that.
+    pub base_feature: Option<u32>,
     /// All features in the order of their columns; splits name them by place.
     pub features: Vec<ModelFeature>,
     /// The trees in the order of the rounds. Their values are already multiplied by the learning rate.

@@ -49,6 +49,8 @@ struct Header {
     format: u32,
     ensemble: Ensemble,
     base_score: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    base_feature: Option<u32>,
     features: Vec<ModelFeature>,
     configuration: String,
     data: Vec<DataUsed>,
@@ -78,6 +80,7 @@ impl Model {
             format: FORMAT,
             ensemble: self.ensemble,
             base_score: self.base_score,
+            base_feature: self.base_feature,
             features: self.features.clone(),
             configuration: self.configuration.clone(),
             data: self.data.clone(),
@@ -166,6 +169,7 @@ impl Model {
         let model = Model {
             ensemble: header.ensemble,
             base_score: header.base_score,
+            base_feature: header.base_feature,
             features: header.features,
             trees,
             configuration: header.configuration,

@@ -14,6 +14,8 @@ use fearless_simd::{Level, dispatch};
 pub struct Scorer {
     ensemble: Ensemble,
     base_score: f64,
+    /// The feature whose value is added to it, and what stands for a missing one.
+    base_feature: Option<(u32, f32)>,
     /// Features of the model, used or not.
     features: usize,
     planes: Planes,
@@ -61,6 +63,9 @@ impl Scorer {
         Scorer {
             ensemble: model.ensemble,
             base_score: model.base_score,
+            base_feature: model.base_feature.map(|feature| {
+                (feature, model.features.get(feature as usize).and_then(|it| it.fill).unwrap_or(0.0))
+            }),
             features: model.features.len(),
             planes,
             trees,
@@ -70,9 +75,15 @@ impl Scorer {
         }
     }
 
-    /// The features that the trees ask for, in ascending order; no others are read.
+    /// The features that scores depend on, in ascending order; no others are read.
     pub fn used_features(&self) -> impl Iterator<Item = u32> {
-        self.planes.features()
+        let mut used: Vec<u32> = self.planes.features().collect();
+        if let Some((feature, _)) = self.base_feature
+            && let Err(place) = used.binary_search(&feature)
+        {
+            used.insert(place, feature);
+        }
+        used.into_iter()
     }
 
     /// Scores rows given one after another, all features of the model each. A missing value is NaN; the
@@ -118,13 +129,21 @@ impl Scorer {
     fn score_block(
         &self,
         work: &mut Workspace,
-        load: impl FnMut(u32, &mut [f32; BLOCK]),
+        mut load: impl FnMut(u32, &mut [f32; BLOCK]),
         sums: &mut [f64; BLOCK],
     ) {
         let Workspace { planes, registers } = work;
+        let mut base = [self.base_score; BLOCK];
+        if let Some((feature, fill)) = self.base_feature {
+            let mut values = [0.0; BLOCK];
+            load(feature, &mut values);
+            for (base, value) in base.iter_mut().zip(values) {
+                *base += f64::from(if value.is_nan() { fill } else { value });
+            }
+        }
         self.planes.code(planes, load);
         if self.ensemble == Ensemble::Boost {
-            sums.fill(self.base_score);
+            *sums = base;
         }
         for tree in &self.trees {
             match tree {
@@ -134,7 +153,7 @@ impl Scorer {
         }
         if self.ensemble == Ensemble::Bag {
             let trees = self.trees.len().max(1) as f64;
-            sums.iter_mut().for_each(|sum| *sum = self.base_score + *sum / trees);
+            sums.iter_mut().zip(base).for_each(|(sum, base)| *sum = base + *sum / trees);
         }
     }
 }

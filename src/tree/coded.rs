@@ -6,6 +6,15 @@ use super::split::{FoundSplit, SplitRules};
 use crate::bins::{Binning, Codes, Column};
 use crate::model;
 
+/// What a node's cover counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cover {
+    /// The weights of its rows.
+    Weight,
+    /// Its rows, where hessians take the place of weights.
+    Rows,
+}
+
 /// A tree over codes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CodedTree {
@@ -28,11 +37,14 @@ pub struct Router<'a> {
 
 impl CodedTree {
     /// A grown tree whose values are multiplied by the learning rate.
-    pub fn of_grown(tree: &GrownTree, rules: &SplitRules, learning_rate: f64) -> Self {
+    pub fn of_grown(tree: &GrownTree, rules: &SplitRules, learning_rate: f64, cover: Cover) -> Self {
         let nodes = tree.nodes.iter().map(|node| CodedNode {
             depth: node.depth,
             value: learning_rate * rules.value(node.sums),
-            cover: node.sums.weight as f64 / rules.scale.weight,
+            cover: match cover {
+                Cover::Weight => node.sums.weight as f64 / rules.scale.weight,
+                Cover::Rows => node.sums.count as f64,
+            },
             split: node.split,
         });
         CodedTree { nodes: nodes.collect() }

@@ -17,7 +17,7 @@ mod static_bins;
 mod streaming;
 
 pub use cell::{Cell, Scale, Sums, round};
-pub use coded::{CodedTree, Router};
+pub use coded::{CodedTree, Cover, Router};
 pub use exact::ExactSplits;
 pub use features::FeatureChoice;
 pub use finder::{Ground, SplitFinder};

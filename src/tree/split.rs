@@ -7,6 +7,8 @@ use super::cell::{Cell, Scale, Sums};
 pub struct SplitRules {
     /// Rows on either side at least.
     pub min_data: i64,
+    /// Weight or sum of hessians on either side at least.
+    pub min_weight: f64,
     /// A split must gain more than this.
     pub min_gain: f64,
     /// L2 regularisation.
@@ -100,6 +102,8 @@ impl SplitRules {
         let least = self.min_data.max(1);
         let units = 1.0 / (self.scale.gradient * self.scale.gradient);
         let (lambda, weight_unit) = (self.lambda, 1.0 / self.scale.weight);
+        // Just below the least that is enough, and never below nothing at all.
+        let least_weight = (self.min_weight * (1.0 - 1e-12) + lambda).max(0.0);
         let mut left = start;
         for (code, cell) in bins.iter().enumerate() {
             let sums = cell.sums(bits);
@@ -119,8 +123,8 @@ impl SplitRules {
             let (gradient_left, gradient_right) = (left.gradient as f64, right.gradient as f64);
             let weight_left = left.weight as f64 * weight_unit + lambda;
             let weight_right = right.weight as f64 * weight_unit + lambda;
-            if weight_left <= 0.0 || weight_right <= 0.0 {
-                continue; // nothing weighs on one side
+            if weight_left <= least_weight || weight_right <= least_weight {
+                continue; // nothing weighs on one side, or not enough
             }
             let score = (gradient_left * gradient_left / weight_left
                 + gradient_right * gradient_right / weight_right)

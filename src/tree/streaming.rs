@@ -205,6 +205,9 @@ impl StreamingRules {
                 }
                 let share = if missing_left { 1.0 } else { 0.0 };
                 let (sum, count) = (up_to.sum + share * missing.0, up_to.count + share * missing.1);
+                if count.min(all_count - count) < rules.min_weight {
+                    continue;
+                }
                 let score = rules.score_of(sum, count) + rules.score_of(all_sum - sum, all_count - count);
                 if score > least {
                     least = score;

@@ -21,6 +21,7 @@ pub(crate) fn example() -> Model {
     Model {
         ensemble: Ensemble::Boost,
         base_score: 0.1 + 0.2,
+        base_feature: None,
         features: vec![
             ModelFeature { name: "f1".into(), fill: None },
             ModelFeature { name: "größe \"x\"".into(), fill: Some(0.1) },

@@ -74,6 +74,7 @@ fn random_model(shape: &Shape) -> Model {
     Model {
         ensemble: shape.ensemble,
         base_score: stream.normal(),
+        base_feature: None,
         features,
         trees,
         configuration: String::new(),

@@ -55,6 +55,7 @@ pub(crate) fn model(features: &[&str], used: &[usize]) -> Model {
     Model {
         ensemble: Ensemble::Boost,
         base_score: 0.0,
+        base_feature: None,
         features: features.iter().map(|name| ModelFeature { name: (*name).to_owned(), fill: None }).collect(),
         trees: used.iter().map(|feature| tree(*feature)).collect(),
         configuration: String::new(),

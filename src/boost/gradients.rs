@@ -1,0 +1,279 @@
+//! The gradients of the next tree: residuals for the squared error, what an objective says of every query
+//! for all others. They are scaled to whole numbers when a tree starts.
+
+use super::scores::Scores;
+use crate::bins::Rows;
+use crate::objective::{Objective, Pulls, Query, Room, Tally};
+use crate::tree::{Cell, RowSets, Scale, round};
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// The gradients of all rows.
+pub struct Gradients {
+    kind: Kind,
+    /// The greatest weight of a row, when rows have weights.
+    heaviest: Option<f32>,
+}
+
+enum Kind {
+    Residuals,
+    Objective { objective: Box<dyn Objective>, partitions: Vec<Pulled> },
+}
+
+/// What an objective said of a partition.
+struct Pulled {
+    gradients: Vec<f32>,
+    hessians: Vec<f32>,
+    /// By query, what follows from its labels alone.
+    of_labels: Vec<f32>,
+}
+
+/// What the gradients of all rows are like.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct GradientSummary {
+    /// The largest magnitude.
+    pub most: f64,
+    heaviest: f64,
+    squares: f64,
+    weight: f64,
+}
+
+impl GradientSummary {
+    /// The scale on which all gradients and hessians fit, for so many rows.
+    pub fn scale(&self, rows: u64) -> Scale {
+        let bits = Scale::gradient_bits(rows);
+        Scale {
+            count_bits: Scale::count_bits(rows),
+            gradient: Scale::units(self.most, bits),
+            weight: if self.heaviest > 0.0 { Scale::units(self.heaviest, bits) } else { 1.0 },
+        }
+    }
+
+    /// The error of the scores under squared error.
+    pub fn rmse(&self) -> f64 {
+        if self.weight > 0.0 { (self.squares / self.weight).sqrt() } else { 0.0 }
+    }
+
+    fn and(self, other: Self) -> Self {
+        GradientSummary {
+            most: self.most.max(other.most),
+            heaviest: self.heaviest.max(other.heaviest),
+            squares: self.squares + other.squares,
+            weight: self.weight + other.weight,
+        }
+    }
+}
+
+/// Rows that one thread works on at a time.
+const AT_A_TIME: usize = 4096;
+
+/// Some queries of a partition.
+struct Stretch<'a> {
+    rows: &'a Rows,
+    scores: &'a [f64],
+    queries: Range<usize>,
+    gradients: &'a mut [f32],
+    hessians: &'a mut [f32],
+    of_labels: &'a [f32],
+}
+
+impl Gradients {
+    /// Room for the gradients of some rows, before any is known.
+    /// No objective means squared error.
+    pub fn new(objective: Option<Box<dyn Objective>>, rows: &[Rows]) -> Self {
+        let weights = rows.iter().flat_map(|rows| rows.weights.iter().flatten());
+        let heaviest = weights.copied().reduce(f32::max);
+        let kind = match objective {
+            None => Kind::Residuals,
+            Some(objective) => {
+                let room = |rows: &Rows| Pulled {
+                    gradients: vec![0.0; rows.len()],
+                    hessians: vec![0.0; rows.len()],
+                    of_labels: rows.queries().map(|query| objective.of_labels(&rows.labels[query])).collect(),
+                };
+                let partitions = rows.par_iter().map(room).collect();
+                Kind::Objective { objective, partitions }
+            }
+        };
+        Gradients { kind, heaviest }
+    }
+
+    /// Whether rows need more than a gradient and a count: a weight or a hessian.
+    pub fn are_weighted(&self) -> bool {
+        let hessians = match &self.kind {
+            Kind::Residuals => false,
+            Kind::Objective { objective, .. } => !objective.hessians_are_one(),
+        };
+        hessians || self.heaviest.is_some()
+    }
+
+    /// Whether the objective is the squared error, which is known from the summary.
+    pub fn are_residuals(&self) -> bool {
+        matches!(self.kind, Kind::Residuals)
+    }
+
+    /// Whether earlier rounds must be gone through again before a training goes on.
+    pub fn remember(&self) -> bool {
+        match &self.kind {
+            Kind::Residuals => false,
+            Kind::Objective { objective, .. } => objective.learns(),
+        }
+    }
+
+    /// Works the gradients out for the tree of a round.
+    pub fn update(&mut self, rows: &[Rows], scores: &Scores, round: u32) -> GradientSummary {
+        match &mut self.kind {
+            Kind::Residuals => {
+                let parts: Vec<GradientSummary> = rows
+                    .par_iter()
+                    .enumerate()
+                    .map(|(partition, rows)| summary_of_residuals(rows, scores.partition(partition)))
+                    .collect();
+                let heaviest = f64::from(self.heaviest.unwrap_or(0.0));
+                parts
+                    .into_iter()
+                    .fold(GradientSummary { heaviest, ..Default::default() }, GradientSummary::and)
+            }
+            Kind::Objective { objective, partitions } => {
+                let stretches = rows.iter().zip(partitions).enumerate();
+                let stretches: Vec<Stretch<'_>> = stretches
+                    .flat_map(|(partition, (rows, pulled))| cut(rows, scores.partition(partition), pulled))
+                    .collect();
+                let (summary, tally) = stretches
+                    .into_par_iter()
+                    .with_max_len(1)
+                    .map_init(Room::default, |room, stretch| {
+                        let summary = pull(&**objective, stretch, round, room);
+                        (summary, std::mem::take(&mut room.tally))
+                    })
+                    .reduce(Default::default, |(summary, mut tally), (other, of_other): (GradientSummary, Tally)| {
+                        tally.merge(&of_other);
+                        (summary.and(other), tally)
+                    });
+                objective.learn(&tally);
+                summary
+            }
+        }
+    }
+
+    /// Starts a tree: every row's target, or those of the rows that were drawn.
+    pub fn start_tree<C: Cell>(
+        &self,
+        rows: &[Rows],
+        scores: &Scores,
+        scale: &Scale,
+        drawn: Option<&[Vec<u32>]>,
+        sets: &mut RowSets<C>,
+    ) {
+        sets.partitions.par_iter_mut().enumerate().for_each(|(partition, set)| {
+            let drawn = drawn.map(|drawn| drawn[partition].as_slice());
+            let target = |(gradient, weight): (f64, f64)| {
+                C::target(round(gradient * scale.gradient), weight_in_units(weight, scale.weight))
+            };
+            match &self.kind {
+                Kind::Residuals => {
+                    set.start(residuals(&rows[partition], scores.partition(partition)).map(target), drawn);
+                }
+                Kind::Objective { partitions, .. } => {
+                    let Pulled { gradients, hessians, .. } = &partitions[partition];
+                    let pulls = gradients.iter().zip(hessians);
+                    let pulls = pulls.map(|(gradient, hessian)| (f64::from(*gradient), f64::from(*hessian)));
+                    set.start(pulls.map(target), drawn);
+                }
+            }
+        });
+    }
+}
+
+/// Cuts a partition into stretches of whole queries.
+fn cut<'a>(rows: &'a Rows, scores: &'a [f64], pulled: &'a mut Pulled) -> Vec<Stretch<'a>> {
+    let bounds = &rows.query_bounds;
+    let (mut gradients, mut hessians) = (&mut pulled.gradients[..], &mut pulled.hessians[..]);
+    let mut stretches = Vec::new();
+    let mut first = 0;
+    while first + 1 < bounds.len() {
+        let start = bounds[first] as usize;
+        let end = bounds.partition_point(|bound| (*bound as usize) < start + AT_A_TIME);
+        let end = end.clamp(first + 1, bounds.len() - 1);
+        let count = bounds[end] as usize - start;
+        let (mine, others) = gradients.split_at_mut(count);
+        let (my_hessians, other_hessians) = hessians.split_at_mut(count);
+        (gradients, hessians) = (others, other_hessians);
+        stretches.push(Stretch {
+            rows,
+            scores,
+            queries: first..end,
+            gradients: mine,
+            hessians: my_hessians,
+            of_labels: &pulled.of_labels,
+        });
+        first = end;
+    }
+    stretches
+}
+
+/// Asks the objective about every query of a stretch.
+fn pull(objective: &dyn Objective, stretch: Stretch<'_>, round: u32, room: &mut Room) -> GradientSummary {
+    let Stretch { rows, scores, queries, gradients, hessians, of_labels } = stretch;
+    let first = rows.query_bounds[queries.start] as usize;
+    for query in queries {
+        let range = rows.query_bounds[query] as usize..rows.query_bounds[query + 1] as usize;
+        let here = range.start - first..range.end - first;
+        let (gradients, hessians) = (&mut gradients[here.clone()], &mut hessians[here]);
+        let asked = Query {
+            number: rows.first_query + query as u64,
+            round,
+            labels: &rows.labels[range.clone()],
+            scores: &scores[range.clone()],
+            positions: rows.positions.as_ref().map(|positions| &positions[range.clone()]),
+            of_labels: of_labels[query],
+        };
+        objective.pull(&asked, room, Pulls { gradients, hessians });
+        if let Some(weights) = &rows.weights {
+            weigh(objective.weighs_rows(), &weights[range], gradients, hessians);
+        }
+    }
+    let most = |pulls: &[f32]| {
+        let most = pulls.iter().fold(0f32, |most, pull| if pull.abs() > most { pull.abs() } else { most });
+        // A sum is no number when one of its terms is none.
+        let odd = pulls.iter().sum::<f32>().is_nan();
+        if odd { f64::INFINITY } else { f64::from(most) }
+    };
+    GradientSummary { most: most(gradients), heaviest: most(hessians), ..Default::default() }
+}
+
+/// Multiplies by the weights of rows, or by their mean.
+fn weigh(by_rows: bool, weights: &[f32], gradients: &mut [f32], hessians: &mut [f32]) {
+    let mean = (weights.iter().map(|weight| f64::from(*weight)).sum::<f64>() / weights.len() as f64) as f32;
+    for (row, (gradient, hessian)) in gradients.iter_mut().zip(hessians).enumerate() {
+        let weight = if by_rows { weights[row] } else { mean };
+        *gradient *= weight;
+        *hessian *= weight;
+    }
+}
+
+fn summary_of_residuals(rows: &Rows, scores: &[f64]) -> GradientSummary {
+    let mut summary = GradientSummary::default();
+    for ((gradient, weight), (label, score)) in residuals(rows, scores).zip(rows.labels.iter().zip(scores)) {
+        summary.most = if gradient.abs() > summary.most { gradient.abs() } else { summary.most };
+        let error = f64::from(*label) - score;
+        summary.squares += error * error * weight;
+        summary.weight += weight;
+    }
+    summary
+}
+
+/// A weight in units; what weighs anything weighs at least one.
+#[inline]
+fn weight_in_units(weight: f64, units: f64) -> i32 {
+    round(weight * units).max(i32::from(weight > 0.0))
+}
+
+/// Gradient and weight of each row under squared error: the weighted residual.
+fn residuals<'a>(rows: &'a Rows, scores: &'a [f64]) -> impl ExactSizeIterator<Item = (f64, f64)> + 'a {
+    let weights = rows.weights.as_deref();
+    rows.labels.iter().zip(scores).enumerate().map(move |(row, (label, score))| {
+        let weight = weights.map_or(1.0, |weights| f64::from(weights[row]));
+        ((f64::from(*label) - score) * weight, weight)
+    })
+}

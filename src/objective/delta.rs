@@ -1,0 +1,156 @@
+//! What swapping two ranked documents would change in a metric, by closed forms from columns that are
+//! filled once a query. Each is equal to what [`Metric::swap_delta`](crate::metric::Metric::swap_delta) finds
+//! slowly.
+
+use super::ranked::{LANES, Ranked};
+
+/// Columns of a query that deltas look up, [`LANES`] longer than the query.
+#[derive(Debug, Default)]
+pub struct Columns {
+    /// Of each document: its gain, its probability to satisfy, or 1 if it is relevant.
+    worth: Vec<f32>,
+    /// Of each rank: its discount, or 1/rank.
+    discount: Vec<f32>,
+    /// ERR: the chance that nobody was satisfied before a rank. MAP: relevant documents up to the
+    /// rank, by the rank.
+    before: Vec<f32>,
+    /// What all ranks before one contribute: between two ranks it is a difference.
+    sum: Vec<f32>,
+    /// What every delta is multiplied by.
+    factor: f32,
+}
+
+/// The change of a metric by a swap.
+pub trait Delta: Copy {
+    /// Its size for the documents at rank `i` and at the ranks from `j` on, which is behind `i`.
+    fn of(self, columns: &Columns, i: usize, j: usize) -> [f32; LANES];
+}
+
+/// All pairs count alike.
+#[derive(Debug, Clone, Copy)]
+pub struct One;
+
+/// NDCG: the difference of gains by the difference of discounts, by the ideal DCG.
+#[derive(Debug, Clone, Copy)]
+pub struct Ndcg;
+
+/// ERR (Chapelle et al. 2009), whose terms between the two ranks change by a common ratio.
+#[derive(Debug, Clone, Copy)]
+pub struct Err;
+
+/// Average precision over the whole list.
+#[derive(Debug, Clone, Copy)]
+pub struct AveragePrecision;
+
+impl Delta for One {
+    #[inline(always)]
+    fn of(self, _columns: &Columns, _i: usize, _j: usize) -> [f32; LANES] {
+        [1.0; LANES]
+    }
+}
+
+impl Delta for Ndcg {
+    #[inline(always)]
+    fn of(self, columns: &Columns, i: usize, j: usize) -> [f32; LANES] {
+        let (gain, discount) = (columns.worth[i], columns.discount[i] * columns.factor);
+        let gains = lanes(&columns.worth, j);
+        let discounts = lanes(&columns.discount, j);
+        std::array::from_fn(|lane| (gain - gains[lane]).abs() * (discount - discounts[lane] * columns.factor))
+    }
+}
+
+impl Delta for Err {
+    #[inline(always)]
+    fn of(self, columns: &Columns, i: usize, j: usize) -> [f32; LANES] {
+        let Columns { worth, discount, before, sum, .. } = columns;
+        let (satisfies, first) = (worth[i], before[i] * discount[i]);
+        let (unsatisfied, behind) = (1.0 / (1.0 - satisfies), sum[i + 1]);
+        let (worths, sums) = (lanes(worth, j), lanes(sum, j));
+        let (befores, discounts) = (lanes(before, j), lanes(discount, j));
+        std::array::from_fn(|lane| {
+            let ratio = (1.0 - worths[lane]) * unsatisfied;
+            let at_first = (worths[lane] - satisfies) * first;
+            let between = (sums[lane] - behind) * (ratio - 1.0);
+            let at_second = befores[lane] * discounts[lane] * (satisfies * ratio - worths[lane]);
+            (at_first + between + at_second).abs()
+        })
+    }
+}
+
+impl Delta for AveragePrecision {
+    #[inline(always)]
+    fn of(self, columns: &Columns, i: usize, j: usize) -> [f32; LANES] {
+        let Columns { worth, discount, before, sum, factor } = columns;
+        let (relevant, behind) = (worth[i], sum[i + 1]);
+        // The precision at rank i with a relevant document there.
+        let precision = before[i] + (1.0 - relevant) * discount[i];
+        let (worths, sums, befores) = (lanes(worth, j), lanes(sum, j), lanes(before, j));
+        std::array::from_fn(|lane| {
+            let change = precision + (sums[lane] - behind) - befores[lane];
+            (relevant - worths[lane]).abs() * change.abs() * factor
+        })
+    }
+}
+
+#[inline(always)]
+fn lanes(column: &[f32], from: usize) -> &[f32; LANES] {
+    column[from..].first_chunk().expect("columns go on behind the last document")
+}
+
+impl Columns {
+    /// For NDCG to a depth: `gain` of a label, and one by the ideal DCG.
+    pub fn of_ndcg(&mut self, ranked: &Ranked, gain: impl Fn(f32) -> f64, depth: Option<u32>, factor: f32) {
+        self.fill(ranked, |label| gain(label) as f32);
+        self.discounts(ranked.len(), depth, |rank| crate::metric::discount(rank) as f32);
+        self.factor = factor;
+    }
+
+    /// For ERR to a depth: `satisfies` is the probability that a label satisfies.
+    pub fn of_err(&mut self, ranked: &Ranked, satisfies: impl Fn(f32) -> f64, depth: Option<u32>) {
+        self.fill(ranked, |label| satisfies(label) as f32);
+        self.discounts(ranked.len(), depth, |rank| 1.0 / (rank as f32 + 1.0));
+        self.before.clear();
+        self.sum.clear();
+        let (mut unsatisfied, mut sum) = (1.0f64, 0.0f64);
+        for (worth, discount) in self.worth.iter().zip(&self.discount) {
+            self.before.push(unsatisfied as f32);
+            self.sum.push(sum as f32);
+            sum += unsatisfied * f64::from(*worth) * f64::from(*discount);
+            unsatisfied *= 1.0 - f64::from(*worth);
+        }
+        self.factor = 1.0;
+    }
+
+    /// For average precision: which labels are relevant.
+    pub fn of_average_precision(&mut self, ranked: &Ranked, is_relevant: impl Fn(f32) -> bool) {
+        self.fill(ranked, |label| if is_relevant(label) { 1.0 } else { 0.0 });
+        self.discounts(ranked.len(), None, |rank| 1.0 / (rank as f32 + 1.0));
+        self.before.clear();
+        self.sum.clear();
+        let (mut relevant, mut sum) = (0.0f64, 0.0f64);
+        for (rank, worth) in self.worth.iter().enumerate() {
+            let (worth, rank) = (f64::from(*worth), rank as f64 + 1.0);
+            self.sum.push(sum as f32);
+            relevant += worth;
+            sum += worth / rank;
+            self.before.push((relevant / rank) as f32);
+        }
+        self.factor = if relevant > 0.0 { (1.0 / relevant) as f32 } else { 0.0 };
+    }
+
+    fn fill(&mut self, ranked: &Ranked, worth: impl Fn(f32) -> f32) {
+        let count = ranked.len();
+        self.worth.clear();
+        self.worth.extend(ranked.labels[..count].iter().map(|label| worth(*label)));
+        self.worth.extend([0.0; LANES]);
+    }
+
+    /// The discounts of ranks, which stay from query to query.
+    fn discounts(&mut self, count: usize, depth: Option<u32>, discount: impl Fn(usize) -> f32) {
+        let depth = depth.map_or(usize::MAX, |depth| depth as usize);
+        let known = self.discount.len();
+        self.discount.extend(
+            (known..count + LANES).map(|rank| if rank < depth { discount(rank) } else { 0.0 }),
+        );
+    }
+}
