@@ -13,6 +13,7 @@ use crate::bins::{
 use crate::config::{BaseScore, ObjectiveName, Parameters};
 use crate::dataset::DatasetReader;
 use crate::error::{Error, Result};
+use crate::metric::Metric;
 use crate::model::{DataUsed, Ensemble, Model, ModelFeature};
 use crate::objective::{Objective, objective};
 use crate::predict::scores_of;
@@ -133,12 +134,15 @@ pub fn prepare(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Pr
             source,
             &data.binning,
             cuts,
-            &parameters.metrics,
+            parameters,
             &start,
         )?);
     }
     let gradients = Gradients::new(objective, &data.rows);
-    let training = (!gradients.are_residuals()).then(|| Metrics::new(&parameters.metrics, &data.rows));
+    let training = match gradients.are_residuals() {
+        true => None,
+        false => Some(Metrics::new(parameters, &data.rows)?),
+    };
     let mut prepared = Prepared {
         data,
         scores,
@@ -383,6 +387,16 @@ fn check_objective(
             "no query has documents of different labels: there is no order to learn",
             "train on queries with different labels, or set objective=squared",
         ));
+    }
+    if parameters.objective == ObjectiveName::LambdaRank && matches!(parameters.lambda_metric, Metric::Ndcg(_)) {
+        let mut labels = data.rows.iter().flat_map(|rows| &rows.labels);
+        if let Some(label) = labels.find(|label| !parameters.label_gain.has(**label)) {
+            return Err(Error::place(
+                source.location(),
+                format_args!("the label {label} has no gain in label_gain = {}", parameters.label_gain),
+                "choose a gain that has a value for every label",
+            ));
+        }
     }
     if parameters.objective == ObjectiveName::Logistic {
         let mut labels = data.rows.iter().flat_map(|rows| &rows.labels);

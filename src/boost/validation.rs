@@ -2,11 +2,13 @@
 
 use super::scores::Scores;
 use crate::bins::{BinnedData, Binning, Rows, Source, read_rows};
+use crate::config::Parameters;
 use crate::error::Result;
 use crate::metric::{Mean, Metric, Prepared, evaluate};
 use crate::model::{Branch, Tree};
 use crate::tree::CodedTree;
 use rayon::prelude::*;
+use std::sync::Arc;
 
 /// A validation set.
 pub struct ValidationSet {
@@ -24,11 +26,13 @@ pub struct Metrics {
 
 impl Metrics {
     /// Works out what does not change from round to round.
-    pub fn new(metrics: &[Metric], rows: &[Rows]) -> Self {
+    pub fn new(parameters: &Parameters, rows: &[Rows]) -> Result<Self> {
+        let convention = Arc::new(parameters.convention.clone());
         let prepare = |rows: &Rows| {
-            metrics.iter().map(|metric| metric.prepare(&rows.labels, &rows.query_bounds)).collect()
+            let of = |metric: &Metric| metric.prepare_under(&convention, &rows.labels, &rows.query_bounds);
+            parameters.metrics.iter().map(of).collect()
         };
-        Metrics { prepared: rows.par_iter().map(prepare).collect() }
+        Ok(Metrics { prepared: rows.par_iter().map(prepare).collect::<Result<_>>()? })
     }
 
     /// The metrics of the scores so far.
@@ -64,7 +68,7 @@ impl ValidationSet {
         source: &Source,
         binning: &Binning,
         thresholds_are_cuts: bool,
-        metrics: &[Metric],
+        parameters: &Parameters,
         start: &dyn Fn(&[Rows]) -> Result<Scores>,
     ) -> Result<Self> {
         let features = if thresholds_are_cuts {
@@ -73,7 +77,7 @@ impl ValidationSet {
             read_values(source, binning)?
         };
         let rows = features.rows();
-        let metrics = Metrics::new(metrics, rows);
+        let metrics = Metrics::new(parameters, rows)?;
         Ok(ValidationSet { name: name.to_owned(), scores: start(rows)?, metrics, features })
     }
 

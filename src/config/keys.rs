@@ -43,6 +43,8 @@ pub enum Kind {
     Metrics,
     /// One metric, that LambdaRank looks at.
     LambdaMetric,
+    /// By which rules metrics are taken.
+    Convention,
     /// What labels are worth.
     LabelGain,
     /// The score before the first tree.
@@ -70,7 +72,7 @@ const NOT_NEGATIVE: Reals = Reals { zero: true, most: f64::INFINITY };
 pub const ALWAYS_FRACTIONS: [&str; 2] = ["colsample_bynode", "feature_fraction_bynode"];
 
 /// All parameters, in the order in which they are printed.
-pub static KEYS: [Key; 35] = [
+pub static KEYS: [Key; 36] = [
     Key {
         name: "objective",
         aliases: &["objective_type", "application", "app", "loss"],
@@ -409,6 +411,13 @@ pub static KEYS: [Key; 35] = [
         kind: Kind::Metrics,
         default: "ndcg@10,rmse",
         help: "The metrics of every round; the first decides on early stopping",
+    },
+    Key {
+        name: "convention",
+        aliases: &[],
+        kind: Kind::Convention,
+        default: "planetree",
+        help: "The rules of metrics: a tool's (lightgbm, xgboost, trec, letor4, ...) and switches, as evaluate takes them",
     },
     Key {
         name: "boosting",

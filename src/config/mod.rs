@@ -17,7 +17,7 @@ pub use help::help_table;
 pub use presets::{Preset, presets};
 
 use crate::error::{Error, Result};
-use crate::metric::{Gain, Metric};
+use crate::metric::{Convention, Gain, Metric};
 use crate::storage::Location;
 use settings::Settings;
 use std::fmt::Write;
@@ -127,6 +127,8 @@ pub struct Parameters {
     pub bias_norm: f64,
     /// The score before the first tree.
     pub base_score: BaseScore,
+    /// By which rules metrics are taken.
+    pub convention: Convention,
     /// What the hessians of a leaf's rows add up to at least.
     pub min_sum_hessian: f64,
     /// Where candidate splits come from.

@@ -5,7 +5,7 @@ use super::source::Setting;
 use super::value::Fault;
 use super::words::Word;
 use super::{BaseScore, Candidates, FeatureCount, Missing, ObjectiveName, Parameters, Sampling};
-use crate::metric::{Gain, Metric};
+use crate::metric::{Convention, Gain, Metric};
 use crate::error::{Error, Result};
 use std::collections::BTreeMap;
 
@@ -149,7 +149,7 @@ impl Settings {
                 ));
             }
         }
-        if objective == LambdaRank && !parameters.lambda_metric.ranks() {
+        if objective == LambdaRank && parameters.lambda_metric == Metric::Rmse {
             return Err(self.fault(
                 "lambda_metric",
                 &format!("{} does not depend on the order", parameters.lambda_metric),
@@ -206,6 +206,7 @@ fn blank() -> Parameters {
         unbiased: false,
         bias_norm: 0.0,
         base_score: BaseScore::Auto,
+        convention: Convention::default(),
         min_sum_hessian: 0.0,
         candidates: Candidates::Static,
         num_trees: 0,

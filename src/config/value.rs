@@ -2,7 +2,7 @@
 
 use super::keys::{ALWAYS_FRACTIONS, Key, Kind, Reals};
 use super::{BaseScore, FeatureCount, Parameters};
-use crate::metric::Metric;
+use crate::metric::{Gain, Metric};
 use std::ops::RangeInclusive;
 
 /// Why a value cannot be taken, and what to write instead.
@@ -36,7 +36,17 @@ impl Key {
                 return text.parse().map(|metric| parameters.lambda_metric = metric).map_err(Fault::of);
             }
             Kind::LabelGain => {
-                return text.parse().map(|gain| parameters.label_gain = gain).map_err(Fault::of);
+                // A list has commas, a table colons.
+                return Gain::parse(&text.replace(',', ":"))
+                    .map(|gain| parameters.label_gain = gain)
+                    .map_err(|problem| Fault {
+                        problem,
+                        remedy: "write exp2, linear, a table such as 0,1,3,7,15, or an expression such as 3^l-1"
+                            .to_owned(),
+                    });
+            }
+            Kind::Convention => {
+                return text.parse().map(|convention| parameters.convention = convention).map_err(Fault::of);
             }
             Kind::BaseScore => base_score(text).map(|score| parameters.base_score = score),
             Kind::Flag { set, .. } => flag(text).map(|value| set(parameters, value)),
@@ -81,6 +91,7 @@ impl Key {
             Kind::Metrics => "metrics such as ndcg@10,err,rmse".to_owned(),
             Kind::LambdaMetric => "a metric such as ndcg, err or map".to_owned(),
             Kind::LabelGain => "exp2, linear, a table such as 0,1,3,7,15, or an expression".to_owned(),
+            Kind::Convention => "a tool's rules such as lightgbm or letor4, and switches".to_owned(),
             Kind::BaseScore => "auto, a number, or feature:NAME".to_owned(),
             Kind::Flag { .. } => "true or false".to_owned(),
             Kind::QueryFraction => "a number above 0, at most 1".to_owned(),
@@ -109,10 +120,11 @@ impl Key {
             }
             Kind::LambdaMetric => format!("\"{}\"", parameters.lambda_metric),
             Kind::LabelGain => format!("\"{}\"", parameters.label_gain),
+            Kind::Convention => format!("\"{}\"", parameters.convention),
             Kind::BaseScore => match &parameters.base_score {
                 BaseScore::Auto => "\"auto\"".to_owned(),
                 BaseScore::Constant(score) => format!("{score:?}"),
-                BaseScore::Feature(name) => toml::Value::from(format!("feature:{name}")).to_string(),
+                BaseScore::Feature(name) => quoted(&format!("feature:{name}")),
             },
             Kind::Flag { get, .. } => get(parameters).to_string(),
             Kind::QueryFraction | Kind::Agreed { .. } => return None,
@@ -161,6 +173,12 @@ fn feature_count(written: &str, text: &str) -> Option<FeatureCount> {
         let count: u32 = text.parse().ok()?;
         (count > 0).then_some(FeatureCount::Count(count as usize))
     }
+}
+
+/// A text as TOML.
+fn quoted(text: &str) -> String {
+    // JSON escapes what TOML does, in the same way.
+    serde_json::Value::from(text).to_string()
 }
 
 fn flag(text: &str) -> Option<bool> {

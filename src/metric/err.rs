@@ -45,7 +45,7 @@ pub fn err(ranked: &Ranked<'_>, convention: &Convention, depth: usize) -> f64 {
 /// The probability that a document satisfies. Labels beyond the highest grade are taken for it, labels
 /// below 0 for 0.
 #[inline]
-fn satisfies(label: f32, grade: ErrGrade) -> f64 {
+pub fn satisfies(label: f32, grade: ErrGrade) -> f64 {
     match grade {
         ErrGrade::Highest(4) => gain(label.clamp(0.0, 4.0)) / 16.0,
         ErrGrade::Highest(most) => gain(label.clamp(0.0, most as f32)) / libm::exp2(f64::from(most)),

@@ -44,6 +44,7 @@ pub use convention::{
     switches,
 };
 pub use discount::Discount;
+pub(crate) use err::satisfies;
 pub use expression::Expression;
 pub use gain::Gain;
 pub use judge::{Judge, QueryRows, Unfit};

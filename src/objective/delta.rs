@@ -2,7 +2,9 @@
 //! filled once a query. Each is equal to what [`Metric::swap_delta`](crate::metric::Metric::swap_delta) finds
 //! slowly.
 
-use super::ranked::{LANES, Ranked};
+use super::ranked::{LANES, Lanes, Ranked, lanes};
+use crate::metric::Discount;
+use fearless_simd::{Simd, SimdBase};
 
 /// Columns of a query that deltas look up, [`LANES`] longer than the query.
 #[derive(Debug, Default)]
@@ -23,7 +25,7 @@ pub struct Columns {
 /// The change of a metric by a swap.
 pub trait Delta: Copy {
     /// Its size for the documents at rank `i` and at the ranks from `j` on, which is behind `i`.
-    fn of(self, columns: &Columns, i: usize, j: usize) -> [f32; LANES];
+    fn of<S: Simd>(self, simd: S, columns: &Columns, i: usize, j: usize) -> Lanes<S>;
 }
 
 /// All pairs count alike.
@@ -44,64 +46,52 @@ pub struct AveragePrecision;
 
 impl Delta for One {
     #[inline(always)]
-    fn of(self, _columns: &Columns, _i: usize, _j: usize) -> [f32; LANES] {
-        [1.0; LANES]
+    fn of<S: Simd>(self, simd: S, _columns: &Columns, _i: usize, _j: usize) -> Lanes<S> {
+        Lanes::splat(simd, 1.0)
     }
 }
 
 impl Delta for Ndcg {
     #[inline(always)]
-    fn of(self, columns: &Columns, i: usize, j: usize) -> [f32; LANES] {
-        let (gain, discount) = (columns.worth[i], columns.discount[i] * columns.factor);
-        let gains = lanes(&columns.worth, j);
-        let discounts = lanes(&columns.discount, j);
-        std::array::from_fn(|lane| (gain - gains[lane]).abs() * (discount - discounts[lane] * columns.factor))
+    fn of<S: Simd>(self, simd: S, columns: &Columns, i: usize, j: usize) -> Lanes<S> {
+        let Columns { worth, discount, factor, .. } = columns;
+        let gains = Lanes::splat(simd, worth[i]) - lanes(simd, worth, j);
+        let discounts = Lanes::splat(simd, discount[i]) - lanes(simd, discount, j);
+        gains.abs() * discounts * *factor
     }
 }
 
 impl Delta for Err {
     #[inline(always)]
-    fn of(self, columns: &Columns, i: usize, j: usize) -> [f32; LANES] {
+    fn of<S: Simd>(self, simd: S, columns: &Columns, i: usize, j: usize) -> Lanes<S> {
         let Columns { worth, discount, before, sum, .. } = columns;
-        let (satisfies, first) = (worth[i], before[i] * discount[i]);
-        let (unsatisfied, behind) = (1.0 / (1.0 - satisfies), sum[i + 1]);
-        let (worths, sums) = (lanes(worth, j), lanes(sum, j));
-        let (befores, discounts) = (lanes(before, j), lanes(discount, j));
-        std::array::from_fn(|lane| {
-            let ratio = (1.0 - worths[lane]) * unsatisfied;
-            let at_first = (worths[lane] - satisfies) * first;
-            let between = (sums[lane] - behind) * (ratio - 1.0);
-            let at_second = befores[lane] * discounts[lane] * (satisfies * ratio - worths[lane]);
-            (at_first + between + at_second).abs()
-        })
+        let satisfies = worth[i];
+        let worths = lanes(simd, worth, j);
+        let ratio = (Lanes::splat(simd, 1.0) - worths) * (1.0 / (1.0 - satisfies));
+        let at_first = (worths - satisfies) * (before[i] * discount[i]);
+        let between = (lanes(simd, sum, j) - sum[i + 1]) * (ratio - 1.0);
+        let at_second = lanes(simd, before, j) * lanes(simd, discount, j) * (ratio * satisfies - worths);
+        (at_first + between + at_second).abs()
     }
 }
 
 impl Delta for AveragePrecision {
     #[inline(always)]
-    fn of(self, columns: &Columns, i: usize, j: usize) -> [f32; LANES] {
+    fn of<S: Simd>(self, simd: S, columns: &Columns, i: usize, j: usize) -> Lanes<S> {
         let Columns { worth, discount, before, sum, factor } = columns;
-        let (relevant, behind) = (worth[i], sum[i + 1]);
         // The precision at rank i with a relevant document there.
-        let precision = before[i] + (1.0 - relevant) * discount[i];
-        let (worths, sums, befores) = (lanes(worth, j), lanes(sum, j), lanes(before, j));
-        std::array::from_fn(|lane| {
-            let change = precision + (sums[lane] - behind) - befores[lane];
-            (relevant - worths[lane]).abs() * change.abs() * factor
-        })
+        let precision = before[i] + (1.0 - worth[i]) * discount[i];
+        let differ = (lanes(simd, worth, j) - worth[i]).abs();
+        let change = (lanes(simd, sum, j) - sum[i + 1]) - lanes(simd, before, j) + precision;
+        differ * change.abs() * *factor
     }
-}
-
-#[inline(always)]
-fn lanes(column: &[f32], from: usize) -> &[f32; LANES] {
-    column[from..].first_chunk().expect("columns go on behind the last document")
 }
 
 impl Columns {
     /// For NDCG to a depth: `gain` of a label, and one by the ideal DCG.
     pub fn of_ndcg(&mut self, ranked: &Ranked, gain: impl Fn(f32) -> f64, depth: Option<u32>, factor: f32) {
         self.fill(ranked, |label| gain(label) as f32);
-        self.discounts(ranked.len(), depth, |rank| crate::metric::discount(rank) as f32);
+        self.discounts(ranked.len(), depth, |rank| Discount::Log2.at(rank) as f32);
         self.factor = factor;
     }
 

@@ -4,12 +4,12 @@
 use super::delta::{AveragePrecision, Columns, Delta, Err, Ndcg, One};
 use super::link::{Hinge, Link, Logistic};
 use super::one_by_one::pull_one_by_one;
-use super::ranked::{LANES, Ranked};
+use super::ranked::{LANES, Lanes, Ranked, lanes};
 use super::weighs::Weighs;
 use super::{Objective, Pulls, Query, Room};
 use crate::config::{ObjectiveName, Parameters};
 use crate::metric::Metric;
-use fearless_simd::{Level, dispatch};
+use fearless_simd::{Level, Select, Simd, SimdBase, dispatch};
 
 /// A pairwise objective.
 #[derive(Debug)]
@@ -47,10 +47,10 @@ impl Pairwise {
         weighs.fill(query.of_labels, ranked, columns);
         let pairs = Pairs { columns, link, distance: weighs.distance(ranked), last: weighs.truncation };
         let total = match weighs.metric {
-            Some(Metric::Ndcg(_)) => dispatch!(self.level, _ => pairs.pull(Ndcg, ranked)),
-            Some(Metric::Err(_)) => dispatch!(self.level, _ => pairs.pull(Err, ranked)),
-            Some(Metric::Map(_)) => dispatch!(self.level, _ => pairs.pull(AveragePrecision, ranked)),
-            _ => dispatch!(self.level, _ => pairs.pull(One, ranked)),
+            Some(Metric::Ndcg(_)) => dispatch!(self.level, simd => pairs.pull(simd, Ndcg, ranked)),
+            Some(Metric::Err(_)) => dispatch!(self.level, simd => pairs.pull(simd, Err, ranked)),
+            Some(Metric::Map(_)) => dispatch!(self.level, simd => pairs.pull(simd, AveragePrecision, ranked)),
+            _ => dispatch!(self.level, simd => pairs.pull(simd, One, ranked)),
         };
         ranked.hand_out(weighs.factor(total), pulls);
     }
@@ -80,33 +80,34 @@ struct Pairs<'a, L> {
 impl<L: Link> Pairs<'_, L> {
     /// Adds the pulls of all pairs; how strong they are together.
     #[inline(always)]
-    fn pull<D: Delta>(&self, delta: D, ranked: &mut Ranked) -> f32 {
+    fn pull<S: Simd, D: Delta>(&self, simd: S, delta: D, ranked: &mut Ranked) -> f32 {
         let count = ranked.len();
         let Ranked { labels, scores, gradients, hessians, .. } = ranked;
         let (offset, slope) = self.distance.map_or((1.0, 0.0), |offset| (offset, 1.0));
-        let mut total = [0f32; LANES];
+        let (none, one) = (Lanes::splat(simd, 0.0), Lanes::splat(simd, 1.0));
+        let mut total = none;
         for i in 0..self.last.min(count) {
-            let (label, score) = (labels[i], scores[i]);
-            let (mut gradient, mut hessian) = ([0f32; LANES], [0f32; LANES]);
+            let (label, score) = (Lanes::splat(simd, labels[i]), Lanes::splat(simd, scores[i]));
+            let (mut gradient, mut hessian) = (none, none);
             for j in (i + 1..count).step_by(LANES) {
-                let deltas = delta.of(self.columns, i, j);
-                let (labels, scores) = (chunk(labels, j), chunk(scores, j));
-                let (gradients, hessians) = (chunk_mut(gradients, j), chunk_mut(hessians, j));
-                for lane in 0..LANES {
-                    // Behind the last document labels are neither more nor less.
-                    let more = if label > labels[lane] { 1.0 } else { 0.0 };
-                    let less = if label < labels[lane] { 1.0 } else { 0.0 };
-                    let (sign, counts) = (more - less, more + less);
-                    let apart = score - scores[lane];
-                    let weight = counts * deltas[lane] / (offset + slope * apart);
-                    let (first, second) = self.link.pull(sign * apart);
-                    let (first, second) = (weight * first, weight * second);
-                    total[lane] += first;
-                    gradient[lane] += sign * first;
-                    hessian[lane] += second;
-                    gradients[lane] -= sign * first;
-                    hessians[lane] += second;
-                }
+                let others = lanes(simd, labels, j);
+                // Behind the last document labels are neither more nor less.
+                let more = label.simd_gt(others).select(one, none);
+                let less = label.simd_lt(others).select(one, none);
+                let (sign, counts) = (more - less, more + less);
+                let apart = score - lanes(simd, scores, j);
+                let distance = apart * slope + offset;
+                let slopes = self.link.slopes(sign * apart);
+                let below = one / (slopes.below * distance);
+                let weight = counts * delta.of(simd, self.columns, i, j) * below;
+                let first = weight * slopes.first;
+                let second = weight * slopes.second * (below * distance);
+                let signed = sign * first;
+                total += first;
+                gradient += signed;
+                hessian += second;
+                (lanes(simd, gradients, j) - signed).store_slice(&mut gradients[j..j + LANES]);
+                (lanes(simd, hessians, j) + second).store_slice(&mut hessians[j..j + LANES]);
             }
             gradients[i] += sum(gradient);
             hessians[i] += sum(hessian);
@@ -115,21 +116,9 @@ impl<L: Link> Pairs<'_, L> {
     }
 }
 
-const PADDED: &str = "columns go on behind the last document";
-
+/// Always in the same order.
 #[inline(always)]
-fn chunk(column: &[f32], from: usize) -> &[f32; LANES] {
-    column[from..].first_chunk().expect(PADDED)
-}
-
-#[inline(always)]
-fn chunk_mut(column: &mut [f32], from: usize) -> &mut [f32; LANES] {
-    column[from..].first_chunk_mut().expect(PADDED)
-}
-
-/// In an order that vector instructions can follow.
-#[inline(always)]
-fn sum(lanes: [f32; LANES]) -> f32 {
+fn sum<S: Simd>(lanes: Lanes<S>) -> f32 {
     let halves: [f32; 4] = std::array::from_fn(|lane| lanes[lane] + lanes[lane + 4]);
     (halves[0] + halves[2]) + (halves[1] + halves[3])
 }

@@ -2,10 +2,20 @@
 
 use super::delta::Columns;
 use super::unbiased::Tally;
+use fearless_simd::{Simd, SimdBase};
 
 /// Documents that are compared with one at a time. It is the same on every machine, and so is the
 /// order in which their pulls are added.
 pub const LANES: usize = 8;
+
+/// A number for each of them.
+pub type Lanes<S> = fearless_simd::f32x8<S>;
+
+/// The numbers of a column from a place on.
+#[inline(always)]
+pub fn lanes<S: Simd>(simd: S, column: &[f32], from: usize) -> Lanes<S> {
+    Lanes::from_slice(simd, &column[from..from + LANES])
+}
 
 /// What is used again from query to query by one thread.
 #[derive(Debug, Default)]

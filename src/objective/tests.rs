@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::config::load;
-use crate::metric::{Convention, Metric};
+use crate::metric::Convention;
 use proptest::prelude::*;
 
 fn parameters(settings: &[&str]) -> Parameters {
@@ -39,10 +39,7 @@ fn pulled_slowly(parameters: &Parameters, labels: &[f32], scores: &[f64]) -> (Ve
     let mut order: Vec<usize> = (0..labels.len()).collect();
     order.sort_by(|a, b| scores[*b].partial_cmp(&scores[*a]).unwrap());
     let ranked: Vec<f32> = order.iter().map(|place| labels[*place]).collect();
-    let convention = Convention {
-        gain: parameters.label_gain.clone(),
-        ..Convention::default()
-    };
+    let convention = Convention { gain: parameters.label_gain.clone(), ..Convention::default() };
     let (mut gradients, mut hessians) = (vec![0.0; labels.len()], vec![0.0; labels.len()]);
     let last = parameters.truncation_level.map_or(usize::MAX, |level| level as usize);
     let spread = order.len() > 1 && scores[order[0]] != scores[order[order.len() - 1]];

@@ -3,15 +3,15 @@
 use super::delta::{AveragePrecision, Columns, Delta, Err, Ndcg};
 use super::ranked::Ranked;
 use crate::config::{ObjectiveName, Parameters};
-use crate::metric::{Gain, Metric, discount, satisfies};
+use crate::metric::{Convention, Discount, Metric, Threshold, satisfies};
+use fearless_simd::{Level, dispatch};
 
 /// How pairs count.
 #[derive(Debug, Clone)]
 pub struct Weighs {
     /// What a swap would change; `None` when all pairs count alike.
     pub metric: Option<Metric>,
-    gain: Gain,
-    relevant_from: f32,
+    convention: Convention,
     /// One document of a pair is among so many best.
     pub truncation: usize,
     /// Pairs count less the further their scores are apart, and no query pulls out of proportion.
@@ -23,8 +23,11 @@ impl Weighs {
     pub fn new(parameters: &Parameters) -> Self {
         Weighs {
             metric: (parameters.objective == ObjectiveName::LambdaRank).then_some(parameters.lambda_metric),
-            gain: parameters.label_gain.clone(),
-            relevant_from: parameters.relevant_from,
+            convention: Convention {
+                gain: parameters.label_gain.clone(),
+                relevant: Threshold::From(parameters.relevant_from),
+                ..Convention::default()
+            },
             truncation: parameters.truncation_level.map_or(usize::MAX, |level| level as usize),
             normalised: parameters.lambda_norm,
         }
@@ -33,10 +36,10 @@ impl Weighs {
     /// One by the ideal DCG, for NDCG.
     pub fn of_labels(&self, labels: &[f32]) -> f32 {
         let Some(Metric::Ndcg(depth)) = self.metric else { return 0.0 };
-        let mut gains: Vec<f64> = labels.iter().map(|label| self.gain.of(*label)).collect();
+        let mut gains: Vec<f64> = labels.iter().map(|label| self.convention.gain.of(*label)).collect();
         gains.sort_unstable_by(|one, other| other.total_cmp(one));
         gains.truncate(depth.map_or(usize::MAX, |depth| depth as usize));
-        let ideal: f64 = gains.iter().enumerate().map(|(rank, gain)| gain * discount(rank)).sum();
+        let ideal: f64 = gains.iter().enumerate().map(|(rank, gain)| gain * Discount::Log2.at(rank)).sum();
         if ideal > 0.0 { (1.0 / ideal) as f32 } else { 0.0 }
     }
 
@@ -44,11 +47,13 @@ impl Weighs {
     pub fn fill(&self, of_labels: f32, ranked: &Ranked, columns: &mut Columns) {
         match self.metric {
             Some(Metric::Ndcg(depth)) => {
-                columns.of_ndcg(ranked, |label| self.gain.of(label), depth, of_labels);
+                columns.of_ndcg(ranked, |label| self.convention.gain.of(label), depth, of_labels);
             }
-            Some(Metric::Err(depth)) => columns.of_err(ranked, satisfies, depth),
+            Some(Metric::Err(depth)) => {
+                columns.of_err(ranked, |label| satisfies(label, self.convention.err_grade), depth);
+            },
             Some(Metric::Map(None)) => {
-                columns.of_average_precision(ranked, |label| label >= self.relevant_from);
+                columns.of_average_precision(ranked, |label| self.convention.is_relevant(label));
             }
             _ => {}
         }
@@ -58,10 +63,12 @@ impl Weighs {
     pub fn delta(&self, columns: &Columns, ranked: &Ranked, i: usize, j: usize) -> f32 {
         match self.metric {
             None => 1.0,
-            Some(Metric::Ndcg(_)) => Ndcg.of(columns, i, j)[0],
-            Some(Metric::Err(_)) => Err.of(columns, i, j)[0],
-            Some(Metric::Map(None)) => AveragePrecision.of(columns, i, j)[0],
-            Some(metric) => self.swap_delta(metric, &ranked.labels[..ranked.len()], i, j).abs() as f32,
+            Some(Metric::Ndcg(_)) => dispatch!(Level::baseline(), simd => Ndcg.of(simd, columns, i, j)[0]),
+            Some(Metric::Err(_)) => dispatch!(Level::baseline(), simd => Err.of(simd, columns, i, j)[0]),
+            Some(Metric::Map(None)) => dispatch!(Level::baseline(), simd => AveragePrecision.of(simd, columns, i, j)[0]),
+            Some(metric) => {
+                metric.swap_delta(&self.convention, &ranked.labels[..ranked.len()], i, j).abs() as f32
+            },
         }
     }
 

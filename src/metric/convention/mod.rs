@@ -23,7 +23,7 @@ use std::sync::{Arc, LazyLock};
 #[derive(Debug, Clone)]
 pub struct Convention {
     /// The preset it began with.
-    base: &'static str,
+    pub(crate) base: &'static str,
     /// What a label is worth to NDCG and DCG.
     pub(crate) gain: Gain,
     /// What a gain is multiplied by at a rank.

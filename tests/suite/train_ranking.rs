@@ -1,0 +1,170 @@
+//! Training for an order: every objective learns it, gives the same bytes anyhow, and says why when
+//! there is nothing to learn.
+
+use crate::learning::*;
+use crate::support::*;
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+/// Every ranking preset, and the objectives that have none.
+const KINDS: [&str; 11] = [
+    "--preset lambdamart",
+    "--preset lambdamart --set lambda_metric=map --set relevant_from=2",
+    "--preset lambdamart --set label_gain=linear --set truncation_level=5 --set query_fraction=0.7",
+    "--preset lambdamart-err",
+    "--preset ranknet",
+    "--preset gbrank",
+    "--preset xendcg",
+    "--set objective=listnet",
+    "--set objective=query_rmse",
+    "--set objective=logistic --set relevant_from=2",
+    "--preset lambdamart --set base_score=feature:f1 --set candidates=exact --set max_bin=0",
+];
+
+fn model(directory: &Path, arguments: &str) -> Vec<u8> {
+    train(directory, &format!("{arguments} --set num_trees=6 --model m"));
+    fs::read(directory.join("m")).unwrap()
+}
+
+#[test]
+fn every_objective_learns_an_order() {
+    let room = room();
+    dataset(room.path(), "train", &graded(31, 120, 25), "");
+    dataset(room.path(), "test", &graded(32, 60, 25), "");
+    let one_feature = {
+        train(room.path(), "--data train --set num_trees=1 --set max_depth=1 --model stump");
+        ndcg(&predict(room.path(), "stump", "test"))
+    };
+    for kind in KINDS {
+        train(room.path(), &format!("--data train {kind} --set num_trees=60 --set learning_rate=0.1 --model m"));
+        let found = ndcg(&predict(room.path(), "m", "test"));
+        assert!(found > one_feature + 0.1, "{kind}: {found}, a single cut {one_feature}");
+    }
+}
+
+#[test]
+fn threads_partitions_and_mapped_data_do_not_change_a_byte() {
+    let room = room();
+    let examples = graded(33, 90, 21);
+    fs::write(room.path().join("rows.csv"), as_csv(&examples)).unwrap();
+    dataset(room.path(), "one", &examples, "");
+    dataset(room.path(), "many", &examples, "--partition-rows 70");
+    run(room.path(), "convert rows.csv --output weighted-one").ok();
+    run(room.path(), "convert rows.csv --output weighted-many --partition-rows 70").ok();
+    for kind in KINDS {
+        for weights in ["", "weighted-"] {
+            let expected = model(room.path(), &format!("{kind} --data {weights}one --threads 1"));
+            for other in ["one --threads 4", "many --threads 2", "many --memory-limit 64MiB"] {
+                let found = model(room.path(), &format!("{kind} --data {weights}{other}"));
+                assert!(found == expected, "{kind}: {weights}{other}");
+            }
+        }
+    }
+}
+
+#[test]
+fn training_and_validation_are_judged_alike() {
+    let room = room();
+    dataset(room.path(), "train", &graded(34, 60, 20), "");
+    let outputs = "--valid train --rounds rounds --set metric=ndcg@10,err,map,rmse --set num_trees=5";
+    train(room.path(), &format!("--preset lambdamart --data train {outputs} --model m"));
+    let log = rounds_of(&room.path().join("rounds"));
+    for metric in ["ndcg@10", "err", "map", "rmse"] {
+        let of_training = course(&log, "train", metric);
+        assert_eq!(of_training.len(), 5);
+        assert_eq!(of_training, course(&log, "valid", metric), "{metric}");
+    }
+    let found = ndcg(&predict(room.path(), "m", "train"));
+    assert_close(course(&log, "train", "ndcg@10")[4], found, 1e-12, "what the log says of the last round");
+}
+
+/// Clicks that follow from position more than from the features.
+fn clicks(directory: &Path) {
+    let mut text = "query_id,label,position,f1,f2\n".to_owned();
+    for query in 0..200 {
+        for position in 1..=8 {
+            let hidden = (query * 7 + position * 3) % 11;
+            let click = (query + position * position) % (position + 1) == 0 && hidden > 3;
+            writeln!(text, "{query},{},{position},{hidden},{}", u8::from(click), (query + position) % 5).unwrap();
+        }
+    }
+    fs::write(directory.join("clicks.csv"), text).unwrap();
+    run(directory, "convert clicks.csv --output clicks --partition-rows 300").ok();
+}
+
+#[test]
+fn what_is_learned_of_positions_survives_an_interruption() {
+    let room = room();
+    clicks(room.path());
+    let base = "--preset lambdamart --set unbiased=true --data clicks --set min_data_in_leaf=5";
+    train(room.path(), &format!("{base} --set num_trees=12 --model whole"));
+    train(room.path(), &format!("{base} --set num_trees=12 --set unbiased=false --model biased"));
+    let bytes = |name: &str| fs::read(room.path().join(name)).unwrap();
+    assert!(bytes("whole") != bytes("biased"));
+    // A finished model of 5 rounds is what a checkpoint at round 5 holds.
+    let ran = run(room.path(), &format!("train {base} --set num_trees=12 --model cut --checkpoint-every 5 --checkpoint c"));
+    ran.ok();
+    assert!(bytes("whole") == bytes("cut"));
+    for threads in [1, 4] {
+        train(room.path(), &format!("{base} --set num_trees=12 --model again --threads {threads}"));
+        assert!(bytes("whole") == bytes("again"), "{threads}");
+    }
+}
+
+#[test]
+fn a_score_can_start_from_a_feature() {
+    let room = room();
+    dataset(room.path(), "data", &graded(35, 40, 20), "");
+    let kind = "--preset lambdamart --set base_score=feature:f2 --data data";
+    train(room.path(), &format!("{kind} --set num_trees=1 --set learning_rate=0.000001 --model m"));
+    let scores = predict(room.path(), "m", "data");
+    for (row, example) in scores.iter().zip(graded(35, 40, 20)) {
+        assert!((row.score - f64::from(example.features[1].unwrap())).abs() < 1e-4);
+    }
+    let ran = run(room.path(), &format!("train {kind}2 --model none"));
+    assert!(ran.code == 1 && ran.stderr.contains("there is no such feature"), "{}", ran.stderr);
+}
+
+#[test]
+fn nothing_to_order_is_said() {
+    let room = room();
+    let mut text = String::new();
+    for query in 0..30 {
+        for document in 0..10 {
+            writeln!(text, "{} qid:{query} 1:{} 2:{}", query % 3, document, (query * document) % 7).unwrap();
+        }
+    }
+    fs::write(room.path().join("equal.txt"), text).unwrap();
+    run(room.path(), "convert equal.txt --output equal").ok();
+    dataset(room.path(), "data", &graded(36, 10, 10), "");
+    for (arguments, says) in [
+        ("--preset lambdamart --data equal", "no query has documents of different labels"),
+        ("--preset xendcg --data equal", "no query has documents of different labels"),
+        ("--set objective=logistic --set relevant_from=9 --data data", "no label is at least relevant_from"),
+        ("--preset lambdamart --set unbiased=true --data data", "no position of every row"),
+        ("--preset lambdamart --set label_gain=0,1 --data data", "has no gain in label_gain"),
+        ("--preset lambdamart --set convention=trec --valid data --data data", "ties=docid"),
+    ] {
+        let ran = run(room.path(), &format!("train {arguments} --model none"));
+        assert!(ran.code > 0 && ran.stderr.contains(says), "{arguments}: {}", ran.stderr);
+        assert!(!room.path().join("none").exists());
+    }
+}
+
+#[test]
+fn a_query_of_a_hundred_thousand_documents_trains() {
+    let room = room();
+    let mut text = String::new();
+    for document in 0..100_000u64 {
+        let worth = document * 2_654_435_761 % 1000;
+        writeln!(text, "{} qid:1 1:{} 2:{}", worth / 250, worth % 97, worth + document % 13 * 20).unwrap();
+    }
+    text.push_str("1 qid:2 1:3 2:5\n");
+    fs::write(room.path().join("wide.txt"), text).unwrap();
+    run(room.path(), "convert wide.txt --output wide").ok();
+    let outputs = "--rounds rounds --set num_trees=10 --model m";
+    train(room.path(), &format!("--preset lambdamart --data wide {outputs}"));
+    let course = course(&rounds_of(&room.path().join("rounds")), "train", "ndcg@10");
+    assert!(course[9] > course[0], "{course:?}");
+}
