@@ -203,32 +203,40 @@ fn add_dense_rows<C: Cell, const STRIDE: usize, const MASK: usize, const BLOCKS:
     count_bits: u32,
     cells: &mut [C],
 ) {
-    let mut fetched: Vec<[[u8; LANES]; BLOCKS]> = Vec::new();
-    for (place, targets) in node.targets.chunks(FETCHED).enumerate() {
-        let rows = match node.rows {
-            None => &all[node.first + place * FETCHED..][..targets.len()],
-            Some(rows) => {
-                fetched.clear();
-                fetched.extend(rows[place * FETCHED..][..targets.len()].iter().map(|row| all[*row as usize]));
-                &fetched[..]
+    let of_blocks = cells.as_chunks_mut::<STRIDE>().0.as_chunks_mut::<LANES>().0;
+    let Some(rows) = node.rows else {
+        for (place, targets) in node.targets.chunks(FETCHED).enumerate() {
+            let rows = &all[node.first + place * FETCHED..][..targets.len()];
+            for (block, features) in of_blocks.iter_mut().enumerate().take(BLOCKS) {
+                let rows = rows.iter().map(|row| &row[block % BLOCKS]);
+                add_block::<C, STRIDE, MASK>(rows, targets, count_bits, features);
             }
-        };
-        let of_blocks = cells.as_chunks_mut::<STRIDE>().0.as_chunks_mut::<LANES>().0;
-        for (block, features) in of_blocks.iter_mut().enumerate().take(BLOCKS) {
-            add_block::<C, STRIDE, MASK, BLOCKS>(rows, block, targets, count_bits, features);
+        }
+        return;
+    };
+    // Block after block, so that each is read in one go.
+    let mut fetched = [[[0; LANES]; FETCHED]; BLOCKS];
+    for (rows, targets) in rows.chunks(FETCHED).zip(node.targets.chunks(FETCHED)) {
+        for (place, row) in rows.iter().enumerate() {
+            let row = &all[*row as usize];
+            for (block, fetched) in fetched.iter_mut().enumerate() {
+                fetched[place % FETCHED] = row[block];
+            }
+        }
+        for (fetched, features) in fetched.iter().zip(of_blocks.iter_mut()) {
+            add_block::<C, STRIDE, MASK>(fetched.iter(), targets, count_bits, features);
         }
     }
 }
 
-fn add_block<C: Cell, const STRIDE: usize, const MASK: usize, const BLOCKS: usize>(
-    rows: &[[[u8; LANES]; BLOCKS]],
-    block: usize,
+fn add_block<'a, C: Cell, const STRIDE: usize, const MASK: usize>(
+    rows: impl Iterator<Item = &'a [u8; LANES]>,
     targets: &[C::Target],
     count_bits: u32,
     features: &mut [[C; STRIDE]; LANES],
 ) {
-    for (row, target) in rows.iter().zip(targets) {
-        let (row, cell) = (&row[block % BLOCKS], C::of(*target, count_bits));
+    for (row, target) in rows.zip(targets) {
+        let cell = C::of(*target, count_bits);
         for lane in 0..LANES {
             // The mask is below the stride, so no bound needs checking.
             features[lane][usize::from(row[lane]) & MASK].add(cell);
