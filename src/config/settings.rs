@@ -1,6 +1,6 @@
 //! Settings of several sources, unchecked until [`Settings::check`]; only what is checked can train.
 
-use super::keys::KEYS;
+use super::keys::{KEYS, Key};
 use super::source::Setting;
 use super::value::Fault;
 use super::words::Word;
@@ -51,7 +51,7 @@ impl Settings {
             }
         }
         self.check_candidates(&mut parameters)?;
-        self.check_objective(&parameters)?;
+        self.check_objective(&mut parameters)?;
         // Who asks for a number of leaves does not mean the preset's depth.
         if parameters.num_leaves.is_some() && self.is_chosen("num_leaves") && !self.is_chosen("max_depth") {
             parameters.max_depth = None;
@@ -124,8 +124,9 @@ impl Settings {
         Ok(())
     }
 
-    /// What belongs to one objective is refused with another if somebody chose it.
-    fn check_objective(&self, parameters: &Parameters) -> Result<()> {
+    /// What belongs to one objective is refused with another if somebody chose it, and left at its default
+    /// if only a preset says otherwise.
+    fn check_objective(&self, parameters: &mut Parameters) -> Result<()> {
         use ObjectiveName::{GbRank, LambdaRank, Logistic, RankNet};
         let objective = parameters.objective;
         let belongs: [(&str, &[ObjectiveName]); 9] = [
@@ -140,7 +141,10 @@ impl Settings {
             ("bias_norm", &[LambdaRank, RankNet]),
         ];
         for (name, objectives) in belongs {
-            if self.is_chosen(name) && !objectives.contains(&objective) {
+            let Some(key) = Key::named(name).filter(|_| !objectives.contains(&objective)) else { continue };
+            let given = key.print(parameters);
+            let _ = key.read(name, key.default, parameters); // defaults can be read, a test sees to it
+            if self.is_chosen(name) && given != key.print(parameters) {
                 let names: Vec<&str> = objectives.iter().map(|objective| objective.name()).collect();
                 return Err(self.fault(
                     name,
@@ -184,7 +188,7 @@ fn spell_out(shorthand: &Setting, said: &mut BTreeMap<&'static str, Setting>) ->
                 }));
             }
             None => {
-                let Some(key) = super::keys::Key::named(name) else { continue };
+                let Some(key) = Key::named(name) else { continue };
                 said.insert(key.name, Setting { key, text: text.to_owned(), ..shorthand.clone() });
             }
         }

@@ -2,7 +2,7 @@
 
 use super::keys::{KEYS, Key, Kind};
 use super::*;
-use crate::metric::Metric;
+use crate::metric::{Convention, Gain, Metric};
 use proptest::prelude::*;
 
 fn with(set: &[&str]) -> Result<Parameters> {
@@ -38,6 +38,13 @@ fn another_value(key: &Key) -> (&'static str, &'static str) {
         "bagging_by" => ("queries", "\"queries\""),
         "features_per_node" => ("0.25", "0.25"),
         "missing" => ("learned", "\"learned\""),
+        "objective" => ("rank:ndcg", "\"lambdarank\""),
+        "lambda_metric" => ("ERR", "\"err\""),
+        "lambda_norm" => ("no", "false"),
+        "unbiased" => ("1", "true"),
+        "label_gain" => ("0,1,5", "\"0:1:5\""),
+        "convention" => ("lightgbm", "\"lightgbm\""),
+        "base_score" => ("feature:f3", "\"feature:f3\""),
         "metric" => ("err,NDCG@5", "[\"err\", \"ndcg@5\"]"),
         "value_groups" => ("7", "7"),
         "workers" => ("3", "3"),
@@ -50,7 +57,13 @@ fn another_value(key: &Key) -> (&'static str, &'static str) {
 fn every_parameter_can_be_set_under_every_name() {
     for key in KEYS.iter().filter(|key| !matches!(key.kind, Kind::Agreed { .. } | Kind::QueryFraction)) {
         let (value, printed) = another_value(key);
-        let preset = if ["value_groups", "workers"].contains(&key.name) { "pgbrt" } else { "planet" };
+        let preset = match key.name {
+            "value_groups" | "workers" => "pgbrt",
+            "margin" => "gbrank",
+            "lambda_metric" | "truncation_level" | "sigma" | "lambda_norm" | "label_gain" | "relevant_from"
+            | "unbiased" | "bias_norm" => "lambdamart",
+            _ => "planet",
+        };
         assert_ne!(key.print(&with_preset(preset, &[]).unwrap()).unwrap(), printed, "{}", key.name);
         for name in key.names() {
             let parameters = with_preset(preset, &[&format!("{name}={value}")]).unwrap();
@@ -72,11 +85,6 @@ fn what_planetree_does_anyway_may_be_said() {
             assert!(with(&[&format!("{name}=17")]).is_err(), "{name}");
         }
     }
-    refused(
-        with(&["objective=lambdarank"]),
-        "--set objective=lambdarank: not offered",
-        "planetree does squared error: objective=regression, or leave it out",
-    );
 }
 
 #[test]
@@ -98,7 +106,7 @@ fn presets_are_the_papers_settings() {
         assert!(!preset.description.is_empty() && !preset.paper.is_empty(), "{}", preset.name);
     }
     refused(with_preset("pgbtr", &[]), "unknown preset \"pgbtr\"", "did you mean pgbrt?");
-    refused(with_preset("forest", &[]), "unknown preset \"forest\"", "the presets are planet, pgbrt, gbrt");
+    refused(with_preset("forest", &[]), "unknown preset \"forest\"", "the presets are planet, pgbrt, gbrt, mart");
 }
 
 #[test]
@@ -305,10 +313,13 @@ fn printed_parameters_name_everything() {
     let text = with_preset("gbrt", &[]).unwrap().to_toml();
     assert_eq!(
         text,
-        "candidates = \"exact\"\nnum_trees = 1000\nlearning_rate = 0.1\nmax_depth = 4\nnum_leaves = 0\n\
-         min_data_in_leaf = 1\nmin_gain = 0.0\nlambda_l2 = 0.0\nmax_bin = 0\nvalue_groups = 0\nworkers = 0\n\
+        "objective = \"squared\"\nlambda_metric = \"ndcg\"\ntruncation_level = 30\nsigma = 1.0\nlambda_norm = true\n\
+         margin = 1.0\nlabel_gain = \"exp2\"\nrelevant_from = 1.0\nunbiased = false\nbias_norm = 1.0\n\
+         base_score = \"auto\"\ncandidates = \"exact\"\nnum_trees = 1000\nlearning_rate = 0.1\nmax_depth = 4\nnum_leaves = 0\n\
+         min_data_in_leaf = 1\nmin_gain = 0.0\nlambda_l2 = 0.0\nmin_sum_hessian = 0.0\nmax_bin = 0\nvalue_groups = 0\nworkers = 0\n\
          bagging_fraction = 1.0\nbagging_by = \"rows\"\nfeature_fraction = 1.0\nfeatures_per_node = \"all\"\n\
-         missing = \"zero\"\nseed = 0\nearly_stopping_rounds = 0\nmetric = [\"ndcg@10\", \"rmse\"]\n"
+         missing = \"zero\"\nseed = 0\nearly_stopping_rounds = 0\nmetric = [\"ndcg@10\", \"rmse\"]\n\
+         convention = \"planetree\"\n"
     );
     assert_eq!(with_file(&text, &[]).unwrap(), with_preset("gbrt", &[]).unwrap());
 }
@@ -342,7 +353,25 @@ fn any_parameters() -> impl Strategy<Value = Parameters> {
     let metrics = Just(vec![Metric::Err(Some(5)), Metric::Ndcg(None), Metric::Rmse]).prop_shuffle();
     let rest = (missing, metrics, 0..=i64::MAX as u64, proptest::option::of(1_u32..100));
     (numbers, reals, features, kinds, rest).prop_map(|(numbers, reals, features_per_node, kinds, rest)| {
+        let ranks = numbers.0 % 3 == 0;
         Parameters {
+            objective: if ranks { ObjectiveName::LambdaRank } else { ObjectiveName::Squared },
+            lambda_metric: if ranks { Metric::Err(Some(7)) } else { Metric::Ndcg(None) },
+            truncation_level: if ranks { None } else { Some(30) },
+            sigma: if ranks { reals.2 } else { 1.0 },
+            lambda_norm: !ranks,
+            margin: 1.0,
+            label_gain: if ranks { Gain::Table(vec![0.0, reals.0]) } else { Gain::Exp2 },
+            relevant_from: if ranks { 2.5 } else { 1.0 },
+            unbiased: ranks,
+            bias_norm: if ranks { reals.1 } else { 1.0 },
+            base_score: match numbers.0 % 5 {
+                0 => BaseScore::Feature("a \"b\" c".to_owned()),
+                1 => BaseScore::Constant(-reals.0),
+                _ => BaseScore::Auto,
+            },
+            convention: if ranks { "letor4,ties=worst".parse().unwrap() } else { Convention::default() },
+            min_sum_hessian: reals.1,
             candidates: kinds.0,
             num_trees: numbers.0,
             learning_rate: numbers.1,

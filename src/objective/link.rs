@@ -103,10 +103,12 @@ mod tests {
                 (f64::from(first) - one).abs() < 1e-5 * one.abs().max(1.0) && (f64::from(second) - two).abs() < 1e-4
             };
             let logistic = |x: f64| (-sigma * x).exp().ln_1p();
-            prop_assert!(close(Logistic { sigma: sigma as f32 }.pull(x as f32), slopes(&logistic)));
+            let link = Logistic { sigma: sigma as f32 };
+            prop_assert!(close(link.pull(x as f32), slopes(&logistic)));
             let hinge = |x: f64| (1.0 - x).max(0.0).powi(2) / 2.0;
             prop_assume!((1.0 - x).abs() > 1e-3); // no second derivative there
-            prop_assert!(close(Hinge { margin: 1.0 }.pull(x as f32), slopes(&hinge)));
+            let link = Hinge { margin: 1.0 };
+            prop_assert!(close(link.pull(x as f32), slopes(&hinge)));
         }
     }
 
