@@ -376,7 +376,7 @@ proptest! {
         prop_assume!(is_monotone(&convention) || ![Ties::Worst, Ties::Best].contains(&convention.ties)
             && ![Ties::Worst, Ties::Best].contains(&convention.binary_ties));
         let together = query.judge(&METRICS, &convention);
-        for (name, value) in METRICS.iter().zip(together) {
+        for (name, value) in METRICS.into_iter().zip(together) {
             let metric: Metric = name.parse().unwrap();
             let slow = slowly(&metric, &convention, &query);
             match (value, slow) {

@@ -188,9 +188,6 @@ fn compare(cases: &[Case]) {
     let file = room.path().join("cases.json");
     let judged: Vec<Value> = cases.iter().map(Case::judged).collect();
     std::fs::write(&file, serde_json::to_vec(&judged).unwrap()).unwrap();
-    if let Some(keep) = std::env::var_os("PLANETREE_KEEP_CASES") {
-        std::fs::copy(&file, keep).unwrap();
-    }
     let Some(python) = python() else { return };
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/metric_tools.py");
     let output = Command::new(python).arg(script).arg(&file).output().unwrap();
