@@ -106,7 +106,7 @@ fn presets_are_the_papers_settings() {
         assert!(!preset.description.is_empty() && !preset.paper.is_empty(), "{}", preset.name);
     }
     refused(with_preset("pgbtr", &[]), "unknown preset \"pgbtr\"", "did you mean pgbrt?");
-    refused(with_preset("forest", &[]), "unknown preset \"forest\"", "the presets are planet, pgbrt, gbrt, mart");
+    refused(with_preset("forest", &[]), "unknown preset \"forest\"", "the presets are planet, pgbrt, gbrt, mart, lambdamart, lambdamart-err, ranknet, gbrank, xendcg");
 }
 
 #[test]
