@@ -32,7 +32,7 @@
 //! - a *round* grows one tree; a *table* is one Parquet file of ours: model, predictions, rounds.
 //!
 //! The folders follow the flow: [`sample`] → [`ingest`] → [`convert`] → [`dataset`] → [`describe`], then
-//! [`config`] → [`bins`] → [`tree`] → [`boost`] with [`metric`] → [`model`] → [`predict`], on top of
+//! [`config`] → [`bins`] → [`objective`] → [`tree`] → [`boost`] with [`metric`] → [`model`] → [`predict`], on top of
 //! [`table`] and [`storage`], below [`cli`].
 
 pub mod bins;
