@@ -4,6 +4,8 @@
 //! cell packs the sum of gradients above the count of rows, so that one addition serves both; the
 //! scale leaves room for the sums over all rows of a dataset.
 
+use fearless_simd::{Level, SimdBase, dispatch, i64x2};
+
 /// Sums over some rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sums {
@@ -76,6 +78,9 @@ pub fn round(value: f64) -> i32 {
 
 /// What is added up for a bin.
 pub trait Cell: Copy + Default + Send + Sync + 'static {
+    /// Features whose cells fit the first-level cache together.
+    const FEATURES_AT_A_TIME: usize;
+
     /// What a row adds, as it is kept.
     type Target: Copy + Default + Send + Sync + 'static;
 
@@ -97,6 +102,8 @@ pub trait Cell: Copy + Default + Send + Sync + 'static {
 
 /// Rows without weights: gradients above counts.
 impl Cell for i64 {
+    const FEATURES_AT_A_TIME: usize = 16;
+
     type Target = i32;
 
     #[inline]
@@ -127,6 +134,8 @@ impl Cell for i64 {
 
 /// Rows with weights: gradients above counts, and weights.
 impl Cell for [i64; 2] {
+    const FEATURES_AT_A_TIME: usize = 8;
+
     type Target = [i32; 2];
 
     #[inline]
@@ -136,8 +145,10 @@ impl Cell for [i64; 2] {
 
     #[inline]
     fn add(&mut self, other: [i64; 2]) {
-        self[0] = self[0].wrapping_add(other[0]);
-        self[1] = self[1].wrapping_add(other[1]);
+        // Both in one instruction, which is there on every machine of a kind.
+        dispatch!(Level::baseline(), simd => {
+            *self = (i64x2::load_array(simd, *self) + i64x2::load_array(simd, other)).to_array();
+        });
     }
 
     #[inline]

@@ -230,16 +230,18 @@ fn add_dense_rows<C: Cell, const STRIDE: usize, const MASK: usize, const BLOCKS:
 }
 
 fn add_block<'a, C: Cell, const STRIDE: usize, const MASK: usize>(
-    rows: impl Iterator<Item = &'a [u8; LANES]>,
+    rows: impl Iterator<Item = &'a [u8; LANES]> + Clone,
     targets: &[C::Target],
     count_bits: u32,
     features: &mut [[C; STRIDE]; LANES],
 ) {
-    for (row, target) in rows.zip(targets) {
-        let cell = C::of(*target, count_bits);
-        for lane in 0..LANES {
-            // The mask is below the stride, so no bound needs checking.
-            features[lane][usize::from(row[lane]) & MASK].add(cell);
+    for first in (0..LANES).step_by(C::FEATURES_AT_A_TIME) {
+        for (row, target) in rows.clone().zip(targets) {
+            let cell = C::of(*target, count_bits);
+            for lane in first..first + C::FEATURES_AT_A_TIME {
+                // The mask is below the stride, so no bound needs checking.
+                features[lane][usize::from(row[lane]) & MASK].add(cell);
+            }
         }
     }
 }
