@@ -38,6 +38,7 @@
 pub mod bins;
 pub mod boost;
 pub mod cli;
+pub mod compare;
 pub mod config;
 pub mod convert;
 pub mod dataset;
