@@ -13,6 +13,8 @@
 //!                                    │
 //!                                    ▼ boost: trees add up
 //!                                 model (Parquet, a row per node) ──predict──► predictions (Parquet)
+//!                                                                              │
+//!                                    metrics (Parquet, a row per query) ◄──evaluate
 //! ```
 //!
 //! Vocabulary, in the order of the flow:
@@ -29,11 +31,14 @@
 //!   over some rows of a node, a *histogram* the cells of all bins;
 //! - a *candidate* is a place where a node may be cut, a *split* the one that was chosen; a node's
 //!   *cover* is the weight of the rows in it;
-//! - a *round* grows one tree; a *table* is one Parquet file of ours: model, predictions, rounds.
+//! - a *round* grows one tree; a *table* is one Parquet file of ours: model, predictions, rounds,
+//!   metrics;
+//! - a *ranking* is documents of queries with scores, a *judgment* the label of one that comes from elsewhere;
+//!   a *convention* is the rules by which a ranking is judged.
 //!
 //! The folders follow the flow: [`sample`] → [`ingest`] → [`convert`] → [`dataset`] → [`describe`], then
-//! [`config`] → [`bins`] → [`tree`] → [`boost`] with [`metric`] → [`model`] → [`predict`], on top of
-//! [`table`] and [`storage`], below [`cli`].
+//! [`config`] → [`bins`] → [`tree`] → [`boost`] with [`metric`] → [`model`] → [`predict`] → [`evaluate`],
+//! on top of [`plan`], [`table`] and [`storage`], below [`cli`].
 
 pub mod bins;
 pub mod boost;
@@ -44,9 +49,11 @@ pub mod convert;
 pub mod dataset;
 pub mod describe;
 pub mod error;
+pub mod evaluate;
 pub mod ingest;
 pub mod metric;
 pub mod model;
+pub mod plan;
 pub mod predict;
 pub mod random;
 pub mod sample;

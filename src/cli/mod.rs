@@ -2,6 +2,7 @@
 
 mod convert;
 mod describe;
+mod evaluate;
 mod logging;
 mod predict;
 mod progress;
@@ -38,6 +39,7 @@ enum Command {
     Describe(describe::DescribeArguments),
     Train(Box<train::TrainArguments>),
     Predict(predict::PredictArguments),
+    Evaluate(Box<evaluate::EvaluateArguments>),
 }
 
 /// Runs the program. Exit code 0: done, 1: failed, 2: misused.
@@ -58,6 +60,7 @@ pub fn main() -> ExitCode {
         Command::Describe(arguments) => describe::run(arguments, quiet),
         Command::Train(arguments) => train::run(&arguments, quiet),
         Command::Predict(arguments) => predict::run(&arguments, quiet),
+        Command::Evaluate(arguments) => evaluate::run(&arguments, quiet),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

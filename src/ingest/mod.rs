@@ -21,3 +21,4 @@ pub use input::{Input, expand};
 pub use reader::{Ingest, IngestOptions, Totals, Work};
 pub use roles::{RoleOptions, check_feature_names};
 pub use side::{SideFiles, SideReader};
+pub(crate) use unpack::unpack;

@@ -19,7 +19,7 @@ pub struct Facts {
 
 impl Convention {
     /// The labels that decide on the ideal order and on what there is to find.
-    pub(super) fn judged<'a>(&self, rows: &QueryRows<'a>) -> &'a [f32] {
+    pub(crate) fn judged<'a>(&self, rows: &QueryRows<'a>) -> &'a [f32] {
         match (self.ideal, rows.judged) {
             (Ideal::Judgments, Some(judged)) => judged,
             _ => rows.labels,
@@ -27,7 +27,7 @@ impl Convention {
     }
 
     /// How many documents are relevant.
-    pub(super) fn count_relevant(&self, labels: &[f32]) -> usize {
+    pub(crate) fn count_relevant(&self, labels: &[f32]) -> usize {
         labels.iter().filter(|label| self.is_relevant(**label)).count()
     }
 }

@@ -34,12 +34,27 @@ pub fn digits_within(footer: &[u8]) -> Option<Range<usize>> {
 pub enum Footer {
     /// It is no Parquet file.
     Unknown,
-    /// It is another Parquet file: what it is instead.
-    Foreign(&'static str),
+    /// It is another Parquet file.
+    Foreign(ForeignFooter),
+    /// It is a part of a dataset, whose checksums are elsewhere.
+    DatasetPart,
     /// It was a Parquet file, perhaps one of ours.
     Broken(&'static str),
     /// It has a checksum of ours.
     Ours(OurFooter),
+}
+
+/// The end of a file of somebody else's.
+pub struct ForeignFooter {
+    offset: u64,
+    bytes: Bytes,
+}
+
+impl ForeignFooter {
+    /// What the footer says.
+    pub fn decode(&self, file: &PinnedFile) -> parquet::errors::Result<ParquetMetaData> {
+        decode(self.bytes.clone(), self.offset, file.size())
+    }
 }
 
 /// The end of a file of ours.
@@ -71,9 +86,9 @@ impl Footer {
         Ok(match digits_within(&bytes) {
             Some(digits) => Footer::Ours(OurFooter { offset, bytes, digits }),
             None if memchr::memmem::find(&bytes, TABLE.as_bytes()).is_none() => {
-                Footer::Foreign("planetree did not write it")
+                Footer::Foreign(ForeignFooter { offset, bytes })
             }
-            None if is_dataset_part(&bytes, offset, size) => Footer::Foreign("it is a part of a dataset"),
+            None if is_dataset_part(&bytes, offset, size) => Footer::DatasetPart,
             None => Footer::Broken("its checksum is missing"),
         })
     }

@@ -2,12 +2,14 @@
 //! checksum of all its bytes in its own footer, and says there what it is.
 
 mod footer;
+mod groups;
 mod kind;
 mod read;
 mod write;
 
+pub use groups::{GroupBatches, ParquetFile};
 pub use kind::TableKind;
-pub use read::TableReader;
+pub use read::{AnyParquet, TableReader};
 pub use write::TableWriter;
 
 #[cfg(test)]

@@ -2,16 +2,12 @@
 //! file, never another value. Row groups are read one after another, as they are asked for.
 
 use super::footer::{self, Footer};
+use super::groups::{GroupBatches, ParquetFile};
 use super::kind::TableKind;
-use crate::dataset::{FileStretch, guarded};
 use crate::error::{Error, Result};
 use crate::storage::{Location, PinnedFile};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
-};
-use parquet::errors::{ParquetError, Result as ParquetResult};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -21,9 +17,16 @@ const BATCH_ROWS: usize = 1 << 16;
 /// A table that is whole.
 pub struct TableReader {
     kind: TableKind,
-    file: PinnedFile,
-    metadata: ArrowReaderMetadata,
+    file: Arc<ParquetFile>,
     values: BTreeMap<String, String>,
+}
+
+/// A Parquet file, whoever wrote it.
+pub enum AnyParquet {
+    /// A table of ours, which is whole.
+    Ours(TableReader),
+    /// A file of somebody else's, which nobody can check.
+    Foreign(Arc<ParquetFile>),
 }
 
 impl TableReader {
@@ -42,10 +45,20 @@ impl TableReader {
         Self::open_as(location, "table", "name a file or a dataset that planetree wrote")
     }
 
+    /// Opens a table of any kind and checks all its bytes, or a Parquet file of somebody else's.
+    pub fn open_or_foreign(location: &Location) -> Result<AnyParquet> {
+        Self::open_parquet(location, "table", "name a Parquet file")
+    }
+
     fn open_as(location: &Location, wanted: &str, remedy: &str) -> Result<Self> {
-        let not_ours = |problem: &str| {
-            Error::place(location, format_args!("not a planetree {wanted}: {problem}"), remedy)
-        };
+        match Self::open_parquet(location, wanted, remedy)? {
+            AnyParquet::Ours(table) => Ok(table),
+            AnyParquet::Foreign(_) => Err(not_ours(location, wanted, "planetree did not write it", remedy)),
+        }
+    }
+
+    fn open_parquet(location: &Location, wanted: &str, remedy: &str) -> Result<AnyParquet> {
+        let not_ours = |problem: &str| not_ours(location, wanted, problem, remedy);
         let Some(file) = PinnedFile::open(location)? else {
             return Err(match location {
                 Location::Local(path) if path.is_dir() => not_ours("it is a directory"),
@@ -54,24 +67,25 @@ impl TableReader {
         };
         let footer = match Footer::read(&file)? {
             Footer::Unknown => return Err(not_ours("it is not a Parquet file")),
-            Footer::Foreign(what) => return Err(not_ours(what)),
+            Footer::DatasetPart => return Err(not_ours("it is a part of a dataset")),
             Footer::Broken(problem) => return Err(damaged(location, problem)),
+            Footer::Foreign(footer) => {
+                let decoded = footer.decode(&file);
+                return Ok(AnyParquet::Foreign(Arc::new(ParquetFile::new(file, decoded)?)));
+            }
             Footer::Ours(footer) => footer,
         };
         if !footer.matches(&file)? {
             return Err(damaged(location, "its content does not match its checksum"));
         }
-        let metadata = guarded(|| {
-            let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-            ArrowReaderMetadata::try_new(Arc::new(footer.decode(&file)?), options)
-        });
-        let metadata = metadata.map_err(|problem| damaged(location, problem))?;
-        let pairs = metadata.metadata().file_metadata().key_value_metadata().into_iter().flatten();
+        let decoded = footer.decode(&file);
+        let file = ParquetFile::new(file, decoded)?;
+        let pairs = file.footer().file_metadata().key_value_metadata().into_iter().flatten();
         let values: BTreeMap<String, String> =
             pairs.filter_map(|pair| Some((pair.key.clone(), pair.value.clone()?))).collect();
         let name = values.get(footer::TABLE).map_or("", String::as_str);
         match TableKind::from_name(name) {
-            Some(kind) => Ok(TableReader { kind, file, metadata, values }),
+            Some(kind) => Ok(AnyParquet::Ours(TableReader { kind, file: Arc::new(file), values })),
             None => Err(not_ours(&format!("it is a table of another kind, {name:?}"))),
         }
     }
@@ -97,12 +111,17 @@ impl TableReader {
 
     /// Its columns.
     pub fn schema(&self) -> &SchemaRef {
-        self.metadata.schema()
+        self.file.schema()
     }
 
     /// How many rows there are.
     pub fn rows(&self) -> u64 {
-        self.metadata.metadata().file_metadata().num_rows().max(0) as u64
+        self.file.rows()
+    }
+
+    /// Its row groups.
+    pub fn file(&self) -> &Arc<ParquetFile> {
+        &self.file
     }
 
     /// A value of the file's metadata.
@@ -119,55 +138,26 @@ impl TableReader {
     pub fn batches(&self) -> impl Iterator<Item = Result<RecordBatch>> {
         TableBatches { table: self, group: 0, current: None }
     }
-
-    /// The decoder of one row group, whose bytes are read as a whole.
-    fn open_group(&self, group: usize) -> Result<ParquetRecordBatchReader> {
-        let location = self.location();
-        let stretch = guarded(|| {
-            let columns = self.metadata.metadata().row_group(group).columns();
-            let ranges = columns.iter().map(|column| column.byte_range());
-            let start = ranges.clone().map(|(start, _)| start).min().unwrap_or(0);
-            let end = ranges.map(|(start, length)| start.saturating_add(length)).max().unwrap_or(0);
-            if end > self.file.size() {
-                return Err(ParquetError::EOF(format!("row group {group} goes beyond the file's end")));
-            }
-            Ok((start, end - start))
-        });
-        let (offset, length) = stretch.map_err(|problem| damaged(location, problem))?;
-        let bytes = self.file.read_range(offset, length)?;
-        let source = FileStretch { file_bytes: self.file.size(), offset, bytes };
-        let reader = guarded(|| {
-            ParquetRecordBatchReaderBuilder::new_with_metadata(source, self.metadata.clone())
-                .with_row_groups(vec![group])
-                .with_batch_size(BATCH_ROWS)
-                .build()
-        });
-        reader.map_err(|problem| damaged(location, problem))
-    }
 }
 
 struct TableBatches<'a> {
     table: &'a TableReader,
     /// The row group that comes next.
     group: usize,
-    current: Option<ParquetRecordBatchReader>,
+    current: Option<GroupBatches>,
 }
 
 impl TableBatches<'_> {
     fn step(&mut self) -> Result<Option<RecordBatch>> {
         loop {
-            if let Some(reader) = &mut self.current {
-                let next: ParquetResult<_> =
-                    guarded(|| reader.next().transpose().map_err(ParquetError::from));
-                match next.map_err(|problem| damaged(self.table.location(), problem))? {
-                    Some(batch) => return Ok(Some(batch)),
-                    None => self.current = None,
-                }
+            match self.current.as_mut().and_then(Iterator::next) {
+                Some(batch) => return batch.map(Some),
+                None => self.current = None,
             }
-            if self.group == self.table.metadata.metadata().num_row_groups() {
+            if self.group == self.table.file.groups() {
                 return Ok(None);
             }
-            self.current = Some(self.table.open_group(self.group)?);
+            self.current = Some(self.table.file.group_batches(self.group, None, BATCH_ROWS)?);
             self.group += 1;
         }
     }
@@ -179,13 +169,17 @@ impl Iterator for TableBatches<'_> {
     fn next(&mut self) -> Option<Self::Item> {
         let step = self.step();
         if step.is_err() {
-            (self.current, self.group) = (None, self.table.metadata.metadata().num_row_groups());
+            (self.current, self.group) = (None, self.table.file.groups());
         }
         step.transpose()
     }
 }
 
-fn damaged(location: &Location, problem: impl std::fmt::Display) -> Error {
+fn not_ours(location: &Location, wanted: &str, problem: &str, remedy: &str) -> Error {
+    Error::place(location, format_args!("not a planetree {wanted}: {problem}"), remedy)
+}
+
+pub(super) fn damaged(location: &Location, problem: impl std::fmt::Display) -> Error {
     Error::place(
         location,
         format_args!("damaged: {problem}"),

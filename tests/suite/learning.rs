@@ -220,7 +220,12 @@ pub fn assert_close(found: f64, expected: f64, relative: f64, what: &str) {
 
 /// Runs one of the checks of `reference.py` in a directory; what it printed, or `None` without Python.
 pub fn reference(directory: &Path, arguments: &str) -> Option<String> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/reference.py");
+    reference_script(directory, "reference.py", arguments)
+}
+
+/// The same for the checks of another script.
+pub fn reference_script(directory: &Path, script: &str, arguments: &str) -> Option<String> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite").join(script);
     let output = Command::new(python()?)
         .arg(script)
         .args(arguments.split_whitespace())

@@ -5,6 +5,7 @@
 mod bad_input;
 mod crash;
 mod damage;
+mod evaluate;
 mod formats;
 mod identity;
 mod learning;

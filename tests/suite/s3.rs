@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 const SECRET: &str = "sentinel-secret-5f1c";
 
 /// moto: creates objects atomically, accepts any secret.
-fn moto() -> Option<Server> {
+pub fn moto() -> Option<Server> {
     let port = free_port();
     let mut command = Command::new(python()?);
     command.args([
@@ -65,7 +65,7 @@ fn proxy(upstream: u16, mode: &str, rate: f64) -> Option<Server> {
     Some(Server::start(command, port))
 }
 
-fn environment(port: u16) -> Vec<(String, String)> {
+pub fn environment(port: u16) -> Vec<(String, String)> {
     [
         ("AWS_ACCESS_KEY_ID", "key"),
         ("AWS_SECRET_ACCESS_KEY", SECRET),
@@ -108,7 +108,7 @@ fn objects(port: u16, prefix: &str) -> String {
     )
 }
 
-fn put(port: u16, file: &Path, key: &str) {
+pub fn put(port: u16, file: &Path, key: &str) {
     with_client(port, &format!("s3.upload_file('{}', 'bucket', '{key}')", file.display()));
 }
 

@@ -1,0 +1,155 @@
+//! Running DataFusion's operators over our own readers. A plan is scanned partitions, sorted if need be;
+//! what comes out is plain iterators of record batches. With `storage/`, the only place that knows async:
+//! readers run on threads where they may wait, and whoever asks for batches waits on its own thread.
+
+mod partition;
+
+pub use partition::{Batches, Open};
+
+use crate::error::{Error, Result};
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use datafusion_common::DataFusionError;
+use datafusion_execution::config::SessionConfig;
+use datafusion_execution::memory_pool::FairSpillPool;
+use datafusion_execution::runtime_env::RuntimeEnvBuilder;
+use datafusion_execution::{SendableRecordBatchStream, TaskContext};
+use datafusion_physical_expr::expressions::col;
+use datafusion_physical_expr::{LexOrdering, PhysicalSortExpr};
+use datafusion_physical_plan::sorts::sort::SortExec;
+use datafusion_physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion_physical_plan::streaming::{PartitionStream, StreamingTableExec};
+use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use futures::StreamExt;
+use partition::{Failure, Partition};
+use std::sync::Arc;
+use tokio::runtime::{Builder, Handle, Runtime};
+
+/// Rows of a batch that goes through a sort.
+pub const SORT_ROWS: usize = 1 << 13;
+
+/// What runs plans: threads, and the memory that sorts may take before they write to disk.
+pub struct Engine {
+    runtime: Runtime,
+    context: Arc<TaskContext>,
+    failure: Failure,
+    threads: usize,
+}
+
+/// Something that gives rows, in one or several partitions.
+pub struct Plan(Arc<dyn ExecutionPlan>);
+
+impl Engine {
+    /// Starts an engine with some threads whose sorts stay below a number of bytes.
+    pub fn new(threads: usize, memory_limit: u64) -> Result<Self> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(threads)
+            .thread_name("planetree-plan")
+            .build()
+            .map_err(|error| {
+                Error::usage(format_args!("cannot start threads: {error}"), "lower --threads")
+            })?;
+        // The other half is for what is being read, decoded and merged, which no pool counts.
+        let pool = usize::try_from(memory_limit / 2).unwrap_or(usize::MAX);
+        let environment =
+            RuntimeEnvBuilder::new().with_memory_pool(Arc::new(FairSpillPool::new(pool))).build_arc();
+        let mut config = SessionConfig::new().with_batch_size(SORT_ROWS);
+        let execution = &mut config.options_mut().execution;
+        execution.sort_spill_reservation_bytes =
+            (pool / (4 * threads)).min(execution.sort_spill_reservation_bytes);
+        let context = TaskContext::default()
+            .with_session_config(config)
+            .with_runtime(environment.map_err(|error| failed(&error))?);
+        Ok(Engine { runtime, context: Arc::new(context), failure: Failure::default(), threads })
+    }
+
+    /// How many threads it has.
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// Rows as readers give them, a partition a reader.
+    pub fn scan(&self, schema: &SchemaRef, readers: Vec<Open>) -> Result<Plan> {
+        let partition = |open: Open| -> Arc<dyn PartitionStream> {
+            Arc::new(Partition { schema: schema.clone(), open, failure: self.failure.clone() })
+        };
+        let partitions = readers.into_iter().map(partition).collect();
+        let scan = StreamingTableExec::try_new(schema.clone(), partitions, None, [], false, None);
+        Ok(Plan(Arc::new(scan.map_err(|error| failed(&error))?)))
+    }
+
+    /// The same rows in one partition, in ascending order of some columns. What does not fit into memory
+    /// is written to temporary files.
+    pub fn sort(&self, plan: Plan, columns: &[&str]) -> Result<Plan> {
+        let schema = plan.0.schema();
+        let expressions = columns.iter().map(|name| Ok(PhysicalSortExpr::new_default(col(name, &schema)?)));
+        let expressions: Result<Vec<_>, DataFusionError> = expressions.collect();
+        let Some(order) = LexOrdering::new(expressions.map_err(|error| failed(&error))?) else {
+            return Ok(plan);
+        };
+        let sorted = SortExec::new(order.clone(), plan.0).with_preserve_partitioning(true);
+        Ok(Plan(Arc::new(SortPreservingMergeExec::new(order, Arc::new(sorted)))))
+    }
+
+    /// Starts one partition of a plan.
+    pub fn batches(&self, plan: &Plan, partition: usize) -> Result<PlanBatches> {
+        let _entered = self.runtime.enter(); // operators start their tasks here
+        let stream = plan.0.execute(partition, self.context.clone()).map_err(|error| failed(&error))?;
+        Ok(PlanBatches {
+            stream: Some(stream),
+            handle: self.runtime.handle().clone(),
+            failure: self.failure.clone(),
+        })
+    }
+}
+
+impl Plan {
+    /// How many partitions it has.
+    pub fn partitions(&self) -> usize {
+        self.0.output_partitioning().partition_count()
+    }
+}
+
+/// The batches of one partition. The first error is the last item.
+pub struct PlanBatches {
+    stream: Option<SendableRecordBatchStream>,
+    handle: Handle,
+    failure: Failure,
+}
+
+impl Iterator for PlanBatches {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let stream = self.stream.as_mut()?;
+        match self.handle.block_on(stream.next()) {
+            Some(Ok(batch)) => Some(Ok(batch)),
+            Some(Err(error)) => {
+                self.stream = None;
+                // A reader's own error says more than what became of it on the way.
+                Some(Err(self.failure.take().unwrap_or_else(|| failed(&error))))
+            }
+            None => {
+                self.stream = None;
+                None
+            }
+        }
+    }
+}
+
+/// An engine's error as ours.
+fn failed(error: &DataFusionError) -> Error {
+    let root = error.find_root();
+    let text = root.to_string();
+    let text = text.lines().next().unwrap_or_default();
+    match root {
+        DataFusionError::ResourcesExhausted(_) => {
+            Error::usage(format_args!("the memory limit is too small: {text}"), "raise --memory-limit")
+        }
+        DataFusionError::IoError(error) => Error::io("temporary files of a sort", "write", error),
+        _ => Error::place("plan", text, "report this: it is a fault of planetree"),
+    }
+}
+
+#[cfg(test)]
+mod tests;
