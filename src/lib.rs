@@ -15,6 +15,8 @@
 //!                                 model (Parquet, a row per node) ──predict──► predictions (Parquet)
 //!                                                                              │
 //!                                    metrics (Parquet, a row per query) ◄──evaluate
+//!                                    │
+//!                                    └──compare──► is it better, or was it luck?
 //! ```
 //!
 //! Vocabulary, in the order of the flow:
@@ -32,17 +34,19 @@
 //! - a *candidate* is a place where a node may be cut, a *split* the one that was chosen; a node's
 //!   *cover* is the weight of the rows in it;
 //! - a *round* grows one tree; a *table* is one Parquet file of ours: model, predictions, rounds,
-//!   metrics;
+//!   metrics, differences;
 //! - a *ranking* is documents of queries with scores, a *judgment* the label of one that comes from elsewhere;
-//!   a *convention* is the rules by which a ranking is judged.
+//!   a *convention* is the rules by which a ranking is judged; a *system* is whatever made one, its values side by side
+//!   with those of others, query by query.
 //!
 //! The folders follow the flow: [`sample`] → [`ingest`] → [`convert`] → [`dataset`] → [`describe`], then
 //! [`config`] → [`bins`] → [`objective`] → [`tree`] → [`boost`] with [`metric`] → [`model`] → [`predict`] →
-//! [`evaluate`], on top of [`plan`], [`table`] and [`storage`], below [`cli`].
+//! [`evaluate`] → [`compare`], on top of [`plan`], [`table`] and [`storage`], below [`cli`].
 
 pub mod bins;
 pub mod boost;
 pub mod cli;
+pub mod compare;
 pub mod config;
 pub mod convert;
 pub mod dataset;

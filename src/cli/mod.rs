@@ -1,5 +1,6 @@
 //! The command line: arguments as typed become requests as meant, once, here.
 
+mod compare;
 mod convert;
 mod describe;
 mod evaluate;
@@ -40,6 +41,7 @@ enum Command {
     Train(Box<train::TrainArguments>),
     Predict(predict::PredictArguments),
     Evaluate(Box<evaluate::EvaluateArguments>),
+    Compare(compare::CompareArguments),
 }
 
 /// Runs the program. Exit code 0: done, 1: failed, 2: misused.
@@ -61,6 +63,7 @@ pub fn main() -> ExitCode {
         Command::Train(arguments) => train::run(&arguments, quiet),
         Command::Predict(arguments) => predict::run(&arguments, quiet),
         Command::Evaluate(arguments) => evaluate::run(&arguments, quiet),
+        Command::Compare(arguments) => compare::run(&arguments, quiet),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -11,12 +11,19 @@ pub enum TableKind {
     Rounds,
     /// A row per query with its metrics.
     Metrics,
+    /// A row per query and pair of systems with their difference.
+    Differences,
 }
 
 impl TableKind {
     /// All kinds.
-    pub const ALL: [TableKind; 4] =
-        [TableKind::Model, TableKind::Predictions, TableKind::Rounds, TableKind::Metrics];
+    pub const ALL: [TableKind; 5] = [
+        TableKind::Model,
+        TableKind::Predictions,
+        TableKind::Rounds,
+        TableKind::Metrics,
+        TableKind::Differences,
+    ];
 
     /// The name that the file's metadata has.
     pub fn name(self) -> &'static str {
@@ -25,6 +32,7 @@ impl TableKind {
             TableKind::Predictions => "predictions",
             TableKind::Rounds => "rounds",
             TableKind::Metrics => "metrics",
+            TableKind::Differences => "differences",
         }
     }
 
@@ -40,6 +48,7 @@ impl TableKind {
             TableKind::Predictions => "predictions",
             TableKind::Rounds => "a log of rounds",
             TableKind::Metrics => "metrics",
+            TableKind::Differences => "differences",
         }
     }
 
@@ -50,6 +59,7 @@ impl TableKind {
             TableKind::Predictions => "name predictions that `planetree predict` wrote",
             TableKind::Rounds => "name a file that `planetree train --rounds` wrote",
             TableKind::Metrics => "name metrics that `planetree evaluate --output` wrote",
+            TableKind::Differences => "name differences that `planetree compare --output` wrote",
         }
     }
 }

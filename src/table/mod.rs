@@ -1,5 +1,5 @@
-//! Single Parquet files of ours: models, predictions, rounds, metrics. Each carries the checksum of
-//! all its bytes in its own footer, and says there what it is.
+//! Single Parquet files of ours: models, predictions, rounds, metrics, differences. Each carries the
+//! checksum of all its bytes in its own footer, and says there what it is.
 
 mod footer;
 mod groups;

@@ -2,6 +2,7 @@
 
 mod column;
 mod dataset;
+mod differences;
 mod metrics;
 mod model;
 mod permutation;
@@ -20,7 +21,8 @@ use std::num::NonZeroUsize;
 /// Of a dataset: its size, queries, labels, every feature, and what to look at before training on it.
 /// Of a model: its trees, what it was trained on and how, and the features it relies on; one of its
 /// trees with --tree. Of predictions: the scores and how many are tied. Of a log of rounds: the best
-/// round of each metric. Of metrics: their means. Every byte is checked against its checksum on the way.
+/// round of each metric. Of metrics: their means. Of differences: their means, and how many queries went
+/// up or down. Every byte is checked against its checksum on the way.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   planetree describe mq2008
@@ -31,7 +33,7 @@ use std::num::NonZeroUsize;
   planetree describe s3://models/mart.model --json | jq '.importance[].feature'
   planetree describe scores.parquet")]
 pub struct DescribeArguments {
-    /// A dataset, model, predictions, rounds or metrics: a path or a URL
+    /// A dataset, model, predictions, rounds, metrics or differences: a path or a URL
     path: String,
 
     /// Print one JSON object
@@ -81,6 +83,7 @@ pub fn run(arguments: DescribeArguments, quiet: bool) -> Result<()> {
         TableKind::Predictions => predictions::describe(&table)?,
         TableKind::Rounds => rounds::describe(&table)?,
         TableKind::Metrics => metrics::describe(&table)?,
+        TableKind::Differences => differences::describe(&table)?,
     };
     super::print(&if arguments.json { format!("{}\n", described.json) } else { described.text })
 }
@@ -195,6 +198,27 @@ mod tests {
             assert_eq!(json["metrics"][metric]["best"], serde_json::json!({ "round": 2, "value": value }));
         }
         assert!(text.contains("valid        ndcg@10               2     0.500000          3     0.400000\n"));
+    }
+
+    #[test]
+    fn differences_are_described_pair_by_pair() {
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            ("query_id", strings(&["q", "r", "q", "r"])),
+            ("system_a", strings(&["old", "old", "old", "old"])),
+            ("system_b", strings(&["new", "new", "newer", "newer"])),
+            ("difference", Arc::new(Float64Array::from(vec![0.25, 0.5, 0.0, -0.25]))),
+        ];
+        let Described { text, json } =
+            described(TableKind::Differences, columns, differences::describe).unwrap();
+        let pair =
+            serde_json::json!({ "a": "old", "b": "newer", "queries": 2, "mean": -0.125, "up": 0, "down": 1 });
+        assert_eq!(json["pairs"][1], pair);
+        assert!(
+            text.contains(
+                "old              new                     0.375000          2          2          0\n"
+            ),
+            "{text}"
+        );
     }
 
     #[test]

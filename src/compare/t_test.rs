@@ -1,0 +1,55 @@
+//! The paired t-test (Student 1908): is the mean difference far from zero, as sums of many small
+//! independent differences go?
+
+use super::moments::Moments;
+use super::tails;
+
+/// What the test says.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TTest {
+    /// The mean difference in standard errors.
+    pub t: f64,
+    /// Degrees of freedom.
+    pub degrees: u64,
+    /// The probability of a mean difference at least as large, in either direction, by chance.
+    pub p: f64,
+}
+
+/// Takes the test; `None` for fewer than two differences, or if all are equal.
+pub fn t_test(moments: &Moments) -> Option<TTest> {
+    let t = moments.effect_size()? * (moments.count as f64).sqrt();
+    let degrees = moments.count - 1;
+    Some(TTest { t, degrees, p: tails::student(t, degrees) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Student's own data: additional hours of sleep by two drugs on the same ten patients.
+    #[test]
+    fn the_sleep_of_1908() {
+        let first = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0];
+        let second = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4];
+        let differences: Vec<f64> = first.iter().zip(second).map(|(a, b)| b - a).collect();
+        let test = t_test(&Moments::of(&differences)).unwrap();
+        assert_eq!(test.degrees, 9);
+        assert!((test.t - 4.062_127_683_382_037).abs() < 1e-12, "{}", test.t);
+        assert!((test.p - 0.002_832_890_197_384_259).abs() < 1e-14, "{}", test.p);
+    }
+
+    #[test]
+    fn there_is_no_test_of_what_does_not_vary() {
+        for differences in [&[][..], &[0.3], &[0.0, 0.0], &[0.25, 0.25, 0.25]] {
+            assert_eq!(t_test(&Moments::of(differences)), None, "{differences:?}");
+        }
+    }
+
+    #[test]
+    fn the_direction_does_not_matter_to_the_probability() {
+        let differences = [0.3, -0.1, 0.2, 0.05];
+        let turned = differences.map(|difference| -difference);
+        let [one, other] = [differences, turned].map(|values| t_test(&Moments::of(&values)).unwrap());
+        assert_eq!((one.t, one.p), (-other.t, other.p));
+    }
+}

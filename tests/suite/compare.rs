@@ -1,0 +1,295 @@
+//! Systems are compared as scipy compares them, and what cannot be compared is refused by name.
+
+use crate::learning::{predict, real_dataset, train};
+use crate::support::*;
+use arrow::array::{ArrayRef, Float64Array, Int32Array, RecordBatch, StringArray};
+use planetree::random::Stream;
+use planetree::storage::{Access, Location};
+use planetree::table::{TableKind, TableWriter};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+/// Writes a table of one metric: queries and their values.
+fn metrics(directory: &Path, name: &str, metric: &str, values: &[(String, Option<f64>)]) {
+    metrics_under(directory, name, metric, "planetree", values);
+}
+
+fn metrics_under(
+    directory: &Path,
+    name: &str,
+    metric: &str,
+    convention: &str,
+    values: &[(String, Option<f64>)],
+) {
+    let queries: StringArray = values.iter().map(|(query, _)| Some(query.as_str())).collect();
+    let numbers: Float64Array = values.iter().map(|(_, value)| *value).collect();
+    let columns: [(&str, ArrayRef, bool); 4] = [
+        ("query_id", Arc::new(queries), false),
+        ("documents", Arc::new(Int32Array::from(vec![10; values.len()])), false),
+        ("relevant", Arc::new(Int32Array::from(vec![2; values.len()])), false),
+        (metric, Arc::new(numbers), true),
+    ];
+    let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+    let location = Location::parse(directory.join(name).to_str().unwrap(), Access::Explicit).unwrap();
+    let mut table = TableWriter::create(&location, TableKind::Metrics, batch.schema()).unwrap();
+    table.set_metadata("planetree.convention", convention.to_owned());
+    table.write(&batch).unwrap();
+    table.finish().unwrap();
+}
+
+/// Values between 0 and 1 of some systems, related query by query as those of rankers are. Coarse ones
+/// have many equal differences and many that are zero.
+fn systems(seed: u64, queries: usize, lean: &[f64], coarse: bool) -> Vec<Vec<(String, Option<f64>)>> {
+    let mut draw = Stream::new(&[seed]);
+    let mut systems = vec![Vec::new(); lean.len()];
+    for query in 0..queries {
+        let ease = draw.uniform();
+        for (system, lean) in systems.iter_mut().zip(lean) {
+            let value = (ease + lean + 0.15 * draw.normal()).clamp(0.0, 1.0);
+            let value = if coarse { (value * 8.0).round() / 8.0 } else { value };
+            system.push((format!("q{query}"), Some(value)));
+        }
+    }
+    systems
+}
+
+/// Compares files, keeps what is printed and the differences, and returns what was printed.
+fn compared(directory: &Path, number: usize, arguments: &str) -> Value {
+    let output = format!("--json --output differences-{number}");
+    let json = run(directory, &format!("compare {arguments} {output}")).ok().stdout;
+    fs::write(directory.join(format!("compared-{number}")), &json).unwrap();
+    serde_json::from_str(&json).unwrap()
+}
+
+/// Has scipy do again what was compared under these numbers; whether there is a Python for it.
+fn scipy_agrees(directory: &Path, numbers: std::ops::Range<usize>) -> bool {
+    let Some(python) = python() else { return false };
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/compare.py");
+    let files = numbers.flat_map(|number| [format!("compared-{number}"), format!("differences-{number}")]);
+    let output = Command::new(python).arg(script).args(files).current_dir(directory).output().unwrap();
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    if stderr.contains("ModuleNotFoundError") {
+        skipped(stderr.lines().last().unwrap_or_default());
+        return false;
+    }
+    assert!(output.status.success(), "after {stdout}: {stderr}");
+    eprintln!("{}", stdout.trim());
+    true
+}
+
+/// Compares files as scipy does, and returns what was printed; `None` without Python.
+fn agrees_with_scipy(directory: &Path, arguments: &str) -> Option<Value> {
+    let printed = compared(directory, 0, arguments);
+    scipy_agrees(directory, 0..1).then_some(printed)
+}
+
+#[test]
+fn two_systems_are_compared_as_scipy_does() {
+    let room = room();
+    let mut number = 0;
+    for queries in [2, 3, 7, 12, 13, 14, 20, 21, 50, 51, 200, 1500] {
+        for coarse in [false, true] {
+            let lean = 0.3 / f64::from(queries).sqrt();
+            let made = systems(number as u64, queries as usize, &[0.0, lean], coarse);
+            metrics(room.path(), &format!("a{number}"), "ndcg@10", &made[0]);
+            metrics(room.path(), &format!("b{number}"), "ndcg@10", &made[1]);
+            compared(room.path(), number, &format!("a{number} b{number} --seed 3"));
+            number += 1;
+        }
+    }
+    scipy_agrees(room.path(), 0..number);
+}
+
+#[test]
+fn several_systems_are_corrected_and_lower_may_be_better() {
+    let room = room();
+    let made = systems(9, 120, &[0.0, 0.02, 0.15, 0.02, -0.05], true);
+    for (name, values) in ["a", "b", "c", "d", "e"].iter().zip(&made) {
+        metrics(room.path(), name, "rmse", values);
+    }
+    for test in ["randomisation", "t", "wilcoxon"] {
+        let options = format!("a b c d e --metric rmse --alpha 0.01 --top 3 --level 0.9 --test {test}");
+        let Some(compared) = agrees_with_scipy(room.path(), &options) else { return };
+        assert_eq!(compared["pairs"].as_array().map(Vec::len), Some(10));
+        assert_eq!((&compared["higher_is_better"], &compared["test"]), (&false.into(), &test.into()));
+    }
+    let text = run(room.path(), "compare a b c d e --metric rmse").ok().stdout;
+    assert!(text.contains("corrected for 10 pairs (Holm)"), "{text}");
+    assert!(text.lines().any(|line| line.starts_with("3 - 1 ") && line.ends_with('*')), "{text}");
+}
+
+#[test]
+fn rankers_of_mq2008_are_compared_as_scipy_does() {
+    let Some(data) = shared("data/MQ2008") else { return };
+    let room = room();
+    real_dataset(room.path(), "train", &data, "S[12]");
+    real_dataset(room.path(), "test", &data, "S[34]");
+    for (model, settings) in
+        [("stump", "num_trees=3 --set max_depth=1"), ("few", "num_trees=10"), ("many", "num_trees=60")]
+    {
+        train(room.path(), &format!("--data train --model {model} --set {settings}"));
+        predict(room.path(), model, "test");
+    }
+    let files = "stump-of-test few-of-test many-of-test";
+    let Some(compared) = agrees_with_scipy(room.path(), files) else { return };
+    assert_eq!(compared["systems"][2]["name"], "many-of-test");
+    // Predictions and their metrics are the same to compare, also one of each.
+    for name in ["stump", "many"] {
+        let files = format!("--predictions {name}-of-test --output {name}.parquet");
+        run(room.path(), &format!("evaluate {files} --metrics ndcg@10")).ok();
+    }
+    let pair = |files: &str| -> Value {
+        let json = run(room.path(), &format!("compare {files} --json")).ok().stdout;
+        let compared: Value = serde_json::from_str(&json).unwrap();
+        compared["pairs"][0].clone()
+    };
+    let expected = pair("a=stump-of-test b=many-of-test");
+    assert_eq!(pair("a=stump.parquet b=many.parquet"), expected);
+    assert_eq!(pair("a=stump.parquet b=many-of-test"), expected);
+    let both = "--predictions a=stump-of-test --predictions b=many-of-test --output both.parquet";
+    run(room.path(), &format!("evaluate {both} --metrics ndcg@10")).ok();
+    assert_eq!(pair("both.parquet"), expected);
+}
+
+#[test]
+fn neither_threads_nor_the_order_of_rows_change_anything() {
+    let room = room();
+    let made = systems(4, 300, &[0.0, 0.01], false);
+    metrics(room.path(), "a", "ndcg@10", &made[0]);
+    metrics(room.path(), "b", "ndcg@10", &made[1]);
+    let printed = |options: &str| run(room.path(), &format!("compare a b --json {options}")).ok().stdout;
+    let expected = printed("--threads 1 --output one");
+    assert_eq!(printed("--threads 3 --output three"), expected);
+    assert_eq!(fs::read(room.path().join("one")).unwrap(), fs::read(room.path().join("three")).unwrap());
+    let backwards: Vec<_> = made[1].iter().rev().cloned().collect();
+    metrics(room.path(), "b", "ndcg@10", &backwards);
+    assert_eq!(printed(""), expected);
+    assert_ne!(printed("--seed 2"), expected);
+    let described = run(room.path(), "describe one --json").ok().stdout;
+    let described: Value = serde_json::from_str(&described).unwrap();
+    let expected: Value = serde_json::from_str(&expected).unwrap();
+    assert_eq!(described["pairs"][0]["mean"], expected["pairs"][0]["difference"]);
+    assert_eq!((&described["metric"], &described["convention"]), (&"ndcg@10".into(), &"planetree".into()));
+}
+
+#[test]
+fn a_file_against_itself_is_all_ties() {
+    let room = room();
+    metrics(room.path(), "a", "ndcg@10", &systems(4, 30, &[0.0], false)[0]);
+    let ran = run(room.path(), "compare a a").ok();
+    assert!(ran.stderr.contains("note: the two have the same value for every query"), "{}", ran.stderr);
+    assert!(ran.stdout.contains("B better 0, same 30, A better 0"), "{}", ran.stdout);
+    let Some(compared) = agrees_with_scipy(room.path(), "a a") else { return };
+    assert_eq!((&compared["pairs"][0]["p"], &compared["pairs"][0]["differs"]), (&1.0.into(), &false.into()));
+    assert_eq!(compared["pairs"][0]["t_test"], Value::Null);
+    assert_eq!(compared["systems"][1]["name"], "a (2)");
+}
+
+#[test]
+fn one_query_shows_nothing_and_says_so() {
+    let room = room();
+    for (name, value) in [("a", 0.25), ("b", 0.75)] {
+        metrics(room.path(), name, "ndcg@10", &[("q".to_owned(), Some(value))]);
+    }
+    let ran = run(room.path(), "compare a b").ok();
+    assert!(ran.stderr.contains("note: one query shows nothing about others"), "{}", ran.stderr);
+    let Some(compared) = agrees_with_scipy(room.path(), "a b") else { return };
+    assert_eq!((&compared["pairs"][0]["p"], &compared["pairs"][0]["t_test"]), (&1.0.into(), &Value::Null));
+}
+
+#[test]
+fn queries_that_do_not_count_are_left_out_of_both() {
+    let room = room();
+    let mut made = systems(6, 40, &[0.0, 0.05], false);
+    made.iter_mut().for_each(|system| system[7].1 = None);
+    metrics(room.path(), "a", "map", &made[0]);
+    metrics(room.path(), "b", "map", &made[1]);
+    let Some(compared) = agrees_with_scipy(room.path(), "a b --metric map") else { return };
+    assert_eq!((&compared["queries"], &compared["uncounted_queries"]), (&39.into(), &1.into()));
+    assert!(run(room.path(), "compare a b --metric map").ok().stdout.contains("39, and 1 that do not count"));
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused_by_name() {
+    let room = room();
+    let made = systems(8, 30, &[0.0, 0.05], false);
+    let (good, other) = (&made[0], &made[1]);
+    metrics(room.path(), "good", "ndcg@10", good);
+    metrics(room.path(), "short", "ndcg@10", &other[..28]);
+    metrics(room.path(), "twice", "ndcg@10", &[&other[..], &other[3..4]].concat());
+    metrics_under(room.path(), "letor", "ndcg@10", "letor4", other);
+    metrics(room.path(), "err", "err", other);
+    let with = |value: Option<f64>| {
+        let mut changed = other.clone();
+        changed[5].1 = value;
+        changed
+    };
+    metrics(room.path(), "nan", "ndcg@10", &with(Some(f64::NAN)));
+    metrics(room.path(), "null", "ndcg@10", &with(None));
+    metrics(room.path(), "empty", "ndcg@10", &[]);
+    fs::write(room.path().join("text"), "0.5\n0.25\n").unwrap();
+    let mut damaged = fs::read(room.path().join("good")).unwrap();
+    let middle = damaged.len() / 3;
+    damaged[middle] ^= 1;
+    fs::write(room.path().join("damaged"), damaged).unwrap();
+    for (files, problem, remedy) in [
+        (
+            "good short",
+            "good and short: they do not have the same queries; 2 are missing in short: q28, q29",
+            "evaluate all systems on the same queries",
+        ),
+        ("good twice", "twice: query \"q3\" is there more than once", "give every query a name of its own"),
+        ("good nan", "nan: query \"q5\": ndcg@10 is NaN", "evaluate them again"),
+        (
+            "good null",
+            "good and null: only one of them has a value for q5",
+            "the same labels and the same convention",
+        ),
+        ("good empty", "empty: there are no queries in it", "with some queries"),
+        (
+            "good letor",
+            "good and letor: they follow different conventions, planetree and letor4",
+            "with the same --convention",
+        ),
+        (
+            "good good --convention letor4",
+            "--convention and good: they follow different conventions, letor4 and planetree",
+            "with the same --convention",
+        ),
+        (
+            "good err",
+            "err: there is no column \"ndcg@10\"; its metrics are err",
+            "evaluate again with --metrics ndcg@10",
+        ),
+        (
+            "good good --metric ndgc@10",
+            "good: there is no column \"ndgc@10\"; its metrics are ndcg@10",
+            "did you mean ndcg@10?",
+        ),
+        ("good damaged", "damaged: damaged: ", "restore the file"),
+        ("good absent", "absent: ", "check the spelling"),
+        ("good text", "text: ", ""),
+    ] {
+        let ran = run(room.path(), &format!("compare {files} --output out")).failed();
+        assert!(ran.stderr.contains(problem) && ran.stderr.contains(remedy), "{files}: {}", ran.stderr);
+        assert!(ran.stdout.is_empty() && !room.path().join("out").exists(), "{files}");
+    }
+    for misuse in [
+        "good",
+        "good good --alpha 0",
+        "good good --level 1",
+        "good good --permutations 0",
+        "good good --convention letor5",
+        "good good --test sign",
+    ] {
+        assert_eq!(run(room.path(), &format!("compare {misuse}")).code, 2, "{misuse}");
+    }
+    // Only an earlier file of differences is replaced.
+    let ran = run(room.path(), "compare good good --output err").failed();
+    assert!(ran.stderr.contains("this exists and is metrics, not differences"), "{}", ran.stderr);
+    run(room.path(), "compare good good --output out").ok();
+    run(room.path(), "compare good good --output out").ok();
+}
