@@ -10,7 +10,7 @@ use crate::bins::{
     BinCache, BinOptions, BinnedData, CacheKey, CacheWriter, FeatureBins, Rows, Source, read_rows,
 };
 use crate::config::Parameters;
-use crate::dataset::DatasetReader;
+use crate::dataset::Manifest;
 use crate::error::{Error, Result};
 use crate::model::{DataUsed, Ensemble, Model, ModelFeature};
 use crate::predict::scores_of;
@@ -30,8 +30,8 @@ pub struct NamedData {
 
 /// What to train.
 pub struct TrainRequest {
-    /// The training data.
-    pub data: Location,
+    /// The training data: one dataset, or several whose rows are taken end to end.
+    pub data: Vec<Location>,
     /// Validation sets; the first decides on early stopping.
     pub validation: Vec<NamedData>,
     /// The parameters.
@@ -49,6 +49,12 @@ pub struct TrainRequest {
 }
 
 impl TrainRequest {
+    /// Where the training data are, as a message begins.
+    pub fn place(&self) -> String {
+        let places: Vec<String> = self.data.iter().map(Location::to_string).collect();
+        places.join(", ")
+    }
+
     /// Bytes that kept histograms may take.
     ///
     /// An eighth of the memory limit, which `Needs` counts on.
@@ -81,9 +87,9 @@ pub fn prepare(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Pr
     let parameters = &request.parameters;
     parameters.check_validation(!request.validation.is_empty())?;
     let start_features = start_features(request)?;
-    let source = Source::open(&request.data, start_features.as_deref())?;
+    let source = Source::open_all(&request.data, start_features.as_deref())?;
     check_size(&source)?;
-    let features = start_features.unwrap_or_else(|| source.manifest().features.clone());
+    let features = source.names().to_vec();
     let validation = open_validation(request, &features, observer)?;
     source.warnings.iter().for_each(|warning| observer.note(warning));
     seconds.load = begun.elapsed().as_secs_f64();
@@ -99,7 +105,7 @@ pub fn prepare(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Pr
     let begun = Instant::now();
     let mut model = new_model(request, &source, &data, features);
     for (named, source) in request.validation.iter().zip(&validation) {
-        model.data.push(used(&named.name, source));
+        model.data.extend(source.manifests().map(|manifest| used(&named.name, manifest)));
     }
     let mut start_trees = model.trees.len();
     let mut log = Vec::new();
@@ -185,10 +191,10 @@ fn open_validation(
 }
 
 fn check_size(source: &Source) -> Result<()> {
-    let rows = source.manifest().rows;
+    let rows = source.row_count();
     if rows > MOST_ROWS {
         return Err(Error::place(
-            source.location(),
+            source.place(),
             format_args!("{rows} rows are more than one training can take ({MOST_ROWS})"),
             "train on a sample of the queries",
         ));
@@ -223,14 +229,14 @@ fn check_labels(source: &Source, data: &BinnedData) -> Result<()> {
     let first = labels.next().copied().unwrap_or_default();
     if labels.all(|label| *label == first) {
         return Err(Error::place(
-            source.location(),
+            source.place(),
             format_args!("every label is {first}: there is nothing to learn"),
             "train on rows with different labels",
         ));
     }
     if data.binning.layout.groups.is_empty() {
         return Err(Error::place(
-            source.location(),
+            source.place(),
             "no feature varies: each has the same value in every row",
             "train on data with features that differ between rows",
         ));
@@ -279,7 +285,7 @@ pub fn no_split(request: &TrainRequest, data: &BinnedData) -> Error {
         format!("no cut has {least} rows on both sides and gains more than min_gain = {gain}")
     };
     Error::place(
-        &request.data,
+        request.place(),
         format_args!("no split was possible: {reason}"),
         "lower min_data_in_leaf or min_gain, or train on more rows",
     )
@@ -295,13 +301,12 @@ fn new_model(request: &TrainRequest, source: &Source, data: &BinnedData, feature
         features: start.map_or_else(|| own.collect(), |start| start.features.clone()),
         trees: start.map_or_else(Vec::new, |start| start.trees.clone()),
         configuration: request.parameters.to_toml(),
-        data: vec![used("train", source)],
+        data: source.manifests().map(|manifest| used("train", manifest)).collect(),
         rounds: 0,
     }
 }
 
-fn used(name: &str, source: &Source) -> DataUsed {
-    let manifest = source.manifest();
+fn used(name: &str, manifest: &Manifest) -> DataUsed {
     DataUsed {
         name: name.to_owned(),
         fingerprint: manifest.content(),
@@ -315,8 +320,11 @@ fn start_scores(request: &TrainRequest, source: &Source, model: &Model, rows: &[
     match &request.start {
         None => Ok(Scores::constant(rows, model.base_score)),
         Some(start) => {
-            let reader = DatasetReader::open(source.location())?;
-            Ok(Scores::given(rows, &scores_of(&reader, start)?))
+            let mut scores = Vec::new();
+            for reader in source.readers() {
+                scores.extend(scores_of(reader, start)?);
+            }
+            Ok(Scores::given(rows, &scores))
         }
     }
 }

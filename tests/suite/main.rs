@@ -21,3 +21,4 @@ mod train_long;
 mod train_outputs;
 mod train_streaming;
 mod train_truth;
+mod train_union;
