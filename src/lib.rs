@@ -29,17 +29,19 @@
 //!   over some rows of a node, a *histogram* the cells of all bins;
 //! - a *candidate* is a place where a node may be cut, a *split* the one that was chosen; a node's
 //!   *cover* is the weight of the rows in it;
+//! - a *fold* trains on most parts of the data and is tested on one; a *trial* is a choice of parameters;
 //! - a *round* grows one tree; a *table* is one Parquet file of ours: model, predictions, rounds.
 //!
 //! The folders follow the flow: [`sample`] → [`ingest`] → [`convert`] → [`dataset`] → [`describe`], then
-//! [`config`] → [`bins`] → [`tree`] → [`boost`] with [`metric`] → [`model`] → [`predict`], on top of
-//! [`table`] and [`storage`], below [`cli`].
+//! [`config`] → [`bins`] → [`tree`] → [`boost`] with [`metric`] → [`model`] → [`predict`], all of it many
+//! times in [`cv`], on top of [`table`] and [`storage`], below [`cli`].
 
 pub mod bins;
 pub mod boost;
 pub mod cli;
 pub mod config;
 pub mod convert;
+pub mod cv;
 pub mod dataset;
 pub mod describe;
 pub mod error;

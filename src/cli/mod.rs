@@ -1,6 +1,7 @@
 //! The command line: arguments as typed become requests as meant, once, here.
 
 mod convert;
+mod cv;
 mod describe;
 mod logging;
 mod predict;
@@ -38,6 +39,7 @@ enum Command {
     Describe(describe::DescribeArguments),
     Train(Box<train::TrainArguments>),
     Predict(predict::PredictArguments),
+    Cv(Box<cv::CvArguments>),
 }
 
 /// Runs the program. Exit code 0: done, 1: failed, 2: misused.
@@ -58,6 +60,7 @@ pub fn main() -> ExitCode {
         Command::Describe(arguments) => describe::run(arguments, quiet),
         Command::Train(arguments) => train::run(&arguments, quiet),
         Command::Predict(arguments) => predict::run(&arguments, quiet),
+        Command::Cv(arguments) => cv::run(&arguments, quiet),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -11,12 +11,22 @@ pub enum TableKind {
     Rounds,
     /// A row per query with its metrics.
     Metrics,
+    /// The folds of a cross-validation: a row per fold, split and metric.
+    Folds,
+    /// A row per trial of a search.
+    Trials,
 }
 
 impl TableKind {
     /// All kinds.
-    pub const ALL: [TableKind; 4] =
-        [TableKind::Model, TableKind::Predictions, TableKind::Rounds, TableKind::Metrics];
+    pub const ALL: [TableKind; 6] = [
+        TableKind::Model,
+        TableKind::Predictions,
+        TableKind::Rounds,
+        TableKind::Metrics,
+        TableKind::Folds,
+        TableKind::Trials,
+    ];
 
     /// The name that the file's metadata has.
     pub fn name(self) -> &'static str {
@@ -25,6 +35,8 @@ impl TableKind {
             TableKind::Predictions => "predictions",
             TableKind::Rounds => "rounds",
             TableKind::Metrics => "metrics",
+            TableKind::Folds => "folds",
+            TableKind::Trials => "trials",
         }
     }
 
@@ -40,6 +52,8 @@ impl TableKind {
             TableKind::Predictions => "predictions",
             TableKind::Rounds => "a log of rounds",
             TableKind::Metrics => "metrics",
+            TableKind::Folds => "folds of a cross-validation",
+            TableKind::Trials => "trials of a search",
         }
     }
 
@@ -50,6 +64,8 @@ impl TableKind {
             TableKind::Predictions => "name predictions that `planetree predict` wrote",
             TableKind::Rounds => "name a file that `planetree train --rounds` wrote",
             TableKind::Metrics => "name metrics that `planetree evaluate --output` wrote",
+            TableKind::Folds => "name the folds.parquet that `planetree cv` wrote",
+            TableKind::Trials => "name the trials.parquet that `planetree cv --search` wrote",
         }
     }
 }

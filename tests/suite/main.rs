@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod crash;
+mod cv;
 mod damage;
 mod formats;
 mod identity;
