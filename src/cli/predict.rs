@@ -159,7 +159,10 @@ mod tests {
         assert_eq!(std::fs::read_to_string(at("text")).unwrap(), "51\n15\n50\n");
         let stats: serde_json::Value =
             serde_json::from_str(&std::fs::read_to_string(at("stats")).unwrap()).unwrap();
-        assert_eq!((&stats["rows"], &stats["trees"], &stats["thread_count"]), (&json!(3), &json!(2), &json!(2)));
+        assert_eq!(
+            (&stats["rows"], &stats["trees"], &stats["thread_count"]),
+            (&json!(3), &json!(2), &json!(2))
+        );
         assert!(["load_s", "predict_s", "total_s"].iter().all(|key| stats[key].as_f64() > Some(0.0)));
         let table = TableReader::open(&Location::Local(at("table").into()), TableKind::Predictions).unwrap();
         assert_eq!(table.schema(), &predictions_schema());

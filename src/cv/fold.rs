@@ -9,6 +9,7 @@ use crate::dataset::DatasetReader;
 use crate::error::{Error, Result};
 use crate::predict::{PredictionsTable, predict};
 use crate::storage::{Digest, FileOutput, Location, RunningDigest, digest_of};
+use crate::table::{TableKind, TableWriter};
 use serde::{Deserialize, Serialize};
 use std::io::{Read, Write};
 use std::path::PathBuf;
@@ -138,6 +139,7 @@ impl Fold<'_> {
         let key = self.key();
         let name = format!("model-{}{CHECKPOINT_ENDS}", &key.to_string()[..16]);
         self.remove_checkpoints(&name);
+        TableWriter::check(&self.directory.join(&name), TableKind::Model)?; // half of one that was killed goes
         let request = TrainRequest {
             data: self.train.iter().map(|part| part.location().clone()).collect(),
             validation: self

@@ -28,7 +28,7 @@ use crate::boost::{LogEntry, Observer};
 use crate::config::Parameters;
 use crate::dataset::DatasetReader;
 use crate::error::{Error, Result};
-use crate::metric::Metric;
+use crate::metric::{Convention, Metric};
 use crate::storage::{Location, interrupt};
 use crate::table::{TableKind, TableWriter};
 use deal::{Dealing, check_count, deal};
@@ -52,6 +52,8 @@ pub struct CvRequest {
     pub output: Location,
     /// The metrics of the test parts.
     pub metrics: Vec<Metric>,
+    /// The rules by which these are taken.
+    pub convention: Convention,
     /// How folds are made.
     pub means: Means,
 }
@@ -169,8 +171,8 @@ impl CrossValidation {
         // In the order of the parts, so that rows come in the order of the data.
         tested.sort_by_key(|(part, _)| *part);
         let tested: Vec<Tested> = tested.into_iter().map(|(_, tested)| tested).collect();
-        let means =
-            write_tested(&tested, &self.request.metrics, output).map_err(|error| going_on(error, output))?;
+        let means = write_tested(&tested, &self.request.metrics, &self.request.convention, output)
+            .map_err(|error| going_on(error, output))?;
         let mut folds = Vec::new();
         for ((place, rotation), record) in self.rotations.iter().enumerate().zip(records) {
             let queries = |part: usize| self.parts[part].manifest().queries;

@@ -238,8 +238,9 @@ impl SearchedKey {
                 }
             }
             DeValue::Table(range) => {
-                let number =
-                    |key: &str| range.get(key).and_then(|value| value_text(value.get_ref())?.parse::<f64>().ok());
+                let number = |key: &str| {
+                    range.get(key).and_then(|value| value_text(value.get_ref())?.parse::<f64>().ok())
+                };
                 let log = range.get("log").is_some_and(|log| matches!(log.get_ref(), DeValue::Boolean(true)));
                 let odd =
                     range.iter().find(|(key, _)| !["min", "max", "log"].contains(&key.get_ref().as_ref()));

@@ -5,7 +5,7 @@ use super::FoldResult;
 use super::fold::VALID;
 use super::measure::{Measure, QueryMetrics};
 use crate::error::{Error, Result};
-use crate::metric::{Mean, Metric};
+use crate::metric::{Convention, Mean, Metric};
 use crate::predict::predictions_schema;
 use crate::storage::Location;
 use crate::table::{TableKind, TableReader, TableWriter};
@@ -25,13 +25,18 @@ pub struct Tested {
 }
 
 /// Writes predictions and metrics over all folds; the means of each, in the order given.
-pub fn write_tested(tested: &[Tested], metrics: &[Metric], output: &Location) -> Result<Vec<Vec<Mean>>> {
+pub fn write_tested(
+    tested: &[Tested],
+    metrics: &[Metric],
+    convention: &Convention,
+    output: &Location,
+) -> Result<Vec<Vec<Mean>>> {
     let mut predictions = TableWriter::create(
         &output.join("predictions.parquet"),
         TableKind::Predictions,
         with_fold(&predictions_schema(), 5),
     )?;
-    let mut queries = MetricsTable::create(&output.join("metrics.parquet"), metrics)?;
+    let mut queries = MetricsTable::create(&output.join("metrics.parquet"), metrics, convention)?;
     let mut means = Vec::new();
     for part in tested {
         let table = TableReader::open(&part.predictions, TableKind::Predictions)?;
@@ -41,7 +46,8 @@ pub fn write_tested(tested: &[Tested], metrics: &[Metric], output: &Location) ->
             columns.push(Arc::new(Int32Array::from_value(part.fold as i32, batch.num_rows())));
             predictions.write(&batch_of(with_fold(&predictions_schema(), 5), columns, &part.predictions)?)?;
         }
-        means.push(Measure::new(metrics).all(&table, &mut |query| queries.add(part.fold, query))?);
+        means
+            .push(Measure::new(metrics, convention).all(&table, &mut |query| queries.add(part.fold, query))?);
     }
     predictions.finish()?;
     queries.finish()?;
@@ -65,21 +71,28 @@ struct MetricsTable {
     location: Location,
     schema: SchemaRef,
     writer: TableWriter,
+    metrics: usize,
     rows: Vec<(usize, QueryMetrics)>,
 }
 
 impl MetricsTable {
-    fn create(location: &Location, metrics: &[Metric]) -> Result<Self> {
+    fn create(location: &Location, metrics: &[Metric], convention: &Convention) -> Result<Self> {
+        let names: Vec<String> = metrics.iter().map(Metric::to_string).collect();
         let mut fields = vec![
             Field::new("query_id", DataType::Utf8, false),
             Field::new("documents", DataType::Int32, false),
             Field::new("relevant", DataType::Int32, false),
         ];
-        fields.extend(metrics.iter().map(|metric| Field::new(metric.to_string(), DataType::Float64, true)));
+        fields.extend(names.iter().map(|name| Field::new(name, DataType::Float64, true)));
+        let gains = ["dcg", "idcg"].into_iter().filter(|name| !names.iter().any(|other| other == name));
+        fields.extend(gains.map(|name| Field::new(name, DataType::Float64, false)));
         let place = fields.len();
         let schema = with_fold(&Arc::new(Schema::new(fields)), place);
-        let writer = TableWriter::create(location, TableKind::Metrics, schema.clone())?;
-        Ok(MetricsTable { location: location.clone(), schema, writer, rows: Vec::new() })
+        let mut writer = TableWriter::create(location, TableKind::Metrics, schema.clone())?;
+        writer.set_metadata("planetree.convention", convention.to_string());
+        writer.set_metadata("planetree.metrics", names.join(","));
+        let metrics = names.len();
+        Ok(MetricsTable { location: location.clone(), schema, writer, metrics, rows: Vec::new() })
     }
 
     fn add(&mut self, fold: usize, query: QueryMetrics) -> Result<()> {
@@ -95,8 +108,17 @@ impl MetricsTable {
         let names = StringArray::from_iter_values(rows.iter().map(|(_, query)| query.query.as_str()));
         let mut columns: Vec<ArrayRef> =
             vec![Arc::new(names), whole(&|(_, query)| query.documents), whole(&|(_, query)| query.relevant)];
-        for metric in 0..self.schema.fields().len() - 4 {
+        for metric in 0..self.metrics {
             let values = rows.iter().map(|(_, query)| query.values[metric]);
+            columns.push(Arc::new(values.collect::<Float64Array>()));
+        }
+        let gains: [(&str, fn(&QueryMetrics) -> f64); 2] =
+            [("dcg", |query| query.dcg), ("idcg", |query| query.ideal_dcg)];
+        // A metric that is called so is there already.
+        let behind_metrics =
+            |name: &str| self.schema.index_of(name).is_ok_and(|place| place >= 3 + self.metrics);
+        for (_, of) in gains.iter().filter(|(name, _)| behind_metrics(name)) {
+            let values = rows.iter().map(|(_, query)| of(query));
             columns.push(Arc::new(Float64Array::from_iter_values(values)));
         }
         columns.push(whole(&|(fold, _)| *fold));

@@ -1,81 +1,69 @@
 //! ERR, the expected reciprocal rank at which a user who reads from the top is satisfied
-//! (Chapelle et al. 2009). A document of label l satisfies with the probability (2^l - 1)/2^4.
+//! (Chapelle et al. 2009). A document of label l satisfies with the probability (2^l - 1)/2^4, or another
+//! that the convention says.
 
+use super::convention::{Convention, ErrGrade};
 use super::gain::gain;
+use super::ranked::{Ranked, Spans, spans};
 
-/// The highest grade. Labels above it are taken for it, labels below 0 for 0.
-const MOST: f32 = 4.0;
-/// 2^`MOST`.
-const GRADES: f64 = 16.0;
-
-/// ERR of documents in the order given, no deeper than `depth`.
-pub fn err(order: &[u32], labels: &[f32], depth: Option<u32>) -> f64 {
-    let depth = depth.map_or(usize::MAX, |depth| depth as usize);
-    let mut unsatisfied = 1.0;
+/// ERR, no deeper than `depth`.
+pub fn err(ranked: &Ranked<'_>, convention: &Convention, depth: usize) -> f64 {
+    let unsatisfied_by = |label: &f32| 1.0 - satisfies(*label, convention.err_grade);
+    // Who is still reading, before each rank or span.
+    let mut reading = 1.0;
     let mut sum = 0.0;
-    for (rank, place) in order.iter().take(depth).enumerate() {
-        let satisfies = gain(labels[*place as usize].clamp(0.0, MOST)) / GRADES;
-        sum += unsatisfied * satisfies / (rank as f64 + 1.0);
-        unsatisfied *= 1.0 - satisfies;
+    match ranked.ties {
+        Spans::Settled => {
+            for (rank, label) in ranked.labels.iter().take(depth).enumerate() {
+                let satisfied = satisfies(*label, convention.err_grade);
+                sum += reading * satisfied / (rank as f64 + 1.0);
+                reading *= 1.0 - satisfied;
+            }
+        }
+        Spans::Averaged(ends) => {
+            for span in spans(ends).take_while(|span| span.start < depth) {
+                let unsatisfied: Vec<f64> = ranked.labels[span.clone()].iter().map(unsatisfied_by).collect();
+                let visible = span.len().min(depth - span.start);
+                let reading_on = mean_products(&unsatisfied, visible);
+                for (pair, rank) in reading_on.windows(2).zip(span.start + 1..) {
+                    sum += reading * (pair[0] - pair[1]) / rank as f64;
+                }
+                reading *= unsatisfied.iter().product::<f64>();
+            }
+        }
+        Spans::Last(ends) => {
+            for span in spans(ends).take_while(|span| span.end <= depth) {
+                let on: f64 = ranked.labels[span.clone()].iter().map(unsatisfied_by).product();
+                sum += reading * (1.0 - on) / span.end as f64;
+                reading *= on;
+            }
+        }
     }
     sum
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::metric::{Metric, Scratch};
-    use proptest::prelude::*;
-
-    fn err_of(labels: &[f32], scores: &[f64], depth: Option<u32>) -> f64 {
-        Metric::Err(depth).of_query(labels, scores, &mut Scratch::default())
+/// The probability that a document satisfies. Labels beyond the highest grade are taken for it, labels
+/// below 0 for 0.
+#[inline]
+fn satisfies(label: f32, grade: ErrGrade) -> f64 {
+    match grade {
+        ErrGrade::Highest(4) => gain(label.clamp(0.0, 4.0)) / 16.0,
+        ErrGrade::Highest(most) => gain(label.clamp(0.0, most as f32)) / libm::exp2(f64::from(most)),
+        ErrGrade::Label => f64::from(label.clamp(0.0, 1.0)),
     }
+}
 
-    /// Slow and obviously right: the double product as it is printed.
-    fn err_slowly(labels: &[f32], scores: &[f64], depth: usize) -> f64 {
-        let mut ranked: Vec<(f64, f32)> = scores.iter().copied().zip(labels.iter().copied()).collect();
-        ranked.sort_by(|a, b| b.0.partial_cmp(&a.0).unwrap());
-        let satisfies: Vec<f64> =
-            ranked.iter().map(|(_, label)| (f64::from(label.clamp(0.0, 4.0)).exp2() - 1.0) / 16.0).collect();
-        (0..satisfies.len().min(depth))
-            .map(|r| {
-                satisfies[..r].iter().map(|p| 1.0 - p).product::<f64>() * satisfies[r] / (r as f64 + 1.0)
-            })
-            .sum()
-    }
-
-    #[test]
-    fn worked_by_hand() {
-        assert_eq!(err_of(&[4.0], &[0.0], None), 15.0 / 16.0);
-        // 0 at rank 1; 3/16 at rank 2: 3/32; 15/16 of 13/16 at rank 3: 195/768
-        let labels = [0.0, 2.0, 4.0];
-        assert!((err_of(&labels, &[3.0, 2.0, 1.0], None) - (3.0 / 32.0 + 195.0 / 768.0)).abs() < 1e-15);
-        assert!((err_of(&labels, &[3.0, 2.0, 1.0], Some(2)) - 3.0 / 32.0).abs() < 1e-15);
-    }
-
-    #[test]
-    fn nothing_relevant_scores_zero() {
-        assert_eq!(err_of(&[0.0, -1.0], &[2.0, 1.0], None), 0.0);
-        assert_eq!(err_of(&[], &[], Some(10)), 0.0);
-    }
-
-    #[test]
-    fn grades_end_at_four() {
-        assert_eq!(err_of(&[9.0, 1.0], &[2.0, 1.0], None), err_of(&[4.0, 1.0], &[2.0, 1.0], None));
-    }
-
-    proptest! {
-        #[test]
-        fn agrees_with_the_double_product(
-            documents in proptest::collection::vec((
-                prop_oneof![(0_u8..6).prop_map(f32::from), -1.0_f32..5.0],
-                prop_oneof![(-3_i8..3).prop_map(f64::from), -1.0..1.0],
-            ), 0..80),
-            depth in proptest::option::of(1_u32..90),
-        ) {
-            let (labels, scores): (Vec<f32>, Vec<f64>) = documents.into_iter().unzip();
-            let slow = err_slowly(&labels, &scores, depth.map_or(usize::MAX, |depth| depth as usize));
-            let fast = err_of(&labels, &scores, depth);
-            prop_assert!((slow - fast).abs() <= 1e-12, "{slow} {fast}");
+/// The mean product of the first 0, 1, ... `most` factors over all orders: elementary symmetric
+/// polynomials, each over the number of its terms.
+fn mean_products(factors: &[f64], most: usize) -> Vec<f64> {
+    let mut means = vec![0.0; most + 1];
+    means[0] = 1.0;
+    for (count, factor) in (1..).zip(factors) {
+        for taken in (1..=most.min(count)).rev() {
+            // The new factor is among the first `taken` of `count` with this probability.
+            let among = taken as f64 / count as f64;
+            means[taken] = (1.0 - among) * means[taken] + among * factor * means[taken - 1];
         }
     }
+    means
 }

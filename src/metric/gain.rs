@@ -1,9 +1,86 @@
-//! How much a document of a label is worth, and how little at a rank far down.
+//! How much a document of a label is worth.
 //!
-//! Powers and logarithms come from a Rust library rather than from the machine's C library, so
-//! that all machines agree on every bit.
+//! Powers come from a Rust library rather than from the machine's C library, so that all machines
+//! agree on every bit.
 
-use std::sync::LazyLock;
+use super::expression::Expression;
+use std::fmt;
+
+/// What a label is worth.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Gain {
+    /// 2^label - 1 (Burges et al. 2005).
+    Exp2,
+    /// The label itself (Järvelin & Kekäläinen 2002).
+    Linear,
+    /// The label, and nothing for labels below 0.
+    Positive,
+    /// A gain for each of the labels 0, 1, 2 and so on.
+    Table(Vec<f64>),
+    /// A formula of the label.
+    Expression(Expression),
+}
+
+impl Gain {
+    /// What a document of this label is worth. One that is no number is worth nothing, and so is one
+    /// beyond the table, which [`Gain::has`] tells before.
+    #[inline]
+    pub fn of(&self, label: f32) -> f64 {
+        match self {
+            Gain::Exp2 => gain(label),
+            Gain::Linear if label.is_nan() => 0.0,
+            Gain::Linear => f64::from(label),
+            Gain::Positive => f64::from(label.max(0.0)),
+            Gain::Table(gains) => whole(label).and_then(|place| gains.get(place)).copied().unwrap_or(0.0),
+            Gain::Expression(expression) => expression.of(label),
+        }
+    }
+
+    /// Whether the label has a gain.
+    pub fn has(&self, label: f32) -> bool {
+        match self {
+            Gain::Table(gains) => whole(label).is_some_and(|place| place < gains.len()),
+            Gain::Expression(expression) => expression.of(label).is_finite(),
+            Gain::Exp2 | Gain::Linear | Gain::Positive => true,
+        }
+    }
+
+    /// Reads a word, a table such as `0:1:3:7` or a formula such as `3^l-1`.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "exp2" => Ok(Gain::Exp2),
+            "linear" => Ok(Gain::Linear),
+            "positive" => Ok(Gain::Positive),
+            _ if text.contains(':') => {
+                let number = |gain: &str| gain.trim().parse().ok().filter(|gain: &f64| gain.is_finite());
+                let gains: Option<Vec<f64>> = text.split(':').map(number).collect();
+                gains.map(Gain::Table).ok_or_else(|| format!("{text:?} is no table of gains"))
+            }
+            _ => Expression::parse(text).map(Gain::Expression),
+        }
+    }
+}
+
+impl fmt::Display for Gain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Gain::Exp2 => f.write_str("exp2"),
+            Gain::Linear => f.write_str("linear"),
+            Gain::Positive => f.write_str("positive"),
+            Gain::Table(gains) => {
+                let gains: Vec<String> = gains.iter().map(f64::to_string).collect();
+                f.write_str(&gains.join(":"))
+            }
+            Gain::Expression(expression) => write!(f, "{expression}"),
+        }
+    }
+}
+
+/// The label as a place in a table.
+fn whole(label: f32) -> Option<usize> {
+    let place = label as u32;
+    (place as f32 == label).then_some(place as usize)
+}
 
 /// 2^label - 1. Labels may be fractional; a negative one loses something, less than 1; one that is no
 /// number is worth nothing.
@@ -19,21 +96,6 @@ fn other_gain(label: f32) -> f64 {
     /// Beyond it a query's sum of gains could overflow.
     const MOST: f64 = 512.0;
     if label.is_nan() { 0.0 } else { libm::exp2(f64::from(label).min(MOST)) - 1.0 }
-}
-
-/// What a gain is multiplied by at a rank, counted from 0: 1 / log2(rank + 2).
-#[inline]
-pub fn discount(rank: usize) -> f64 {
-    match DISCOUNTS.get(rank) {
-        Some(discount) => *discount,
-        None => discount_at(rank),
-    }
-}
-
-static DISCOUNTS: LazyLock<Vec<f64>> = LazyLock::new(|| (0..4096).map(discount_at).collect());
-
-fn discount_at(rank: usize) -> f64 {
-    1.0 / libm::log2(rank as f64 + 2.0)
 }
 
 #[cfg(test)]
@@ -52,11 +114,30 @@ mod tests {
     }
 
     #[test]
-    fn discounts_go_on_where_the_table_ends() {
-        assert_eq!(discount(0), 1.0);
-        assert_eq!(discount(2), 0.5);
-        for rank in [4094, 4095, 4096, 4097, 100_000] {
-            assert!((discount(rank) - 1.0 / (rank as f64 + 2.0).log2()).abs() < 1e-15, "{rank}");
+    fn every_kind_of_gain_is_read_and_printed() {
+        for (text, label, expected) in [
+            ("exp2", 3.0, 7.0),
+            ("linear", -1.5, -1.5),
+            ("positive", -1.5, 0.0),
+            ("positive", 2.5, 2.5),
+            ("0:1:3.5:7", 2.0, 3.5),
+            ("3^l-1", 2.0, 8.0),
+        ] {
+            let gain = Gain::parse(text).unwrap();
+            assert_eq!(gain.of(label), expected, "{text}");
+            assert_eq!(gain.to_string(), text);
+            assert!(gain.has(label), "{text}");
         }
+        for text in ["0:x", ":", "0:inf", "l+", ""] {
+            assert!(Gain::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_table_has_whole_labels_up_to_its_end() {
+        let table = Gain::parse("0:1:3").unwrap();
+        assert!([0.0, 1.0, 2.0, -0.0].iter().all(|label| table.has(*label)));
+        assert!(![3.0, 0.5, -1.0, f32::NAN, f32::INFINITY].iter().any(|label| table.has(*label)));
+        assert!(!Gain::parse("1/l").unwrap().has(0.0));
     }
 }

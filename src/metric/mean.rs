@@ -2,19 +2,23 @@
 
 use super::Metric;
 
-/// The mean of a metric so far. Floating-point sums depend on the order of their terms, so the sum is
-/// kept exactly.
+/// The mean of a metric so far: the sum of weight times value over the sum of weights. Floating-point sums
+/// depend on the order of their terms, so both are kept exactly.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mean {
     metric: Metric,
     sum: ExactSum,
     count: u64,
+    /// How many of the values have the weight 1.
+    units: u64,
+    /// The weights of the others.
+    weights: ExactSum,
 }
 
 impl Mean {
     /// The mean of nothing yet.
     pub fn new(metric: Metric) -> Self {
-        Mean { metric, sum: ExactSum::default(), count: 0 }
+        Mean { metric, sum: ExactSum::default(), count: 0, units: 0, weights: ExactSum::default() }
     }
 
     /// Which metric it is.
@@ -27,23 +31,44 @@ impl Mean {
         self.count
     }
 
+    /// The sum of the weights so far, which is the count unless weights were given.
+    pub fn weight(&self) -> f64 {
+        let mut weights = self.weights.clone();
+        weights.add(self.units as f64);
+        weights.value()
+    }
+
     /// Adds the value of a query; the squared error of a row for the RMSE. A value that is no
     /// number counts as 0, one beyond all measure as the greatest there is.
     #[inline]
     pub fn add(&mut self, value: f64) {
         self.sum.add(value);
         self.count += 1;
+        self.units += 1;
+    }
+
+    /// The same with a weight other than 1.
+    pub fn add_weighted(&mut self, value: f64, weight: f64) {
+        if weight == 1.0 {
+            self.add(value);
+        } else {
+            self.sum.add(value * weight);
+            self.count += 1;
+            self.weights.add(weight);
+        }
     }
 
     /// Adds what was collected elsewhere.
     pub fn merge(&mut self, other: &Mean) {
         self.sum.merge(&other.sum);
         self.count += other.count;
+        self.units += other.units;
+        self.weights.merge(&other.weights);
     }
 
     /// The metric's value: the mean, and its root for the RMSE. Of nothing it is no number.
     pub fn value(&self) -> f64 {
-        let mean = self.sum.value() / self.count as f64;
+        let mean = self.sum.value() / self.weight();
         if self.metric == Metric::Rmse { mean.sqrt() } else { mean }
     }
 }
@@ -97,12 +122,31 @@ mod tests {
         mean
     }
 
+    fn weighted_mean_of(values: &[(f64, f64)]) -> Mean {
+        let mut mean = Mean::new(Metric::Ndcg(None));
+        values.iter().for_each(|(value, weight)| mean.add_weighted(*value, *weight));
+        mean
+    }
+
     #[test]
     fn exact_values_stay_exact() {
         assert_eq!(mean_of(Metric::Ndcg(None), &[1.0; 7]).value(), 1.0);
         assert_eq!(mean_of(Metric::Ndcg(None), &[1.0, 0.5, 0.0, -0.5]).value(), 0.25);
         assert_eq!(mean_of(Metric::Rmse, &[4.0, 0.0, 0.0, 0.0]).value(), 1.0);
         assert!(Mean::new(Metric::Rmse).value().is_nan());
+    }
+
+    #[test]
+    fn weights_count_as_often_as_they_say() {
+        let mut weighted = Mean::new(Metric::Map(None));
+        weighted.add_weighted(1.0, 3.0);
+        weighted.add_weighted(0.0, 1.0);
+        weighted.add_weighted(0.25, 0.0);
+        assert_eq!((weighted.value(), weighted.weight(), weighted.count()), (0.75, 4.0, 3));
+        let mut rows = Mean::new(Metric::Rmse);
+        rows.add_weighted(4.0, 0.5);
+        rows.add_weighted(0.0, 1.5);
+        assert_eq!(rows.value(), 1.0);
     }
 
     #[test]
@@ -134,6 +178,20 @@ mod tests {
                 prop_assert_eq!(&whole, &merged);
                 prop_assert_eq!(whole.value().to_bits(), merged.value().to_bits());
             }
+        }
+
+        #[test]
+        fn weighted_parts_merge_to_the_same_bits(
+            values in proptest::collection::vec((0.0..1.0, prop_oneof![Just(1.0), 0.0..100.0]), 1..60),
+            cut in 0_usize..60,
+        ) {
+            let whole = weighted_mean_of(&values);
+            let (left, right) = values.split_at(cut.min(values.len()));
+            let mut merged = weighted_mean_of(right);
+            merged.merge(&weighted_mean_of(left));
+            prop_assert_eq!(&whole, &merged);
+            let (sum, weight) = values.iter().fold((0.0, 0.0), |(sum, all), (v, w)| (sum + v * w, all + w));
+            prop_assert!(weight == 0.0 || (whole.value() - sum / weight).abs() < 1e-12);
         }
 
         #[test]

@@ -3,8 +3,10 @@
 /// Room that is used again for every query.
 #[derive(Debug, Default)]
 pub struct Scratch {
-    documents: Vec<(f64, u32)>,
+    best: Vec<(f64, u32)>,
+    keys: Vec<u128>,
     order: Vec<u32>,
+    ends: Vec<u32>,
 }
 
 /// Up to this depth, keeping a short sorted list beats selecting from a long one.
@@ -15,21 +17,37 @@ impl Scratch {
     /// stay in the order of the input; a score that is no number comes last.
     pub fn rank(&mut self, scores: &[f64], depth: Option<u32>) -> &[u32] {
         let depth = depth.map_or(scores.len(), |depth| scores.len().min(depth as usize));
-        if depth == 0 {
-            self.documents.clear();
-        } else if depth <= SHORT {
-            self.keep_best(scores, depth);
-        } else {
-            self.select(scores, depth);
-        }
         self.order.clear();
-        self.order.extend(self.documents.iter().map(|(_, place)| place));
+        if depth <= SHORT {
+            self.keep_best(scores, depth);
+            self.order.extend(self.best.iter().map(|(_, place)| place));
+        } else {
+            self.sort(scores, depth);
+            self.order.extend(self.keys.iter().map(|key| *key as u32));
+        }
         &self.order
     }
 
+    /// The places of all documents, best first as [`Scratch::rank`] has them, and where each group of equal
+    /// scores ends.
+    pub fn rank_groups(&mut self, scores: &[f64]) -> (&mut [u32], &[u32]) {
+        self.sort(scores, scores.len());
+        self.order.clear();
+        self.order.extend(self.keys.iter().map(|key| *key as u32));
+        self.ends.clear();
+        let score = |key: &u128| key >> 32;
+        let boundary = |pair: &[u128]| score(&pair[0]) != score(&pair[1]);
+        let within = self.keys.windows(2).zip(1..).filter(|(pair, _)| boundary(pair)).map(|(_, end)| end);
+        self.ends.extend(within.chain((!scores.is_empty()).then_some(scores.len() as u32)));
+        (&mut self.order, &self.ends)
+    }
+
     fn keep_best(&mut self, scores: &[f64], depth: usize) {
-        let best = &mut self.documents;
+        let best = &mut self.best;
         best.clear();
+        if depth == 0 {
+            return;
+        }
         let (first, rest) = scores.split_at(depth);
         for (score, place) in first.iter().zip(0_u32..) {
             best.push((f64::NEG_INFINITY, 0));
@@ -46,18 +64,18 @@ impl Scratch {
         }
     }
 
-    fn select(&mut self, scores: &[f64], depth: usize) {
-        let documents = &mut self.documents;
-        documents.clear();
-        documents.extend(scores.iter().map(|score| comparable(*score)).zip(0_u32..));
-        // No two are equal, for places differ: an unstable sort is as good as a stable one.
-        let best_first =
-            |left: &(f64, u32), right: &(f64, u32)| right.0.total_cmp(&left.0).then(left.1.cmp(&right.1));
-        if depth < documents.len() {
-            documents.select_nth_unstable_by(depth, best_first);
-            documents.truncate(depth);
+    /// The best `depth` documents in order, as keys: the score, turned so that the best is least, above the
+    /// place. No two are equal, so that an unstable sort is as good as a stable one.
+    fn sort(&mut self, scores: &[f64], depth: usize) {
+        let keys = &mut self.keys;
+        keys.clear();
+        let key = |(score, place): (&f64, u32)| u128::from(descending(*score)) << 32 | u128::from(place);
+        keys.extend(scores.iter().zip(0_u32..).map(key));
+        if depth < keys.len() {
+            keys.select_nth_unstable(depth);
+            keys.truncate(depth);
         }
-        documents.sort_unstable_by(best_first);
+        keys.sort_unstable();
     }
 }
 
@@ -76,6 +94,14 @@ fn sink(best: &mut [(f64, u32)], document: (f64, u32)) {
 #[inline]
 fn comparable(score: f64) -> f64 {
     if score.is_nan() { f64::NEG_INFINITY } else { score + 0.0 }
+}
+
+/// Bits that are in the opposite order of the scores.
+#[inline]
+fn descending(score: f64) -> u64 {
+    let bits = comparable(score).to_bits();
+    // Negative numbers have descending bits already.
+    if bits >> 63 == 1 { bits } else { !bits & !(1 << 63) }
 }
 
 #[cfg(test)]
@@ -98,6 +124,8 @@ mod tests {
                 (-3_i8..3).prop_map(|score| f64::from(score) * 0.5),
                 Just(-0.0),
                 Just(f64::INFINITY),
+                Just(f64::NEG_INFINITY),
+                Just(-1e-300),
                 -1.0..1.0,
             ], 0..200),
             depth in proptest::option::of(0_u32..220),
@@ -105,6 +133,14 @@ mod tests {
             let mut scratch = Scratch::default();
             scratch.rank(&[3.0, 4.0], None); // what was there before does not matter
             prop_assert_eq!(scratch.rank(&scores, depth), rank_slowly(&scores, depth));
+            let whole = rank_slowly(&scores, None);
+            let (order, ends) = scratch.rank_groups(&scores);
+            prop_assert_eq!(&*order, &whole);
+            let ended = |end: &usize| *end == whole.len() || {
+                scores[whole[*end] as usize] != scores[whole[end - 1] as usize]
+            };
+            let expected: Vec<u32> = (1..=whole.len()).filter(ended).map(|end| end as u32).collect();
+            prop_assert_eq!(ends, expected);
         }
     }
 

@@ -1,17 +1,20 @@
 //! RMSE: the root of the mean squared difference between score and label. Its mean is over rows,
 //! not over queries.
 
-/// The squared error of one row.
-#[inline]
-pub fn squared_error(label: f32, score: f64) -> f64 {
-    let error = score - f64::from(label);
-    error * error
+/// The squared error of every row that has a label.
+pub fn squared_errors(labels: &[f32], scores: &[f64]) -> impl Iterator<Item = f64> {
+    let labelled = labels.iter().zip(scores).filter(|(label, _)| !label.is_nan());
+    labelled.map(|(label, score)| {
+        let error = score - f64::from(*label);
+        error * error
+    })
 }
 
-/// The root mean squared error of the rows of one query; 0 when there are none.
-pub fn rmse(labels: &[f32], scores: &[f64]) -> f64 {
-    let sum: f64 = labels.iter().zip(scores).map(|(label, score)| squared_error(*label, *score)).sum();
-    (sum / labels.len().max(1) as f64).sqrt()
+/// The root mean squared error of the rows of one query; `None` if none has a label.
+pub fn rmse(labels: &[f32], scores: &[f64]) -> Option<f64> {
+    let (sum, count) =
+        squared_errors(labels, scores).fold((0.0, 0_u32), |(sum, count), error| (sum + error, count + 1));
+    (count > 0).then(|| (sum / f64::from(count)).sqrt())
 }
 
 #[cfg(test)]
@@ -20,7 +23,9 @@ mod tests {
 
     #[test]
     fn worked_by_hand() {
-        assert_eq!(rmse(&[1.0, 2.0, 3.0, 0.0], &[1.0, 4.0, 3.0, 0.0]), 1.0);
-        assert_eq!(rmse(&[], &[]), 0.0);
+        assert_eq!(rmse(&[1.0, 2.0, 3.0, 0.0], &[1.0, 4.0, 3.0, 0.0]), Some(1.0));
+        assert_eq!(rmse(&[1.0, f32::NAN], &[3.0, 9.0]), Some(2.0));
+        assert_eq!(rmse(&[], &[]), None);
+        assert_eq!(rmse(&[f32::NAN], &[1.0]), None);
     }
 }

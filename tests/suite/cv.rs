@@ -207,6 +207,52 @@ fn without_validation_all_but_one_part_train_and_all_trees_stay() {
 }
 
 #[test]
+fn the_convention_of_the_test_parts_is_kept_with_their_values() {
+    let room = room();
+    let mut examples = graded(80, 24, 10);
+    examples.iter_mut().filter(|example| example.query % 4 == 0).for_each(|example| example.label = 0.0);
+    dataset(room.path(), "data", &examples, "");
+    let command = format!("--data data --folds 3 --output cv {QUICK} --metrics ndcg@10,dcg");
+    let zero = cv(room.path(), &command);
+    let one = cv(room.path(), &format!("{command} --convention lightgbm"));
+    let value = |json: &serde_json::Value| {
+        let folds = json["folds"].as_array().unwrap().iter();
+        folds
+            .map(|fold| fold["test"]["ndcg@10"].as_f64().unwrap() * fold["queries"].as_f64().unwrap())
+            .sum::<f64>()
+    };
+    assert_close(value(&one) - value(&zero), 6.0, 1e-9, "an empty query counts 1 there");
+    let table = room.path().join("cv/metrics.parquet");
+    let reader = parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(
+        fs::File::open(&table).unwrap(),
+    );
+    let reader = reader.unwrap();
+    let pairs = reader.metadata().file_metadata().key_value_metadata().unwrap();
+    let said = |key: &str| pairs.iter().find(|pair| pair.key == key).unwrap().value.clone().unwrap();
+    assert_eq!(
+        (said("planetree.convention").as_str(), said("planetree.metrics").as_str()),
+        ("lightgbm", "ndcg@10,dcg")
+    );
+    let table = table_of(&table);
+    let names: Vec<String> = table.schema().fields().iter().map(|field| field.name().clone()).collect();
+    assert_eq!(names, ["query_id", "documents", "relevant", "ndcg@10", "dcg", "idcg", "fold"]);
+    let column = |name: &str| table.column_by_name(name).unwrap().as_primitive::<Float64Type>().clone();
+    let relevant = table.column_by_name("relevant").unwrap().as_primitive::<Int32Type>().clone();
+    for row in 0..table.num_rows() {
+        let expected = if relevant.value(row) == 0 { 1.0 } else { column("ndcg@10").value(row) };
+        assert_eq!(column("ndcg@10").value(row), expected);
+        // Ten documents a query: the whole list is the first ten.
+        let (dcg, ideal) = (column("dcg").value(row), column("idcg").value(row));
+        if ideal > 0.0 {
+            assert_close(dcg / ideal, column("ndcg@10").value(row), 1e-12, "dcg over idcg");
+        }
+    }
+    let ran = run(room.path(), &format!("cv {command} --convention lihgtgbm"));
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    assert!(ran.stderr.contains("did you mean lightgbm?"), "{}", ran.stderr);
+}
+
+#[test]
 fn early_stopping_and_memory_limits_reach_the_folds() {
     let room = room();
     dataset(room.path(), "data", &graded(73, 60, 20), "--partition-rows 200");

@@ -80,26 +80,32 @@ fn several_datasets_train_the_model_of_one() {
 #[test]
 fn several_datasets_train_within_a_memory_limit_and_from_a_start_model() {
     let room = room();
-    parts_and_whole(room.path());
-    let data = "--data a --data b --data c";
-    let common = format!("{data} --set num_trees=8 --set learning_rate=0.3");
-    let expected = trained(room.path(), data);
-    let limit = least_memory(room.path(), &common);
+    run(room.path(), "sample --shape mslr --rows 15000 --output text").ok();
+    let text = fs::read_to_string(room.path().join("text/train.txt")).unwrap();
+    let query = |line: &str| line.split_whitespace().nth(1).unwrap().to_owned();
+    let lines: Vec<&str> = text.lines().collect();
+    let half = (lines.len() / 2..).find(|line| query(lines[*line]) != query(lines[line - 1])).unwrap();
+    fs::write(room.path().join("a.txt"), lines[..half].join("\n")).unwrap();
+    fs::write(room.path().join("b.txt"), lines[half..].join("\n")).unwrap();
+    for (inputs, output) in [("a.txt", "a"), ("b.txt", "b"), ("a.txt b.txt", "all")] {
+        run(room.path(), &format!("convert {inputs} --output {output} --partition-rows 1000")).ok();
+    }
+    let data = "--data a --data b";
+    let one = trained(room.path(), "--data all");
+    let limit = least_memory(room.path(), &format!("{data} --set num_trees=8 --set learning_rate=0.3"));
     let cache = room.path().join("a.bins");
-    let _ = fs::remove_dir_all(&cache); // what the search for the limit left
+    fs::remove_dir_all(&cache).unwrap(); // what the search for the limit left
     for use_of in ["written", "found"] {
-        let limited = trained(room.path(), &format!("{data} --memory-limit {limit}MiB"));
-        assert!(limited == expected, "cache {use_of}");
+        let several = trained(room.path(), &format!("{data} --memory-limit {limit}MiB"));
+        assert!(several.0 == one.0 && several.1 == one.1, "cache {use_of}");
         assert_eq!(names_in(&cache).len(), 2);
     }
-    let before = fs::read(cache.join(&names_in(&cache)[0])).unwrap();
-    train(room.path(), &format!("--data c --data b --set num_trees=2 --model m2 --memory-limit {limit}MiB"));
-    assert!(before == fs::read(cache.join(&names_in(&cache)[0])).unwrap(), "a cache is of its data");
+    let turned = trained(room.path(), &format!("--data b --data a --memory-limit {limit}MiB --cache a.bins"));
+    assert_eq!((turned.2, names_in(&cache).len()), (2, 4), "a cache is of its data in their order");
 
     fs::rename(room.path().join("m"), room.path().join("start")).unwrap();
-    let start = "--start-model start --set num_trees=3";
     let more = |data: &str| {
-        train(room.path(), &format!("{start} {data} --model more"));
+        train(room.path(), &format!("--start-model start --set num_trees=3 {data} --model more"));
         without_data(&room.path().join("more"))
     };
     let (one, several) = (more("--data all"), more(data));
@@ -110,13 +116,13 @@ fn several_datasets_train_within_a_memory_limit_and_from_a_start_model() {
 fn checkpoints_know_the_order_of_the_datasets() {
     let room = room();
     parts_and_whole(room.path());
-    let common = "--set num_trees=4 --checkpoint c --checkpoint-every 1";
+    let common = "--set num_trees=4 --checkpoint stopped --checkpoint-every 1";
     let stopped = |data: &str| {
         let mut child =
             command(room.path(), &format!("train {data} --model m {common} --set num_trees=100000 --quiet"))
                 .spawn()
                 .unwrap();
-        while !room.path().join("c").exists() {
+        while !room.path().join("stopped").exists() {
             std::thread::sleep(std::time::Duration::from_millis(2));
         }
         child.kill().unwrap();

@@ -8,7 +8,7 @@ use crate::boost::{LogEntry, Observer};
 use crate::config::{self, Parameters};
 use crate::cv::{CrossValidation, CvRequest, Means, Space, Trial, check_trials, search};
 use crate::error::{Error, Result};
-use crate::metric::Metric;
+use crate::metric::{Convention, Metric};
 use crate::storage::{Access, Location};
 use clap::Args;
 use std::io::IsTerminal;
@@ -72,9 +72,13 @@ pub struct CvArguments {
     #[arg(long, value_name = "FILE.toml", conflicts_with = "no_valid")]
     search: Option<String>,
 
-    /// Metrics of the test parts [default: the first of the parameter `metric`, ndcg@1,3,5,10 and err]
+    /// Metrics of the test parts [default: the first of the parameter `metric`, ndcg@1,3,5,10, err, map]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     metrics: Vec<String>,
+
+    /// The rules of the test parts' metrics: a preset such as letor4, then switches [default: planetree]
+    #[arg(long, value_name = "NAME[,SWITCH=VALUE]...")]
+    convention: Option<String>,
 
     /// Print one JSON object
     #[arg(long)]
@@ -151,13 +155,14 @@ impl CvArguments {
             validate: !self.no_valid,
             output,
             metrics: self.test_metrics(parameters)?,
+            convention: self.convention.as_deref().map_or_else(|| Ok(Convention::default()), str::parse)?,
             means: Means { memory_limit: self.memory_limit, cache },
         })
     }
 
     /// The metrics of the test parts, none of them twice.
     fn test_metrics(&self, parameters: &Parameters) -> Result<Vec<Metric>> {
-        const USUAL: [&str; 5] = ["ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "err"];
+        const USUAL: [&str; 6] = ["ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "err", "map"];
         let named: Vec<&str> = match &self.metrics[..] {
             [] => USUAL.to_vec(),
             names => names.iter().map(String::as_str).collect(),

@@ -1,0 +1,42 @@
+//! AUC: the chance that a relevant document is scored above one that is not, which is the area under the
+//! ROC curve; and the part of that area between two false-positive rates (Mohan 2010, chapter 6).
+//!
+//! AUC@[i,j] is not divided by the width of its range: at best it is (j - i)/100.
+
+use super::convention::{Convention, Ties};
+use super::ranked::spans;
+
+/// The area under the curve between two false-positive rates in percent; `None` without a pair to compare.
+/// Labels are in the order of the scores, and equal scores end where `ends` says.
+pub fn area(labels: &[f32], ends: &[u32], convention: &Convention, percents: (u32, u32)) -> Option<f64> {
+    let relevant = convention.count_relevant(labels);
+    let irrelevant = labels.len() - relevant;
+    if relevant == 0 || irrelevant == 0 {
+        return None;
+    }
+    // Ranges of the horizontal axis, in documents that are not relevant.
+    let within = |percent: u32| f64::from(percent) / 100.0 * irrelevant as f64;
+    let (from, to) = (within(percents.0), within(percents.1));
+    let (mut wrong, mut right) = (0.0, 0.0);
+    let mut sum = 0.0;
+    for span in spans(ends) {
+        let gained = convention.count_relevant(&labels[span.clone()]) as f64;
+        let passed = span.len() as f64 - gained;
+        let (low, high) = (f64::max(from, wrong), f64::min(to, wrong + passed));
+        if high > low {
+            // How much of the span's relevant documents is found in the middle of the stretch: equal scores
+            // make a diagonal.
+            let share = match convention.binary_ties {
+                Ties::Worst => 0.0,
+                Ties::Best => 1.0,
+                Ties::Input | Ties::Document | Ties::Average | Ties::Last => {
+                    ((low + high) / 2.0 - wrong) / passed
+                }
+            };
+            sum += (high - low) * (right + share * gained);
+        }
+        wrong += passed;
+        right += gained;
+    }
+    Some(sum / (relevant as f64 * irrelevant as f64))
+}

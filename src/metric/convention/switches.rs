@@ -1,0 +1,225 @@
+//! The table of all switches of a convention: reading, printing and `--help` walk it.
+
+use super::*;
+
+/// One switch.
+pub struct Switch {
+    /// Its name.
+    pub name: &'static str,
+    /// What it may be.
+    pub values: &'static str,
+    /// One line of help.
+    pub help: &'static str,
+    pub(super) read: fn(&mut Convention, &str) -> Result<(), String>,
+    pub(super) print: fn(&Convention) -> String,
+}
+
+/// Switches that set others come before them.
+const SWITCHES: [Switch; 17] = [
+    Switch {
+        name: "gain",
+        values: "exp2, linear, positive, a table such as 0:1:3:7, a formula such as 3^l-1",
+        help: "what a label is worth to NDCG and DCG",
+        read: |convention, text| Gain::parse(text).map(|gain| convention.gain = gain),
+        print: |convention| convention.gain.to_string(),
+    },
+    Switch {
+        name: "discount",
+        values: "log2, letor, power:BETA, log2^ALPHA",
+        help: "what a gain is multiplied by at a rank",
+        read: |convention, text| known(Discount::parse(text)).map(|discount| convention.discount = discount),
+        print: |convention| convention.discount.to_string(),
+    },
+    Switch {
+        name: "depth",
+        values: "all, a depth such as 10",
+        help: "how deep NDCG and DCG look when named without @K",
+        read: |convention, text| read_depth(text).map(|depth| convention.depth = depth),
+        print: |convention| print_depth(convention.depth),
+    },
+    Switch {
+        name: "binary_depth",
+        values: "all, a depth such as 10",
+        help: "how deep MAP, MRR, P and recall look when named without @K",
+        read: |convention, text| read_depth(text).map(|depth| convention.binary_depth = depth),
+        print: |convention| print_depth(convention.binary_depth),
+    },
+    Switch {
+        name: "empty",
+        values: "skip, a value such as 0 or 1",
+        help: "a query without relevant documents; also sets map_empty and recall_empty",
+        read: |convention, text| {
+            let empty = read_empty(text)?;
+            (convention.empty, convention.map_empty, convention.recall_empty) = (empty, empty, empty);
+            Ok(())
+        },
+        print: |convention| print_empty(convention.empty),
+    },
+    Switch {
+        name: "map_empty",
+        values: "skip, a value such as 0 or 1",
+        help: "the same for MAP only",
+        read: |convention, text| read_empty(text).map(|empty| convention.map_empty = empty),
+        print: |convention| print_empty(convention.map_empty),
+    },
+    Switch {
+        name: "recall_empty",
+        values: "skip, a value such as 0 or 1",
+        help: "the same for recall only",
+        read: |convention, text| read_empty(text).map(|empty| convention.recall_empty = empty),
+        print: |convention| print_empty(convention.recall_empty),
+    },
+    Switch {
+        name: "short",
+        values: "truncate, pad, zero",
+        help: "a query of fewer than K documents: P@K over its documents, over K, or also NDCG@K = 0",
+        read: |convention, text| word(&SHORT, text).map(|short| convention.short = short),
+        print: |convention| name_of(&SHORT, convention.short),
+    },
+    Switch {
+        name: "ties",
+        values: "input, docid, average, worst, best, last",
+        help: "how equal scores are ranked; also sets binary_ties",
+        read: |convention, text| {
+            let ties = word(&TIES, text)?;
+            (convention.ties, convention.binary_ties) = (ties, ties);
+            Ok(())
+        },
+        print: |convention| name_of(&TIES, convention.ties),
+    },
+    Switch {
+        name: "binary_ties",
+        values: "input, docid, average, worst, best, last",
+        help: "the same for MAP, MRR, P, recall and AUC only",
+        read: |convention, text| word(&TIES, text).map(|ties| convention.binary_ties = ties),
+        print: |convention| name_of(&TIES, convention.binary_ties),
+    },
+    Switch {
+        name: "relevant",
+        values: "a least label such as 1, above:LABEL",
+        help: "which labels are relevant to MAP, MRR, P, recall and AUC",
+        read: |convention, text| {
+            let threshold = match text.strip_prefix("above:") {
+                Some(label) => number(label).map(Threshold::Above),
+                None => number(text).map(Threshold::From),
+            };
+            known(threshold).map(|threshold| convention.relevant = threshold)
+        },
+        print: |convention| match convention.relevant {
+            Threshold::From(label) => label.to_string(),
+            Threshold::Above(label) => format!("above:{label}"),
+        },
+    },
+    Switch {
+        name: "map_normaliser",
+        values: "relevant, depth, found",
+        help: "MAP over all relevant documents, min(relevant, K), or those found down to K",
+        read: |convention, text| word(&NORMALISER, text).map(|value| convention.map_normaliser = value),
+        print: |convention| name_of(&NORMALISER, convention.map_normaliser),
+    },
+    Switch {
+        name: "map_depth",
+        values: "k, all",
+        help: "whether MAP@K looks at K documents, or at all of them whatever K is",
+        read: |convention, text| word(&MAP_DEPTH, text).map(|whole| convention.map_whole = whole),
+        print: |convention| name_of(&MAP_DEPTH, convention.map_whole),
+    },
+    Switch {
+        name: "err_grade",
+        values: "the highest grade such as 4, label",
+        help: "ERR: a document satisfies with (2^label - 1)/2^grade, or with its label",
+        read: |convention, text| {
+            let grade = match text {
+                "label" => Some(ErrGrade::Label),
+                _ => text.parse().ok().filter(|grade| (1..=64).contains(grade)).map(ErrGrade::Highest),
+            };
+            known(grade).map(|grade| convention.err_grade = grade)
+        },
+        print: |convention| match convention.err_grade {
+            ErrGrade::Highest(grade) => grade.to_string(),
+            ErrGrade::Label => "label".to_owned(),
+        },
+    },
+    Switch {
+        name: "err_depth",
+        values: "all, a depth such as 10",
+        help: "how deep ERR looks when named without @K",
+        read: |convention, text| read_depth(text).map(|depth| convention.err_depth = depth),
+        print: |convention| print_depth(convention.err_depth),
+    },
+    Switch {
+        name: "ideal",
+        values: "list, judgments",
+        help: "the ideal order is that of the ranked documents, or of all that were judged",
+        read: |convention, text| word(&IDEAL, text).map(|ideal| convention.ideal = ideal),
+        print: |convention| name_of(&IDEAL, convention.ideal),
+    },
+    Switch {
+        name: "scores",
+        values: "float64, float32",
+        help: "scores are compared as they are, or rounded to float32",
+        read: |convention, text| word(&WIDTH, text).map(|width| convention.scores = width),
+        print: |convention| name_of(&WIDTH, convention.scores),
+    },
+];
+
+/// All switches, in the order in which they are printed.
+pub fn switches() -> &'static [Switch] {
+    &SWITCHES
+}
+
+const SHORT: [(&str, Short); 3] = [("truncate", Short::Truncate), ("pad", Short::Pad), ("zero", Short::Zero)];
+const TIES: [(&str, Ties); 6] = [
+    ("input", Ties::Input),
+    ("docid", Ties::Document),
+    ("average", Ties::Average),
+    ("worst", Ties::Worst),
+    ("best", Ties::Best),
+    ("last", Ties::Last),
+];
+const NORMALISER: [(&str, MapNormaliser); 3] =
+    [("relevant", MapNormaliser::Relevant), ("depth", MapNormaliser::Depth), ("found", MapNormaliser::Found)];
+const MAP_DEPTH: [(&str, bool); 2] = [("k", false), ("all", true)];
+const IDEAL: [(&str, Ideal); 2] = [("list", Ideal::List), ("judgments", Ideal::Judgments)];
+const WIDTH: [(&str, Width); 2] = [("float64", Width::Float64), ("float32", Width::Float32)];
+
+fn word<T: Copy>(words: &[(&str, T)], text: &str) -> Result<T, String> {
+    known(words.iter().find(|(word, _)| word.eq_ignore_ascii_case(text)).map(|(_, value)| *value))
+}
+
+fn name_of<T: PartialEq>(words: &[(&'static str, T)], value: T) -> String {
+    words.iter().find(|(_, known)| *known == value).map(|(word, _)| (*word).to_owned()).unwrap_or_default()
+}
+
+fn known<T>(value: Option<T>) -> Result<T, String> {
+    value.ok_or_else(|| "no such value".to_owned())
+}
+
+fn number<T: FromStr + Into<f64> + Copy>(text: &str) -> Option<T> {
+    text.parse().ok().filter(|value: &T| (*value).into().is_finite())
+}
+
+fn read_depth(text: &str) -> Result<Option<u32>, String> {
+    match text {
+        "all" => Ok(None),
+        _ => known(text.parse().ok().filter(|depth| *depth > 0).map(Some)),
+    }
+}
+
+fn print_depth(depth: Option<u32>) -> String {
+    depth.map_or("all".to_owned(), |depth| depth.to_string())
+}
+
+fn read_empty(text: &str) -> Result<Empty, String> {
+    match text {
+        "skip" => Ok(Empty::Skip),
+        _ => known(number(text).map(Empty::Value)),
+    }
+}
+
+fn print_empty(empty: Empty) -> String {
+    match empty {
+        Empty::Value(value) => value.to_string(),
+        Empty::Skip => "skip".to_owned(),
+    }
+}

@@ -1,0 +1,32 @@
+//! P@k: the share of relevant documents among the first k.
+
+use super::convention::{Convention, Short};
+use super::ranked::{Ranked, Spans, spans};
+
+/// Precision of the first `depth` documents; 0 when there are none.
+pub fn precision(ranked: &Ranked<'_>, convention: &Convention, depth: usize) -> f64 {
+    let among = match convention.short {
+        Short::Pad | Short::Zero if depth != usize::MAX => depth,
+        _ => depth.min(ranked.documents),
+    };
+    hits(ranked, convention, depth) / among.max(1) as f64
+}
+
+/// How many of the first `depth` documents are relevant, expected over the orders of ties.
+pub fn hits(ranked: &Ranked<'_>, convention: &Convention, depth: usize) -> f64 {
+    let relevant = |labels: &[f32]| convention.count_relevant(labels) as f64;
+    match ranked.ties {
+        Spans::Settled => relevant(&ranked.labels[..depth.min(ranked.labels.len())]),
+        Spans::Averaged(ends) => spans(ends)
+            .take_while(|span| span.start < depth)
+            .map(|span| {
+                let visible = span.len().min(depth - span.start);
+                relevant(&ranked.labels[span.clone()]) * visible as f64 / span.len() as f64
+            })
+            .sum(),
+        Spans::Last(ends) => {
+            let end = ends.iter().take_while(|end| **end as usize <= depth).last().copied().unwrap_or(0);
+            relevant(&ranked.labels[..end as usize])
+        }
+    }
+}

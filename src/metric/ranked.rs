@@ -1,0 +1,200 @@
+//! One query in ranked order, as metrics see it: labels from the top, equal scores settled as the convention
+//! says. One sort serves all metrics.
+
+use super::convention::{Convention, Ties, Width};
+use super::judge::{QueryRows, Unfit};
+use super::ranking::Scratch;
+use super::{Metric, known};
+use std::ops::Range;
+
+/// Labels in ranked order.
+#[derive(Debug, Clone, Copy)]
+pub struct Ranked<'a> {
+    /// At least as deep as the metric looks, or all of them.
+    pub labels: &'a [f32],
+    /// What is still open about equal scores.
+    pub ties: Spans<'a>,
+    /// How many documents there are in all.
+    pub documents: usize,
+}
+
+/// Spans of ranks that documents of equal scores share, by where they end. If there are any, all labels
+/// are there.
+#[derive(Debug, Clone, Copy)]
+pub enum Spans<'a> {
+    /// Every document has a rank of its own.
+    Settled,
+    /// The metric is the mean over all orders within spans.
+    Averaged(&'a [u32]),
+    /// Every document is at the end of its span.
+    Last(&'a [u32]),
+}
+
+/// The ranges that end where `ends` says.
+pub fn spans(ends: &[u32]) -> impl Iterator<Item = Range<usize>> {
+    let starts = [0].into_iter().chain(ends.iter().copied());
+    starts.zip(ends).map(|(start, end)| start as usize..*end as usize)
+}
+
+/// A query as the three families of metrics see it.
+#[derive(Debug, Clone, Copy)]
+pub struct Views<'a> {
+    /// For NDCG, DCG and ERR.
+    pub graded: Ranked<'a>,
+    /// For MAP, MRR, precision and recall.
+    pub binary: Ranked<'a>,
+    /// For pairs: all labels by score, and where equal scores end.
+    pub by_score: (&'a [f32], &'a [u32]),
+    /// For what looks at no ranks.
+    pub rows: QueryRows<'a>,
+}
+
+/// What some metrics together have to see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Look {
+    /// `None` if ranks are all the same to them, `Some(None)` for the whole list.
+    depth: Option<Option<u32>>,
+    graded: bool,
+    binary: bool,
+    pairs: bool,
+}
+
+impl Look {
+    /// What these metrics look at.
+    pub fn of<'m>(metrics: impl IntoIterator<Item = &'m Metric>, convention: &Convention) -> Self {
+        let mut look = Look { depth: None, graded: false, binary: false, pairs: false };
+        for metric in metrics {
+            look.depth = match (look.depth, convention.depth(metric)) {
+                (Some(one), Some(other)) => Some(one.zip(other).map(|(one, other)| one.max(other))),
+                (one, other) => one.or(other),
+            };
+            match metric {
+                Metric::Rmse => {}
+                Metric::Ndcg(_) | Metric::Dcg(_) | Metric::Err(_) => look.graded = true,
+                Metric::Map(_) | Metric::Mrr(_) | Metric::Precision(_) | Metric::Recall(_) => {
+                    look.binary = true
+                }
+                Metric::Auc | Metric::PartialAuc(..) | Metric::KendallTau | Metric::Inversions => {
+                    look.pairs = true;
+                }
+            }
+        }
+        look
+    }
+}
+
+/// Ranks queries; its room is used again for each.
+#[derive(Debug, Default)]
+pub struct Sorter {
+    scratch: Scratch,
+    rounded: Vec<f64>,
+    graded: Vec<f32>,
+    binary: Vec<f32>,
+    by_score: Vec<f32>,
+}
+
+impl Sorter {
+    /// The query as the metrics look at it.
+    pub fn views<'a>(
+        &'a mut self,
+        rows: &QueryRows<'a>,
+        look: &Look,
+        convention: &Convention,
+    ) -> Result<Views<'a>, Unfit> {
+        let Sorter { scratch, rounded, graded, binary, by_score } = self;
+        let Some(depth) = look.depth else { return Ok(unranked(rows)) };
+        let scores = match convention.scores {
+            Width::Float64 => rows.scores,
+            Width::Float32 => {
+                rounded.clear();
+                rounded.extend(rows.scores.iter().map(|score| f64::from(*score as f32)));
+                rounded
+            }
+        };
+        let as_they_came = |needed: bool, ties: Ties| !needed || ties == Ties::Input;
+        if !look.pairs
+            && as_they_came(look.graded, convention.ties)
+            && as_they_came(look.binary, convention.binary_ties)
+        {
+            gather(scratch.rank(scores, depth), rows, graded);
+            let ranked = Ranked { labels: graded, ties: Spans::Settled, documents: rows.labels.len() };
+            return Ok(Views { graded: ranked, binary: ranked, ..unranked(rows) });
+        }
+        let (order, ends) = scratch.rank_groups(scores);
+        if look.graded {
+            settle(convention.ties, order, ends, rows, graded)?;
+        }
+        if look.binary {
+            settle(convention.binary_ties, order, ends, rows, binary)?;
+        }
+        if look.pairs {
+            gather(order, rows, by_score);
+        }
+        let ranked = |labels: &'a [f32], ties: Ties| {
+            let ties = match ties {
+                Ties::Average => Spans::Averaged(ends),
+                Ties::Last => Spans::Last(ends),
+                Ties::Input | Ties::Document | Ties::Worst | Ties::Best => Spans::Settled,
+            };
+            Ranked { labels, ties, documents: rows.labels.len() }
+        };
+        Ok(Views {
+            graded: ranked(graded, convention.ties),
+            binary: ranked(binary, convention.binary_ties),
+            by_score: (by_score, ends),
+            rows: *rows,
+        })
+    }
+}
+
+fn unranked<'a>(rows: &QueryRows<'a>) -> Views<'a> {
+    let nothing = Ranked { labels: &[], ties: Spans::Settled, documents: rows.labels.len() };
+    Views { graded: nothing, binary: nothing, by_score: (&[], &[]), rows: *rows }
+}
+
+fn gather(order: &[u32], rows: &QueryRows<'_>, labels: &mut Vec<f32>) {
+    labels.clear();
+    labels.extend(order.iter().map(|place| known(rows.labels[*place as usize])));
+}
+
+/// Labels in the order of the scores, those of equal scores as `ties` says.
+fn settle(
+    ties: Ties,
+    order: &mut [u32],
+    ends: &[u32],
+    rows: &QueryRows<'_>,
+    labels: &mut Vec<f32>,
+) -> Result<(), Unfit> {
+    let tied = || spans(ends).filter(|span| span.len() > 1);
+    match ties {
+        Ties::Input => tied().for_each(|span| order[span].sort_unstable()),
+        Ties::Document => {
+            for span in tied() {
+                let Some(documents) = rows.documents else {
+                    let row = order[span.start] as usize;
+                    return Err(Unfit {
+                        row: Some(row),
+                        problem: format!(
+                            "{} documents have the score {}, and there are no document ids to order them by",
+                            span.len(),
+                            rows.scores[row]
+                        ),
+                        remedy: "give document ids, or choose other ties, such as ties=input".to_owned(),
+                    });
+                };
+                let id = |place: &u32| documents[*place as usize];
+                order[span].sort_unstable_by(|one, other| id(other).cmp(id(one)).then(one.cmp(other)));
+            }
+        }
+        Ties::Average | Ties::Last | Ties::Worst | Ties::Best => {}
+    }
+    gather(order, rows, labels);
+    match ties {
+        Ties::Worst => tied().for_each(|span| labels[span].sort_unstable_by(f32::total_cmp)),
+        Ties::Best => {
+            tied().for_each(|span| labels[span].sort_unstable_by(|one, other| other.total_cmp(one)))
+        }
+        Ties::Input | Ties::Document | Ties::Average | Ties::Last => {}
+    }
+    Ok(())
+}
