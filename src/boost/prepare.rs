@@ -267,10 +267,10 @@ fn check_fills(request: &TrainRequest, data: &BinnedData) -> Result<()> {
 
 /// Why the training cannot go on after a round.
 pub fn diverged(round: u32) -> Error {
-    Error::usage(
+    Error::Untrainable(Box::new(Error::usage(
         format_args!("the scores are beyond all numbers after round {round}"),
         "lower learning_rate; 0.01 to 0.3 is usual",
-    )
+    )))
 }
 
 /// Why no tree has a split.
@@ -284,11 +284,11 @@ pub fn no_split(request: &TrainRequest, data: &BinnedData) -> Error {
         let gain = request.parameters.min_gain;
         format!("no cut has {least} rows on both sides and gains more than min_gain = {gain}")
     };
-    Error::place(
+    Error::Untrainable(Box::new(Error::place(
         request.place(),
         format_args!("no split was possible: {reason}"),
         "lower min_data_in_leaf or min_gain, or train on more rows",
-    )
+    )))
 }
 
 fn new_model(request: &TrainRequest, source: &Source, data: &BinnedData, features: Vec<String>) -> Model {

@@ -214,11 +214,10 @@ fn make(fold: &Fold<'_>, means: &Means, folds: usize, observer: &mut dyn Observe
     let number = fold.number;
     observer.phase(&format!("fold {number} of {folds}"));
     let record = fold.make(means, &mut InFold { number, observer })?;
-    let best = record.best_round.map_or(String::new(), |round| format!(", the best round is {round}"));
     let first = record.valid.first().map_or(String::new(), |value| {
         format!(", {} {:.4} on the validation part", value.metric, value.value)
     });
-    observer.note(&format!("fold {number} of {folds}: {:.1} s{best}{first}", record.seconds));
+    observer.note(&format!("fold {number} of {folds}: {:.1} s{first}", record.seconds));
     Ok(record)
 }
 
@@ -255,6 +254,7 @@ fn in_fold(error: Error, number: usize) -> Error {
         Error::Place { place, problem, remedy } => {
             Error::place(format_args!("fold {number}: {place}"), problem, remedy)
         }
+        Error::Untrainable(inner) => Error::Untrainable(Box::new(in_fold(*inner, number))),
         other => other,
     }
 }

@@ -30,6 +30,8 @@ pub struct TrialResult {
     pub test: Vec<(String, Spread)>,
     /// The best round of each fold.
     pub best_rounds: Vec<u32>,
+    /// Why it could not be trained; it has no values then.
+    pub problem: Option<String>,
 }
 
 /// What came out of a search.
@@ -50,6 +52,18 @@ impl TrialResult {
             valid: super::spreads(valid),
             test: super::spreads(test),
             best_rounds: folds.iter().filter_map(|fold| fold.record.best_round).collect(),
+            problem: None,
+        }
+    }
+
+    /// A trial whose parameters train nothing on these data.
+    fn failed(trial: &Trial, error: &Error) -> Self {
+        TrialResult {
+            trial: trial.clone(),
+            valid: Vec::new(),
+            test: Vec::new(),
+            best_rounds: Vec::new(),
+            problem: Some(error.to_string()),
         }
     }
 
@@ -69,7 +83,8 @@ pub fn check_trials(space: &Space, load: &dyn Fn(&Trial) -> Result<Parameters>) 
     space.trials().into_iter().map(check).collect()
 }
 
-/// Cross-validates every trial that is not there yet, and ranks them.
+/// Cross-validates every trial that is not there yet, and ranks them. A trial whose parameters train
+/// nothing comes last; the others go on.
 pub fn search(
     validation: &CrossValidation,
     space: &Space,
@@ -84,8 +99,14 @@ pub fn search(
     for CheckedTrial { trial, parameters } in trials {
         observer.note(&format!("trial {} of {}: {}", trial.number, trials.len(), trial.shown()));
         let output = validation.output().join(&format!("trials/{}", trial.number));
-        let folds = validation.run(parameters, &output, observer).map_err(|error| in_trial(error, trial))?;
-        results.push(TrialResult::of(trial, &folds));
+        results.push(match validation.run(parameters, &output, observer) {
+            Ok(folds) => TrialResult::of(trial, &folds),
+            Err(Error::Untrainable(error)) => {
+                observer.note(&format!("trial {} makes no model: {error}", trial.number));
+                TrialResult::failed(trial, &error)
+            }
+            Err(error) => return Err(in_trial(error, trial)),
+        });
         write_trials(space, &results, &metric, &table)?; // what is done can be looked at
     }
     let order = |result: &TrialResult| {

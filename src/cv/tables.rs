@@ -112,15 +112,17 @@ impl MetricsTable {
             let values = rows.iter().map(|(_, query)| query.values[metric]);
             columns.push(Arc::new(values.collect::<Float64Array>()));
         }
-        let gains: [(&str, fn(&QueryMetrics) -> f64); 2] =
-            [("dcg", |query| query.dcg), ("idcg", |query| query.ideal_dcg)];
         // A metric that is called so is there already.
         let behind_metrics =
             |name: &str| self.schema.index_of(name).is_ok_and(|place| place >= 3 + self.metrics);
-        for (_, of) in gains.iter().filter(|(name, _)| behind_metrics(name)) {
-            let values = rows.iter().map(|(_, query)| of(query));
-            columns.push(Arc::new(Float64Array::from_iter_values(values)));
-        }
+        let mut add = |name: &str, of: fn(&QueryMetrics) -> f64| {
+            if behind_metrics(name) {
+                let values = rows.iter().map(|(_, query)| of(query));
+                columns.push(Arc::new(Float64Array::from_iter_values(values)));
+            }
+        };
+        add("dcg", |query| query.dcg);
+        add("idcg", |query| query.ideal_dcg);
         columns.push(whole(&|(fold, _)| *fold));
         self.writer.write(&batch_of(self.schema.clone(), columns, &self.location)?)
     }

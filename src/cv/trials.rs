@@ -36,11 +36,14 @@ pub fn write_trials(
     let rounds = |result: &TrialResult| -> Vec<f64> {
         result.best_rounds.iter().map(|round| f64::from(*round)).collect()
     };
-    let means = trials.iter().map(|result| Spread::of(&rounds(result)).mean);
-    columns.push(("best_round".to_owned(), Arc::new(Float64Array::from_iter_values(means))));
+    let means =
+        trials.iter().map(|result| Some(Spread::of(&rounds(result)).mean).filter(|mean| !mean.is_nan()));
+    columns.push(("best_round".to_owned(), Arc::new(means.collect::<Float64Array>())));
     let lists = trials.iter().map(|result| Some(result.best_rounds.iter().map(|round| Some(*round as i32))));
     let lists = ListArray::from_iter_primitive::<Int32Type, _, _>(lists);
     columns.push(("best_rounds".to_owned(), Arc::new(lists)));
+    let problems = trials.iter().map(|result| result.problem.as_deref());
+    columns.push(("problem".to_owned(), Arc::new(problems.collect::<StringArray>())));
     let field = |(name, column): &(String, ArrayRef)| Field::new(name, column.data_type().clone(), true);
     let schema = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
     let arrays = columns.into_iter().map(|(_, column)| column).collect();
@@ -59,7 +62,7 @@ fn add_spreads(
     of: fn(&TrialResult) -> &[(String, Spread)],
     columns: &mut Vec<(String, ArrayRef)>,
 ) {
-    let Some(first) = trials.first() else { return };
+    let Some(first) = trials.iter().find(|result| result.problem.is_none()) else { return };
     for (place, (metric, _)) in of(first).iter().enumerate() {
         let spread = |result: &TrialResult| of(result).get(place).map(|(_, spread)| *spread);
         let column = |number: fn(Spread) -> f64| -> ArrayRef {

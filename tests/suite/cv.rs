@@ -2,14 +2,14 @@
 
 use crate::learning::*;
 use crate::support::*;
-use arrow::array::AsArray;
+use arrow::array::{Array, AsArray};
 use arrow::datatypes::{Float64Type, Int32Type};
 use planetree::random::Stream;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const QUICK: &str = "--set num_trees=12 --set learning_rate=0.3";
 
@@ -311,19 +311,26 @@ fn what_is_complete_is_not_made_again() {
     assert!(outputs(&room.path().join("cv"), 3) == first);
 }
 
-/// Runs a command to its end with kills at moments of its course; how many runs were cut short.
-fn killed(directory: &Path, arguments: &str, usual: std::time::Duration, kills: u64) -> usize {
-    let mut draw = Stream::new(&[kills, 8]);
-    let mut cut = 0;
-    for _ in 0..kills {
-        let mut child =
-            command(directory, arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        std::thread::sleep(usual.mul_f64(0.05 + 0.8 * draw.uniform()));
+/// Kills a command each time that one of these files of its output appears, and once more at any moment;
+/// then lets it finish.
+fn killed(directory: &Path, arguments: &str, output: &str, stages: &[&str]) {
+    let spawn = || command(directory, arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    for stage in stages {
+        let file = directory.join(output).join(stage);
+        assert!(!file.exists(), "{stage} is there before its time");
+        let (mut child, begun) = (spawn(), Instant::now());
+        while !file.exists() {
+            assert!(begun.elapsed() < Duration::from_secs(120), "{stage} does not appear");
+            std::thread::sleep(Duration::from_millis(1));
+        }
         child.kill().unwrap(); // SIGKILL
-        cut += usize::from(!child.wait().unwrap().success());
+        assert!(!child.wait().unwrap().success(), "{stage}: it was over already");
     }
+    let mut child = spawn();
+    std::thread::sleep(Duration::from_millis(Stream::new(&[stages.len() as u64]).bits() % 200));
+    child.kill().unwrap();
+    child.wait().unwrap();
     run(directory, arguments).ok();
-    cut
 }
 
 #[test]
@@ -331,11 +338,16 @@ fn killed_at_any_moment_it_ends_in_the_same_bytes() {
     let room = room();
     dataset(room.path(), "data", &graded(75, 120, 25), "--partition-rows 1000");
     let arguments = "cv --data data --folds 4 --set num_trees=60 --set learning_rate=0.1";
-    let begun = Instant::now();
     run(room.path(), &format!("{arguments} --output whole")).ok();
-    let usual = begun.elapsed();
-    let cut = killed(room.path(), &format!("{arguments} --output killed"), usual, 6);
-    assert!(cut > 2, "{cut} runs were cut short");
+    let stages = [
+        "cv.json",
+        "parts/2/_manifest.json",
+        "folds/1/model.parquet",
+        "folds/1/fold.json",
+        "folds/2/rounds.parquet",
+        "folds/3/predictions.parquet",
+    ];
+    killed(room.path(), &format!("{arguments} --output killed"), "killed", &stages);
     assert!(outputs(&room.path().join("whole"), 4) == outputs(&room.path().join("killed"), 4));
     for part in 1..=4 {
         let at = |output: &str| room.path().join(format!("{output}/parts/{part}"));
@@ -419,16 +431,35 @@ fn a_search_ranks_by_the_validation_parts_and_goes_on() {
 }
 
 #[test]
+fn a_trial_that_makes_no_model_comes_last_and_ends_nothing() {
+    let room = room();
+    dataset(room.path(), "data", &graded(81, 30, 10), "");
+    fs::write(room.path().join("s.toml"), "[search]\nmin_data_in_leaf = [5000, 5, 10]\n").unwrap();
+    let json = cv(room.path(), &format!("--data data --folds 3 --search s.toml --output search {QUICK}"));
+    let trials = json["trials"].as_array().unwrap();
+    assert_eq!((trials.len(), &trials[2]["trial"]), (3, &serde_json::json!(1)));
+    assert!(trials[2]["problem"].as_str().unwrap().contains("no split was possible"), "{}", trials[2]);
+    assert!(trials[0]["problem"].is_null() && json["best"] == trials[0]["trial"]);
+    let table = table_of(&room.path().join("search/trials.parquet"));
+    for (name, nulls) in [("valid_ndcg@10", 1), ("test_map", 1), ("best_round", 1), ("problem", 2)] {
+        assert_eq!(table.column_by_name(name).unwrap().null_count(), nulls, "{name}");
+    }
+    fs::write(room.path().join("s.toml"), "[search]\nmin_data_in_leaf = [5000]\n").unwrap();
+    let json = cv(room.path(), &format!("--data data --folds 3 --search s.toml --output none {QUICK}"));
+    assert!(json["best"].is_null());
+    run(room.path(), "describe none/trials.parquet").ok();
+}
+
+#[test]
 fn a_search_that_is_killed_goes_on() {
     let room = room();
     dataset(room.path(), "data", &graded(77, 60, 15), "");
     fs::write(room.path().join("s.toml"), SEARCH).unwrap();
     let arguments = "cv --data data --folds 3 --search s.toml --set num_trees=30 --json";
-    let begun = Instant::now();
     let whole = run(room.path(), &format!("{arguments} --output whole")).ok().stdout;
-    let usual = begun.elapsed();
     let arguments = format!("{arguments} --output killed");
-    assert!(killed(room.path(), &arguments, usual, 4) > 1);
+    let stages = ["trials/1/folds/2/fold.json", "trials.parquet", "trials/3/folds/1/model.parquet"];
+    killed(room.path(), &arguments, "killed", &stages);
     let resumed = run(room.path(), &arguments).ok().stdout;
     assert_eq!(resumed.replace("killed", "whole"), whole);
     for trial in 1..=4 {

@@ -6,6 +6,7 @@ use crate::train_identity::least_memory;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// Datasets `a`, `b`, `c` and one of all their rows, `all`: as text, of which `a` never shows the last
 /// features, and (`weighted-...`) as CSV with weights.
@@ -122,8 +123,10 @@ fn checkpoints_know_the_order_of_the_datasets() {
             command(room.path(), &format!("train {data} --model m {common} --set num_trees=100000 --quiet"))
                 .spawn()
                 .unwrap();
+        let begun = Instant::now();
         while !room.path().join("stopped").exists() {
-            std::thread::sleep(std::time::Duration::from_millis(2));
+            assert!(begun.elapsed() < Duration::from_secs(60), "no checkpoint appears");
+            std::thread::sleep(Duration::from_millis(2));
         }
         child.kill().unwrap();
         child.wait().unwrap();

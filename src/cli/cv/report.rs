@@ -86,6 +86,9 @@ pub fn of_search(outcome: &SearchOutcome, output: &Location) -> Report {
             trial.trial.number,
             trial.trial.shown()
         );
+        if let Some(problem) = &trial.problem {
+            let _ = writeln!(text, "{:>53}{problem}", "");
+        }
     }
     let trial = |result: &TrialResult| {
         let choices = result.trial.choices.iter().map(|choice| {
@@ -98,12 +101,13 @@ pub fn of_search(outcome: &SearchOutcome, output: &Location) -> Report {
             "valid": spreads_object(&result.valid),
             "test": spreads_object(&result.test),
             "best_rounds": result.best_rounds,
+            "problem": result.problem,
         })
     };
     let json = json!({
         "output": output.to_string(),
         "metric": name,
-        "best": outcome.ranking.first().map(|result| result.trial.number),
+        "best": outcome.ranking.iter().find(|trial| trial.problem.is_none()).map(|trial| trial.trial.number),
         "trials": outcome.ranking.iter().map(trial).collect::<Vec<_>>(),
     });
     Report { text, json }

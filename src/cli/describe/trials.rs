@@ -17,8 +17,11 @@ pub fn describe(table: &TableReader) -> Result<Described> {
     let mut best: Option<(u64, f64, Option<f64>)> = None;
     for batch in table.batches() {
         let batch = batch?;
-        let (trials, values) = (numbers(table, &batch, "trial")?, numbers(table, &batch, &valid)?);
-        let tested = batch.column_by_name(&test).map(|_| numbers(table, &batch, &test)).transpose()?;
+        // There is no such column when no trial made a model.
+        let column =
+            |name: &str| batch.column_by_name(name).map(|_| numbers(table, &batch, name)).transpose();
+        let Some(values) = column(&valid)? else { continue };
+        let (trials, tested) = (numbers(table, &batch, "trial")?, column(&test)?);
         for row in (0..batch.num_rows()).filter(|row| values.is_valid(*row)) {
             let value = values.value(row);
             if best.is_none_or(|(_, best, _)| if higher { value > best } else { value < best }) {
