@@ -33,6 +33,10 @@ pub enum Error {
         remedy: String,
     },
 
+    /// These data and parameters make no model, however often they are tried; what is inside says why.
+    #[error("{0}")]
+    Untrainable(Box<Error>),
+
     /// The user pressed Ctrl-C, or the process was asked to end.
     #[error("interrupted; nothing was written")]
     Interrupted,
@@ -112,6 +116,7 @@ impl Error {
         match self {
             Error::Input(input) => Some(input.remedy.as_str()),
             Error::Place { remedy, .. } | Error::Usage { remedy, .. } => Some(remedy.as_str()),
+            Error::Untrainable(inner) => inner.remedy(),
             Error::Stopped { .. } => Some("run the same command with --resume to go on"),
             Error::Interrupted => None,
         }
@@ -122,6 +127,7 @@ impl Error {
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::Usage { .. } => 2,
+            Error::Untrainable(inner) => inner.exit_code(),
             _ => 1,
         }
     }

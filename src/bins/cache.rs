@@ -33,10 +33,9 @@ pub struct CacheKey {
 }
 
 impl CacheKey {
-    /// The cache of a dataset's columns in a directory.
+    /// The cache of a source's columns in a directory.
     pub fn new(directory: &Path, source: &Source, options: &BinOptions) -> Self {
-        let (dataset, columns) = (source.manifest().fingerprint(), source.columns());
-        let what = format!("{FORMAT} {dataset} {options:?} {columns:?}");
+        let what = format!("{FORMAT} {options:?} {}", source.identity());
         CacheKey { directory: directory.to_owned(), name: digest_of(what.as_bytes()).to_string() }
     }
 

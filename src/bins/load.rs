@@ -4,10 +4,9 @@ use super::cache::{BinCache, CacheWriter};
 use super::cuts::FeatureBins;
 use super::layout::Layout;
 use super::partition::{CodeColumn, Codes, assemble, schema};
-use super::source::{Rows, Source};
+use super::source::{OpenPartition, Rows, Source};
 use super::summary::{Keep, SAMPLED_ROWS, Summary};
 use crate::config::{Candidates, Missing, Parameters};
-use crate::dataset::GroupReader;
 use crate::error::Result;
 use crate::storage::interrupt;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
@@ -77,7 +76,7 @@ impl BinnedData {
     /// Bins a dataset in memory: feature by feature, each decoded once.
     pub fn in_memory(source: &Source, options: &BinOptions) -> Result<Self> {
         let (groups, rows) = open_all(source)?;
-        let keep = options.keep(source.manifest().rows);
+        let keep = options.keep(source.row_count());
         let kept = kept_places(keep, &rows);
         let at_a_time = (source.features() / (8 * rayon::current_num_threads())).clamp(1, 16);
         let starts: Vec<usize> = (0..source.features()).step_by(at_a_time).collect();
@@ -129,7 +128,7 @@ impl BinnedData {
         cache: &mut CacheWriter,
         budget: u64,
     ) -> Result<(Binning, Vec<Rows>)> {
-        let all_rows = source.manifest().rows;
+        let all_rows = source.row_count();
         let keep = options.keep(all_rows);
         let kept_rows = if keep == Keep::ALL { all_rows } else { all_rows.min(SAMPLED_ROWS) };
         // A run takes 8 bytes, and merging needs it twice.
@@ -223,7 +222,7 @@ impl Binning {
     }
 }
 
-fn encode_partition(source: &Source, group: &GroupReader, binning: &Binning) -> Result<Codes> {
+fn encode_partition(source: &Source, group: &OpenPartition, binning: &Binning) -> Result<Codes> {
     let groups = binning.layout.groups.par_iter();
     let arrays = groups.map(|members| {
         let mut columns = Vec::with_capacity(members.features.len());
@@ -238,13 +237,13 @@ fn encode_partition(source: &Source, group: &GroupReader, binning: &Binning) -> 
     Ok(binning.batch(arrays.collect::<Result<_>>()?, group.rows()))
 }
 
-fn open_all(source: &Source) -> Result<(Vec<GroupReader>, Vec<Rows>)> {
+fn open_all(source: &Source) -> Result<(Vec<OpenPartition>, Vec<Rows>)> {
     let opened = (0..source.partitions()).into_par_iter().map(|partition| {
         let group = source.open_partition(partition)?;
         let rows = source.rows(partition, &group)?;
         Ok((group, rows))
     });
-    let (groups, mut rows): (Vec<GroupReader>, Vec<Rows>) =
+    let (groups, mut rows): (Vec<OpenPartition>, Vec<Rows>) =
         opened.collect::<Result<Vec<_>>>()?.into_iter().unzip();
     number_queries(&mut rows);
     Ok((groups, rows))

@@ -1,6 +1,6 @@
 //! Features as small whole numbers: summaries of partitions merge, cuts follow, values become codes.
 //!
-//! Vocabulary: a *partition* is a row group of the dataset; a *bin* is a stretch of neighbouring
+//! Vocabulary: a *partition* is a row group of the dataset (or of one of several); a *bin* is a stretch of neighbouring
 //! values; a *code* is a bin's number, or stands for missing; a *group* is some features that the
 //! inner loop treats together.
 
@@ -8,6 +8,7 @@ mod cache;
 mod cuts;
 mod layout;
 mod load;
+mod part;
 mod partition;
 mod source;
 mod summary;
@@ -17,4 +18,4 @@ pub use cuts::{FeatureBins, middle};
 pub use layout::{Group, GroupKind, LANES, Layout, Place, SPARSE_LANES, SPARSE_STRIDE, Width};
 pub use load::{BinOptions, BinnedData, Binning, read_rows};
 pub use partition::{Codes, Column, GroupCodes};
-pub use source::{Rows, Source};
+pub use source::{OpenPartition, Rows, Source};

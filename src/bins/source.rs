@@ -1,22 +1,48 @@
-//! A dataset as the trainer reads it: features found by name, labels and queries checked.
+//! What the trainer reads: one dataset, or several as if they were one, their rows end to end. Features
+//! are found by name; a query is in one of them only.
 
-use crate::dataset::{DatasetReader, FoundFeatures, GroupId, GroupReader, Manifest};
+use super::part::SourcePart;
+use crate::dataset::{Categories, DatasetReader, GroupId, GroupReader, Manifest};
 use crate::error::{Error, Result};
 use crate::storage::Location;
-use arrow::array::{Array, ArrayRef, AsArray};
-use arrow::datatypes::{Float32Type, Int32Type};
+use arrow::array::{Array, StringArray};
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
+use std::sync::Mutex;
+use xxhash_rust::xxh3::xxh3_128;
 
-/// A dataset whose columns are known to fit.
+/// Datasets whose columns are known to fit.
 pub struct Source {
-    reader: DatasetReader,
-    location: Location,
-    /// The column of each feature; `None` for one that this dataset never has.
-    columns: Vec<Option<usize>>,
-    /// Row groups, and the number of the first row of each.
-    groups: Vec<(GroupId, u64)>,
+    parts: Vec<SourcePart>,
+    names: Vec<String>,
+    groups: Vec<SourceGroup>,
+    /// The part that each query was met in, by the hash of its id; empty when there is one part.
+    queries: Mutex<HashMap<u128, usize>>,
     /// What the user should know of it.
     pub warnings: Vec<String>,
+}
+
+/// A row group of one of the parts.
+struct SourceGroup {
+    part: usize,
+    id: GroupId,
+    /// The number of its first row in all parts.
+    first: u64,
+    /// The number of its first row in its own part.
+    first_here: u64,
+}
+
+/// A partition whose bytes are in memory.
+pub struct OpenPartition {
+    part: usize,
+    group: GroupReader,
+}
+
+impl OpenPartition {
+    /// How many rows there are.
+    pub fn rows(&self) -> usize {
+        self.group.rows()
+    }
 }
 
 /// What is known of a partition's rows beside their features.
@@ -56,170 +82,181 @@ impl Rows {
 impl Source {
     /// Opens a labelled dataset. `features` are the names wanted, `None` for all it has.
     pub fn open(location: &Location, features: Option<&[String]>) -> Result<Self> {
-        let reader = DatasetReader::open(location)?;
-        let manifest = reader.manifest();
-        let refuse = |problem: String, remedy: &str| Err(Error::place(location, problem, remedy));
-        if manifest.rows == 0 {
-            return refuse("there are no rows".to_owned(), "name a dataset with rows");
-        }
-        if manifest.unlabelled > 0 {
-            let (unlabelled, rows) = (manifest.unlabelled, manifest.rows);
-            let problem = format!("{unlabelled} of {rows} rows have no label");
-            return refuse(
-                problem,
-                "training and validation need a label in every row; convert labelled rows only",
-            );
-        }
-        let mut warnings = Vec::new();
-        let columns = match features {
-            None if manifest.features.is_empty() => {
-                return refuse("there are no features".to_owned(), "name a dataset with feature columns");
-            }
-            None => (0..manifest.features.len()).map(Some).collect(),
-            Some(names) => {
-                let found = FoundFeatures::find(names.iter().map(String::as_str), manifest, location)?;
-                warnings.extend(found.warning().map(|warning| format!("{location}: {warning}")));
-                found.places
-            }
-        };
-        let mut first = 0;
-        let mut groups = Vec::new();
-        for id in reader.groups() {
-            groups.push((id, first));
-            first += manifest.files[id.file].row_groups[id.group].rows;
-        }
-        Ok(Source { location: location.clone(), columns, groups, warnings, reader })
+        Self::open_all(std::slice::from_ref(location), features)
     }
 
-    /// What the dataset says of itself.
-    pub fn manifest(&self) -> &Manifest {
-        self.reader.manifest()
+    /// Opens labelled datasets as if they were one, their rows in the order given. `features` are the
+    /// names wanted, `None` for all that any of them has.
+    pub fn open_all(locations: &[Location], features: Option<&[String]>) -> Result<Self> {
+        let readers = locations.iter().map(SourcePart::open_reader).collect::<Result<Vec<_>>>()?;
+        let names = features.map_or_else(|| all_names(&readers), <[String]>::to_vec);
+        if let (true, Some(first)) = (names.is_empty(), readers.first()) {
+            return Err(Error::place(
+                first.location(),
+                "there are no features",
+                "name a dataset with feature columns",
+            ));
+        }
+        check_agreement(&readers)?;
+        let (mut groups, mut first) = (Vec::new(), 0);
+        for (part, reader) in readers.iter().enumerate() {
+            let begin = first;
+            for id in reader.groups() {
+                groups.push(SourceGroup { part, id, first, first_here: first - begin });
+                first += reader.manifest().files[id.file].row_groups[id.group].rows;
+            }
+        }
+        let (mut parts, mut warnings) = (Vec::new(), Vec::new());
+        for reader in readers {
+            let (part, warning) = SourcePart::find(reader, &names)?;
+            parts.push(part);
+            warnings.extend(warning);
+        }
+        Ok(Source { parts, names, groups, queries: Mutex::default(), warnings })
     }
 
-    /// Where it is.
-    pub fn location(&self) -> &Location {
-        &self.location
+    /// The datasets in their order.
+    pub fn readers(&self) -> impl Iterator<Item = &DatasetReader> {
+        self.parts.iter().map(SourcePart::reader)
+    }
+
+    /// What each dataset says of itself.
+    pub fn manifests(&self) -> impl Iterator<Item = &Manifest> {
+        self.readers().map(DatasetReader::manifest)
+    }
+
+    /// Where the data are, as a message begins.
+    pub fn place(&self) -> String {
+        let places: Vec<String> = self.readers().map(|reader| reader.location().to_string()).collect();
+        places.join(", ")
+    }
+
+    /// How many rows there are.
+    pub fn row_count(&self) -> u64 {
+        self.manifests().map(|manifest| manifest.rows).sum()
+    }
+
+    /// The features.
+    pub fn names(&self) -> &[String] {
+        &self.names
     }
 
     /// How many features there are.
     pub fn features(&self) -> usize {
-        self.columns.len()
+        self.names.len()
     }
 
-    /// The column of each feature among the dataset's; `None` for one that it never has.
-    pub fn columns(&self) -> &[Option<usize>] {
-        &self.columns
+    /// What tells the values apart from those of any other source: the content of every dataset, and
+    /// the column of each feature in it.
+    pub fn identity(&self) -> String {
+        let part =
+            |part: &SourcePart| format!("{} {:?}", part.reader().manifest().fingerprint(), part.columns());
+        self.parts.iter().map(part).collect::<Vec<_>>().join(" ")
     }
 
-    /// How many partitions there are: the dataset's row groups.
+    /// How many partitions there are: the row groups of all datasets.
     pub fn partitions(&self) -> usize {
         self.groups.len()
     }
 
     /// The number of a partition's first row.
     pub fn first_row(&self, partition: usize) -> u64 {
-        self.groups[partition].1
+        self.groups[partition].first
     }
 
     /// Reads a partition's bytes and checks them.
-    pub fn open_partition(&self, partition: usize) -> Result<GroupReader> {
-        let group = self.reader.open_group(self.groups[partition].0)?;
-        let names = group.names();
-        let features = &self.manifest().features;
-        let odd = names.len() < features.len() || names[names.len() - features.len()..] != features[..];
-        if odd { Err(self.odd_columns()) } else { Ok(group) }
+    pub fn open_partition(&self, partition: usize) -> Result<OpenPartition> {
+        let SourceGroup { part, id, .. } = self.groups[partition];
+        Ok(OpenPartition { part, group: self.parts[part].open_group(id)? })
     }
 
     /// Decodes one feature of a partition; what is missing or not finite is NaN.
-    pub fn values(&self, group: &GroupReader, feature: usize) -> Result<Vec<f32>> {
-        Ok(self.values_of(group, feature..feature + 1)?.remove(0))
+    pub fn values(&self, partition: &OpenPartition, feature: usize) -> Result<Vec<f32>> {
+        Ok(self.values_of(partition, feature..feature + 1)?.remove(0))
     }
 
     /// Decodes neighbouring features, which for a wide dataset is quicker than one by one.
-    pub fn values_of(&self, group: &GroupReader, features: Range<usize>) -> Result<Vec<Vec<f32>>> {
-        let columns = &self.columns[features.clone()];
-        let (Some(first), Some(last)) = (columns[0], columns[columns.len() - 1]) else {
-            return features.map(|feature| self.one_by_one(group, feature)).collect();
-        };
-        if last.checked_sub(first) != Some(columns.len() - 1) || columns.len() == 1 {
-            return features.map(|feature| self.one_by_one(group, feature)).collect();
-        }
-        let start = group.columns() - self.manifest().features.len() + first;
-        let batch = group.read(start..start + columns.len())?;
-        batch.columns().iter().map(|column| self.as_values(column)).collect()
-    }
-
-    fn one_by_one(&self, group: &GroupReader, feature: usize) -> Result<Vec<f32>> {
-        let Some(column) = self.columns[feature] else { return Ok(vec![f32::NAN; group.rows()]) };
-        let place = group.columns() - self.manifest().features.len() + column;
-        self.as_values(group.read(place..place + 1)?.column(0))
-    }
-
-    fn as_values(&self, column: &ArrayRef) -> Result<Vec<f32>> {
-        let array = column.as_primitive_opt::<Float32Type>().ok_or_else(|| self.odd_columns())?;
-        let mut values: Vec<f32> = array.values().to_vec();
-        if let Some(present) = array.nulls() {
-            for (value, present) in values.iter_mut().zip(present.iter()) {
-                *value = if present { *value } else { f32::NAN };
-            }
-        }
-        for value in &mut values {
-            *value = if value.is_finite() { *value } else { f32::NAN };
-        }
-        Ok(values)
+    pub fn values_of(&self, partition: &OpenPartition, features: Range<usize>) -> Result<Vec<Vec<f32>>> {
+        self.parts[partition.part].values_of(&partition.group, features)
     }
 
     /// Reads labels, weights and queries of a partition. `first_query` is set by the caller, who
     /// knows what came before.
-    pub fn rows(&self, partition: usize, group: &GroupReader) -> Result<Rows> {
-        let names = group.names();
-        let read = |name: &str| match names.iter().position(|column| *column == name) {
-            Some(place) => Ok(Some(group.read(place..place + 1)?.column(0).clone())),
-            None => Ok(None),
-        };
-        let queries = read("query_id")?.ok_or_else(|| self.odd_columns())?;
-        let queries = queries.as_string_opt::<i32>().ok_or_else(|| self.odd_columns())?;
-        let mut query_bounds = vec![0];
-        for row in 1..queries.len() {
-            if queries.value(row) != queries.value(row - 1) {
-                query_bounds.push(row as u32);
-            }
+    pub fn rows(&self, partition: usize, opened: &OpenPartition) -> Result<Rows> {
+        let SourceGroup { part, first, first_here, .. } = self.groups[partition];
+        let (rows, queries) = self.parts[part].rows(&opened.group, first, first_here)?;
+        if self.parts.len() > 1 {
+            self.note_queries(part, &rows, &queries)?;
         }
-        query_bounds.push(queries.len() as u32);
-        let numbers = |name: &str| -> Result<Option<Vec<f32>>> {
-            let Some(column) = read(name)? else { return Ok(None) };
-            let column = column.as_primitive_opt::<Float32Type>().ok_or_else(|| self.odd_columns())?;
-            let values = column.values();
-            let bad = (0..column.len()).find(|row| column.is_null(*row) || !values[*row].is_finite());
-            if let Some(place) = bad {
-                let (row, query) = (self.first_row(partition) + place as u64, queries.value(place));
-                return Err(Error::place(
-                    &self.location,
-                    format_args!("the {name} of row {row} (query {query}) is missing or not finite"),
-                    "convert the data again with finite numbers",
-                ));
-            }
-            Ok(Some(values.to_vec()))
-        };
-        let labels = numbers("label")?.ok_or_else(|| self.odd_columns())?;
-        let weights = numbers("weight")?;
-        if weights.as_ref().is_some_and(|weights| weights.iter().any(|weight| *weight < 0.0)) {
-            return Err(Error::place(&self.location, "a weight is negative", "weights are 0 or more"));
-        }
-        let positions = match read("position")? {
-            None => None,
-            Some(column) => {
-                let column = column.as_primitive_opt::<Int32Type>().ok_or_else(|| self.odd_columns())?;
-                // The first is 1 in data and 0 here.
-                let known = column.null_count() == 0;
-                known.then(|| column.values().iter().map(|at| (at - 1).max(0) as u32).collect())
-            }
-        };
-        let first = self.first_row(partition);
-        Ok(Rows { first, first_query: 0, labels, weights, positions, query_bounds })
+        Ok(rows)
     }
 
-    fn odd_columns(&self) -> Error {
-        Error::place(&self.location, "its columns are not those of a dataset", "convert the data again")
+    /// Notes which part the queries are in; an error if one was met in another part.
+    fn note_queries(&self, part: usize, rows: &Rows, queries: &StringArray) -> Result<()> {
+        let mut met = self.queries.lock().expect("no holder of this lock panics");
+        for bound in &rows.query_bounds[..rows.query_bounds.len() - 1] {
+            if *bound as usize >= queries.len() {
+                continue; // no rows, no query
+            }
+            let query = queries.value(*bound as usize);
+            let other = *met.entry(xxh3_128(query.as_bytes())).or_insert(part);
+            if other != part {
+                let (one, two) = (other.min(part), other.max(part));
+                let place = |part: usize| self.parts[part].reader().location();
+                return Err(Error::place(
+                    place(two),
+                    format_args!("query {query:?} is in {} as well", place(one)),
+                    "name datasets that have no query in common, each of them once",
+                ));
+            }
+        }
+        Ok(())
     }
+}
+
+/// The features of all datasets, in the order in which they are first met.
+fn all_names(readers: &[DatasetReader]) -> Vec<String> {
+    let mut met = HashSet::new();
+    let names = readers.iter().flat_map(|reader| &reader.manifest().features);
+    names.filter(|name| met.insert(name.as_str())).cloned().collect()
+}
+
+/// Refuses datasets whose numbers do not mean the same: weights here and none there, or words under
+/// other codes.
+fn check_agreement(readers: &[DatasetReader]) -> Result<()> {
+    let Some((first, others)) = readers.split_first() else {
+        return Err(Error::usage("there is no dataset to train on", "name one with --data"));
+    };
+    for other in others {
+        if first.manifest().weight != other.manifest().weight {
+            let (with, without) = if first.manifest().weight { (first, other) } else { (other, first) };
+            return Err(Error::place(
+                without.location(),
+                format_args!("it has no weights, but {} has", with.location()),
+                "convert all of them with weights, or all without",
+            ));
+        }
+    }
+    let mut words: HashMap<&str, (&Categories, &DatasetReader)> = HashMap::new();
+    for reader in readers {
+        for column in &reader.manifest().categories {
+            let (known, from) = *words.entry(&column.feature).or_insert((column, reader));
+            let differs = known.words.iter().zip(&column.words).any(|(one, other)| one != other);
+            if differs {
+                return Err(Error::place(
+                    reader.location(),
+                    format_args!(
+                        "the words of {} have other codes than in {}",
+                        column.feature,
+                        from.location()
+                    ),
+                    format_args!("convert it again with --categories-from {}", from.location()),
+                ));
+            }
+            if column.words.len() > known.words.len() {
+                words.insert(&column.feature, (column, reader));
+            }
+        }
+    }
+    Ok(())
 }

@@ -24,10 +24,10 @@ pub struct Needs {
 impl Needs {
     /// Estimates from what the manifest says.
     pub fn of(source: &Source, options: &BinOptions, validation: &[Source], hessians: bool) -> Self {
-        let manifest = source.manifest();
-        let features = source.features() as u64;
-        let files: u64 = manifest.files.iter().map(|file| file.bytes).sum();
-        let groups = manifest.files.iter().flat_map(|file| &file.row_groups);
+        let (rows, features) = (source.row_count(), source.features() as u64);
+        let all_files = || source.manifests().flat_map(|manifest| &manifest.files);
+        let files: u64 = all_files().map(|file| file.bytes).sum();
+        let groups = all_files().flat_map(|file| &file.row_groups);
         let (group_rows, group_bytes) = groups
             .fold((0, 0), |(rows, bytes), group| (rows.max(group.rows), bytes.max(group.stretch.bytes)));
         let threads = rayon::current_num_threads() as u64;
@@ -35,19 +35,19 @@ impl Needs {
         // a code of up to four bytes, and each thread sorts a column.
         let (code_bytes, sorting) = match options.max_bin {
             Some(_) => (2, 0),
-            None => (4, manifest.rows * SORTED_BYTES_PER_ROW * threads),
+            None => (4, rows * SORTED_BYTES_PER_ROW * threads),
         };
         let held = |source: &Source| {
             let bytes_per_value = if options.max_bin.is_some() { 2 } else { 4 };
-            source.manifest().rows * (BYTES_PER_ROW + bytes_per_value * features)
+            source.row_count() * (BYTES_PER_ROW + bytes_per_value * features)
         };
         let validation: u64 = validation.iter().map(held).sum();
         let bytes_per_row = BYTES_PER_ROW + if hessians { HESSIAN_BYTES_PER_ROW } else { 0 };
-        let always = PROGRAM + manifest.rows * bytes_per_row + sorting + validation;
+        let always = PROGRAM + rows * bytes_per_row + sorting + validation;
 
         // An eighth of the limit is for histograms, which come after binning.
         let with_histograms = |bytes: u64| bytes + bytes.div_ceil(7);
-        let codes = manifest.rows * code_bytes * features;
+        let codes = rows * code_bytes * features;
         // One partition at a time: its bytes, a decoded column a thread, its codes.
         let partition = group_bytes + group_rows * (code_bytes * features + threads * 16);
         Needs {

@@ -11,7 +11,7 @@ use crate::bins::{
     BinCache, BinOptions, BinnedData, CacheKey, CacheWriter, FeatureBins, Rows, Source, read_rows,
 };
 use crate::config::{BaseScore, ObjectiveName, Parameters};
-use crate::dataset::DatasetReader;
+use crate::dataset::Manifest;
 use crate::error::{Error, Result};
 use crate::metric::Metric;
 use crate::model::{DataUsed, Ensemble, Model, ModelFeature};
@@ -34,8 +34,8 @@ pub struct NamedData {
 
 /// What to train.
 pub struct TrainRequest {
-    /// The training data.
-    pub data: Location,
+    /// The training data: one dataset, or several whose rows are taken end to end.
+    pub data: Vec<Location>,
     /// Validation sets; the first decides on early stopping.
     pub validation: Vec<NamedData>,
     /// The parameters.
@@ -53,6 +53,12 @@ pub struct TrainRequest {
 }
 
 impl TrainRequest {
+    /// Where the training data are, as a message begins.
+    pub fn place(&self) -> String {
+        let places: Vec<String> = self.data.iter().map(Location::to_string).collect();
+        places.join(", ")
+    }
+
     /// Bytes that kept histograms may take.
     ///
     /// An eighth of the memory limit, which `Needs` counts on.
@@ -88,9 +94,9 @@ pub fn prepare(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Pr
     let parameters = &request.parameters;
     parameters.check_validation(!request.validation.is_empty())?;
     let start_features = start_features(request)?;
-    let source = Source::open(&request.data, start_features.as_deref())?;
+    let source = Source::open_all(&request.data, start_features.as_deref())?;
     check_size(&source)?;
-    let features = start_features.unwrap_or_else(|| source.manifest().features.clone());
+    let features = source.names().to_vec();
     let validation = open_validation(request, &features, observer)?;
     source.warnings.iter().for_each(|warning| observer.note(warning));
     seconds.load = begun.elapsed().as_secs_f64();
@@ -108,7 +114,7 @@ pub fn prepare(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Pr
     check_objective(&source, &data, parameters, objective.as_deref())?;
     let mut model = new_model(request, &source, &data, features, objective.as_deref())?;
     for (named, source) in request.validation.iter().zip(&validation) {
-        model.data.push(used(&named.name, source));
+        model.data.extend(source.manifests().map(|manifest| used(&named.name, manifest)));
     }
     let mut start_trees = model.trees.len();
     let mut log = Vec::new();
@@ -219,10 +225,10 @@ fn open_validation(
 }
 
 fn check_size(source: &Source) -> Result<()> {
-    let rows = source.manifest().rows;
+    let rows = source.row_count();
     if rows > MOST_ROWS {
         return Err(Error::place(
-            source.location(),
+            source.place(),
             format_args!("{rows} rows are more than one training can take ({MOST_ROWS})"),
             "train on a sample of the queries",
         ));
@@ -258,14 +264,14 @@ fn check_labels(source: &Source, data: &BinnedData) -> Result<()> {
     let first = labels.next().copied().unwrap_or_default();
     if labels.all(|label| *label == first) {
         return Err(Error::place(
-            source.location(),
+            source.place(),
             format_args!("every label is {first}: there is nothing to learn"),
             "train on rows with different labels",
         ));
     }
     if data.binning.layout.groups.is_empty() {
         return Err(Error::place(
-            source.location(),
+            source.place(),
             "no feature varies: each has the same value in every row",
             "train on data with features that differ between rows",
         ));
@@ -296,10 +302,10 @@ fn check_fills(request: &TrainRequest, data: &BinnedData) -> Result<()> {
 
 /// Why the training cannot go on after a round.
 pub fn diverged(round: u32) -> Error {
-    Error::usage(
+    Error::Untrainable(Box::new(Error::usage(
         format_args!("the scores are beyond all numbers after round {round}"),
         "lower learning_rate; 0.01 to 0.3 is usual",
-    )
+    )))
 }
 
 /// Why no tree has a split.
@@ -313,11 +319,11 @@ pub fn no_split(request: &TrainRequest, data: &BinnedData) -> Error {
         let gain = request.parameters.min_gain;
         format!("no cut has {least} rows on both sides and gains more than min_gain = {gain}")
     };
-    Error::place(
-        &request.data,
+    Error::Untrainable(Box::new(Error::place(
+        request.place(),
         format_args!("no split was possible: {reason}"),
         "lower min_data_in_leaf or min_gain, or train on more rows",
-    )
+    )))
 }
 
 fn new_model(
@@ -338,7 +344,7 @@ fn new_model(
         features: start.map_or_else(|| own.collect(), |start| start.features.clone()),
         trees: start.map_or_else(Vec::new, |start| start.trees.clone()),
         configuration: request.parameters.to_toml(),
-        data: vec![used("train", source)],
+        data: source.manifests().map(|manifest| used("train", manifest)).collect(),
         rounds: 0,
     })
 }
@@ -357,7 +363,7 @@ fn base_score(
         BaseScore::Feature(name) => match features.iter().position(|feature| feature == name) {
             Some(place) => Ok((0.0, Some(place as u32))),
             None => Err(Error::place(
-                source.location(),
+                source.place(),
                 format_args!("base_score = feature:{name}: there is no such feature"),
                 suggest::did_you_mean(
                     &suggest::nearest(name, features.iter().map(String::as_str)),
@@ -383,7 +389,7 @@ fn check_objective(
     let mut queries = data.rows.iter().flat_map(|rows| rows.queries().map(|query| &rows.labels[query]));
     if !queries.any(|labels| objective.has_pull(labels)) {
         return Err(Error::place(
-            source.location(),
+            source.place(),
             "no query has documents of different labels: there is no order to learn",
             "train on queries with different labels, or set objective=squared",
         ));
@@ -392,7 +398,7 @@ fn check_objective(
         let mut labels = data.rows.iter().flat_map(|rows| &rows.labels);
         if let Some(label) = labels.find(|label| !parameters.label_gain.has(**label)) {
             return Err(Error::place(
-                source.location(),
+                source.place(),
                 format_args!("the label {label} has no gain in label_gain = {}", parameters.label_gain),
                 "choose a gain that has a value for every label",
             ));
@@ -403,7 +409,7 @@ fn check_objective(
         let first = labels.clone().next().is_some_and(|label| *label >= parameters.relevant_from);
         if labels.all(|label| (*label >= parameters.relevant_from) == first) {
             return Err(Error::place(
-                source.location(),
+                source.place(),
                 format_args!(
                     "{} label is at least relevant_from = {}: there is nothing to learn",
                     if first { "every" } else { "no" },
@@ -415,7 +421,7 @@ fn check_objective(
     }
     if parameters.unbiased && data.rows.iter().any(|rows| rows.positions.is_none()) {
         return Err(Error::place(
-            source.location(),
+            source.place(),
             "unbiased = true: there is no position of every row",
             "convert data with a position column, or set unbiased=false",
         ));
@@ -423,8 +429,7 @@ fn check_objective(
     Ok(())
 }
 
-fn used(name: &str, source: &Source) -> DataUsed {
-    let manifest = source.manifest();
+fn used(name: &str, manifest: &Manifest) -> DataUsed {
     DataUsed {
         name: name.to_owned(),
         fingerprint: manifest.content(),
@@ -435,18 +440,18 @@ fn used(name: &str, source: &Source) -> DataUsed {
 
 /// Scores before the first round: the base, or what the start model says.
 fn start_scores(request: &TrainRequest, source: &Source, model: &Model, rows: &[Rows]) -> Result<Scores> {
-    match &request.start {
-        None => match model.base_feature {
-            None => Ok(Scores::constant(rows, model.base_score)),
-            Some(_) => {
-                let start = Model { trees: Vec::new(), ..model.clone() };
-                let reader = DatasetReader::open(source.location())?;
-                Ok(Scores::given(rows, &scores_of(&reader, &start)?))
-            }
-        },
-        Some(start) => {
-            let reader = DatasetReader::open(source.location())?;
-            Ok(Scores::given(rows, &scores_of(&reader, start)?))
+    let bare;
+    let start = match (&request.start, model.base_feature) {
+        (None, None) => return Ok(Scores::constant(rows, model.base_score)),
+        (None, Some(_)) => {
+            bare = Model { trees: Vec::new(), ..model.clone() };
+            &bare
         }
+        (Some(start), _) => start,
+    };
+    let mut scores = Vec::new();
+    for reader in source.readers() {
+        scores.extend(scores_of(reader, start)?);
     }
+    Ok(Scores::given(rows, &scores))
 }

@@ -2,6 +2,7 @@
 
 mod compare;
 mod convert;
+mod cv;
 mod describe;
 mod evaluate;
 mod logging;
@@ -42,6 +43,7 @@ enum Command {
     Predict(predict::PredictArguments),
     Evaluate(Box<evaluate::EvaluateArguments>),
     Compare(compare::CompareArguments),
+    Cv(Box<cv::CvArguments>),
 }
 
 /// Runs the program. Exit code 0: done, 1: failed, 2: misused.
@@ -64,6 +66,7 @@ pub fn main() -> ExitCode {
         Command::Predict(arguments) => predict::run(&arguments, quiet),
         Command::Evaluate(arguments) => evaluate::run(&arguments, quiet),
         Command::Compare(arguments) => compare::run(&arguments, quiet),
+        Command::Cv(arguments) => cv::run(&arguments, quiet),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -6,16 +6,12 @@ use super::stats::{peak_memory_bytes, write_stats};
 use crate::dataset::DatasetReader;
 use crate::error::{Error, Result};
 use crate::model::Model;
-use crate::predict::{PredictedGroup, predict};
-use crate::storage::{Access, FileOutput, Location, digest_of};
-use crate::table::{TableKind, TableWriter};
-use arrow::array::{Float64Array, Int32Array, RecordBatch};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use crate::predict::{PredictionsTable, predict};
+use crate::storage::{Access, FileOutput, Location};
 use clap::Args;
 use serde_json::json;
 use std::io::Write;
 use std::num::NonZeroUsize;
-use std::sync::Arc;
 use std::time::Instant;
 
 /// Score the documents of a dataset with a model
@@ -85,11 +81,7 @@ pub fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
         table.as_mut().map_or(Ok(()), |table| table.write(group))
     })?;
     progress.finish();
-    if let Some(mut table) = table {
-        table.0.set_metadata("planetree.model_fingerprint", fingerprint(&model_place)?);
-        table.0.set_metadata("planetree.dataset", reader.manifest().fingerprint().to_string());
-        table.0.finish()?;
-    }
+    table.map_or(Ok(()), |table| table.finish(&model_place, reader.manifest()))?;
     text.map_or(Ok(()), |text| text.output.commit())?;
     let total = started.elapsed().as_secs_f64();
     if let Some(stats) = stats {
@@ -112,48 +104,6 @@ pub fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
         super::say(format_args!("{rows} rows scored with {trees} trees in {total:.2} s"));
     }
     Ok(())
-}
-
-/// What identifies a model: the hash of its file.
-fn fingerprint(model: &Location) -> Result<String> {
-    let bytes = model.read_all()?.ok_or_else(|| model.absent())?;
-    Ok(digest_of(&bytes).to_string())
-}
-
-/// The predictions while they are written.
-struct PredictionsTable(TableWriter);
-
-impl PredictionsTable {
-    fn create(place: &Location) -> Result<Self> {
-        Ok(PredictionsTable(TableWriter::create(place, TableKind::Predictions, predictions_schema())?))
-    }
-
-    fn write(&mut self, group: PredictedGroup) -> Result<()> {
-        let ranks = Int32Array::from_iter_values(group.ranks.iter().map(|rank| *rank as i32));
-        let batch = RecordBatch::try_new(
-            predictions_schema(),
-            vec![
-                Arc::new(group.query_ids),
-                Arc::new(group.doc_ids),
-                Arc::new(group.labels),
-                Arc::new(Float64Array::from(group.scores)),
-                Arc::new(ranks),
-            ],
-        );
-        let batch = batch.map_err(|error| Error::place("predictions", error, "convert the data again"))?;
-        self.0.write(&batch)
-    }
-}
-
-/// The columns of the predictions.
-fn predictions_schema() -> SchemaRef {
-    Arc::new(Schema::new(vec![
-        Field::new("query_id", DataType::Utf8, false),
-        Field::new("doc_id", DataType::Utf8, true),
-        Field::new("label", DataType::Float32, true),
-        Field::new("score", DataType::Float64, false),
-        Field::new("rank", DataType::Int32, false),
-    ]))
 }
 
 /// The scores as text while they are written.
@@ -184,7 +134,9 @@ mod tests {
     use super::*;
     use crate::ingest::Format;
     use crate::predict::tests::stream::{dataset, model};
-    use crate::table::TableReader;
+    use crate::predict::{model_fingerprint, predictions_schema};
+    use crate::table::{TableKind, TableReader};
+    use arrow::array::{Float64Array, Int32Array};
     use clap::Parser;
 
     #[derive(Parser)]
@@ -216,7 +168,7 @@ mod tests {
         assert_eq!(table.schema(), &predictions_schema());
         let said = |key| table.metadata(key).unwrap().to_owned();
         assert_eq!(said("planetree.dataset"), reader.manifest().fingerprint().to_string());
-        assert_eq!(said("planetree.model_fingerprint"), fingerprint(&model_place).unwrap());
+        assert_eq!(said("planetree.model_fingerprint"), model_fingerprint(&model_place).unwrap());
         let batches: Vec<_> = table.batches().collect::<Result<_>>().unwrap();
         assert_eq!(**batches[0].column(3), Float64Array::from(vec![51.0, 15.0, 50.0]));
         assert_eq!(**batches[0].column(4), Int32Array::from(vec![1, 2, 1]));

@@ -22,9 +22,10 @@ const EXAMPLES: &str = "Examples:
   planetree train --preset pgbrt --data train --model model.parquet --set max_bin=25 --set num_trees=500
   planetree train --data s3://bucket/train --valid vali=s3://bucket/vali --model s3://bucket/model.parquet \\
       --set early_stopping_rounds=50 --rounds rounds.parquet
+  planetree train --data S1 --data S2 --data S3 --valid S4 --model fold1.parquet
   planetree train --data train --model model.parquet --checkpoint-every 60s --resume";
 
-/// Train a model on a dataset
+/// Train a model on a dataset, or on several
 ///
 /// Each round scans the data, adds integer gradients into histograms, and grows one tree. The
 /// model is the same to the byte for any number of threads, any partitioning of the rows, in
@@ -33,9 +34,9 @@ const EXAMPLES: &str = "Examples:
 #[command(after_help = EXAMPLES)]
 #[command(after_long_help = format!("{EXAMPLES}\n\nParameters, for --set and --config:\n{}", config::help_table()))]
 pub struct TrainArguments {
-    /// The dataset to train on: a directory or a URL
-    #[arg(long, value_name = "DATASET")]
-    data: String,
+    /// The dataset to train on: a directory or a URL; repeat it to train on several as if they were one
+    #[arg(long, value_name = "DATASET", required = true, num_args = 1..)]
+    data: Vec<String>,
 
     /// A dataset to take metrics on each round; the first decides on early stopping
     #[arg(long, value_name = "[NAME=]DATASET")]
@@ -89,7 +90,7 @@ pub struct TrainArguments {
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     memory_limit: Option<u64>,
 
-    /// Directory of that cache [default: beside the dataset]
+    /// Directory of that cache [default: beside the (first) dataset]
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
 
@@ -192,7 +193,7 @@ fn locate(arguments: &TrainArguments, text: &str) -> Result<Location> {
 fn request(arguments: &TrainArguments) -> Result<TrainRequest> {
     let file = arguments.config.as_ref().map(|text| locate(arguments, text)).transpose()?;
     let parameters = config::load(arguments.preset.as_deref(), file.as_ref(), &arguments.set)?;
-    let data = locate(arguments, &arguments.data)?;
+    let data = arguments.data.iter().map(|text| locate(arguments, text)).collect::<Result<Vec<_>>>()?;
     let mut validation = Vec::new();
     for text in &arguments.valid {
         // A name has no separators; `s3://bucket/a=b` is all path.
@@ -218,12 +219,12 @@ fn request(arguments: &TrainArguments) -> Result<TrainRequest> {
     };
     let start =
         arguments.start_model.as_ref().map(|text| Model::read(&locate(arguments, text)?)).transpose()?;
-    let cache = arguments.cache.clone().unwrap_or_else(|| match &data {
-        Location::Local(path) => {
+    let cache = arguments.cache.clone().unwrap_or_else(|| match data.first() {
+        Some(Location::Local(path)) => {
             let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             path.with_file_name(format!("{name}.bins"))
         }
-        Location::Remote(_) => std::env::temp_dir().join("planetree-bins"),
+        _ => std::env::temp_dir().join("planetree-bins"),
     });
     Ok(TrainRequest {
         data,
@@ -257,7 +258,7 @@ fn write_figures(location: &Location, outcome: &Outcome, begun: Instant, threads
 }
 
 /// Tells the user how it goes: one line that is rewritten on a terminal, else a line now and then.
-struct Reporter {
+pub(super) struct Reporter {
     quiet: bool,
     live: bool,
     begun: Option<(Instant, u32)>,
@@ -268,7 +269,7 @@ struct Reporter {
 }
 
 impl Reporter {
-    fn new(quiet: bool) -> Self {
+    pub(super) fn new(quiet: bool) -> Self {
         Reporter {
             quiet,
             live: std::io::stderr().is_terminal(),
@@ -279,7 +280,7 @@ impl Reporter {
         }
     }
 
-    fn finish(&mut self) {
+    pub(super) fn finish(&mut self) {
         if std::mem::take(&mut self.line_open) {
             let _ = writeln!(std::io::stderr()); // nobody listens: no failure
         }

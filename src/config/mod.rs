@@ -5,6 +5,7 @@
 //!        later ones replace earlier ones
 //! ```
 
+mod choice;
 mod help;
 mod keys;
 mod presets;
@@ -13,8 +14,10 @@ mod source;
 mod value;
 mod words;
 
+pub use choice::{Choice, ValueKind, kind_of};
 pub use help::help_table;
 pub use presets::{Preset, presets};
+pub(crate) use source::value_text;
 
 use crate::error::{Error, Result};
 use crate::metric::{Convention, Gain, Metric};
@@ -175,6 +178,16 @@ pub struct Parameters {
 /// `key=value` arguments; later ones replace earlier ones. The file may name the preset; the
 /// argument `preset` goes before it.
 pub fn load(preset: Option<&str>, config: Option<&Location>, set: &[String]) -> Result<Parameters> {
+    load_with(preset, config, set, &[])
+}
+
+/// The same, and then what was chosen elsewhere, which replaces all of them.
+pub fn load_with(
+    preset: Option<&str>,
+    config: Option<&Location>,
+    set: &[String],
+    choices: &[Choice],
+) -> Result<Parameters> {
     let file = match config {
         Some(location) => Some(read_file(location)?),
         None => None,
@@ -190,6 +203,7 @@ pub fn load(preset: Option<&str>, config: Option<&Location>, set: &[String]) -> 
     settings.add(preset.settings()?)?;
     settings.add(file.map(|file| file.settings).unwrap_or_default())?;
     settings.add(source::read_command(set)?)?;
+    settings.add(choices.iter().map(Choice::setting).collect::<Result<_>>()?)?;
     settings.check()
 }
 

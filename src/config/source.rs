@@ -114,7 +114,8 @@ pub fn read_command(set: &[String]) -> Result<Vec<Setting>> {
         .collect()
 }
 
-fn find_key(written: &str, place: &str) -> Result<&'static Key> {
+/// The parameter of a name; an unknown one is an error that begins with `place`.
+pub fn find_key(written: &str, place: &str) -> Result<&'static Key> {
     Key::named(written).ok_or_else(|| {
         let mut suggestions = suggest::nearest(written, KEYS.iter().flat_map(Key::names));
         suggestions.dedup_by_key(|name| Key::named(name).map(|key| key.name));
@@ -126,7 +127,7 @@ fn find_key(written: &str, place: &str) -> Result<&'static Key> {
 }
 
 /// A value as it would be written after `--set key=`; `None` for a table.
-fn value_text(value: &DeValue<'_>) -> Option<String> {
+pub fn value_text(value: &DeValue<'_>) -> Option<String> {
     Some(match value {
         DeValue::String(text) => text.to_string(),
         // Numbers keep their text, for 1 and 1.0 may mean different things.

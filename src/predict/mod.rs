@@ -6,7 +6,7 @@
 //!
 //! `planes.rs` turns a block of values into bytes, `layout.rs` turns trees into tests on those bytes,
 //! `dense.rs` (trees of up to 256 leaves) and `walk.rs` (larger ones) are the two kernels, `scorer.rs`
-//! puts them together. `columns.rs` finds a model's features in a dataset, `stream.rs` goes through it.
+//! puts them together. `columns.rs` finds a model's features in a dataset, `stream.rs` goes through it, `table.rs` is what is written.
 
 mod columns;
 mod dense;
@@ -16,11 +16,13 @@ mod planes;
 mod rank;
 mod scorer;
 mod stream;
+mod table;
 mod walk;
 
 pub use permutation::{PermutationImportance, PermutedFeature, permutation_importance};
 pub use scorer::Scorer;
 pub use stream::{PredictedGroup, Report, predict, scores_of};
+pub use table::{PredictionsTable, model_fingerprint, predictions_schema};
 
 #[cfg(test)]
 pub(crate) mod tests;

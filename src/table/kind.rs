@@ -13,16 +13,22 @@ pub enum TableKind {
     Metrics,
     /// A row per query and pair of systems with their difference.
     Differences,
+    /// The folds of a cross-validation: a row per fold, split and metric.
+    Folds,
+    /// A row per trial of a search.
+    Trials,
 }
 
 impl TableKind {
     /// All kinds.
-    pub const ALL: [TableKind; 5] = [
+    pub const ALL: [TableKind; 7] = [
         TableKind::Model,
         TableKind::Predictions,
         TableKind::Rounds,
         TableKind::Metrics,
         TableKind::Differences,
+        TableKind::Folds,
+        TableKind::Trials,
     ];
 
     /// The name that the file's metadata has.
@@ -33,6 +39,8 @@ impl TableKind {
             TableKind::Rounds => "rounds",
             TableKind::Metrics => "metrics",
             TableKind::Differences => "differences",
+            TableKind::Folds => "folds",
+            TableKind::Trials => "trials",
         }
     }
 
@@ -49,6 +57,8 @@ impl TableKind {
             TableKind::Rounds => "a log of rounds",
             TableKind::Metrics => "metrics",
             TableKind::Differences => "differences",
+            TableKind::Folds => "folds of a cross-validation",
+            TableKind::Trials => "trials of a search",
         }
     }
 
@@ -60,6 +70,8 @@ impl TableKind {
             TableKind::Rounds => "name a file that `planetree train --rounds` wrote",
             TableKind::Metrics => "name metrics that `planetree evaluate --output` wrote",
             TableKind::Differences => "name differences that `planetree compare --output` wrote",
+            TableKind::Folds => "name the folds.parquet that `planetree cv` wrote",
+            TableKind::Trials => "name the trials.parquet that `planetree cv --search` wrote",
         }
     }
 }

@@ -5,6 +5,7 @@
 mod bad_input;
 mod compare;
 mod crash;
+mod cv;
 mod damage;
 mod evaluate;
 mod formats;
@@ -25,3 +26,4 @@ mod train_outputs;
 mod train_ranking;
 mod train_streaming;
 mod train_truth;
+mod train_union;

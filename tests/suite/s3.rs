@@ -344,3 +344,38 @@ fn what_is_secret_in_a_url_is_never_shown() {
     // A signed URL is read as it is.
     run(room.path(), &format!("convert http://127.0.0.1:{port}/in.txt?sig={SECRET} --output signed")).ok();
 }
+
+#[test]
+fn a_cross_validation_lives_in_a_bucket() {
+    let room = room();
+    let Some(server) = moto() else { return };
+    let environment = environment(server.port);
+    let at = |arguments: &str| run_with(room.path(), arguments, &environment).ok();
+    std::fs::write(room.path().join("rows.txt"), some_text(30, 10)).unwrap();
+    at("convert rows.txt --output data");
+    at("convert rows.txt --output s3://bucket/data");
+    let options = "--folds 3 --set num_trees=5 --set min_data_in_leaf=2";
+    at(&format!("cv --data data --output here {options}"));
+    at(&format!("cv --data s3://bucket/data --output s3://bucket/cv {options}"));
+    for name in [
+        "cv.json",
+        "predictions.parquet",
+        "metrics.parquet",
+        "folds/2/model.parquet",
+        "folds/2/predictions.parquet",
+        "parts/3/_manifest.json",
+    ] {
+        let script = format!("s3.download_file('bucket', 'cv/{name}', '{}/there')", room.path().display());
+        with_client(server.port, &script);
+        let read = |path: &str| std::fs::read(room.path().join(path)).unwrap();
+        assert!(read("there") == read(&format!("here/{name}")), "{name}");
+    }
+    let before = objects(server.port, "cv");
+    let again = at(&format!("cv --data s3://bucket/data --output s3://bucket/cv {options}"));
+    assert!(
+        (1..=3).all(|fold| again.stderr.contains(&format!("fold {fold}: done before"))),
+        "{}",
+        again.stderr
+    );
+    assert_eq!(objects(server.port, "cv"), before);
+}

@@ -3,11 +3,13 @@
 mod column;
 mod dataset;
 mod differences;
+mod folds;
 mod metrics;
 mod model;
 mod permutation;
 mod predictions;
 mod rounds;
+mod trials;
 
 use crate::dataset::{DatasetReader, MANIFEST};
 use crate::error::{Error, Result};
@@ -22,7 +24,8 @@ use std::num::NonZeroUsize;
 /// Of a model: its trees, what it was trained on and how, and the features it relies on; one of its
 /// trees with --tree. Of predictions: the scores and how many are tied. Of a log of rounds: the best
 /// round of each metric. Of metrics: their means. Of differences: their means, and how many queries went
-/// up or down. Every byte is checked against its checksum on the way.
+/// up or down. Of a cross-validation's folds: means and deviations; of a search's trials: the best. Every
+/// byte is checked against its checksum on the way.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   planetree describe mq2008
@@ -33,7 +36,7 @@ use std::num::NonZeroUsize;
   planetree describe s3://models/mart.model --json | jq '.importance[].feature'
   planetree describe scores.parquet")]
 pub struct DescribeArguments {
-    /// A dataset, model, predictions, rounds, metrics or differences: a path or a URL
+    /// A dataset, model, predictions, rounds, metrics, differences, folds or trials: a path or a URL
     path: String,
 
     /// Print one JSON object
@@ -84,6 +87,8 @@ pub fn run(arguments: DescribeArguments, quiet: bool) -> Result<()> {
         TableKind::Rounds => rounds::describe(&table)?,
         TableKind::Metrics => metrics::describe(&table)?,
         TableKind::Differences => differences::describe(&table)?,
+        TableKind::Folds => folds::describe(&table)?,
+        TableKind::Trials => trials::describe(&table)?,
     };
     super::print(&if arguments.json { format!("{}\n", described.json) } else { described.text })
 }

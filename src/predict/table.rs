@@ -1,0 +1,61 @@
+//! Predictions as a table: a row per document, in the order of the dataset's rows.
+
+use super::stream::PredictedGroup;
+use crate::dataset::Manifest;
+use crate::error::{Error, Result};
+use crate::storage::{Location, digest_of};
+use crate::table::{TableKind, TableWriter};
+use arrow::array::{Float64Array, Int32Array, RecordBatch};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use std::sync::Arc;
+
+/// The predictions while they are written.
+pub struct PredictionsTable(TableWriter);
+
+impl PredictionsTable {
+    /// Prepares to write predictions; nobody sees them before [`PredictionsTable::finish`].
+    pub fn create(place: &Location) -> Result<Self> {
+        Ok(PredictionsTable(TableWriter::create(place, TableKind::Predictions, predictions_schema())?))
+    }
+
+    /// Appends the scores of a row group.
+    pub fn write(&mut self, group: PredictedGroup) -> Result<()> {
+        let ranks = Int32Array::from_iter_values(group.ranks.iter().map(|rank| *rank as i32));
+        let batch = RecordBatch::try_new(
+            predictions_schema(),
+            vec![
+                Arc::new(group.query_ids),
+                Arc::new(group.doc_ids),
+                Arc::new(group.labels),
+                Arc::new(Float64Array::from(group.scores)),
+                Arc::new(ranks),
+            ],
+        );
+        let batch = batch.map_err(|error| Error::place("predictions", error, "convert the data again"))?;
+        self.0.write(&batch)
+    }
+
+    /// Completes the table, which says of which model and which dataset the scores are.
+    pub fn finish(mut self, model: &Location, dataset: &Manifest) -> Result<()> {
+        self.0.set_metadata("planetree.model_fingerprint", model_fingerprint(model)?);
+        self.0.set_metadata("planetree.dataset", dataset.fingerprint().to_string());
+        self.0.finish()
+    }
+}
+
+/// What identifies a model: the hash of its file.
+pub fn model_fingerprint(model: &Location) -> Result<String> {
+    let bytes = model.read_all()?.ok_or_else(|| model.absent())?;
+    Ok(digest_of(&bytes).to_string())
+}
+
+/// The columns of the predictions.
+pub fn predictions_schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![
+        Field::new("query_id", DataType::Utf8, false),
+        Field::new("doc_id", DataType::Utf8, true),
+        Field::new("label", DataType::Float32, true),
+        Field::new("score", DataType::Float64, false),
+        Field::new("rank", DataType::Int32, false),
+    ]))
+}
