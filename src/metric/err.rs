@@ -22,13 +22,18 @@ pub fn err(ranked: &Ranked<'_>, convention: &Convention, depth: usize) -> f64 {
         }
         Spans::Averaged(ends) => {
             for span in spans(ends).take_while(|span| span.start < depth) {
-                let unsatisfied: Vec<f64> = ranked.labels[span.clone()].iter().map(unsatisfied_by).collect();
-                let visible = span.len().min(depth - span.start);
-                let reading_on = mean_products(&unsatisfied, visible);
-                for (pair, rank) in reading_on.windows(2).zip(span.start + 1..) {
-                    sum += reading * (pair[0] - pair[1]) / rank as f64;
+                let labels = &ranked.labels[span.clone()];
+                let on: f64 = labels.iter().map(unsatisfied_by).product();
+                if labels.len() == 1 {
+                    sum += reading * (1.0 - on) / span.end as f64;
+                } else {
+                    let unsatisfied: Vec<f64> = labels.iter().map(unsatisfied_by).collect();
+                    let reading_on = mean_products(&unsatisfied, span.len().min(depth - span.start));
+                    for (pair, rank) in reading_on.windows(2).zip(span.start + 1..) {
+                        sum += reading * (pair[0] - pair[1]) / rank as f64;
+                    }
                 }
-                reading *= unsatisfied.iter().product::<f64>();
+                reading *= on;
             }
         }
         Spans::Last(ends) => {

@@ -10,6 +10,7 @@ mod formats;
 mod identity;
 mod learning;
 mod long;
+mod metric_tools;
 mod outside;
 mod real_data;
 mod round_trip;

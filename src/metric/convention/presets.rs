@@ -47,8 +47,8 @@ const PRESETS: [Preset; 14] = [
     },
     Preset {
         name: "ranklib",
-        switches: "map_depth=all",
-        help: "RankLib: as the default, and MAP looks at the whole list",
+        switches: "depth=10,binary_depth=10,relevant=above:0,map_depth=all,err_depth=10",
+        help: "RankLib: depth 10 unless named, MAP on the whole list",
     },
     Preset {
         name: "lightgbm",
@@ -72,13 +72,13 @@ const PRESETS: [Preset; 14] = [
     },
     Preset {
         name: "catboost",
-        switches: "gain=linear,empty=1,map_empty=0,ties=worst,relevant=above:0.5,map_normaliser=found,err_grade=label",
+        switches: "gain=linear,empty=1,map_empty=0,ties=worst,relevant=above:0.5,map_normaliser=depth,err_grade=label",
         help: "CatBoost: linear gains, 1 for empty queries, the worst order of ties",
     },
     Preset {
         name: "ydf",
         switches: "ties=average,binary_ties=best,relevant=above:0.5,map_normaliser=found",
-        help: "YDF: the mean over all orders of ties, their best order for MRR and MAP",
+        help: "YDF: the mean over all orders of ties, the best one for MRR and MAP",
     },
     Preset {
         name: "sklearn",
