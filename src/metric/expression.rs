@@ -22,12 +22,15 @@ pub struct Expression {
 enum Node {
     Number(f64),
     Label,
-    Call(fn(f64) -> f64, Box<Node>),
-    Both(fn(f64, f64) -> f64, Box<Node>, Box<Node>),
+    Call(Function, Box<Node>),
+    Both(Combination, Box<Node>, Box<Node>),
 }
 
+type Function = fn(f64) -> f64;
+type Combination = fn(f64, f64) -> f64;
+
 /// What may be called.
-const FUNCTIONS: [(&str, fn(f64) -> f64); 4] =
+const FUNCTIONS: [(&str, Function); 4] =
     [("log2", libm::log2), ("ln", libm::log), ("exp", libm::exp), ("sqrt", libm::sqrt)];
 /// Parentheses and signs within each other at most, so that no text exhausts the stack.
 const DEEPEST: usize = 50;
@@ -92,7 +95,7 @@ impl Reader<'_> {
     fn sum(&mut self) -> Result<Node, String> {
         let mut left = self.product()?;
         loop {
-            let combine: fn(f64, f64) -> f64 = if self.take("+") {
+            let combine: Combination = if self.take("+") {
                 |left, right| left + right
             } else if self.take("-") {
                 |left, right| left - right
@@ -106,7 +109,7 @@ impl Reader<'_> {
     fn product(&mut self) -> Result<Node, String> {
         let mut left = self.signed()?;
         loop {
-            let combine: fn(f64, f64) -> f64 = if self.take("*") {
+            let combine: Combination = if self.take("*") {
                 |left, right| left * right
             } else if self.take("/") {
                 |left, right| left / right
