@@ -13,14 +13,6 @@ use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 
-/// What came of it.
-pub enum Outcome {
-    /// The results of all queries, in the order of the rows.
-    Done(Results),
-    /// The rows of a query are not together; they must be sorted first.
-    Scattered,
-}
-
 /// What is done with the rows of a plan.
 pub struct Drive<'a> {
     /// What runs the plan.
@@ -34,8 +26,9 @@ pub struct Drive<'a> {
 }
 
 impl Drive<'_> {
-    /// Judges everything.
-    pub fn judge(&self, plan: &Plan) -> Result<Outcome> {
+    /// The results of all queries, in the order of the rows; `None` if the rows of a query are not
+    /// together, and must be sorted first.
+    pub fn judge(&self, plan: &Plan) -> Result<Option<Results>> {
         let threads = self.engine.threads();
         let pool = ThreadPoolBuilder::new().num_threads(threads).build().map_err(|error| {
             Error::usage(format_args!("cannot start threads: {error}"), "lower --threads")
@@ -70,7 +63,7 @@ impl Drive<'_> {
             given_up.store(true, Ordering::Relaxed);
             outcome
         });
-        if outcome? { assembly.finish() } else { Ok(Outcome::Scattered) }
+        if outcome? { assembly.finish() } else { Ok(None) }
     }
 
     fn judge_unit(&self, plan: &Plan, unit: Unit, given_up: &AtomicBool) -> Result<Stretch> {
@@ -180,13 +173,13 @@ impl<'a> Assembly<'a> {
         Ok(true)
     }
 
-    fn finish(mut self) -> Result<Outcome> {
+    fn finish(mut self) -> Result<Option<Results>> {
         if !self.close()? {
-            return Ok(Outcome::Scattered);
+            return Ok(None);
         }
         if let Some((output, _)) = self.run {
             output.commit()?;
         }
-        Ok(Outcome::Done(self.results))
+        Ok(Some(self.results))
     }
 }

@@ -30,7 +30,7 @@ use crate::error::{Error, Result};
 use crate::metric::{Convention, Metric};
 use crate::plan::{Engine, Open};
 use crate::storage::Location;
-use drive::{Drive, Outcome};
+use drive::Drive;
 use predictions::Predictions;
 use worker::Settings;
 
@@ -124,16 +124,13 @@ pub fn evaluate(ranking: &Ranking, request: &Request) -> Result<Results> {
         input: ranking.location().to_string(),
     };
     let run = request.run.as_ref().map(|(location, _)| location);
-    let judge = |readers: Vec<Open>, sorted: bool| -> Result<Outcome> {
+    let judge = |readers: Vec<Open>, sorted: bool| -> Result<Option<Results>> {
         let mut plan = engine.scan(rows::schema(), readers)?;
         if sorted {
             plan = engine.sort(plan, &["query_id", "row"])?;
         }
-        let outcome = Drive { engine: &engine, settings: &settings, run, sorted }.judge(&plan)?;
-        Ok(match outcome {
-            Outcome::Done(results) if sorted => Outcome::Done(results.in_input_order()),
-            outcome => outcome,
-        })
+        let results = Drive { engine: &engine, settings: &settings, run, sorted }.judge(&plan)?;
+        Ok(results.map(|results| if sorted { results.in_input_order() } else { results }))
     };
     let by = request.by.as_deref();
     let judged = request.judgments.as_ref().map(Judgments::reader);
@@ -146,7 +143,7 @@ pub fn evaluate(ranking: &Ranking, request: &Request) -> Result<Results> {
             match judged {
                 Some(judged) => sort(Some(judged))?,
                 None => match judge(predictions.readers(), false)? {
-                    Outcome::Scattered => sort(None)?,
+                    None => sort(None)?,
                     done => done,
                 },
             }
@@ -167,16 +164,14 @@ pub fn evaluate(ranking: &Ranking, request: &Request) -> Result<Results> {
         }
     };
     match outcome {
-        Outcome::Done(results) if results.queries() > 0 => Ok(results),
-        Outcome::Done(results) if results.unjudged + results.unranked > 0 => Err(Error::place(
+        Some(results) if results.queries() > 0 => Ok(results),
+        Some(results) if results.unjudged + results.unranked > 0 => Err(Error::place(
             ranking.location(),
             "none of its queries has judgments",
             "check that ranking and judgments name queries the same way",
         )),
-        Outcome::Done(_) => {
-            Err(Error::place(ranking.location(), "there are no rows", "name a file that has some"))
-        }
-        Outcome::Scattered => Err(Error::place(
+        Some(_) => Err(Error::place(ranking.location(), "there are no rows", "name a file that has some")),
+        None => Err(Error::place(
             ranking.location(),
             "the rows of a query are not together",
             "name predictions in Parquet, which are sorted",
