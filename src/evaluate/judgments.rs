@@ -38,10 +38,10 @@ impl Judgments {
                     let (mut groups, mut first_row) = (dataset.groups().into_iter(), 0);
                     let read = move || -> Option<Vec<Result<RecordBatch>>> {
                         let group = dataset.open_group(groups.next()?);
-                        let batch = group.and_then(|group| labels(&group, dataset.location(), first_row));
-                        first_row += batch.as_ref().map_or(0, |batch| batch.num_rows() as u64);
-                        Some(match batch {
-                            Ok(batch) => pieces(&batch).map(Ok).collect(),
+                        let batches =
+                            group.and_then(|group| labels(&group, dataset.location(), &mut first_row));
+                        Some(match batches {
+                            Ok(batches) => batches.into_iter().map(Ok).collect(),
                             Err(error) => vec![Err(error)],
                         })
                     };
@@ -52,33 +52,33 @@ impl Judgments {
     }
 }
 
-/// A batch in pieces that own their rows: a slice would keep, and count as, the whole.
-fn pieces(batch: &RecordBatch) -> impl Iterator<Item = RecordBatch> {
-    let starts = (0..batch.num_rows()).step_by(SORT_ROWS);
-    starts.map(|start| {
-        let piece = batch.slice(start, SORT_ROWS.min(batch.num_rows() - start));
-        arrow::compute::concat_batches(piece.schema_ref(), [&piece]).unwrap_or(piece)
-    })
-}
-
-fn labels(group: &GroupReader, location: &Location, first_row: u64) -> Result<RecordBatch> {
-    let columns = DatasetColumns::read(group, location, None)?;
-    let rows = columns.rows();
-    if columns.doc_ids.null_count() > 0 {
-        let row = (0..rows).find(|row| columns.doc_ids.is_null(*row)).unwrap_or(0) as u64;
-        return Err(Error::place(
-            location,
-            format_args!("row {} has no doc_id, by which its label would be found", first_row + row + 1),
-            "convert data with document ids; scores in the order of the rows go with --scores and --data",
-        ));
-    }
-    RowColumns {
-        query_ids: columns.query_ids,
-        doc_ids: columns.doc_ids,
-        labels: columns.labels,
-        scores: Float64Array::new_null(rows),
-        first_row: JUDGMENTS + first_row,
-        segments: None,
-    }
-    .into_batch()
+/// The labels of a row group. Its batches own their rows: slices of one would each count as the whole.
+fn labels(group: &GroupReader, location: &Location, first_row: &mut u64) -> Result<Vec<RecordBatch>> {
+    let mut batches = Vec::new();
+    group.read_batches(&[0, 1, 2], SORT_ROWS, &mut |batch| {
+        let columns = DatasetColumns::of(&batch, location)?;
+        if let Some(row) = (0..columns.rows()).find(|row| columns.doc_ids.is_null(*row)) {
+            return Err(Error::place(
+                location,
+                format_args!(
+                    "row {} has no doc_id, by which its label would be found",
+                    *first_row + row as u64 + 1
+                ),
+                "convert data with document ids; scores in the order of the rows go with --scores and --data",
+            ));
+        }
+        let rows = columns.rows();
+        let judgments = RowColumns {
+            query_ids: columns.query_ids,
+            doc_ids: columns.doc_ids,
+            labels: columns.labels,
+            scores: Float64Array::new_null(rows),
+            first_row: JUDGMENTS + *first_row,
+            segments: None,
+        };
+        *first_row += rows as u64;
+        batches.push(judgments.into_batch()?);
+        Ok(())
+    })?;
+    Ok(batches)
 }

@@ -183,3 +183,6 @@ pub fn evaluate(ranking: &Ranking, request: &Request) -> Result<Results> {
         )),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -35,7 +35,9 @@ struct Columns {
 impl Predictions {
     /// Opens predictions, and finds the column that queries are counted under, if there is one.
     pub fn open(location: &Location, by: Option<&str>) -> Result<Self> {
-        let file = match TableReader::open_or_foreign(location)? {
+        let remedy =
+            "name predictions in Parquet; scores as text go with --scores and --data, runs with --run";
+        let file = match TableReader::open_or_foreign(location, remedy)? {
             AnyParquet::Foreign(file) => file,
             AnyParquet::Ours(table) if table.kind() == TableKind::Predictions => table.file().clone(),
             AnyParquet::Ours(table) => {

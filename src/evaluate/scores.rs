@@ -110,30 +110,39 @@ pub struct DatasetColumns {
 impl DatasetColumns {
     /// Reads them, and a column by its name.
     pub fn read(group: &GroupReader, location: &Location, by: Option<&str>) -> Result<Self> {
-        let odd =
-            || Error::place(location, "its columns are not those of a dataset", "convert the data again");
         let names = group.names();
-        if !names.starts_with(&["query_id", "doc_id", "label"]) {
-            return Err(odd());
-        }
-        let batch = group.read(0..3)?;
-        let text = |column: usize| batch.column(column).as_string_opt::<i32>().cloned().ok_or_else(odd);
+        let columns = Self::of(&group.read(0..3)?, location)?;
         let segments = match by {
             Some(by) => {
                 let place = names.iter().position(|name| *name == by);
                 let place = place.ok_or_else(|| no_such_column(location, by, names.iter().copied()))?;
                 let column = group.read(place..place + 1)?;
-                let column = cast(column.column(0), &DataType::Utf8).map_err(|_| odd())?;
+                let column = cast(column.column(0), &DataType::Utf8).map_err(|_| odd(location))?;
                 Some(column.as_string::<i32>().clone())
             }
             None => None,
         };
-        let labels = batch.column(2).as_primitive_opt::<Float32Type>().cloned().ok_or_else(odd)?;
-        Ok(DatasetColumns { query_ids: text(0)?, doc_ids: text(1)?, labels, segments })
+        Ok(DatasetColumns { segments, ..columns })
+    }
+
+    /// The first three columns of a dataset, which are always the same.
+    pub fn of(batch: &RecordBatch, location: &Location) -> Result<Self> {
+        let text = |name: &str| batch.column_by_name(name)?.as_string_opt::<i32>().cloned();
+        let labels = || batch.column_by_name("label")?.as_primitive_opt::<Float32Type>().cloned();
+        match (text("query_id"), text("doc_id"), labels()) {
+            (Some(query_ids), Some(doc_ids), Some(labels)) => {
+                Ok(DatasetColumns { query_ids, doc_ids, labels, segments: None })
+            }
+            _ => Err(odd(location)),
+        }
     }
 
     /// How many rows there are.
     pub fn rows(&self) -> usize {
         self.query_ids.len()
     }
+}
+
+fn odd(location: &Location) -> Error {
+    Error::place(location, "its columns are not those of a dataset", "convert the data again")
 }

@@ -39,7 +39,7 @@ impl Join {
             }
             return Ok(join);
         }
-        let file = match TableReader::open_or_foreign(location)? {
+        let file = match TableReader::open_or_foreign(location, "name a Parquet file or a dataset")? {
             AnyParquet::Ours(table) => table.file().clone(),
             AnyParquet::Foreign(file) => file,
         };

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::metric::{Convention, Metric};
 use crate::storage::Location;
 use crate::suggest;
-use crate::table::{AnyParquet, TableKind, TableReader, TableWriter};
+use crate::table::{TableKind, TableReader, TableWriter};
 use arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int32Array, RecordBatch, StringArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Float64Type, Int32Type, Schema, SchemaRef};
@@ -116,9 +116,8 @@ pub fn per_query(
     metrics: &[Metric],
     convention: Option<&Convention>,
 ) -> Result<Evaluated> {
-    let is_metrics = TableReader::kind_of(location)? == Some(TableKind::Metrics);
-    if is_metrics && let AnyParquet::Ours(table) = TableReader::open_or_foreign(location)? {
-        return read(&table, metrics, convention);
+    if TableReader::kind_of(location)? == Some(TableKind::Metrics) {
+        return read(&TableReader::open(location, TableKind::Metrics)?, metrics, convention);
     }
     let metrics = if metrics.is_empty() { default_metrics()? } else { metrics.to_vec() };
     let convention = convention.cloned().unwrap_or_default();

@@ -16,6 +16,7 @@ use datafusion_execution::runtime_env::RuntimeEnvBuilder;
 use datafusion_execution::{SendableRecordBatchStream, TaskContext};
 use datafusion_physical_expr::expressions::col;
 use datafusion_physical_expr::{LexOrdering, PhysicalSortExpr};
+use datafusion_physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion_physical_plan::sorts::sort::SortExec;
 use datafusion_physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion_physical_plan::streaming::{PartitionStream, StreamingTableExec};
@@ -26,7 +27,13 @@ use std::sync::Arc;
 use tokio::runtime::{Builder, Handle, Runtime};
 
 /// Rows of a batch that goes through a sort.
-pub const SORT_ROWS: usize = 1 << 13;
+pub const SORT_ROWS: usize = 1 << 12;
+
+/// The same where there is little memory: a merge holds two batches of everything it merges.
+const FEW_SORT_ROWS: usize = 1 << 10;
+
+/// What a sort should have for itself; with less, there is one sort instead of one a partition.
+const SORT_BYTES: usize = 16 << 20;
 
 /// What runs plans: threads, and the memory that sorts may take before they write to disk.
 pub struct Engine {
@@ -34,6 +41,8 @@ pub struct Engine {
     context: Arc<TaskContext>,
     failure: Failure,
     threads: usize,
+    /// Bytes that all sorts together may take.
+    pool: usize,
 }
 
 /// Something that gives rows, in one or several partitions.
@@ -49,18 +58,19 @@ impl Engine {
             .map_err(|error| {
                 Error::usage(format_args!("cannot start threads: {error}"), "lower --threads")
             })?;
-        // The other half is for what is being read, decoded and merged, which no pool counts.
-        let pool = usize::try_from(memory_limit / 2).unwrap_or(usize::MAX);
+        // The rest is for what is being read, decoded, copied and merged, which no pool counts.
+        let pool = usize::try_from(memory_limit / 3).unwrap_or(usize::MAX);
         let environment =
             RuntimeEnvBuilder::new().with_memory_pool(Arc::new(FairSpillPool::new(pool))).build_arc();
-        let mut config = SessionConfig::new().with_batch_size(SORT_ROWS);
+        let batch_rows = if pool < SORT_BYTES { FEW_SORT_ROWS } else { SORT_ROWS };
+        let mut config = SessionConfig::new().with_batch_size(batch_rows);
         let execution = &mut config.options_mut().execution;
         execution.sort_spill_reservation_bytes =
             (pool / (4 * threads)).min(execution.sort_spill_reservation_bytes);
         let context = TaskContext::default()
             .with_session_config(config)
             .with_runtime(environment.map_err(|error| failed(&error))?);
-        Ok(Engine { runtime, context: Arc::new(context), failure: Failure::default(), threads })
+        Ok(Engine { runtime, context: Arc::new(context), failure: Failure::default(), threads, pool })
     }
 
     /// How many threads it has.
@@ -87,7 +97,9 @@ impl Engine {
         let Some(order) = LexOrdering::new(expressions.map_err(|error| failed(&error))?) else {
             return Ok(plan);
         };
-        let sorted = SortExec::new(order.clone(), plan.0).with_preserve_partitioning(true);
+        let is_tight = self.pool / plan.partitions().max(1) < SORT_BYTES;
+        let input = if is_tight { Arc::new(CoalescePartitionsExec::new(plan.0)) as _ } else { plan.0 };
+        let sorted = SortExec::new(order.clone(), input).with_preserve_partitioning(true);
         Ok(Plan(Arc::new(SortPreservingMergeExec::new(order, Arc::new(sorted)))))
     }
 

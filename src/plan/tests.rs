@@ -39,7 +39,7 @@ fn a_sort_that_spills_is_the_sort_that_does_not() {
         (0..200_000).map(|row| (format!("query-{}", draw.bits() % 999), row)).collect();
     let mut expected = rows.clone();
     expected.sort();
-    for (limit, threads) in [(256 << 20, 1), (8 << 20, 1), (8 << 20, 3)] {
+    for (limit, threads, spills) in [(512 << 20, 1, false), (512 << 20, 3, false), (8 << 20, 3, true)] {
         let engine = Engine::new(threads, limit).unwrap();
         let readers = rows.chunks(70_000).map(|rows| reader(rows.to_vec())).collect();
         let plan = engine.scan(&schema(), readers).unwrap();
@@ -47,6 +47,8 @@ fn a_sort_that_spills_is_the_sort_that_does_not() {
         let plan = engine.sort(plan, &["name", "row"]).unwrap();
         assert_eq!(plan.partitions(), 1);
         assert!(rows_of(engine.batches(&plan, 0).unwrap()) == expected, "{limit} {threads}");
+        let sort = plan.0.children()[0].metrics().unwrap();
+        assert_eq!(sort.spill_count().unwrap() > 0, spills, "{limit} {threads}");
     }
 }
 

@@ -46,8 +46,9 @@ impl TableReader {
     }
 
     /// Opens a table of any kind and checks all its bytes, or a Parquet file of somebody else's.
-    pub fn open_or_foreign(location: &Location) -> Result<AnyParquet> {
-        Self::open_parquet(location, "table", "name a Parquet file")
+    /// The remedy is for whoever named something else.
+    pub fn open_or_foreign(location: &Location, remedy: &str) -> Result<AnyParquet> {
+        Self::open_parquet(location, "table", remedy)
     }
 
     fn open_as(location: &Location, wanted: &str, remedy: &str) -> Result<Self> {

@@ -210,7 +210,7 @@ fn put_counts(text: &mut String, summary: &Summary) {
     for (what, queries) in [("without judgments", summary.unjudged), ("without documents", summary.unranked)]
     {
         if queries > 0 {
-            put(text, format_args!("{what:<22}{} more queries", shown_count(queries)));
+            put(text, format_args!("{what:<22}{} more", shown_count(queries)));
         }
     }
 }
