@@ -468,6 +468,33 @@ fn nothing_relevant_is_worth_what_the_convention_says() {
 }
 
 #[test]
+fn without_a_depth_metrics_look_as_deep_as_the_preset_says() {
+    let labels: Vec<f32> = (0_u16..60).map(|row| f32::from(row * 7 % 5)).collect();
+    let scores: Vec<f64> = (0_u16..60).map(|row| f64::from(row * 31 % 61)).collect();
+    let query = Query::of(&labels, &scores);
+    for (metric, preset, same, other) in [
+        ("ndcg", "yahoo", "ndcg@10", "planetree"),
+        ("ndcg", "mohan", "ndcg@10", "planetree"),
+        ("err", "yahoo", "err@60", "planetree"),
+        ("err", "mohan", "err@60", "planetree"),
+        ("ndcg", "ranklib", "ndcg@10", "planetree"),
+        ("err", "ranklib", "err@10", "planetree"),
+        ("p", "ranklib", "p@10", "planetree"),
+        ("map", "ranklib", "map@60", "planetree"),
+        ("map@3", "ranklib", "map", "planetree"),
+        ("ndcg", "xgboost", "ndcg@32", "lightgbm"),
+        ("map", "xgboost", "map@32", "lightgbm"),
+        ("map", "lightgbm", "map", "planetree"),
+    ] {
+        let value = query.value(metric, preset).unwrap();
+        assert_eq!(value, query.value(same, other).unwrap(), "{metric} under {preset}");
+        assert!(value > 0.0 && value < 1.0);
+    }
+    assert_ne!(query.value("ndcg", "planetree"), query.value("ndcg@10", "planetree"));
+    assert_ne!(query.value("map@32", "lightgbm"), query.value("map@32", "planetree"));
+}
+
+#[test]
 fn the_thesis_bounds_the_partial_area() {
     let labels: Vec<f32> = (0..200).map(|place| if place < 100 { 1.0 } else { 0.0 }).collect();
     let falling: Vec<f64> = (0..200).map(|place| -f64::from(place)).collect();

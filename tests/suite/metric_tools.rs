@@ -39,8 +39,7 @@ const METRICS: [&str; 26] = [
 ];
 
 /// Conventions beside the presets that a tool can be asked for.
-const OTHERS: [&str; 4] =
-    ["xgboost,empty=0", "catboost,gain=exp2", "catboost,gain=exp2,discount=power:1", "trec,gain=exp2"];
+const OTHERS: [&str; 3] = ["xgboost,empty=0", "catboost,gain=exp2", "catboost,gain=exp2,discount=power:1"];
 
 #[derive(Default)]
 struct Query {
