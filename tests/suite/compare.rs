@@ -293,3 +293,22 @@ fn what_cannot_be_compared_is_refused_by_name() {
     run(room.path(), "compare good good --output out").ok();
     run(room.path(), "compare good good --output out").ok();
 }
+
+#[test]
+fn buckets_are_compared_like_files() {
+    let Some(server) = crate::s3::moto() else { return };
+    let room = room();
+    let environment = crate::s3::environment(server.port);
+    let made = systems(5, 60, &[0.0, 0.05], false);
+    for (name, values) in ["a", "b"].iter().zip(&made) {
+        metrics(room.path(), name, "ndcg@10", values);
+        crate::s3::put(server.port, &room.path().join(name), name);
+    }
+    let local = run(room.path(), "compare a b --json --output d").ok().stdout;
+    let remote = "compare s3://bucket/a s3://bucket/b --json --output s3://bucket/d";
+    let remote = run_with(room.path(), remote, &environment).ok().stdout;
+    assert_eq!(remote.replace("s3://bucket/", ""), local);
+    let described = run_with(room.path(), "describe s3://bucket/d --json", &environment).ok().stdout;
+    let expected = run(room.path(), "describe d --json").ok().stdout;
+    assert_eq!(described.replace("s3://bucket/", ""), expected);
+}
