@@ -32,6 +32,9 @@ pub const SORT_ROWS: usize = 1 << 12;
 /// The same where there is little memory: a merge holds two batches of everything it merges.
 const FEW_SORT_ROWS: usize = 1 << 10;
 
+/// Below this a sort cannot even merge what it wrote to disk.
+const LEAST_POOL: usize = 8 << 20;
+
 /// What a sort should have for itself; with less, there is one sort instead of one a partition.
 const SORT_BYTES: usize = 16 << 20;
 
@@ -59,14 +62,14 @@ impl Engine {
                 Error::usage(format_args!("cannot start threads: {error}"), "lower --threads")
             })?;
         // The rest is for what is being read, decoded, copied and merged, which no pool counts.
-        let pool = usize::try_from(memory_limit / 3).unwrap_or(usize::MAX);
+        let pool = usize::try_from(memory_limit / 3).unwrap_or(usize::MAX).max(LEAST_POOL);
         let environment =
             RuntimeEnvBuilder::new().with_memory_pool(Arc::new(FairSpillPool::new(pool))).build_arc();
         let batch_rows = if pool < SORT_BYTES { FEW_SORT_ROWS } else { SORT_ROWS };
         let mut config = SessionConfig::new().with_batch_size(batch_rows);
         let execution = &mut config.options_mut().execution;
-        execution.sort_spill_reservation_bytes =
-            (pool / (4 * threads)).min(execution.sort_spill_reservation_bytes);
+        // What a sort keeps for merging its runs; it must not be most of what it has.
+        execution.sort_spill_reservation_bytes = execution.sort_spill_reservation_bytes.min(pool / 3);
         let context = TaskContext::default()
             .with_session_config(config)
             .with_runtime(environment.map_err(|error| failed(&error))?);

@@ -36,12 +36,12 @@ fn rows_of(batches: PlanBatches) -> Vec<(String, u64)> {
 fn a_sort_that_spills_is_the_sort_that_does_not() {
     let mut draw = Stream::new(&[7]);
     let rows: Vec<(String, u64)> =
-        (0..200_000).map(|row| (format!("query-{}", draw.bits() % 999), row)).collect();
+        (0..400_000).map(|row| (format!("query-{}", draw.bits() % 999), row)).collect();
     let mut expected = rows.clone();
     expected.sort();
     for (limit, threads, spills) in [(512 << 20, 1, false), (512 << 20, 3, false), (8 << 20, 3, true)] {
         let engine = Engine::new(threads, limit).unwrap();
-        let readers = rows.chunks(70_000).map(|rows| reader(rows.to_vec())).collect();
+        let readers = rows.chunks(140_000).map(|rows| reader(rows.to_vec())).collect();
         let plan = engine.scan(&schema(), readers).unwrap();
         assert_eq!(plan.partitions(), 3);
         let plan = engine.sort(plan, &["name", "row"]).unwrap();
