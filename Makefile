@@ -11,7 +11,7 @@ PACKAGES = pyarrow duckdb numpy scipy scikit-learn lightgbm xgboost-cpu catboost
 
 .PHONY: demo test test-all lint bench install venv clean
 
-## Build, convert the sample data, train on it, score the test set, and show the model.
+## Build, convert the sample data, train two rankers on it, and see whether one is better.
 demo:
 	$(CARGO) build
 	rm -rf $(DEMO)
@@ -19,11 +19,15 @@ demo:
 	$(PLANETREE) convert sample_data/vali.txt --output $(DEMO)/vali
 	$(PLANETREE) convert sample_data/test.txt --output $(DEMO)/test
 	$(PLANETREE) describe $(DEMO)/train
-	$(PLANETREE) train --data $(DEMO)/train --valid $(DEMO)/vali --model $(DEMO)/model.parquet \
-		--rounds $(DEMO)/rounds.parquet --set num_trees=100
-	$(PLANETREE) predict --model $(DEMO)/model.parquet --data $(DEMO)/test --output $(DEMO)/predictions.parquet
-	$(PLANETREE) describe $(DEMO)/rounds.parquet
-	$(PLANETREE) describe $(DEMO)/model.parquet --top 10
+	$(PLANETREE) train --preset mart --data $(DEMO)/train --valid $(DEMO)/vali --model $(DEMO)/mart.parquet \
+		--set num_trees=150 --set early_stopping_rounds=50
+	$(PLANETREE) train --preset lambdamart --data $(DEMO)/train --valid $(DEMO)/vali --model $(DEMO)/lambdamart.parquet \
+		--rounds $(DEMO)/rounds.parquet --set num_trees=150 --set early_stopping_rounds=50
+	for model in mart lambdamart; do $(PLANETREE) predict --model $(DEMO)/$$model.parquet --data $(DEMO)/test \
+		--output $(DEMO)/$$model-scores.parquet || exit 1; done
+	$(PLANETREE) describe $(DEMO)/lambdamart.parquet --top 10
+	$(PLANETREE) evaluate --predictions mart=$(DEMO)/mart-scores.parquet --predictions lambdamart=$(DEMO)/lambdamart-scores.parquet
+	$(PLANETREE) compare mart=$(DEMO)/mart-scores.parquet lambdamart=$(DEMO)/lambdamart-scores.parquet
 
 ## Unit tests and the suite: a few minutes after the build.
 test: venv
