@@ -146,10 +146,13 @@ impl Gradients {
                         let summary = pull(&**objective, stretch, round, room);
                         (summary, std::mem::take(&mut room.tally))
                     })
-                    .reduce(Default::default, |(summary, mut tally), (other, of_other): (GradientSummary, Tally)| {
-                        tally.merge(&of_other);
-                        (summary.and(other), tally)
-                    });
+                    .reduce(
+                        Default::default,
+                        |(summary, mut tally), (other, of_other): (GradientSummary, Tally)| {
+                            tally.merge(&of_other);
+                            (summary.and(other), tally)
+                        },
+                    );
                 objective.learn(&tally);
                 summary
             }

@@ -135,31 +135,15 @@ pub fn prepare(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Pr
     for (named, source) in request.validation.iter().zip(&validation) {
         let start = |rows: &[Rows]| start_scores(request, source, &model, rows);
         let cuts = options.max_bin.is_some();
-        sets.push(ValidationSet::load(
-            &named.name,
-            source,
-            &data.binning,
-            cuts,
-            parameters,
-            &start,
-        )?);
+        sets.push(ValidationSet::load(&named.name, source, &data.binning, cuts, parameters, &start)?);
     }
     let gradients = Gradients::new(objective, &data.rows);
     let training = match gradients.are_residuals() {
         true => None,
         false => Some(Metrics::new(parameters, &data.rows)?),
     };
-    let mut prepared = Prepared {
-        data,
-        scores,
-        gradients,
-        training,
-        validation: sets,
-        model,
-        start_trees,
-        log,
-        seconds,
-    };
+    let mut prepared =
+        Prepared { data, scores, gradients, training, validation: sets, model, start_trees, log, seconds };
     prepared.replay()?;
     prepared.seconds.load += begun.elapsed().as_secs_f64();
     Ok(prepared)
@@ -394,7 +378,9 @@ fn check_objective(
             "train on queries with different labels, or set objective=squared",
         ));
     }
-    if parameters.objective == ObjectiveName::LambdaRank && matches!(parameters.lambda_metric, Metric::Ndcg(_)) {
+    if parameters.objective == ObjectiveName::LambdaRank
+        && matches!(parameters.lambda_metric, Metric::Ndcg(_))
+    {
         let mut labels = data.rows.iter().flat_map(|rows| &rows.labels);
         if let Some(label) = labels.find(|label| !parameters.label_gain.has(**label)) {
             return Err(Error::place(

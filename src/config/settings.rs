@@ -5,8 +5,8 @@ use super::source::Setting;
 use super::value::Fault;
 use super::words::Word;
 use super::{BaseScore, Candidates, FeatureCount, Missing, ObjectiveName, Parameters, Sampling};
-use crate::metric::{Convention, Gain, Metric};
 use crate::error::{Error, Result};
+use crate::metric::{Convention, Gain, Metric};
 use std::collections::BTreeMap;
 
 /// What is set, by the parameter's printed name.

@@ -60,8 +60,8 @@ fn every_parameter_can_be_set_under_every_name() {
         let preset = match key.name {
             "value_groups" | "workers" => "pgbrt",
             "margin" => "gbrank",
-            "lambda_metric" | "truncation_level" | "sigma" | "lambda_norm" | "label_gain" | "relevant_from"
-            | "unbiased" | "bias_norm" => "lambdamart",
+            "lambda_metric" | "truncation_level" | "sigma" | "lambda_norm" | "label_gain"
+            | "relevant_from" | "unbiased" | "bias_norm" => "lambdamart",
             _ => "planet",
         };
         assert_ne!(key.print(&with_preset(preset, &[]).unwrap()).unwrap(), printed, "{}", key.name);
@@ -106,7 +106,11 @@ fn presets_are_the_papers_settings() {
         assert!(!preset.description.is_empty() && !preset.paper.is_empty(), "{}", preset.name);
     }
     refused(with_preset("pgbtr", &[]), "unknown preset \"pgbtr\"", "did you mean pgbrt?");
-    refused(with_preset("forest", &[]), "unknown preset \"forest\"", "the presets are planet, pgbrt, gbrt, mart, lambdamart, lambdamart-err, ranknet, gbrank, xendcg");
+    refused(
+        with_preset("forest", &[]),
+        "unknown preset \"forest\"",
+        "the presets are planet, pgbrt, gbrt, mart, lambdamart, lambdamart-err, ranknet, gbrank, xendcg",
+    );
 }
 
 #[test]

@@ -41,8 +41,9 @@ impl Key {
                     .map(|gain| parameters.label_gain = gain)
                     .map_err(|problem| Fault {
                         problem,
-                        remedy: "write exp2, linear, a table such as 0,1,3,7,15, or an expression such as 3^l-1"
-                            .to_owned(),
+                        remedy:
+                            "write exp2, linear, a table such as 0,1,3,7,15, or an expression such as 3^l-1"
+                                .to_owned(),
                     });
             }
             Kind::Convention => {

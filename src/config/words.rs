@@ -12,7 +12,11 @@ pub trait Word: Copy + PartialEq + 'static {
 
     /// The choice of a name; case does not matter.
     fn named(text: &str) -> Option<Self> {
-        Self::ALL.iter().chain(Self::ALIASES).find(|(name, _)| name.eq_ignore_ascii_case(text)).map(|(_, choice)| *choice)
+        Self::ALL
+            .iter()
+            .chain(Self::ALIASES)
+            .find(|(name, _)| name.eq_ignore_ascii_case(text))
+            .map(|(_, choice)| *choice)
     }
 
     /// The name of the choice.

@@ -139,8 +139,7 @@ impl Columns {
     fn discounts(&mut self, count: usize, depth: Option<u32>, discount: impl Fn(usize) -> f32) {
         let depth = depth.map_or(usize::MAX, |depth| depth as usize);
         let known = self.discount.len();
-        self.discount.extend(
-            (known..count + LANES).map(|rank| if rank < depth { discount(rank) } else { 0.0 }),
-        );
+        self.discount
+            .extend((known..count + LANES).map(|rank| if rank < depth { discount(rank) } else { 0.0 }));
     }
 }

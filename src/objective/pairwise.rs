@@ -36,10 +36,7 @@ impl Pairwise {
 
     fn pull_with<L: Link>(&self, link: L, query: &Query<'_>, room: &mut Room, pulls: Pulls<'_>) {
         let weighs = &self.weighs;
-        if !matches!(
-            weighs.metric,
-            None | Some(Metric::Ndcg(_) | Metric::Err(_) | Metric::Map(None))
-        ) {
+        if !matches!(weighs.metric, None | Some(Metric::Ndcg(_) | Metric::Err(_) | Metric::Map(None))) {
             return pull_one_by_one(weighs, link, query, room, pulls, |_, pair| pair.weight);
         }
         let Room { ranked, columns, .. } = room;

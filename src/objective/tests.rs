@@ -81,10 +81,7 @@ fn pulled_slowly(parameters: &Parameters, labels: &[f32], scores: &[f64]) -> (Ve
 }
 
 fn documents() -> impl Strategy<Value = (Vec<f32>, Vec<f64>)> {
-    let document = (
-        (0u8..5).prop_map(f32::from),
-        prop_oneof![(-3i8..3).prop_map(f64::from), -5.0..5.0],
-    );
+    let document = ((0u8..5).prop_map(f32::from), prop_oneof![(-3i8..3).prop_map(f64::from), -5.0..5.0]);
     proptest::collection::vec(document, 1..70).prop_map(|documents| documents.into_iter().unzip())
 }
 
@@ -237,7 +234,8 @@ fn clicks_further_down_count_more_once_positions_are_known_to_matter() {
     let pull = |objective: &dyn Objective, room: &mut Room, labels: &[f32]| {
         let (mut gradients, mut hessians) = ([0.0; 4], [0.0; 4]);
         let of_labels = objective.of_labels(labels);
-        let query = Query { number: 0, round: 1, labels, scores: &scores, positions: Some(&positions), of_labels };
+        let query =
+            Query { number: 0, round: 1, labels, scores: &scores, positions: Some(&positions), of_labels };
         objective.pull(&query, room, Pulls { gradients: &mut gradients, hessians: &mut hessians });
         gradients
     };

@@ -51,7 +51,7 @@ impl Weighs {
             }
             Some(Metric::Err(depth)) => {
                 columns.of_err(ranked, |label| satisfies(label, self.convention.err_grade), depth);
-            },
+            }
             Some(Metric::Map(None)) => {
                 columns.of_average_precision(ranked, |label| self.convention.is_relevant(label));
             }
@@ -65,10 +65,12 @@ impl Weighs {
             None => 1.0,
             Some(Metric::Ndcg(_)) => dispatch!(Level::baseline(), simd => Ndcg.of(simd, columns, i, j)[0]),
             Some(Metric::Err(_)) => dispatch!(Level::baseline(), simd => Err.of(simd, columns, i, j)[0]),
-            Some(Metric::Map(None)) => dispatch!(Level::baseline(), simd => AveragePrecision.of(simd, columns, i, j)[0]),
+            Some(Metric::Map(None)) => {
+                dispatch!(Level::baseline(), simd => AveragePrecision.of(simd, columns, i, j)[0])
+            }
             Some(metric) => {
                 metric.swap_delta(&self.convention, &ranked.labels[..ranked.len()], i, j).abs() as f32
-            },
+            }
         }
     }
 

@@ -176,7 +176,13 @@ fn grown(data: &BinnedData, targets: &[i32], exact: bool, depth: u32) -> GrownTr
 fn grown_by(data: &BinnedData, targets: &[i32], finder: &mut dyn SplitFinder<i64>, depth: u32) -> GrownTree {
     let parameters: Parameters = crate::config::load(None, None, &[]).unwrap();
     let choice = FeatureChoice::draw(&parameters, &data.binning.layout, 1);
-    let rules = SplitRules { min_data: LEAST, min_weight: 0.0, min_gain: 0.0, lambda: 0.5, scale: scale(targets.len()) };
+    let rules = SplitRules {
+        min_data: LEAST,
+        min_weight: 0.0,
+        min_gain: 0.0,
+        lambda: 0.5,
+        scale: scale(targets.len()),
+    };
     // So little room that some histograms are kept and some are not.
     let ground = Ground { data, rules, choice: &choice, histogram_bytes: 200_000 };
     let limits = TreeLimits { depth, order: Order::Levels };

@@ -37,7 +37,10 @@ fn every_objective_learns_an_order() {
         ndcg(&predict(room.path(), "stump", "test"))
     };
     for kind in KINDS {
-        train(room.path(), &format!("--data train {kind} --set num_trees=60 --set learning_rate=0.1 --model m"));
+        train(
+            room.path(),
+            &format!("--data train {kind} --set num_trees=60 --set learning_rate=0.1 --model m"),
+        );
         let found = ndcg(&predict(room.path(), "m", "test"));
         assert!(found > one_feature + 0.1, "{kind}: {found}, a single cut {one_feature}");
     }
@@ -86,7 +89,8 @@ fn clicks(directory: &Path) {
         for position in 1..=8 {
             let hidden = (query * 7 + position * 3) % 11;
             let click = (query + position * position) % (position + 1) == 0 && hidden > 3;
-            writeln!(text, "{query},{},{position},{hidden},{}", u8::from(click), (query + position) % 5).unwrap();
+            writeln!(text, "{query},{},{position},{hidden},{}", u8::from(click), (query + position) % 5)
+                .unwrap();
         }
     }
     fs::write(directory.join("clicks.csv"), text).unwrap();
@@ -103,7 +107,10 @@ fn what_is_learned_of_positions_survives_an_interruption() {
     let bytes = |name: &str| fs::read(room.path().join(name)).unwrap();
     assert!(bytes("whole") != bytes("biased"));
     // A finished model of 5 rounds is what a checkpoint at round 5 holds.
-    let ran = run(room.path(), &format!("train {base} --set num_trees=12 --model cut --checkpoint-every 5 --checkpoint c"));
+    let ran = run(
+        room.path(),
+        &format!("train {base} --set num_trees=12 --model cut --checkpoint-every 5 --checkpoint c"),
+    );
     ran.ok();
     assert!(bytes("whole") == bytes("cut"));
     for threads in [1, 4] {
