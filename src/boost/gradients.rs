@@ -122,6 +122,7 @@ impl Gradients {
 
     /// Works the gradients out for the tree of a round.
     pub fn update(&mut self, rows: &[Rows], scores: &Scores, round: u32) -> GradientSummary {
+        let are_weighted = self.are_weighted();
         match &mut self.kind {
             Kind::Residuals => {
                 let parts: Vec<GradientSummary> = rows
@@ -154,7 +155,8 @@ impl Gradients {
                         },
                     );
                 objective.learn(&tally);
-                summary
+                // Where hessians are counts, a count is a hessian.
+                GradientSummary { heaviest: if are_weighted { summary.heaviest } else { 0.0 }, ..summary }
             }
         }
     }

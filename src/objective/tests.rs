@@ -105,7 +105,7 @@ proptest! {
             let (gradients, hessians) = pulled(&*objective(&parameters).unwrap(), &labels, &scores);
             let (slow_gradients, slow_hessians) = pulled_slowly(&parameters, &labels, &scores);
             // What lies between two ranks is a difference of sums, which costs ERR some digits.
-            let within = if settings.iter().any(|setting| setting.contains("err")) { 1e-4 } else { 2e-5 };
+            let within = if settings.iter().any(|setting| setting.contains("err")) { 1e-3 } else { 2e-5 };
             for (fast, slow) in [(&gradients, &slow_gradients), (&hessians, &slow_hessians)] {
                 let most = slow.iter().fold(1e-3f64, |most, pull| most.max(pull.abs()));
                 for (one, other) in fast.iter().zip(slow) {

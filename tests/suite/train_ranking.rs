@@ -123,13 +123,13 @@ fn what_is_learned_of_positions_survives_an_interruption() {
 fn a_score_can_start_from_a_feature() {
     let room = room();
     dataset(room.path(), "data", &graded(35, 40, 20), "");
-    let kind = "--preset lambdamart --set base_score=feature:f2 --data data";
+    let kind = "--preset lambdamart --data data --set base_score=feature:f2";
     train(room.path(), &format!("{kind} --set num_trees=1 --set learning_rate=0.000001 --model m"));
     let scores = predict(room.path(), "m", "data");
     for (row, example) in scores.iter().zip(graded(35, 40, 20)) {
         assert!((row.score - f64::from(example.features[1].unwrap())).abs() < 1e-4);
     }
-    let ran = run(room.path(), &format!("train {kind}2 --model none"));
+    let ran = run(room.path(), &format!("train {kind}x --model none"));
     assert!(ran.code == 1 && ran.stderr.contains("there is no such feature"), "{}", ran.stderr);
 }
 
@@ -170,8 +170,8 @@ fn a_query_of_a_hundred_thousand_documents_trains() {
     text.push_str("1 qid:2 1:3 2:5\n");
     fs::write(room.path().join("wide.txt"), text).unwrap();
     run(room.path(), "convert wide.txt --output wide").ok();
-    let outputs = "--rounds rounds --set num_trees=10 --model m";
+    let outputs = "--rounds rounds --set metric=ndcg --set num_trees=10 --model m";
     train(room.path(), &format!("--preset lambdamart --data wide {outputs}"));
-    let course = course(&rounds_of(&room.path().join("rounds")), "train", "ndcg@10");
+    let course = course(&rounds_of(&room.path().join("rounds")), "train", "ndcg");
     assert!(course[9] > course[0], "{course:?}");
 }
