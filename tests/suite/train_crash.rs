@@ -49,7 +49,7 @@ fn data(directory: &Path, queries: usize) {
 }
 
 /// The checkpoint `c` of a training that was stopped, and its rounds.
-fn stopped(directory: &Path, arguments: &str) -> u64 {
+pub fn stopped(directory: &Path, arguments: &str) -> u64 {
     let arguments = format!("train {arguments} --model m --checkpoint c --checkpoint-every 1");
     let mut child = command(directory, &format!("{arguments} --set num_trees=100000"))
         .stdout(Stdio::null())

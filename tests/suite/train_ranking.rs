@@ -3,6 +3,7 @@
 
 use crate::learning::*;
 use crate::support::*;
+use crate::train_crash::stopped;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
@@ -106,13 +107,12 @@ fn what_is_learned_of_positions_survives_an_interruption() {
     train(room.path(), &format!("{base} --set num_trees=12 --set unbiased=false --model biased"));
     let bytes = |name: &str| fs::read(room.path().join(name)).unwrap();
     assert!(bytes("whole") != bytes("biased"));
-    // A finished model of 5 rounds is what a checkpoint at round 5 holds.
-    let ran = run(
-        room.path(),
-        &format!("train {base} --set num_trees=12 --model cut --checkpoint-every 5 --checkpoint c"),
-    );
-    ran.ok();
-    assert!(bytes("whole") == bytes("cut"));
+    let rounds = stopped(room.path(), base);
+    let trees = rounds + 5;
+    let resume = format!("train {base} --set num_trees={trees} --model resumed --checkpoint c --resume");
+    assert!(run(room.path(), &resume).ok().stderr.contains("going on from round"));
+    train(room.path(), &format!("{base} --set num_trees={trees} --model straight"));
+    assert!(bytes("resumed") == bytes("straight"), "{rounds} rounds, then 5");
     for threads in [1, 4] {
         train(room.path(), &format!("{base} --set num_trees=12 --model again --threads {threads}"));
         assert!(bytes("whole") == bytes("again"), "{threads}");
