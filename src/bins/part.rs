@@ -8,6 +8,9 @@ use arrow::array::{Array, ArrayRef, AsArray, StringArray};
 use arrow::datatypes::{Float32Type, Int32Type};
 use std::ops::Range;
 
+/// Further down nobody looks, and what is learned of positions would take too much room.
+const MOST_POSITIONS: i32 = 10_000;
+
 /// A labelled dataset whose columns are known to fit.
 pub struct SourcePart {
     reader: DatasetReader,
@@ -147,8 +150,9 @@ impl SourcePart {
             Some(column) => {
                 let column = column.as_primitive_opt::<Int32Type>().ok_or_else(|| self.odd_columns())?;
                 // The first is 1 in data and 0 here.
-                let known = column.null_count() == 0;
-                known.then(|| column.values().iter().map(|at| (at - 1).max(0) as u32).collect())
+                let known = column.null_count() == 0
+                    && column.values().iter().all(|at| (1..=MOST_POSITIONS).contains(at));
+                known.then(|| column.values().iter().map(|at| (at - 1) as u32).collect())
             }
         };
         Ok((Rows { first, first_query: 0, labels, weights, positions, query_bounds }, queries.clone()))

@@ -115,7 +115,9 @@ pub fn resume(location: &Location, expected: &Model, parameters: &Parameters) ->
 }
 
 fn difference(model: &Model, start_trees: usize, expected: &Model) -> Option<String> {
-    if model.trees.get(..start_trees) != Some(&expected.trees[..]) || model.base_score != expected.base_score
+    if model.trees.get(..start_trees) != Some(&expected.trees[..])
+        || model.base_score != expected.base_score
+        || model.base_feature != expected.base_feature
     {
         return Some("it started from another model or other data".to_owned());
     }

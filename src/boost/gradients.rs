@@ -32,7 +32,7 @@ struct Pulled {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct GradientSummary {
     /// The largest magnitude.
-    pub most: f64,
+    most: f64,
     heaviest: f64,
     squares: f64,
     weight: f64,
@@ -47,6 +47,11 @@ impl GradientSummary {
             gradient: Scale::units(self.most, bits),
             weight: if self.heaviest > 0.0 { Scale::units(self.heaviest, bits) } else { 1.0 },
         }
+    }
+
+    /// Whether all of them are numbers.
+    pub fn are_finite(&self) -> bool {
+        self.most.is_finite() && self.heaviest.is_finite()
     }
 
     /// The error of the scores under squared error.

@@ -18,7 +18,8 @@ pub struct LogEntry {
     pub split: String,
     /// The metric's name.
     pub metric: String,
-    /// Its value.
+    /// Its value; no number where no query counts.
+    #[serde(deserialize_with = "number_or_none")]
     pub value: f64,
     /// Seconds since the first round began.
     pub seconds: f64,
@@ -37,12 +38,19 @@ impl BestRound {
     /// The best of the log so far, the first of equals.
     pub fn of(log: &[LogEntry], split: &str, metric: &Metric) -> Option<BestRound> {
         let name = metric.to_string();
-        let entries = log.iter().filter(|entry| entry.split == split && entry.metric == name);
+        // A metric that counts no query has no value.
+        let entries =
+            log.iter().filter(|entry| entry.split == split && entry.metric == name && !entry.value.is_nan());
         entries.fold(None, |best: Option<BestRound>, entry| match best {
             Some(best) if !metric.is_better(entry.value, best.value) => Some(best),
             _ => Some(BestRound { round: entry.round, value: entry.value }),
         })
     }
+}
+
+/// JSON has no word for what is no number but `null`.
+fn number_or_none<'de, D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<f64, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NAN))
 }
 
 /// Writes the log as a table.

@@ -13,7 +13,7 @@ pub use checkpoint::{CheckpointPlan, Every};
 pub use log::{BestRound, LogEntry, write_rounds};
 pub use prepare::{NamedData, TrainRequest};
 
-use crate::config::{Candidates, Parameters};
+use crate::config::{Candidates, ObjectiveName, Parameters};
 use crate::error::Result;
 use crate::metric::{Mean, Metric};
 use crate::model::Model;
@@ -104,6 +104,9 @@ impl<'a, C: Cell> Training<'a, C> {
         }
         let mut checkpoints = self.request.checkpoint.as_ref().map(Checkpoints::new);
         let mut gradients = self.prepared.update_gradients(self.prepared.model.rounds + 1);
+        if !gradients.are_finite() {
+            return Err(prepare::unfit_start(self.request));
+        }
         let mut ended = self.stopped_early().map_or(Ended::Complete, Ended::Early);
         while self.prepared.model.rounds < parameters.num_trees && matches!(ended, Ended::Complete) {
             if let Err(stop) = interrupt::check() {
@@ -118,7 +121,7 @@ impl<'a, C: Cell> Training<'a, C> {
             }
             self.prepared.model.rounds = round;
             gradients = self.prepared.update_gradients(round + 1);
-            if !gradients.most.is_finite() {
+            if !gradients.are_finite() {
                 return Err(prepare::diverged(round));
             }
             self.take_metrics(round, &gradients);
@@ -154,7 +157,9 @@ impl<'a, C: Cell> Training<'a, C> {
         let grown = grow(&ground, limits(parameters), &mut self.sets, &mut *finder(parameters))?;
         let cover = if rows.are_residuals() { Cover::Weight } else { Cover::Rows };
         let coded = CodedTree::of_grown(&grown, &rules, parameters.learning_rate, cover);
-        let draws = parameters.bagging_fraction < 1.0
+        let draws = parameters.objective == ObjectiveName::XeNdcg
+            || rows.remember()
+            || parameters.bagging_fraction < 1.0
             || parameters.feature_fraction < 1.0
             || parameters.features_per_node.of(model.features.len()) < model.features.len();
         if coded.is_leaf() && !draws {

@@ -177,6 +177,12 @@ impl Prepared {
 
 fn start_features(request: &TrainRequest) -> Result<Option<Vec<String>>> {
     let Some(start) = &request.start else { return Ok(None) };
+    if request.parameters.base_score != BaseScore::Auto {
+        return Err(Error::usage(
+            "base_score goes with a new model; a start model has its own",
+            "leave base_score or --start-model out",
+        ));
+    }
     if start.ensemble != Ensemble::Boost {
         return Err(Error::usage(
             "the start model is a mean of trees, which further trees cannot be added to",
@@ -292,6 +298,15 @@ pub fn diverged(round: u32) -> Error {
     )))
 }
 
+/// Why the training cannot even begin.
+pub fn unfit_start(request: &TrainRequest) -> Error {
+    Error::place(
+        request.place(),
+        "labels, weights or the scores to start from are too large for gradients",
+        "scale them down, or start from another base_score",
+    )
+}
+
 /// Why no tree has a split.
 pub fn no_split(request: &TrainRequest, data: &BinnedData) -> Error {
     let (rows, least) = (data.row_count(), request.parameters.min_data_in_leaf);
@@ -378,15 +393,32 @@ fn check_objective(
             "train on queries with different labels, or set objective=squared",
         ));
     }
-    if parameters.objective == ObjectiveName::LambdaRank
-        && matches!(parameters.lambda_metric, Metric::Ndcg(_))
+    let mut labels = data.rows.iter().flat_map(|rows| &rows.labels);
+    if parameters.objective == ObjectiveName::XeNdcg
+        && let Some(label) = labels.clone().find(|label| **label < 0.0)
     {
-        let mut labels = data.rows.iter().flat_map(|rows| &rows.labels);
-        if let Some(label) = labels.find(|label| !parameters.label_gain.has(**label)) {
+        return Err(Error::place(
+            source.place(),
+            format_args!("the label {label} is negative, which objective xendcg has no use for"),
+            "train on labels from 0, or set objective=listnet",
+        ));
+    }
+    let asks_gains = !matches!(parameters.lambda_metric, Metric::Err(_) | Metric::Map(None));
+    if parameters.objective == ObjectiveName::LambdaRank && asks_gains {
+        /// More would not fit single precision.
+        const MOST_GAIN: f64 = 1e30;
+        let unfit = |label: f32| {
+            let gain = parameters.label_gain.of(label);
+            !parameters.label_gain.has(label) || !(0.0..=MOST_GAIN).contains(&gain)
+        };
+        if let Some(label) = labels.find(|label| unfit(**label)) {
             return Err(Error::place(
                 source.place(),
-                format_args!("the label {label} has no gain in label_gain = {}", parameters.label_gain),
-                "choose a gain that has a value for every label",
+                format_args!(
+                    "the label {label} has no gain in label_gain = {}, or one below 0 or above 1e30",
+                    parameters.label_gain
+                ),
+                "choose a gain that has a value for every label: linear, a table, an expression",
             ));
         }
     }
@@ -408,8 +440,8 @@ fn check_objective(
     if parameters.unbiased && data.rows.iter().any(|rows| rows.positions.is_none()) {
         return Err(Error::place(
             source.place(),
-            "unbiased = true: there is no position of every row",
-            "convert data with a position column, or set unbiased=false",
+            "unbiased = true: there is no position of every row, from 1 to 10,000",
+            "convert data with a position column that counts from 1, or set unbiased=false",
         ));
     }
     Ok(())

@@ -145,7 +145,7 @@ pub static KEYS: [Key; 36] = [
         name: "relevant_from",
         aliases: &[],
         kind: Kind::Real {
-            range: NOT_NEGATIVE,
+            range: Reals { zero: true, most: 1e30 },
             set: |parameters, value| parameters.relevant_from = value as f32,
             get: |parameters| f64::from(parameters.relevant_from),
         },

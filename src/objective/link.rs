@@ -35,7 +35,8 @@ pub struct Logistic {
 impl Link for Logistic {
     #[inline(always)]
     fn slopes<S: Simd>(self, x: Lanes<S>) -> Slopes<S> {
-        let power = exp(x * self.sigma);
+        // Beyond, the pull is over anyway, and nothing may overflow.
+        let power = exp((x * self.sigma).min(60.0).max(-60.0));
         Slopes {
             first: Lanes::splat(x.simd, self.sigma),
             second: power * (self.sigma * self.sigma),
@@ -114,6 +115,10 @@ mod tests {
 
     #[test]
     fn far_apart_nothing_overflows() {
+        for x in [1e-3, 0.1, 1.0, 80.0, f32::MAX, -0.1, -80.0] {
+            let (first, second) = Logistic { sigma: 1000.0 }.pull(x);
+            assert!(first.is_finite() && second.is_finite() && second >= 0.0, "{x}");
+        }
         for x in [f32::MAX, f32::MIN, f32::INFINITY, f32::NEG_INFINITY] {
             let (first, second) = Logistic { sigma: 1.0 }.pull(x);
             assert!((0.0..=1.0).contains(&first) && (0.0..=0.25).contains(&second), "{x}");

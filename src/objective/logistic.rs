@@ -35,6 +35,7 @@ impl Objective for Logistic {
 
     /// The log odds of what is relevant.
     fn start(&self, positive: f64) -> f64 {
+        let positive = positive.clamp(1e-12, 1.0 - 1e-12); // weights may leave nothing on one side
         libm::log(positive / (1.0 - positive))
     }
 }

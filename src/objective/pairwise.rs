@@ -93,7 +93,8 @@ impl<L: Link> Pairs<'_, L> {
                 let less = label.simd_lt(others).select(one, none);
                 let (sign, counts) = (more - less, more + less);
                 let apart = score - lanes(simd, scores, j);
-                let distance = apart * slope + offset;
+                // Behind the last document scores are not in order; nothing there may divide by 0.
+                let distance = apart.abs() * slope + offset;
                 let slopes = self.link.slopes(sign * apart);
                 let below = one / (slopes.below * distance);
                 let weight = counts * delta.of(simd, self.columns, i, j) * below;

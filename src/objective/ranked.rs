@@ -52,12 +52,14 @@ pub struct Ranked {
 impl Ranked {
     /// Ranks a query; nothing pulls yet.
     pub fn rank(&mut self, labels: &[f32], scores: &[f64]) {
+        /// Beyond it differences of differences would overflow.
+        const FURTHEST: f64 = -1e30;
         let best = scores.iter().fold(f64::NEG_INFINITY, |best, score| best.max(*score));
         let places = 0u32..;
         self.keys.clear();
         self.keys.extend(scores.iter().zip(places).map(|(score, place)| {
             // Not above 0, so that larger bits mean lower scores.
-            let behind = ((score - best) as f32).abs();
+            let behind = ((score - best).max(FURTHEST) as f32).abs();
             u64::from(behind.to_bits()) << 32 | u64::from(place)
         }));
         self.keys.sort_unstable();

@@ -201,6 +201,16 @@ fn of_pairs(labels: &[f32], scores: &[f64], cost: impl Fn(f64) -> f64) -> f64 {
 }
 
 #[test]
+fn a_score_a_hundredth_behind_divides_nothing_by_zero() {
+    let behind = f64::from(0.01f32);
+    for settings in PAIRWISE {
+        let parameters = parameters(settings);
+        let pulls = pulled(&*objective(&parameters).unwrap(), &[1.0, 0.0, 2.0], &[behind, 0.0, 0.0]);
+        assert!(pulls.0.iter().chain(&pulls.1).all(|pull| pull.is_finite()), "{settings:?}: {pulls:?}");
+    }
+}
+
+#[test]
 fn cross_entropy_draws_differ_by_round_and_query_and_sum_to_nothing() {
     let parameters = parameters(&["objective=xendcg"]);
     let objective = objective(&parameters).unwrap();

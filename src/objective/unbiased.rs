@@ -93,7 +93,8 @@ impl Objective for Unbiased {
     /// Costs by position, relative to those of the first one, make the next round's propensities.
     fn learn(&mut self, tally: &Tally) {
         let propensities = |costs: &[i128]| -> Vec<f64> {
-            let first = costs.first().copied().unwrap_or(0) as f64;
+            // Usually the first position; the first that any pair speaks of.
+            let first = costs.iter().find(|cost| **cost > 0).copied().unwrap_or(0) as f64;
             let of = |cost: &i128| {
                 // A position that no pair speaks of is taken for the first one.
                 if *cost <= 0 || first <= 0.0 { 1.0 } else { libm::pow(*cost as f64 / first, self.power) }

@@ -59,7 +59,7 @@ impl Scale {
         let limit = f64::from((1i32 << (bits - 1)) - 1);
         let exponent = (limit / most).log2().floor() as i32;
         // log2 may be off by a rounding at powers of two.
-        let exponent = if most * exp2(exponent) > limit { exponent - 1 } else { exponent };
+        let exponent = if most * exp2(exponent) > limit { exponent.saturating_sub(1) } else { exponent };
         exp2(exponent)
     }
 }
