@@ -61,6 +61,7 @@ pub mod ingest;
 pub mod metric;
 pub mod model;
 pub mod objective;
+pub mod pipeline;
 pub mod plan;
 pub mod predict;
 pub mod random;
