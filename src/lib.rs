@@ -41,8 +41,9 @@
 //! - a *fold* trains on most parts of the data and is tested on one; a *trial* is a choice of parameters.
 //!
 //! The folders follow the flow: [`sample`] → [`ingest`] → [`convert`] → [`dataset`] → [`describe`], then
-//! [`config`] → [`bins`] → [`objective`] → [`tree`] → [`boost`] with [`metric`] → [`model`] → [`predict`] →
-//! [`evaluate`] → [`compare`], all of it many times in [`cv`], on top of [`plan`], [`table`] and [`storage`],
+//! [`config`] → [`bins`] → [`objective`] → [`tree`] → [`boost`] with [`metric`] → [`model`] → [`predict`], [`explain`] →
+//! [`evaluate`] → [`compare`], all of it many times in [`cv`], to and from other programs by
+//! [`exchange`], on top of [`plan`], [`table`] and [`storage`],
 //! below [`cli`].
 
 pub mod bins;
@@ -56,6 +57,8 @@ pub mod dataset;
 pub mod describe;
 pub mod error;
 pub mod evaluate;
+pub mod exchange;
+pub mod explain;
 pub mod ingest;
 pub mod metric;
 pub mod model;

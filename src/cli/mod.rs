@@ -5,7 +5,9 @@ mod convert;
 mod cv;
 mod describe;
 mod evaluate;
+mod exchange;
 mod logging;
+mod names;
 mod predict;
 mod progress;
 mod sample;
@@ -44,6 +46,8 @@ enum Command {
     Evaluate(Box<evaluate::EvaluateArguments>),
     Compare(compare::CompareArguments),
     Cv(Box<cv::CvArguments>),
+    Export(exchange::ExportArguments),
+    Import(exchange::ImportArguments),
 }
 
 /// Runs the program. Exit code 0: done, 1: failed, 2: misused.
@@ -67,6 +71,8 @@ pub fn main() -> ExitCode {
         Command::Evaluate(arguments) => evaluate::run(&arguments, quiet),
         Command::Compare(arguments) => compare::run(&arguments, quiet),
         Command::Cv(arguments) => cv::run(&arguments, quiet),
+        Command::Export(arguments) => exchange::export(&arguments, quiet),
+        Command::Import(arguments) => exchange::import(&arguments, quiet),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
