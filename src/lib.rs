@@ -65,6 +65,7 @@ pub mod model;
 pub mod objective;
 pub mod plan;
 pub mod predict;
+pub mod progress;
 pub mod random;
 pub mod sample;
 pub mod storage;

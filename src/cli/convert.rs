@@ -1,7 +1,7 @@
 //! `planetree convert`
 
 use super::names::parse_names;
-use super::progress::ByteProgress;
+use super::progress::{ByteProgress, Progress};
 use super::size::{parse_size, shown_count, shown_size};
 use crate::convert::{ConvertOptions, convert};
 use crate::dataset::{Categories, Manifest};
@@ -192,7 +192,16 @@ pub fn run(arguments: &ConvertArguments, quiet: bool) -> Result<()> {
         ingest.notes().iter().for_each(|note| super::say(format_args!("note: {note}")));
     }
     let mut progress = ByteProgress::start("converting", ingest.plain_bytes(), quiet);
-    let manifest = convert(ingest, &options, &mut |step| progress.step(step.bytes, step.rows))?;
+    let mut gathering: Option<Progress> = None;
+    let manifest = convert(ingest, &options, &mut |step| {
+        if step.gathered == 0 {
+            return progress.step(step.bytes, step.rows);
+        }
+        let rows = progress.end_bar();
+        let start = || Progress::start("gathering queries", Some(rows), "rows", quiet);
+        gathering.get_or_insert_with(start).step(step.gathered as u64);
+    })?;
+    drop(gathering);
     let (seconds, rate) = progress.finish();
     if !quiet {
         summarise(&manifest, &options.output, seconds, rate);

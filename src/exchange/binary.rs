@@ -51,15 +51,14 @@ pub fn binary(tree: &Tree, features: &[ModelFeature]) -> Vec<BinaryNode> {
                 let node = &tree.nodes[*place as usize];
                 let of = |split: &Split| one_of_two(split, features, next);
                 let split = node.split.as_ref();
-                let children =
-                    split.map(|split| match (split.middle, features[split.feature as usize].fill) {
-                        (Some(_), None) => [Pending::Node(split.left), Pending::Above(*place)],
-                        _ => [Pending::Node(split.left), Pending::Node(split.right)],
-                    });
+                let children = split.map(|split| match split.middle {
+                    Some(_) => [Pending::Node(split.left), Pending::Above(*place)],
+                    None => [Pending::Node(split.left), Pending::Node(split.right)],
+                });
                 (BinaryNode { split: split.map(of), value: node.value, cover: node.cover }, children)
             }
             Pending::Above(place) => {
-                let (node, children) = above(tree, *place, next);
+                let (node, children) = above(tree, features, *place, next);
                 (node, Some(children))
             }
         };
@@ -83,20 +82,14 @@ fn one_of_two(split: &Split, features: &[ModelFeature], next: usize) -> BinarySp
 }
 
 /// The second split of a node with three branches.
-fn above(tree: &Tree, place: u32, next: usize) -> (BinaryNode, [Pending; 2]) {
+fn above(tree: &Tree, features: &[ModelFeature], place: u32, next: usize) -> (BinaryNode, [Pending; 2]) {
     let split = tree.nodes[place as usize].split.as_ref().expect("only splits have three branches");
     let middle = split.middle.expect("only splits with three branches have a second one");
     let [one, other] = [middle, split.right].map(|child| &tree.nodes[child as usize]);
     let cover = one.cover + other.cover;
-    let second = BinarySplit {
-        feature: split.feature,
-        threshold: split.threshold,
-        missing_left: true,
-        zero_filled: false,
-        left: next,
-        right: next + 1,
-        gain: 0.0,
-    };
+    // A value that is filled is never missing: nothing comes to the middle, but its cover is kept.
+    let missing_left = features[split.feature as usize].fill.is_none();
+    let second = BinarySplit { missing_left, gain: 0.0, ..one_of_two(split, features, next) };
     let value = if cover > 0.0 {
         (one.cover * one.value + other.cover * other.value) / cover
     } else {

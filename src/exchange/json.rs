@@ -1,7 +1,7 @@
 //! A model as one JSON value: all that its table has, for programs that read no Parquet.
 
 use super::names::FeatureNames;
-use super::{Exported, Fault, Imported};
+use super::{Exported, Fault, Imported, ends_early};
 use crate::model::{Branch, DataUsed, Ensemble, Model, ModelFeature, Node, Split, Tree};
 use serde::{Deserialize, Serialize};
 
@@ -99,14 +99,14 @@ pub fn import(bytes: &[u8], names: &FeatureNames) -> Result<Imported, Fault> {
     struct Version {
         planetree_model: u32,
     }
-    let version: Version = serde_json::from_slice(bytes).map_err(not_json)?;
+    let version: Version = serde_json::from_slice(bytes).map_err(|error| not_json(&error, bytes))?;
     if version.planetree_model > FORMAT {
         return Err(Fault::new(
             format!("written by a newer planetree (version {} of a model's JSON)", version.planetree_model),
             "use that version of planetree or a later one",
         ));
     }
-    let read: JsonModel = serde_json::from_slice(bytes).map_err(not_json)?;
+    let read: JsonModel = serde_json::from_slice(bytes).map_err(|error| not_json(&error, bytes))?;
     let features = match names {
         FeatureNames::Own { .. } => read.features,
         FeatureNames::Given(_) => names
@@ -147,8 +147,8 @@ fn tree_of(tree: JsonTree) -> Result<Tree, Fault> {
     Ok(Tree { group: tree.group, nodes: tree.nodes.into_iter().map(node_of).collect::<Result<_, Fault>>()? })
 }
 
-fn not_json(error: serde_json::Error) -> Fault {
-    if error.is_eof() {
+fn not_json(error: &serde_json::Error, bytes: &[u8]) -> Fault {
+    if ends_early(error, bytes) {
         return Fault::new(format!("truncated: {error}"), "copy the whole file, or export the model again");
     }
     Fault::new(

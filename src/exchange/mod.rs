@@ -63,6 +63,11 @@ impl Fault {
     }
 }
 
+/// Whether a file that is no JSON would be some if it went on: what begins with a brace ends with one.
+fn ends_early(error: &serde_json::Error, bytes: &[u8]) -> bool {
+    error.is_eof() || (bytes.trim_ascii_start().starts_with(b"{") && !bytes.trim_ascii_end().ends_with(b"}"))
+}
+
 /// A format of models.
 pub struct Format {
     /// What the command line calls it.

@@ -175,7 +175,7 @@ fn a_file_that_ends_too_early_or_is_of_another_kind_is_refused() {
     for (format, old, new, expected) in [
         ("lightgbm", "version=v4", "version=v9", "written by a newer LightGBM (version v9"),
         ("lightgbm", "num_class=1", "num_class=3", "it has a score for every class"),
-        ("lightgbm", "num_cat=0", "num_cat=1", "tree 1: it splits on categories"),
+        ("lightgbm", "num_cat=0", "num_cat=1", "tree 0: it splits on categories"),
         ("lightgbm", "is_linear=0", "is_linear=1", "tree 0: its leaves are linear models"),
         ("lightgbm", "left_child=", "left_child=0 ", "tree 1: not a LightGBM model: it has"),
         ("lightgbm", "threshold=", "threshold=x", "tree 1: not a LightGBM model: \"x"),

@@ -19,6 +19,7 @@ mod real_data;
 mod round_trip;
 mod s3;
 mod support;
+mod terminal;
 mod train_crash;
 mod train_faults;
 mod train_identity;

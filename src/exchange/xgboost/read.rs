@@ -3,7 +3,7 @@
 use super::XgboostTree;
 use crate::exchange::assemble::{Found, FoundSplit, assemble};
 use crate::exchange::names::FeatureNames;
-use crate::exchange::{Fault, Imported};
+use crate::exchange::{Fault, Imported, ends_early};
 use crate::model::{Ensemble, Model, Tree};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -92,7 +92,7 @@ pub fn import(bytes: &[u8], names: &FeatureNames) -> Result<Imported, Fault> {
     struct Version {
         version: Option<Vec<u32>>,
     }
-    let version: Version = serde_json::from_slice(bytes).map_err(not_ours)?;
+    let version: Version = serde_json::from_slice(bytes).map_err(|error| not_ours(&error, bytes))?;
     if let Some(version) =
         version.version.as_ref().and_then(|version| version.first()).filter(|it| **it > VERSION)
     {
@@ -101,7 +101,7 @@ pub fn import(bytes: &[u8], names: &FeatureNames) -> Result<Imported, Fault> {
             "save the model with XGBoost 3, or use a later planetree",
         ));
     }
-    let File { learner } = serde_json::from_slice(bytes).map_err(not_ours)?;
+    let File { learner } = serde_json::from_slice(bytes).map_err(|error| not_ours(&error, bytes))?;
     model_of(learner, names)
 }
 
@@ -242,8 +242,8 @@ fn tree_of(tree: &XgboostTree, weight: f64, features: usize) -> Result<Tree, Fau
     assemble(0, count, &find).map_err(|problem| invalid(&problem))
 }
 
-fn not_ours(error: serde_json::Error) -> Fault {
-    if error.is_eof() {
+fn not_ours(error: &serde_json::Error, bytes: &[u8]) -> Fault {
+    if ends_early(error, bytes) {
         return Fault::new(format!("truncated: {error}"), "copy the whole file, or save the model again");
     }
     invalid(&error.to_string())
