@@ -104,7 +104,7 @@ pub fn prepare(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Pr
 
     let begun = Instant::now();
     let options = BinOptions::of(parameters);
-    source.watch(observer.begin("reading and binning", source.values_count(), "values"));
+    source.watch(observer.begin("binning", source.values_count(), "values"));
     let data = bin(request, &source, &options, &validation)?;
     source.watch(unwatched());
     seconds.bin = begun.elapsed().as_secs_f64();

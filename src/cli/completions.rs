@@ -85,5 +85,13 @@ fn page(command: Command) -> Result<String> {
     clap_mangen::Man::new(command)
         .render(&mut text)
         .map_err(|error| Error::io("manual page", "write", &error))?;
-    Ok(String::from_utf8_lossy(&text).into_owned())
+    Ok(with_examples(&String::from_utf8_lossy(&text)))
+}
+
+/// A page whose last part, examples and tables, keeps its lines as they are.
+fn with_examples(page: &str) -> String {
+    let Some((before, rest)) = page.split_once("\n.SH EXTRA\n") else { return page.to_owned() };
+    let (lines, after) = rest.split_once("\n.SH ").unwrap_or((rest, ""));
+    let after = if after.is_empty() { String::new() } else { format!(".SH {after}") };
+    format!("{before}\n.SH EXAMPLES\n.nf\n{}\n.fi\n{after}", lines.trim_end())
 }

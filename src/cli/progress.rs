@@ -14,6 +14,9 @@ pub fn is_live(quiet: bool) -> bool {
     !quiet && !is_dumb && std::io::stderr().is_terminal()
 }
 
+/// Letters of a step's name.
+const MOST: usize = 24;
+
 /// The look of a step of which nothing is known.
 const TURNING: &str = "{prefix} {spinner} {wide_msg}";
 
@@ -49,7 +52,10 @@ impl Bar {
     }
 
     fn show(bar: ProgressBar, what: &str, unit: Unit) -> Self {
-        bar.set_prefix(what.to_owned());
+        // A line that is too long for the terminal could not be rewritten.
+        let is_long = what.chars().count() > MOST;
+        let what: String = what.chars().take(if is_long { MOST - 1 } else { MOST }).collect();
+        bar.set_prefix(if is_long { format!("{what}…") } else { what });
         // Time goes by on it also when nothing is done.
         bar.enable_steady_tick(Duration::from_millis(200));
         Bar { bar, unit }
@@ -102,22 +108,34 @@ fn style(has_total: bool, unit: Unit) -> ProgressStyle {
     let numbers = match (has_total, unit) {
         (true, Unit::Bytes) => "{bytes}/{total_bytes} {binary_bytes_per_sec}".to_owned(),
         (false, Unit::Bytes) => "{bytes} {binary_bytes_per_sec}".to_owned(),
-        (true, Unit::Things(name)) => format!("{{human_pos}}/{{human_len}} {name} {{rate}}/s"),
-        (false, Unit::Things(name)) => format!("{{human_pos}} {name} {{rate}}/s"),
+        (true, Unit::Things(name)) => format!("{{done}}/{{all}} {name} {{rate}}/s"),
+        (false, Unit::Things(name)) => format!("{{done}} {name} {{rate}}/s"),
     };
     let template = match has_total {
-        true => format!("{{prefix}} {{bar:24}} {numbers} {{eta}} left {{wide_msg}}"),
+        true => format!("{{prefix}} {{bar:12}} {numbers} {{eta}} left {{wide_msg}}"),
         false => format!("{{prefix}} {{spinner}} {numbers} {{wide_msg}}"),
     };
-    let rate = |state: &ProgressState, text: &mut dyn std::fmt::Write| {
-        let rate = state.per_sec();
-        // Few are counted by tenths.
-        let _ = match rate < 100.0 {
-            true => write!(text, "{rate:.1}"),
-            false => write!(text, "{}", shown_count(rate as u64)),
-        };
-    };
-    styled(&template).with_key("rate", rate)
+    type Text<'a> = &'a mut dyn std::fmt::Write;
+    styled(&template)
+        .with_key("done", |state: &ProgressState, text: Text| put(text, state.pos() as f64))
+        .with_key("all", |state: &ProgressState, text: Text| put(text, state.len().unwrap_or(0) as f64))
+        .with_key("rate", |state: &ProgressState, text: Text| put(text, state.per_sec()))
+}
+
+/// Writes a number in few characters; nothing can be done about a line that takes none.
+fn put(text: &mut dyn std::fmt::Write, number: f64) {
+    let _ = text.write_str(&few(number));
+}
+
+/// A number in at most five or six characters.
+fn few(number: f64) -> String {
+    match number {
+        ..100.0 if number.fract() != 0.0 => format!("{number:.1}"),
+        ..1e4 => format!("{number:.0}"),
+        ..1e6 => format!("{:.1}k", number / 1e3),
+        ..1e9 => format!("{:.1}M", number / 1e6),
+        _ => format!("{:.1}G", number / 1e9),
+    }
 }
 
 fn styled(template: &str) -> ProgressStyle {
@@ -247,5 +265,11 @@ mod tests {
             }
         }
         styled(TURNING);
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        let shown = [0.0, 0.25, 99.94, 100.0, 9_999.0, 10_000.0, 1.5e6, 2e9, 4e12].map(few);
+        assert_eq!(shown, ["0", "0.2", "99.9", "100", "9999", "10.0k", "1.5M", "2.0G", "4000.0G"]);
     }
 }

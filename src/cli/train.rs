@@ -293,12 +293,13 @@ impl Reporter {
         }
     }
 
-    fn show(&mut self, bar: Bar, in_rounds: bool) -> Arc<Bar> {
+    /// Shows another bar, which is drawn when the one before is gone.
+    fn show(&mut self, in_rounds: bool, draw: impl FnOnce() -> Bar) -> Arc<Bar> {
         if let Some(before) = self.bar.take() {
             before.clear();
         }
         self.in_rounds = in_rounds;
-        self.bar.insert(Arc::new(bar)).clone()
+        self.bar.insert(Arc::new(draw())).clone()
     }
 }
 
@@ -312,13 +313,13 @@ impl Observer for Reporter {
     fn phase(&mut self, name: &str) {
         name.clone_into(&mut self.step);
         if self.live {
-            self.show(Bar::turning(name), false);
+            self.show(false, || Bar::turning(name));
         }
     }
 
     fn begin(&mut self, step: &str, total: u64, unit: &'static str) -> SharedMeter {
         match self.live {
-            true => self.show(Bar::start(step, Some(total), Unit::Things(unit)), false),
+            true => self.show(false, || Bar::start(step, Some(total), Unit::Things(unit))),
             false => unwatched(),
         }
     }
@@ -337,9 +338,11 @@ impl Observer for Reporter {
             let bar = match &self.bar {
                 Some(bar) if self.in_rounds => bar.clone(),
                 _ => {
-                    let bar = Bar::start(&self.step, Some(rounds.into()), Unit::Things("trees"));
+                    let step = self.step.clone();
+                    let bar =
+                        self.show(true, || Bar::start(&step, Some(rounds.into()), Unit::Things("trees")));
                     bar.resume(u64::from(round) - 1);
-                    self.show(bar, true)
+                    bar
                 }
             };
             bar.set(round.into());

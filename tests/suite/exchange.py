@@ -96,8 +96,10 @@ def makes_lightgbm(dataset, model, *words):
     data = lightgbm.Dataset(x, y, group=sizes, params=settings, **named)
     booster = lightgbm.train(settings, data, trees)
     booster.save_model(model)
-    booster.predict(x, raw_score=True).tofile(model + ".scores")
-    booster.predict(x, pred_contrib=True).tofile(model + ".contributions")
+    # LightGBM means a forest's trees in its predictions only; raw scores and contributions are sums.
+    trees = booster.num_trees() if settings.get("boosting") == "rf" else 1
+    booster.predict(x, raw_score=trees == 1).tofile(model + ".scores")
+    (booster.predict(x, pred_contrib=True) / trees).tofile(model + ".contributions")
 
 
 def makes_xgboost(dataset, model, *words):

@@ -60,7 +60,8 @@ struct Within {
 struct Trees {
     #[serde(default)]
     tree_info: Vec<i64>,
-    trees: Vec<XgboostTree>,
+    /// A linear model has none.
+    trees: Option<Vec<XgboostTree>>,
 }
 
 /// Whether a file looks like XGBoost's JSON.
@@ -124,6 +125,7 @@ fn model_of(learner: Learner, names: &FeatureNames) -> Result<Imported, Fault> {
             "a ranking needs one score a row: import a model that is trained for one",
         ));
     }
+    let all = trees.trees.ok_or_else(|| invalid("there are no trees"))?;
     let count: usize =
         parameters.num_feature.parse().map_err(|_| invalid("its number of features is none"))?;
     if count > 1 << 24 {
@@ -138,8 +140,8 @@ fn model_of(learner: Learner, names: &FeatureNames) -> Result<Imported, Fault> {
         let Some(weights) = &weights else { return Ok(1.0) };
         weights.get(place).copied().ok_or_else(|| invalid("a tree has no weight"))
     };
-    let mut read = Vec::with_capacity(trees.trees.len());
-    for (place, tree) in trees.trees.iter().enumerate() {
+    let mut read = Vec::with_capacity(all.len());
+    for (place, tree) in all.iter().enumerate() {
         let tree = tree_of(tree, f64::from(weight_of(place)?), count);
         read.push(
             tree.map_err(|fault| Fault { problem: format!("tree {place}: {}", fault.problem), ..fault })?,
