@@ -1,11 +1,15 @@
 //! The command line: arguments as typed become requests as meant, once, here.
 
 mod compare;
+mod completions;
 mod convert;
 mod cv;
 mod describe;
 mod evaluate;
+mod exchange;
+mod help;
 mod logging;
+mod names;
 mod predict;
 mod progress;
 mod sample;
@@ -14,7 +18,7 @@ mod stats;
 mod train;
 
 use crate::error::Error;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -44,6 +48,10 @@ enum Command {
     Evaluate(Box<evaluate::EvaluateArguments>),
     Compare(compare::CompareArguments),
     Cv(Box<cv::CvArguments>),
+    Export(exchange::ExportArguments),
+    Import(exchange::ImportArguments),
+    Completions(completions::CompletionsArguments),
+    Man(completions::ManArguments),
 }
 
 /// Runs the program. Exit code 0: done, 1: failed, 2: misused.
@@ -67,6 +75,10 @@ pub fn main() -> ExitCode {
         Command::Evaluate(arguments) => evaluate::run(&arguments, quiet),
         Command::Compare(arguments) => compare::run(&arguments, quiet),
         Command::Cv(arguments) => cv::run(&arguments, quiet),
+        Command::Export(arguments) => exchange::export(&arguments, quiet),
+        Command::Import(arguments) => exchange::import(&arguments, quiet),
+        Command::Completions(arguments) => completions::completions(&arguments, Arguments::command()),
+        Command::Man(arguments) => completions::man(&arguments, Arguments::command()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

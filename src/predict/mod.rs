@@ -19,8 +19,10 @@ mod stream;
 mod table;
 mod walk;
 
+pub(crate) use columns::ColumnPlan;
 pub use permutation::{PermutationImportance, PermutedFeature, permutation_importance};
 pub use scorer::Scorer;
+pub(crate) use scorer::load_values;
 pub use stream::{PredictedGroup, Report, predict, scores_of};
 pub use table::{PredictionsTable, model_fingerprint, predictions_schema};
 

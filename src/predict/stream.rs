@@ -84,7 +84,7 @@ fn each_group<T: Send>(
     sink: &mut dyn FnMut(T) -> Result<()>,
 ) -> Result<Report> {
     let scorer = Scorer::new(model);
-    let plan = ColumnPlan::new(model, &scorer, reader)?;
+    let plan = ColumnPlan::new(model, scorer.used_features(), reader)?;
     let pool = ThreadPoolBuilder::new()
         .num_threads(threads)
         .build()
