@@ -8,13 +8,15 @@ mod evaluate;
 mod logging;
 mod predict;
 mod progress;
+mod run;
 mod sample;
 mod size;
 mod stats;
 mod train;
 
 use crate::error::Error;
-use clap::{Parser, Subcommand};
+use crate::pipeline;
+use clap::{CommandFactory, Parser, Subcommand};
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -44,6 +46,7 @@ enum Command {
     Evaluate(Box<evaluate::EvaluateArguments>),
     Compare(compare::CompareArguments),
     Cv(Box<cv::CvArguments>),
+    Run(run::RunArguments),
 }
 
 /// Runs the program. Exit code 0: done, 1: failed, 2: misused.
@@ -57,7 +60,10 @@ pub fn main() -> ExitCode {
     };
     logging::start(arguments.log, arguments.quiet);
     crate::storage::interrupt::listen();
-    let quiet = arguments.quiet;
+    if pipeline::is_step() {
+        crate::storage::interrupt::listen_to_input();
+    }
+    let (quiet, level) = (arguments.quiet, arguments.log);
     let outcome = match arguments.command {
         Command::Sample(arguments) => sample::run(arguments, quiet),
         Command::Convert(arguments) => convert::run(&arguments, quiet),
@@ -67,7 +73,12 @@ pub fn main() -> ExitCode {
         Command::Evaluate(arguments) => evaluate::run(&arguments, quiet),
         Command::Compare(arguments) => compare::run(&arguments, quiet),
         Command::Cv(arguments) => cv::run(&arguments, quiet),
+        Command::Run(arguments) => run::run(&arguments, Arguments::command(), quiet, level),
     };
+    if pipeline::is_step() {
+        let figures = pipeline::Figures { peak_memory_bytes: stats::peak_memory_bytes() };
+        say(format_args!("{}", pipeline::figures_line(&figures)));
+    }
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
