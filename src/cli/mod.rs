@@ -73,7 +73,7 @@ pub fn main() -> ExitCode {
         Command::Evaluate(arguments) => evaluate::run(&arguments, quiet),
         Command::Compare(arguments) => compare::run(&arguments, quiet),
         Command::Cv(arguments) => cv::run(&arguments, quiet),
-        Command::Run(arguments) => run::run(&arguments, Arguments::command(), quiet, level),
+        Command::Run(arguments) => run::run(&arguments, quiet, level),
     };
     if pipeline::is_step() {
         let figures = pipeline::Figures { peak_memory_bytes: stats::peak_memory_bytes() };
@@ -86,6 +86,11 @@ pub fn main() -> ExitCode {
             ExitCode::from(error.exit_code())
         }
     }
+}
+
+/// The whole command line, for whoever needs to know which options there are.
+pub(crate) fn command_line() -> clap::Command {
+    Arguments::command()
 }
 
 fn report(error: &Error) {

@@ -83,14 +83,9 @@ pub struct RunArguments {
 }
 
 /// Runs the command.
-pub fn run(
-    arguments: &RunArguments,
-    command_line: clap::Command,
-    quiet: bool,
-    level: tracing::Level,
-) -> Result<()> {
+pub fn run(arguments: &RunArguments, quiet: bool, level: tracing::Level) -> Result<()> {
     let begun = Instant::now();
-    let commands = Commands::new(command_line);
+    let commands = Commands::new(super::command_line());
     let request = RunRequest {
         pipeline: arguments.pipeline.clone(),
         output: arguments.output.clone(),

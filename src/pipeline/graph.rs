@@ -303,7 +303,8 @@ fn inputs_of(
             found.push((name, text.to_owned(), item.place.clone(), names.find(text)));
         }
         for (inner, reference) in several {
-            let name = key.named.then_some(inner);
+            // A name before a path has no points: one with them would be taken for a path.
+            let name = key.named.then(|| inner.replace('.', "_"));
             found.push((name, text.to_owned(), item.place.clone(), Some(reference)));
         }
     }

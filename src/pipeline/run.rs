@@ -197,6 +197,7 @@ impl Runner<'_> {
         let record = &mut self.manifest.steps[place];
         // A training that began with the same inputs and options goes on from its checkpoint.
         let goes_on = record.fingerprint == fingerprint && record.output_checksums.is_empty();
+        let ours = !record.fingerprint.is_empty();
         let arguments = self.plan.arguments(step);
         let means = means(self.plan, step, self.commands, self.budget, goes_on);
         record.fingerprint = fingerprint;
@@ -205,8 +206,8 @@ impl Runner<'_> {
         record.arguments = arguments.iter().chain(&means).map(|word| public(word)).collect();
         (record.seconds, record.rows, record.bytes, record.peak_memory_bytes) = (None, None, None, None);
         self.record()?;
-        if step.kind.name == "train" && !goes_on {
-            self.plan.output(step, 0)?.with_suffix("", ".checkpoint").remove()?;
+        if !goes_on {
+            clear(step, &self.plan.output(step, 0)?, ours)?;
         }
         self.watcher.begins(&step.name, step.kind.name, &why);
         let words: Vec<String> =
@@ -280,6 +281,16 @@ impl Runner<'_> {
         record.status = StepStatus::Failed;
         record.error = Some(public(problem));
         Error::place(format_args!("step {}", self.plan.steps[place].name), problem, remedy)
+    }
+}
+
+/// Removes what a step would go on from although it began otherwise: a training's checkpoint, and the folds
+/// of a cross-validation, if it was this pipeline that made them.
+fn clear(step: &Step, output: &Location, ours: bool) -> Result<()> {
+    match step.kind.name {
+        "train" => output.with_suffix("", ".checkpoint").remove(),
+        "cv" if ours && output.join("cv.json").found()?.is_some() => output.remove_tree(),
+        _ => Ok(()),
     }
 }
 

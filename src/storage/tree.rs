@@ -59,6 +59,19 @@ impl Location {
         found.sort_by(|left, right| left.name.cmp(&right.name));
         Ok(found)
     }
+
+    /// Removes a directory, or all objects below a prefix, if there are any.
+    pub fn remove_tree(&self) -> Result<()> {
+        match self {
+            Location::Local(path) => match std::fs::remove_dir_all(path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    Err(Error::io(self, "remove", &error))
+                }
+                _ => Ok(()),
+            },
+            Location::Remote(_) => self.tree()?.iter().try_for_each(|found| self.join(&found.name).remove()),
+        }
+    }
 }
 
 fn walk(directory: &Path, below: &str, found: &mut Vec<Found>) -> std::io::Result<()> {
@@ -111,6 +124,9 @@ mod tests {
             assert_eq!(names, [("a".to_owned(), 1), ("b/deep/file".to_owned(), 11)]);
             assert_eq!(place.join("a").found().unwrap().map(|found| found.bytes), Some(1));
             assert_eq!(place.join("c").found().unwrap(), None);
+            place.join("b").remove_tree().unwrap();
+            place.join("c").remove_tree().unwrap();
+            assert_eq!(place.tree().unwrap().len(), 1);
         }
     }
 }
