@@ -34,6 +34,10 @@ struct Arguments {
     /// How much to log on stderr: error, warn, info, debug or trace
     #[arg(long, global = true, value_name = "LEVEL", default_value = "warn")]
     log: tracing::Level,
+
+    /// Be a step of a pipeline: end with standard input, and tell figures in the end
+    #[arg(long = pipeline::AS_STEP, global = true, hide = true)]
+    as_step: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -60,10 +64,10 @@ pub fn main() -> ExitCode {
     };
     logging::start(arguments.log, arguments.quiet);
     crate::storage::interrupt::listen();
-    if pipeline::is_step() {
+    if arguments.as_step {
         crate::storage::interrupt::listen_to_input();
     }
-    let (quiet, level) = (arguments.quiet, arguments.log);
+    let (quiet, level, as_step) = (arguments.quiet, arguments.log, arguments.as_step);
     let outcome = match arguments.command {
         Command::Sample(arguments) => sample::run(arguments, quiet),
         Command::Convert(arguments) => convert::run(&arguments, quiet),
@@ -75,7 +79,7 @@ pub fn main() -> ExitCode {
         Command::Cv(arguments) => cv::run(&arguments, quiet),
         Command::Run(arguments) => run::run(&arguments, quiet, level),
     };
-    if pipeline::is_step() {
+    if as_step {
         let figures = pipeline::Figures { peak_memory_bytes: stats::peak_memory_bytes() };
         say(format_args!("{}", pipeline::figures_line(&figures)));
     }

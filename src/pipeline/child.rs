@@ -1,6 +1,6 @@
 //! A step as a process of its own: its peak of memory is its own, and when it crashes it crashes alone.
 //!
-//! The process is told that it is a step by a variable. It then ends when its standard input does, so
+//! The process is told that it is a step by an option. It then ends when its standard input does, so
 //! that closing that asks it to stop, and so does the death of the process that started it. At its end
 //! it writes a line with its figures, which is taken out of what it says.
 
@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The variable that tells a process that it is a step.
-const VARIABLE: &str = "PLANETREE_STEP";
+/// The option that tells a process that it is a step; unlike a variable it is not handed down.
+pub const AS_STEP: &str = "as-step";
 /// What begins the line of figures; no message does.
 const FIGURES: char = '\u{1e}';
 
@@ -22,11 +22,6 @@ const FIGURES: char = '\u{1e}';
 pub struct Figures {
     /// The most memory that it had.
     pub peak_memory_bytes: Option<u64>,
-}
-
-/// Whether this process is a step.
-pub fn is_step() -> bool {
-    std::env::var_os(VARIABLE).is_some()
 }
 
 /// The line of figures.
@@ -72,7 +67,7 @@ impl Process {
         let failed = |error: std::io::Error| Error::io("this program", "start as a step", &error);
         let program = std::env::current_exe().map_err(failed)?;
         let mut command = Command::new(program);
-        command.args(arguments).env(VARIABLE, "1");
+        command.args(arguments).arg(format!("--{AS_STEP}"));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         #[cfg(unix)]
         {

@@ -149,7 +149,8 @@ pub const MEANS: &[&str] =
     &["threads", "memory_limit", "cache", "checkpoint_every", "instance_credentials", "cluster"];
 
 /// Options that are not for pipelines, because a run decides about them.
-pub const DECIDED: &[&str] = &["overwrite", "resume", "checkpoint", "help", "version", "quiet", "log"];
+pub const DECIDED: &[&str] =
+    &["overwrite", "resume", "checkpoint", "help", "version", "quiet", "log", "as_step"];
 
 impl Kind {
     /// The kind of a name.

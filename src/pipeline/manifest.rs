@@ -5,7 +5,6 @@ use crate::error::{Error, Result};
 use crate::storage::{Digest, FileOutput, Location};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::io::Write;
 
 /// The file's name within the run directory.
 pub const RUN_MANIFEST: &str = "run.json";
@@ -172,9 +171,7 @@ impl RunManifest {
     pub fn write(&self, run: &Location) -> Result<()> {
         let location = run.join(RUN_MANIFEST);
         let text = serde_json::to_string_pretty(self).expect("strings and finite numbers always serialise");
-        let mut output = FileOutput::create(&location)?;
-        writeln!(output, "{text}").map_err(|error| Error::io(&location, "write", &error))?;
-        output.commit()
+        FileOutput::put(&location, format!("{text}\n").as_bytes())
     }
 
     /// Where an output of a step is.

@@ -29,7 +29,7 @@ mod plan;
 mod run;
 mod steps_table;
 
-pub use child::{Figures, figures_line, is_step};
+pub use child::{AS_STEP, Figures, figures_line};
 pub use graph::{Step, StepInput};
 pub use manifest::{RUN_MANIFEST, RunManifest, RunStatus, RunStep, STEPS_TABLE, StepStatus};
 pub use options::Commands;

@@ -482,8 +482,15 @@ fn at_place(place: &str, error: &Error) -> Error {
     }
 }
 
-/// A text without what may be secret in a URL.
+/// A text without what may be secret in its URLs, which may be several with commas between them.
 pub fn public(text: &str) -> String {
+    if !text.contains("://") {
+        return text.to_owned();
+    }
+    text.split(',').map(public_url).collect::<Vec<_>>().join(",")
+}
+
+fn public_url(text: &str) -> String {
     let Some(start) = text.find("://") else { return text.to_owned() };
     let scheme = text[..start].rfind(|letter: char| !letter.is_ascii_alphanumeric()).map_or(0, |end| end + 1);
     let (before, url) = text.split_at(scheme);

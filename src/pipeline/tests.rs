@@ -362,6 +362,7 @@ fn secrets_of_urls_stay_out_of_the_record() {
         ("https://me:sentinel@host/a/b?sig=sentinel", "https://host/a/b"),
         ("name=https://me:sentinel@host/a", "name=https://host/a"),
         ("s3://bucket/a=b", "s3://bucket/a=b"),
+        ("a,http://h/x,http://me:sentinel@h/y?z", "a,http://h/x,http://h/y"),
         ("a/b", "a/b"),
     ] {
         assert_eq!(public(text), kept);
