@@ -43,12 +43,12 @@
 //!
 //! The folders follow the flow: [`sample`] → [`ingest`] → [`convert`] → [`dataset`] → [`describe`], then
 //! [`config`] → [`bins`] → [`objective`] → [`tree`] → [`boost`] with [`metric`] → [`model`] → [`predict`] →
-//! [`evaluate`] → [`compare`], all of it many times in [`cv`] or as written
-//! down in a [`pipeline`], on top of [`plan`], [`table`] and [`storage`],
-//! below [`cli`].
+//! [`evaluate`] → [`compare`], all of it many times in [`cv`] or as written down in a [`pipeline`], on top of
+//! [`catalog`], [`plan`], [`table`] and [`storage`], below [`cli`].
 
 pub mod bins;
 pub mod boost;
+pub mod catalog;
 pub mod cli;
 pub mod compare;
 pub mod config;

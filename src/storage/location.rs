@@ -283,17 +283,24 @@ impl Location {
 
     /// Names of the files directly in this directory or below this prefix, sorted.
     pub fn list(&self) -> Result<Vec<String>> {
-        let mut names = match self {
+        Ok(self.contents()?.0)
+    }
+
+    /// Names of the files and of the directories directly in this directory or below this prefix, sorted.
+    pub fn contents(&self) -> Result<(Vec<String>, Vec<String>)> {
+        let (mut files, mut folders) = (Vec::new(), Vec::new());
+        match self {
             Location::Local(path) => {
                 let entries = std::fs::read_dir(path).map_err(|error| Error::io(self, "list", &error))?;
-                let mut names = Vec::new();
                 for entry in entries {
                     let entry = entry.map_err(|error| Error::io(self, "list", &error))?;
-                    if entry.path().is_file() {
-                        names.push(entry.file_name().to_string_lossy().into_owned());
+                    let name = entry.file_name().to_string_lossy().into_owned();
+                    match entry.path() {
+                        path if path.is_file() => files.push(name),
+                        path if path.is_dir() => folders.push(name),
+                        _ => {}
                     }
                 }
-                names
             }
             Location::Remote(remote) => {
                 let listing = border::persist(|| remote.store.list_with_delimiter(Some(&remote.path)));
@@ -301,11 +308,14 @@ impl Location {
                     border::wait_or_interrupt(listing)?.map_err(|error| self.store_error("list", &error))?;
                 // Consoles mark a folder by an empty object of its own name.
                 let objects = listed.objects.iter().filter(|meta| meta.location != remote.path);
-                objects.filter_map(|meta| meta.location.filename()).map(str::to_owned).collect()
+                files.extend(objects.filter_map(|meta| meta.location.filename()).map(str::to_owned));
+                let prefixes = listed.common_prefixes.iter();
+                folders.extend(prefixes.filter_map(ObjectPath::filename).map(str::to_owned));
             }
-        };
-        names.sort();
-        Ok(names)
+        }
+        files.sort();
+        folders.sort();
+        Ok((files, folders))
     }
 
     /// The error of a file that is not there.
