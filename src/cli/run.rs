@@ -15,7 +15,7 @@ use std::time::Instant;
 /// Run a pipeline: steps of a TOML file, each only if something that it depends on has changed
 ///
 /// A step is a command of this program with its options: convert, describe, train, predict, evaluate,
-/// compare, cv, sql, report or export. What one step writes and another reads makes the order. A step is
+/// compare, cv, sql, report, export or import. What one step writes and another reads makes the order. A step is
 /// skipped when its inputs, its options and the program are what they were, and its outputs are as it
 /// wrote them; so a run that was stopped goes on when the same command is run again.
 #[derive(Debug, Args)]

@@ -108,7 +108,7 @@ fn add_whole_run(steps: &mut [Step], place: usize, reads_run: &[bool]) {
             let written = &steps[other].outputs[output];
             let input = StepInput {
                 label: format!("run.{}.{}", steps[other].name, written.key),
-                key: "run",
+                key: "runs",
                 text: written.text.clone(),
                 place: written.place.clone(),
                 from: Some(Reference { step: other, output, below: String::new() }),
@@ -222,6 +222,10 @@ fn wire(draft: &Draft, names: &Names<'_>, commands: &Commands) -> Result<Step> {
     }
     if draft.kind.name == "report" && positional.is_empty() {
         positional.push(Word { text: WordText::Run, counts: true });
+    }
+    if draft.kind.name == "sql" && !["command", "file"].iter().any(|key| step.keys.contains(*key)) {
+        let problem = format_args!("step {} has no query", draft.name);
+        return Err(fault(&draft.place, problem, "write command = \"SELECT ...\", or file = \"query.sql\""));
     }
     step.words = positional;
     step.words.append(&mut rest);

@@ -123,15 +123,15 @@ pub const KINDS: &[Kind] = &[
     },
     Kind {
         name: "sql",
-        positional: None,
-        inputs: &[named("table"), input("file")],
+        positional: Some("run"),
+        inputs: &[named("table"), input("file"), input("run")],
         outputs: &[on_request("output")],
         prints: Prints::WithoutOutput,
     },
     Kind {
         name: "report",
-        positional: Some("run"),
-        inputs: &[input("run")],
+        positional: Some("runs"),
+        inputs: &[named("runs")],
         outputs: &[output("output", ".html")],
         prints: Prints::Nothing,
     },
@@ -140,6 +140,13 @@ pub const KINDS: &[Kind] = &[
         positional: Some("model"),
         inputs: &[input("model")],
         outputs: &[output("output", ".txt")],
+        prints: Prints::Nothing,
+    },
+    Kind {
+        name: "import",
+        positional: Some("file"),
+        inputs: &[input("file"), input("names")],
+        outputs: &[output("output", ".parquet")],
         prints: Prints::Nothing,
     },
 ];

@@ -453,10 +453,9 @@ fn run_text_of(document: &Document, parameters: &Parameters) -> Result<Option<St
 fn forced(steps: &[Step], names: &[String]) -> Result<BTreeSet<String>> {
     let mut forced = BTreeSet::new();
     for name in names {
-        let (before, after) = name.split_once('*').unwrap_or((name, ""));
+        let pattern = glob::Pattern::new(name).ok();
         let fits = |step: &&Step| {
-            step.name == *name
-                || (name.contains('*') && step.name.starts_with(before) && step.name.ends_with(after))
+            step.name == *name || pattern.as_ref().is_some_and(|pattern| pattern.matches(&step.name))
         };
         let found: Vec<String> = steps.iter().filter(fits).map(|step| step.name.clone()).collect();
         if found.is_empty() {

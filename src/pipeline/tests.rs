@@ -288,6 +288,22 @@ fn the_table_of_kinds_speaks_of_options_that_exist() {
         }
         let positional = command.get_positionals().count();
         assert_eq!(positional, usize::from(kind.positional.is_some()), "{}", kind.name);
+        // An option that names a file and is not here would be read or written behind the run's back.
+        for argument in command.get_arguments().filter(|argument| !argument.is_positional()) {
+            let key = argument.get_long().unwrap_or_default().replace('-', "_");
+            let told = argument
+                .get_value_names()
+                .into_iter()
+                .flatten()
+                .map(|name| name.as_str())
+                .collect::<String>();
+            let names_place =
+                ["FILE", "DATASET", "DIR", "MODEL", "PATH", "RUN"].iter().any(|word| told.contains(word));
+            let known = kind.input(&key).is_some()
+                || kind.is_output(&key)
+                || [MEANS, DECIDED, &["allow_path"]].concat().contains(&key.as_str());
+            assert!(!names_place || known, "{} --{key} {told} is not in the table of kinds", kind.name);
+        }
         assert!(!kind.inputs.iter().any(|input| MEANS.contains(&input.key) || DECIDED.contains(&input.key)));
     }
 }

@@ -20,7 +20,7 @@ const SHIPPED: [(&str, &str, &[&str]); 8] = [
         "--set presets=mart,lambdamart --set trees=5 --set stop_after=3 --jobs 2",
         &["mart", "lambdamart", "p"],
     ),
-    ("lambdamart", "--set trees=5", &["ndcg@10", "importance"]),
+    ("lambdamart", "--set trees=5", &["ndcg@10", "splits"]),
     ("letor_cv", "--set data=parts --set trees=5", &["ndcg@10", "mean"]),
     ("nightly_s3", "", &[]), // below, with a bucket
     (
