@@ -241,7 +241,9 @@ impl Watcher for Screen {
         if !self.quiet {
             let mut open = self.line_open.lock().unwrap_or_else(PoisonError::into_inner);
             *open = true;
-            let _ = write!(std::io::stderr(), "\r\x1b[K{step} | {line}"); // nobody listens: no failure
+            // A line that wraps could not be rewritten.
+            let text: String = format!("{step} | {line}").chars().take(79).collect();
+            let _ = write!(std::io::stderr(), "\r\x1b[K{text}"); // nobody listens: no failure
         }
     }
 

@@ -6,7 +6,7 @@
 //!                       │ parameters: {name} is replaced
 //!                       ▼ draft: for_each is made into steps, outputs get their names
 //!                    graph: what reads what, in an order
-//!                       │ plan: places, fingerprints, what must run and why
+//!                       │ plan: places and command lines; decide: what must run and why
 //!                       ▼
 //!                    run: a process a step ──► outputs, run.json, steps.parquet
 //! ```
@@ -16,6 +16,7 @@
 //! options and the program's version in one; *means* are options that say how to run and not what.
 
 mod child;
+mod decide;
 mod document;
 mod draft;
 mod graph;
@@ -30,10 +31,11 @@ mod run;
 mod steps_table;
 
 pub use child::{AS_STEP, Figures, figures_line};
+pub use decide::{Decision, Known, Why};
 pub use graph::{Step, StepInput};
 pub use manifest::{RUN_MANIFEST, RunManifest, RunStatus, RunStep, STEPS_TABLE, StepStatus};
 pub use options::Commands;
-pub use plan::{Decision, Known, Plan, RunRequest, Why, public};
+pub use plan::{Plan, RunRequest, public};
 pub use run::{Budget, Ran, Watcher, run};
 pub use steps_table::steps_schema;
 

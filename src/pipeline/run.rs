@@ -2,11 +2,12 @@
 //! run do so as processes, some at a time. The record is written anew whenever something has changed.
 
 use super::child::{Ended, Process};
+use super::decide::{Decision, Known, Why};
 use super::graph::Step;
 use super::identity::{Look, identify, rows_of};
 use super::manifest::{RunManifest, RunStatus, StepStatus};
 use super::options::Commands;
-use super::plan::{Decision, Known, Plan, Why, public};
+use super::plan::{Plan, public};
 use super::steps_table::write_steps;
 use crate::error::{Error, Result};
 use crate::storage::{FileOutput, Location, PlaceLock, interrupt};

@@ -135,11 +135,7 @@ fn killed_at(moments: u64, jobs: usize) {
             );
         }
         let found = outputs(&directory);
-        assert_eq!(
-            found.keys().collect::<Vec<_>>(),
-            whole.keys().collect::<Vec<_>>(),
-            "nothing is left over"
-        );
+        assert_eq!(found, whole, "nothing is left over");
         for file in &whole {
             let places = (directory.join(file), room.path().join("whole").join(file));
             assert!(same(&places.0, &places.1), "moment {moment}: {file} differs");
