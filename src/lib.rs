@@ -34,11 +34,12 @@
 //! - a *candidate* is a place where a node may be cut, a *split* the one that was chosen; a node's
 //!   *cover* is the weight of the rows in it;
 //! - a *round* grows one tree; a *table* is one Parquet file of ours: model, predictions, rounds,
-//!   metrics, differences, folds, trials;
+//!   metrics, differences, folds, trials, steps;
 //! - a *ranking* is documents of queries with scores, a *judgment* the label of one that comes from elsewhere;
 //!   a *convention* is the rules by which a ranking is judged; a *system* is whatever made one, its values side by side
 //!   with those of others, query by query;
-//! - a *fold* trains on most parts of the data and is tested on one; a *trial* is a choice of parameters.
+//! - a *fold* trains on most parts of the data and is tested on one; a *trial* is a choice of parameters;
+//! - a *pipeline* is steps that are commands of this program, with what each reads and writes.
 //!
 //! The folders follow the flow: [`sample`] → [`ingest`] → [`convert`] → [`dataset`] → [`describe`], then
 //! [`config`] → [`bins`] → [`objective`] → [`tree`] → [`boost`] with [`metric`] → [`model`] → [`predict`],

@@ -12,12 +12,14 @@ mod logging;
 mod names;
 mod predict;
 mod progress;
+mod run;
 mod sample;
 mod size;
 mod stats;
 mod train;
 
 use crate::error::Error;
+use crate::pipeline;
 use clap::{CommandFactory, Parser, Subcommand};
 use std::io::Write;
 use std::process::ExitCode;
@@ -36,6 +38,10 @@ struct Arguments {
     /// How much to log on stderr: error, warn, info, debug or trace
     #[arg(long, global = true, value_name = "LEVEL", default_value = "warn")]
     log: tracing::Level,
+
+    /// Be a step of a pipeline: end with standard input, and tell figures in the end
+    #[arg(long = pipeline::AS_STEP, global = true, hide = true)]
+    as_step: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -52,6 +58,7 @@ enum Command {
     Import(exchange::ImportArguments),
     Completions(completions::CompletionsArguments),
     Man(completions::ManArguments),
+    Run(run::RunArguments),
 }
 
 /// Runs the program. Exit code 0: done, 1: failed, 2: misused.
@@ -65,7 +72,10 @@ pub fn main() -> ExitCode {
     };
     logging::start(arguments.log, arguments.quiet);
     crate::storage::interrupt::listen();
-    let quiet = arguments.quiet;
+    if arguments.as_step {
+        crate::storage::interrupt::listen_to_input();
+    }
+    let (quiet, level, as_step) = (arguments.quiet, arguments.log, arguments.as_step);
     let outcome = match arguments.command {
         Command::Sample(arguments) => sample::run(arguments, quiet),
         Command::Convert(arguments) => convert::run(&arguments, quiet),
@@ -79,7 +89,12 @@ pub fn main() -> ExitCode {
         Command::Import(arguments) => exchange::import(&arguments, quiet),
         Command::Completions(arguments) => completions::completions(&arguments, Arguments::command()),
         Command::Man(arguments) => completions::man(&arguments, Arguments::command()),
+        Command::Run(arguments) => run::run(&arguments, quiet, level),
     };
+    if as_step {
+        let figures = pipeline::Figures { peak_memory_bytes: stats::peak_memory_bytes() };
+        say(format_args!("{}", pipeline::figures_line(&figures)));
+    }
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -87,6 +102,11 @@ pub fn main() -> ExitCode {
             ExitCode::from(error.exit_code())
         }
     }
+}
+
+/// The whole command line, for whoever needs to know which options there are.
+pub(crate) fn command_line() -> clap::Command {
+    Arguments::command()
 }
 
 fn report(error: &Error) {
