@@ -65,6 +65,7 @@ pub mod pipeline;
 pub mod plan;
 pub mod predict;
 pub mod random;
+pub mod report;
 pub mod sample;
 pub mod storage;
 mod suggest;

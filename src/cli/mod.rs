@@ -8,8 +8,9 @@ mod evaluate;
 mod logging;
 mod predict;
 mod progress;
+mod report;
 mod sample;
-mod size;
+pub(crate) mod size;
 mod stats;
 mod train;
 
@@ -44,6 +45,7 @@ enum Command {
     Evaluate(Box<evaluate::EvaluateArguments>),
     Compare(compare::CompareArguments),
     Cv(Box<cv::CvArguments>),
+    Report(report::ReportArguments),
 }
 
 /// Runs the program. Exit code 0: done, 1: failed, 2: misused.
@@ -67,17 +69,18 @@ pub fn main() -> ExitCode {
         Command::Evaluate(arguments) => evaluate::run(&arguments, quiet),
         Command::Compare(arguments) => compare::run(&arguments, quiet),
         Command::Cv(arguments) => cv::run(&arguments, quiet),
+        Command::Report(arguments) => report::run(&arguments, quiet),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            report(&error);
+            complain(&error);
             ExitCode::from(error.exit_code())
         }
     }
 }
 
-fn report(error: &Error) {
+fn complain(error: &Error) {
     let mut stderr = std::io::stderr().lock();
     let _ = writeln!(stderr, "error: {error}");
     if let Some(remedy) = error.remedy() {

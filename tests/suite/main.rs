@@ -15,6 +15,7 @@ mod long;
 mod metric_tools;
 mod outside;
 mod real_data;
+mod report;
 mod round_trip;
 mod s3;
 mod support;
