@@ -42,7 +42,7 @@
 //!
 //! The folders follow the flow: [`sample`] → [`ingest`] → [`convert`] → [`dataset`] → [`describe`], then
 //! [`config`] → [`bins`] → [`objective`] → [`tree`] → [`boost`] with [`metric`] → [`model`] → [`predict`] →
-//! [`evaluate`] → [`compare`], all of it many times in [`cv`], on top of [`catalog`], [`plan`], [`table`] and
+//! [`evaluate`] → [`compare`], all of it many times in [`cv`], to look at in [`report`], on top of [`catalog`], [`plan`], [`table`] and
 //! [`storage`], below [`cli`].
 
 pub mod bins;

@@ -27,6 +27,8 @@ pub enum Chart {
         series: Vec<Counts>,
         /// A value to compare with.
         reference: Option<f64>,
+        /// The colours of bins below, around and above it, instead of the series'.
+        sides: Option<[usize; 3]>,
     },
     /// A bar a name.
     Bars {

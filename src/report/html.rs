@@ -31,6 +31,14 @@ impl Html {
         Html(markup.to_owned())
     }
 
+    /// Sentences of the program, in which `backticks` mark what is typed.
+    pub fn prose(text: impl Display) -> Self {
+        let text = text.to_string();
+        let parts = text.split('`').map(escaped).zip([false, true].into_iter().cycle());
+        let marked = parts.map(|(part, typed)| if typed { format!("<code>{part}</code>") } else { part });
+        Html(marked.collect())
+    }
+
     /// An element with attributes and content.
     pub fn element(name: &str, attributes: &[(&str, &str)], content: Html) -> Self {
         let mut html = format!("<{name}");
@@ -50,7 +58,7 @@ impl Html {
 
     /// A paragraph of text.
     pub fn paragraph(class: &str, text: impl Display) -> Self {
-        Html::classed("p", class, Html::text(text))
+        Html::classed("p", class, Html::prose(text))
     }
 
     /// A card with a heading.

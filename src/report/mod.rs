@@ -70,7 +70,7 @@ pub fn write_report(request: &Request, output: &Location) -> Result<Written> {
         let content = match (section.make)(&material, &mut page)? {
             Content::Shown(content) => content,
             Content::Absent(reason) => {
-                Html::classed("div", "absent", Html::text(format_args!("Not shown. {reason}")))
+                Html::classed("div", "absent", Html::prose(format_args!("Not shown. {reason}")))
             }
             Content::Nothing => continue,
         };

@@ -49,10 +49,11 @@ const Charts = (() => {
     const size = Math.abs(value);
     if (size >= 1000) return value.toLocaleString('en-US', { maximumFractionDigits: 1 });
     if (size >= 0.001) return value.toFixed(size >= 100 ? 2 : 4);
+    if (size < 1e-9) return '≈ 0';
     return value.toExponential(2);
   }
   // A label of an axis: no more digits than the axis has steps.
-  const tickText = (value) => Number(value.toPrecision(6)).toLocaleString('en-US', { maximumSignificantDigits: 6 });
+  const tickText = (value) => Number(value.toPrecision(6)).toLocaleString('en-US', { maximumSignificantDigits: 6 }).replace('-', '−');
 
   // A picture with a vertical axis of values and a horizontal one below.
   function plane(width, height, spec, [xs, ys], whole) {
@@ -120,7 +121,9 @@ const Charts = (() => {
   }
 
   function histogram(spec, width) {
-    const { edges, series } = spec;
+    const { edges, series, sides } = spec;
+    // Below, around and above the reference.
+    const side = (bin) => (edges[bin + 1] <= spec.reference ? 0 : edges[bin] >= spec.reference ? 2 : 1);
     const highest = Math.max(1, ...series.flatMap((one) => one.counts));
     const { picture, area, x, y } = plane(width, proportion(width), spec, [[edges[0], edges[edges.length - 1]], [0, highest * 1.05]]);
     const stops = [];
@@ -128,12 +131,12 @@ const Charts = (() => {
       const from = x(edges[bin]) + 1, room = (x(edges[bin + 1]) - x(edges[bin]) - 2) / series.length;
       series.forEach((one, place) => {
         const top = y(one.counts[bin]);
-        if (one.counts[bin]) picture.append(shape('rect', { x: from + place * room, y: top, width: Math.max(1, room), height: area.bottom - top, rx: Math.min(2, room / 3), class: `fill s${one.slot}` }));
+        if (one.counts[bin]) picture.append(shape('rect', { x: from + place * room, y: top, width: Math.max(1, room), height: area.bottom - top, rx: Math.min(2, room / 3), class: `fill s${sides ? sides[side(bin)] : one.slot}` }));
       });
       stops.push({
         x: (x(edges[bin]) + x(edges[bin + 1])) / 2, y: y(Math.max(...series.map((one) => one.counts[bin]))),
         title: `${number(edges[bin])} to ${number(edges[bin + 1])}`,
-        rows: series.map((one) => ({ name: one.name, text: `${number(one.counts[bin])} ${spec.y.label}`, slot: one.slot })),
+        rows: series.map((one) => ({ name: one.name, text: `${number(one.counts[bin])} ${spec.y.label}`, slot: sides ? sides[side(bin)] : one.slot })),
         hold: (over) => over.append(shape('rect', { x: x(edges[bin]), y: area.top, width: x(edges[bin + 1]) - x(edges[bin]), height: area.bottom - area.top, class: 'hold', rx: 2 })),
       });
     }
@@ -250,13 +253,13 @@ const Charts = (() => {
         const box = { x: from, y: top, width: column, height: tall, rx: 4 };
         picture.append(shape('rect', { ...box, class: 'cell-back' }));
         picture.append(shape('rect', { ...box, class: 'cell', 'fill-opacity': share.toFixed(3) }));
-        if (column >= 34) picture.append(shape('text', { x: from + column / 2, y: top + tall / 2 + 4, class: `cell-text${share > 0.5 ? ' dark' : ''}` }, `${Math.round(share * 100)}`));
+        if (column >= 25) picture.append(shape('text', { x: from + column / 2, y: top + tall / 2 + 4, class: `cell-text${share > 0.5 ? ' dark' : ''}` }, `${Math.round(share * 100)}`));
         stops.push({ x: from + column / 2, y: top, title: `${spec.x.name} ${heading}, ${spec.y.name} ${name}`, rows: [{ name: 'share', text: `${(share * 100).toFixed(1)} %` }, { name: 'documents', text: Charts.number(spec.counts[row][place]) }], hold: held(from, top, column, tall) });
       });
     });
     spec.columns.forEach((heading, place) => {
       if (column < 22 && place % 2 && place < 9) return;
-      picture.append(shape('text', { x: left + (place + 0.5) * column, y: height - 24, 'text-anchor': 'middle', class: 'axis' }, column < 34 && heading.length > 3 ? heading.replace(/–.*/, '–') : heading));
+      picture.append(shape('text', { x: left + (place + 0.5) * column, y: height - 24, 'text-anchor': 'middle', class: 'axis' }, column < 44 && heading.length > 3 ? heading.replace(/–.*/, '+') : heading));
     });
     picture.append(shape('text', { x: width - 2, y: height - 6, 'text-anchor': 'end', class: 'axis' }, spec.x.label));
     return { picture, stops, near: 'xy', columns: spec.columns.length };

@@ -14,8 +14,8 @@ use crate::report::page::{Figure, Page};
 const PAIRS: usize = 6;
 /// Points of a scatter; of more queries every so many.
 const POINTS: usize = 1500;
-/// Bins of the differences.
-const BINS: usize = 20;
+/// Bins of the differences: an odd number, so that no difference is in the middle of one.
+const BINS: usize = 21;
 
 /// Makes the section.
 pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
@@ -44,29 +44,28 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     })
 }
 
-/// What a comparison comes to, in a sentence.
-pub fn verdict(pair: &Pair, names: &[&str], metric: &str) -> String {
+/// What a comparison comes to, in a sentence that names the better one first.
+pub fn verdict(pair: &Pair, names: &[&str], material: &Material) -> Html {
+    let metric = material.judging.metric;
     let (a, b) = (shortened(names[pair.a]), shortened(names[pair.b]));
-    let p = probability(pair.corrected);
-    let p = if p.starts_with('<') { format!("p {p}") } else { format!("p = {p}") };
-    let interval = pair.interval.map_or_else(String::new, |interval| {
-        format!(
-            "{:.0} % interval {} to {}, ",
-            interval.level * 100.0,
-            signed(interval.low),
-            signed(interval.high)
-        )
-    });
-    let difference = signed(pair.difference.mean);
-    match (pair.wins + pair.losses, pair.differs) {
-        (0, _) => format!("{b} and {a} have the same {metric} for every query."),
-        (_, true) => format!(
-            "{b} differs from {a} by {difference} {metric} ({interval}{p}): this is unlikely to be chance."
-        ),
-        (_, false) => {
-            format!("{b} differs from {a} by {difference} {metric} ({interval}{p}): this may be chance.")
-        }
-    }
+    let said = if pair.wins + pair.losses == 0 {
+        format!("{b} and {a} have the same {metric} for every query.")
+    } else {
+        let mean = pair.difference.mean;
+        let sign = if mean < 0.0 { -1.0 } else { 1.0 };
+        let (ahead, behind) = if (sign > 0.0) == metric.higher_is_better() { (b, a) } else { (a, b) };
+        let interval = pair.interval.map_or_else(String::new, |interval| {
+            let ends =
+                if sign > 0.0 { [interval.low, interval.high] } else { [-interval.high, -interval.low] };
+            format!("{:.0} % interval {} to {}, ", interval.level * 100.0, signed(ends[0]), signed(ends[1]))
+        });
+        let p = probability(pair.corrected);
+        let equals = if p.starts_with('<') { "" } else { "= " };
+        format!("{ahead} is ahead of {behind} by {} {metric} ({interval}p {equals}{p}).", value(mean.abs()))
+    };
+    let (class, word) = if pair.differs { ("yes", "unlikely to be chance") } else { ("", "may be chance") };
+    let badge = Html::classed("span", &format!("badge {class}"), Html::text(word));
+    Html::classed("div", &format!("verdict {class}"), badge.and(Html::element("span", &[], Html::text(said))))
 }
 
 fn of_set(material: &Material, set: &QuerySet, comparison: &Comparison, page: &mut Page) -> Html {
@@ -77,7 +76,7 @@ fn of_set(material: &Material, set: &QuerySet, comparison: &Comparison, page: &m
         html.push(Html::paragraph("note", note));
     }
     if let [pair] = comparison.pairs.as_slice() {
-        html.push(Html::element("p", &[], Html::text(verdict(pair, &names, &metric))));
+        html.push(verdict(pair, &names, material));
     }
     let mut charts = page.figure(differences(comparison, &names, &metric));
     charts.push(page.figure(wins(comparison, &names)));
@@ -225,6 +224,7 @@ fn spread(comparison: &Comparison, pair: &Pair, names: &[&str], metric: &str) ->
             edges,
             series: vec![Counts { name: title(pair, names), slot: 1, counts }],
             reference: Some(0.0),
+            sides: Some(if comparison.options.higher_is_better { [2, 8, 1] } else { [1, 8, 2] }),
         },
         table,
     }

@@ -104,6 +104,7 @@ fn histogram(material: &Material, set: &QuerySet) -> Figure {
             edges,
             series,
             reference: None,
+            sides: None,
         },
         table,
     }

@@ -11,6 +11,8 @@ use crate::report::sections::comparison::verdict;
 
 /// Rows of a table of the summary; more are told, not listed.
 const LISTED: usize = 60;
+/// Pairs of which the summary tells.
+const VERDICTS: usize = 3;
 
 /// The page's own heading.
 pub fn hero(material: &Material, title: &str) -> Html {
@@ -49,6 +51,12 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     } else {
         html.push(page.tabs("Queries", panels));
     }
+    if !material.sets.is_empty() && material.systems.iter().any(|system| system.judged.is_err()) {
+        html.push(Html::paragraph(
+            "note",
+            format_args!("Some rankings are not judged. {}", material.why_unjudged()),
+        ));
+    }
     let mut cards = Html::new();
     cards.push(models(material));
     cards.push(datasets(material));
@@ -61,11 +69,16 @@ fn set_summary(material: &Material, set: &QuerySet) -> Html {
     let metric = material.judging.metric;
     let mut tiles = Html::new();
     let mut base = None;
+    let best = best_mean(material, set, 0);
     for (slot, system) in material.members(set) {
         let Ok(judged) = &system.judged else { continue };
         let mean = judged.means.first().copied().flatten();
         let mut tile = Html::classed("div", "name", Html::name(&system.name));
-        tile.push(Html::classed("div", "value", or_dash(mean)));
+        let badge = match set.systems.len() > 1 && mean.is_some() && mean == best {
+            true => Html::classed("span", "badge yes", Html::text("best")),
+            false => Html::new(),
+        };
+        tile.push(Html::classed("div", "value", or_dash(mean).and(badge)));
         let below = match (base, mean) {
             (None, _) => {
                 Html::paragraph("delta soft", format_args!("{metric}, {} queries", judged.queries.len()))
@@ -97,13 +110,23 @@ fn set_summary(material: &Material, set: &QuerySet) -> Html {
     let mut html = Html::classed("div", "tiles", tiles);
     if let Some(Ok(comparison)) = &set.comparison {
         let names: Vec<&str> = material.members(set).map(|(_, system)| system.name.as_str()).collect();
-        for pair in comparison.pairs.iter().take(3) {
-            let link = Html::markup(" <a href=\"#comparison\">More</a>");
-            let said = Html::text(verdict(pair, &names, &metric.to_string()));
-            html.push(Html::element("p", &[], said.and(link)));
+        for pair in comparison.pairs.iter().take(VERDICTS) {
+            html.push(verdict(pair, &names, material));
         }
+        let link =
+            Html::element("a", &[("href", "#comparison")], Html::text("How they compare, query by query"));
+        html.push(Html::element("p", &[], link));
     }
     html.and(Html::card("Rankings", systems_table(material, set)))
+}
+
+/// The best mean of a metric among the systems of a set.
+fn best_mean(material: &Material, set: &QuerySet, place: usize) -> Option<f64> {
+    let metric = &material.judging.metrics[place];
+    let means = material
+        .members(set)
+        .filter_map(|(_, system)| system.judged.as_ref().ok()?.means.get(place).copied().flatten());
+    means.reduce(|one, other| if metric.is_better(other, one) { other } else { one })
 }
 
 fn systems_table(material: &Material, set: &QuerySet) -> Html {
@@ -111,12 +134,7 @@ fn systems_table(material: &Material, set: &QuerySet) -> Html {
     let mut columns = vec![words("ranking"), words("model"), figures("queries"), figures("documents")];
     columns.extend(metrics.iter().map(figures));
     let mut table = Table::new(columns);
-    let best = |place: usize| {
-        let means =
-            material.members(set).filter_map(|(_, system)| *system.judged.as_ref().ok()?.means.get(place)?);
-        means.reduce(|one, other| if metrics[place].is_better(other, one) { other } else { one })
-    };
-    let bests: Vec<Option<f64>> = (0..metrics.len()).map(best).collect();
+    let bests: Vec<Option<f64>> = (0..metrics.len()).map(|place| best_mean(material, set, place)).collect();
     for (slot, system) in material.members(set) {
         let Ok(judged) = &system.judged else { continue };
         let print = system.metadata.get("planetree.model_fingerprint");
