@@ -24,8 +24,9 @@ pub struct ShownTree {
     /// Its place in the model, from 0.
     pub number: usize,
     feature: Vec<i64>,
-    threshold: Vec<f64>,
-    missing: Vec<&'static str>,
+    threshold: Vec<f32>,
+    /// Where missing values go: left, right or to the middle, as 0, 1 and 2.
+    missing: Vec<u8>,
     left: Vec<i64>,
     right: Vec<i64>,
     middle: Vec<i64>,
@@ -83,8 +84,14 @@ fn shown(number: usize, tree: &Tree, asked: &[u32]) -> ShownTree {
                 split.map_or(-1, |split| asked.partition_point(|place| *place < split.feature) as i64)
             })
             .collect(),
-        threshold: splits().map(|split| split.map_or(0.0, |split| f64::from(split.threshold))).collect(),
-        missing: splits().map(|split| split.map_or(Branch::Right, |split| split.missing).name()).collect(),
+        threshold: splits().map(|split| split.map_or(0.0, |split| split.threshold)).collect(),
+        missing: splits()
+            .map(|split| match split.map_or(Branch::Right, |split| split.missing) {
+                Branch::Left => 0,
+                Branch::Right => 1,
+                Branch::Middle => 2,
+            })
+            .collect(),
         left: child(|split| Some(split.left)),
         right: child(|split| Some(split.right)),
         middle: child(|split| split.middle),
@@ -111,7 +118,7 @@ mod tests {
                     Some(split) => {
                         let name = &forest.features[shown.feature[node] as usize];
                         assert_eq!(*name, model.features[split.feature as usize].name);
-                        assert_eq!(shown.threshold[node] as f32, split.threshold);
+                        assert_eq!(shown.threshold[node], split.threshold);
                         assert_eq!(shown.right[node], i64::from(split.right));
                     }
                 }

@@ -51,8 +51,17 @@ pub struct Figure {
 }
 
 impl Page {
-    /// Puts a figure on the page.
+    /// Puts a figure on the page; its table opens when it is asked for.
     pub fn figure(&mut self, figure: Figure) -> Html {
+        self.place(figure, &[])
+    }
+
+    /// Puts a figure on the page with its table open: it says more than the chart.
+    pub fn figure_with_table(&mut self, figure: Figure) -> Html {
+        self.place(figure, &[("open", "")])
+    }
+
+    fn place(&mut self, figure: Figure, details: &[(&str, &str)]) -> Html {
         let Figure { title, note, chart, table } = figure;
         let number = self.charts.len().to_string();
         self.charts.push(Labelled { label: title.clone(), chart });
@@ -63,7 +72,7 @@ impl Page {
         ));
         let plot = Html::classed("div", "plot", Html::new());
         let details =
-            Html::element("details", &[], Html::markup("<summary>Table</summary>").and(table.html()));
+            Html::element("details", details, Html::markup("<summary>Table</summary>").and(table.html()));
         let content = Html::element("figcaption", &[], caption).and(plot).and(details);
         Html::element("figure", &[("data-chart", &number)], content)
     }

@@ -298,7 +298,8 @@ fn runs_are_compared_and_searches_ranked() {
     let cv = "cv --data run/train --preset lambdamart --set num_trees=8 --folds 3";
     let folds = of_json(room, &format!("{cv} --output cv --json"));
     let page = report(room, "cv");
-    let rows = &chart(&data_of(&page), "Metrics over 3 folds")["rows"];
+    let data = data_of(&page);
+    let rows = &chart(&data, "Metrics over 3 folds")["rows"];
     let test = rows.as_array().unwrap().iter().find(|row| row["name"] == "test ndcg@10").unwrap();
     let described = of_json(room, "describe cv/folds.parquet --json");
     let metric = described["metrics"].as_array().unwrap().iter();

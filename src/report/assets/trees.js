@@ -5,7 +5,7 @@ const Trees = (() => {
 
   // What a node asks, or gives.
   function question(forest, tree, node) {
-    const missing = { left: ' or missing', right: '', middle: '' }[tree.missing[node]];
+    const missing = tree.missing[node] === 0 ? ' or missing' : '';
     return `${forest.features[tree.feature[node]]} ≤ ${Number(tree.threshold[node].toPrecision(6))}${missing}`;
   }
 

@@ -5,6 +5,7 @@ use super::queries::{documents_table, query_details};
 use crate::compare::Pair;
 use crate::error::Result;
 use crate::report::chart::{Axis, Chart, Counts, IntervalRow, StackRow, parts, rounded};
+use crate::report::documents::QueryList;
 use crate::report::html::{Html, Table, figures, shortened, words};
 use crate::report::material::{Comparison, Material, QuerySet};
 use crate::report::number::{count, probability, shown_count, signed, value};
@@ -78,16 +79,15 @@ fn of_set(material: &Material, set: &QuerySet, comparison: &Comparison, page: &m
     if let [pair] = comparison.pairs.as_slice() {
         html.push(verdict(pair, &names, material));
     }
-    let mut charts = page.figure(differences(comparison, &names, &metric));
-    charts.push(page.figure(wins(comparison, &names)));
-    html.push(Html::classed("div", "grid", charts));
+    html.push(page.figure_with_table(differences(comparison, &names, &metric)));
+    html.push(page.figure(wins(comparison, &names)));
     let mut panels = Vec::new();
     for pair in comparison.pairs.iter().take(PAIRS) {
         let title = title(pair, &names);
         let mut charts = page.figure(spread(comparison, pair, &names, &metric));
         charts.push(page.figure(scatter(material, comparison, pair, &names)));
         let mut content = Html::classed("div", "grid", charts);
-        content.push(moved(set, comparison, pair, &names, &metric));
+        content.push(Html::classed("div", "below", moved(set, comparison, pair, &names, &metric)));
         panels.push((title, content));
     }
     html.push(page.tabs("Pairs", panels));
@@ -284,15 +284,14 @@ fn moved(set: &QuerySet, comparison: &Comparison, pair: &Pair, names: &[&str], m
                 let query = &comparison.aligned.queries[*place];
                 let (before, after) = (first[*place], second[*place]);
                 let figures = format!("{} → {} ({})", value(before), value(after), signed(after - before));
-                let lists: Html = [pair.a, pair.b]
-                    .iter()
-                    .filter_map(|member| {
-                        let documents = set.documents[*member].as_ref()?;
-                        let list = documents.lists.get(query)?;
-                        let heading = Html::element("h4", &[], Html::name(names[*member]));
-                        Some(Html::element("div", &[], heading.and(documents_table(list, Some(documents)))))
-                    })
-                    .collect();
+                let list = |member: usize| set.documents[member].as_ref()?.lists.get(query);
+                let ranked = |member: usize, before: Option<&QueryList>| {
+                    let heading = Html::element("h4", &[], Html::name(names[member]));
+                    let table = documents_table(list(member)?, set.documents[member].as_ref(), before);
+                    Some(Html::element("div", &[], heading.and(table)))
+                };
+                let lists: Html =
+                    [ranked(pair.a, None), ranked(pair.b, list(pair.a))].into_iter().flatten().collect();
                 let inside = match lists.is_empty() {
                     true => Html::paragraph("note", "The documents are not in the run: it has metrics only."),
                     false => Html::classed("div", "side", lists),
@@ -302,5 +301,5 @@ fn moved(set: &QuerySet, comparison: &Comparison, pair: &Pair, names: &[&str], m
             .collect();
         cards.push(Html::card(format_args!("{heading} by {metric}"), queries));
     }
-    Html::classed("div", "grid", cards)
+    cards
 }

@@ -3,7 +3,7 @@
 use super::Content;
 use crate::error::Result;
 use crate::report::chart::{Axis, Chart, Counts, Line, rounded};
-use crate::report::documents::{Documents, QueryList};
+use crate::report::documents::{Document, Documents, QueryList};
 use crate::report::html::{Html, Table, figures, words};
 use crate::report::material::{Material, QuerySet};
 use crate::report::number::{count, short, shown_count, value};
@@ -173,7 +173,7 @@ fn both_ends(material: &Material, set: &QuerySet, member: usize, system: &System
                 let query = &judged.queries[*place];
                 let figures = query.value.map_or_else(String::new, value);
                 let inside = match documents.and_then(|documents| documents.lists.get(&query.query)) {
-                    Some(list) => documents_table(list, documents),
+                    Some(list) => documents_table(list, documents, None),
                     None => Html::paragraph("note", "The documents are not in the run: it has metrics only."),
                 };
                 let said = match query.documents {
@@ -190,7 +190,7 @@ fn both_ends(material: &Material, set: &QuerySet, member: usize, system: &System
     if cards.is_empty() {
         return Html::paragraph("note", "No query has something relevant.");
     }
-    Html::classed("div", "grid", cards)
+    Html::classed("div", "grid apart", cards)
 }
 
 /// A query that opens to show what is inside.
@@ -202,22 +202,26 @@ pub fn query_details(query: &str, said: &str, figures: &str, inside: Html) -> Ht
     Html::classed("details", "query", summary.and(Html::classed("div", "inside", inside)))
 }
 
-/// The documents of a query as a system ranked them.
-pub fn documents_table(list: &QueryList, documents: Option<&Documents>) -> Html {
+/// The documents of a query as a system ranked them, and where another had them.
+pub fn documents_table(list: &QueryList, documents: Option<&Documents>, before: Option<&QueryList>) -> Html {
     let highest = documents.and_then(|documents| documents.highest).unwrap_or(1.0);
-    let mut table = Table::new([figures("rank"), words("document"), figures("label"), figures("score")]);
+    let mut columns = vec![figures("rank"), words("document"), figures("label"), figures("score")];
+    columns.extend(before.map(|_| figures("was")));
+    let mut table = Table::new(columns);
     for document in &list.first {
         let label = match document.label {
             Some(label) => grade(label, highest),
             None => Html::text("–"),
         };
         let id = document.id.as_deref().map_or_else(|| Html::text("–"), Html::name);
-        table.row([
+        let mut cells = vec![
             Html::text(document.rank),
             Html::classed("span", "id", id),
             label,
             Html::text(short(document.score)),
-        ]);
+        ];
+        cells.extend(before.map(|before| rank_before(document, before)));
+        table.row(cells);
     }
     let hidden = list.documents - list.first.len() as u64;
     let note = match hidden {
@@ -225,6 +229,18 @@ pub fn documents_table(list: &QueryList, documents: Option<&Documents>) -> Html 
         hidden => Html::paragraph("note", format_args!("{} more documents follow.", shown_count(hidden))),
     };
     table.html().and(note)
+}
+
+/// Where a document was, and in which direction it went.
+fn rank_before(document: &Document, before: &QueryList) -> Html {
+    let was = before.first.iter().find(|other| document.id.is_some() && other.id == document.id);
+    let Some(was) = was.map(|was| was.rank) else { return Html::classed("span", "soft", Html::text("–")) };
+    let arrow = match was.cmp(&document.rank) {
+        std::cmp::Ordering::Greater => "▲",
+        std::cmp::Ordering::Less => "▼",
+        std::cmp::Ordering::Equal => "=",
+    };
+    Html::classed("span", "soft", Html::text(format_args!("{was} {arrow}")))
 }
 
 /// A label on a ground that is the darker the higher it is.

@@ -141,7 +141,7 @@ fn systems_table(material: &Material, set: &QuerySet) -> Html {
         let model = print.and_then(|print| material.model_named(print)).unwrap_or("–");
         let swatch = Html::classed("span", &format!("swatch s{slot}"), Html::new());
         let mut cells = vec![
-            swatch.and(Html::name(&system.name)),
+            Html::classed("span", "named", swatch.and(Html::name(&system.name))),
             Html::name(model),
             count(judged.queries.len() as u64),
             count(system.rows),

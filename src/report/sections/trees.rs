@@ -8,7 +8,7 @@ use crate::report::material::{MODELS, Material};
 use crate::report::page::Page;
 
 /// Nodes of all trees on the page: about a megabyte.
-const NODES: usize = 16_000;
+const NODES: usize = 24_000;
 
 /// Makes the section.
 pub fn make(material: &Material, page: &mut Page) -> Result<Content> {

@@ -25,7 +25,7 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     }
     let mut panels = Vec::new();
     for (name, entry) in tables.iter().take(SHOWN) {
-        panels.push((name.clone(), page.figure(figure(&Trials::read(&entry.location)?))));
+        panels.push((name.clone(), page.figure_with_table(figure(&Trials::read(&entry.location)?))));
     }
     let mut html = page.tabs("Searches", panels);
     if tables.len() > SHOWN {
