@@ -21,6 +21,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub const EXTREMES: usize = 8;
 /// Queries that moved most, in either direction.
 const MOVED: usize = 6;
+/// Groups of queries that are shown.
+const SETS: usize = 6;
 /// Models that are shown in detail; their trees share the room of the page.
 pub const MODELS: usize = 8;
 
@@ -34,6 +36,8 @@ pub struct Material {
     pub systems: Vec<System>,
     /// The systems that ranked the same queries, together.
     pub sets: Vec<QuerySet>,
+    /// Systems of other queries, for which there is no room.
+    pub left_out: Vec<String>,
     /// The models, the first of which are shown in detail.
     pub models: Vec<NamedModel>,
     /// The datasets.
@@ -102,8 +106,9 @@ impl Material {
                 datasets.push((namer.name(place, &entry.name), manifest));
             }
         }
-        let mut material = Material { judging, sets: Vec::new(), systems, models, datasets, runs };
-        material.sets = material.query_sets()?;
+        let mut material =
+            Material { judging, sets: Vec::new(), left_out: Vec::new(), systems, models, datasets, runs };
+        (material.sets, material.left_out) = material.query_sets()?;
         Ok(material)
     }
 
@@ -148,7 +153,7 @@ impl Material {
     }
 
     /// Puts systems with the same queries together.
-    fn query_sets(&self) -> Result<Vec<QuerySet>> {
+    fn query_sets(&self) -> Result<(Vec<QuerySet>, Vec<String>)> {
         let mut groups: Vec<(Vec<&str>, Vec<usize>)> = Vec::new();
         for (place, system) in self.systems.iter().enumerate() {
             let Ok(judged) = &system.judged else { continue };
@@ -158,7 +163,11 @@ impl Material {
                 None => groups.push((names, vec![place])),
             }
         }
-        groups.into_iter().map(|(_, systems)| self.query_set(systems)).collect()
+        let others = groups.split_off(groups.len().min(SETS));
+        let names = others.iter().flat_map(|(_, systems)| systems);
+        let names = names.map(|place| self.systems[*place].name.clone()).collect();
+        let sets = groups.into_iter().map(|(_, systems)| self.query_set(systems));
+        Ok((sets.collect::<Result<_>>()?, names))
     }
 
     fn query_set(&self, mut systems: Vec<usize>) -> Result<QuerySet> {

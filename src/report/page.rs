@@ -29,7 +29,13 @@ pub struct Page {
     forests: Vec<Forest>,
     #[serde(skip)]
     tabs: usize,
+    /// Bytes of what is shown query by query.
+    #[serde(skip)]
+    spent: usize,
 }
+
+/// Bytes that lists of documents and charts of queries may take together.
+const ROOM: usize = 2_500_000;
 
 #[derive(Debug, Serialize)]
 struct Labelled {
@@ -77,6 +83,23 @@ impl Page {
         Html::element("figure", &[("data-chart", &number)], content)
     }
 
+    /// Something that is shown query by query, as long as there is room for more of it.
+    pub fn if_room(&mut self, content: Html) -> Html {
+        if self.has_room(content.as_str().len()) {
+            return content;
+        }
+        left_out()
+    }
+
+    /// Whether there is room for so many bytes more, which are taken then.
+    pub fn has_room(&mut self, bytes: usize) -> bool {
+        let fits = self.spent + bytes <= ROOM;
+        if fits {
+            self.spent += bytes;
+        }
+        fits
+    }
+
     /// Puts a model's trees on the page.
     pub fn forest(&mut self, forest: Forest) -> Html {
         let number = self.forests.len().to_string();
@@ -113,6 +136,11 @@ impl Page {
             Html::element("div", &[("class", "tablist"), ("role", "tablist"), ("aria-label", label)], list);
         list.and(all)
     }
+}
+
+/// What stands in the place of something for which there is no room.
+pub fn left_out() -> Html {
+    Html::paragraph("note", "Left out to keep this file small; report fewer runs to see it.")
 }
 
 /// A section that is on the page.

@@ -4,7 +4,7 @@
 use super::run::Run;
 use crate::catalog::Entry;
 use crate::compare::{QueryValue, Source, read_systems};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::evaluate::{METRICS, Ranking, Request, Results, Summary, evaluate};
 use crate::metric::{Convention, Metric};
 use crate::storage::Location;
@@ -82,11 +82,26 @@ fn of_predictions(entry: &Entry, name: String, judging: &Judging) -> Result<Syst
     let (rows, metadata) = (table.rows(), table.all_metadata().clone());
     let judged = match unlabelled(&table)? {
         _ if rows == 0 => Err("there are no rows in it".to_owned()),
-        0 => Ok(judged(&entry.location, judging)?),
+        0 => match judged(&entry.location, judging) {
+            Ok(judged) => Ok(judged),
+            Err(error) => Err(said_of_content(error)?),
+        },
         missing if missing == rows => Err("its documents have no labels".to_owned()),
         missing => Err(format!("{missing} of its {rows} documents have no label")),
     };
     Ok(System { name, predictions: Some(entry.location.clone()), metadata, rows, judged })
+}
+
+/// What an error says of the rows, which can be read but not judged; an error if it is of something else.
+fn said_of_content(error: Error) -> Result<String> {
+    match &error {
+        Error::Place { problem, .. }
+            if !["cannot ", "damaged"].iter().any(|start| problem.starts_with(start)) =>
+        {
+            Ok(problem.clone())
+        }
+        _ => Err(error),
+    }
 }
 
 /// Rows without a label.

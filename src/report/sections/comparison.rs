@@ -9,7 +9,7 @@ use crate::report::documents::QueryList;
 use crate::report::html::{Html, Table, figures, shortened, words};
 use crate::report::material::{Comparison, Material, QuerySet};
 use crate::report::number::{count, probability, shown_count, signed, value};
-use crate::report::page::{Figure, Page};
+use crate::report::page::{Figure, Page, left_out};
 
 /// Pairs that are shown query by query.
 const PAIRS: usize = 6;
@@ -85,9 +85,13 @@ fn of_set(material: &Material, set: &QuerySet, comparison: &Comparison, page: &m
     for pair in comparison.pairs.iter().take(PAIRS) {
         let title = title(pair, &names);
         let mut charts = page.figure(spread(comparison, pair, &names, &metric));
-        charts.push(page.figure(scatter(material, comparison, pair, &names)));
+        let drawn = scatter(material, comparison, pair, &names);
+        // A point has its query's name in the chart and in the table.
+        let bytes: usize =
+            comparison.aligned.queries.iter().take(POINTS).map(|query| 2 * query.len().min(200) + 60).sum();
+        charts.push(if page.has_room(bytes) { page.figure(drawn) } else { left_out() });
         let mut content = Html::classed("div", "grid", charts);
-        content.push(Html::classed("div", "below", moved(set, comparison, pair, &names, &metric)));
+        content.push(Html::element("div", &[], moved(material, set, (comparison, pair), page)));
         panels.push((title, content));
     }
     html.push(page.tabs("Pairs", panels));
@@ -271,7 +275,10 @@ fn scatter(material: &Material, comparison: &Comparison, pair: &Pair, names: &[&
 }
 
 /// The queries that moved most, with both rankings side by side.
-fn moved(set: &QuerySet, comparison: &Comparison, pair: &Pair, names: &[&str], metric: &str) -> Html {
+fn moved(material: &Material, set: &QuerySet, compared: (&Comparison, &Pair), page: &mut Page) -> Html {
+    let (comparison, pair) = compared;
+    let names: Vec<&str> = material.members(set).map(|(_, system)| system.name.as_str()).collect();
+    let metric = material.judging.metric;
     let (first, second) = pair_values(comparison, pair);
     let mut cards = Html::new();
     for (heading, places) in [("Improved most", &pair.improved), ("Worsened most", &pair.worsened)] {
@@ -294,7 +301,7 @@ fn moved(set: &QuerySet, comparison: &Comparison, pair: &Pair, names: &[&str], m
                     [ranked(pair.a, None), ranked(pair.b, list(pair.a))].into_iter().flatten().collect();
                 let inside = match lists.is_empty() {
                     true => Html::paragraph("note", "The documents are not in the run: it has metrics only."),
-                    false => Html::classed("div", "side", lists),
+                    false => page.if_room(Html::classed("div", "side", lists)),
                 };
                 query_details(query, "", &figures, inside)
             })

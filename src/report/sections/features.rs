@@ -12,7 +12,7 @@ use crate::report::page::{Figure, Page};
 /// Features in a chart.
 const DRAWN: usize = 20;
 /// Features in a table.
-const LISTED: usize = 150;
+const LISTED: usize = 100;
 
 /// A way to add up splits.
 struct Measure {

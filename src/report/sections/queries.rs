@@ -8,7 +8,7 @@ use crate::report::html::{Html, Table, figures, words};
 use crate::report::material::{Material, QuerySet};
 use crate::report::number::{count, short, shown_count, value};
 use crate::report::page::{Figure, Page};
-use crate::report::system::{Judged, System};
+use crate::report::system::Judged;
 
 /// Bins of a histogram.
 const BINS: usize = 20;
@@ -32,7 +32,7 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
         html.push(Html::classed("div", "grid", charts));
         let mut ends = Vec::new();
         for (member, (_, system)) in material.members(set).enumerate() {
-            ends.push((system.name.clone(), both_ends(material, set, member, system)));
+            ends.push((system.name.clone(), both_ends(material, set, member, page)));
         }
         html.push(page.tabs("Rankings", ends));
         panels.push((set.name.clone(), html));
@@ -159,7 +159,8 @@ fn cumulative(material: &Material, set: &QuerySet) -> Figure {
     }
 }
 
-fn both_ends(material: &Material, set: &QuerySet, member: usize, system: &System) -> Html {
+fn both_ends(material: &Material, set: &QuerySet, member: usize, page: &mut Page) -> Html {
+    let system = &material.systems[set.systems[member]];
     let Ok(judged) = &system.judged else { return Html::new() };
     let documents = set.documents[member].as_ref();
     let mut cards = Html::new();
@@ -173,7 +174,7 @@ fn both_ends(material: &Material, set: &QuerySet, member: usize, system: &System
                 let query = &judged.queries[*place];
                 let figures = query.value.map_or_else(String::new, value);
                 let inside = match documents.and_then(|documents| documents.lists.get(&query.query)) {
-                    Some(list) => documents_table(list, documents, None),
+                    Some(list) => page.if_room(documents_table(list, documents, None)),
                     None => Html::paragraph("note", "The documents are not in the run: it has metrics only."),
                 };
                 let said = match query.documents {

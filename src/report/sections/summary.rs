@@ -3,7 +3,7 @@
 use super::Content;
 use crate::error::Result;
 use crate::model::Model;
-use crate::report::html::{Html, Table, figures, words};
+use crate::report::html::{Html, Table, figures, shortened, words};
 use crate::report::material::{Material, QuerySet};
 use crate::report::number::{count, or_dash, seconds, short, shown_count, shown_size, signed};
 use crate::report::page::Page;
@@ -55,6 +55,17 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
         html.push(Html::paragraph(
             "note",
             format_args!("Some rankings are not judged. {}", material.why_unjudged()),
+        ));
+    }
+    if !material.left_out.is_empty() {
+        let names: Vec<String> = material.left_out.iter().take(LISTED).map(|name| shortened(name)).collect();
+        html.push(Html::paragraph(
+            "note",
+            format_args!(
+                "{} rankings of other queries are left out, to keep this file small: {}.",
+                material.left_out.len(),
+                names.join(", ")
+            ),
         ));
     }
     let mut cards = Html::new();
