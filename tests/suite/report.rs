@@ -1,6 +1,6 @@
 //! Reports say what the other commands say, hold nothing but text of the data, and work in a browser.
 
-use crate::s3::{environment, moto};
+use crate::s3::{environment, moto, with_client};
 use crate::support::*;
 use arrow::array::{ArrayRef, Float32Array, Float64Array, Int32Array, RecordBatch, StringArray};
 use planetree::storage::{Access, Location};
@@ -142,7 +142,7 @@ fn a_report_says_what_the_commands_say() {
     let boxes = chart(&data, "Scores by label, lambda-scores");
     let documents = boxes["rows"].as_array().unwrap().iter().map(|row| row["count"].as_u64().unwrap());
     assert_eq!(documents.sum::<u64>(), 600);
-    assert!(page.contains("planetree run` writes one"), "it says why there are no times");
+    assert!(page.contains("planetree run</code> writes one"), "it says why there are no times");
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn without_labels_a_report_says_what_is_missing() {
     let room = room();
     let room = room.path();
     sample_run(room);
-    fs::write(room.join("new.csv"), "query_id,f1,f2\nq1,1,2\nq1,2,3\nq2,3,1\n").unwrap();
+    fs::write(room.join("new.csv"), "query_id,label,f1,f2\nq1,,1,2\nq1,,2,3\nq2,,3,1\n").unwrap();
     run(room, "convert new.csv --output new").ok();
     fs::create_dir(room.join("online")).unwrap();
     run(room, "predict --model run/mart.parquet --data new --output online/scores.parquet").ok();
@@ -379,6 +379,27 @@ fn names_with_markup_are_text() {
 }
 
 #[test]
+fn rankings_that_cannot_be_shown_are_named() {
+    let room = room();
+    let room = room.path();
+    fs::create_dir(room.join("many")).unwrap();
+    let rows = |query: usize, score: f64| -> Vec<(String, String, f32, f64)> {
+        let row = |document: usize| {
+            (format!("q{query}"), format!("d{document}"), (document % 2) as f32, score * document as f64)
+        };
+        (0..4).map(row).collect()
+    };
+    for number in 0..8 {
+        write_predictions(&room.join(format!("many/of-{number}.parquet")), &rows(number, 1.0));
+    }
+    write_predictions(&room.join("many/broken.parquet"), &rows(0, f64::NAN));
+    let page = report(room, "many");
+    assert!(page.contains("2 rankings of other queries are left out, to keep this file small: of-6, of-7."));
+    assert!(page.contains("Some rankings are not judged.") && page.contains("the score is not a number"));
+    assert!(page.contains("no two of the same queries"), "it says why nothing is compared");
+}
+
+#[test]
 fn large_runs_stay_small() {
     let room = room();
     let room = room.path();
@@ -445,11 +466,8 @@ fn runs_and_reports_may_be_in_a_bucket() {
     let other = "report s3://bucket/run --output s3://bucket/run/mart-scores.parquet";
     assert!(run_with(room, other, &environment).failed().stderr.contains("no report"));
     let curves = |page: &str| chart(&data_of(page), "NDCG@k")["series"].clone();
-    let url = format!("http://127.0.0.1:{}/bucket/report.html", server.port);
-    let Ok(output) = Command::new("curl").args(["-sf", &url]).output() else {
-        return skipped("there is no curl");
-    };
-    let remote = String::from_utf8(output.stdout).unwrap();
+    let body = "s3.get_object(Bucket='bucket', Key='report.html')['Body'].read().decode()";
+    let remote = with_client(server.port, &format!("sys.stdout.write({body})"));
     assert_eq!(curves(&remote), curves(&local));
 }
 

@@ -77,7 +77,7 @@ pub fn environment(port: u16) -> Vec<(String, String)> {
 }
 
 /// Runs a few lines of Python with an S3 client called `s3`.
-fn with_client(port: u16, script: &str) -> String {
+pub fn with_client(port: u16, script: &str) -> String {
     let head = "import boto3, sys, time\nfrom botocore.config import Config\ns3 = boto3.client('s3', config=Config(retries={'max_attempts': 10}))\n";
     let output = Command::new(python().unwrap())
         .args(["-c", &format!("{head}{script}")])
