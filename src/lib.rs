@@ -70,6 +70,7 @@ pub mod plan;
 pub mod predict;
 pub mod progress;
 pub mod random;
+pub mod report;
 pub mod sample;
 pub mod storage;
 mod suggest;

@@ -13,8 +13,9 @@ mod names;
 mod predict;
 mod progress;
 mod run;
+mod report;
 mod sample;
-mod size;
+pub(crate) mod size;
 mod stats;
 mod train;
 
@@ -59,6 +60,7 @@ enum Command {
     Completions(completions::CompletionsArguments),
     Man(completions::ManArguments),
     Run(run::RunArguments),
+    Report(report::ReportArguments),
 }
 
 /// Runs the program. Exit code 0: done, 1: failed, 2: misused.
@@ -90,6 +92,7 @@ pub fn main() -> ExitCode {
         Command::Completions(arguments) => completions::completions(&arguments, Arguments::command()),
         Command::Man(arguments) => completions::man(&arguments, Arguments::command()),
         Command::Run(arguments) => run::run(&arguments, quiet, level),
+        Command::Report(arguments) => report::run(&arguments, quiet),
     };
     if as_step {
         let figures = pipeline::Figures { peak_memory_bytes: stats::peak_memory_bytes() };
@@ -98,7 +101,7 @@ pub fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            report(&error);
+            complain(&error);
             ExitCode::from(error.exit_code())
         }
     }
@@ -109,7 +112,7 @@ pub(crate) fn command_line() -> clap::Command {
     Arguments::command()
 }
 
-fn report(error: &Error) {
+fn complain(error: &Error) {
     let mut stderr = std::io::stderr().lock();
     let _ = writeln!(stderr, "error: {error}");
     if let Some(remedy) = error.remedy() {

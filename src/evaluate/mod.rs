@@ -24,7 +24,7 @@ pub use judgments::Judgments;
 pub use results::Results;
 pub use segments::Join;
 pub use summary::{MetricSummary, PERCENTILES, SegmentSummary, Summary};
-pub use table::{CONVENTION, Evaluated, MetricsLayout, MetricsTable, default_metrics, per_query};
+pub use table::{CONVENTION, Evaluated, METRICS, MetricsLayout, MetricsTable, default_metrics, per_query};
 
 use crate::error::{Error, Result};
 use crate::metric::{Convention, Metric};

@@ -1,12 +1,14 @@
 //! Single Parquet files of ours: models, predictions, rounds, metrics, differences. Each carries the
 //! checksum of all its bytes in its own footer, and says there what it is.
 
+mod column;
 mod footer;
 mod groups;
 mod kind;
 mod read;
 mod write;
 
+pub use column::{numbers, texts};
 pub use groups::{GroupBatches, ParquetFile};
 pub use kind::TableKind;
 pub use read::{AnyParquet, TableReader};

@@ -19,6 +19,7 @@ mod pipeline;
 mod pipeline_crash;
 mod pipeline_shipped;
 mod real_data;
+mod report;
 mod round_trip;
 mod s3;
 mod support;

@@ -1,0 +1,71 @@
+// The page: tabs, the theme's switch, and which section the reader is in.
+(() => {
+  const root = document.documentElement;
+
+  // Tabs, as the ARIA practices describe them: arrow keys move, the panel follows.
+  for (const list of document.querySelectorAll('[role="tablist"]')) {
+    const tabs = [...list.querySelectorAll('[role="tab"]')];
+    const select = (wanted, move) => {
+      for (const tab of tabs) {
+        const chosen = tab === wanted;
+        tab.setAttribute('aria-selected', chosen);
+        tab.tabIndex = chosen ? 0 : -1;
+        document.getElementById(tab.getAttribute('aria-controls')).hidden = !chosen;
+      }
+      if (move) wanted.focus();
+    };
+    tabs.forEach((tab, place) => {
+      tab.addEventListener('click', () => select(tab, false));
+      tab.addEventListener('keydown', (event) => {
+        const count = tabs.length;
+        const to = { ArrowRight: place + 1, ArrowDown: place + 1, ArrowLeft: place + count - 1, ArrowUp: place + count - 1, Home: 0, End: count - 1 }[event.key];
+        if (to === undefined) return;
+        event.preventDefault();
+        select(tabs[to % count], true);
+      });
+    });
+    select(tabs[0], false);
+  }
+
+  // The theme: as the system says, or the reader's choice. Kept where the browser lets a file keep something.
+  const button = document.getElementById('theme');
+  const themes = ['system', 'light', 'dark'];
+  const kept = { get: () => { try { return localStorage.getItem('planetree-theme'); } catch { return null; } },
+    set: (theme) => { try { localStorage.setItem('planetree-theme', theme); } catch { /* a private window */ } } };
+  const choose = (theme) => {
+    if (theme === 'system') delete root.dataset.theme; else root.dataset.theme = theme;
+    button.querySelector('span').textContent = theme[0].toUpperCase() + theme.slice(1);
+    button.setAttribute('aria-label', `Theme: ${theme}. Press to change.`);
+    button.dataset.choice = theme;
+  };
+  choose(themes.includes(kept.get()) ? kept.get() : 'system');
+  button.hidden = false;
+  button.addEventListener('click', () => {
+    const next = themes[(themes.indexOf(button.dataset.choice) + 1) % themes.length];
+    choose(next);
+    kept.set(next);
+  });
+
+  const data = JSON.parse(document.getElementById('report-data').textContent);
+  Figures.start(data.charts);
+  Trees.start(data.forests);
+
+  // Which section is being read: the last one whose top has passed.
+  const links = [...document.querySelectorAll('.contents a')];
+  const sections = links.map((link) => document.getElementById(link.hash.slice(1)));
+  const bar = document.querySelector('.contents');
+  let marked = null;
+  const mark = () => {
+    const passed = sections.filter((section) => section.getBoundingClientRect().top < 160);
+    const atEnd = window.innerHeight + window.scrollY >= document.body.scrollHeight - 4;
+    const place = atEnd ? sections.length - 1 : Math.max(0, passed.length - 1);
+    const link = links[place];
+    if (!link || link === marked) return;
+    if (marked) marked.removeAttribute('aria-current');
+    link.setAttribute('aria-current', 'true');
+    marked = link;
+    if (bar.scrollWidth > bar.clientWidth) bar.scrollTo({ left: link.offsetLeft - 60 });
+  };
+  window.addEventListener('scroll', mark, { passive: true });
+  mark();
+})();

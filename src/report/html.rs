@@ -1,0 +1,242 @@
+//! HTML that is safe: text becomes markup only by being escaped, so nothing that comes from data can be
+//! anything but text.
+
+use std::fmt::Display;
+
+/// Names longer than this are cut: a report is read by people.
+const LONGEST: usize = 160;
+
+/// A piece of a page.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Html(String);
+
+impl Html {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Html::default()
+    }
+
+    /// Text, whatever it holds.
+    pub fn text(text: impl Display) -> Self {
+        Html(escaped(&text.to_string()))
+    }
+
+    /// Text of the data, such as a query's or a document's id: cut if it is very long.
+    pub fn name(text: &str) -> Self {
+        Html::text(shortened(text))
+    }
+
+    /// Markup that is part of the program.
+    pub fn markup(markup: &'static str) -> Self {
+        Html(markup.to_owned())
+    }
+
+    /// Sentences of the program, in which `backticks` mark what is typed.
+    pub fn prose(text: impl Display) -> Self {
+        let text = text.to_string();
+        let parts = text.split('`').map(escaped).zip([false, true].into_iter().cycle());
+        let marked = parts.map(|(part, typed)| if typed { format!("<code>{part}</code>") } else { part });
+        Html(marked.collect())
+    }
+
+    /// An element with attributes and content.
+    pub fn element(name: &str, attributes: &[(&str, &str)], content: Html) -> Self {
+        let mut html = format!("<{name}");
+        for (key, value) in attributes {
+            html.push_str(&format!(" {key}=\"{}\"", escaped(value)));
+        }
+        html.push('>');
+        html.push_str(&content.0);
+        html.push_str(&format!("</{name}>"));
+        Html(html)
+    }
+
+    /// An element of a class.
+    pub fn classed(name: &str, class: &str, content: Html) -> Self {
+        Html::element(name, &[("class", class)], content)
+    }
+
+    /// A paragraph of text.
+    pub fn paragraph(class: &str, text: impl Display) -> Self {
+        Html::classed("p", class, Html::prose(text))
+    }
+
+    /// A card with a heading.
+    pub fn card(heading: impl Display, content: Html) -> Self {
+        Html::classed("div", "card", Html::element("h3", &[], Html::text(heading)).and(content))
+    }
+
+    /// This, and something behind it.
+    pub fn and(mut self, other: Html) -> Self {
+        self.push(other);
+        self
+    }
+
+    /// Adds something behind.
+    pub fn push(&mut self, other: Html) {
+        self.0.push_str(&other.0);
+    }
+
+    /// Whether there is nothing.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The markup.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromIterator<Html> for Html {
+    fn from_iter<I: IntoIterator<Item = Html>>(parts: I) -> Self {
+        parts.into_iter().fold(Html::new(), Html::and)
+    }
+}
+
+/// Text that is only text wherever it stands in a page, in attributes too.
+fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len() + 8);
+    for letter in text.chars() {
+        match letter {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            '\t' | '\n' => safe.push(letter),
+            // Others have no place in a page.
+            letter if letter.is_control() => safe.push('\u{fffd}'),
+            letter => safe.push(letter),
+        }
+    }
+    safe
+}
+
+/// A name in a length that people read.
+pub fn shortened(text: &str) -> String {
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// JSON that may stand within a script element: none of its letters can end it.
+pub fn embedded(json: &str) -> String {
+    let mut safe = String::with_capacity(json.len());
+    for letter in json.chars() {
+        match letter {
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+                safe.push_str(&format!("\\u{:04x}", u32::from(letter)));
+            }
+            letter => safe.push(letter),
+        }
+    }
+    safe
+}
+
+/// A column of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    name: String,
+    number: bool,
+}
+
+/// A column of text.
+pub fn words(name: impl Display) -> Column {
+    Column { name: name.to_string(), number: false }
+}
+
+/// A column of numbers.
+pub fn figures(name: impl Display) -> Column {
+    Column { name: name.to_string(), number: true }
+}
+
+/// A table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Table {
+    columns: Vec<Column>,
+    rows: Vec<(bool, Vec<Html>)>,
+}
+
+/// Rows above which a table scrolls within itself.
+const TALL: usize = 14;
+
+impl Table {
+    /// A table without rows.
+    pub fn new(columns: impl IntoIterator<Item = Column>) -> Self {
+        Table { columns: columns.into_iter().collect(), rows: Vec::new() }
+    }
+
+    /// Adds a row, a cell a column.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = Html>) {
+        self.rows.push((false, cells.into_iter().collect()));
+    }
+
+    /// Adds a row that stands out.
+    pub fn best_row(&mut self, cells: impl IntoIterator<Item = Html>) {
+        self.rows.push((true, cells.into_iter().collect()));
+    }
+
+    /// The markup; a long table scrolls within itself.
+    pub fn html(&self) -> Html {
+        let class = |column: &Column| if column.number { "number" } else { "text" };
+        let head: Html = self
+            .columns
+            .iter()
+            .map(|column| {
+                let attributes = [("scope", "col"), ("class", class(column))];
+                Html::element("th", &attributes, Html::name(&column.name))
+            })
+            .collect();
+        let row = |(best, cells): &(bool, Vec<Html>)| {
+            let cells = self.columns.iter().zip(cells);
+            let cells: Html =
+                cells.map(|(column, cell)| Html::classed("td", class(column), cell.clone())).collect();
+            if *best { Html::classed("tr", "best", cells) } else { Html::element("tr", &[], cells) }
+        };
+        let rows: Html = self.rows.iter().map(row).collect();
+        let table = Html::element("thead", &[], Html::element("tr", &[], head)).and(Html::element(
+            "tbody",
+            &[],
+            rows,
+        ));
+        let class = if self.rows.len() > TALL { "scroll tall" } else { "scroll" };
+        // What scrolls can be reached with the keyboard.
+        let attributes = [("class", class), ("tabindex", "0"), ("role", "region"), ("aria-label", "Table")];
+        Html::element("div", &attributes, Html::element("table", &[], table))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_of_the_data_becomes_markup() {
+        let evil = "</script><script>alert('1')</script>\u{0}\"&";
+        let html = Html::element("a", &[("title", evil)], Html::name(evil));
+        assert_eq!(html.as_str().matches('<').count(), 2);
+        assert_eq!(html.as_str().matches('"').count(), 2);
+        assert!(!html.as_str().contains('\u{0}'));
+        let json = serde_json::to_string(&[evil, "<!--", "\u{2028}"]).unwrap();
+        let safe = embedded(&json);
+        assert!(!safe.contains(['<', '>', '&', '\u{2028}']), "{safe}");
+        assert_eq!(serde_json::from_str::<Vec<String>>(&safe).unwrap(), [evil, "<!--", "\u{2028}"]);
+    }
+
+    #[test]
+    fn long_names_are_cut_between_letters() {
+        assert_eq!(shortened("short"), "short");
+        let long = "ä".repeat(500);
+        assert_eq!(shortened(&long).chars().count(), LONGEST + 1);
+    }
+
+    #[test]
+    fn a_table_is_rows_of_its_columns() {
+        let mut table = Table::new([words("query"), figures("ndcg@10")]);
+        table.row([Html::name("<q>"), Html::text(0.5)]);
+        let html = table.html();
+        assert!(html.as_str().contains("<td class=\"text\">&lt;q&gt;</td><td class=\"number\">0.5</td>"));
+    }
+}

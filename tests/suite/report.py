@@ -1,0 +1,263 @@
+"""Looks at reports in a browser, as readers do: wide and narrow, light and dark, mouse and keyboard.
+
+    python report.py CHROMIUM REPORT.html STYLE.css [EVIL.html]
+
+Without playwright it says ModuleNotFoundError, and the test is skipped.
+"""
+
+import pathlib
+import re
+import sys
+
+from playwright.sync_api import sync_playwright
+
+ARGUMENTS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
+             '--disable-background-networking', '--disable-component-update', '--disable-sync']
+WIDTHS = [(1280, 900), (390, 844), (360, 740)]
+
+
+class Visit:
+    """A page that is open, and everything that went wrong with it."""
+
+    def __init__(self, browser, file, width, height, scheme):
+        self.context = browser.new_context(viewport={'width': width, 'height': height}, color_scheme=scheme)
+        self.page = self.context.new_page()
+        self.faults, self.address = [], pathlib.Path(file).resolve().as_uri()
+        self.page.on('console', lambda message: message.type in ('error', 'warning') and self.faults.append(message.text))
+        self.page.on('pageerror', lambda error: self.faults.append(str(error)))
+        self.page.on('dialog', lambda dialog: (self.faults.append('dialog: ' + dialog.message), dialog.dismiss()))
+        self.page.on('request', self.asked)
+        self.page.goto(self.address)
+        self.page.wait_for_selector('figure .canvas svg')
+
+    def asked(self, request):
+        if request.url.split('#')[0] != self.address and not request.url.startswith('data:'):
+            self.faults.append('request: ' + request.url)
+
+    def end(self):
+        self.page.wait_for_timeout(50)
+        assert not self.faults, self.faults
+        self.context.close()
+
+
+def check_width(page, width):
+    """Nothing is wider than the window, in any tab."""
+    for tab in page.query_selector_all('[role=tab]'):
+        if tab.is_visible():
+            tab.click()
+    wide = page.evaluate('document.documentElement.scrollWidth')
+    assert wide <= width, f'{wide} is wider than the window of {width}'
+    out = page.evaluate('''() => [...document.querySelectorAll('main *')].filter(e => {
+        const b = e.getBoundingClientRect();
+        return b.width && b.right > innerWidth + 1 && !e.closest('.scroll') && !e.closest('svg');
+    }).map(e => e.outerHTML.slice(0, 120)).slice(0, 3)''')
+    assert not out, out
+
+
+def check_charts(page):
+    """Every chart is drawn when it is seen, and the kinds that the report should have are there."""
+    empty = page.evaluate('''() => [...document.querySelectorAll('figure[data-chart]')]
+        .filter(f => f.offsetParent && !f.querySelector('svg *')).length''')
+    assert empty == 0, f'{empty} charts are not drawn'
+    broken = page.evaluate('''() => [...document.querySelectorAll('figure svg *')]
+        .filter(e => [...e.attributes].some(a => /NaN|undefined|Infinity/.test(a.value)))
+        .map(e => e.outerHTML).slice(0, 3)''')
+    assert not broken, broken
+    without = page.evaluate('''() => [...document.querySelectorAll('figure[data-chart]')]
+        .filter(f => !f.querySelector('details table td')).length''')
+    assert without == 0, f'{without} charts have no table'
+
+
+def check_tooltip(page):
+    """A tooltip at the pointer, at the focus, and with the arrow keys."""
+    canvas = page.locator('#learning figure:visible .canvas').first
+    canvas.scroll_into_view_if_needed()
+    box = canvas.bounding_box()
+    tooltip = page.locator('#learning figure:visible .tooltip').first
+    assert tooltip.is_hidden()
+    page.mouse.move(box['x'] + box['width'] * 0.6, box['y'] + box['height'] / 2)
+    tooltip.wait_for(state='visible')
+    hovered = tooltip.inner_text()
+    assert re.search(r'round \d+', hovered) and re.search(r'0\.\d{4}', hovered), hovered
+    inside = tooltip.bounding_box()
+    assert inside['x'] >= 0 and inside['x'] + inside['width'] <= page.viewport_size['width'], inside
+    page.mouse.move(2, 2)
+    tooltip.wait_for(state='hidden')
+    canvas.focus()
+    page.keyboard.press('Shift+Tab')
+    page.keyboard.press('Tab')
+    tooltip.wait_for(state='visible')
+    assert 'round 1' in tooltip.inner_text(), tooltip.inner_text()
+    page.keyboard.press('ArrowRight')
+    assert 'round 2' in tooltip.inner_text(), tooltip.inner_text()
+    page.keyboard.press('Escape')
+    tooltip.wait_for(state='hidden')
+
+
+def check_every_tooltip(page):
+    """All charts that can be seen tell something at every stop."""
+    for figure in page.locator('figure[data-chart]:visible').all():
+        figure.locator('.canvas').focus()
+        page.keyboard.press('End')
+        page.keyboard.press('Home')
+        said = figure.locator('.tooltip').inner_text()
+        assert said.strip() and 'NaN' not in said and 'undefined' not in said, said
+
+
+def check_tabs(page):
+    """Tabs change with the mouse and with the arrow keys, and only one panel is seen."""
+    tabs = page.locator('#features [role=tablist]:visible').last.locator('[role=tab]')
+    assert tabs.count() == 3
+    tabs.nth(1).click()
+    panel = lambda number: page.locator('#' + tabs.nth(number).get_attribute('aria-controls'))
+    assert panel(1).is_visible() and panel(0).is_hidden()
+    panel(1).locator('svg').wait_for(state='visible')
+    page.keyboard.press('ArrowRight')
+    assert tabs.nth(2).get_attribute('aria-selected') == 'true' and panel(2).is_visible() and panel(1).is_hidden()
+    assert tabs.nth(2).evaluate('e => e === document.activeElement')
+    page.keyboard.press('ArrowRight')
+    assert panel(0).is_visible() and panel(2).is_hidden()
+
+
+def check_tree(page):
+    """A node opens and closes, with the mouse and with the keyboard; another tree can be chosen."""
+    tree = page.locator('#trees [role=tree]:visible')
+    node = tree.locator('[role=treeitem][aria-expanded=false]').first
+    node.scroll_into_view_if_needed()
+    before = tree.locator('[role=treeitem]:visible').count()
+    node = node.element_handle()
+    node.query_selector('.row').click()
+    assert node.get_attribute('aria-expanded') == 'true'
+    opened = tree.locator('[role=treeitem]:visible').count()
+    assert opened > before, (before, opened)
+    page.keyboard.press('ArrowLeft')
+    assert node.get_attribute('aria-expanded') == 'false' and tree.locator('[role=treeitem]:visible').count() == before
+    page.keyboard.press('ArrowRight')
+    page.keyboard.press('ArrowRight')
+    assert page.evaluate('document.activeElement.getAttribute("aria-level")') != node.get_attribute('aria-level')
+    text = tree.inner_text()
+    page.locator('#trees button:visible', has_text='Next').click()
+    assert tree.inner_text() != text
+    page.locator('#trees button:visible', has_text='Expand all').click()
+    assert tree.locator('[role=treeitem][aria-expanded=false]').count() == 0
+
+
+def check_theme(page, scheme):
+    """As the system says, until the reader chooses."""
+    ground = lambda: page.evaluate('getComputedStyle(document.body).backgroundColor')
+    brightness = lambda: sum(int(part) for part in re.findall(r'\d+', ground())[:3])
+    assert (brightness() < 300) == (scheme == 'dark'), ground()
+    button = page.locator('#theme')
+    seen = []
+    for _ in range(3):
+        button.click()
+        seen.append((button.inner_text().strip().lower(), brightness() < 300))
+    assert dict(seen) == {'light': False, 'dark': True, 'system': scheme == 'dark'}, seen
+
+
+def check_names(page):
+    """Everything that can be operated has a name, and ids are there once."""
+    nameless = page.evaluate('''() => [...document.querySelectorAll('button, select, [role=application], [role=tree], [role=region]')]
+        .filter(e => !(e.textContent.trim() || e.getAttribute('aria-label') || e.closest('label')))
+        .map(e => e.outerHTML.slice(0, 100))''')
+    assert not nameless, nameless
+    ids = page.evaluate('[...document.querySelectorAll("[id]")].map(e => e.id)')
+    assert len(ids) == len(set(ids))
+    for link in page.locator('.contents a').all():
+        assert page.locator(link.get_attribute('href')).count() == 1
+
+
+def check_print(page):
+    """Paper shows what tabs hide, in light colours."""
+    page.emulate_media(media='print')
+    page.evaluate('window.dispatchEvent(new Event("beforeprint"))')
+    hidden = page.evaluate('[...document.querySelectorAll("[role=tabpanel]")].filter(e => !e.offsetHeight).length')
+    undrawn = page.evaluate('[...document.querySelectorAll("figure[data-chart]")].filter(f => !f.querySelector("svg *")).length')
+    assert (hidden, undrawn) == (0, 0), (hidden, undrawn)
+    assert not page.locator('.contents').is_visible()
+    page.emulate_media(media='screen')
+
+
+def linear(colour):
+    parts = [int(colour[place:place + 2], 16) / 255 for place in (1, 3, 5)]
+    return [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+
+
+def times(matrix, colour):
+    return [min(1, max(0, sum(factor * part for factor, part in zip(row, colour)))) for row in matrix]
+
+
+# Machado, Oliveira and Fernandes 2009, severity 1.
+SIGHTS = {
+    'all cones': [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
+    'no red': [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    'no green': [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    'no blue': [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+}
+
+
+def lab(colour):
+    x, y, z = times([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]], colour)
+    f = lambda part: part ** (1 / 3) if part > 0.008856 else 7.787 * part + 16 / 116
+    x, y, z = f(x / 0.9505), f(y), f(z / 1.089)
+    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
+
+
+def check_colours(style):
+    """Series are told apart with any colour vision, and from the ground, light and dark."""
+    pairs = dict(re.findall(r'--([\w-]+): light-dark\((#\w{6}), #\w{6}\)', style))
+    darks = dict(re.findall(r'--([\w-]+): light-dark\(#\w{6}, (#\w{6})\)', style))
+    worst = {}
+    for theme, colours in (('light', pairs), ('dark', darks)):
+        series = [colours[f's{number}'] for number in range(1, 9)]
+        for sight, matrix in SIGHTS.items():
+            seen = [lab(times(matrix, linear(colour))) for colour in series]
+            # The first four are those that most reports have; all eight have other lines and names, too.
+            for count, least in ((4, 18), (8, 10)):
+                apart = min((sum((p - q) ** 2 for p, q in zip(seen[a], seen[b])) ** 0.5, a + 1, b + 1)
+                            for a in range(count) for b in range(a))
+                worst[theme, sight, count] = round(apart[0])
+                assert apart[0] >= least, (theme, sight, count, apart)
+        luminance = lambda colour: sum(f * p for f, p in zip((0.2126, 0.7152, 0.0722), linear(colour))) + 0.05
+        for name, least in [(f's{number}', 3) for number in range(1, 9)] + [('text', 7), ('soft', 4.5), ('accent-text', 4.5), ('good', 4.5), ('bad', 4.5)]:
+            ratio = luminance(colours[name]) / luminance(colours['card'])
+            assert max(ratio, 1 / ratio) >= least, (theme, name, round(max(ratio, 1 / ratio), 2))
+    return worst
+
+
+def main(chromium, report, style, *evil):
+    print('colours are apart by', check_colours(pathlib.Path(style).read_text()))
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+        for width, height in WIDTHS:
+            for scheme in ('light', 'dark'):
+                visit = Visit(browser, report, width, height, scheme)
+                page = visit.page
+                check_tooltip(page)
+                check_tabs(page)
+                check_tree(page)
+                check_theme(page, scheme)
+                check_every_tooltip(page)
+                check_width(page, width)
+                check_charts(page)
+                check_names(page)
+                check_print(page)
+                visit.end()
+                print(f'{width} x {height}, {scheme}: {page_summary(report)}')
+        for file in evil:
+            visit = Visit(browser, file, 1280, 900, 'light')
+            check_every_tooltip(visit.page)
+            assert visit.page.evaluate('window.evil === undefined')
+            shown = visit.page.content()
+            assert 'window.evil' in visit.page.locator('main').inner_text() or 'window.evil' in shown
+            visit.end()
+            print(f'{file}: names with markup are text')
+        browser.close()
+
+
+def page_summary(report):
+    return f'{pathlib.Path(report).stat().st_size} bytes'
+
+
+if __name__ == '__main__':
+    main(*sys.argv[1:])

@@ -1,0 +1,525 @@
+//! Reports say what the other commands say, hold nothing but text of the data, and work in a browser.
+
+use crate::s3::{environment, moto, with_client};
+use crate::support::*;
+use arrow::array::{ArrayRef, Float32Array, Float64Array, Int32Array, RecordBatch, StringArray};
+use planetree::storage::{Access, Location};
+use planetree::table::{TableKind, TableWriter};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+/// Two rankers on the sample data, as the demo trains them.
+fn sample_run(room: &Path) {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("sample_data");
+    for part in ["train", "vali", "test"] {
+        let file = data.join(format!("{part}.txt"));
+        run(room, &format!("convert {} --output run/{part}", file.display())).ok();
+    }
+    for (name, preset) in [("mart", "mart"), ("lambda", "lambdamart")] {
+        let files = format!("--model run/{name}.parquet --rounds run/{name}-rounds.parquet");
+        let settings = "--set num_trees=40 --set early_stopping_rounds=15";
+        run(room, &format!("train --preset {preset} --data run/train --valid run/vali {files} {settings}"))
+            .ok();
+        let output = format!("--output run/{name}-scores.parquet");
+        run(room, &format!("predict --model run/{name}.parquet --data run/test {output}")).ok();
+    }
+}
+
+/// The page of a report.
+fn report(room: &Path, arguments: &str) -> String {
+    run(room, &format!("report {arguments} --output report.html")).ok();
+    fs::read_to_string(room.join("report.html")).unwrap()
+}
+
+/// The data behind the charts.
+fn data_of(page: &str) -> Value {
+    let start = page.find("id=\"report-data\">").unwrap() + "id=\"report-data\">".len();
+    let length = page[start..].find("</script>").unwrap();
+    serde_json::from_str(&page[start..start + length]).unwrap()
+}
+
+/// The chart whose title begins so.
+fn chart<'d>(data: &'d Value, title: &str) -> &'d Value {
+    let charts = data["charts"].as_array().unwrap();
+    let found = charts.iter().find(|chart| chart["label"].as_str().unwrap().starts_with(title));
+    found.unwrap_or_else(|| {
+        panic!("no {title:?} among {:?}", charts.iter().map(|chart| &chart["label"]).collect::<Vec<_>>())
+    })
+}
+
+fn close(found: &Value, expected: &Value) {
+    let (found, expected) = (found.as_f64().unwrap(), expected.as_f64().unwrap());
+    assert!((found - expected).abs() <= 1e-5 * expected.abs().max(1e-9), "{found} is not {expected}");
+}
+
+fn of_json(room: &Path, arguments: &str) -> Value {
+    serde_json::from_str(&run(room, arguments).ok().stdout).unwrap()
+}
+
+#[test]
+fn a_report_says_what_the_commands_say() {
+    let room = room();
+    let room = room.path();
+    sample_run(room);
+    let page = report(room, "run");
+    let data = data_of(&page);
+
+    let depths: Vec<String> = (1..=20).map(|depth| format!("ndcg@{depth}")).collect();
+    let metrics = depths.join(",");
+    let evaluated = of_json(
+        room,
+        &format!(
+            "evaluate --predictions lambda=run/lambda-scores.parquet --predictions mart=run/mart-scores.parquet --metrics {metrics} --json"
+        ),
+    );
+    let curves = chart(&data, "NDCG@k");
+    for (place, system) in evaluated["systems"].as_array().unwrap().iter().enumerate() {
+        for depth in 0..20 {
+            let point = &curves["series"][place]["points"][depth];
+            assert_eq!(point[0].as_f64(), Some(depth as f64 + 1.0));
+            close(&point[1], &system["metrics"][depth]["mean"]);
+        }
+    }
+
+    let compared = of_json(room, "compare run/lambda-scores.parquet run/mart-scores.parquet --top 6 --json");
+    let pair = &compared["pairs"][0];
+    let row = &chart(&data, "Difference of the mean")["rows"][0];
+    close(&row["middle"], &pair["difference"]);
+    close(&row["low"], &pair["interval"]["low"]);
+    close(&row["high"], &pair["interval"]["high"]);
+    let told: Vec<&str> =
+        row["tells"].as_array().unwrap().iter().map(|tell| tell[1].as_str().unwrap()).collect();
+    assert_eq!(told[3], format!("{:.4}", pair["p_holm"].as_f64().unwrap()));
+    let wins = &chart(&data, "Queries that got better")["rows"][0]["counts"];
+    assert_eq!(*wins, json!([pair["wins"], pair["ties"], pair["losses"]]));
+    for query in pair["improved"].as_array().unwrap() {
+        let query = query["query_id"].as_str().unwrap();
+        assert!(page.contains(&format!("<span class=\"id\">{query}</span>")), "{query}");
+    }
+
+    let described = of_json(room, "describe run/lambda.parquet --json");
+    let bars = chart(&data, "Gain of lambda");
+    for (bar, feature) in
+        bars["rows"].as_array().unwrap().iter().zip(described["importance"].as_array().unwrap())
+    {
+        assert_eq!(bar["name"], feature["feature"]);
+        close(&bar["value"], &feature["gain"]);
+    }
+    let forest = &data["forests"][0];
+    let tree = of_json(room, "describe run/lambda.parquet --tree 3 --json");
+    let shown = &forest["trees"][3];
+    assert_eq!((&forest["all"], &shown["number"]), (&described["trees"], &json!(3)));
+    for (node, real) in tree["nodes"].as_array().unwrap().iter().enumerate() {
+        match real["feature"].as_str() {
+            None => assert_eq!(shown["feature"][node], json!(-1)),
+            Some(feature) => {
+                let number = shown["feature"][node].as_u64().unwrap() as usize;
+                assert_eq!(forest["features"][number], feature);
+                close(&shown["gain"][node], &real["gain"]);
+                assert_eq!(shown["left"][node], real["left"]);
+            }
+        }
+        close(&shown["value"][node], &real["value"]);
+    }
+
+    let rounds = of_json(room, "describe run/lambda-rounds.parquet --json");
+    let valid = rounds["metrics"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|metric| metric["split"] == "valid" && metric["metric"] == "ndcg@10");
+    let curve = chart(&data, "ndcg@10 of lambda-rounds");
+    let line = curve["series"].as_array().unwrap().iter().find(|line| line["name"] == "valid").unwrap();
+    assert_eq!(line["mark"]["text"], json!(format!("best: {}", valid.unwrap()["best"]["round"])));
+
+    // Every document is at a rank and has a score.
+    let heat = chart(&data, "Labels by rank, lambda-scores");
+    let counts = heat["counts"].as_array().unwrap().iter().flat_map(|row| row.as_array().unwrap());
+    assert_eq!(counts.map(|count| count.as_u64().unwrap()).sum::<u64>(), 600);
+    let boxes = chart(&data, "Scores by label, lambda-scores");
+    let documents = boxes["rows"].as_array().unwrap().iter().map(|row| row["count"].as_u64().unwrap());
+    assert_eq!(documents.sum::<u64>(), 600);
+    assert!(page.contains("planetree run</code> writes one"), "it says why there are no times");
+}
+
+#[test]
+fn equal_runs_give_equal_bytes_and_a_report_is_replaced() {
+    let room = room();
+    let room = room.path();
+    sample_run(room);
+    let first = report(room, "run");
+    fs::create_dir(room.join("elsewhere")).unwrap();
+    fs::rename(room.join("run"), room.join("elsewhere/run")).unwrap();
+    let again = report(room, "elsewhere/run --threads 1");
+    assert!(first == again, "the reports differ");
+    assert!(first.len() < 1_500_000, "{}", first.len());
+    let names = names_in(room);
+    assert!(names.iter().all(|name| !name.contains("planetree-")), "{names:?}");
+}
+
+#[test]
+fn what_cannot_be_reported_is_said() {
+    let room = room();
+    let room = room.path();
+    let fails = |arguments: &str, says: &[&str]| {
+        let ran = run(room, arguments).failed();
+        for part in says {
+            assert!(ran.stderr.contains(part), "{part:?} is not in {}", ran.stderr);
+        }
+        assert!(!room.join("r.html").exists());
+    };
+    fails("report nowhere --output r.html", &["there is no such directory"]);
+    fs::create_dir(room.join("empty")).unwrap();
+    fs::write(room.join("empty/notes.txt"), "nothing").unwrap();
+    fails("report empty --output r.html", &["no tables of planetree", "planetree run"]);
+    fails("report empty/notes.txt --output r.html", &["this is a file, not a run"]);
+    fs::write(room.join("empty/run.json"), "{").unwrap();
+    fails("report empty --output r.html", &["not the manifest of a run"]);
+    assert_eq!(run(room, "report empty --output r.html --metric nonsense").code, 2);
+    assert_eq!(run(room, "report --output r.html").code, 2);
+
+    sample_run(room);
+    fs::write(room.join("page.html"), "<!doctype html><title>mine</title>").unwrap();
+    let ran = run(room, "report run --output page.html").failed();
+    assert!(ran.stderr.contains("no report that planetree wrote"), "{}", ran.stderr);
+    assert_eq!(fs::read_to_string(room.join("page.html")).unwrap(), "<!doctype html><title>mine</title>");
+    let ran = run(room, "report run --output run").failed();
+    assert!(ran.stderr.contains("directory"), "{}", ran.stderr);
+    // Damage is noticed, not drawn.
+    let file = room.join("run/mart-scores.parquet");
+    let mut bytes = fs::read(&file).unwrap();
+    bytes[200] ^= 1;
+    fs::write(&file, bytes).unwrap();
+    fails("report run --output r.html", &["mart-scores.parquet", "damaged"]);
+}
+
+#[test]
+fn an_unfinished_run_needs_to_be_asked_for() {
+    let room = room();
+    let room = room.path();
+    sample_run(room);
+    let manifest = |status: &str, step: &str| {
+        json!({
+            "format": 1, "pipeline": "nightly <b>", "description": "Judgments of the night.", "program": "planetree 0.1.0",
+            "status": status, "parameters": { "trees": "40" },
+            "steps": [
+                { "name": "convert", "kind": "convert", "status": "done", "seconds": 0.5, "rows": 1800, "bytes": 1000,
+                  "peak_memory_bytes": 52428800_u64, "outputs": { "output": "train" }, "arguments": ["convert"] },
+                { "name": "model", "kind": "train", "status": step, "seconds": 12.25, "peak_memory_bytes": 104857600_u64,
+                  "error": if step == "failed" { json!("it <failed>") } else { Value::Null } },
+            ],
+        })
+        .to_string()
+    };
+    for (status, step, problem) in
+        [("running", "pending", "1 of 2 steps are done"), ("failed", "failed", "step model failed")]
+    {
+        fs::write(room.join("run/run.json"), manifest(status, step)).unwrap();
+        let ran = run(room, "report run --output report.html").failed();
+        assert!(ran.stderr.contains("not complete") && ran.stderr.contains(problem), "{}", ran.stderr);
+        assert!(ran.stderr.contains("--unfinished"), "{}", ran.stderr);
+        let page = report(room, "run --unfinished");
+        let notice = page.find("class=\"notice\"").unwrap();
+        assert!(
+            notice < page.find("<section").unwrap() && page.contains(problem),
+            "the report says so at its top"
+        );
+    }
+    fs::write(room.join("run/run.json"), manifest("complete", "done")).unwrap();
+    let page = report(room, "run");
+    assert!(page.contains("<title>nightly &lt;b&gt;</title>") && !page.contains("class=\"notice\""));
+    assert!(page.contains("Judgments of the night.") && page.contains("trees=40"));
+    let data = data_of(&page);
+    let times = &chart(&data, "Time of each step")["rows"];
+    assert_eq!((&times[1]["name"], &times[1]["text"]), (&json!("model"), &json!("12.2 s")));
+    assert_eq!(chart(&data, "Peak memory")["rows"][0]["text"], "50.0 MiB");
+}
+
+#[test]
+fn without_labels_a_report_says_what_is_missing() {
+    let room = room();
+    let room = room.path();
+    sample_run(room);
+    fs::write(room.join("new.csv"), "query_id,label,f1,f2\nq1,,1,2\nq1,,2,3\nq2,,3,1\n").unwrap();
+    run(room, "convert new.csv --output new").ok();
+    fs::create_dir(room.join("online")).unwrap();
+    run(room, "predict --model run/mart.parquet --data new --output online/scores.parquet").ok();
+    let page = report(room, "online");
+    assert!(page.contains("It needs labels. scores: its documents have no labels."), "it says why");
+    for section in ["depth", "queries", "grades"] {
+        assert!(page.contains(&format!("<section id=\"{section}\"")), "{section}");
+    }
+    // With labelled ones beside them, they are named and the others are shown.
+    fs::copy(room.join("online/scores.parquet"), room.join("run/online.parquet")).unwrap();
+    let page = report(room, "run");
+    assert!(page.contains("online: its documents have no labels"), "a ranking is not passed over in silence");
+    chart(&data_of(&page), "NDCG@k");
+}
+
+#[test]
+fn metrics_without_predictions_are_shown_as_far_as_they_go() {
+    let room = room();
+    let room = room.path();
+    sample_run(room);
+    let files = "--predictions a=run/lambda-scores.parquet --predictions b=run/mart-scores.parquet";
+    fs::create_dir(room.join("metrics")).unwrap();
+    run(
+        room,
+        &format!("evaluate {files} --metrics ndcg@10,err --convention letor4 --output metrics/m.parquet"),
+    )
+    .ok();
+    let page = report(room, "metrics");
+    let data = data_of(&page);
+    let expected =
+        of_json(room, "compare run/lambda-scores.parquet run/mart-scores.parquet --convention letor4 --json");
+    close(&chart(&data, "Difference of the mean")["rows"][0]["middle"], &expected["pairs"][0]["difference"]);
+    assert!(page.contains("It needs predictions, and the run has metrics only."));
+    // The convention of the metrics holds for the report.
+    assert!(page.contains(&format!("by the convention {}", expected["convention"].as_str().unwrap())));
+}
+
+#[test]
+fn runs_are_compared_and_searches_ranked() {
+    let room = room();
+    let room = room.path();
+    sample_run(room);
+    for (day, name) in [("monday", "mart"), ("tuesday", "lambda")] {
+        fs::create_dir(room.join(day)).unwrap();
+        fs::copy(room.join(format!("run/{name}-scores.parquet")), room.join(day).join("scores.parquet"))
+            .unwrap();
+    }
+    let data = data_of(&report(room, "monday late=tuesday"));
+    assert_eq!(chart(&data, "Difference of the mean")["rows"][0]["name"], "late against monday");
+
+    fs::write(room.join("space.toml"), "[search]\nlearning_rate = [0.02, 0.3]\n").unwrap();
+    let cv = "cv --data run/train --preset lambdamart --set num_trees=8 --folds 3";
+    let folds = of_json(room, &format!("{cv} --output cv --json"));
+    let page = report(room, "cv");
+    let data = data_of(&page);
+    let rows = &chart(&data, "Metrics over 3 folds")["rows"];
+    let test = rows.as_array().unwrap().iter().find(|row| row["name"] == "test ndcg@10").unwrap();
+    let described = of_json(room, "describe cv/folds.parquet --json");
+    let metric = described["metrics"].as_array().unwrap().iter();
+    let expected = metric.clone().find(|one| one["split"] == "test" && one["metric"] == "ndcg@10").unwrap();
+    close(&test["middle"], &expected["mean"]);
+    assert_eq!(test["dots"].as_array().unwrap().len(), 3, "{folds}");
+
+    run(room, &format!("{cv} --search space.toml --output search")).ok();
+    let page = report(room, "search");
+    let data = data_of(&page);
+    let best = of_json(room, "describe search/trials.parquet --json");
+    let first = &chart(&data, "ndcg@10 of 2 trials")["rows"][0];
+    assert_eq!(first["name"], json!(format!("trial {}", best["best"]["trial"])));
+    close(&first["middle"], &best["best"]["valid"]);
+}
+
+/// Writes predictions: (query, document, label, score) in the order of rows.
+fn write_predictions(file: &Path, rows: &[(String, String, f32, f64)]) {
+    let mut ranks = vec![0; rows.len()];
+    for group in rows.chunk_by(|one, other| one.0 == other.0) {
+        let start =
+            (group.as_ptr() as usize - rows.as_ptr() as usize) / size_of::<(String, String, f32, f64)>();
+        let mut order: Vec<usize> = (0..group.len()).collect();
+        order.sort_by(|one, other| group[*other].3.total_cmp(&group[*one].3));
+        for (rank, place) in (1..).zip(order) {
+            ranks[start + place] = rank;
+        }
+    }
+    let columns: Vec<(&str, ArrayRef, bool)> = vec![
+        ("query_id", Arc::new(StringArray::from_iter_values(rows.iter().map(|row| &row.0))), false),
+        ("doc_id", Arc::new(StringArray::from_iter_values(rows.iter().map(|row| &row.1))), true),
+        ("label", Arc::new(Float32Array::from_iter_values(rows.iter().map(|row| row.2))), true),
+        ("score", Arc::new(Float64Array::from_iter_values(rows.iter().map(|row| row.3))), false),
+        ("rank", Arc::new(Int32Array::from(ranks)), false),
+    ];
+    let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+    let location = Location::parse(file.to_str().unwrap(), Access::Explicit).unwrap();
+    let mut table = TableWriter::create(&location, TableKind::Predictions, batch.schema()).unwrap();
+    table.write(&batch).unwrap();
+    table.finish().unwrap();
+}
+
+/// Predictions whose names are markup, scripts and worse.
+fn evil_run(directory: &Path) {
+    fs::create_dir_all(directory).unwrap();
+    let evil = [
+        "</script><script>window.evil = 1</script>",
+        "<img src=x onerror=\"window.evil = 2\">",
+        "\"><svg onload='window.evil = 3'>",
+        "<!-- {{data}} \\u003c \u{2028} &lt; -->",
+        "\u{0}\u{7}\u{202e}evil",
+    ];
+    for (seed, name) in [(3, "a.parquet"), (5, "<b onclick=alert(1)>.parquet")] {
+        let mut rows = Vec::new();
+        for (query, text) in evil.iter().enumerate() {
+            for (document, id) in evil.iter().enumerate() {
+                let score = ((query * 7 + document * seed) % 5) as f64;
+                rows.push(((*text).to_owned(), (*id).to_owned(), (document % 3) as f32, score));
+            }
+        }
+        write_predictions(&directory.join(name), &rows);
+    }
+}
+
+#[test]
+fn names_with_markup_are_text() {
+    let room = room();
+    let room = room.path();
+    evil_run(&room.join("evil"));
+    let page = report(room, "evil");
+    assert_eq!(page.matches("<script").count(), 3);
+    assert_eq!(page.matches("</script>").count(), 3);
+    for forbidden in ["<img", "<svg onload", "<b ", "onerror=\"", "\u{0}"] {
+        assert!(!page.contains(forbidden), "{forbidden:?}");
+    }
+    assert!(page.contains("&lt;/script&gt;&lt;script&gt;window.evil = 1"));
+}
+
+#[test]
+fn rankings_that_cannot_be_shown_are_named() {
+    let room = room();
+    let room = room.path();
+    fs::create_dir(room.join("many")).unwrap();
+    let rows = |query: usize, score: f64| -> Vec<(String, String, f32, f64)> {
+        let row = |document: usize| {
+            (format!("q{query}"), format!("d{document}"), (document % 2) as f32, score * document as f64)
+        };
+        (0..4).map(row).collect()
+    };
+    for number in 0..8 {
+        write_predictions(&room.join(format!("many/of-{number}.parquet")), &rows(number, 1.0));
+    }
+    write_predictions(&room.join("many/broken.parquet"), &rows(0, f64::NAN));
+    let page = report(room, "many");
+    assert!(page.contains("2 rankings of other queries are left out, to keep this file small: of-6, of-7."));
+    assert!(page.contains("Some rankings are not judged.") && page.contains("the score is not a number"));
+    assert!(page.contains("no two of the same queries"), "it says why nothing is compared");
+}
+
+#[test]
+fn large_runs_stay_small() {
+    let room = room();
+    let room = room.path();
+    fs::create_dir(room.join("large")).unwrap();
+    let long = "x".repeat(300);
+    for system in 0..9 {
+        let mut rows = Vec::new();
+        for query in 0..2000_usize {
+            for document in 0..25_usize {
+                let mixed = (query * 7919 + document * 104_729 + system * 15_485_863) % 100_003;
+                let label = (query + document * 3) % 40;
+                rows.push((
+                    format!("query-{query}-{long}"),
+                    format!("document-{document}-{long}"),
+                    label as f32 / 8.0,
+                    mixed as f64 / 1000.0 + label as f64,
+                ));
+            }
+        }
+        write_predictions(&room.join(format!("large/system-{system}.parquet")), &rows);
+    }
+    sample_run(room);
+    for (name, preset) in [("one", "lambdamart"), ("two", "mart")] {
+        let settings = "--set num_trees=600 --set min_data_in_leaf=1";
+        let files = format!("--model large/{name}.parquet --rounds large/{name}-rounds.parquet");
+        run(room, &format!("train --preset {preset} --data run/train --valid run/vali {files} {settings}"))
+            .ok();
+    }
+    let page = report(room, "large");
+    assert!(page.len() < 5 << 20, "{} bytes", page.len());
+    for said in [
+        "1 more rankings of these queries are not shown",
+        "trees are in this file, to keep it small",
+        "Neighbouring labels are put together",
+        "Some rounds are left out of the picture",
+        "pairs are shown query by query",
+        "One query of 2 is drawn",
+    ] {
+        assert!(page.contains(said), "{said:?} is not said");
+    }
+}
+
+#[test]
+fn runs_and_reports_may_be_in_a_bucket() {
+    let Some(server) = moto() else { return };
+    let room = room();
+    let room = room.path();
+    sample_run(room);
+    let local = report(room, "run");
+    let environment = environment(server.port);
+    for file in ["lambda-scores", "mart-scores"] {
+        let model = file.strip_suffix("-scores").unwrap();
+        let arguments = format!(
+            "predict --model run/{model}.parquet --data run/test --output s3://bucket/run/{file}.parquet"
+        );
+        run_with(room, &arguments, &environment).ok();
+    }
+    run_with(room, "report s3://bucket/run --output s3://bucket/report.html", &environment).ok();
+    let ran =
+        run_with(room, "report s3://bucket/nothing --output s3://bucket/none.html", &environment).failed();
+    assert!(ran.stderr.contains("no tables of planetree"), "{}", ran.stderr);
+    // Read back through the program: a report replaces a report, and nothing else.
+    run_with(room, "report s3://bucket/run --output s3://bucket/report.html", &environment).ok();
+    let other = "report s3://bucket/run --output s3://bucket/run/mart-scores.parquet";
+    assert!(run_with(room, other, &environment).failed().stderr.contains("no report"));
+    let curves = |page: &str| chart(&data_of(page), "NDCG@k")["series"].clone();
+    let body = "s3.get_object(Bucket='bucket', Key='report.html')['Body'].read().decode()";
+    let remote = with_client(server.port, &format!("sys.stdout.write({body})"));
+    assert_eq!(curves(&remote), curves(&local));
+}
+
+/// Where Debian has its browser.
+fn chromium() -> Option<PathBuf> {
+    let found = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"]
+        .iter()
+        .map(PathBuf::from)
+        .find(|path| path.exists());
+    if found.is_none() {
+        skipped("there is no chromium; `make browser` installs it on Debian");
+    }
+    found
+}
+
+#[test]
+fn a_browser_shows_it() {
+    let (Some(python), Some(chromium)) = (python(), chromium()) else { return };
+    let room = room();
+    let room = room.path();
+    sample_run(room);
+    fs::write(
+        room.join("run/run.json"),
+        json!({
+            "format": 1, "pipeline": "sample", "program": "planetree 0.1.0", "status": "complete",
+            "steps": [
+                { "name": "train", "kind": "convert", "status": "done", "seconds": 0.05, "peak_memory_bytes": 20_000_000 },
+                { "name": "lambda", "kind": "train", "status": "done", "seconds": 0.7, "peak_memory_bytes": 50_000_000 },
+            ],
+        })
+        .to_string(),
+    )
+    .unwrap();
+    let cv = "cv --data run/train --preset lambdamart --set num_trees=8 --folds 3 --output run/cv";
+    run(room, cv).ok();
+    report(room, "run");
+    evil_run(&room.join("evil"));
+    run(room, "report evil --output evil.html").ok();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let output = Command::new(python)
+        .arg(source.join("tests/suite/report.py"))
+        .arg(chromium)
+        .arg("report.html")
+        .arg(source.join("src/report/assets/report.css"))
+        .arg("evil.html")
+        .current_dir(room)
+        .output()
+        .unwrap();
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    if stderr.contains("ModuleNotFoundError") {
+        return skipped(stderr.lines().last().unwrap_or_default());
+    }
+    assert!(output.status.success(), "after {stdout}: {stderr}");
+    eprintln!("{}", stdout.trim());
+}
