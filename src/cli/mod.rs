@@ -10,6 +10,8 @@ mod predict;
 mod progress;
 mod sample;
 mod size;
+#[cfg(feature = "sql")]
+mod sql;
 mod stats;
 mod train;
 
@@ -44,6 +46,8 @@ enum Command {
     Evaluate(Box<evaluate::EvaluateArguments>),
     Compare(compare::CompareArguments),
     Cv(Box<cv::CvArguments>),
+    #[cfg(feature = "sql")]
+    Sql(Box<sql::SqlArguments>),
 }
 
 /// Runs the program. Exit code 0: done, 1: failed, 2: misused.
@@ -67,6 +71,8 @@ pub fn main() -> ExitCode {
         Command::Evaluate(arguments) => evaluate::run(&arguments, quiet),
         Command::Compare(arguments) => compare::run(&arguments, quiet),
         Command::Cv(arguments) => cv::run(&arguments, quiet),
+        #[cfg(feature = "sql")]
+        Command::Sql(arguments) => sql::run(&arguments, quiet),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

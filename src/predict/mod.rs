@@ -20,8 +20,9 @@ mod table;
 mod walk;
 
 pub use permutation::{PermutationImportance, PermutedFeature, permutation_importance};
+pub use rank::ranks;
 pub use scorer::Scorer;
-pub use stream::{PredictedGroup, Report, predict, scores_of};
+pub use stream::{GroupScorer, PredictedGroup, Report, predict, scores_of};
 pub use table::{PredictionsTable, model_fingerprint, predictions_schema};
 
 #[cfg(test)]

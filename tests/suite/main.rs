@@ -17,6 +17,7 @@ mod outside;
 mod real_data;
 mod round_trip;
 mod s3;
+mod sql;
 mod support;
 mod train_crash;
 mod train_faults;
