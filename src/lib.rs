@@ -42,9 +42,10 @@
 //! - a *fold* trains on most parts of the data and is tested on one; a *trial* is a choice of parameters.
 //!
 //! The folders follow the flow: [`sample`] → [`ingest`] → [`convert`] → [`dataset`] → [`describe`], then
-//! [`config`] → [`bins`] → [`objective`] → [`tree`] → [`boost`] with [`metric`] → [`model`] → [`predict`] →
-//! [`evaluate`] → [`compare`], all of it many times in [`cv`], on top of [`catalog`], [`plan`], [`table`] and
-//! [`storage`], below [`cli`].
+//! [`config`] → [`bins`] → [`objective`] → [`tree`] → [`boost`] with [`metric`] → [`model`] → [`predict`], [`explain`] →
+//! [`evaluate`] → [`compare`], all of it many times in [`cv`], to and from other programs by
+//! [`exchange`], in SQL by `sql`, on top of [`catalog`], [`plan`], [`table`] and [`storage`],
+//! below [`cli`].
 
 pub mod bins;
 pub mod boost;
@@ -58,6 +59,8 @@ pub mod dataset;
 pub mod describe;
 pub mod error;
 pub mod evaluate;
+pub mod exchange;
+pub mod explain;
 pub mod ingest;
 pub mod metric;
 pub mod model;
@@ -65,6 +68,7 @@ pub mod objective;
 pub mod pipeline;
 pub mod plan;
 pub mod predict;
+pub mod progress;
 pub mod random;
 pub mod sample;
 #[cfg(feature = "sql")]

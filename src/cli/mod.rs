@@ -1,11 +1,15 @@
 //! The command line: arguments as typed become requests as meant, once, here.
 
 mod compare;
+mod completions;
 mod convert;
 mod cv;
 mod describe;
 mod evaluate;
+mod exchange;
+mod help;
 mod logging;
+mod names;
 mod predict;
 mod progress;
 mod sample;
@@ -16,7 +20,7 @@ mod stats;
 mod train;
 
 use crate::error::Error;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -48,6 +52,10 @@ enum Command {
     Cv(Box<cv::CvArguments>),
     #[cfg(feature = "sql")]
     Sql(Box<sql::SqlArguments>),
+    Export(exchange::ExportArguments),
+    Import(exchange::ImportArguments),
+    Completions(completions::CompletionsArguments),
+    Man(completions::ManArguments),
 }
 
 /// Runs the program. Exit code 0: done, 1: failed, 2: misused.
@@ -73,6 +81,10 @@ pub fn main() -> ExitCode {
         Command::Cv(arguments) => cv::run(&arguments, quiet),
         #[cfg(feature = "sql")]
         Command::Sql(arguments) => sql::run(&arguments, quiet),
+        Command::Export(arguments) => exchange::export(&arguments, quiet),
+        Command::Import(arguments) => exchange::import(&arguments, quiet),
+        Command::Completions(arguments) => completions::completions(&arguments, Arguments::command()),
+        Command::Man(arguments) => completions::man(&arguments, Arguments::command()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

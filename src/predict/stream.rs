@@ -77,7 +77,7 @@ impl GroupScorer {
     /// Prepares a model for a dataset, whose columns must be those of the model.
     pub fn new(model: &Model, reader: &DatasetReader) -> Result<Self> {
         let scorer = Scorer::new(model);
-        let plan = ColumnPlan::new(model, &scorer, reader)?;
+        let plan = ColumnPlan::new(model, scorer.used_features(), reader)?;
         Ok(GroupScorer { scorer, plan })
     }
 
@@ -104,7 +104,7 @@ fn each_group<T: Send>(
     sink: &mut dyn FnMut(T) -> Result<()>,
 ) -> Result<Report> {
     let scorer = Scorer::new(model);
-    let plan = ColumnPlan::new(model, &scorer, reader)?;
+    let plan = ColumnPlan::new(model, scorer.used_features(), reader)?;
     let pool = ThreadPoolBuilder::new()
         .num_threads(threads)
         .build()

@@ -82,7 +82,7 @@ pub fn run(arguments: DescribeArguments, quiet: bool) -> Result<()> {
         arguments.refuse_options_of_models(table.kind().noun())?;
     }
     let described = match table.kind() {
-        TableKind::Model => arguments.describe_model(&table, access)?,
+        TableKind::Model => arguments.describe_model(&table, access, quiet)?,
         TableKind::Predictions => predictions::describe(&table)?,
         TableKind::Rounds => rounds::describe(&table)?,
         TableKind::Metrics => metrics::describe(&table)?,
@@ -94,7 +94,7 @@ pub fn run(arguments: DescribeArguments, quiet: bool) -> Result<()> {
 }
 
 impl DescribeArguments {
-    fn describe_model(&self, table: &TableReader, access: Access) -> Result<Described> {
+    fn describe_model(&self, table: &TableReader, access: Access, quiet: bool) -> Result<Described> {
         let Some(data) = &self.permutation else { return model::describe(table, self.top, self.tree) };
         let data = Location::parse(data, access)?;
         let pool = rayon::ThreadPoolBuilder::new()
@@ -103,7 +103,7 @@ impl DescribeArguments {
             .map_err(|error| {
                 Error::usage(format_args!("cannot start threads: {error}"), "lower --threads")
             })?;
-        pool.install(|| permutation::describe(table, &data, self.top))
+        pool.install(|| permutation::describe(table, &data, self.top, quiet))
     }
 
     fn refuse_options_of_models(&self, what: &str) -> Result<()> {

@@ -6,6 +6,8 @@ mod bin_of;
 mod dcg;
 mod err;
 mod exact_avg;
+mod explain_difference;
+mod explain_score;
 mod models;
 mod ndcg;
 mod planetree_score;
@@ -50,7 +52,7 @@ enum Make {
 }
 
 /// All of them.
-const FUNCTIONS: [Function; 18] = [
+const FUNCTIONS: [Function; 20] = [
     ndcg::FUNCTION,
     dcg::FUNCTION,
     err::FUNCTION,
@@ -65,6 +67,8 @@ const FUNCTIONS: [Function; 18] = [
     planetree_score::FUNCTION,
     bin_of::FUNCTION,
     score::FUNCTION,
+    explain_score::FUNCTION,
+    explain_difference::FUNCTION,
     read::PARQUET,
     read::CSV,
     read::JSON,

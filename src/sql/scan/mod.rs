@@ -3,12 +3,14 @@
 
 mod dataset;
 mod exec;
+mod explained;
 mod file;
 mod memory;
 mod scored;
 
 pub use dataset::DatasetSource;
 pub use exec::ScanExec;
+pub use explained::{ExplainedSource, RowExplainer};
 pub use file::FileSource;
 pub use memory::MemorySource;
 pub use scored::ScoredSource;
