@@ -38,6 +38,7 @@
 //! - a *ranking* is documents of queries with scores, a *judgment* the label of one that comes from elsewhere;
 //!   a *convention* is the rules by which a ranking is judged; a *system* is whatever made one, its values side by side
 //!   with those of others, query by query;
+//! - a *session* of SQL is the tables, functions, threads and memory that statements share;
 //! - a *fold* trains on most parts of the data and is tested on one; a *trial* is a choice of parameters;
 //! - a *pipeline* is steps that are commands of this program, with what each reads and writes.
 //!
@@ -72,6 +73,8 @@ pub mod progress;
 pub mod random;
 pub mod report;
 pub mod sample;
+#[cfg(feature = "sql")]
+pub mod sql;
 pub mod storage;
 mod suggest;
 pub mod table;

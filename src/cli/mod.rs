@@ -12,10 +12,12 @@ mod logging;
 mod names;
 mod predict;
 mod progress;
-mod run;
 mod report;
+mod run;
 mod sample;
 pub(crate) mod size;
+#[cfg(feature = "sql")]
+mod sql;
 mod stats;
 mod train;
 
@@ -55,6 +57,8 @@ enum Command {
     Evaluate(Box<evaluate::EvaluateArguments>),
     Compare(compare::CompareArguments),
     Cv(Box<cv::CvArguments>),
+    #[cfg(feature = "sql")]
+    Sql(Box<sql::SqlArguments>),
     Export(exchange::ExportArguments),
     Import(exchange::ImportArguments),
     Completions(completions::CompletionsArguments),
@@ -87,6 +91,8 @@ pub fn main() -> ExitCode {
         Command::Evaluate(arguments) => evaluate::run(&arguments, quiet),
         Command::Compare(arguments) => compare::run(&arguments, quiet),
         Command::Cv(arguments) => cv::run(&arguments, quiet),
+        #[cfg(feature = "sql")]
+        Command::Sql(arguments) => sql::run(&arguments, quiet),
         Command::Export(arguments) => exchange::export(&arguments, quiet),
         Command::Import(arguments) => exchange::import(&arguments, quiet),
         Command::Completions(arguments) => completions::completions(&arguments, Arguments::command()),

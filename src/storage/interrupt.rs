@@ -65,6 +65,12 @@ pub fn be_orderly() {
     ORDERLY.store(true, Ordering::SeqCst);
 }
 
+/// Says that the work is over that had to end orderly, stopped or not: a shell waits for the next line.
+pub fn forget() {
+    REQUESTED.store(false, Ordering::SeqCst);
+    ORDERLY.store(false, Ordering::SeqCst);
+}
+
 /// Whether the user asked to stop.
 pub fn requested() -> bool {
     REQUESTED.load(Ordering::Relaxed)

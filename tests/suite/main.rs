@@ -22,6 +22,7 @@ mod real_data;
 mod report;
 mod round_trip;
 mod s3;
+mod sql;
 mod support;
 mod terminal;
 mod train_crash;
