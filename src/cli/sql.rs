@@ -2,7 +2,7 @@
 
 use super::size::parse_size;
 use crate::error::{Error, Result};
-use crate::sql::{Done, Format, Options, Printer, Roots, Session, Shell, Destination};
+use crate::sql::{Destination, Done, Format, Options, Printer, Roots, Session, Shell};
 use crate::storage::{Access, Location};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -80,9 +80,13 @@ pub fn run(arguments: &SqlArguments, quiet: bool) -> Result<()> {
     let format = arguments.format.as_deref().and_then(Format::named);
     if texts.is_empty() {
         if arguments.output.is_some() {
-            return Err(Error::usage("--output needs a query", "pass -c QUERY, or write .output FILE in the shell"));
+            return Err(Error::usage(
+                "--output needs a query",
+                "pass -c QUERY, or write .output FILE in the shell",
+            ));
         }
-        return Shell::new(session, format.unwrap_or(Format::Table), arguments.timing, arguments.access()).run();
+        return Shell::new(session, format.unwrap_or(Format::Table), arguments.timing, arguments.access())
+            .run();
     }
     let by_name = arguments.output.as_deref().and_then(Format::of_file);
     let format = format.or(by_name).unwrap_or(Format::Table);

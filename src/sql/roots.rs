@@ -126,7 +126,8 @@ fn as_directory(mut url: Url) -> Url {
 }
 
 fn is_below(url: &Url, root: &Url) -> bool {
-    let place = |url: &Url| (url.scheme().to_owned(), url.host_str().map(str::to_owned), url.port_or_known_default());
+    let place =
+        |url: &Url| (url.scheme().to_owned(), url.host_str().map(str::to_owned), url.port_or_known_default());
     // Parsing has resolved dots; what a store would decode later must not bring them back.
     let is_plain = !["%2e", "%2f", "%5c"].iter().any(|code| url.path().to_ascii_lowercase().contains(code));
     let path = as_directory(url.clone());
@@ -175,9 +176,19 @@ mod tests {
         symlink("../gone", inside.join("dangling")).unwrap();
         let roots = roots(&inside, &[]);
         let secret = room.path().canonicalize().unwrap().join("secret");
-        for text in ["../secret", "link", "up/secret", "deep/../../secret", "/etc/passwd", "..", "up",
-            "../new", "deep/../../new", secret.to_str().unwrap(), &format!("file://{}", secret.display())]
-        {
+        for text in [
+            "../secret",
+            "link",
+            "up/secret",
+            "deep/../../secret",
+            "/etc/passwd",
+            "..",
+            "up",
+            "../new",
+            "deep/../../new",
+            secret.to_str().unwrap(),
+            &format!("file://{}", secret.display()),
+        ] {
             let error = roots.resolve(text).unwrap_err();
             assert!(error.to_string().contains("SQL may not touch this"), "{text}: {error}");
             assert!(error.remedy().unwrap().starts_with("pass --allow-path /"), "{text}");
@@ -197,10 +208,19 @@ mod tests {
     fn urls_are_compared_by_whole_names() {
         let root = Url::parse("s3://bucket/run").unwrap();
         let allows = |text: &str| is_below(&Url::parse(text).unwrap(), &as_directory(root.clone()));
-        assert!(allows("s3://bucket/run/a.parquet") && allows("s3://bucket/run") && allows("s3://bucket/run/"));
-        for text in ["s3://bucket/run-2/a", "s3://bucket/a", "s3://bucket/run/../a", "s3://other/run/a",
-            "gs://bucket/run/a", "s3://bucket/run/%2e%2e/a", "s3://bucket/run/%2E./%2fa", "s3://bucket/run%2f..%2fa"]
-        {
+        assert!(
+            allows("s3://bucket/run/a.parquet") && allows("s3://bucket/run") && allows("s3://bucket/run/")
+        );
+        for text in [
+            "s3://bucket/run-2/a",
+            "s3://bucket/a",
+            "s3://bucket/run/../a",
+            "s3://other/run/a",
+            "gs://bucket/run/a",
+            "s3://bucket/run/%2e%2e/a",
+            "s3://bucket/run/%2E./%2fa",
+            "s3://bucket/run%2f..%2fa",
+        ] {
             assert!(!allows(text), "{text}");
         }
         let room = tempfile::tempdir().unwrap();

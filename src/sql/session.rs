@@ -15,12 +15,12 @@ use arrow::array::RecordBatch;
 use datafusion::catalog::SchemaProvider;
 use datafusion::common::DataFusionError;
 use datafusion::config::{ConfigOptions, Dialect};
+use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::context::{SQLOptions, SessionConfig, SessionContext};
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::SessionStateBuilder;
-use datafusion::execution::SendableRecordBatchStream;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{DdlStatement, LogicalPlan};
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::execute_stream;
 use datafusion::sql::parser::Statement;
@@ -46,7 +46,7 @@ pub struct Options {
 pub struct Session {
     runtime: Runtime,
     context: SessionContext,
-    tables: Arc<Tables>,
+    pub(super) tables: Arc<Tables>,
 }
 
 /// What a statement did.
@@ -150,7 +150,8 @@ impl Session {
     /// The columns of a table with their types.
     pub fn columns_of(&self, table: &str) -> Result<Vec<(String, String)>> {
         let columns = self.wait(async {
-            let provider = self.context.table_provider(datafusion::common::TableReference::bare(table)).await?;
+            let provider =
+                self.context.table_provider(datafusion::common::TableReference::bare(table)).await?;
             let fields = provider.schema().fields().clone();
             Ok(fields.iter().map(|field| (field.name().clone(), field.data_type().to_string())).collect())
         });
@@ -227,14 +228,35 @@ impl Session {
     fn define(&self, statement: Statement, text: &str) -> Result<u64> {
         let outcome = self.wait(async {
             let plan = self.context.state().statement_to_plan(statement).await?;
+            self.refuse_named(&plan)?;
             self.context.execute_logical_plan(plan).await.map(drop)
         });
         outcome.map_err(|error| self.fault(&error, text))?;
         Ok(0)
     }
 
+    /// An error if a definition would change a table that lies somewhere.
+    fn refuse_named(&self, plan: &LogicalPlan) -> Result<(), DataFusionError> {
+        let LogicalPlan::Ddl(definition) = plan else { return Ok(()) };
+        let name = match definition {
+            DdlStatement::CreateMemoryTable(table) => &table.name,
+            DdlStatement::CreateView(view) => &view.name,
+            DdlStatement::DropTable(table) => &table.name,
+            DdlStatement::DropView(view) => &view.name,
+            _ => return Ok(()),
+        };
+        match self.tables.place_of(name.table()) {
+            Some(location) => Err(super::error::outward(Error::place(
+                location,
+                format_args!("{} is a table on disk, which SQL does not change", name.table()),
+                "choose another name",
+            ))),
+            None => Ok(()),
+        }
+    }
+
     /// Plans a query and starts it.
-    fn start(&self, query: &Statement, text: &str) -> Result<SendableRecordBatchStream> {
+    pub(super) fn start(&self, query: &Statement, text: &str) -> Result<SendableRecordBatchStream> {
         let stream = self.wait(async {
             let state = self.context.state();
             let plan = state.statement_to_plan(query.clone()).await?;
@@ -255,7 +277,9 @@ impl Session {
         is_closed: &dyn Fn() -> bool,
     ) -> Result<u64> {
         let mut rows = 0;
-        while let Some(batch) = self.next(&mut stream)?.transpose().map_err(|error| self.fault(&error, text))? {
+        while let Some(batch) =
+            self.next(&mut stream)?.transpose().map_err(|error| self.fault(&error, text))?
+        {
             rows += batch.num_rows() as u64;
             writer.write(&batch)?;
             if is_closed() {
@@ -267,7 +291,7 @@ impl Session {
     }
 
     /// The next batch, or the user's wish to stop.
-    fn next(
+    pub(super) fn next(
         &self,
         stream: &mut SendableRecordBatchStream,
     ) -> Result<Option<Result<RecordBatch, DataFusionError>>> {
@@ -279,10 +303,7 @@ impl Session {
         })
     }
 
-    fn wait<T>(
-        &self,
-        work: impl Future<Output = Result<T, DataFusionError>>,
-    ) -> Result<T, DataFusionError> {
+    fn wait<T>(&self, work: impl Future<Output = Result<T, DataFusionError>>) -> Result<T, DataFusionError> {
         self.runtime.block_on(async {
             tokio::select! {
                 outcome = work => outcome,

@@ -68,15 +68,27 @@ fn allowed(statement: Statement) -> Result<Allowed> {
             Sql::CreateTable(table) if table.query.is_some() => {
                 Ok(Allowed::Definition(Box::new(Statement::Statement(sql))))
             }
-            Sql::CreateTable(_) => Err(refused("CREATE TABLE without AS", "write CREATE TABLE name AS SELECT ...")),
+            Sql::CreateTable(_) => {
+                Err(refused("CREATE TABLE without AS", "write CREATE TABLE name AS SELECT ..."))
+            }
             Sql::Drop { object_type: ObjectType::Table | ObjectType::View, .. } => {
                 Ok(Allowed::Definition(Box::new(Statement::Statement(sql))))
             }
-            Sql::Insert(_) | Sql::Update { .. } | Sql::Delete(_) | Sql::Merge { .. } | Sql::Truncate { .. } => {
-                Err(refused(&first_words(&sql), "tables are read only; COPY (SELECT ...) TO 'file' writes new ones"))
+            Sql::Insert(_)
+            | Sql::Update { .. }
+            | Sql::Delete(_)
+            | Sql::Merge { .. }
+            | Sql::Truncate { .. } => Err(refused(
+                &first_words(&sql),
+                "tables are read only; COPY (SELECT ...) TO 'file' writes new ones",
+            )),
+            Sql::Set(_) => {
+                Err(refused("SET", "settings are options of the command line: --threads, --memory-limit"))
             }
-            Sql::Set(_) => Err(refused("SET", "settings are options of the command line: --threads, --memory-limit")),
-            other => Err(refused(&first_words(other), "SELECT, EXPLAIN, DESCRIBE, SHOW, CREATE VIEW, CREATE TABLE AS, DROP and COPY TO are")),
+            other => Err(refused(
+                &first_words(other),
+                "SELECT, EXPLAIN, DESCRIBE, SHOW, CREATE VIEW, CREATE TABLE AS, DROP and COPY TO are",
+            )),
         },
     }
 }
@@ -121,7 +133,13 @@ fn copy_of(copy: CopyToStatement) -> Result<Copy> {
                 let mut letters = value.chars();
                 match (letters.next(), letters.next()) {
                     (Some(letter), None) => written.delimiter = Some(letter),
-                    _ => return Err(Error::place("COPY", "a delimiter is one letter", "write for example ';'")),
+                    _ => {
+                        return Err(Error::place(
+                            "COPY",
+                            "a delimiter is one letter",
+                            "write for example ';'",
+                        ));
+                    }
                 }
             }
             other => {
@@ -169,7 +187,8 @@ fn query_of(source: CopyToSource) -> Result<Statement> {
             let text = format!("SELECT * FROM {name}");
             let fault = |error: DataFusionError| inward(&error, &text, &KnownNames::default());
             let dialect = DuckDbDialect {};
-            let mut parser = DFParserBuilder::new(text.as_str()).with_dialect(&dialect).build().map_err(fault)?;
+            let mut parser =
+                DFParserBuilder::new(text.as_str()).with_dialect(&dialect).build().map_err(fault)?;
             parser.parse_statement().map_err(fault)
         }
     }

@@ -10,7 +10,9 @@ use super::statement::{Allowed, parse};
 use crate::metric::{Convention, Judge, Mean, Metric, QueryRows};
 use crate::random::Stream;
 use crate::storage::Access;
-use arrow::array::{Array, ArrayRef, AsArray, Float32Array, Float64Array, Int64Array, RecordBatch, StringArray};
+use arrow::array::{
+    Array, ArrayRef, AsArray, Float32Array, Float64Array, Int64Array, RecordBatch, StringArray,
+};
 use arrow::datatypes::Float64Type;
 use datafusion::catalog::SchemaProvider;
 use std::collections::BTreeMap;
@@ -39,7 +41,13 @@ fn some_rows(seed: u64, queries: usize) -> Vec<Row> {
         for document in 0..1 + draw.bits() % 12 {
             let label = (draw.bits() % 4) as f32;
             let score = (draw.bits() % 4) as f64 / 3.0;
-            rows.push((format!("q{query}"), format!("d{}", (document * 7) % 13), label, score, rows.len() as i64));
+            rows.push((
+                format!("q{query}"),
+                format!("d{}", (document * 7) % 13),
+                label,
+                score,
+                rows.len() as i64,
+            ));
         }
     }
     rows
@@ -91,7 +99,11 @@ fn by_query(batches: &[RecordBatch]) -> BTreeMap<String, Vec<Option<u64>>> {
                 column.is_valid(row).then(|| column.value(row).to_bits())
             };
             let values = batch.columns()[1..].iter().map(value).collect();
-            assert!(found.insert(names.value(row).to_owned(), values).is_none(), "{} twice", names.value(row));
+            assert!(
+                found.insert(names.value(row).to_owned(), values).is_none(),
+                "{} twice",
+                names.value(row)
+            );
         }
     }
     found
@@ -188,7 +200,8 @@ fn filters_unions_and_other_aggregates_go_along() {
         let session = session_of(&rows, threads, 9);
         let filtered = query_of("planetree", "").replace("GROUP", "WHERE label < 3 GROUP");
         assert_eq!(by_query(&collect(&session, &filtered)), expected);
-        let halves = "FROM (SELECT * FROM rows WHERE place < 100 UNION ALL SELECT * FROM rows WHERE place >= 100)";
+        let halves =
+            "FROM (SELECT * FROM rows WHERE place < 100 UNION ALL SELECT * FROM rows WHERE place >= 100)";
         let union = query_of("planetree", "").replace("FROM rows", halves);
         assert_eq!(by_query(&collect(&session, &union)), judged(&rows, &Convention::default()));
         let text = "SELECT query_id, ndcg(label, score, 5) FILTER (WHERE label < 3), CAST(count(*) AS DOUBLE), \
@@ -214,7 +227,8 @@ fn one_query_needs_no_group() {
         let text = text.replace("SELECT query_id", "SELECT max(query_id)");
         let found = by_query(&collect(&session_of(&rows, threads, 5), &text));
         assert_eq!(found["q7"], *expected);
-        let nothing = collect(&session_of(&rows, threads, 5), "SELECT ndcg(label, score) FROM rows WHERE label > 9");
+        let nothing =
+            collect(&session_of(&rows, threads, 5), "SELECT ndcg(label, score) FROM rows WHERE label > 9");
         assert_eq!(nothing.iter().map(|batch| batch.column(0).null_count()).sum::<usize>(), 1);
     }
 }
@@ -244,9 +258,9 @@ fn ranks_keep_the_order_of_equal_scores() {
     let rows = some_rows(8, 40);
     let mut expected: BTreeMap<i64, f64> = BTreeMap::new();
     for row in &rows {
-        let better = rows.iter().filter(|other| {
-            other.0 == row.0 && (other.3 > row.3 || (other.3 == row.3 && other.4 < row.4))
-        });
+        let better = rows
+            .iter()
+            .filter(|other| other.0 == row.0 && (other.3 > row.3 || (other.3 == row.3 && other.4 < row.4)));
         expected.insert(row.4, 1.0 + better.count() as f64);
     }
     for threads in [1, 2, 4] {
@@ -267,7 +281,8 @@ fn as_plain_text(batch: &RecordBatch) -> RecordBatch {
     let mut columns = batch.columns().to_vec();
     columns[0] = arrow::compute::cast(&columns[0], &arrow::datatypes::DataType::Utf8).unwrap();
     let names = (0..columns.len()).map(|column| format!("c{column}"));
-    RecordBatch::try_from_iter_with_nullable(names.zip(columns).map(|(name, column)| (name, column, true))).unwrap()
+    RecordBatch::try_from_iter_with_nullable(names.zip(columns).map(|(name, column)| (name, column, true)))
+        .unwrap()
 }
 
 #[test]
@@ -299,7 +314,9 @@ fn a_table_comes_out_in_its_order() {
             let batches = collect(&session_of(&rows, threads, 7), text);
             let places: Vec<i64> = batches
                 .iter()
-                .flat_map(|batch| batch.column(0).as_primitive::<arrow::datatypes::Int64Type>().values().to_vec())
+                .flat_map(|batch| {
+                    batch.column(0).as_primitive::<arrow::datatypes::Int64Type>().values().to_vec()
+                })
                 .collect();
             assert_eq!(places, (0..count as i64).collect::<Vec<_>>(), "{text} {threads}");
         }
@@ -324,23 +341,50 @@ fn every_function_is_registered_and_in_the_manual() {
 
 #[test]
 fn only_harmless_statements_are_allowed() {
-    for text in ["SELECT 1", "EXPLAIN SELECT 1", "EXPLAIN ANALYZE SELECT 1", "SHOW TABLES", "DESCRIBE t",
-        "CREATE VIEW v AS SELECT 1", "CREATE TABLE t AS SELECT 1", "DROP TABLE t", "DROP VIEW v",
-        "COPY (SELECT 1) TO 'x.csv'", "WITH a AS (SELECT 1) SELECT * FROM a", "VALUES (1)", "FROM t"]
-    {
+    for text in [
+        "SELECT 1",
+        "EXPLAIN SELECT 1",
+        "EXPLAIN ANALYZE SELECT 1",
+        "SHOW TABLES",
+        "DESCRIBE t",
+        "CREATE VIEW v AS SELECT 1",
+        "CREATE TABLE t AS SELECT 1",
+        "DROP TABLE t",
+        "DROP VIEW v",
+        "COPY (SELECT 1) TO 'x.csv'",
+        "WITH a AS (SELECT 1) SELECT * FROM a",
+        "VALUES (1)",
+        "FROM t",
+    ] {
         assert!(parse(text).is_ok(), "{text}");
     }
-    for text in ["CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'x.csv'", "INSERT INTO t VALUES (1)",
-        "UPDATE t SET a = 1", "DELETE FROM t", "SET datafusion.execution.batch_size = 1", "TRUNCATE TABLE t",
-        "CREATE TABLE t (a INT)", "EXPLAIN COPY (SELECT 1) TO 'x.csv'", "EXPLAIN ANALYZE INSERT INTO t VALUES (1)",
-        "PREPARE p AS SELECT 1", "CREATE FUNCTION f() RETURNS INT AS '1'", "CREATE SCHEMA s", "DROP SCHEMA s",
-        "COPY (SELECT 1) TO 'x' PARTITIONED BY (a)", "COPY (SELECT 1) TO 'x'", "CREATE DATABASE d", "BEGIN",
-        "ALTER TABLE t ADD COLUMN a INT", "COPY (SELECT 1) TO 'x.csv' OPTIONS (heeder true)", "RESET ALL"]
-    {
+    for text in [
+        "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'x.csv'",
+        "INSERT INTO t VALUES (1)",
+        "UPDATE t SET a = 1",
+        "DELETE FROM t",
+        "SET datafusion.execution.batch_size = 1",
+        "TRUNCATE TABLE t",
+        "CREATE TABLE t (a INT)",
+        "EXPLAIN COPY (SELECT 1) TO 'x.csv'",
+        "EXPLAIN ANALYZE INSERT INTO t VALUES (1)",
+        "PREPARE p AS SELECT 1",
+        "CREATE FUNCTION f() RETURNS INT AS '1'",
+        "CREATE SCHEMA s",
+        "DROP SCHEMA s",
+        "COPY (SELECT 1) TO 'x' PARTITIONED BY (a)",
+        "COPY (SELECT 1) TO 'x'",
+        "CREATE DATABASE d",
+        "BEGIN",
+        "ALTER TABLE t ADD COLUMN a INT",
+        "COPY (SELECT 1) TO 'x.csv' OPTIONS (heeder true)",
+        "RESET ALL",
+    ] {
         let error = parse(text).map(|_| text).unwrap_err();
         assert_eq!(error.exit_code(), 1, "{text}: {error}");
     }
-    let Allowed::Copy(copy) = parse("COPY t TO 'x.tsv' OPTIONS (header false, delimiter ';')").unwrap().remove(0)
+    let Allowed::Copy(copy) =
+        parse("COPY t TO 'x.tsv' OPTIONS (header false, delimiter ';')").unwrap().remove(0)
     else {
         panic!("no copy")
     };

@@ -4,12 +4,8 @@ use super::ranking::{Depth, MetricEntry};
 use super::{Function, Make};
 use crate::metric::Metric;
 
-pub const FUNCTION: Function = Function {
-    name: "auc",
-    usage: USAGE,
-    help: "area under the ROC curve",
-    make: Make::Metric(&ENTRY),
-};
+pub const FUNCTION: Function =
+    Function { name: "auc", usage: USAGE, help: "area under the ROC curve", make: Make::Metric(&ENTRY) };
 
 const USAGE: &str = "auc(label, score [, convention])";
 

@@ -4,12 +4,8 @@ use super::ranking::{Depth, MetricEntry};
 use super::{Function, Make};
 use crate::metric::Metric;
 
-pub const FUNCTION: Function = Function {
-    name: "dcg",
-    usage: USAGE,
-    help: "discounted gain",
-    make: Make::Metric(&ENTRY),
-};
+pub const FUNCTION: Function =
+    Function { name: "dcg", usage: USAGE, help: "discounted gain", make: Make::Metric(&ENTRY) };
 
 const USAGE: &str = "dcg(label, score [, k [, convention [, doc_id]]])";
 

@@ -97,7 +97,8 @@ fn find(
         }
         has_query = true;
         explainer.explain(reader, &group, &mut |explained| {
-            let (queries, names) = (explained.names[0].as_string::<i32>(), explained.names[1].as_string::<i32>());
+            let (queries, names) =
+                (explained.names[0].as_string::<i32>(), explained.names[1].as_string::<i32>());
             for row in (0..queries.len()).filter(|row| queries.value(*row) == query && names.is_valid(*row)) {
                 for (place, document) in documents.iter().enumerate() {
                     if names.value(row) == document.as_str() {
@@ -111,7 +112,11 @@ fn find(
         break;
     }
     if !has_query {
-        return Err(Error::place(reader.location(), format_args!("there is no query {query:?}"), "check its id"));
+        return Err(Error::place(
+            reader.location(),
+            format_args!("there is no query {query:?}"),
+            "check its id",
+        ));
     }
     match found {
         [Some(one), Some(other)] => Ok([one, other]),

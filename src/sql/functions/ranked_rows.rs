@@ -107,7 +107,11 @@ impl RankedGroups {
             }
             if let (Some(kept), Some(documents)) = (&mut self.documents, documents) {
                 if documents.is_null(row) {
-                    return Err(fault(self.name, "a doc_id is NULL", "leave out the doc_id, or fill the gap"));
+                    return Err(fault(
+                        self.name,
+                        "a doc_id is NULL",
+                        "leave out the doc_id, or fill the gap",
+                    ));
                 }
                 kept.push(documents.value(row).to_owned());
             }
@@ -255,9 +259,10 @@ impl RankedGroups {
     }
 
     fn bytes(&self) -> usize {
-        let documents = self.documents.as_ref().map_or(0, |documents| {
-            documents.iter().map(|name| name.capacity() + size_of::<String>()).sum()
-        });
+        let documents = self
+            .documents
+            .as_ref()
+            .map_or(0, |documents| documents.iter().map(|name| name.capacity() + size_of::<String>()).sum());
         self.labels.capacity() * size_of::<f32>()
             + self.scores.capacity() * size_of::<f64>()
             + self.stretches.capacity() * size_of::<Stretch>()

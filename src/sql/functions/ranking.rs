@@ -12,9 +12,7 @@ use crate::sql::error::outward;
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{Result, ScalarValue, plan_err};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
-use datafusion::logical_expr::{
-    Accumulator, AggregateUDFImpl, GroupsAccumulator, Signature, Volatility,
-};
+use datafusion::logical_expr::{Accumulator, AggregateUDFImpl, GroupsAccumulator, Signature, Volatility};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
 use datafusion::physical_expr::expressions::Literal;
@@ -170,7 +168,13 @@ impl AggregateUDFImpl for MetricFunction {
         let MetricEntry { name, usage, depth, .. } = self.entry;
         let (depth_place, convention, documents) = self.places();
         let least = if *depth == Depth::Needed { 3 } else { 2 };
-        let most = if *name == "rmse" { 2 } else if *depth == Depth::None { 3 } else { 5 };
+        let most = if *name == "rmse" {
+            2
+        } else if *depth == Depth::None {
+            3
+        } else {
+            5
+        };
         if !(least..=most).contains(&types.len()) {
             return plan_err!("{name}: {} arguments do not fit: {usage}", types.len());
         }
@@ -213,7 +217,10 @@ impl AggregateUDFImpl for MetricFunction {
         true
     }
 
-    fn create_groups_accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn GroupsAccumulator>> {
+    fn create_groups_accumulator(
+        &self,
+        arguments: AccumulatorArgs<'_>,
+    ) -> Result<Box<dyn GroupsAccumulator>> {
         Ok(Box::new(self.rows(&arguments)?))
     }
 }

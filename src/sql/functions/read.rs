@@ -14,7 +14,9 @@ pub const PARQUET: Function = Function {
     name: "read_parquet",
     usage: "read_parquet('path')",
     help: "the rows of Parquet files, ours or of others",
-    make: Make::Table(|tables| Arc::new(Read { tables, kind: Some(ForeignKind::Parquet), name: "read_parquet" })),
+    make: Make::Table(|tables| {
+        Arc::new(Read { tables, kind: Some(ForeignKind::Parquet), name: "read_parquet" })
+    }),
 };
 
 pub const CSV: Function = Function {
@@ -30,7 +32,9 @@ pub const JSON: Function = Function {
     name: "read_json",
     usage: "read_json('path')",
     help: "the rows of JSON, an object a line, whatever the file is called",
-    make: Make::Table(|tables| Arc::new(Read { tables, kind: Some(ForeignKind::JsonLines), name: "read_json" })),
+    make: Make::Table(|tables| {
+        Arc::new(Read { tables, kind: Some(ForeignKind::JsonLines), name: "read_json" })
+    }),
 };
 
 pub const TABLE: Function = Function {

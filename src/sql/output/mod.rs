@@ -78,7 +78,11 @@ impl Format {
     }
 
     /// Starts to write rows of some columns.
-    pub fn writer<'a>(self, schema: &SchemaRef, output: Box<dyn Write + Send + 'a>) -> Result<Box<dyn RowWriter + 'a>> {
+    pub fn writer<'a>(
+        self,
+        schema: &SchemaRef,
+        output: Box<dyn Write + Send + 'a>,
+    ) -> Result<Box<dyn RowWriter + 'a>> {
         Ok(match self {
             Format::Table => Box::new(table::Table::new(schema, output)),
             Format::Csv => Box::new(Delimited::new(schema, output, ',', true)?),

@@ -25,7 +25,11 @@ impl<'a> Parquet<'a> {
 }
 
 fn refused(error: ParquetError) -> Error {
-    Error::place("the output", format_args!("cannot write Parquet: {error}"), "cast the column to another type")
+    Error::place(
+        "the output",
+        format_args!("cannot write Parquet: {error}"),
+        "cast the column to another type",
+    )
 }
 
 impl RowWriter for Parquet<'_> {

@@ -14,11 +14,11 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, ReplaceChildrenOptions,
 };
-use datafusion::physical_plan::statistics::StatisticsArgs;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -167,7 +167,11 @@ impl ExecutionPlan for ScanExec {
         Some(self.metrics.clone_inner())
     }
 
-    fn statistics_from_inputs(&self, _: &[Arc<Statistics>], args: &StatisticsArgs) -> Result<Arc<Statistics>> {
+    fn statistics_from_inputs(
+        &self,
+        _: &[Arc<Statistics>],
+        args: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
         let rows = match args.partition() {
             Some(partition) => self.rows.get(partition).copied().unwrap_or(0),
             None => self.rows.iter().sum(),

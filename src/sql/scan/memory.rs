@@ -35,7 +35,11 @@ impl Source for MemorySource {
     fn read(&self, units: Range<usize>, wanted: &Wanted, sink: &mut Sink<'_>) -> Result<()> {
         for batch in &self.batches[units] {
             let batch = batch.project(&wanted.columns);
-            sink(batch.map_err(|error| Error::place("scan", error, "report this: it is a fault of planetree"))?)?;
+            sink(
+                batch.map_err(|error| {
+                    Error::place("scan", error, "report this: it is a fault of planetree")
+                })?,
+            )?;
         }
         Ok(())
     }

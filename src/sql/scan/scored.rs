@@ -99,7 +99,8 @@ impl Source for ScoredSource {
                     }
                 });
                 let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-                let batch = RecordBatch::try_new_with_options(wanted.schema.clone(), columns.collect(), &options);
+                let batch =
+                    RecordBatch::try_new_with_options(wanted.schema.clone(), columns.collect(), &options);
                 sink(batch.map_err(|_| unlike_its_schema(&self.reader))?)
             })?;
         }

@@ -42,11 +42,21 @@ pub struct Command {
 const COMMANDS: [(&[&str], &str, Action, &str); 9] = [
     (&["\\h", "\\?", ".help"], "", Action::Help, "this list"),
     (&[".tables", "\\dt"], "[TEXT]", Action::Tables, "all tables, or those whose name has a text in it"),
-    (&["\\d", ".schema", ".describe"], "[TABLE]", Action::Describe, "the columns of a table; all tables without one"),
+    (
+        &["\\d", ".schema", ".describe"],
+        "[TABLE]",
+        Action::Describe,
+        "the columns of a table; all tables without one",
+    ),
     (&[".mode", "\\mode"], "FORMAT", Action::Mode, "table, csv, tsv, json, ndjson, markdown or parquet"),
     (&[".timer", "\\timing"], "[on|off]", Action::Timer, "say how long statements take"),
     (&[".read", "\\i"], "FILE", Action::Read, "run the statements of a file"),
-    (&[".output", "\\o"], "[FILE]", Action::Output, "write results to a file; back to the terminal without one"),
+    (
+        &[".output", "\\o"],
+        "[FILE]",
+        Action::Output,
+        "write results to a file; back to the terminal without one",
+    ),
     (&[".functions", "\\df"], "", Action::Functions, "the functions that planetree adds"),
     (&["\\q", ".quit", ".exit"], "", Action::Quit, "leave"),
 ];

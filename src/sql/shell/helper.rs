@@ -13,9 +13,42 @@ use std::sync::Arc;
 
 /// Words that are worth completing.
 const KEYWORDS: [&str; 36] = [
-    "SELECT", "FROM", "WHERE", "GROUP BY", "ORDER BY", "HAVING", "LIMIT", "OFFSET", "DISTINCT", "JOIN", "LEFT JOIN",
-    "INNER JOIN", "FULL JOIN", "USING", "ON", "AS", "AND", "OR", "NOT", "NULL", "IS", "IN", "BETWEEN", "LIKE", "CASE",
-    "WHEN", "THEN", "ELSE", "END", "UNION ALL", "WITH", "OVER", "PARTITION BY", "QUALIFY", "COPY", "EXPLAIN",
+    "SELECT",
+    "FROM",
+    "WHERE",
+    "GROUP BY",
+    "ORDER BY",
+    "HAVING",
+    "LIMIT",
+    "OFFSET",
+    "DISTINCT",
+    "JOIN",
+    "LEFT JOIN",
+    "INNER JOIN",
+    "FULL JOIN",
+    "USING",
+    "ON",
+    "AS",
+    "AND",
+    "OR",
+    "NOT",
+    "NULL",
+    "IS",
+    "IN",
+    "BETWEEN",
+    "LIKE",
+    "CASE",
+    "WHEN",
+    "THEN",
+    "ELSE",
+    "END",
+    "UNION ALL",
+    "WITH",
+    "OVER",
+    "PARTITION BY",
+    "QUALIFY",
+    "COPY",
+    "EXPLAIN",
 ];
 
 /// See the module.
@@ -67,7 +100,12 @@ fn quoted(name: &str) -> String {
 impl Completer for ShellHelper {
     type Candidate = Pair;
 
-    fn complete(&self, line: &str, place: usize, context: &Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
+    fn complete(
+        &self,
+        line: &str,
+        place: usize,
+        context: &Context<'_>,
+    ) -> rustyline::Result<(usize, Vec<Pair>)> {
         let before = &line[..place];
         if before.matches('\'').count() % 2 == 1 {
             return self.files.complete(line, place, context); // within quotes: a path
@@ -80,13 +118,16 @@ impl Completer for ShellHelper {
         if start == 0 && word.starts_with(['.', '\\']) {
             names.extend(super::commands::names().map(str::to_owned));
         } else {
-            names.extend(self.columns_in(line).iter().chain(&self.session.table_names()).map(|name| quoted(name)));
+            names.extend(
+                self.columns_in(line).iter().chain(&self.session.table_names()).map(|name| quoted(name)),
+            );
             names.extend(self.functions.iter().map(|name| format!("{name}(")));
             names.extend(KEYWORDS.map(str::to_owned));
         }
         let fits = |name: &String| name.trim_start_matches('"').to_lowercase().starts_with(&word);
         let mut seen = std::collections::HashSet::new();
-        let pairs = names.into_iter().filter(|name| !word.is_empty() && fits(name) && seen.insert(name.clone()));
+        let pairs =
+            names.into_iter().filter(|name| !word.is_empty() && fits(name) && seen.insert(name.clone()));
         Ok((start, pairs.map(|name| Pair { display: name.clone(), replacement: name }).collect()))
     }
 }
@@ -149,14 +190,28 @@ mod tests {
 
     #[test]
     fn statements_end_with_a_semicolon_of_their_own() {
-        for input in ["", "  ", "SELECT 1;", "SELECT 1; -- done", "SELECT ';';", "\\d", ".tables", "SELECT 1;\n/* x */ ",
-            "SELECT 'it''s';"]
-        {
+        for input in [
+            "",
+            "  ",
+            "SELECT 1;",
+            "SELECT 1; -- done",
+            "SELECT ';';",
+            "\\d",
+            ".tables",
+            "SELECT 1;\n/* x */ ",
+            "SELECT 'it''s';",
+        ] {
             assert!(is_complete(input), "{input:?}");
         }
-        for input in ["SELECT 1", "SELECT ';", "SELECT 1 -- ;", "SELECT 1 /* ; */", "SELECT \";\"", "SELECT 1; SELECT 2",
-            "/* open ;"]
-        {
+        for input in [
+            "SELECT 1",
+            "SELECT ';",
+            "SELECT 1 -- ;",
+            "SELECT 1 /* ; */",
+            "SELECT \";\"",
+            "SELECT 1; SELECT 2",
+            "/* open ;",
+        ] {
             assert!(!is_complete(input), "{input:?}");
         }
     }
