@@ -19,6 +19,7 @@ mod real_data;
 mod round_trip;
 mod s3;
 mod sql;
+mod sql_rules;
 mod support;
 mod terminal;
 mod train_crash;
