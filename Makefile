@@ -11,23 +11,10 @@ PACKAGES = pyarrow duckdb numpy scipy scikit-learn lightgbm xgboost-cpu catboost
 
 .PHONY: demo test test-all lint bench install venv browser clean
 
-## Build, convert the sample data, train two rankers on it, and see whether one is better.
+## Build, and run a pipeline on the sample data: two rankers, and whether one is better.
 demo:
 	$(CARGO) build
-	rm -rf $(DEMO)
-	$(PLANETREE) convert sample_data/train.txt --output $(DEMO)/train
-	$(PLANETREE) convert sample_data/vali.txt --output $(DEMO)/vali
-	$(PLANETREE) convert sample_data/test.txt --output $(DEMO)/test
-	$(PLANETREE) describe $(DEMO)/train
-	$(PLANETREE) train --preset mart --data $(DEMO)/train --valid $(DEMO)/vali --model $(DEMO)/mart.parquet \
-		--set num_trees=150 --set early_stopping_rounds=50
-	$(PLANETREE) train --preset lambdamart --data $(DEMO)/train --valid $(DEMO)/vali --model $(DEMO)/lambdamart.parquet \
-		--rounds $(DEMO)/rounds.parquet --set num_trees=150 --set early_stopping_rounds=50
-	for model in mart lambdamart; do $(PLANETREE) predict --model $(DEMO)/$$model.parquet --data $(DEMO)/test \
-		--output $(DEMO)/$$model-scores.parquet || exit 1; done
-	$(PLANETREE) describe $(DEMO)/lambdamart.parquet --top 10
-	$(PLANETREE) evaluate --predictions mart=$(DEMO)/mart-scores.parquet --predictions lambdamart=$(DEMO)/lambdamart-scores.parquet
-	$(PLANETREE) compare mart=$(DEMO)/mart-scores.parquet lambdamart=$(DEMO)/lambdamart-scores.parquet
+	$(PLANETREE) run pipelines/quickstart.toml --output $(DEMO)
 
 ## Unit tests and the suite: a few minutes after the build.
 test: venv browser

@@ -34,16 +34,19 @@
 //! - a *candidate* is a place where a node may be cut, a *split* the one that was chosen; a node's
 //!   *cover* is the weight of the rows in it;
 //! - a *round* grows one tree; a *table* is one Parquet file of ours: model, predictions, rounds,
-//!   metrics, differences, folds, trials;
+//!   metrics, differences, folds, trials, steps;
 //! - a *ranking* is documents of queries with scores, a *judgment* the label of one that comes from elsewhere;
 //!   a *convention* is the rules by which a ranking is judged; a *system* is whatever made one, its values side by side
 //!   with those of others, query by query;
-//! - a *fold* trains on most parts of the data and is tested on one; a *trial* is a choice of parameters.
+//! - a *session* of SQL is the tables, functions, threads and memory that statements share;
+//! - a *fold* trains on most parts of the data and is tested on one; a *trial* is a choice of parameters;
+//! - a *pipeline* is steps that are commands of this program, with what each reads and writes.
 //!
 //! The folders follow the flow: [`sample`] → [`ingest`] → [`convert`] → [`dataset`] → [`describe`], then
-//! [`config`] → [`bins`] → [`objective`] → [`tree`] → [`boost`] with [`metric`] → [`model`] → [`predict`] →
-//! [`evaluate`] → [`compare`], all of it many times in [`cv`], to look at in [`report`], on top of [`catalog`], [`plan`], [`table`] and
-//! [`storage`], below [`cli`].
+//! [`config`] → [`bins`] → [`objective`] → [`tree`] → [`boost`] with [`metric`] → [`model`] → [`predict`],
+//! [`explain`] → [`evaluate`] → [`compare`], all of it many times in [`cv`], step by step in [`pipeline`], to look
+//! at in [`report`] and `sql`, to and from other programs by [`exchange`], on top of [`catalog`], [`plan`],
+//! [`table`] and [`storage`], below [`cli`].
 
 pub mod bins;
 pub mod boost;
@@ -57,6 +60,8 @@ pub mod dataset;
 pub mod describe;
 pub mod error;
 pub mod evaluate;
+pub mod exchange;
+pub mod explain;
 pub mod ingest;
 pub mod metric;
 pub mod model;
@@ -64,9 +69,12 @@ pub mod objective;
 pub mod pipeline;
 pub mod plan;
 pub mod predict;
+pub mod progress;
 pub mod random;
 pub mod report;
 pub mod sample;
+#[cfg(feature = "sql")]
+pub mod sql;
 pub mod storage;
 mod suggest;
 pub mod table;

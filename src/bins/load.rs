@@ -75,6 +75,7 @@ enum Store {
 impl BinnedData {
     /// Bins a dataset in memory: feature by feature, each decoded once.
     pub fn in_memory(source: &Source, options: &BinOptions) -> Result<Self> {
+        source.expect_passes(2); // read, coded
         let (groups, rows) = open_all(source)?;
         let keep = options.keep(source.row_count());
         let kept = kept_places(keep, &rows);
@@ -114,6 +115,7 @@ impl BinnedData {
 
     /// Codes a dataset in memory by bins that are known.
     pub fn by_bins(source: &Source, binning: &Binning) -> Result<Self> {
+        source.expect_passes(2);
         let (groups, rows) = open_all(source)?;
         let partitions = groups.par_iter().map(|group| encode_partition(source, group, binning));
         let partitions = partitions.collect::<Result<_>>()?;
@@ -133,6 +135,8 @@ impl BinnedData {
         let kept_rows = if keep == Keep::ALL { all_rows } else { all_rows.min(SAMPLED_ROWS) };
         // A run takes 8 bytes, and merging needs it twice.
         let at_a_time = (budget / 4 / (kept_rows * 16)).clamp(1, source.features() as u64) as usize;
+        // Read once for each of the passes and once to be encoded; summarised; encoded.
+        source.expect_passes(source.features().div_ceil(at_a_time) as u64 + 3);
         let mut features = Vec::with_capacity(source.features());
         let mut rows: Vec<Rows> = Vec::new();
         for start in (0..source.features()).step_by(at_a_time) {
@@ -251,6 +255,7 @@ fn open_all(source: &Source) -> Result<(Vec<OpenPartition>, Vec<Rows>)> {
 
 /// Labels and queries only, when the codes are in a cache already.
 pub fn read_rows(source: &Source) -> Result<Vec<Rows>> {
+    source.expect_passes(1);
     let read = |partition| source.rows(partition, &source.open_partition(partition)?);
     let mut rows = (0..source.partitions()).map(read).collect::<Result<Vec<_>>>()?;
     number_queries(&mut rows);

@@ -4,6 +4,7 @@
 use super::part::SourcePart;
 use crate::dataset::{Categories, DatasetReader, GroupId, GroupReader, Manifest};
 use crate::error::{Error, Result};
+use crate::progress::{SharedMeter, unwatched};
 use crate::storage::Location;
 use arrow::array::{Array, StringArray};
 use std::collections::{HashMap, HashSet};
@@ -20,6 +21,8 @@ pub struct Source {
     queries: Mutex<HashMap<u128, usize>>,
     /// What the user should know of it.
     pub warnings: Vec<String>,
+    /// Told of every value that is read or decoded.
+    meter: SharedMeter,
 }
 
 /// A row group of one of the parts.
@@ -112,7 +115,7 @@ impl Source {
             parts.push(part);
             warnings.extend(warning);
         }
-        Ok(Source { parts, names, groups, queries: Mutex::default(), warnings })
+        Ok(Source { parts, names, groups, queries: Mutex::default(), warnings, meter: unwatched() })
     }
 
     /// The datasets in their order.
@@ -167,7 +170,9 @@ impl Source {
     /// Reads a partition's bytes and checks them.
     pub fn open_partition(&self, partition: usize) -> Result<OpenPartition> {
         let SourceGroup { part, id, .. } = self.groups[partition];
-        Ok(OpenPartition { part, group: self.parts[part].open_group(id)? })
+        let group = self.parts[part].open_group(id)?;
+        self.meter.advance((group.rows() * self.features()) as u64);
+        Ok(OpenPartition { part, group })
     }
 
     /// Decodes one feature of a partition; what is missing or not finite is NaN.
@@ -177,7 +182,23 @@ impl Source {
 
     /// Decodes neighbouring features, which for a wide dataset is quicker than one by one.
     pub fn values_of(&self, partition: &OpenPartition, features: Range<usize>) -> Result<Vec<Vec<f32>>> {
+        self.meter.advance((partition.rows() * features.len()) as u64);
         self.parts[partition.part].values_of(&partition.group, features)
+    }
+
+    /// How many values there are, missing ones included.
+    pub fn values_count(&self) -> u64 {
+        self.row_count() * self.features() as u64
+    }
+
+    /// Says that every value will be read or decoded so many times.
+    pub fn expect_passes(&self, times: u64) {
+        self.meter.begin(Some(times * self.values_count()));
+    }
+
+    /// Tells a meter, from now on, of every value that is read and of every one that is decoded.
+    pub fn watch(&mut self, meter: SharedMeter) {
+        self.meter = meter;
     }
 
     /// Reads labels, weights and queries of a partition. `first_query` is set by the caller, who

@@ -17,6 +17,7 @@ use crate::config::{Candidates, ObjectiveName, Parameters};
 use crate::error::Result;
 use crate::metric::{Mean, Metric};
 use crate::model::Model;
+use crate::progress::{SharedMeter, unwatched};
 use crate::storage::interrupt;
 use crate::tree::{
     Cell, CodedTree, Cover, ExactSplits, FeatureChoice, Ground, Order, RowSets, SplitFinder, SplitRules,
@@ -32,6 +33,10 @@ use std::time::Instant;
 pub trait Observer {
     /// A phase begins.
     fn phase(&mut self, name: &str);
+    /// A step begins of which it is known how much there is to do; the meter is told how much is done.
+    fn begin(&mut self, _step: &str, _total: u64, _unit: &'static str) -> SharedMeter {
+        unwatched()
+    }
     /// A round is done; the values are those of this round.
     fn round(&mut self, round: u32, rounds: u32, values: &[LogEntry]);
     /// Something the user should know.

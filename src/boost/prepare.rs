@@ -17,6 +17,7 @@ use crate::metric::Metric;
 use crate::model::{DataUsed, Ensemble, Model, ModelFeature};
 use crate::objective::{Objective, objective};
 use crate::predict::scores_of;
+use crate::progress::unwatched;
 use crate::storage::Location;
 use crate::suggest;
 use crate::tree::CodedTree;
@@ -94,17 +95,18 @@ pub fn prepare(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Pr
     let parameters = &request.parameters;
     parameters.check_validation(!request.validation.is_empty())?;
     let start_features = start_features(request)?;
-    let source = Source::open_all(&request.data, start_features.as_deref())?;
+    let mut source = Source::open_all(&request.data, start_features.as_deref())?;
     check_size(&source)?;
     let features = source.names().to_vec();
-    let validation = open_validation(request, &features, observer)?;
+    let mut validation = open_validation(request, &features, observer)?;
     source.warnings.iter().for_each(|warning| observer.note(warning));
     seconds.load = begun.elapsed().as_secs_f64();
 
-    observer.phase("binning");
     let begun = Instant::now();
     let options = BinOptions::of(parameters);
+    source.watch(observer.begin("binning", source.values_count(), "values"));
     let data = bin(request, &source, &options, &validation)?;
+    source.watch(unwatched());
     seconds.bin = begun.elapsed().as_secs_f64();
     check_labels(&source, &data)?;
     check_fills(request, &data)?;
@@ -132,7 +134,9 @@ pub fn prepare(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Pr
     }
     let scores = start_scores(request, &source, &model, &data.rows)?;
     let mut sets = Vec::new();
-    for (named, source) in request.validation.iter().zip(&validation) {
+    for (named, source) in request.validation.iter().zip(&mut validation) {
+        let step = format!("reading {}", named.name);
+        source.watch(observer.begin(&step, source.values_count(), "values"));
         let start = |rows: &[Rows]| start_scores(request, source, &model, rows);
         let cuts = options.max_bin.is_some();
         sets.push(ValidationSet::load(&named.name, source, &data.binning, cuts, parameters, &start)?);
@@ -144,15 +148,20 @@ pub fn prepare(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Pr
     };
     let mut prepared =
         Prepared { data, scores, gradients, training, validation: sets, model, start_trees, log, seconds };
-    prepared.replay()?;
+    prepared.replay(observer)?;
     prepared.seconds.load += begun.elapsed().as_secs_f64();
     Ok(prepared)
 }
 
 impl Prepared {
     /// Adds the trees of earlier rounds to all scores, in their order.
-    fn replay(&mut self) -> Result<()> {
+    fn replay(&mut self, observer: &mut dyn Observer) -> Result<()> {
         let trees = std::mem::take(&mut self.model.trees);
+        let count = trees.len() - self.start_trees;
+        let meter = match count {
+            0 => unwatched(),
+            _ => observer.begin("adding the trees so far", count as u64, "trees"),
+        };
         for (round, tree) in (1..).zip(&trees[self.start_trees..]) {
             if self.gradients.remember() {
                 self.update_gradients(round);
@@ -164,6 +173,7 @@ impl Prepared {
             for set in &mut self.validation {
                 set.add(&coded, tree)?;
             }
+            meter.advance(1);
         }
         self.model.trees = trees;
         Ok(())

@@ -112,6 +112,7 @@ impl Features {
 fn read_values(source: &Source, binning: &Binning) -> Result<Features> {
     let width = source.features();
     let rows = read_rows(source)?;
+    source.expect_passes(2);
     let partitions = (0..source.partitions()).into_par_iter().map(|partition| {
         let group = source.open_partition(partition)?;
         let mut values = vec![0f32; group.rows() * width];

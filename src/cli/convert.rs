@@ -1,12 +1,13 @@
 //! `planetree convert`
 
-use super::progress::ByteProgress;
+use super::names::parse_names;
+use super::progress::{ByteProgress, Progress};
 use super::size::{parse_size, shown_count, shown_size};
 use crate::convert::{ConvertOptions, convert};
 use crate::dataset::{Categories, Manifest};
 use crate::error::{Error, Result};
 use crate::ingest::fault::{FaultEntry, Repair, TABLE};
-use crate::ingest::{Format, Ingest, IngestOptions, RoleOptions, check_feature_names, expand};
+use crate::ingest::{Format, Ingest, IngestOptions, RoleOptions, expand};
 use crate::storage::{Access, Location};
 use clap::{ArgAction, Args};
 use std::num::NonZeroUsize;
@@ -191,7 +192,16 @@ pub fn run(arguments: &ConvertArguments, quiet: bool) -> Result<()> {
         ingest.notes().iter().for_each(|note| super::say(format_args!("note: {note}")));
     }
     let mut progress = ByteProgress::start("converting", ingest.plain_bytes(), quiet);
-    let manifest = convert(ingest, &options, &mut |step| progress.step(step.bytes, step.rows))?;
+    let mut gathering: Option<Progress> = None;
+    let manifest = convert(ingest, &options, &mut |step| {
+        if step.gathered == 0 {
+            return progress.step(step.bytes, step.rows);
+        }
+        let rows = progress.end_bar();
+        let start = || Progress::start("gathering queries", Some(rows), "rows", quiet);
+        gathering.get_or_insert_with(start).step(step.gathered as u64);
+    })?;
+    drop(gathering);
     let (seconds, rate) = progress.finish();
     if !quiet {
         summarise(&manifest, &options.output, seconds, rate);
@@ -260,33 +270,6 @@ fn ingest_options(
     })
 }
 
-/// Reads feature names: a name a line, or an index, white space and a name (and, between tabs, what
-/// XGBoost's feature maps add). Indices may start at 0 or 1 and be in any order.
-fn parse_names(text: &str, file: &str) -> Result<Vec<String>> {
-    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let indexed: Option<Vec<(usize, &str)>> = lines
-        .iter()
-        .map(|line| {
-            let (index, rest) = line.split_once(char::is_whitespace)?;
-            let name = rest.trim_start().split('\t').next()?.trim();
-            Some((index.parse().ok()?, name))
-        })
-        .collect();
-    let mut names: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
-    if let Some(mut indexed) = indexed {
-        indexed.sort_by_key(|(index, _)| *index);
-        let base = indexed.first().map_or(1, |(index, _)| *index);
-        if base <= 1 && indexed.iter().enumerate().all(|(place, (index, _))| *index == base + place) {
-            names = indexed.into_iter().map(|(_, name)| name.to_owned()).collect();
-        }
-    }
-    if names.is_empty() {
-        return Err(Error::place(file, "there are no names in it", "write one name a line"));
-    }
-    check_feature_names(&names, file)?;
-    Ok(names)
-}
-
 fn summarise(manifest: &Manifest, output: &Location, seconds: f64, rate: f64) {
     let bytes: u64 = manifest.files.iter().map(|file| file.bytes).sum();
     super::say(format_args!(
@@ -319,23 +302,5 @@ fn done_with(entry: &FaultEntry) -> &'static str {
         Repair::Missing => "value taken as missing",
         Repair::Unlabelled => "taken as unlabelled",
         Repair::LastWins => "last value taken",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_may_stand_behind_their_index() {
-        assert_eq!(
-            parse_names("1 covered terms\n2\tstream length\n", "n").unwrap(),
-            ["covered terms", "stream length"]
-        );
-        assert_eq!(parse_names("a\nb b\n", "n").unwrap(), ["a", "b b"]);
-        assert_eq!(parse_names("2\tb\n\n1\ta\n", "n").unwrap(), ["a", "b"]);
-        assert_eq!(parse_names("0\ta\tq\n1\tb\ti\n", "n").unwrap(), ["a", "b"]);
-        assert!(parse_names("\n", "n").is_err());
-        assert!(parse_names("a\na\n", "n").is_err());
     }
 }

@@ -1,21 +1,29 @@
 //! The command line: arguments as typed become requests as meant, once, here.
 
 mod compare;
+mod completions;
 mod convert;
 mod cv;
 mod describe;
 mod evaluate;
+mod exchange;
+mod help;
 mod logging;
+mod names;
 mod predict;
 mod progress;
 mod report;
+mod run;
 mod sample;
 pub(crate) mod size;
+#[cfg(feature = "sql")]
+mod sql;
 mod stats;
 mod train;
 
 use crate::error::Error;
-use clap::{Parser, Subcommand};
+use crate::pipeline;
+use clap::{CommandFactory, Parser, Subcommand};
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -33,6 +41,10 @@ struct Arguments {
     /// How much to log on stderr: error, warn, info, debug or trace
     #[arg(long, global = true, value_name = "LEVEL", default_value = "warn")]
     log: tracing::Level,
+
+    /// Be a step of a pipeline: end with standard input, and tell figures in the end
+    #[arg(long = pipeline::AS_STEP, global = true, hide = true)]
+    as_step: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -45,6 +57,13 @@ enum Command {
     Evaluate(Box<evaluate::EvaluateArguments>),
     Compare(compare::CompareArguments),
     Cv(Box<cv::CvArguments>),
+    #[cfg(feature = "sql")]
+    Sql(Box<sql::SqlArguments>),
+    Export(exchange::ExportArguments),
+    Import(exchange::ImportArguments),
+    Completions(completions::CompletionsArguments),
+    Man(completions::ManArguments),
+    Run(run::RunArguments),
     Report(report::ReportArguments),
 }
 
@@ -59,7 +78,10 @@ pub fn main() -> ExitCode {
     };
     logging::start(arguments.log, arguments.quiet);
     crate::storage::interrupt::listen();
-    let quiet = arguments.quiet;
+    if arguments.as_step {
+        crate::storage::interrupt::listen_to_input();
+    }
+    let (quiet, level, as_step) = (arguments.quiet, arguments.log, arguments.as_step);
     let outcome = match arguments.command {
         Command::Sample(arguments) => sample::run(arguments, quiet),
         Command::Convert(arguments) => convert::run(&arguments, quiet),
@@ -69,8 +91,19 @@ pub fn main() -> ExitCode {
         Command::Evaluate(arguments) => evaluate::run(&arguments, quiet),
         Command::Compare(arguments) => compare::run(&arguments, quiet),
         Command::Cv(arguments) => cv::run(&arguments, quiet),
+        #[cfg(feature = "sql")]
+        Command::Sql(arguments) => sql::run(&arguments, quiet),
+        Command::Export(arguments) => exchange::export(&arguments, quiet),
+        Command::Import(arguments) => exchange::import(&arguments, quiet),
+        Command::Completions(arguments) => completions::completions(&arguments, Arguments::command()),
+        Command::Man(arguments) => completions::man(&arguments, Arguments::command()),
+        Command::Run(arguments) => run::run(&arguments, quiet, level),
         Command::Report(arguments) => report::run(&arguments, quiet),
     };
+    if as_step {
+        let figures = pipeline::Figures { peak_memory_bytes: stats::peak_memory_bytes() };
+        say(format_args!("{}", pipeline::figures_line(&figures)));
+    }
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -78,6 +111,11 @@ pub fn main() -> ExitCode {
             ExitCode::from(error.exit_code())
         }
     }
+}
+
+/// The whole command line, for whoever needs to know which options there are.
+pub(crate) fn command_line() -> clap::Command {
+    Arguments::command()
 }
 
 fn complain(error: &Error) {

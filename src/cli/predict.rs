@@ -1,6 +1,6 @@
 //! `planetree predict`
 
-use super::progress::RowProgress;
+use super::progress::Progress;
 use super::size::shown_count;
 use super::stats::{peak_memory_bytes, write_stats};
 use crate::dataset::DatasetReader;
@@ -73,7 +73,7 @@ pub fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
     let mut table = optional(&arguments.output)?.map(|place| PredictionsTable::create(&place)).transpose()?;
     let mut text = optional(&arguments.scores)?.map(|place| ScoresText::create(&place)).transpose()?;
     let stats = optional(&arguments.stats)?;
-    let mut progress = RowProgress::start("scoring", reader.manifest().rows, quiet);
+    let mut progress = Progress::start("scoring", Some(reader.manifest().rows), "rows", quiet);
     let threads = arguments.threads.map_or(0, NonZeroUsize::get);
     let report = predict(&reader, &model, threads, &mut |group| {
         progress.step(group.scores.len() as u64);

@@ -1,5 +1,7 @@
 //! `planetree train`
 
+use super::help;
+use super::progress::{Bar, Unit, is_live};
 use super::size::{parse_size, shown_count};
 use super::stats::{peak_memory_bytes, write_stats};
 use crate::boost::{
@@ -8,13 +10,14 @@ use crate::boost::{
 use crate::config;
 use crate::error::{Error, Result};
 use crate::model::Model;
+use crate::progress::{SharedMeter, unwatched};
 use crate::storage::{Access, Location};
 use crate::table::{TableKind, TableWriter};
 use clap::Args;
 use serde_json::json;
-use std::io::{IsTerminal, Write};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const EXAMPLES: &str = "Examples:
@@ -32,7 +35,11 @@ const EXAMPLES: &str = "Examples:
 /// memory or not, interrupted or not.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-#[command(after_long_help = format!("{EXAMPLES}\n\nParameters, for --set and --config:\n{}", config::help_table()))]
+#[command(after_long_help = format!(
+    "{EXAMPLES}\n\nPresets, for --preset:\n{}\nParameters, for --set and --config:\n{}",
+    help::presets(),
+    config::help_table()
+))]
 pub struct TrainArguments {
     /// The dataset to train on: a directory or a URL; repeat it to train on several as if they were one
     #[arg(long, value_name = "DATASET", required = true, num_args = 1..)]
@@ -46,8 +53,7 @@ pub struct TrainArguments {
     #[arg(long, value_name = "FILE")]
     model: String,
 
-    /// Which kind of training: planet, pgbrt, gbrt [default: planet]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help = help::preset_names())]
     preset: Option<String>,
 
     /// Parameters as a TOML file
@@ -257,48 +263,64 @@ fn write_figures(location: &Location, outcome: &Outcome, begun: Instant, threads
     write_stats(location, &stats)
 }
 
-/// Tells the user how it goes: one line that is rewritten on a terminal, else a line now and then.
+/// Tells the user how it goes: a bar on a terminal, else a line now and then.
 pub(super) struct Reporter {
     quiet: bool,
     live: bool,
-    begun: Option<(Instant, u32)>,
-    shown: Option<Instant>,
-    line_open: bool,
+    /// What is under way.
+    step: String,
+    bar: Option<Arc<Bar>>,
+    /// Whether the bar counts rounds.
+    in_rounds: bool,
     /// The last round, when it was not shown.
     unshown: Option<String>,
 }
 
 impl Reporter {
     pub(super) fn new(quiet: bool) -> Self {
-        Reporter {
-            quiet,
-            live: std::io::stderr().is_terminal(),
-            begun: None,
-            shown: None,
-            line_open: false,
-            unshown: None,
-        }
+        let step = "training".to_owned();
+        Reporter { quiet, live: is_live(quiet), step, bar: None, in_rounds: false, unshown: None }
     }
 
+    /// Takes the bar away; the last round stays.
     pub(super) fn finish(&mut self) {
-        if std::mem::take(&mut self.line_open) {
-            let _ = writeln!(std::io::stderr()); // nobody listens: no failure
+        if let Some(bar) = self.bar.take() {
+            bar.clear();
         }
+        self.in_rounds = false;
         if let Some(text) = self.unshown.take() {
             super::say(format_args!("{text}"));
         }
     }
 
-    fn rewrite(&mut self, text: &str) {
-        let _ = write!(std::io::stderr(), "\r\x1b[K{text}"); // nobody listens: no failure
-        self.line_open = true;
+    /// Shows another bar, which is drawn when the one before is gone.
+    fn show(&mut self, in_rounds: bool, draw: impl FnOnce() -> Bar) -> Arc<Bar> {
+        if let Some(before) = self.bar.take() {
+            before.clear();
+        }
+        self.in_rounds = in_rounds;
+        self.bar.insert(Arc::new(draw())).clone()
+    }
+}
+
+impl Drop for Reporter {
+    fn drop(&mut self) {
+        self.bar.iter().for_each(|bar| bar.clear());
     }
 }
 
 impl Observer for Reporter {
     fn phase(&mut self, name: &str) {
-        if self.live && !self.quiet {
-            self.rewrite(name);
+        name.clone_into(&mut self.step);
+        if self.live {
+            self.show(false, || Bar::turning(name));
+        }
+    }
+
+    fn begin(&mut self, step: &str, total: u64, unit: &'static str) -> SharedMeter {
+        match self.live {
+            true => self.show(false, || Bar::start(step, Some(total), Unit::Things(unit))),
+            false => unwatched(),
         }
     }
 
@@ -306,39 +328,44 @@ impl Observer for Reporter {
         if self.quiet {
             return;
         }
-        let (begun, first) = *self.begun.get_or_insert((Instant::now(), round));
         let values: Vec<String> = values
             .iter()
             .map(|entry| format!("{} {}: {:.6}", entry.split, entry.metric, entry.value))
             .collect();
         let values = values.join("  ");
-        if !self.live {
-            let text = format!("[{round}] {values}");
-            if round.is_multiple_of(10) || round == 1 || round == rounds {
-                super::say(format_args!("{text}"));
-                self.unshown = None;
-            } else {
-                self.unshown = Some(text);
-            }
-            return;
+        let text = format!("[{round}] {values}");
+        if self.live {
+            let bar = match &self.bar {
+                Some(bar) if self.in_rounds => bar.clone(),
+                _ => {
+                    let step = self.step.clone();
+                    let bar =
+                        self.show(true, || Bar::start(&step, Some(rounds.into()), Unit::Things("trees")));
+                    bar.resume(u64::from(round) - 1);
+                    bar
+                }
+            };
+            bar.set(round.into());
+            bar.say(values);
+            self.unshown = Some(text);
+        } else if round.is_multiple_of(10) || round == 1 || round == rounds {
+            super::say(format_args!("{text}"));
+            self.unshown = None;
+        } else {
+            self.unshown = Some(text);
         }
-        // Ten times a second is as often as one can read.
-        if round < rounds && self.shown.is_some_and(|shown| shown.elapsed() < Duration::from_millis(100)) {
-            return;
-        }
-        self.shown = Some(Instant::now());
-        let pace = begun.elapsed().as_secs_f64() / f64::from((round - first).max(1));
-        let left = pace * f64::from(rounds - round);
-        self.rewrite(&format!(
-            "[{round}/{rounds}] {:.1} trees/s  {values}  {left:.0} s left",
-            1.0 / pace.max(1e-9)
-        ));
     }
 
     fn note(&mut self, text: &str) {
-        self.finish();
-        if !self.quiet {
-            super::say(format_args!("{text}"));
+        if self.quiet {
+            return;
+        }
+        match &self.bar {
+            Some(bar) => bar.note(text),
+            None => {
+                self.finish();
+                super::say(format_args!("{text}"));
+            }
         }
     }
 }

@@ -34,7 +34,7 @@ pub fn help_table() -> String {
 }
 
 /// Adds words after `begin`, in lines that are all indented as deep.
-fn wrap(text: &mut String, begin: &str, words: &str) {
+pub(crate) fn wrap(text: &mut String, begin: &str, words: &str) {
     let mut line = begin.to_owned();
     let mut is_empty = true;
     for word in words.split_whitespace() {

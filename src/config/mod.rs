@@ -16,6 +16,7 @@ mod words;
 
 pub use choice::{Choice, ValueKind, kind_of};
 pub use help::help_table;
+pub(crate) use help::wrap;
 pub use presets::{Preset, presets};
 pub(crate) use source::value_text;
 

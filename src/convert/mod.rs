@@ -60,6 +60,8 @@ pub struct Step {
     pub bytes: usize,
     /// Rows since the last step.
     pub rows: usize,
+    /// Rows that were gathered since the last step, after all have been read.
+    pub gathered: usize,
 }
 
 /// Reads all inputs and writes the dataset.
@@ -111,17 +113,20 @@ pub fn convert(ingest: Ingest, options: &ConvertOptions, progress: &mut dyn FnMu
         let totals =
             read_in_order(ingest, &pool, queue, BlockBuilder::finish_rows, &mut |input, mut rows, bytes| {
                 sequencer.prepare_rows(input, &mut rows)?;
-                progress(Step { bytes, rows: rows.block.rows() });
+                progress(Step { bytes, rows: rows.block.rows(), gathered: 0 });
                 gatherer.add(&rows)
             })?;
         sequencer.sides.finish()?;
-        gatherer.finish(&mut |block| sequencer.group(0, block))?;
+        gatherer.finish(&mut |block| {
+            progress(Step { bytes: 0, rows: 0, gathered: block.rows() });
+            sequencer.group(0, block)
+        })?;
         totals
     } else {
         let totals =
             read_in_order(ingest, &pool, queue, BlockBuilder::finish, &mut |input, mut block, bytes| {
                 sequencer.prepare(input, &mut block)?;
-                progress(Step { bytes, rows: block.rows() });
+                progress(Step { bytes, rows: block.rows(), gathered: 0 });
                 sequencer.group(input, block)
             })?;
         sequencer.sides.finish()?;

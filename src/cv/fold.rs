@@ -158,11 +158,14 @@ impl Fold<'_> {
             resume: self.directory.join(&name).size()?.is_some(),
         };
         let outcome = train(&request, observer)?;
-        observer.phase("scoring");
+        let meter = observer.begin("scoring", self.test.manifest().rows, "rows");
         outcome.model.write(&self.model())?;
         write_rounds(&outcome.log, &self.rounds())?;
         let mut table = PredictionsTable::create(&self.predictions())?;
-        predict(self.test, &outcome.model, rayon::current_num_threads(), &mut |group| table.write(group))?;
+        predict(self.test, &outcome.model, rayon::current_num_threads(), &mut |group| {
+            meter.advance(group.scores.len() as u64);
+            table.write(group)
+        })?;
         table.finish(&self.model(), self.test.manifest())?;
         let record = FoldRecord {
             key,

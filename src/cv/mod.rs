@@ -29,6 +29,7 @@ use crate::config::Parameters;
 use crate::dataset::DatasetReader;
 use crate::error::{Error, Result};
 use crate::metric::{Convention, Metric};
+use crate::progress::SharedMeter;
 use crate::storage::{Location, interrupt};
 use crate::table::{TableKind, TableWriter};
 use deal::{Dealing, check_count, deal};
@@ -280,6 +281,10 @@ struct InFold<'a> {
 impl Observer for InFold<'_> {
     fn phase(&mut self, name: &str) {
         self.observer.phase(&format!("fold {}: {name}", self.number));
+    }
+
+    fn begin(&mut self, step: &str, total: u64, unit: &'static str) -> SharedMeter {
+        self.observer.begin(&format!("fold {}: {step}", self.number), total, unit)
     }
 
     fn round(&mut self, round: u32, rounds: u32, values: &[LogEntry]) {

@@ -5,6 +5,7 @@ use super::results::{Results, SeenQueries};
 use super::worker::{Settings, Stretch, Worker};
 use crate::error::{Error, Result};
 use crate::plan::{Engine, Plan, PlanBatches};
+use crate::progress::{Meter, SharedMeter};
 use crate::storage::{FileOutput, Location, interrupt};
 use arrow::array::RecordBatch;
 use rayon::ThreadPoolBuilder;
@@ -23,6 +24,8 @@ pub struct Drive<'a> {
     pub run: Option<&'a Location>,
     /// Whether the rows are sorted by query, so that no query can return.
     pub sorted: bool,
+    /// Told of the rows that the plan gives, where it gives them one after another.
+    pub meter: SharedMeter,
 }
 
 impl Drive<'_> {
@@ -43,7 +46,7 @@ impl Drive<'_> {
                 loop {
                     interrupt::check()?;
                     while pending.len() <= threads
-                        && let Some(unit) = units.next_unit()?
+                        && let Some(unit) = units.next_unit(&*self.meter)?
                     {
                         let (sender, receiver) = sync_channel(1);
                         let given_up = &given_up;
@@ -102,7 +105,7 @@ impl Units {
         })
     }
 
-    fn next_unit(&mut self) -> Result<Option<Unit>> {
+    fn next_unit(&mut self, meter: &dyn Meter) -> Result<Option<Unit>> {
         /// Rows of a unit: enough work to be worth handing over.
         const ROWS: usize = 1 << 15;
         match self {
@@ -113,6 +116,7 @@ impl Units {
                     && let Some(batch) = batches.next().transpose()?
                 {
                     rows += batch.num_rows();
+                    meter.advance(batch.num_rows() as u64);
                     unit.push(batch);
                 }
                 Ok((!unit.is_empty()).then_some(Unit::Rows(unit)))

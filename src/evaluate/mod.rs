@@ -28,10 +28,13 @@ pub use table::{CONVENTION, Evaluated, METRICS, MetricsLayout, MetricsTable, def
 
 use crate::error::{Error, Result};
 use crate::metric::{Convention, Metric};
-use crate::plan::{Engine, Open};
+use crate::plan::{Batches, Engine, Open};
+use crate::progress::{SharedMeter, unwatched};
 use crate::storage::Location;
+use arrow::array::RecordBatch;
 use drive::Drive;
 use predictions::Predictions;
+use std::sync::Arc;
 use worker::Settings;
 
 /// Metrics that are taken when none are named; the first decides which queries are the worst.
@@ -87,6 +90,8 @@ pub struct Request {
     pub threads: usize,
     /// Bytes that sorting may take.
     pub memory_limit: u64,
+    /// Told how many rows are read; again, when they had to be sorted.
+    pub meter: SharedMeter,
 }
 
 impl Request {
@@ -102,6 +107,7 @@ impl Request {
             run: None,
             threads: 0,
             memory_limit: DEFAULT_MEMORY,
+            meter: unwatched(),
         }
     }
 }
@@ -124,12 +130,17 @@ pub fn evaluate(ranking: &Ranking, request: &Request) -> Result<Results> {
         input: ranking.location().to_string(),
     };
     let run = request.run.as_ref().map(|(location, _)| location);
-    let judge = |readers: Vec<Open>, sorted: bool| -> Result<Option<Results>> {
+    let judge = |readers: Vec<Open>, rows: Option<u64>, sorted: bool| -> Result<Option<Results>> {
+        let readers = readers.into_iter().map(|reader| watched(reader, request.meter.clone())).collect();
         let mut plan = engine.scan(rows::schema(), readers)?;
+        // Sorted rows come by twice: when they are read, and when they are judged.
+        request.meter.begin(rows.map(|rows| rows * if sorted { 2 } else { 1 }));
+        let mut meter = unwatched();
         if sorted {
             plan = engine.sort(plan, &["query_id", "row"])?;
+            meter = request.meter.clone();
         }
-        let results = Drive { engine: &engine, settings: &settings, run, sorted }.judge(&plan)?;
+        let results = Drive { engine: &engine, settings: &settings, run, sorted, meter }.judge(&plan)?;
         Ok(results.map(|results| if sorted { results.in_input_order() } else { results }))
     };
     let by = request.by.as_deref();
@@ -138,18 +149,23 @@ pub fn evaluate(ranking: &Ranking, request: &Request) -> Result<Results> {
         (Ranking::Predictions(location), judged) => {
             let predictions = Predictions::open(location, by)?;
             let sort = |judged: Option<Open>| {
-                judge(predictions.dealt_readers(threads).into_iter().chain(judged).collect(), true)
+                let readers = predictions.dealt_readers(threads).into_iter().chain(judged).collect();
+                judge(readers, Some(predictions.rows()), true)
             };
             match judged {
                 Some(judged) => sort(Some(judged))?,
-                None => match judge(predictions.readers(), false)? {
+                None => match judge(predictions.readers(), Some(predictions.rows()), false)? {
                     None => sort(None)?,
                     done => done,
                 },
             }
         }
-        (Ranking::Scores { scores, data }, None) => judge(vec![scores::reader(scores, data, by)], false)?,
-        (Ranking::Run(location), Some(judged)) => judge(vec![trec::run_reader(location), judged], true)?,
+        (Ranking::Scores { scores, data }, None) => {
+            judge(vec![scores::reader(scores, data, by)], None, false)?
+        }
+        (Ranking::Run(location), Some(judged)) => {
+            judge(vec![trec::run_reader(location), judged], None, true)?
+        }
         (Ranking::Scores { .. }, Some(_)) => {
             return Err(Error::usage(
                 "scores have the labels of their dataset",
@@ -177,6 +193,16 @@ pub fn evaluate(ranking: &Ranking, request: &Request) -> Result<Results> {
             "name predictions in Parquet, which are sorted",
         )),
     }
+}
+
+/// A reader that tells a meter of its rows.
+fn watched(reader: Open, meter: SharedMeter) -> Open {
+    Arc::new(move || {
+        let meter = meter.clone();
+        let count =
+            move |batch: Result<RecordBatch>| batch.inspect(|batch| meter.advance(batch.num_rows() as u64));
+        Ok(Box::new(reader()?.map(count)) as Batches)
+    })
 }
 
 #[cfg(test)]

@@ -53,6 +53,11 @@ impl Predictions {
         Ok(Predictions { file, columns })
     }
 
+    /// How many rows there are.
+    pub fn rows(&self) -> u64 {
+        self.file.rows()
+    }
+
     /// A reader a row group, in their order.
     pub fn readers(&self) -> Vec<Open> {
         let reader = |group| self.reader(vec![group], BATCH_ROWS);

@@ -18,6 +18,7 @@ mod unpack;
 
 pub use format::Format;
 pub use input::{Input, expand};
+pub(crate) use open::description_beside;
 pub use reader::{Ingest, IngestOptions, Totals, Work};
 pub use roles::{RoleOptions, check_feature_names};
 pub use side::{SideFiles, SideReader};

@@ -103,7 +103,7 @@ fn delimited(
 }
 
 /// `train.cd` for `train`, `train.tsv`, `train.tsv.gz`; or the whole name with `.cd` added.
-fn description_beside(input: &Input) -> Result<Option<Location>> {
+pub fn description_beside(input: &Input) -> Result<Option<Location>> {
     if let Some(beside) = input.beside(".cd")? {
         return Ok(Some(beside));
     }

@@ -66,6 +66,25 @@ impl Mean {
         self.weights.merge(&other.weights);
     }
 
+    /// All of it as bytes, to be merged elsewhere.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let slots = self.sum.slots.iter().chain(&self.weights.slots).flat_map(|slot| slot.to_le_bytes());
+        [self.count, self.units].into_iter().flat_map(u64::to_le_bytes).chain(slots).collect()
+    }
+
+    /// A mean from its bytes; `None` if they are none.
+    pub fn from_bytes(metric: Metric, bytes: &[u8]) -> Option<Self> {
+        let (counts, slots) = bytes.split_at_checked(2 * size_of::<u64>())?;
+        let mut mean = Mean::new(metric);
+        let count = |place: usize| Some(u64::from_le_bytes(counts[8 * place..][..8].try_into().ok()?));
+        (mean.count, mean.units) = (count(0)?, count(1)?);
+        let mut slots = slots.chunks_exact(size_of::<i128>());
+        for slot in mean.sum.slots.iter_mut().chain(&mut mean.weights.slots) {
+            *slot = i128::from_le_bytes(slots.next()?.try_into().ok()?);
+        }
+        (slots.next().is_none() && slots.remainder().is_empty()).then_some(mean)
+    }
+
     /// The metric's value: the mean, and its root for the RMSE. Of nothing it is no number.
     pub fn value(&self) -> f64 {
         let mean = self.sum.value() / self.weight();

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 impl Model {
     /// The first thing that is wrong with the model, if there is any.
-    pub(super) fn fault(&self) -> Option<String> {
+    pub(crate) fn fault(&self) -> Option<String> {
         if !self.base_score.is_finite() {
             return Some(format!("the base score is {}", self.base_score));
         }

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::config::load;
-use crate::metric::Convention;
+use crate::metric::{Convention, Metric};
 use proptest::prelude::*;
 
 fn parameters(settings: &[&str]) -> Parameters {
@@ -43,6 +43,11 @@ fn pulled_slowly(parameters: &Parameters, labels: &[f32], scores: &[f64]) -> (Ve
     let (mut gradients, mut hessians) = (vec![0.0; labels.len()], vec![0.0; labels.len()]);
     let last = parameters.truncation_level.map_or(usize::MAX, |level| level as usize);
     let spread = order.len() > 1 && scores[order[0]] != scores[order[order.len() - 1]];
+    // NDCG without a depth is as deep as pairs are.
+    let metric = match parameters.lambda_metric {
+        Metric::Ndcg(None) => Metric::Ndcg(parameters.truncation_level),
+        other => other,
+    };
     let mut total = 0.0;
     for i in 0..order.len() {
         for j in i + 1..order.len() {
@@ -52,9 +57,7 @@ fn pulled_slowly(parameters: &Parameters, labels: &[f32], scores: &[f64]) -> (Ve
             let (high, low) = if ranked[i] > ranked[j] { (order[i], order[j]) } else { (order[j], order[i]) };
             let x = scores[high] - scores[low];
             let mut weight = match parameters.objective {
-                ObjectiveName::LambdaRank => {
-                    parameters.lambda_metric.swap_delta(&convention, &ranked, i, j).abs()
-                }
+                ObjectiveName::LambdaRank => metric.swap_delta(&convention, &ranked, i, j).abs(),
                 _ => 1.0,
             };
             if parameters.lambda_norm && spread {

@@ -5,7 +5,6 @@ use crate::error::{Error, Result};
 use crate::storage::{Digest, FileOutput, Location};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::io::Write;
 
 /// The file's name within the run directory.
 pub const RUN_MANIFEST: &str = "run.json";
@@ -142,6 +141,13 @@ impl RunManifest {
         self.steps.iter().find(|step| step.name == name)
     }
 
+    /// Whether all there is to report is there: the run is complete, or about to be but for its reports.
+    pub fn is_reportable(&self) -> bool {
+        let finished = |step: &RunStep| step.status.is_finished() || step.kind == "report";
+        self.status == RunStatus::Complete
+            || (self.status == RunStatus::Running && self.steps.iter().all(finished))
+    }
+
     /// Reads the manifest of a run directory; `None` if it has none.
     pub fn read(run: &Location) -> Result<Option<Self>> {
         let location = run.join(RUN_MANIFEST);
@@ -172,9 +178,7 @@ impl RunManifest {
     pub fn write(&self, run: &Location) -> Result<()> {
         let location = run.join(RUN_MANIFEST);
         let text = serde_json::to_string_pretty(self).expect("strings and finite numbers always serialise");
-        let mut output = FileOutput::create(&location)?;
-        writeln!(output, "{text}").map_err(|error| Error::io(&location, "write", &error))?;
-        output.commit()
+        FileOutput::put(&location, format!("{text}\n").as_bytes())
     }
 
     /// Where an output of a step is.
@@ -222,6 +226,16 @@ mod tests {
         manifest.write(&run).unwrap();
         let again = RunManifest::read(&run).unwrap().unwrap();
         assert_eq!(again.status, RunStatus::Complete);
+        for (run, kind, step, reportable) in [
+            (RunStatus::Running, "train", StepStatus::Done, true),
+            (RunStatus::Running, "train", StepStatus::Pending, false),
+            (RunStatus::Running, "report", StepStatus::Pending, true),
+            (RunStatus::Failed, "report", StepStatus::Failed, false),
+        ] {
+            (manifest.status, manifest.steps[0].status) = (run, step);
+            manifest.steps[0].kind = kind.to_owned();
+            assert_eq!(manifest.is_reportable(), reportable);
+        }
         assert_eq!(again.step("model").map(|step| step.status), Some(StepStatus::Done));
         let text = std::fs::read_to_string(root.path().join("run/run.json")).unwrap();
         assert!(text.contains("\"status\": \"complete\"") && text.contains("\"status\": \"done\""), "{text}");

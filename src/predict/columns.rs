@@ -1,6 +1,5 @@
 //! Which column of a dataset is which feature of a model: by name, in any order.
 
-use super::scorer::Scorer;
 use crate::dataset::{DatasetReader, FoundFeatures};
 use crate::error::Result;
 use crate::model::Model;
@@ -15,12 +14,12 @@ pub struct ColumnPlan {
 }
 
 impl ColumnPlan {
-    /// Finds a model's features in a dataset.
-    pub fn new(model: &Model, scorer: &Scorer, reader: &DatasetReader) -> Result<Self> {
+    /// Finds a model's features, of which some are used, in a dataset.
+    pub fn new(model: &Model, used: impl Iterator<Item = u32>, reader: &DatasetReader) -> Result<Self> {
         let names = model.features.iter().map(|feature| feature.name.as_str());
         let found = FoundFeatures::find(names, reader.manifest(), reader.location())?;
         let place_of = |feature: u32| Some(((*found.places.get(feature as usize)?)?, feature as usize));
-        let mut used: Vec<_> = scorer.used_features().filter_map(place_of).collect();
+        let mut used: Vec<_> = used.filter_map(place_of).collect();
         used.sort_unstable();
         Ok(ColumnPlan { used, found })
     }

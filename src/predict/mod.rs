@@ -19,9 +19,12 @@ mod stream;
 mod table;
 mod walk;
 
+pub(crate) use columns::ColumnPlan;
 pub use permutation::{PermutationImportance, PermutedFeature, permutation_importance};
+pub use rank::ranks;
 pub use scorer::Scorer;
-pub use stream::{PredictedGroup, Report, predict, scores_of};
+pub(crate) use scorer::load_values;
+pub use stream::{GroupScorer, PredictedGroup, Report, predict, scores_of};
 pub use table::{PredictionsTable, model_fingerprint, predictions_schema};
 
 #[cfg(test)]

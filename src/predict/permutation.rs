@@ -6,6 +6,7 @@ use crate::bins::{Rows, Source};
 use crate::error::Result;
 use crate::metric::{Mean, Metric, Prepared, evaluate};
 use crate::model::Model;
+use crate::progress::Meter;
 use crate::random::Stream;
 use crate::storage::{Location, interrupt};
 use arrow::array::Float32Array;
@@ -48,13 +49,19 @@ struct Sample {
 }
 
 /// Deals out each feature once on a labelled dataset; the same draw for the same seed.
-pub fn permutation_importance(model: &Model, data: &Location, seed: u64) -> Result<PermutationImportance> {
+pub fn permutation_importance(
+    model: &Model,
+    data: &Location,
+    seed: u64,
+    meter: &dyn Meter,
+) -> Result<PermutationImportance> {
     let names: Vec<String> = model.features.iter().map(|feature| feature.name.clone()).collect();
     let source = Source::open(data, Some(&names))?;
     let scorer = Scorer::new(model);
     let sample = Sample::read(&source, &scorer)?;
     let as_is = sample.evaluate(&scorer, None);
     let used: Vec<u32> = scorer.used_features().collect();
+    meter.begin(Some(used.len() as u64));
     let mut features = used
         .into_par_iter()
         .map(|feature| {
@@ -68,6 +75,7 @@ pub fn permutation_importance(model: &Model, data: &Location, seed: u64) -> Resu
                 Float32Array::from(values)
             });
             let now = sample.evaluate(&scorer, Some((feature as usize, dealt.as_ref())));
+            meter.advance(1);
             Ok(PermutedFeature { feature, ndcg_drop: as_is[0] - now[0], rmse_increase: now[1] - as_is[1] })
         })
         .collect::<Result<Vec<_>>>()?;

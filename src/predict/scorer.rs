@@ -103,7 +103,9 @@ impl Scorer {
     pub fn score_columns(&self, columns: &[Option<&Float32Array>], scores: &mut [f64]) {
         self.score_blocks(scores, |first, count, feature, values| {
             match columns.get(feature as usize).copied().flatten() {
-                Some(column) if first + count <= column.len() => load(column, first, &mut values[..count]),
+                Some(column) if first + count <= column.len() => {
+                    load_values(column, first, &mut values[..count])
+                }
                 _ => values.fill(f32::NAN),
             }
         });
@@ -159,7 +161,7 @@ impl Scorer {
 }
 
 /// Values of a column from a row on, NaN where they are null.
-fn load(column: &Float32Array, first: usize, values: &mut [f32]) {
+pub(crate) fn load_values(column: &Float32Array, first: usize, values: &mut [f32]) {
     values.copy_from_slice(&column.values()[first..first + values.len()]);
     let Some(nulls) = column.nulls().filter(|nulls| nulls.null_count() > 0) else { return };
     let present = nulls.inner().slice(first, values.len());

@@ -67,6 +67,26 @@ pub fn scores_of(reader: &DatasetReader, model: &Model) -> Result<Vec<f64>> {
     Ok(all)
 }
 
+/// Scores row groups of one dataset, each on its own.
+pub struct GroupScorer {
+    scorer: Scorer,
+    plan: ColumnPlan,
+}
+
+impl GroupScorer {
+    /// Prepares a model for a dataset, whose columns must be those of the model.
+    pub fn new(model: &Model, reader: &DatasetReader) -> Result<Self> {
+        let scorer = Scorer::new(model);
+        let plan = ColumnPlan::new(model, scorer.used_features(), reader)?;
+        Ok(GroupScorer { scorer, plan })
+    }
+
+    /// The scores of a group's rows.
+    pub fn scores(&self, reader: &DatasetReader, group: &GroupReader) -> Result<Vec<f64>> {
+        score_group(reader, group, &self.scorer, &self.plan).map(|(scores, _)| scores)
+    }
+}
+
 /// A group on its way: what became of it, and how long it took to read and to score.
 struct Done<T> {
     result: T,
@@ -84,7 +104,7 @@ fn each_group<T: Send>(
     sink: &mut dyn FnMut(T) -> Result<()>,
 ) -> Result<Report> {
     let scorer = Scorer::new(model);
-    let plan = ColumnPlan::new(model, &scorer, reader)?;
+    let plan = ColumnPlan::new(model, scorer.used_features(), reader)?;
     let pool = ThreadPoolBuilder::new()
         .num_threads(threads)
         .build()

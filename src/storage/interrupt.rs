@@ -16,16 +16,29 @@ pub fn listen() {
             if next_signal().await.is_err() {
                 return;
             }
-            let again = REQUESTED.swap(true, Ordering::SeqCst);
-            if !ORDERLY.load(Ordering::SeqCst) {
-                let _ = writeln!(std::io::stderr(), "error: {}", Error::Interrupted);
-                std::process::exit(1);
-            }
-            if again {
-                std::process::exit(1);
-            }
+            request();
         }
     });
+}
+
+/// Asks to stop as soon as standard input ends: a step of a pipeline ends with the process that started
+/// it, even if that was killed, and when that closes the other end.
+pub fn listen_to_input() {
+    std::thread::spawn(|| {
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink()); // broken is ended, too
+        request();
+    });
+}
+
+fn request() {
+    let again = REQUESTED.swap(true, Ordering::SeqCst);
+    if !ORDERLY.load(Ordering::SeqCst) {
+        let _ = writeln!(std::io::stderr(), "error: {}", Error::Interrupted);
+        std::process::exit(1);
+    }
+    if again {
+        std::process::exit(1);
+    }
 }
 
 #[cfg(unix)]
@@ -50,6 +63,12 @@ async fn next_signal() -> std::io::Result<()> {
 /// asks [`check`] often enough.
 pub fn be_orderly() {
     ORDERLY.store(true, Ordering::SeqCst);
+}
+
+/// Says that the work is over that had to end orderly, stopped or not: a shell waits for the next line.
+pub fn forget() {
+    REQUESTED.store(false, Ordering::SeqCst);
+    ORDERLY.store(false, Ordering::SeqCst);
 }
 
 /// Whether the user asked to stop.

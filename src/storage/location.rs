@@ -109,6 +109,15 @@ impl Location {
         })
     }
 
+    /// The store that a place is in and its path there, for readers of others.
+    #[cfg(feature = "sql")]
+    pub(crate) fn object(&self) -> Option<(&Arc<dyn ObjectStore>, &ObjectPath)> {
+        match self {
+            Location::Local(_) => None,
+            Location::Remote(remote) => Some((&remote.store, &remote.path)),
+        }
+    }
+
     /// The place of a name below this one.
     pub fn join(&self, name: &str) -> Location {
         match self {

@@ -100,6 +100,18 @@ impl TableReader {
         Ok(metadata.and_then(|metadata| TableKind::from_name(footer::value(&metadata, footer::TABLE)?)))
     }
 
+    /// How many rows a Parquet file says it has, whoever wrote it; `None` if it is none. The rest of the
+    /// file is not checked.
+    pub fn rows_of(location: &Location) -> Result<Option<u64>> {
+        let Some(file) = PinnedFile::open(location)? else { return Ok(None) };
+        let metadata = match Footer::read(&file)? {
+            Footer::Ours(footer) => footer.decode(&file).ok(),
+            Footer::Foreign(footer) => footer.decode(&file).ok(),
+            _ => None,
+        };
+        Ok(metadata.and_then(|metadata| u64::try_from(metadata.file_metadata().num_rows()).ok()))
+    }
+
     /// What it is.
     pub fn kind(&self) -> TableKind {
         self.kind

@@ -2,6 +2,8 @@
 
 mod report;
 
+use super::help;
+use super::progress::is_live;
 use super::size::parse_size;
 use super::train::Reporter;
 use crate::boost::{LogEntry, Observer};
@@ -9,9 +11,9 @@ use crate::config::{self, Parameters};
 use crate::cv::{CrossValidation, CvRequest, Means, Space, Trial, check_trials, search};
 use crate::error::{Error, Result};
 use crate::metric::{Convention, Metric};
+use crate::progress::SharedMeter;
 use crate::storage::{Access, Location};
 use clap::Args;
-use std::io::IsTerminal;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -55,8 +57,7 @@ pub struct CvArguments {
     #[arg(long, value_name = "DIR")]
     output: String,
 
-    /// Which kind of training: planet, pgbrt, gbrt [default: planet]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help = help::preset_names())]
     preset: Option<String>,
 
     /// Parameters as a TOML file
@@ -131,7 +132,7 @@ pub fn run(arguments: &CvArguments, quiet: bool) -> Result<()> {
             _ => Ok(report::of_folds(&validation.run(&settled, &output, &mut progress)?, &output)),
         }
     });
-    progress.reporter.finish();
+    drop(progress);
     let report = outcome?;
     super::print(&if arguments.json { format!("{}\n", report.json) } else { report.text })
 }
@@ -181,7 +182,7 @@ impl CvArguments {
     }
 }
 
-/// Tells the user how it goes: rounds on a terminal only, for there are many.
+/// Tells the user how it goes: rounds on a terminal only, for there are many, and only as long as they go on.
 struct Progress {
     reporter: Reporter,
     quiet: bool,
@@ -190,7 +191,7 @@ struct Progress {
 
 impl Progress {
     fn new(quiet: bool) -> Self {
-        Progress { reporter: Reporter::new(quiet), quiet, live: std::io::stderr().is_terminal() }
+        Progress { reporter: Reporter::new(quiet), quiet, live: is_live(quiet) }
     }
 }
 
@@ -198,6 +199,10 @@ impl Observer for Progress {
     fn phase(&mut self, name: &str) {
         self.reporter = Reporter::new(self.quiet); // each training has a pace of its own
         self.reporter.phase(name);
+    }
+
+    fn begin(&mut self, step: &str, total: u64, unit: &'static str) -> SharedMeter {
+        self.reporter.begin(step, total, unit)
     }
 
     fn round(&mut self, round: u32, rounds: u32, values: &[LogEntry]) {

@@ -1,7 +1,7 @@
 //! What is in a dataset.
 
 use super::short;
-use crate::cli::progress::RowProgress;
+use crate::cli::progress::Progress;
 use crate::cli::size::{shown_count, shown_size};
 use crate::dataset::{DatasetReader, Manifest};
 use crate::describe::{Description, FeatureSummary, describe};
@@ -25,7 +25,7 @@ pub fn run(
         .num_threads(threads)
         .build()
         .map_err(|error| Error::usage(format_args!("cannot start threads: {error}"), "lower --threads"))?;
-    let mut progress = RowProgress::start("describing", reader.manifest().rows, quiet);
+    let mut progress = Progress::start("describing", Some(reader.manifest().rows), "rows", quiet);
     let description = pool.install(|| describe(reader, &mut |rows| progress.step(rows)))?;
     progress.finish();
     let manifest = reader.manifest();

@@ -9,6 +9,7 @@ mod model;
 mod permutation;
 mod predictions;
 mod rounds;
+mod steps;
 mod trials;
 
 use crate::dataset::{DatasetReader, MANIFEST};
@@ -24,8 +25,8 @@ use std::num::NonZeroUsize;
 /// Of a model: its trees, what it was trained on and how, and the features it relies on; one of its
 /// trees with --tree. Of predictions: the scores and how many are tied. Of a log of rounds: the best
 /// round of each metric. Of metrics: their means. Of differences: their means, and how many queries went
-/// up or down. Of a cross-validation's folds: means and deviations; of a search's trials: the best. Every
-/// byte is checked against its checksum on the way.
+/// up or down. Of a cross-validation's folds: means and deviations; of a search's trials: the best. Of the
+/// steps of a pipeline's run: what became of each. Every byte is checked against its checksum on the way.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   planetree describe mq2008
@@ -82,19 +83,20 @@ pub fn run(arguments: DescribeArguments, quiet: bool) -> Result<()> {
         arguments.refuse_options_of_models(table.kind().noun())?;
     }
     let described = match table.kind() {
-        TableKind::Model => arguments.describe_model(&table, access)?,
+        TableKind::Model => arguments.describe_model(&table, access, quiet)?,
         TableKind::Predictions => predictions::describe(&table)?,
         TableKind::Rounds => rounds::describe(&table)?,
         TableKind::Metrics => metrics::describe(&table)?,
         TableKind::Differences => differences::describe(&table)?,
         TableKind::Folds => folds::describe(&table)?,
         TableKind::Trials => trials::describe(&table)?,
+        TableKind::Steps => steps::describe(&table)?,
     };
     super::print(&if arguments.json { format!("{}\n", described.json) } else { described.text })
 }
 
 impl DescribeArguments {
-    fn describe_model(&self, table: &TableReader, access: Access) -> Result<Described> {
+    fn describe_model(&self, table: &TableReader, access: Access, quiet: bool) -> Result<Described> {
         let Some(data) = &self.permutation else { return model::describe(table, self.top, self.tree) };
         let data = Location::parse(data, access)?;
         let pool = rayon::ThreadPoolBuilder::new()
@@ -103,7 +105,7 @@ impl DescribeArguments {
             .map_err(|error| {
                 Error::usage(format_args!("cannot start threads: {error}"), "lower --threads")
             })?;
-        pool.install(|| permutation::describe(table, &data, self.top))
+        pool.install(|| permutation::describe(table, &data, self.top, quiet))
     }
 
     fn refuse_options_of_models(&self, what: &str) -> Result<()> {

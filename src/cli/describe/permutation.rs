@@ -1,6 +1,7 @@
 //! A model's permutation importance on a dataset.
 
 use super::{Described, line};
+use crate::cli::progress::Progress;
 use crate::cli::size::shown_count;
 use crate::error::Result;
 use crate::model::Model;
@@ -14,9 +15,11 @@ use std::fmt::Write;
 const TOP: usize = 20;
 
 /// Takes and describes it.
-pub fn describe(table: &TableReader, data: &Location, top: Option<usize>) -> Result<Described> {
+pub fn describe(table: &TableReader, data: &Location, top: Option<usize>, quiet: bool) -> Result<Described> {
     let model = Model::from_table(table)?;
-    let found = permutation_importance(&model, data, 0)?;
+    let progress = Progress::start("dealing out", None, "features", quiet);
+    let found = permutation_importance(&model, data, 0, &*progress.meter())?;
+    progress.finish();
     let name = |feature: u32| model.features[feature as usize].name.as_str();
     let mut text = String::new();
     line(&mut text, "model", table.location());

@@ -2,6 +2,8 @@
 
 mod report;
 
+use super::help;
+use super::progress::Progress;
 use super::size::{parse_size, shown_count};
 use crate::error::{Error, Result};
 use crate::evaluate::{
@@ -17,20 +19,27 @@ use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::time::Instant;
 
-/// Say how good rankings are: metrics of every query, their means and how they are spread
-///
-/// Rankings are predictions (Parquet tables with query_id, label and score, and doc_id if there are ids),
-/// scores as text for the rows of a dataset, or runs of trec_eval. Several are shown side by side. Rows may
-/// come in any order; what does not fit into memory is sorted on disk.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
+const EXAMPLES: &str = "Examples:
   planetree evaluate --predictions predictions.parquet
   planetree evaluate --predictions predictions.parquet --metrics ndcg@10,err,p@5 --convention letor4
   planetree evaluate --predictions old=a.parquet --predictions new=b.parquet --json
   planetree evaluate --predictions predictions.parquet --output metrics.parquet
   planetree evaluate --predictions predictions.parquet --by market --join queries.parquet
   planetree evaluate --scores scores.txt --data test
-  planetree evaluate --run bm25.run --qrels qrels.txt --metrics ndcg@10,map,recall@100")]
+  planetree evaluate --run bm25.run --qrels qrels.txt --metrics ndcg@10,map,recall@100";
+
+/// Say how good rankings are: metrics of every query, their means and how they are spread
+///
+/// Rankings are predictions (Parquet tables with query_id, label and score, and doc_id if there are ids),
+/// scores as text for the rows of a dataset, or runs of trec_eval. Several are shown side by side. Rows may
+/// come in any order; what does not fit into memory is sorted on disk.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+#[command(after_long_help = format!(
+    "{EXAMPLES}\n\nMetrics, for --metrics:\n{}\nConventions, for --convention:\n{}",
+    help::metrics(),
+    help::conventions()
+))]
 pub struct EvaluateArguments {
     /// Predictions: a Parquet file or a URL; repeat it to see systems side by side
     #[arg(long, value_name = "[NAME=]FILE", required_unless_present_any = ["scores", "run"])]
@@ -119,7 +128,7 @@ pub struct EvaluateArguments {
 pub fn run(arguments: &EvaluateArguments, quiet: bool) -> Result<()> {
     let started = Instant::now();
     let rankings = arguments.rankings()?;
-    let request = arguments.request(rankings.len())?;
+    let mut request = arguments.request(rankings.len())?;
     let join = match (&arguments.join, &arguments.by) {
         (Some(join), Some(by)) => Some(Join::read(&arguments.locate(join)?, &arguments.on, by)?),
         _ => None,
@@ -130,7 +139,10 @@ pub fn run(arguments: &EvaluateArguments, quiet: bool) -> Result<()> {
     }
     let mut systems: Vec<System> = Vec::new();
     for (name, ranking) in rankings {
+        let progress = Progress::start(&format!("evaluating {name}"), Some(0), "rows", quiet);
+        request.meter = progress.meter();
         let mut results = evaluate(&ranking, &request)?;
+        progress.finish();
         if let Some(join) = &join {
             let absent = join.assign(&mut results)?;
             if absent > 0 && !quiet {

@@ -1,4 +1,4 @@
 //! Tests of more than one file of this folder.
 
-mod scorer;
+pub(crate) mod scorer;
 pub(crate) mod stream;

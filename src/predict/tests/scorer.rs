@@ -44,14 +44,14 @@ fn twin(model: &Model, row: &[f32]) -> f64 {
 
 /// What a random model is made of.
 #[derive(Debug, Clone)]
-struct Shape {
-    seed: u64,
-    ensemble: Ensemble,
-    features: usize,
-    trees: usize,
-    most_leaves: usize,
+pub(crate) struct Shape {
+    pub(crate) seed: u64,
+    pub(crate) ensemble: Ensemble,
+    pub(crate) features: usize,
+    pub(crate) trees: usize,
+    pub(crate) most_leaves: usize,
     /// How many numbers there are for values and thresholds: few make many equal ones.
-    numbers: u64,
+    pub(crate) numbers: u64,
 }
 
 /// A value or threshold: mostly one of a few numbers, sometimes an extreme one.
@@ -64,7 +64,7 @@ fn number(stream: &mut Stream, numbers: u64) -> f32 {
     }
 }
 
-fn random_model(shape: &Shape) -> Model {
+pub(crate) fn random_model(shape: &Shape) -> Model {
     let mut stream = Stream::new(&[shape.seed]);
     let fill = |stream: &mut Stream| stream.bits().is_multiple_of(4).then(|| number(stream, shape.numbers));
     let features = (0..shape.features)
@@ -123,7 +123,7 @@ fn random_tree(shape: &Shape, stream: &mut Stream) -> Tree {
     tree
 }
 
-fn random_rows(shape: &Shape, rows: usize) -> Vec<f32> {
+pub(crate) fn random_rows(shape: &Shape, rows: usize) -> Vec<f32> {
     let mut stream = Stream::new(&[shape.seed, 1]);
     let mut value = || match stream.bits() % 4 {
         0 => f32::NAN,

@@ -44,6 +44,23 @@ impl FileOutput {
         Ok(FileOutput { writer: BufWriter::with_capacity(64 << 10, sink), shown: target.clone() })
     }
 
+    /// Writes a small file at once, even if the user has asked to stop: the last word of work that ends.
+    pub fn put(target: &Location, content: &[u8]) -> Result<()> {
+        match target {
+            Location::Local(_) => {
+                let mut output = FileOutput::create(target)?;
+                output.write_all(content).map_err(|error| Error::io(target, "write", &error))?;
+                output.commit()
+            }
+            Location::Remote(remote) if remote.uploads.is_none() => Err(refuse_http(target)),
+            Location::Remote(remote) => {
+                let content = bytes::Bytes::copy_from_slice(content);
+                let request = persist(|| remote.store.put(&remote.path, content.clone().into()));
+                wait(request).map(drop).map_err(|error| target.store_error("write", &error))
+            }
+        }
+    }
+
     /// Makes the file visible, in the place of an earlier one if there is any.
     pub fn commit(self) -> Result<()> {
         let FileOutput { writer, shown } = self;

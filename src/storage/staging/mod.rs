@@ -151,7 +151,7 @@ fn refuse_http(target: &Location) -> Error {
 }
 
 /// A name for this run that no other run has.
-fn run_id() -> String {
+pub(super) fn run_id() -> String {
     use std::hash::{BuildHasher, Hasher};
     let mut hasher = std::collections::hash_map::RandomState::new().build_hasher();
     hasher.write_u32(std::process::id());

@@ -1,0 +1,175 @@
+//! Writing LightGBM's text.
+
+use super::{MISSING_KIND, MISSING_LEFT, NAN, NOTHING};
+use crate::exchange::Exported;
+use crate::exchange::binary::{BinaryNode, BinarySplit, binary};
+use crate::exchange::names::cleaned;
+use crate::model::{Ensemble, Model};
+use std::fmt::{Display, Write};
+
+/// Writes a model.
+pub fn export(model: &Model) -> Exported {
+    let (mut notes, mut losses) = (Vec::new(), Vec::new());
+    if let Some(feature) = model.base_feature {
+        let name = &model.features[feature as usize].name;
+        losses.push(format!(
+            "scores start from the value of feature {name}, which LightGBM cannot add: add it to LightGBM's scores"
+        ));
+    }
+    // LightGBM keeps the names apart by spaces, and refuses what has a meaning in JSON.
+    let is_refused =
+        |letter: char| letter.is_whitespace() || letter.is_control() || "\",:[]{}".contains(letter);
+    let names = cleaned(&model.features, is_refused, &mut notes);
+    let mut trees: Vec<Vec<BinaryNode>> =
+        model.trees.iter().map(|tree| binary(tree, &model.features)).collect();
+    start_from_base(model, &mut trees);
+    let mut counts = Counts::default();
+    let trees: Vec<String> =
+        (0..).zip(&trees).map(|(number, nodes)| tree_text(number, nodes, &mut counts)).collect();
+    if counts.scaled {
+        notes.push("rows have weights: leaf_count and internal_count are in proportion to them".to_owned());
+    }
+    let mut text = String::new();
+    let mut line = |key: &str, value: &dyn Display| {
+        let _ = writeln!(text, "{key}={value}");
+    };
+    text_header(model, &names, &mut line);
+    if model.ensemble == Ensemble::Bag {
+        text.push_str("average_output\n");
+    }
+    let sizes: Vec<usize> = trees.iter().map(String::len).collect();
+    let _ = writeln!(text, "tree_sizes={}\n", joined(&sizes));
+    trees.iter().for_each(|tree| text.push_str(tree));
+    text.push_str("end of trees\n\nfeature_importances:\n");
+    for importance in model.importance().iter().filter(|importance| importance.splits > 0) {
+        let _ = writeln!(text, "{}={}", names[importance.feature as usize], importance.splits);
+    }
+    text.push_str("\nparameters:\nend of parameters\n\npandas_categorical:null\n");
+    Exported { text, notes, losses }
+}
+
+/// LightGBM has no base score. A sum has one more leaf to add, before all others, as we do; a mean has it in
+/// every leaf.
+fn start_from_base(model: &Model, trees: &mut Vec<Vec<BinaryNode>>) {
+    let constant = |value| vec![BinaryNode { split: None, value, cover: 0.0 }];
+    match model.ensemble {
+        _ if trees.is_empty() => trees.push(constant(model.base_score)),
+        Ensemble::Boost if model.base_score != 0.0 => trees.insert(0, constant(model.base_score)),
+        Ensemble::Boost => {}
+        Ensemble::Bag => trees.iter_mut().flatten().for_each(|node| node.value += model.base_score),
+    }
+}
+
+fn text_header(model: &Model, names: &[String], line: &mut dyn FnMut(&str, &dyn Display)) {
+    let mut ranges: Vec<Option<(f32, f32)>> = vec![None; names.len()];
+    let nodes = model.trees.iter().flat_map(|tree| &tree.nodes);
+    for split in nodes.filter_map(|node| node.split.as_ref()) {
+        let range = ranges[split.feature as usize].get_or_insert((split.threshold, split.threshold));
+        *range = (range.0.min(split.threshold), range.1.max(split.threshold));
+    }
+    // The range of values, of which only the thresholds are known; nothing depends on it.
+    let range = |range: &Option<(f32, f32)>| {
+        range.map_or_else(
+            || "none".to_owned(),
+            |(low, high)| format!("[{:?}:{:?}]", f64::from(low), f64::from(high)),
+        )
+    };
+    let ranges: Vec<String> = ranges.iter().map(range).collect();
+    line("tree\nversion", &"v4");
+    line("num_class", &1);
+    line("num_tree_per_iteration", &1);
+    line("label_index", &0);
+    line("max_feature_idx", &(names.len().max(1) - 1));
+    line("objective", &"regression");
+    line("feature_names", &names.join(" "));
+    line("feature_infos", &ranges.join(" "));
+}
+
+/// How cover becomes the whole numbers that LightGBM has.
+#[derive(Default)]
+struct Counts {
+    /// Whether some tree's covers are no numbers of rows.
+    scaled: bool,
+}
+
+impl Counts {
+    /// A whole number for every node: covers that are no whole numbers are scaled up, so that their
+    /// proportions, which explanations go by, stay.
+    fn of(&mut self, nodes: &[BinaryNode]) -> Vec<u64> {
+        const MOST: f64 = (1u64 << 30) as f64;
+        let leaves = || nodes.iter().filter(|node| node.split.is_none());
+        let is_whole = leaves().all(|leaf| leaf.cover.fract() == 0.0);
+        let total: f64 = leaves().map(|leaf| leaf.cover).sum();
+        let is_small = total <= f64::from(i32::MAX);
+        let scale = if (is_whole && is_small) || total <= 0.0 { 1.0 } else { MOST / total };
+        self.scaled |= scale != 1.0;
+        let mut counts = vec![0; nodes.len()];
+        for (place, node) in nodes.iter().enumerate().rev() {
+            counts[place] = match &node.split {
+                Some(split) => counts[split.left] + counts[split.right],
+                None => (node.cover * scale).round() as u64,
+            };
+        }
+        counts
+    }
+}
+
+/// One tree. Splits are numbered in their order, and so are leaves, whose number is negated when a split
+/// leads to them.
+fn tree_text(number: usize, nodes: &[BinaryNode], counts: &mut Counts) -> String {
+    let counts = counts.of(nodes);
+    let (mut splits, mut leaves) = (Vec::new(), Vec::new());
+    let mut number_of = vec![0i64; nodes.len()];
+    for (place, node) in nodes.iter().enumerate() {
+        match &node.split {
+            Some(split) => {
+                number_of[place] = splits.len() as i64;
+                splits.push((place, split));
+            }
+            None => {
+                number_of[place] = -1 - leaves.len() as i64;
+                leaves.push(place);
+            }
+        }
+    }
+    let mut text = format!("Tree={number}\nnum_leaves={}\nnum_cat=0\n", leaves.len());
+    let mut line = |key: &str, values: String| {
+        let _ = writeln!(text, "{key}={values}");
+    };
+    let of_splits = |of: &dyn Fn(usize, &BinarySplit) -> String| -> String {
+        joined(&splits.iter().map(|(place, split)| of(*place, split)).collect::<Vec<_>>())
+    };
+    let of_leaves = |of: &dyn Fn(usize) -> String| -> String {
+        joined(&leaves.iter().map(|place| of(*place)).collect::<Vec<_>>())
+    };
+    let exact = |number: f64| format!("{number:?}");
+    line("split_feature", of_splits(&|_, split| split.feature.to_string()));
+    line("split_gain", of_splits(&|_, split| exact(split.gain)));
+    line("threshold", of_splits(&|_, split| exact(f64::from(split.threshold))));
+    line("decision_type", of_splits(&|_, split| decision_type(split).to_string()));
+    line("left_child", of_splits(&|_, split| number_of[split.left].to_string()));
+    line("right_child", of_splits(&|_, split| number_of[split.right].to_string()));
+    line("leaf_value", of_leaves(&|place| exact(nodes[place].value)));
+    line("leaf_weight", of_leaves(&|place| exact(nodes[place].cover)));
+    line("leaf_count", of_leaves(&|place| counts[place].to_string()));
+    line("internal_value", of_splits(&|place, _| exact(nodes[place].value)));
+    line("internal_weight", of_splits(&|place, _| exact(nodes[place].cover)));
+    line("internal_count", of_splits(&|place, _| counts[place].to_string()));
+    text.push_str("is_linear=0\nshrinkage=1\n\n\n");
+    text
+}
+
+fn decision_type(split: &BinarySplit) -> u8 {
+    if split.zero_filled {
+        return NOTHING << MISSING_KIND;
+    }
+    NAN << MISSING_KIND | if split.missing_left { MISSING_LEFT } else { 0 }
+}
+
+fn joined<T: Display>(values: &[T]) -> String {
+    let mut text = String::new();
+    for (place, value) in values.iter().enumerate() {
+        let _ = write!(text, "{}{value}", if place > 0 { " " } else { "" });
+    }
+    text
+}

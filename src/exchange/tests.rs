@@ -1,0 +1,246 @@
+//! Whatever is written reads back to the same scores; files that are no models are refused.
+
+use super::*;
+use crate::explain::Explainer;
+use crate::model::{Ensemble, ModelFeature};
+use crate::predict::Scorer;
+use crate::predict::tests::scorer::{Shape, random_model, random_rows};
+use proptest::prelude::*;
+
+const OWN: FeatureNames = FeatureNames::Own { first: 1 };
+
+fn named(name: &str) -> &'static Format {
+    Format::named(name).unwrap()
+}
+
+/// A random model that other programs can have: fills and thresholds are finite.
+fn portable(shape: &Shape) -> Model {
+    let mut model = random_model(shape);
+    for (place, feature) in model.features.iter_mut().enumerate() {
+        feature.name = format!("f{}", place + 1);
+        feature.fill = feature.fill.map(|fill| if fill.is_finite() { fill } else { 0.0 });
+    }
+    for tree in &mut model.trees {
+        for node in (0..tree.nodes.len()).rev() {
+            if let Some(split) = &mut tree.nodes[node].split {
+                split.threshold = if split.threshold.is_finite() { split.threshold } else { 0.5 };
+                // The largest number has none above it, which XGBoost would need.
+                split.threshold = split.threshold.min(1e30);
+                let children: Vec<u32> = split.children().collect();
+                tree.nodes[node].cover = children.iter().map(|child| tree.nodes[*child as usize].cover).sum();
+            }
+        }
+    }
+    model
+}
+
+fn scores(model: &Model, rows: &[f32]) -> Vec<f64> {
+    let mut scores = vec![0.0; rows.len() / model.features.len()];
+    Scorer::new(model).score(rows, &mut scores);
+    scores
+}
+
+fn contributions(model: &Model, rows: &[f32]) -> Vec<f64> {
+    let mut all = vec![0.0; rows.len()];
+    Explainer::new(model).unwrap().explain_rows(rows, &mut all);
+    all
+}
+
+/// Writes a model, reads it, and compares scores and explanations.
+fn check(shape: &Shape) {
+    let model = portable(shape);
+    let rows: Vec<f32> = random_rows(shape, 60)
+        .into_iter()
+        .map(|value| if value.is_infinite() { 3.0 } else { value })
+        .collect();
+    let truth = (scores(&model, &rows), contributions(&model, &rows));
+    for (format, tolerance) in [("lightgbm", 1e-12), ("xgboost", 2e-6), ("json", 0.0)] {
+        let format = named(format);
+        let Exported { text, notes, losses } = (format.export)(&model);
+        assert_eq!((notes, losses), (vec![], vec![]));
+        assert!((format.is_likely)(text.as_bytes()));
+        let imported = (format.import)(text.as_bytes(), &OWN).unwrap();
+        assert_eq!(imported.losses, Vec::<String>::new());
+        assert_eq!(imported.model.fault(), None);
+        let found = (scores(&imported.model, &rows), contributions(&imported.model, &rows));
+        let near = |one: &[f64], other: &[f64], what: &str| {
+            let scale = 1.0 + one.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
+            for (one, other) in one.iter().zip(other) {
+                assert!(
+                    (one - other).abs() <= tolerance * scale,
+                    "{} {what}: {one} is not {other}: {shape:?}",
+                    format.name
+                );
+            }
+        };
+        near(&truth.0, &found.0, "scores");
+        near(&truth.1, &found.1, "contributions");
+        if format.name == "json" {
+            assert_eq!(imported.model, model);
+        }
+        if format.name == "lightgbm" && model.ensemble == Ensemble::Boost {
+            assert_eq!(found.0, truth.0, "to the bit");
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_model_has_the_same_scores_when_it_comes_back(
+        seed in any::<u64>(), bag in any::<bool>(), features in 1..8usize, trees in 0..6usize, leaves in 1..40usize,
+    ) {
+        let ensemble = if bag { Ensemble::Bag } else { Ensemble::Boost };
+        check(&Shape { seed, ensemble, features, trees, most_leaves: leaves, numbers: 30 });
+    }
+}
+
+fn example() -> Model {
+    let shape =
+        Shape { seed: 3, ensemble: Ensemble::Boost, features: 3, trees: 3, most_leaves: 6, numbers: 20 };
+    portable(&shape)
+}
+
+#[test]
+fn what_cannot_be_said_is_a_loss() {
+    let model = Model { base_feature: Some(1), ..example() };
+    for format in &FORMATS {
+        let exported = (format.export)(&model);
+        assert_eq!(exported.losses.len(), usize::from(format.name != "json"), "{}", format.name);
+        assert!(exported.losses.iter().all(|loss| loss.contains("feature f2")));
+    }
+}
+
+#[test]
+fn names_are_made_harmless_and_numbers_become_names() {
+    let feature = |name: &str| ModelFeature { name: name.to_owned(), fill: None };
+    let mut model = example();
+    model.features = vec![feature("a b"), feature("a_b"), feature("c[1]")];
+    let exported = named("lightgbm").export;
+    let Exported { text, notes, .. } = exported(&model);
+    assert!(text.contains("feature_names=a_b_2 a_b c_1_\n"), "{text}");
+    assert_eq!(notes.len(), 1);
+    assert!(notes[0].ends_with("\"a b\" is a_b_2, \"c[1]\" is c_1_"), "{notes:?}");
+    let text = (named("xgboost").export)(&model).text;
+    assert!(text.contains(r#""feature_names":["a b","a_b","c_1_"]"#), "{text}");
+    // Numbers count from 0 there and from 1 here, or from where they are told to.
+    let text = exported(&example()).text.replace("f1 f2 f3", "Column_0 Column_1 Column_2");
+    let names = |first| -> Vec<String> {
+        let imported = (named("lightgbm").import)(text.as_bytes(), &FeatureNames::Own { first }).unwrap();
+        imported.model.features.into_iter().map(|feature| feature.name).collect()
+    };
+    assert_eq!(
+        (names(1), names(0)),
+        (vec!["f1".into(), "f2".into(), "f3".into()], vec!["f0".into(), "f1".into(), "f2".into()])
+    );
+    let given = |count: usize| FeatureNames::Given((0..count).map(|place| format!("n{place}")).collect());
+    for format in &FORMATS {
+        let text = (format.export)(&example()).text;
+        let imported = (format.import)(text.as_bytes(), &given(3)).unwrap();
+        assert_eq!(imported.model.features[2].name, "n2");
+        let fault = (format.import)(text.as_bytes(), &given(4)).unwrap_err();
+        assert_eq!(fault.problem, "the model has 3 features, but there are 4 names");
+    }
+}
+
+/// The problem that a file of a format has.
+fn problem(format: &str, text: &str) -> String {
+    let format = named(format);
+    match (format.import)(text.as_bytes(), &OWN) {
+        Ok(imported) => imported.model.fault().unwrap_or_default(),
+        Err(fault) => {
+            assert!(!fault.remedy.is_empty());
+            fault.problem
+        }
+    }
+}
+
+#[test]
+fn a_file_that_ends_too_early_or_is_of_another_kind_is_refused() {
+    for format in &FORMATS {
+        let text = (format.export)(&example()).text;
+        assert_eq!(problem(format.name, &text), "");
+        let whole =
+            if format.name == "lightgbm" { text.find("end of trees").unwrap() } else { text.len() - 2 };
+        for end in (0..whole).step_by(7) {
+            let Some(start) = text.get(..end) else { continue };
+            assert_ne!(problem(format.name, start), "", "{} of {end} bytes", format.name);
+        }
+        let found = problem(format.name, &text[..whole * 3 / 4]);
+        assert!(found.starts_with("truncated: "), "{found}");
+        for other in FORMATS.iter().filter(|other| other.name != format.name) {
+            let found = problem(other.name, &text);
+            assert!(found.starts_with("not a"), "{found}");
+        }
+    }
+    for (format, old, new, expected) in [
+        ("lightgbm", "version=v4", "version=v9", "written by a newer LightGBM (version v9"),
+        ("lightgbm", "num_class=1", "num_class=3", "it has a score for every class"),
+        ("lightgbm", "num_cat=0", "num_cat=1", "tree 0: it splits on categories"),
+        ("lightgbm", "is_linear=0", "is_linear=1", "tree 0: its leaves are linear models"),
+        ("lightgbm", "left_child=", "left_child=0 ", "tree 0: not a LightGBM model: it has"),
+        ("lightgbm", "threshold=", "threshold=x", "tree 0: not a LightGBM model: \"x"),
+        ("lightgbm", "max_feature_idx=2", "max_feature_idx=x", "not a LightGBM model: its max_feature_idx"),
+        ("xgboost", "[2,0,0]", "[7,0,0]", "written by a newer XGBoost (version 7"),
+        ("xgboost", "\"num_class\":\"0\"", "\"num_class\":\"5\"", "it has a score for every class"),
+        ("xgboost", "\"name\":\"gbtree\"", "\"name\":\"gblinear\"", "it is a linear model"),
+        ("xgboost", "\"split_type\":[0", "\"split_type\":[1", "tree 0: it splits on categories"),
+        (
+            "xgboost",
+            "\"left_children\":[1",
+            "\"left_children\":[0",
+            "tree 0: not an XGBoost model: its nodes have",
+        ),
+        (
+            "xgboost",
+            "\"left_children\":[1",
+            "\"left_children\":[99",
+            "tree 0: not an XGBoost model: there is no node 99",
+        ),
+        ("xgboost", "reg:squarederror", "my:own", "what its objective \"my:own\" makes"),
+        ("json", "\"planetree_model\":1", "\"planetree_model\":2", "written by a newer planetree"),
+        ("json", "\"missing\":\"", "\"missing\":\"x", "missing values cannot go \"x"),
+    ] {
+        let text = (named(format).export)(&example()).text;
+        assert!(text.contains(old), "{format}: {old}\n{text}");
+        let found = problem(format, &text.replace(old, new));
+        assert!(found.starts_with(expected), "{found} instead of {expected}");
+    }
+}
+
+#[test]
+fn the_look_of_a_file_says_its_format_or_what_it_is() {
+    for format in &FORMATS {
+        let text = (format.export)(&example()).text;
+        let likely: Vec<_> = FORMATS.iter().filter(|other| (other.is_likely)(text.as_bytes())).collect();
+        assert_eq!(likely.len(), 1);
+        assert_eq!(likely[0].name, format.name);
+    }
+    for (bytes, expected) in [
+        (&b""[..], "the file is empty"),
+        (b"PAR1....", "this is a Parquet file"),
+        (b"{L\0\0\0\0\0\0\0\x07learner{", "an XGBoost model in a binary form"),
+        (b"[{\"nodeid\": 0}]", "not a model of any format"),
+    ] {
+        assert!(FORMATS.iter().all(|format| !(format.is_likely)(bytes)));
+        assert!(unknown(bytes).problem.starts_with(expected), "{:?}", unknown(bytes));
+    }
+}
+
+#[test]
+fn zeros_that_are_missing_are_a_loss_only_against_the_threshold() {
+    let text = "tree\nversion=v3\nnum_class=1\nnum_tree_per_iteration=1\nmax_feature_idx=0\nobjective=binary sigmoid:1\n\
+                feature_names=a\n\nTree=0\nnum_leaves=2\nnum_cat=0\nsplit_feature=0\nthreshold=0.1\ndecision_type=KIND\n\
+                left_child=-1\nright_child=-2\nleaf_value=1 2\n\nend of trees\n";
+    // Zero is missing and goes right, although it is below; left; NaN is zero.
+    for (kind, losses, score_of_nan) in
+        [("4", 1, 2.0), ("6", 0, 1.0), ("0", 0, 1.0), ("2", 0, 1.0), ("8", 0, 2.0)]
+    {
+        let imported = (named("lightgbm").import)(text.replace("KIND", kind).as_bytes(), &OWN).unwrap();
+        assert_eq!((imported.losses.len(), imported.notes.len()), (losses, 1));
+        assert_eq!(
+            scores(&imported.model, &[f32::NAN, 0.05, 0.1, 0.100_000_01]),
+            [score_of_nan, 1.0, 2.0, 2.0]
+        );
+        assert!(Explainer::new(&imported.model).is_err(), "nothing is known of its rows");
+    }
+}

@@ -1,0 +1,115 @@
+//! What is at a place: a dataset, a table of ours, or files of others.
+
+use super::error::outward;
+use super::foreign::{ForeignKind, open_foreign};
+use super::scan::{DatasetSource, FileSource, Source, SourceTable};
+use crate::dataset::{DatasetReader, MANIFEST};
+use crate::error::{Error, Result};
+use crate::storage::Location;
+use crate::table::{AnyParquet, TableReader};
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::Result as EngineResult;
+use std::sync::Arc;
+
+/// What was found at a place.
+enum Found {
+    Ours(Arc<dyn Source>),
+    Foreign(ForeignKind, Vec<Location>),
+}
+
+/// Runs code that may wait for disks and networks, from within the engine.
+pub fn blocking<T>(work: impl FnOnce() -> Result<T>) -> EngineResult<T> {
+    tokio::task::block_in_place(work).map_err(outward)
+}
+
+/// Opens whatever is at a place as a table. `check` is asked about files that a directory turns out to have.
+pub async fn open_table(
+    state: &dyn Session,
+    location: &Location,
+    check: &(dyn Fn(&Location) -> Result<()> + Sync),
+) -> EngineResult<Arc<dyn TableProvider>> {
+    match blocking(|| look_at(location, check))? {
+        Found::Ours(source) => Ok(Arc::new(SourceTable(source))),
+        Found::Foreign(kind, files) => open_foreign(state, kind, &files).await,
+    }
+}
+
+/// Opens several files of others as one table.
+pub async fn open_files(
+    state: &dyn Session,
+    shown: &str,
+    files: Vec<Location>,
+) -> EngineResult<Arc<dyn TableProvider>> {
+    let kind = blocking(|| kind_of_all(shown, &files))?;
+    open_foreign(state, kind, &files).await
+}
+
+fn look_at(location: &Location, check: &(dyn Fn(&Location) -> Result<()> + Sync)) -> Result<Found> {
+    if location.join(MANIFEST).size()?.is_some() {
+        let reader = Arc::new(DatasetReader::open(location)?);
+        return Ok(Found::Ours(Arc::new(DatasetSource::new(reader))));
+    }
+    if location.size()?.is_none() {
+        let files = files_of(location, check)?;
+        return Ok(Found::Foreign(kind_of_all(&location.to_string(), &files)?, files));
+    }
+    match ForeignKind::of_file(location)? {
+        Some(ForeignKind::Parquet) => {
+            match TableReader::open_or_foreign(location, "name the dataset's directory")? {
+                AnyParquet::Ours(table) => Ok(Found::Ours(Arc::new(FileSource(table)))),
+                AnyParquet::Foreign(_) => Ok(Found::Foreign(ForeignKind::Parquet, vec![location.clone()])),
+            }
+        }
+        Some(kind) => Ok(Found::Foreign(kind, vec![location.clone()])),
+        None => Err(Error::place(
+            location,
+            "this is neither Parquet nor called .csv, .tsv, .json, .ndjson or .jsonl",
+            "convert the data first (planetree convert), or rename the file",
+        )),
+    }
+}
+
+/// The files of a directory that is no dataset, each of which may be touched.
+fn files_of(location: &Location, check: &(dyn Fn(&Location) -> Result<()> + Sync)) -> Result<Vec<Location>> {
+    if matches!(location, Location::Local(path) if !path.is_dir()) || location.is_http() {
+        return Err(location.absent());
+    }
+    let mut files = Vec::new();
+    for name in location.list()? {
+        if name.starts_with(['.', '_']) {
+            continue; // what engines leave beside their files
+        }
+        let file = location.join(&name);
+        check(&file)?;
+        files.push(file);
+    }
+    if files.is_empty() {
+        return Err(match location {
+            Location::Local(_) => Error::place(
+                location,
+                "this directory is no dataset and has no files of rows",
+                "name a dataset or a file; planetree sql DIRECTORY makes tables of all that is in one",
+            ),
+            Location::Remote(_) => location.absent(),
+        });
+    }
+    Ok(files)
+}
+
+fn kind_of_all(shown: &str, files: &[Location]) -> Result<ForeignKind> {
+    let Some(first) = files.first() else {
+        return Err(Error::place(shown, "there is no such file", "check the spelling of the path"));
+    };
+    let kind = ForeignKind::of_file(first)?;
+    for file in files {
+        let other = ForeignKind::of_file(file)?;
+        if kind.is_none() || other != kind {
+            return Err(Error::place(
+                shown,
+                format_args!("{} and {} are not files of one kind", first.name(), file.name()),
+                "name one file, or a pattern of files of one kind",
+            ));
+        }
+    }
+    kind.ok_or_else(|| Error::place(shown, "there are no Parquet, CSV or JSON files", "name other files"))
+}

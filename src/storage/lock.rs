@@ -1,0 +1,284 @@
+//! One writer at a time: a lock on a directory or prefix, held until it is dropped, and by nobody once
+//! its holder is dead.
+//!
+//! On this machine two hidden files are locked. The first ends with the process. The second is
+//! inherited by the processes it starts, so that whoever comes after a killed holder waits until those
+//! have ended, too. In an object store, which knows no locks, an object is created on condition that
+//! there is none, and rewritten every few seconds; one that is not is a dead run's.
+
+use super::border::{persist, wait};
+use super::location::{Location, Remote};
+use super::{digest_of, interrupt};
+use crate::error::{Error, Result};
+use object_store::{ObjectStoreExt, PutMode, PutOptions, PutPayload};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// The object that says that somebody is at work.
+const LEASE: &str = "run.lock";
+/// How often it is rewritten.
+const BEAT: Duration = Duration::from_secs(5);
+/// After how long without that its writer is dead.
+const DEAD: Duration = Duration::from_secs(20);
+
+/// A place that is ours alone.
+pub struct PlaceLock {
+    _files: FileLocks,
+    lease: Option<Lease>,
+}
+
+impl PlaceLock {
+    /// Takes the lock. That somebody else has it is an error; `waiting` is told when processes that a
+    /// killed holder left must end first.
+    pub fn take(place: &Location, waiting: &mut dyn FnMut(&str)) -> Result<Self> {
+        interrupt::be_orderly();
+        match place {
+            Location::Local(path) => {
+                std::fs::create_dir_all(path).map_err(|error| Error::io(place, "create", &error))?;
+                Ok(PlaceLock { _files: FileLocks::take(path, "", place, waiting)?, lease: None })
+            }
+            Location::Remote(remote) => {
+                let directory = std::env::temp_dir().join("planetree-locks");
+                let failed = |error: std::io::Error| Error::io(directory.display(), "create", &error);
+                std::fs::create_dir_all(&directory).map_err(failed)?;
+                let name = digest_of(place.to_string().as_bytes()).to_string();
+                let files = FileLocks::take(&directory, &name, place, waiting)?;
+                let lease = Lease::take(place, remote, &files.id, waiting)?;
+                Ok(PlaceLock { _files: files, lease: Some(lease) })
+            }
+        }
+    }
+
+    /// An error if somebody else has taken the place over meanwhile.
+    pub fn check(&self) -> Result<()> {
+        match &self.lease {
+            Some(lease) if lease.lost.load(Ordering::Relaxed) => Err(taken(&lease.place)),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn taken(place: &Location) -> Error {
+    Error::place(
+        place,
+        "another run is at work in this run directory",
+        "wait until it has ended, or choose another --output",
+    )
+}
+
+/// The locked files.
+struct FileLocks {
+    /// What no other holder of these files has; it stays the same for all of them.
+    id: String,
+    _holder: File,
+    _processes: File,
+}
+
+impl FileLocks {
+    fn take(directory: &Path, name: &str, shown: &Location, waiting: &mut dyn FnMut(&str)) -> Result<Self> {
+        let open = |suffix: &str| -> Result<(PathBuf, File)> {
+            let path = directory.join(format!("{name}.{suffix}"));
+            let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+            options.map(|file| (path, file)).map_err(|error| Error::io(shown, "lock", &error))
+        };
+        let (path, mut holder) = open("run-lock")?;
+        match holder.try_lock() {
+            Err(TryLockError::WouldBlock) => return Err(taken(shown)),
+            // Some network file systems lock nothing.
+            Ok(()) | Err(TryLockError::Error(_)) => {}
+        }
+        let (_, processes) = open("steps-lock")?;
+        let mut told = false;
+        while matches!(processes.try_lock(), Err(TryLockError::WouldBlock)) {
+            if !std::mem::replace(&mut told, true) {
+                waiting("waiting for a step that an earlier run left behind");
+            }
+            interrupt::check()?;
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        // From here on processes that this one starts inherit it.
+        let _ = rustix::io::fcntl_setfd(&processes, rustix::io::FdFlags::empty());
+        let failed = |error: std::io::Error| Error::io(path.display(), "write", &error);
+        let mut id = String::new();
+        holder.read_to_string(&mut id).map_err(failed)?;
+        if id.is_empty() {
+            id = super::staging::run_id();
+            holder.write_all(id.as_bytes()).map_err(failed)?;
+        }
+        Ok(FileLocks { id, _holder: holder, _processes: processes })
+    }
+}
+
+/// The object in the store while it is ours.
+struct Lease {
+    place: Location,
+    lost: Arc<AtomicBool>,
+    stop: Option<Sender<()>>,
+    beats: Option<JoinHandle<()>>,
+}
+
+/// What keeps the object alive.
+struct Beating {
+    object: Location,
+    remote: Remote,
+    /// This run; the first word is the machine's, so that its next run need not wait.
+    owner: String,
+}
+
+impl Lease {
+    fn take(place: &Location, remote: &Remote, machine: &str, waiting: &mut dyn FnMut(&str)) -> Result<Self> {
+        let object = place.join(LEASE);
+        let Location::Remote(at) = &object else { return Err(taken(place)) };
+        if remote.uploads.is_none() {
+            return Err(Error::place(
+                place,
+                "http(s) URLs can be read but not written",
+                "write to a local path or to s3://, gs:// or az://",
+            ));
+        }
+        let beating = Beating {
+            object: object.clone(),
+            remote: at.clone(),
+            owner: format!("{machine} {}", super::staging::run_id()),
+        };
+        let mut seen: Option<(Vec<u8>, Instant)> = None;
+        loop {
+            interrupt::check()?;
+            if beating.put(0, PutMode::Create)? {
+                break;
+            }
+            let Some(there) = object.read_all()? else { continue };
+            let (first, since) = seen.get_or_insert_with(|| (there.to_vec(), Instant::now()));
+            if *first != there[..] {
+                return Err(taken(place)); // it is alive
+            }
+            // We hold the files of this machine, so a holder that had them is dead.
+            if there.starts_with(machine.as_bytes()) || since.elapsed() > DEAD {
+                beating.put(0, PutMode::Overwrite)?;
+                break;
+            }
+            if since.elapsed() < BEAT / 10 {
+                waiting("there is the lock of another run; watching whether it is alive");
+            }
+            std::thread::sleep(BEAT / 10);
+        }
+        let lost = Arc::new(AtomicBool::new(false));
+        let (stop, stopped) = channel();
+        let told = lost.clone();
+        let beats = std::thread::spawn(move || {
+            let mut beat = 0;
+            loop {
+                match stopped.recv_timeout(BEAT) {
+                    Err(RecvTimeoutError::Timeout) => {}
+                    _ => break,
+                }
+                beat += 1;
+                // A store that does not answer for a while takes nothing away.
+                match beating.object.read_all() {
+                    Ok(Some(there)) if !there.starts_with(beating.owner.as_bytes()) => {
+                        told.store(true, Ordering::Relaxed);
+                        return;
+                    }
+                    _ => drop(beating.put(beat, PutMode::Overwrite)),
+                }
+            }
+            let ours = |there: &bytes::Bytes| there.starts_with(beating.owner.as_bytes());
+            if beating.object.read_all().is_ok_and(|there| there.as_ref().is_some_and(ours)) {
+                let _ = wait(persist(|| beating.remote.store.delete(&beating.remote.path)));
+            }
+        });
+        Ok(Lease { place: place.clone(), lost, stop: Some(stop), beats: Some(beats) })
+    }
+}
+
+impl Beating {
+    /// Writes the object; false if there is one and there must be none.
+    fn put(&self, beat: u64, mode: PutMode) -> Result<bool> {
+        let options = PutOptions { mode, ..PutOptions::default() };
+        let text = format!("{} {beat}\n", self.owner);
+        let payload = PutPayload::from(text.clone().into_bytes());
+        match wait(persist(|| {
+            self.remote.store.put_opts(&self.remote.path, payload.clone(), options.clone())
+        })) {
+            Ok(_) => Ok(true),
+            Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => {
+                // Our own, if the answer to an earlier try was lost.
+                Ok(self.object.read_all()?.is_some_and(|there| there[..] == *text.as_bytes()))
+            }
+            Err(error) => Err(self.object.store_error("write", &error)),
+        }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(beats) = self.beats.take() {
+            let _ = beats.join(); // it removes the object, if it is ours
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use object_store::memory::InMemory;
+
+    fn take(place: &Location) -> Result<PlaceLock> {
+        PlaceLock::take(place, &mut |_| {})
+    }
+
+    #[test]
+    fn one_holder_at_a_time() {
+        let root = tempfile::tempdir().unwrap();
+        let place = Location::Local(root.path().join("run"));
+        let held = take(&place).unwrap();
+        let error = take(&place).err().unwrap();
+        assert!(error.to_string().contains("another run is at work"), "{error}");
+        held.check().unwrap();
+        drop(held);
+        take(&place).unwrap();
+    }
+
+    #[test]
+    fn a_bucket_has_one_holder_too() {
+        let store = Arc::new(InMemory::new());
+        let place = Location::in_memory(&store, &format!("{}/run", super::super::staging::run_id()));
+        let held = take(&place).unwrap();
+        assert!(take(&place).is_err());
+        drop(held);
+        assert!(place.join(LEASE).read_all().unwrap().is_none(), "it is gone with its holder");
+        // A dead holder of this machine is not waited for; one of another machine is.
+        let put = |text: &str| {
+            let mut output = super::super::FileOutput::create(&place.join(LEASE)).unwrap();
+            output.write_all(text.as_bytes()).unwrap();
+            output.commit().unwrap();
+        };
+        let held = take(&place).unwrap();
+        let ours = place.join(LEASE).read_all().unwrap().unwrap();
+        drop(held);
+        put(std::str::from_utf8(&ours).unwrap());
+        drop(take(&place).unwrap());
+        put("elsewhere run 0\n");
+        let begun = Instant::now();
+        let alive = std::thread::spawn({
+            let place = place.clone();
+            move || {
+                std::thread::sleep(Duration::from_millis(200));
+                let mut output = super::super::FileOutput::create(&place.join(LEASE)).unwrap();
+                output.write_all(b"elsewhere run 1\n").unwrap();
+                output.commit().unwrap();
+            }
+        });
+        let error = take(&place).err().unwrap();
+        assert!(error.to_string().contains("another run is at work"), "{error}");
+        assert!(begun.elapsed() < DEAD);
+        alive.join().unwrap();
+    }
+}

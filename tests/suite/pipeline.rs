@@ -1,0 +1,443 @@
+//! Pipelines as their users run them: what runs, what is skipped, and what is refused.
+
+use crate::support::*;
+use planetree::pipeline::{RunManifest, RunStatus, StepStatus};
+use planetree::storage::{Access, Location};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+/// Four steps that take a moment.
+pub const SMALL: &str = r#"
+[pipeline]
+name = "small"
+[parameters]
+trees = 3
+metrics = ["ndcg@10", "err"]
+[step.train]
+kind = "convert"
+input = "train.txt"
+partition_rows = 100
+[step.model]
+kind = "train"
+data = "train"
+rounds = "rounds.parquet"
+set = { num_trees = "{trees}", min_data_in_leaf = 2 }
+[step.scores]
+kind = "predict"
+model = "model"
+data = "train"
+[step.quality]
+kind = "evaluate"
+predictions = "scores"
+metrics = "{metrics}"
+"#;
+
+pub fn prepared(text: &str) -> tempfile::TempDir {
+    let room = room();
+    fs::write(room.path().join("train.txt"), some_text(30, 20)).unwrap();
+    fs::write(room.path().join("p.toml"), text).unwrap();
+    room
+}
+
+pub fn manifest(run: &Path) -> RunManifest {
+    let location = Location::parse(run.to_str().unwrap(), Access::Explicit).unwrap();
+    RunManifest::read(&location).unwrap().unwrap()
+}
+
+/// The steps that ran in the last run.
+fn done(run: &Path) -> Vec<String> {
+    let manifest = manifest(run);
+    assert_eq!(manifest.status, RunStatus::Complete);
+    assert!(manifest.steps.iter().all(|step| step.status.is_finished()));
+    let done = manifest.steps.iter().filter(|step| step.status == StepStatus::Done);
+    done.map(|step| step.name.clone()).collect()
+}
+
+/// Starts the program in the background; what it says goes to a file.
+pub fn start(directory: &Path, arguments: &str, log: &Path) -> Child {
+    let file = fs::File::create(log).unwrap();
+    command(directory, arguments).stdout(Stdio::null()).stderr(file).spawn().unwrap()
+}
+
+pub fn wait_for(what: &str, mut happened: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !happened() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what} does not happen");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+pub fn signal(child: &Child, name: &str) {
+    let sent = std::process::Command::new("kill").args([name, &child.id().to_string()]).status();
+    assert!(sent.unwrap().success());
+}
+
+#[test]
+fn a_pipeline_runs_and_tells_what_it_did() {
+    let room = prepared(SMALL);
+    let ran = run(room.path(), "run p.toml").ok();
+    assert!(ran.stdout.contains("ndcg@10"), "what steps print is shown: {}", ran.stdout);
+    assert!(ran.stderr.contains("model | [1] train rmse"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("small: 4 steps run, 0 skipped"), "{}", ran.stderr);
+    let directory = room.path().join("runs/small");
+    assert_eq!(done(&directory), ["train", "model", "scores", "quality"]);
+    let visible: Vec<String> =
+        names_in(&directory).into_iter().filter(|name| !name.starts_with('.')).collect();
+    assert_eq!(
+        visible,
+        [
+            "model.parquet",
+            "quality.parquet",
+            "quality.txt",
+            "rounds.parquet",
+            "run.json",
+            "scores.parquet",
+            "steps.parquet",
+            "train"
+        ]
+    );
+    assert_eq!(fs::read_to_string(directory.join("quality.txt")).unwrap(), ran.stdout);
+    let record = manifest(&directory);
+    let model = record.step("model").unwrap();
+    assert_eq!(model.inputs["data"], "runs/small/train");
+    assert_eq!(model.outputs["model"], "model.parquet");
+    assert_eq!(model.arguments[..3], ["train", "--data", "runs/small/train"]);
+    assert!(model.seconds > Some(0.0) && model.bytes > Some(0) && model.rows > Some(2), "{model:?}");
+    assert!(model.peak_memory_bytes > Some(1 << 20), "{model:?}");
+    assert_eq!(record.step("train").unwrap().rows, Some(600));
+    assert_eq!(record.step("scores").unwrap().rows, Some(600));
+    assert_eq!(record.parameters["metrics"], "ndcg@10,err");
+    let steps = run(room.path(), "describe runs/small/steps.parquet --json").ok().stdout;
+    let steps: serde_json::Value = serde_json::from_str(&steps).unwrap();
+    assert_eq!(steps["pipeline"], "small");
+    assert_eq!(steps["steps"][0]["step"], "train");
+    assert_eq!(steps["steps"][3]["status"], "done");
+    let steps = run(room.path(), "describe runs/small/steps.parquet").ok().stdout;
+    assert!(steps.contains("train                    convert   done"), "{steps}");
+    // Commands that the record names give the same bytes.
+    let model = fs::read(directory.join("model.parquet")).unwrap();
+    run(room.path(), "train --data runs/small/train --set num_trees=3 --set min_data_in_leaf=2 --model m")
+        .ok();
+    assert!(fs::read(room.path().join("m")).unwrap() == model);
+}
+
+#[test]
+fn a_step_runs_again_when_something_has_changed_and_only_then() {
+    let room = prepared(SMALL);
+    let directory = room.path().join("runs/small");
+    let at = |name: &str| directory.join(name);
+    let all = ["train", "model", "scores", "quality"];
+    let go = |options: &str| {
+        let ran = run(room.path(), &format!("run p.toml {options}")).ok();
+        (done(&directory), ran)
+    };
+    let edit = |from: &str, to: &str| {
+        let text = fs::read_to_string(room.path().join("p.toml")).unwrap();
+        assert!(text.contains(from));
+        fs::write(room.path().join("p.toml"), text.replace(from, to)).unwrap();
+    };
+    let flip = |path: PathBuf| {
+        let mut bytes = fs::read(&path).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        fs::write(path, bytes).unwrap();
+    };
+    assert_eq!(go("").0, all);
+    let (none, ran) = go("");
+    assert_eq!(none, [""; 0]);
+    assert!(ran.stdout.contains("ndcg@10"), "a skipped step's result is shown again");
+    assert!(ran.stderr.contains("0 steps run, 4 skipped"), "{}", ran.stderr);
+    // What does not count.
+    fs::write(room.path().join("train.txt"), some_text(30, 20)).unwrap();
+    assert_eq!(go("").0, [""; 0], "the same content, written anew");
+    edit("[step.model]", "# a comment\n[step.model]\nthreads = 1");
+    assert_eq!(go("--threads 1 --memory-limit 1GiB --jobs 2").0, [""; 0], "how to run, not what");
+    edit("[step.scores]\nkind = \"predict\"", "[step.scores]\nkind = 'predict'");
+    assert_eq!(go("").0, [""; 0]);
+    // Options.
+    assert_eq!(go("--set metrics=err").0, ["quality"]);
+    let (ran, said) = go("--set trees=4 --set metrics=err");
+    assert_eq!(ran, ["model", "scores", "quality"]);
+    assert!(said.stderr.contains("model: train, its options have changed"), "{}", said.stderr);
+    assert!(said.stderr.contains("scores: predict, model has changed"), "{}", said.stderr);
+    assert_eq!(go("").0, ["model", "scores", "quality"], "back to the defaults");
+    edit("metrics = \"{metrics}\"", "metrics = \"{metrics}\"\nworst = 1");
+    assert_eq!(go("").0, ["quality"]);
+    // Outputs, by hand.
+    fs::remove_file(at("model.parquet")).unwrap();
+    assert_eq!(go("").0, ["model"], "the same model again, so that nothing else runs");
+    flip(at("scores.parquet"));
+    let (ran, said) = go("");
+    assert_eq!(ran, ["scores"]);
+    assert!(said.stderr.contains("scores: predict, output was changed by hand"), "{}", said.stderr);
+    fs::write(at("quality.txt"), "").unwrap();
+    assert_eq!(go("").0, ["quality"]);
+    let parts: Vec<String> =
+        names_in(&at("train")).into_iter().filter(|name| name.ends_with(".parquet")).collect();
+    assert!(parts.len() > 1, "{parts:?}");
+    flip(at("train").join(&parts[1]));
+    assert_eq!(go("").0, ["train"]);
+    fs::remove_file(at("train").join(&parts[0])).unwrap();
+    assert_eq!(go("").0, ["train"]);
+    flip(at("train/_manifest.json"));
+    assert_eq!(go("").0, ["train"]);
+    fs::remove_dir_all(at("train")).unwrap();
+    assert_eq!(go("").0, ["train"]);
+    // Inputs.
+    fs::write(room.path().join("train.txt"), some_text(31, 20)).unwrap();
+    let (ran, said) = go("");
+    assert_eq!(ran, all);
+    assert!(said.stderr.contains("train: convert, input has changed"), "{}", said.stderr);
+    // By wish, and by another version.
+    let (ran, said) = go("--force model train");
+    assert_eq!(ran, ["train", "model"]);
+    assert!(said.stderr.contains("model: train, --force"), "{}", said.stderr);
+    assert_eq!(go("--force *o*").0, ["model", "scores"]);
+    let record = fs::read_to_string(at("run.json")).unwrap();
+    let fingerprint = manifest(&directory).step("model").unwrap().fingerprint.clone();
+    let older = format!("{:032x} {}", 1, fingerprint.split(' ').nth(1).unwrap());
+    fs::write(at("run.json"), record.replace(&fingerprint, &older)).unwrap();
+    let (ran, said) = go("");
+    assert_eq!(ran, ["model"]);
+    assert!(said.stderr.contains("another version of planetree did it"), "{}", said.stderr);
+    // A step under another name is another step.
+    edit("[step.quality]", "[step.goodness]");
+    assert_eq!(go("").0, ["goodness"]);
+    assert_eq!(go("").0, [""; 0]);
+    // The directory may be moved.
+    fs::rename(&directory, room.path().join("moved")).unwrap();
+    run(room.path(), "run p.toml --output moved").ok();
+    assert_eq!(done(&room.path().join("moved")), [""; 0]);
+}
+
+#[test]
+fn a_dry_run_tells_and_does_nothing() {
+    let room = prepared(SMALL);
+    let told = run(room.path(), "run p.toml --dry-run").ok().stdout;
+    assert!(!room.path().join("runs").exists());
+    assert!(
+        told.starts_with("pipeline small\nrun directory runs/small\n  metrics = ndcg@10,err\n  trees = 3\n"),
+        "{told}"
+    );
+    for line in [
+        "  1  train                    convert   run: it has not run yet\n       reads  input          train.txt\n       writes output         runs/small/train\n",
+        "  2  model                    train     run: after train\n       reads  data           runs/small/train  (step train)\n       writes model          runs/small/model.parquet\n       writes rounds         runs/small/rounds.parquet\n",
+        "\n4 steps: 4 would run, 0 would be skipped\n",
+    ] {
+        assert!(told.contains(line), "{told}");
+    }
+    run(room.path(), "run p.toml").ok();
+    let told = run(room.path(), "run p.toml --dry-run").ok().stdout;
+    assert!(told.contains("4 steps: 0 would run, 4 would be skipped"), "{told}");
+    let told = run(room.path(), "run p.toml --dry-run --set trees=5").ok().stdout;
+    assert!(told.contains("model                    train     run: its options have changed"), "{told}");
+    assert!(told.contains("predict   run if model comes out otherwise than before"), "{told}");
+    assert!(told.contains("4 steps: 1 would run, 2 may, 1 would be skipped"), "{told}");
+    let told = run(room.path(), "run p.toml --dry-run --force scores").ok().stdout;
+    assert!(told.contains("predict   run: --force"), "{told}");
+}
+
+#[test]
+fn a_failing_step_stops_the_run_and_says_which_it_was() {
+    let room = prepared(&format!(
+        "{SMALL}\n[step.bad]\nkind = \"convert\"\ninput = \"bad.txt\"\n[step.never]\nkind = \"describe\"\npath = \"bad\"\n"
+    ));
+    fs::write(room.path().join("bad.txt"), "1 qid:1 1:1\nnonsense\n").unwrap();
+    let ran = run(room.path(), "run p.toml").failed();
+    assert!(ran.stderr.contains("error: step bad: bad.txt:2:1: "), "{}", ran.stderr);
+    assert!(ran.stderr.contains("\n  help: "), "{}", ran.stderr);
+    let record = manifest(&room.path().join("runs/small"));
+    assert_eq!(record.status, RunStatus::Failed);
+    let status = |name: &str| record.step(name).unwrap().status;
+    assert_eq!(
+        (status("train"), status("bad"), status("never")),
+        (StepStatus::Done, StepStatus::Failed, StepStatus::Pending)
+    );
+    assert!(record.step("bad").unwrap().error.as_ref().unwrap().starts_with("bad.txt:2:1: "), "{record:?}");
+    assert!(!room.path().join("runs/small/bad").exists());
+    // Put right, the run goes on.
+    fs::write(room.path().join("bad.txt"), "1 qid:1 1:1\n").unwrap();
+    run(room.path(), "run p.toml").ok();
+    let ran = done(&room.path().join("runs/small"));
+    assert!(ran.contains(&"bad".to_owned()) && !ran.contains(&"train".to_owned()), "{ran:?}");
+    // While another step is at work, it is left to finish.
+    fs::write(room.path().join("bad.txt"), "x\n").unwrap();
+    fs::write(room.path().join("train.txt"), some_text(100, 20)).unwrap();
+    run(room.path(), "run p.toml --jobs 2").failed();
+    let record = manifest(&room.path().join("runs/small"));
+    assert_eq!(record.step("train").unwrap().status, StepStatus::Done);
+}
+
+#[test]
+fn misuse_is_told_before_anything_runs() {
+    let room = prepared(SMALL);
+    let text = fs::read_to_string(room.path().join("p.toml")).unwrap();
+    let edited = |from: &str, to: &str| {
+        assert!(text.contains(from), "{from}");
+        fs::write(room.path().join("p.toml"), text.replace(from, to)).unwrap();
+    };
+    for (from, to, code, says) in [
+        (
+            "kind = \"train\"",
+            "kind = \"trane\"",
+            2,
+            "error: p.toml:12:8: unknown kind of step \"trane\"\n  help: did you mean train?\n",
+        ),
+        (
+            "rounds =",
+            "round =",
+            2,
+            "error: p.toml:14:1: unknown key \"round\" of step model, a train step\n  help: did you mean rounds?\n",
+        ),
+        ("{trees}", "{tree}", 2, "there is no parameter \"tree\"\n  help: did you mean trees?\n"),
+        (
+            "num_trees",
+            "num_treees",
+            2,
+            "step model: unknown parameter \"num_treees\"\n  help: did you mean num_trees",
+        ),
+        (
+            "train.txt",
+            "absent.txt",
+            1,
+            "error: p.toml:9:9: step train: input = absent.txt: there is no such file, and no step writes it\n",
+        ),
+        (
+            "data = \"train\"\nrounds",
+            "data = \"scores\"\nrounds",
+            2,
+            "steps wait for each other: model needs scores needs model",
+        ),
+        ("rounds.parquet", "scores.parquet", 2, "scores.parquet is written twice: by step model"),
+        (
+            "metrics = \"{metrics}\"",
+            "metrics = \"{metrics}\"\nfrob = 1",
+            2,
+            "unknown key \"frob\" of step quality",
+        ),
+        ("[step.scores]", "[step.scores", 2, "error: p.toml:16:13: "),
+    ] {
+        edited(from, to);
+        let ran = run(room.path(), "run p.toml");
+        assert_eq!(ran.code, code, "{}", ran.stderr);
+        assert!(ran.stderr.contains(says), "{}", ran.stderr);
+        assert!(!room.path().join("runs/small/train").exists(), "{to}");
+    }
+}
+
+#[test]
+fn an_earlier_run_of_another_pipeline_is_left_alone() {
+    let room = prepared(SMALL);
+    run(room.path(), "run p.toml --output here").ok();
+    let other = SMALL.replace("name = \"small\"", "name = \"other\"");
+    fs::write(room.path().join("o.toml"), other).unwrap();
+    let ran = run(room.path(), "run o.toml --output here").failed();
+    assert!(
+        ran.stderr.contains("here: this is the run directory of another pipeline, small"),
+        "{}",
+        ran.stderr
+    );
+    fs::write(room.path().join("here/run.json"), "{").unwrap();
+    let ran = run(room.path(), "run p.toml --output here").failed();
+    assert!(ran.stderr.contains("here/run.json: not the manifest of a run"), "{}", ran.stderr);
+}
+
+#[test]
+fn resumed_a_run_keeps_its_parameters() {
+    let room = prepared(SMALL);
+    let directory = room.path().join("runs/small");
+    run(room.path(), "run p.toml --set trees=5 --set metrics=err").ok();
+    run(room.path(), "run p.toml --resume").ok();
+    assert_eq!(done(&directory), [""; 0]);
+    assert_eq!(manifest(&directory).parameters["trees"], "5");
+    run(room.path(), "run p.toml --resume --set metrics=ndcg@10").ok();
+    assert_eq!(done(&directory), ["quality"]);
+    run(room.path(), "run p.toml --resume --output fresh").ok();
+    assert_eq!(manifest(&room.path().join("fresh")).parameters["trees"], "3");
+}
+
+#[test]
+fn a_cross_validation_with_other_data_replaces_its_folds() {
+    let text = r#"
+[pipeline]
+name = "folds"
+[step.data]
+kind = "convert"
+input = "train.txt"
+[step.cv]
+kind = "cv"
+data = "data"
+folds = 3
+set = { num_trees = 3, min_data_in_leaf = 2 }
+[step.quality]
+kind = "evaluate"
+predictions = "cv/predictions.parquet"
+"#;
+    let room = prepared(text);
+    let directory = room.path().join("runs/folds");
+    run(room.path(), "run p.toml").ok();
+    run(room.path(), "run p.toml").ok();
+    assert_eq!(done(&directory), [""; 0]);
+    fs::remove_file(directory.join("cv/folds/2/model.parquet")).unwrap();
+    run(room.path(), "run p.toml").ok();
+    assert_eq!(done(&directory), ["cv"]);
+    fs::write(room.path().join("train.txt"), some_text(40, 20)).unwrap();
+    run(room.path(), "run p.toml").ok();
+    assert_eq!(done(&directory), ["data", "cv", "quality"]);
+}
+
+#[test]
+fn two_runs_at_once_do_not_mix_and_an_interrupt_is_orderly() {
+    let room = prepared(&SMALL.replace("trees = 3", "trees = 1000000"));
+    let directory = room.path().join("runs/small");
+    for (name, log) in [("-INT", "first"), ("-TERM", "second")] {
+        let log = room.path().join(log);
+        let mut child = start(room.path(), "run p.toml", &log);
+        wait_for("a round", || fs::read_to_string(&log).unwrap().contains("model | ["));
+        let ran = run(room.path(), "run p.toml").failed();
+        assert_eq!(
+            ran.stderr,
+            "error: runs/small: another run is at work in this run directory\n  help: wait until it has ended, or choose another --output\n"
+        );
+        assert_eq!(manifest(&directory).status, RunStatus::Running);
+        signal(&child, name);
+        assert_eq!(child.wait().unwrap().code(), Some(1));
+        let said = fs::read_to_string(&log).unwrap();
+        assert!(said.ends_with("error: runs/small: interrupted; steps that were done stay done\n  help: run the same command again to go on\n"), "{said}");
+        assert_eq!(said.contains("going on from round"), name == "-TERM", "{said}");
+        let record = manifest(&directory);
+        assert_eq!(record.status, RunStatus::Failed);
+        assert_eq!(record.step("model").unwrap().status, StepStatus::Pending);
+        assert!(record.step("train").unwrap().status.is_finished());
+        let left: Vec<String> =
+            names_in(&directory).into_iter().filter(|name| !name.ends_with("-lock")).collect();
+        assert_eq!(left, ["model.parquet.checkpoint", "run.json", "train"], "nothing half-written");
+    }
+}
+
+#[test]
+fn independent_steps_run_together() {
+    let text: String = (0..2)
+        .map(|number| {
+            format!("[step.m{number}]\nkind = \"train\"\ndata = \"train\"\nset = {{ num_trees = 1000000, seed = {number}, min_data_in_leaf = 2 }}\n")
+        })
+        .collect();
+    let room = prepared(&format!(
+        "[pipeline]\nname = \"both\"\n[step.train]\nkind = \"convert\"\ninput = \"train.txt\"\n{text}"
+    ));
+    let log = room.path().join("log");
+    let mut child = start(room.path(), "run p.toml --jobs 2 --threads 2", &log);
+    wait_for("both", || {
+        let said = fs::read_to_string(&log).unwrap();
+        said.contains("m0 | [10] ") && said.contains("m1 | [10] ")
+    });
+    let record = manifest(&room.path().join("runs/both"));
+    for name in ["m0", "m1"] {
+        let words = record.step(name).unwrap().arguments.join(" ");
+        assert!(words.contains("--threads 1"), "the budget is shared: {words}");
+    }
+    signal(&child, "-TERM");
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+}

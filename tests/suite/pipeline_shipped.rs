@@ -1,0 +1,156 @@
+//! The pipelines that come with the program, each on data of the shape it is for.
+
+use crate::pipeline::manifest;
+use crate::s3::{environment, moto, put, with_client};
+use crate::support::*;
+use planetree::pipeline::{RunStatus, StepStatus};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Options that make a pipeline short, and words that its results have. Data are `sample_data` and links
+/// to it under other names.
+const SHIPPED: [(&str, &str, &[&str]); 8] = [
+    ("bins_sensitivity", "--set bins=5,20 --set trees=5", &["5", "20", "rmse"]),
+    (
+        "compare_rankers",
+        "--set presets=mart,lambdamart --set trees=5 --set stop_after=3 --jobs 2",
+        &["mart", "lambdamart", "p"],
+    ),
+    ("lambdamart", "--set trees=5", &["ndcg@10", "splits"]),
+    ("letor_cv", "--set data=parts --set trees=5", &["ndcg@10", "mean"]),
+    ("nightly_s3", "", &[]), // below, with a bucket
+    (
+        "pgbrt_vs_exact",
+        "--set trees=5 --set exact_depths=2 --set pgbrt_depths=2,3",
+        &["exact-2", "pgbrt-2", "pgbrt-3"],
+    ),
+    ("quickstart", "--set trees=5", &["mart", "lambdamart", "ndcg@10", "rows"]),
+    ("yahoo", "--set data=yahoo --set trees=5", &["err", "ndcg@10"]),
+];
+
+#[test]
+fn every_shipped_pipeline_runs_on_sample_data() {
+    let room = room();
+    let at = |name: &str| room.path().join(name);
+    let sample = root().join("sample_data");
+    std::os::unix::fs::symlink(&sample, at("sample_data")).unwrap();
+    fs::create_dir(at("parts")).unwrap();
+    for (number, name) in ["train", "vali", "test", "train", "vali"].into_iter().enumerate() {
+        let text = fs::read_to_string(sample.join(format!("{name}.txt"))).unwrap();
+        fs::write(
+            at("parts").join(format!("S{}.txt", number + 1)),
+            text.replace("qid:", &format!("qid:{number}-")),
+        )
+        .unwrap();
+    }
+    fs::create_dir(at("yahoo")).unwrap();
+    for (from, to) in [("train", "train"), ("vali", "valid"), ("test", "test")] {
+        fs::copy(sample.join(format!("{from}.txt")), at("yahoo").join(format!("set1.{to}.txt"))).unwrap();
+    }
+    let mut files: Vec<String> = names_in(&root().join("pipelines"));
+    files.retain(|name| name.ends_with(".toml"));
+    let names: Vec<String> = SHIPPED.iter().map(|(name, _, _)| format!("{name}.toml")).collect();
+    assert_eq!(files, names, "every shipped pipeline is tested");
+    for (name, options, words) in SHIPPED.iter().filter(|(name, _, _)| *name != "nightly_s3") {
+        let file = root().join("pipelines").join(format!("{name}.toml"));
+        let arguments = format!("run {} {options}", file.display());
+        let ran = run(room.path(), &arguments).ok();
+        for word in *words {
+            assert!(ran.stdout.contains(word), "{name}: {word} is not in\n{}", ran.stdout);
+        }
+        let record = manifest(&at("runs").join(name));
+        assert_eq!(record.status, RunStatus::Complete, "{name}");
+        assert_eq!(record.pipeline, *name);
+        assert!(!record.description.is_empty(), "{name}");
+        run(room.path(), &arguments).ok();
+        let record = manifest(&at("runs").join(name));
+        assert!(record.steps.iter().all(|step| step.status == StepStatus::Skipped), "{name}: {record:?}");
+    }
+}
+
+#[test]
+fn a_nightly_run_lives_in_its_bucket() {
+    let room = room();
+    let Some(server) = moto() else { return };
+    let mut variables = environment(server.port);
+    let local = room.path().join("local");
+    let temporary = room.path().join("temporary");
+    for directory in [&local, &temporary] {
+        fs::create_dir(directory).unwrap();
+    }
+    variables.push(("TMPDIR".to_owned(), temporary.display().to_string()));
+    for name in ["train", "vali", "test"] {
+        let file: PathBuf = root().join("sample_data").join(format!("{name}.txt"));
+        put(server.port, &file, &format!("judgments/2026-11-07/{name}/part-1.txt"));
+    }
+    let file = root().join("pipelines/nightly_s3.toml");
+    let arguments =
+        format!("run {} --set bucket=s3://bucket --set date=2026-11-07 --set trees=5", file.display());
+    let go = |options: &str| run_with(&local, &format!("{arguments} {options}"), &variables);
+    let told = go("--dry-run").ok().stdout;
+    assert!(told.contains("run directory s3://bucket/runs/2026-11-07\n"), "{told}");
+    let ran = go("").ok();
+    let metrics: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert!(metrics.is_object(), "{}", ran.stdout);
+    assert_eq!(names_in(&local), [""; 0], "nothing on this machine");
+    let kept: Vec<String> =
+        names_in(&temporary).into_iter().filter(|name| name != "planetree-locks").collect();
+    assert!(kept.iter().all(|name| name == "planetree-bins"), "nothing but caches: {kept:?}");
+    let list = || {
+        with_client(
+            server.port,
+            "for o in s3.list_objects_v2(Bucket='bucket')['Contents']:\n  print(o['Key'], o['ETag'], o['LastModified'])\n",
+        )
+    };
+    let there = list();
+    for name in [
+        "models/2026-11-07.parquet",
+        "runs/2026-11-07/run.json",
+        "runs/2026-11-07/steps.parquet",
+        "runs/2026-11-07/metrics.json",
+        "runs/2026-11-07/train/_manifest.json",
+    ] {
+        assert!(there.contains(name), "{name} is not in\n{there}");
+    }
+    assert!(!there.contains("run.lock"), "{there}");
+    let described =
+        run_with(&local, "describe s3://bucket/runs/2026-11-07/steps.parquet", &variables).ok().stdout;
+    assert!(described.contains("ranker                   train     done"), "{described}");
+    // Again: nothing is done, nothing but the record is written.
+    let ran = go("").ok();
+    assert!(ran.stderr.contains("0 steps run, 6 skipped"), "{}", ran.stderr);
+    let but_record = |list: &str| -> Vec<String> {
+        list.lines()
+            .filter(|line| !line.contains("run.json") && !line.contains("steps.parquet"))
+            .map(str::to_owned)
+            .collect()
+    };
+    assert_eq!(but_record(&list()), but_record(&there));
+    // A model that is gone is made again; the rest stays.
+    with_client(server.port, "s3.delete_object(Bucket='bucket', Key='models/2026-11-07.parquet')");
+    let ran = go("").ok();
+    assert!(ran.stderr.contains("1 step run, 5 skipped"), "{}", ran.stderr);
+    // Killed, and run again.
+    let mut child = command(&local, &format!("{arguments} --set trees=6 --force *"))
+        .envs(variables.iter().cloned())
+        .stderr(std::process::Stdio::null())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    go("--set trees=6").ok();
+    assert!(!list().contains("run.lock"));
+    assert_eq!(names_in(&local), [""; 0]);
+    let ran = go("--set date=2026-11-08").failed();
+    assert!(
+        ran.stderr.contains("s3://bucket/judgments/2026-11-08/train: there is no such file"),
+        "{}",
+        ran.stderr
+    );
+}

@@ -1,0 +1,690 @@
+//! SQL over tables that the program made of the sample data.
+
+use crate::support::*;
+use planetree::metric::Convention;
+use planetree::storage::Location;
+use planetree::table::{TableKind, TableReader};
+use sqllogictest::{DBOutput, DefaultColumnType};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::LazyLock;
+
+/// Datasets, models, predictions and all other tables, made once.
+static TABLES: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
+    let room = room();
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("sample_data");
+    for part in ["train", "vali", "test"] {
+        let text = sample.join(format!("{part}.txt"));
+        run(room.path(), &format!("convert {} --output {part}", text.display())).ok();
+    }
+    for line in [
+        "train --data train --valid vali --model model.parquet --rounds rounds.parquet --set num_trees=20",
+        "train --data train --model other.parquet --set num_trees=3 --set max_depth=2",
+        "predict --model model.parquet --data test --output predictions.parquet",
+        "predict --model other.parquet --data test --output tied.parquet",
+        "evaluate --predictions predictions.parquet --metrics ndcg@10,err,map --output metrics.parquet",
+        "compare predictions.parquet tied.parquet --metric ndcg@10 --output differences.parquet",
+        "cv --data train --folds 2 --set num_trees=2 --output cv",
+    ] {
+        run(room.path(), line).ok();
+    }
+    std::fs::create_dir(room.path().join("outside")).unwrap();
+    std::fs::write(
+        room.path().join("clicks.csv"),
+        "query_id,doc_id,clicks,note\nq1,d1,3,\"a, b\"\nq1,d2,0,\n",
+    )
+    .unwrap();
+    std::fs::write(
+        room.path().join("clicks.json"),
+        "{\"query\":\"q1\",\"clicks\":3}\n{\"query\":\"q2\",\"clicks\":null}\n",
+    )
+    .unwrap();
+    std::fs::write(room.path().join("array.json"), "[{\"a\":1},{\"a\":2}]").unwrap();
+    std::fs::write(room.path().join("clicks.tsv"), "a\tb\n1\tx y\n").unwrap();
+    std::fs::write(room.path().join("notes.txt"), "no rows").unwrap();
+    std::fs::create_dir(room.path().join("many")).unwrap();
+    for part in 0..3 {
+        std::fs::write(room.path().join(format!("many/{part}.csv")), format!("n\n{part}\n")).unwrap();
+    }
+    room
+});
+
+fn tables() -> &'static Path {
+    TABLES.path()
+}
+
+/// Runs SQL where the tables are.
+fn sql(options: &str, query: &str) -> Ran {
+    sql_in(tables(), options, query, &[])
+}
+
+fn sql_in(directory: &Path, options: &str, query: &str, environment: &[(String, String)]) -> Ran {
+    let mut command = command(directory, &format!("--quiet sql {options}"));
+    let output = command.args(["-c", query]).envs(environment.iter().cloned()).output().unwrap();
+    Ran {
+        code: output.status.code().unwrap_or(-1),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// The program as a database for sqllogictest.
+struct Planetree;
+
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Failed(String);
+
+impl sqllogictest::DB for Planetree {
+    type Error = Failed;
+    type ColumnType = DefaultColumnType;
+
+    fn run(&mut self, query: &str) -> Result<DBOutput<DefaultColumnType>, Failed> {
+        let ran = sql("--format tsv . --threads 2", query);
+        if ran.code != 0 {
+            assert_eq!(ran.code, 1, "{query}: {}", ran.stderr);
+            return Err(Failed(ran.stderr));
+        }
+        let mut lines = ran.stdout.lines();
+        let Some(header) = lines.next() else { return Ok(DBOutput::StatementComplete(0)) };
+        let types = vec![DefaultColumnType::Any; header.split('\t').count()];
+        let value = |text: &str| match text {
+            "" => "NULL".to_owned(),
+            "\"\"" => "(empty)".to_owned(),
+            text => text.trim_matches('"').to_owned(),
+        };
+        let rows = lines.map(|line| line.split('\t').map(value).collect()).collect();
+        Ok(DBOutput::Rows { types, rows })
+    }
+}
+
+#[test]
+fn statements_do_what_the_scripts_say() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/slt");
+    let mut scripts: Vec<PathBuf> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    scripts.sort();
+    assert!(scripts.len() >= 5);
+    let mut statements = 0;
+    for script in scripts {
+        let text = std::fs::read_to_string(&script).unwrap();
+        statements +=
+            text.lines().filter(|line| line.starts_with("query") || line.starts_with("statement")).count();
+        let mut runner = sqllogictest::Runner::new(|| async { Ok(Planetree) });
+        if let Err(error) = runner.run_file(&script) {
+            panic!("{}", error.display(false));
+        }
+    }
+    assert!(statements >= 80, "{statements}");
+}
+
+const CALLS: [(&str, &str); 9] = [
+    ("ndcg@10", "ndcg(label, score, 10, 'C', doc_id)"),
+    ("ndcg", "ndcg(label, score, NULL, 'C', doc_id)"),
+    ("dcg@5", "dcg(label, score, 5, 'C', doc_id)"),
+    ("err", "err(label, score, NULL, 'C', doc_id)"),
+    ("map", "average_precision(label, score, NULL, 'C', doc_id)"),
+    ("mrr", "reciprocal_rank(label, score, NULL, 'C', doc_id)"),
+    ("p@5", "precision_at(label, score, 5, 'C', doc_id)"),
+    ("recall@5", "recall_at(label, score, 5, 'C', doc_id)"),
+    ("auc", "auc(label, score, 'C')"),
+];
+
+/// The values of a metrics table, bit by bit, by query.
+fn evaluated(directory: &Path, predictions: &str, convention: &str) -> BTreeMap<String, Vec<Option<u64>>> {
+    use arrow::array::{Array, AsArray};
+    use arrow::datatypes::Float64Type;
+    let names: Vec<&str> = CALLS.iter().map(|(name, _)| *name).collect();
+    let output = format!("{convention}-metrics.parquet");
+    let line = format!(
+        "evaluate --predictions {predictions} --metrics {} --convention {convention} --output {output}",
+        names.join(",")
+    );
+    run(directory, &line).ok();
+    let location = Location::Local(directory.join(&output));
+    let table = TableReader::open(&location, TableKind::Metrics).unwrap();
+    let mut found = BTreeMap::new();
+    for batch in table.batches() {
+        let batch = batch.unwrap();
+        let queries = batch.column_by_name("query_id").unwrap().as_string::<i32>();
+        for row in 0..batch.num_rows() {
+            let value = |name: &&str| {
+                let column = batch.column_by_name(name).unwrap().as_primitive::<Float64Type>();
+                column.is_valid(row).then(|| column.value(row).to_bits())
+            };
+            found.insert(queries.value(row).to_owned(), names.iter().map(value).collect());
+        }
+    }
+    found
+}
+
+/// The same by SQL.
+fn asked(
+    directory: &Path,
+    table: &str,
+    convention: &str,
+    threads: usize,
+) -> BTreeMap<String, Vec<Option<u64>>> {
+    let calls: Vec<String> =
+        CALLS.iter().map(|(_, call)| call.replace("'C'", &format!("'{convention}'"))).collect();
+    let query = format!("SELECT query_id, {} FROM {table} GROUP BY query_id", calls.join(", "));
+    let ran = sql_in(directory, &format!("--format csv --threads {threads}"), &query, &[]).ok();
+    let value = |text: &str| (!text.is_empty()).then(|| text.parse::<f64>().unwrap().to_bits());
+    let row = |line: &str| {
+        let mut words = line.split(',');
+        let query = words.next().unwrap().to_owned();
+        (query, words.map(value).collect())
+    };
+    ran.stdout.lines().skip(1).map(row).collect()
+}
+
+#[test]
+fn metrics_are_those_of_evaluate_to_the_bit_under_every_convention() {
+    for preset in Convention::presets() {
+        let expected = evaluated(tables(), "tied.parquet", preset.name);
+        assert_eq!(expected.len(), 35);
+        for (table, threads) in
+            [("'tied.parquet'", 1), ("'tied.parquet'", 4), ("score('other.parquet', 'test')", 2)]
+        {
+            assert_eq!(
+                asked(tables(), table, preset.name, threads),
+                expected,
+                "{} {table} {threads}",
+                preset.name
+            );
+        }
+    }
+}
+
+/// Predictions of ours that have two row groups, whose border is within a query; many scores are tied.
+fn large_predictions(path: &Path) {
+    use arrow::array::{ArrayRef, Float32Array, Float64Array, Int32Array, RecordBatch, StringArray};
+    use std::sync::Arc;
+    const ROWS: u64 = 1_300_000;
+    let location = Location::Local(path.to_owned());
+    let schema = planetree::predict::predictions_schema();
+    let mut writer =
+        planetree::table::TableWriter::create(&location, TableKind::Predictions, schema.clone()).unwrap();
+    let hash = |row: u64| (row.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33) as f64;
+    for start in (0..ROWS).step_by(100_000) {
+        let rows = start..(start + 100_000).min(ROWS);
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(StringArray::from_iter_values(rows.clone().map(|row| format!("query-{}", row / 97)))),
+            Arc::new(StringArray::from_iter_values(rows.clone().map(|row| format!("doc-{}", row % 97)))),
+            Arc::new(Float32Array::from_iter_values(rows.clone().map(|row| (hash(row) % 5.0) as f32))),
+            Arc::new(Float64Array::from_iter_values(rows.clone().map(|row| (hash(row + 7) % 13.0).floor()))),
+            Arc::new(Int32Array::from_iter_values(rows.clone().map(|row| (row % 97) as i32 + 1))),
+        ];
+        writer.write(&RecordBatch::try_new(schema.clone(), columns).unwrap()).unwrap();
+    }
+    writer.finish().unwrap();
+}
+
+#[test]
+fn large_tables_are_judged_alike_on_any_number_of_threads_and_in_little_memory() {
+    let room = room();
+    large_predictions(&room.path().join("ours.parquet"));
+    let expected = evaluated(room.path(), "ours.parquet", "planetree");
+    for threads in [1, 2, 4] {
+        assert!(asked(room.path(), "'ours.parquet'", "planetree", threads) == expected, "{threads}");
+    }
+    // The same rows in a file of somebody else's, once in order and once with the queries apart. Evaluation reads
+    // those, too, and the order of equal scores is that of the rows.
+    let copies = "COPY (SELECT query_id, doc_id, label, score FROM 'ours.parquet') TO 'foreign.parquet'; \
+                  COPY (SELECT query_id, doc_id, label, score FROM 'ours.parquet' ORDER BY md5(query_id || doc_id)) TO 'shuffled.parquet'; \
+                  COPY (SELECT query_id, doc_id, label, score FROM 'ours.parquet' ORDER BY score, doc_id) TO 'sorted.parquet'";
+    let ran = sql_in(room.path(), "--memory-limit 40MB", copies, &[]).ok();
+    assert_eq!(ran.stdout, "");
+    for (file, threads) in [("foreign", 1), ("foreign", 4), ("shuffled", 1), ("shuffled", 4), ("sorted", 2)] {
+        let expected = evaluated(room.path(), &format!("{file}.parquet"), "planetree");
+        let found = asked(room.path(), &format!("'{file}.parquet'"), "planetree", threads);
+        assert!(found == expected, "{file} {threads}");
+    }
+    let query = "EXPLAIN ANALYZE SELECT doc_id, query_id FROM 'ours.parquet' ORDER BY doc_id, query_id";
+    let spilled = |limit: &str| {
+        let plan =
+            sql_in(room.path(), &format!("--memory-limit {limit} --threads 2"), query, &[]).ok().stdout;
+        let counts = plan.split("spill_count=").skip(1);
+        counts.map(|text| text.split([',', ']']).next().unwrap().trim().parse::<u64>().unwrap()).sum::<u64>()
+    };
+    assert!(spilled("40MB") > 0);
+    assert_eq!(spilled("4GB"), 0);
+    let query = "SELECT query_id, ndcg(label, score, 10) AS n FROM 'shuffled.parquet' GROUP BY query_id ORDER BY query_id";
+    let little = sql_in(room.path(), "--format csv --memory-limit 20MB --threads 2", query, &[]).ok();
+    let plenty = sql_in(room.path(), "--format csv --threads 2", query, &[]).ok();
+    assert!(little.stdout == plenty.stdout);
+    let ran = sql_in(room.path(), "--memory-limit 1MB", "SELECT * FROM 'ours.parquet' ORDER BY doc_id", &[])
+        .failed();
+    assert!(ran.stderr.contains("the memory limit is too small"), "{}", ran.stderr);
+}
+
+#[test]
+fn means_are_those_that_evaluate_prints() {
+    let ran = run(tables(), "evaluate --predictions tied.parquet --metrics ndcg@10,rmse --json").ok();
+    let report: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    let query = "SELECT exact_avg(n) AS n FROM (SELECT ndcg(label, score, 10) AS n FROM 'tied.parquet' GROUP BY query_id)";
+    for threads in [1, 2, 4] {
+        let found = sql(&format!("--format ndjson --threads {threads}"), query).ok().stdout;
+        let found: serde_json::Value = serde_json::from_str(&found).unwrap();
+        assert_eq!(found["n"], report["systems"][0]["means"]["ndcg@10"]);
+    }
+}
+
+#[test]
+fn scores_are_those_of_predict() {
+    let both = "SELECT count(*) AS n FROM (SELECT query_id, doc_id, label, score, rank FROM score('model.parquet', 'test') \
+                EXCEPT ALL SELECT * FROM 'predictions.parquet')";
+    for threads in [1, 4] {
+        assert_eq!(sql(&format!("--format csv --threads {threads}"), both).ok().stdout, "n\n0\n");
+    }
+    let features: Vec<String> = (1..=46).map(|feature| format!("f{feature}")).collect();
+    let reversed: Vec<String> = features.iter().rev().cloned().collect();
+    let doubled: Vec<String> = features.iter().map(|feature| format!("{feature} + 0")).collect();
+    let named: Vec<String> = features.iter().map(|feature| format!("'{feature}', {feature}")).collect();
+    for call in [
+        features.join(", "),
+        reversed.join(", "),
+        doubled.join(", "),
+        format!("named_struct({})", named.join(", ")),
+    ] {
+        let query = format!(
+            "SELECT count(*) AS n, count(*) FILTER (WHERE planetree_score('model.parquet', {call}) = score) AS same \
+             FROM score('model.parquet', 'test')"
+        );
+        assert_eq!(sql("--format csv", &query).ok().stdout, "n,same\n600,600\n", "{call}");
+    }
+}
+
+#[test]
+fn ranks_are_those_of_predict() {
+    let query = "SELECT count(*) FILTER (WHERE rank <> r) AS n FROM \
+                 (SELECT rank, rank_in_query(score) OVER (PARTITION BY query_id) AS r FROM 'tied.parquet')";
+    for threads in [1, 2, 4] {
+        assert_eq!(sql(&format!("--format csv --threads {threads}"), query).ok().stdout, "n\n0\n");
+    }
+}
+
+#[test]
+fn every_format_is_written() {
+    let query = "SELECT 'a, \"b\"' AS text, 1 AS n, CAST(NULL AS DOUBLE) AS nothing, 0.5 AS half UNION ALL SELECT '|', 2, 0.1 + 0.2, -1.0 ORDER BY n";
+    for (format, expected) in [
+        ("csv", "text,n,nothing,half\n\"a, \"\"b\"\"\",1,,0.5\n|,2,0.30000000000000004,-1.0\n"),
+        ("tsv", "text\tn\tnothing\thalf\n\"a, \"\"b\"\"\"\t1\t\t0.5\n|\t2\t0.30000000000000004\t-1.0\n"),
+        (
+            "json",
+            "[{\"text\":\"a, \\\"b\\\"\",\"n\":1,\"nothing\":null,\"half\":0.5},{\"text\":\"|\",\"n\":2,\"nothing\":0.30000000000000004,\"half\":-1.0}]\n",
+        ),
+        (
+            "ndjson",
+            "{\"text\":\"a, \\\"b\\\"\",\"n\":1,\"nothing\":null,\"half\":0.5}\n{\"text\":\"|\",\"n\":2,\"nothing\":0.30000000000000004,\"half\":-1.0}\n",
+        ),
+        (
+            "markdown",
+            "| text | n | nothing | half |\n| --- | ---: | ---: | ---: |\n| a, \"b\" | 1 |  | 0.5 |\n| \\| | 2 | 0.30000000000000004 | -1.0 |\n",
+        ),
+        (
+            "table",
+            "┌────────┬───┬─────────────────────┬──────┐\n│ text   │ n │ nothing             │ half │\n├────────┼───┼─────────────────────┼──────┤\n│ a, \"b\" │ 1 │                NULL │  0.5 │\n│ |      │ 2 │ 0.30000000000000004 │ -1.0 │\n└────────┴───┴─────────────────────┴──────┘\n",
+        ),
+    ] {
+        assert_eq!(sql(&format!("--format {format}"), query).ok().stdout, expected, "{format}");
+    }
+    let room = room();
+    sql_in(room.path(), "-o out.parquet", query, &[]).ok();
+    assert_eq!(
+        sql_in(room.path(), "--format csv", "SELECT sum(n) AS n FROM 'out.parquet'", &[]).ok().stdout,
+        "n\n3\n"
+    );
+    sql_in(room.path(), "-o out.csv", query, &[]).ok();
+    assert!(std::fs::read_to_string(room.path().join("out.csv")).unwrap().starts_with("text,n,"));
+    // Two results do not fit a Parquet file, and one that fails leaves none.
+    let ran = sql_in(room.path(), "-o two.parquet", "SELECT 1; SELECT 2", &[]);
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    sql_in(room.path(), "-o half.csv", "SELECT 1; SELECT * FROM nowhere", &[]).failed();
+    assert_eq!(names_in(room.path()), ["out.csv", "out.parquet"]);
+}
+
+#[test]
+fn queries_come_from_options_files_and_pipes() {
+    let room = room();
+    std::fs::write(
+        room.path().join("q.sql"),
+        "-- a comment; with a semicolon\nSELECT 2 AS b;\nSELECT ';' AS c;",
+    )
+    .unwrap();
+    let ran = sql_in(room.path(), "--format csv -f q.sql", "SELECT 1 AS a", &[]).ok();
+    assert_eq!(ran.stdout, "a\n1\nb\n2\nc\n;\n");
+    let ran = run_stdin(room.path(), "sql --format ndjson", b"SELECT 1 AS a").ok();
+    assert_eq!(ran.stdout, "{\"a\":1}\n");
+    let ran = run_stdin(room.path(), "sql --format ndjson -f -", b"SELECT 1 AS a;").ok();
+    assert_eq!(ran.stdout, "{\"a\":1}\n");
+    let ran = run(tables(), "sql --timing -c SHOW").failed();
+    assert!(ran.stderr.contains("syntax error"), "{}", ran.stderr);
+    let ran = sql("--timing --format csv", "SELECT 1 AS a").ok();
+    assert!(ran.stderr.starts_with("1 rows in "), "{}", ran.stderr);
+    for misuse in [
+        "sql --format xml -c x",
+        "sql --table nameless -c x",
+        "sql --threads 0 -c x",
+        "sql --memory-limit many -c x",
+    ] {
+        assert_eq!(run(tables(), misuse).code, 2, "{misuse}");
+    }
+    let ran = run(room.path(), "sql nowhere -c x").failed();
+    assert!(ran.stderr.contains("nowhere"), "{}", ran.stderr);
+    let help = run(room.path(), "sql --help").ok().stdout;
+    assert!(help.contains("Examples:") && help.contains("--allow-path"));
+}
+
+#[test]
+fn tables_get_names_from_options_and_directories() {
+    let ran =
+        sql("--format csv . ", "SELECT count(*) AS n FROM predictions; SELECT count(*) AS n FROM test").ok();
+    assert_eq!(ran.stdout, "n\n600\nn\n600\n");
+    let folder = tables().display().to_string();
+    let elsewhere = room();
+    let go =
+        |options: &str, query: &str| sql_in(elsewhere.path(), &format!("--format csv {options}"), query, &[]);
+    let query = "SELECT count(*) AS n FROM p";
+    assert_eq!(go(&format!("--table p={folder}/predictions.parquet"), query).ok().stdout, "n\n600\n");
+    assert_eq!(
+        go(&format!("{folder}/predictions.parquet"), "SELECT count(*) AS n FROM predictions").ok().stdout,
+        "n\n600\n"
+    );
+    let query = "SELECT count(*) AS n FROM \"run/cv/folds\"";
+    assert_ne!(go(&format!("--table run={folder}"), query).ok().stdout, "n\n0\n");
+    // The run's directory is a root, too.
+    let query = format!("SELECT count(*) AS n FROM '{folder}/predictions.parquet'");
+    assert_eq!(go(&folder, &query).ok().stdout, "n\n600\n");
+    assert!(go("", &query).failed().stderr.contains("--allow-path"));
+    assert_eq!(go(&format!("--allow-path {folder}"), &query).ok().stdout, "n\n600\n");
+    let ran = go(&elsewhere.path().display().to_string(), "SELECT 1").failed();
+    assert!(ran.stderr.contains("no datasets or tables"), "{}", ran.stderr);
+    assert!(go("--table x=absent.parquet", "SELECT 1").failed().stderr.contains("absent.parquet"));
+}
+
+#[test]
+fn paths_outside_are_refused_for_reading_and_writing() {
+    let room = room();
+    let inside = room.path().join("in");
+    std::fs::create_dir(&inside).unwrap();
+    std::fs::write(room.path().join("secret.csv"), "a\n1\n").unwrap();
+    std::os::unix::fs::symlink("../secret.csv", inside.join("link.csv")).unwrap();
+    std::os::unix::fs::symlink("..", inside.join("up")).unwrap();
+    let secret = room.path().join("secret.csv").display().to_string();
+    for path in [
+        "../secret.csv",
+        "link.csv",
+        "up/secret.csv",
+        "/etc/passwd",
+        &secret,
+        &format!("file://{secret}"),
+        "up",
+        "up/*.csv",
+    ] {
+        for query in [
+            format!("SELECT * FROM '{path}'"),
+            format!("SELECT * FROM read_csv('{path}')"),
+            format!("SELECT * FROM score('{path}', '{path}')"),
+            format!("SELECT bin_of(1, '{path}', 'f1')"),
+        ] {
+            let ran = sql_in(&inside, "", &query, &[]).failed();
+            assert!(ran.stderr.contains("SQL may not touch this"), "{query}: {}", ran.stderr);
+            assert!(
+                ran.stderr.contains("--allow-path /") || ran.stderr.contains("--allow-path"),
+                "{}",
+                ran.stderr
+            );
+            assert!(!ran.stderr.contains("root:"), "{}", ran.stderr);
+        }
+    }
+    for path in ["../new.csv", "up/new.csv", "/tmp/planetree-sql-new.csv", "s3://bucket/new.csv"] {
+        let ran = sql_in(&inside, "", &format!("COPY (SELECT 1) TO '{path}'"), &[]).failed();
+        assert!(ran.stderr.contains("SQL may not touch this"), "{path}: {}", ran.stderr);
+    }
+    sql_in(&inside, "", "COPY (SELECT 1) TO 'link.csv'", &[]).failed();
+    assert_eq!(std::fs::read_to_string(room.path().join("secret.csv")).unwrap(), "a\n1\n");
+    assert_eq!(names_in(room.path()), ["in", "secret.csv"]);
+    // What the error suggests works.
+    let root = room.path().display().to_string();
+    let ran =
+        sql_in(&inside, &format!("--format csv --allow-path {root}"), "SELECT * FROM '../secret.csv'", &[])
+            .ok();
+    assert_eq!(ran.stdout, "a\n1\n");
+}
+
+#[test]
+fn copies_appear_whole_or_not_at_all_and_replace_no_table() {
+    let room = room();
+    let go = |query: &str| sql_in(room.path(), "", query, &[]);
+    go("COPY (SELECT 1 AS a) TO 'new/deep/x.csv'").ok();
+    assert_eq!(std::fs::read_to_string(room.path().join("new/deep/x.csv")).unwrap(), "a\n1\n");
+    go("COPY (SELECT 2 AS a) TO 'new/deep/x.csv' OPTIONS (header false)").ok();
+    assert_eq!(std::fs::read_to_string(room.path().join("new/deep/x.csv")).unwrap(), "2\n");
+    // A query that fails half way leaves what was there.
+    let failing =
+        "COPY (SELECT 10 / (n - 90000) AS a FROM generate_series(1, 100000) AS t(n)) TO 'new/deep/x.csv'";
+    go(failing).failed();
+    assert_eq!(std::fs::read_to_string(room.path().join("new/deep/x.csv")).unwrap(), "2\n");
+    assert_eq!(names_in(&room.path().join("new/deep")), ["x.csv"]);
+    std::fs::copy(tables().join("predictions.parquet"), room.path().join("p.parquet")).unwrap();
+    let ran = go("COPY (SELECT 1) TO 'p.parquet'").failed();
+    assert!(ran.stderr.contains("this exists and is predictions"), "{}", ran.stderr);
+    go("COPY (SELECT 1) TO 'new'").failed();
+    go("COPY 'p.parquet' TO 'copy.ndjson'; COPY (SELECT * FROM 'p.parquet') TO 'copy.dat' STORED AS PARQUET")
+        .ok();
+    let same = "SELECT count(*) AS n FROM (SELECT query_id, score FROM 'copy.dat' EXCEPT SELECT query_id, score FROM 'p.parquet')";
+    assert_eq!(sql_in(room.path(), "--format csv", same, &[]).ok().stdout, "n\n0\n");
+    assert_eq!(std::fs::read_to_string(room.path().join("copy.ndjson")).unwrap().lines().count(), 600);
+}
+
+#[test]
+fn damage_is_an_error() {
+    let room = room();
+    for name in ["predictions.parquet", "model.parquet"] {
+        let mut bytes = std::fs::read(tables().join(name)).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        std::fs::write(room.path().join(name), bytes).unwrap();
+    }
+    for query in ["SELECT count(*) FROM 'predictions.parquet'", "SELECT bin_of(1, 'model.parquet', 'f1')"] {
+        let ran = sql_in(room.path(), "", query, &[]).failed();
+        assert!(ran.stderr.contains("damaged: its content does not match its checksum"), "{}", ran.stderr);
+    }
+    run(
+        tables(),
+        &format!(
+            "convert {} --output {}/data",
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("sample_data/test.txt").display(),
+            room.path().display()
+        ),
+    )
+    .ok();
+    let data = room.path().join("data");
+    let part = names_in(&data).into_iter().find(|name| name.ends_with(".parquet")).unwrap();
+    let mut bytes = std::fs::read(data.join(&part)).unwrap();
+    bytes[5000] ^= 1;
+    std::fs::write(data.join(&part), bytes).unwrap();
+    let ran = sql_in(room.path(), "", "SELECT sum(f1) FROM 'data'", &[]).failed();
+    assert!(ran.stderr.contains("do not match their checksum"), "{}", ran.stderr);
+    let ran = sql_in(room.path(), "", &format!("SELECT * FROM 'data/{part}'"), &[]).failed();
+    assert!(ran.stderr.contains("part of a dataset"), "{}", ran.stderr);
+}
+
+#[test]
+fn faults_show_their_place_and_what_was_meant() {
+    let fails = |query: &str, parts: &[&str]| {
+        let ran = sql(".", query).failed();
+        for part in parts {
+            assert!(ran.stderr.contains(part), "{query}: {}", ran.stderr);
+        }
+    };
+    fails("SELECT *\nFRM predictions", &["line 2, column", "  | FRM predictions\n  | ", "^"]);
+    fails("SELECT score, FROM 'predictions.parquet' WHERE (", &["syntax error"]);
+    fails(
+        "SELECT socre FROM predictions",
+        &[
+            "there is no column socre",
+            "did you mean score?",
+            "  | SELECT socre FROM predictions\n  |        ^",
+        ],
+    );
+    fails("SELECT ndgc(label, score) FROM predictions", &["there is no function ndgc", "did you mean ndcg?"]);
+    fails("SELECT * FROM predictons", &["there is no table predictons", "did you mean predictions?"]);
+    fails(
+        "SELECT * FROM scores('model.parquet', 'test')",
+        &["there is no function scores", "did you mean score?"],
+    );
+    fails("SELECT * FROM 'absent.parquet'", &["absent.parquet", "No such file"]);
+    fails(
+        "SELECT ndcg(query_id, score) FROM predictions",
+        &["ndcg: label is of type Utf8, expected a number: ndcg(label, score [, k"],
+    );
+    fails("SELECT ndcg(label) FROM predictions", &["ndcg: 1 arguments do not fit: ndcg(label, score"]);
+    fails(
+        "SELECT ndcg(label, score, 'ten') FROM predictions",
+        &["ndcg: k is of type Utf8, expected a whole number"],
+    );
+    fails("SELECT ndcg(label, score, 0) FROM predictions", &["k is 0"]);
+    fails(
+        "SELECT ndcg(label, score, rank) FROM predictions GROUP BY query_id",
+        &["k is not the same for all rows"],
+    );
+    fails("SELECT precision_at(label, score) FROM predictions", &["precision_at: 2 arguments do not fit"]);
+    fails("SELECT precision_at(label, score, NULL) FROM predictions", &["k is NULL"]);
+    fails(
+        "SELECT ndcg(label, score, 10, 'trek') FROM predictions",
+        &["unknown convention \"trek\"", "did you mean trec?"],
+    );
+    fails(
+        "SELECT ndcg(label, score, 10, 'trec') FROM tied GROUP BY query_id",
+        &["there are no document ids"],
+    );
+    fails("SELECT ndcg(DISTINCT label, score) FROM predictions", &["DISTINCT"]);
+    fails(
+        "SELECT ndcg(CASE WHEN rank > 2 THEN label END, score) FROM predictions GROUP BY query_id",
+        &["a label is NULL", "coalesce(label, 0)"],
+    );
+    fails("SELECT ndcg(label, score / 0 - score / 0) FROM predictions", &["not a number"]);
+    fails(
+        "SELECT ndcg(label, score ORDER BY rank), err(label, score ORDER BY score) FROM predictions",
+        &["different orders"],
+    );
+    fails("SELECT planetree_score('model.parquet', f1) FROM test", &["model.parquet also needs f"]);
+    fails(
+        "SELECT planetree_score('model.parquet', f1 + 1, 2) FROM test",
+        &["has 46 features, but 2 arguments"],
+    );
+    fails(
+        "SELECT planetree_score('predictions.parquet', f1) FROM test",
+        &["this is predictions, not a model"],
+    );
+    fails("SELECT planetree_score(doc_id, f1) FROM test", &["the model is not named by a text"]);
+    fails(
+        "SELECT planetree_score('model.parquet', named_struct('f77', f1)) FROM test",
+        &["has no feature f77"],
+    );
+    fails("SELECT bin_of(f1, 'model.parquet', 'f111') FROM test", &["has no feature f111", "did you mean"]);
+    fails(
+        "SELECT bin_of(doc_id, 'model.parquet', 'f1') FROM test",
+        &["value is of type Utf8, expected a number"],
+    );
+    fails("SELECT * FROM score('model.parquet', 'predictions.parquet')", &["not a planetree dataset"]);
+    fails("SELECT * FROM score('model.parquet')", &["it takes a model and a dataset"]);
+    fails(
+        "SELECT rank_in_query(doc_id) OVER (PARTITION BY query_id) FROM test",
+        &["rank_in_query: score is of type Utf8"],
+    );
+    fails("SELECT * FROM 'clicks.csv' JOIN 'clicks.csv' USING (nothing)", &["nothing"]);
+    fails("INSERT INTO predictions SELECT * FROM predictions", &["INSERT is not allowed here", "COPY"]);
+    fails("CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '/etc/passwd'", &["not allowed here"]);
+    fails("SET datafusion.execution.batch_size = 1", &["SET is not allowed here"]);
+    fails("DROP TABLE predictions", &["a table on disk"]);
+    fails("CREATE TABLE predictions AS SELECT 1", &["predictions"]);
+    // A model that does not fit says which features.
+    let room = room();
+    std::fs::write(room.path().join("few.csv"), "query_id,label,a\nq,1,2\nq,0,3\n").unwrap();
+    run(room.path(), "convert few.csv --output few").ok();
+    let query = format!("SELECT * FROM score('{0}/model.parquet', 'few')", tables().display());
+    let ran = sql_in(room.path(), &format!("--allow-path {}", tables().display()), &query, &[]).failed();
+    assert!(ran.stderr.contains("lacks 46 of 46 features: f1, f2"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let mut child = command(tables(), "sql --format csv -c")
+        .arg("SELECT * FROM generate_series(1, 5000000)")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    use std::io::Read;
+    let mut start = [0; 100];
+    child.stdout.take().unwrap().read_exact(&mut start).unwrap(); // and hangs up
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn a_bucket_is_asked_like_a_directory() {
+    let Some(server) = crate::s3::moto() else { return };
+    let variables = crate::s3::environment(server.port);
+    let room = room();
+    for name in ["predictions.parquet", "model.parquet", "clicks.csv"] {
+        crate::s3::put(server.port, &tables().join(name), &format!("run/{name}"));
+    }
+    for name in names_in(&tables().join("test")) {
+        crate::s3::put(server.port, &tables().join("test").join(&name), &format!("run/test/{name}"));
+    }
+    let go = |options: &str, query: &str| {
+        sql_in(room.path(), &format!("--format csv {options}"), query, &variables)
+    };
+    let allow = "--allow-path s3://bucket/run/";
+    for (query, expected) in [
+        ("SELECT count(*) AS n FROM 's3://bucket/run/predictions.parquet'", "n\n600\n"),
+        ("SELECT count(*) AS n FROM 's3://bucket/run/test'", "n\n600\n"),
+        ("SELECT sum(clicks) AS n FROM 's3://bucket/run/clicks.csv'", "n\n3\n"),
+        (
+            "SELECT count(*) AS n FROM score('s3://bucket/run/model.parquet', 's3://bucket/run/test') AS s JOIN \
+          's3://bucket/run/predictions.parquet' AS p ON s.doc_id = p.doc_id AND s.query_id = p.query_id AND s.score = p.score",
+            "n\n600\n",
+        ),
+    ] {
+        assert_eq!(go(allow, query).ok().stdout, expected, "{query}");
+    }
+    assert_eq!(go("s3://bucket/run", "SELECT count(*) AS n FROM predictions").ok().stdout, "n\n600\n");
+    assert_eq!(
+        go("--table p=s3://bucket/run/predictions.parquet", "SELECT count(*) AS n FROM p").ok().stdout,
+        "n\n600\n"
+    );
+    go(allow, "COPY (SELECT query_id, ndcg(label, score, 10) AS n FROM 's3://bucket/run/predictions.parquet' GROUP BY query_id) TO 's3://bucket/run/out/n.parquet'").ok();
+    assert_eq!(go(allow, "SELECT count(*) AS n FROM 's3://bucket/run/out/n.parquet'").ok().stdout, "n\n35\n");
+    let refused = go("", "SELECT * FROM 's3://bucket/run/predictions.parquet'").failed();
+    assert!(refused.stderr.contains("pass --allow-path s3://bucket/run/"), "{}", refused.stderr);
+    go("--allow-path s3://bucket/ru", "SELECT * FROM 's3://bucket/run/predictions.parquet'").failed();
+    let absent = go(allow, "SELECT * FROM 's3://bucket/run/absent.parquet'").failed();
+    let secret = &variables[1].1;
+    for query in [
+        "EXPLAIN VERBOSE SELECT * FROM 's3://bucket/run/clicks.csv'",
+        "EXPLAIN SELECT * FROM 's3://bucket/run/test'",
+        "SHOW ALL",
+    ] {
+        let plan = go(allow, query).ok();
+        assert!(!plan.stdout.contains(secret) && !plan.stderr.contains(secret), "{}", plan.stdout);
+    }
+    assert!(!absent.stderr.contains(secret));
+    drop(server);
+    let gone = sql_in(room.path(), &format!("--format csv {allow}"), "SELECT 1", &variables).ok();
+    assert_eq!(gone.stdout, "Int64(1)\n1\n");
+}
+
+#[test]
+fn the_shell_edits_remembers_and_obeys() {
+    let Some(python) = python() else { return };
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/sql_shell.py");
+    let output = Command::new(python).arg(script).arg(BINARY).current_dir(tables()).output().unwrap();
+    let text =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}");
+}
