@@ -243,7 +243,10 @@ fn without_labels_a_report_says_what_is_missing() {
     let room = room();
     let room = room.path();
     sample_run(room);
-    fs::write(room.join("new.csv"), "query_id,label,f1,f2\nq1,,1,2\nq1,,2,3\nq2,,3,1\n").unwrap();
+    let names: Vec<String> = (1..=46).map(|feature| format!("f{feature}")).collect();
+    let row = |query: &str| format!("{query},,{}\n", vec!["0.5"; 46].join(","));
+    let text = format!("query_id,label,{}\n{}{}{}", names.join(","), row("q1"), row("q1"), row("q2"));
+    fs::write(room.join("new.csv"), text).unwrap();
     run(room, "convert new.csv --output new").ok();
     fs::create_dir(room.join("online")).unwrap();
     run(room, "predict --model run/mart.parquet --data new --output online/scores.parquet").ok();
