@@ -57,6 +57,7 @@ pub mod describe;
 pub mod error;
 pub mod evaluate;
 pub mod ingest;
+pub mod listwise;
 pub mod metric;
 pub mod model;
 pub mod objective;

@@ -1,0 +1,172 @@
+//! Where a node may be cut by a feature, and what the two sides would score.
+
+use super::lists::add;
+use crate::bins::FeatureBins;
+use crate::tree::{FoundSplit, SplitRules, Sums};
+
+/// Codes of a feature at most: bins, and one for missing values.
+const CODES: usize = 256;
+
+/// Labels, weights and counts of a node by the code of one feature. Parts of it add up.
+#[derive(Clone)]
+pub struct CodeSums {
+    sums: Vec<Sums>,
+    /// A bit for each code that is there.
+    present: [u64; CODES / 64],
+}
+
+impl Default for CodeSums {
+    fn default() -> Self {
+        CodeSums { sums: vec![Sums::default(); CODES], present: [0; CODES / 64] }
+    }
+}
+
+impl CodeSums {
+    /// The sums of a code, to be added to.
+    #[inline]
+    pub fn at(&mut self, code: u8) -> &mut Sums {
+        self.present[usize::from(code >> 6)] |= 1 << (code & 63);
+        &mut self.sums[usize::from(code)]
+    }
+
+    /// Adds what another partition says of the same node.
+    pub fn merge(&mut self, other: &CodeSums) {
+        other.each(|code, sums| add(self.at(code), sums));
+    }
+
+    /// Makes room for another node; only what is there is cleared.
+    pub fn clear(&mut self) {
+        for (word, bits) in self.present.iter_mut().enumerate() {
+            while *bits != 0 {
+                self.sums[word * 64 + bits.trailing_zeros() as usize] = Sums::default();
+                *bits &= *bits - 1;
+            }
+        }
+    }
+
+    /// Every code that is there, ascending.
+    fn each(&self, mut visit: impl FnMut(u8, &Sums)) {
+        for (word, bits) in self.present.iter().enumerate() {
+            let mut bits = *bits;
+            while bits != 0 {
+                let code = word * 64 + bits.trailing_zeros() as usize;
+                visit(code as u8, &self.sums[code]);
+                bits &= bits - 1;
+            }
+        }
+    }
+
+    fn has(&self, code: u32) -> bool {
+        self.present[code as usize / 64] >> (code % 64) & 1 == 1
+    }
+}
+
+/// The cuts of a node by one feature, missing values on one side.
+pub struct Cuts {
+    /// Which feature, by its place among those that are asked.
+    pub place: usize,
+    /// Codes up to this go left.
+    codes: Vec<u8>,
+    missing_left: bool,
+    /// The scores of both sides, for each cut.
+    pub left: Vec<f64>,
+    /// See `left`.
+    pub right: Vec<f64>,
+    /// From which cut on documents of a code are on the left; of codes that are not there it says nothing.
+    first: Vec<u16>,
+}
+
+impl Default for Cuts {
+    fn default() -> Self {
+        Cuts {
+            place: 0,
+            codes: Vec::new(),
+            missing_left: false,
+            left: Vec::new(),
+            right: Vec::new(),
+            first: vec![0; CODES],
+        }
+    }
+}
+
+impl Cuts {
+    /// Takes the cuts that leave enough on both sides. Where both sides score the same, nothing changes:
+    /// that is no cut.
+    pub fn take(
+        &mut self,
+        sums: &CodeSums,
+        total: Sums,
+        (missing, missing_left): (Option<u32>, bool),
+        rules: &SplitRules,
+    ) {
+        self.codes.clear();
+        self.left.clear();
+        self.right.clear();
+        self.missing_left = missing_left;
+        let mut left = Sums::default();
+        if let Some(missing) = missing.filter(|_| missing_left) {
+            left = sums.sums[missing as usize];
+            self.first[missing as usize] = 0;
+        }
+        let enough = |sums: Sums| {
+            sums.count >= rules.min_data.max(1)
+                && sums.weight as f64 / rules.scale.weight >= rules.min_weight * (1.0 - 1e-12)
+        };
+        sums.each(|code, of_code| {
+            let is_missing = Some(u32::from(code)) == missing;
+            if is_missing && missing_left {
+                return;
+            }
+            self.first[usize::from(code)] = self.codes.len() as u16;
+            if is_missing {
+                return; // the code of missing values is the last one
+            }
+            add(&mut left, of_code);
+            let right = total - left;
+            if enough(left) && enough(right) {
+                let (left, right) = (rules.value(left), rules.value(right));
+                if left != right {
+                    self.codes.push(code);
+                    self.left.push(left);
+                    self.right.push(right);
+                }
+            }
+        });
+    }
+
+    /// How many cuts there are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.codes.len()
+    }
+
+    /// Whether there is no cut.
+    pub fn is_empty(&self) -> bool {
+        self.codes.is_empty()
+    }
+
+    /// From which cut on documents of a code are on the left.
+    #[inline]
+    pub fn first(&self, code: u8) -> u16 {
+        self.first[usize::from(code)]
+    }
+
+    /// A cut as a split of a tree.
+    pub fn split(&self, cut: usize, feature: u32, bins: &FeatureBins, gain: f64) -> FoundSplit {
+        let code = self.codes[cut];
+        FoundSplit {
+            feature,
+            code: u32::from(code),
+            // Above the last bin there are only missing values.
+            threshold: bins.cuts.get(usize::from(code)).copied().unwrap_or(f32::MAX),
+            missing_code: bins.missing_code,
+            missing_left: self.missing_left,
+            gain,
+        }
+    }
+}
+
+/// Whether missing values of a node should try both sides.
+pub fn tries_both_sides(sums: &CodeSums, missing: Option<u32>) -> bool {
+    missing.is_some_and(|code| sums.has(code))
+}
