@@ -2,7 +2,6 @@
 //! (section 4.3.3 of the paper).
 
 use crate::random::Stream;
-use crate::tree::NodeId;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -13,7 +12,7 @@ pub enum LeafOrder {
     Breadth,
     /// Any.
     Random,
-    /// The one with most documents.
+    /// The one with most rows.
     Biggest,
     /// The one with the highest score.
     MostRelevant,
@@ -23,9 +22,9 @@ pub enum LeafOrder {
 #[derive(Debug, Clone, Copy)]
 pub struct Waiting {
     /// Which leaf.
-    pub node: NodeId,
-    /// Its documents.
-    pub count: i64,
+    pub node: u32,
+    /// Its rows.
+    pub rows: i64,
     /// Its score.
     pub score: f64,
 }
@@ -38,10 +37,10 @@ pub struct Queue {
 }
 
 enum Waiters {
-    Line(VecDeque<NodeId>),
-    Crowd(Vec<NodeId>),
+    Line(VecDeque<u32>),
+    Crowd(Vec<u32>),
     /// By a key that orders as the leaves do; of equal ones the first node counts.
-    Ranked(BinaryHeap<(u64, Reverse<NodeId>)>, fn(&Waiting) -> u64),
+    Ranked(BinaryHeap<(u64, Reverse<u32>)>, fn(&Waiting) -> u64),
 }
 
 const OF_LEAF: u64 = 0x6661_654C;
@@ -52,7 +51,7 @@ impl Queue {
         let waiting = match order {
             LeafOrder::Breadth => Waiters::Line(VecDeque::new()),
             LeafOrder::Random => Waiters::Crowd(Vec::new()),
-            LeafOrder::Biggest => Waiters::Ranked(BinaryHeap::new(), |leaf| leaf.count as u64),
+            LeafOrder::Biggest => Waiters::Ranked(BinaryHeap::new(), |leaf| leaf.rows as u64),
             LeafOrder::MostRelevant => Waiters::Ranked(BinaryHeap::new(), |leaf| ascending(leaf.score)),
         };
         Queue { waiting, key: [seed, tree], asked: 0 }
@@ -68,7 +67,7 @@ impl Queue {
     }
 
     /// The next leaf.
-    pub fn next(&mut self) -> Option<NodeId> {
+    pub fn next(&mut self) -> Option<u32> {
         match &mut self.waiting {
             Waiters::Line(line) => line.pop_front(),
             Waiters::Crowd(crowd) if crowd.is_empty() => None,
@@ -93,11 +92,11 @@ fn ascending(number: f64) -> u64 {
 mod tests {
     use super::*;
 
-    fn order_of(order: LeafOrder, seed: u64) -> Vec<NodeId> {
+    fn order_of(order: LeafOrder, seed: u64) -> Vec<u32> {
         let mut queue = Queue::new(order, seed, 1);
         let leaves = [(10, 0.5), (30, -1.0), (20, 2.0), (30, 0.5), (5, -2.0)];
-        for (node, (count, score)) in leaves.into_iter().enumerate() {
-            queue.push(Waiting { node, count, score });
+        for (node, (rows, score)) in (0..).zip(leaves) {
+            queue.push(Waiting { node, rows, score });
         }
         std::iter::from_fn(|| queue.next()).collect()
     }
@@ -107,7 +106,7 @@ mod tests {
         assert_eq!(order_of(LeafOrder::Breadth, 0), [0, 1, 2, 3, 4]);
         assert_eq!(order_of(LeafOrder::Biggest, 0), [1, 3, 2, 0, 4]);
         assert_eq!(order_of(LeafOrder::MostRelevant, 0), [2, 0, 3, 1, 4]);
-        let orders: Vec<Vec<NodeId>> = (0..20).map(|seed| order_of(LeafOrder::Random, seed)).collect();
+        let orders: Vec<Vec<u32>> = (0..20).map(|seed| order_of(LeafOrder::Random, seed)).collect();
         assert!(orders.iter().any(|order| *order != orders[0]));
         assert_eq!(orders[3], order_of(LeafOrder::Random, 3));
         for mut order in orders {

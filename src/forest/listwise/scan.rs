@@ -7,11 +7,10 @@
 //! partitions add up in any order.
 
 use super::candidates::{CodeSums, Cuts};
-use super::lists::{Document, Lists, Part, add_document};
+use super::lists::{Document, Lists, Part};
 use super::measure::Measure;
 use super::rest::Rest;
 use crate::bins::Column;
-use crate::tree::NodeId;
 use std::ops::Range;
 
 /// What one partition says of a node. It is a cache: codes are looked up again if it is lost.
@@ -29,7 +28,7 @@ impl NodeScan {
     pub fn add_sums(
         &mut self,
         lists: &Lists<'_>,
-        node: NodeId,
+        node: u32,
         columns: &[Column<'_>],
         sums: &mut [CodeSums],
     ) {
@@ -48,7 +47,7 @@ impl NodeScan {
                 None => look_up(documents, codes, |row| column.code(row) as u8),
             }
             for (document, code) in documents.iter().zip(codes) {
-                add_document(sums.at(*code), document);
+                document.add_to(sums.at(*code));
             }
         }
     }
@@ -58,7 +57,7 @@ impl NodeScan {
     pub fn add_steps(
         &mut self,
         lists: &Lists<'_>,
-        node: NodeId,
+        node: u32,
         cuts: &[Cuts],
         measure: &Measure,
         steps: &mut [Vec<i64>],
@@ -72,7 +71,7 @@ impl NodeScan {
             if lists.factor(list) == 0.0 {
                 continue; // no order of its documents is worth anything
             }
-            self.rest.take(lists.ties(list), node as u32, lists.factor(list), measure);
+            self.rest.take(lists.ties(list), node, lists.factor(list), measure);
             for (cuts, steps) in cuts.iter().zip(steps.iter_mut()) {
                 if !cuts.is_empty() {
                     self.gather(of_list, range.clone(), cuts);

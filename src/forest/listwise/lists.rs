@@ -5,8 +5,9 @@
 //! a node adds up with what the others say.
 
 use super::measure::{Extent, Measure, Yardstick};
+use super::sums::{Sums, Units};
 use crate::bins::{Column, Rows};
-use crate::tree::{FoundSplit, NodeId, Scale, Sums, round};
+use crate::tree::round;
 use std::ops::Range;
 
 /// A document of a list.
@@ -18,10 +19,22 @@ pub struct Document {
     pub list: u32,
     /// What it is worth, in units of gain.
     pub gain: i32,
-    /// Its label times its weight, in units of labels.
-    pub label: i32,
-    /// Its weight, in units of weights.
-    pub weight: i32,
+    /// Its label times its weight, in units; of all copies.
+    label: i32,
+    /// Its weight, in units; of all copies.
+    weight: i32,
+    /// How often it was drawn.
+    copies: u32,
+}
+
+impl Document {
+    /// Adds the document to sums.
+    #[inline]
+    pub fn add_to(&self, sums: &mut Sums) {
+        sums.labels = sums.labels.wrapping_add(i64::from(self.label));
+        sums.weights = sums.weights.wrapping_add(i64::from(self.weight));
+        sums.rows = sums.rows.wrapping_add(i64::from(self.copies));
+    }
 }
 
 /// The documents of a list that are in one leaf.
@@ -49,9 +62,9 @@ pub struct Part {
 /// What is known of a node's documents; parts of it merge.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NodeSummary {
-    /// Labels, weights and counts.
+    /// Labels, weights and rows.
     pub sums: Sums,
-    /// The lowest and the highest label, in units.
+    /// The lowest and the highest label.
     pub labels: (f32, f32),
 }
 
@@ -64,33 +77,24 @@ impl Default for NodeSummary {
 impl NodeSummary {
     /// Adds other documents.
     pub fn merge(&mut self, other: &NodeSummary) {
-        add(&mut self.sums, &other.sums);
+        self.sums.add(&other.sums);
         self.labels = (self.labels.0.min(other.labels.0), self.labels.1.max(other.labels.1));
     }
 }
 
-/// Adds sums to others.
-#[inline]
-pub fn add(sums: &mut Sums, other: &Sums) {
-    sums.gradient = sums.gradient.wrapping_add(other.gradient);
-    sums.weight = sums.weight.wrapping_add(other.weight);
-    sums.count = sums.count.wrapping_add(other.count);
-}
-
-/// A split that is made: the node, its left child (the right one follows), where, and what the
-/// children score.
+/// A split that is made.
 #[derive(Debug, Clone, Copy)]
 pub struct MadeSplit {
     /// Which node.
-    pub node: NodeId,
+    pub node: u32,
     /// Its left child; the right one follows.
-    pub left: NodeId,
-    /// Where.
-    pub split: FoundSplit,
-    /// The score of the left child.
-    pub left_score: f64,
-    /// The score of the right child.
-    pub right_score: f64,
+    pub left: u32,
+    /// Documents with a code up to this go left.
+    pub code: u32,
+    /// And so do those with this one, which stands for missing values.
+    pub missing_left: Option<u32>,
+    /// The scores of the left and the right child.
+    pub scores: [f64; 2],
 }
 
 /// The lists of one partition.
@@ -109,51 +113,60 @@ pub struct Lists<'a> {
     perfect: i64,
 }
 
-/// What the lists of a partition will be, or of those queries whose rows were drawn.
-pub fn extent_of(rows: &Rows, drawn: Option<&[u32]>, yardstick: &Yardstick) -> Extent {
-    let mut extent = Extent::default();
-    for list in lists_of(rows, drawn) {
-        extent.longest = extent.longest.max(list.len() as u32);
-        extent.lists += 1;
-        extent.most_weight = extent.most_weight.max(weight_of(rows, list.clone()));
-        for label in &rows.labels[list.start as usize..list.end as usize] {
-            extent.most_gain = extent.most_gain.max(yardstick.gain.of(*label));
+/// A query that was drawn: its rows, and how often.
+struct DrawnQuery {
+    rows: Range<usize>,
+    copies: u32,
+}
+
+impl DrawnQuery {
+    /// A list counts by the mean weight of its rows, as often as it was drawn.
+    fn weight(&self, rows: &Rows) -> f64 {
+        let mean = match &rows.weights {
+            None => 1.0,
+            Some(weights) => {
+                let weights = &weights[self.rows.clone()];
+                weights.iter().map(|weight| f64::from(*weight)).sum::<f64>() / weights.len() as f64
+            }
+        };
+        mean * f64::from(self.copies)
+    }
+}
+
+/// The queries of a partition whose rows were drawn; rows have the numbers of the dataset.
+fn drawn_queries<'a>(rows: &'a Rows, drawn: &'a [u32]) -> impl Iterator<Item = DrawnQuery> + 'a {
+    let place = |row: u64| drawn.partition_point(|drawn| u64::from(*drawn) < row);
+    let mut drawn = drawn[place(rows.first)..place(rows.first + rows.len() as u64)].iter().copied().peekable();
+    let queries = rows.query_bounds.windows(2).filter(|pair| pair[0] < pair[1]);
+    queries.filter_map(move |pair| {
+        let (first, end) = (rows.first + u64::from(pair[0]), rows.first + u64::from(pair[1]));
+        let mut copies = 0;
+        while let Some(row) = drawn.next_if(|row| u64::from(*row) < end) {
+            copies += u32::from(u64::from(row) == first);
         }
+        (copies > 0).then_some(DrawnQuery { rows: pair[0] as usize..pair[1] as usize, copies })
+    })
+}
+
+/// What the lists of the drawn queries of a partition will be.
+pub fn extent_of(rows: &Rows, drawn: &[u32], yardstick: &Yardstick) -> Extent {
+    let mut extent = Extent::default();
+    for query in drawn_queries(rows, drawn) {
+        extent.longest = extent.longest.max(query.rows.len() as u32);
+        extent.lists += 1;
+        extent.most_weight = extent.most_weight.max(query.weight(rows));
+        let gains = rows.labels[query.rows].iter().map(|label| yardstick.gain.of(*label));
+        extent.most_gain = gains.fold(extent.most_gain, f64::max);
     }
     extent
 }
 
-/// The rows of each list.
-fn lists_of<'a>(rows: &'a Rows, drawn: Option<&'a [u32]>) -> impl Iterator<Item = Range<u32>> + 'a {
-    let mut drawn = drawn.map(|drawn| drawn.iter().copied().peekable());
-    rows.query_bounds.windows(2).map(|pair| pair[0]..pair[1]).filter(move |query| {
-        !query.is_empty()
-            && drawn.as_mut().is_none_or(|drawn| {
-                let is_drawn = drawn.peek() == Some(&query.start);
-                while drawn.next_if(|row| *row < query.end).is_some() {}
-                is_drawn
-            })
-    })
-}
-
-/// A list counts by the mean weight of its rows.
-fn weight_of(rows: &Rows, list: Range<u32>) -> f64 {
-    let range = list.start as usize..list.end as usize;
-    match &rows.weights {
-        None => 1.0,
-        Some(weights) => {
-            weights[range.clone()].iter().map(|weight| f64::from(*weight)).sum::<f64>() / range.len() as f64
-        }
-    }
-}
-
 impl<'a> Lists<'a> {
-    /// The lists of a partition, or of those queries whose rows were drawn; all documents are at the root.
-    pub fn new(rows: &'a Rows, drawn: Option<&[u32]>, measure: &Measure, scale: &Scale) -> Self {
-        let count = drawn.map_or(rows.len(), <[u32]>::len);
+    /// The lists of the drawn queries of a partition; all documents are at the root.
+    pub fn new(rows: &'a Rows, drawn: &[u32], measure: &Measure, units: &Units) -> Self {
         let mut lists = Lists {
             rows,
-            documents: Vec::with_capacity(count),
+            documents: Vec::new(),
             nodes: Vec::new(),
             spare: Vec::new(),
             places: Vec::new(),
@@ -164,57 +177,59 @@ impl<'a> Lists<'a> {
             perfect: 0,
         };
         let mut gains: Vec<i32> = Vec::new();
-        for (number, list) in (0..).zip(lists_of(rows, drawn)) {
-            gains.clear();
-            lists.places.push(lists.documents.len() as u32);
-            for row in list.clone() {
-                let label = rows.labels[row as usize];
-                let weight =
-                    rows.weights.as_ref().map_or(1.0, |weights| f64::from(weights[row as usize]));
-                let gain = measure.gain_of(label);
-                gains.push(gain);
-                lists.documents.push(Document {
-                    row,
-                    list: number,
-                    gain,
-                    label: round(f64::from(label) * weight * scale.gradient),
-                    // What weighs anything weighs at least one unit.
-                    weight: round(weight * scale.weight).max(i32::from(weight > 0.0)),
-                });
-            }
-            let weight = weight_of(rows, list.clone());
-            lists.perfect += measure.perfect(weight);
-            lists.factors.push(measure.factor_of(&mut gains, weight));
-            let part = Part { count: gains.len() as u32, gains: gains.iter().map(|gain| i64::from(*gain)).sum() };
-            let root = Tie { score: 0.0, gains: part.gains, count: part.count, leaf: 0 };
-            lists.ties.resize(lists.documents.len(), root);
-            lists.ties[lists.places[number as usize] as usize] = root;
-            lists.tied.push(1);
-            lists.worths.push(worth_of(std::slice::from_ref(&root), lists.factors[number as usize], measure));
+        for query in drawn_queries(rows, drawn) {
+            lists.add_list(&query, &mut gains, measure, units);
         }
         lists.nodes.push(0..lists.documents.len());
         lists
     }
 
+    fn add_list(&mut self, query: &DrawnQuery, gains: &mut Vec<i32>, measure: &Measure, units: &Units) {
+        let list = self.places.len() as u32;
+        let first = self.documents.len();
+        gains.clear();
+        for row in query.rows.clone() {
+            let label = self.rows.labels[row];
+            let weight = self.rows.weights.as_ref().map_or(1.0, |weights| f64::from(weights[row]));
+            let gain = measure.gain_of(label);
+            gains.push(gain);
+            self.documents.push(Document {
+                row: row as u32,
+                list,
+                gain,
+                label: round(f64::from(label) * weight * units.label) * query.copies as i32,
+                // What weighs anything weighs at least one unit.
+                weight: round(weight * units.weight).max(i32::from(weight > 0.0)) * query.copies as i32,
+                copies: query.copies,
+            });
+        }
+        let weight = query.weight(self.rows);
+        let factor = measure.factor_of(gains, weight);
+        let sum = gains.iter().map(|gain| i64::from(*gain)).sum();
+        let root = Tie { score: 0.0, gains: sum, count: gains.len() as u32, leaf: 0 };
+        self.perfect += measure.perfect(weight);
+        self.worths.push(worth_of(std::slice::from_ref(&root), factor, measure));
+        self.factors.push(factor);
+        self.places.push(first as u32);
+        self.ties.resize(self.documents.len(), root);
+        self.tied.push(1);
+    }
+
     /// The documents of a node, list by list.
-    pub fn documents(&self, node: NodeId) -> &[Document] {
-        &self.documents[self.nodes[node].clone()]
+    #[inline]
+    pub fn documents(&self, node: u32) -> &[Document] {
+        &self.documents[self.nodes[node as usize].clone()]
     }
 
     /// What is known of a node's documents.
-    pub fn summary(&self, node: NodeId) -> NodeSummary {
+    pub fn summary(&self, node: u32) -> NodeSummary {
         let mut summary = NodeSummary::default();
         for document in self.documents(node) {
-            add_document(&mut summary.sums, document);
+            document.add_to(&mut summary.sums);
             let label = self.rows.labels[document.row as usize];
             summary.labels = (summary.labels.0.min(label), summary.labels.1.max(label));
         }
         summary
-    }
-
-    /// How many lists there are.
-    pub fn count(&self) -> usize {
-        self.worths.len()
     }
 
     /// The worth of all lists.
@@ -248,26 +263,20 @@ impl<'a> Lists<'a> {
     }
 
     /// Makes a split: documents move to the children, and the lists they are in are ranked anew. By
-    /// how much the worth of all lists grows.
+    /// how much the worth of all lists grows. A feature without a column has code 0 everywhere.
     pub fn split(&mut self, made: &MadeSplit, column: Option<&Column<'_>>, measure: &Measure) -> i64 {
-        let left = self.divide(made, column);
-        let node = self.nodes[made.node].clone();
-        let middle = node.start + left;
-        if self.nodes.len() < made.left + 2 {
-            self.nodes.resize(made.left + 2, 0..0);
-        }
-        self.nodes[made.left] = node.start..middle;
-        self.nodes[made.left + 1] = middle..node.end;
+        let node = self.nodes[made.node as usize].clone();
+        let middle = node.start + self.divide(made, column);
+        let left = made.left as usize;
+        self.nodes.resize(self.nodes.len().max(left + 2), 0..0);
+        self.nodes[left] = node.start..middle;
+        self.nodes[left + 1] = middle..node.end;
         let (mut lefts, mut rights) = (node.start, middle);
         let mut grown = 0;
         loop {
             let next_left = self.documents[lefts..middle].first().map(|document| document.list);
             let next_right = self.documents[rights..node.end].first().map(|document| document.list);
-            let list = match (next_left, next_right) {
-                (Some(one), Some(other)) => one.min(other),
-                (Some(one), None) | (None, Some(one)) => one,
-                (None, None) => return grown,
-            };
+            let Some(list) = [next_left, next_right].into_iter().flatten().min() else { return grown };
             let of_left = part_of(&self.documents[lefts..middle], list);
             let of_right = part_of(&self.documents[rights..node.end], list);
             lefts += of_left.count as usize;
@@ -278,16 +287,13 @@ impl<'a> Lists<'a> {
 
     /// Moves the documents that go left to the front, keeping the order on both sides; how many they are.
     fn divide(&mut self, made: &MadeSplit, column: Option<&Column<'_>>) -> usize {
-        let documents = &mut self.documents[self.nodes[made.node].clone()];
-        let missing = made.split.missing_goes_left().unwrap_or(u32::MAX);
-        // A feature that is constant in these bins has no column: all rows have code 0.
-        let code = |row: u32| column.map_or(0, |column| column.code(row));
+        let documents = &mut self.documents[self.nodes[made.node as usize].clone()];
         self.spare.clear();
         let mut left = 0;
         for place in 0..documents.len() {
             let document = documents[place];
-            let code = code(document.row);
-            if code <= made.split.code || code == missing {
+            let code = column.map_or(0, |column| column.code(document.row));
+            if code <= made.code || Some(code) == made.missing_left {
                 documents[left] = document;
                 left += 1;
             } else {
@@ -300,15 +306,14 @@ impl<'a> Lists<'a> {
 
     /// Puts the two parts of a tie where they belong.
     fn rank_anew(&mut self, list: u32, made: &MadeSplit, parts: [Part; 2], measure: &Measure) -> i64 {
-        let first = self.places[list as usize] as usize;
-        let mut tied = self.tied[list as usize] as usize;
-        let ties = &mut self.ties[first..];
-        if let Some(old) = ties[..tied].iter().position(|tie| tie.leaf == made.node as u32) {
+        let list = list as usize;
+        let mut tied = self.tied[list] as usize;
+        let ties = &mut self.ties[self.places[list] as usize..];
+        if let Some(old) = ties[..tied].iter().position(|tie| tie.leaf == made.node) {
             ties.copy_within(old + 1..tied, old);
             tied -= 1;
         }
-        let scores = [made.left_score, made.right_score];
-        for ((part, score), leaf) in parts.into_iter().zip(scores).zip(made.left as u32..) {
+        for ((part, score), leaf) in parts.into_iter().zip(made.scores).zip(made.left..) {
             if part.count > 0 {
                 let place = ties[..tied].partition_point(|tie| tie.score >= score);
                 ties.copy_within(place..tied, place + 1);
@@ -316,27 +321,18 @@ impl<'a> Lists<'a> {
                 tied += 1;
             }
         }
-        self.tied[list as usize] = tied as u32;
-        if self.factors[list as usize] == 0.0 {
+        self.tied[list] = tied as u32;
+        if self.factors[list] == 0.0 {
             return 0;
         }
-        let worth = worth_of(&ties[..tied], self.factors[list as usize], measure);
-        let before = std::mem::replace(&mut self.worths[list as usize], worth);
-        worth - before
+        let worth = worth_of(&ties[..tied], self.factors[list], measure);
+        worth - std::mem::replace(&mut self.worths[list], worth)
     }
-}
-
-/// Adds a document to sums.
-#[inline]
-pub fn add_document(sums: &mut Sums, document: &Document) {
-    sums.gradient = sums.gradient.wrapping_add(i64::from(document.label));
-    sums.weight = sums.weight.wrapping_add(i64::from(document.weight));
-    sums.count = sums.count.wrapping_add(1);
 }
 
 /// The documents of a list at the beginning of some documents.
 #[inline]
-pub fn part_of(documents: &[Document], list: u32) -> Part {
+fn part_of(documents: &[Document], list: u32) -> Part {
     let mut part = Part::default();
     for document in documents.iter().take_while(|document| document.list == list) {
         part.count += 1;

@@ -4,7 +4,7 @@ use super::*;
 use crate::bins::{BinOptions, BinnedData, Codes};
 use crate::config::Missing;
 use crate::metric::{Discount, Gain};
-use crate::tree::{FeatureChoice, Scale, SplitRules};
+use crate::forest::features::TreeFeatures;
 use proptest::prelude::*;
 
 /// A dataset: features and labels of its documents, and where its lists begin and end.
@@ -61,24 +61,17 @@ fn order() -> impl Strategy<Value = LeafOrder> {
 }
 
 fn rules() -> impl Strategy<Value = ListwiseRules> {
-    let limits = (prop_oneof![2 => Just(u32::MAX), 1 => 1u32..4], prop::option::weighted(0.2, 2u32..9));
-    let least = (1i64..4, prop_oneof![2 => Just(0.0), 1 => Just(5.0)], prop_oneof![4 => Just(0.0), 1 => Just(0.01)]);
-    (yardstick(), order(), limits, least).prop_map(
-        |(yardstick, order, (depth, leaves), (min_data, min_weight, min_gain))| ListwiseRules {
-            yardstick,
-            order,
-            depth,
-            leaves,
-            split: SplitRules {
-                min_data,
-                min_weight,
-                min_gain,
-                lambda: 0.0,
-                scale: Scale { count_bits: 20, gradient: 1024.0, weight: 256.0 },
-            },
-            seed: 7,
-        },
-    )
+    let depth = prop_oneof![2 => Just(u32::MAX), 1 => 1u32..4];
+    let least = (1i64..4, prop_oneof![4 => Just(0.0), 1 => Just(0.01)]);
+    (yardstick(), order(), depth, least).prop_map(|(yardstick, order, depth, (min_rows, min_gain))| ListwiseRules {
+        yardstick,
+        order,
+        depth,
+        min_rows,
+        min_gain,
+        worth_sharing: i64::MAX,
+        seed: 7,
+    })
 }
 
 impl Case {
@@ -100,28 +93,42 @@ impl Case {
     }
 }
 
-/// Every third list, by partition.
-fn two_thirds(data: &BinnedData) -> Vec<Vec<u32>> {
+/// Every third list, and every fifth twice.
+fn some_rows(data: &BinnedData) -> Vec<u32> {
     let drawn = |rows: &crate::bins::Rows| {
-        let queries = rows.query_bounds.windows(2).zip(rows.first_query..);
-        let drawn = queries.filter(|(_, number)| !number.is_multiple_of(3));
-        drawn.flat_map(|(query, _)| query[0]..query[1]).collect()
+        let mut drawn = Vec::new();
+        for (query, number) in rows.query_bounds.windows(2).zip(rows.first_query..) {
+            let copies = if number.is_multiple_of(3) { 0 } else { 1 + usize::from(number.is_multiple_of(5)) };
+            for row in query[0]..query[1] {
+                drawn.extend(std::iter::repeat_n(rows.first as u32 + row, copies));
+            }
+        }
+        drawn
     };
-    data.rows.iter().map(drawn).collect()
+    data.rows.iter().flat_map(drawn).collect()
 }
 
-fn choice(data: &BinnedData, per_node: &str) -> FeatureChoice {
+fn all_rows(data: &BinnedData) -> Vec<u32> {
+    (0..data.row_count() as u32).collect()
+}
+
+fn features_of(data: &BinnedData, per_node: &str) -> TreeFeatures {
     let set = [format!("features_per_node={per_node}")];
     let parameters = crate::config::load(None, None, &set).unwrap();
-    FeatureChoice::draw(&parameters, &data.binning.layout, 3)
+    TreeFeatures::draw(&parameters, &data.binning.layout, 3)
+}
+
+fn ground<'a>(data: &'a BinnedData, codes: &'a [Codes]) -> ListwiseGround<'a> {
+    ListwiseGround { data, codes, units: Units::of(20.0, data.rows[0].weights.as_ref().map(|_| 4.0)) }
 }
 
 fn codes_of(data: &BinnedData) -> Vec<Codes> {
     (0..data.partitions()).map(|partition| data.codes(partition, &[]).unwrap()).collect()
 }
 
-fn bits(tree: &ListwiseTree) -> (String, Vec<u64>) {
-    (format!("{:?}", tree.tree), tree.strength.iter().map(|strength| strength.to_bits()).collect())
+/// A tree as text that tells every bit apart.
+fn told(tree: &ListwiseTree) -> String {
+    format!("{tree:?}")
 }
 
 proptest! {
@@ -131,32 +138,27 @@ proptest! {
     fn the_fast_tree_is_the_slow_one(
         case in case(1..4, 1..7), rules in rules(), sampled in any::<bool>(), learned in any::<bool>(),
     ) {
-        let missing = if learned { Missing::Learned } else { Missing::Zero };
-        let data = case.data(2, missing);
+        let data = case.data(2, if learned { Missing::Learned } else { Missing::Zero });
         let codes = codes_of(&data);
-        let drawn = sampled.then(|| two_thirds(&data));
-        let choice = choice(&data, "2");
-        let ground =
-            ListwiseGround { data: &data, codes: &codes, drawn: drawn.as_deref(), choice: &choice, tree: 3 };
-        prop_assert_eq!(bits(&grow(ground, &rules).unwrap()), bits(&twin::grow(ground, &rules)));
+        let rows = if sampled { some_rows(&data) } else { all_rows(&data) };
+        let fast = grow(ground(&data, &codes), &rules, (3, &rows), features_of(&data, "2")).unwrap();
+        let slow = twin::grow(ground(&data, &codes), &rules, (3, &rows), features_of(&data, "2"));
+        prop_assert_eq!(told(&fast), told(&slow));
     }
 
     #[test]
-    fn no_partitioning_and_no_number_of_threads_changes_a_tree(
-        case in case(2..4, 2..9), rules in rules(),
-    ) {
-        let tree_of = |blocks: usize| {
+    fn no_partitioning_and_no_sharing_among_threads_changes_a_tree(case in case(2..4, 2..9), rules in rules()) {
+        let tree_of = |blocks: usize, worth_sharing: i64| {
             let data = case.data(blocks, Missing::Learned);
             let codes = codes_of(&data);
-            let drawn = two_thirds(&data);
-            let choice = choice(&data, "all");
-            let ground =
-                ListwiseGround { data: &data, codes: &codes, drawn: Some(&drawn), choice: &choice, tree: 3 };
-            bits(&grow::grow_sharing(ground, &rules, if blocks == 2 { 1 } else { i64::MAX }).unwrap())
+            let rules = ListwiseRules { worth_sharing, ..rules.clone() };
+            let rows = some_rows(&data);
+            told(&grow(ground(&data, &codes), &rules, (3, &rows), features_of(&data, "all")).unwrap())
         };
-        let one = tree_of(1);
-        prop_assert_eq!(&one, &tree_of(2));
-        prop_assert_eq!(&one, &tree_of(100));
+        let one = tree_of(1, i64::MAX);
+        for (blocks, worth_sharing) in [(1, 0), (2, i64::MAX), (3, 20), (100, 0)] {
+            prop_assert_eq!(&one, &tree_of(blocks, worth_sharing));
+        }
     }
 
     #[test]

@@ -10,10 +10,12 @@ use super::lists::{Lists, MadeSplit, NodeSummary, extent_of};
 use super::measure::{Extent, Measure, Yardstick};
 use super::order::{LeafOrder, Queue, Waiting};
 use super::scan::NodeScan;
+use super::sums::{Sums, Units};
 use crate::bins::{BinnedData, Codes, Column};
 use crate::error::Result;
+use crate::forest::features::{Path, TreeFeatures};
+use crate::forest::tree::{GrownSplit, GrownTree};
 use crate::storage::interrupt;
-use crate::tree::{FeatureChoice, FoundSplit, GrownNode, GrownTree, NodeId, SplitRules};
 use rayon::prelude::*;
 
 /// How trees are grown.
@@ -25,41 +27,39 @@ pub struct ListwiseRules {
     pub order: LeafOrder,
     /// Splits from the root to a leaf at most.
     pub depth: u32,
-    /// Leaves at most.
-    pub leaves: Option<u32>,
-    /// What a split must respect.
-    pub split: SplitRules,
+    /// Rows on either side of a split at least.
+    pub min_rows: i64,
+    /// A split must gain more than this.
+    pub min_gain: f64,
+    /// Nodes of so many rows are worth the work of several threads.
+    pub worth_sharing: i64,
     /// Key of random draws.
     pub seed: u64,
 }
 
-/// What a tree is grown on.
+/// What trees are grown on.
 #[derive(Clone, Copy)]
 pub struct ListwiseGround<'a> {
     /// The data.
     pub data: &'a BinnedData,
     /// The codes of each partition.
     pub codes: &'a [Codes],
-    /// The rows that the tree sees, by partition; whole queries.
-    pub drawn: Option<&'a [Vec<u32>]>,
-    /// The features of its nodes.
-    pub choice: &'a FeatureChoice,
-    /// Its number.
-    pub tree: u64,
+    /// How labels become whole numbers.
+    pub units: Units,
 }
 
 /// A tree, and the expected NDCG of its lists while it grew.
+#[derive(Debug, Clone, PartialEq)]
 pub struct ListwiseTree {
     /// The tree.
     pub tree: GrownTree,
+    /// The way to each of its nodes.
+    pub paths: Vec<Path>,
     /// Before the first split and after every one.
     pub strength: Vec<f64>,
 }
 
-/// Nodes of so many documents are worth the work of several threads.
-const WORTH_SHARING: i64 = 16_384;
-
-/// Roundings of a document's list at most, in units: a gain must be more than that.
+/// Roundings of a row's list at most, in units: a gain must be more than that.
 pub const ROUNDINGS: i64 = 64;
 
 struct Partition<'a> {
@@ -71,14 +71,16 @@ struct Partition<'a> {
 struct Growth<'a> {
     ground: ListwiseGround<'a>,
     rules: &'a ListwiseRules,
+    features: TreeFeatures,
     measure: Measure,
     partitions: Vec<Partition<'a>>,
-    nodes: Vec<GrownNode>,
+    tree: GrownTree,
+    sums: Vec<Sums>,
+    paths: Vec<Path>,
     queue: Queue,
     worth: i64,
     perfect: i64,
     room: Room,
-    worth_sharing: i64,
 }
 
 /// Memory that serves one node after the other.
@@ -92,59 +94,52 @@ struct Room {
 
 /// The best cut of a node.
 struct Found {
-    split: FoundSplit,
-    left_score: f64,
-    right_score: f64,
+    split: GrownSplit,
+    scores: [f64; 2],
 }
 
-/// Grows a tree.
-pub fn grow(ground: ListwiseGround<'_>, rules: &ListwiseRules) -> Result<ListwiseTree> {
-    grow_sharing(ground, rules, WORTH_SHARING)
-}
-
-/// Grows a tree; nodes of so many documents are shared by all threads.
-pub fn grow_sharing(
+/// Grows the tree of a number on some rows of the dataset: whole queries, ascending.
+pub fn grow(
     ground: ListwiseGround<'_>,
     rules: &ListwiseRules,
-    worth_sharing: i64,
+    (tree, rows): (u64, &[u32]),
+    features: TreeFeatures,
 ) -> Result<ListwiseTree> {
-    let drawn = |partition: usize| ground.drawn.map(|drawn| drawn[partition].as_slice());
-    let rows = &ground.data.rows;
     let mut extent = Extent::default();
-    for (partition, rows) in rows.iter().enumerate() {
-        extent.merge(&extent_of(rows, drawn(partition), &rules.yardstick));
+    for partition in &ground.data.rows {
+        extent.merge(&extent_of(partition, rows, &rules.yardstick));
     }
     let measure = Measure::new(&rules.yardstick, &extent);
-    let partitions: Vec<Partition<'_>> = (0..rows.len())
-        .into_par_iter()
-        .map(|partition| Partition {
-            lists: Lists::new(&rows[partition], drawn(partition), &measure, &rules.split.scale),
-            codes: &ground.codes[partition],
-            scan: NodeScan::default(),
-        })
-        .collect();
+    let partition = |(of_partition, codes)| Partition {
+        lists: Lists::new(of_partition, rows, &measure, &ground.units),
+        codes,
+        scan: NodeScan::default(),
+    };
+    let partitions: Vec<Partition<'_>> = ground.data.rows.iter().zip(ground.codes).map(partition).collect();
     let mut growth = Growth {
         worth: partitions.iter().map(|partition| partition.lists.worth()).sum(),
         perfect: partitions.iter().map(|partition| partition.lists.perfect()).sum(),
         ground,
         rules,
+        features,
         measure,
         partitions,
-        nodes: Vec::new(),
-        queue: Queue::new(rules.order, rules.seed, ground.tree),
+        tree: GrownTree::default(),
+        sums: Vec::new(),
+        paths: Vec::new(),
+        queue: Queue::new(rules.order, rules.seed, tree),
         room: Room::default(),
-        worth_sharing,
     };
     let mut strength = vec![growth.strength()];
-    growth.add_node(0);
-    while let Some(node) = growth.next() {
+    growth.add_node(0, Path::ROOT);
+    while let Some(node) = growth.queue.next() {
         interrupt::check()?;
         if let Some(found) = growth.best_cut(node) {
             growth.make(node, &found);
             strength.push(growth.strength());
         }
     }
-    Ok(ListwiseTree { tree: GrownTree { nodes: growth.nodes }, strength })
+    Ok(ListwiseTree { tree: growth.tree, paths: growth.paths, strength })
 }
 
 impl Growth<'_> {
@@ -152,45 +147,45 @@ impl Growth<'_> {
         if self.perfect == 0 { 0.0 } else { self.worth as f64 / self.perfect as f64 }
     }
 
-    fn next(&mut self) -> Option<NodeId> {
-        let leaves = self.nodes.len().div_ceil(2) as u32;
-        if self.rules.leaves.is_some_and(|most| leaves >= most) { None } else { self.queue.next() }
-    }
-
-    fn add_node(&mut self, depth: u32) {
-        let node = self.nodes.len();
+    fn add_node(&mut self, depth: u32, path: Path) {
+        let node = self.sums.len() as u32;
         let mut summary = NodeSummary::default();
         for partition in &self.partitions {
             summary.merge(&partition.lists.summary(node));
         }
         let NodeSummary { sums, labels } = summary;
-        self.nodes.push(GrownNode { depth, sums, split: None });
+        let score = self.ground.units.score(&sums);
+        self.tree.add(depth, score, self.ground.units.cover(&sums));
+        self.sums.push(sums);
+        self.paths.push(path);
         // Where all labels are equal, both sides of every cut score the same.
-        if depth < self.rules.depth && self.rules.split.may_split(sums) && labels.0 < labels.1 {
-            let score = self.rules.split.value(sums);
-            self.queue.push(Waiting { node, count: sums.count, score });
+        let may_split = sums.rows >= self.rules.min_rows.max(1).saturating_mul(2) && labels.0 < labels.1;
+        if depth < self.rules.depth && may_split {
+            self.queue.push(Waiting { node, rows: sums.rows, score });
         }
     }
 
-    fn best_cut(&mut self, node: NodeId) -> Option<Found> {
-        let features = self.features_of(node);
+    fn best_cut(&mut self, node: u32) -> Option<Found> {
+        self.features.start(self.paths[node as usize]);
+        let mut features = Vec::with_capacity(self.features.per_node);
+        while features.len() < self.features.per_node
+            && let Some(drawn) = self.features.next()
+        {
+            features.push(drawn.feature);
+        }
+        features.sort_unstable();
         self.add_sums(node, &features);
         self.take_cuts(node, &features);
         self.add_steps(node);
         self.best(node, &features)
     }
 
-    fn features_of(&self, node: NodeId) -> Vec<u32> {
-        let allowed = self.ground.choice.of_node(node);
-        (0..).zip(allowed).filter(|(_, is_allowed)| *is_allowed).map(|(feature, _)| feature).collect()
-    }
-
-    fn is_shared(&self, node: NodeId) -> bool {
-        self.nodes[node].sums.count >= self.worth_sharing && rayon::current_num_threads() > 1
+    fn is_shared(&self, node: u32) -> bool {
+        self.sums[node as usize].rows >= self.rules.worth_sharing && rayon::current_num_threads() > 1
     }
 
     /// First question: the labels of a node by the codes of each feature.
-    fn add_sums(&mut self, node: NodeId, features: &[u32]) {
+    fn add_sums(&mut self, node: u32, features: &[u32]) {
         let binning = &self.ground.data.binning;
         let add = |partition: &mut Partition<'_>, sums: &mut [CodeSums]| {
             if partition.lists.documents(node).is_empty() {
@@ -207,23 +202,24 @@ impl Growth<'_> {
         let sums = &mut self.room.sums;
         sums.resize_with(features.len().max(sums.len()), CodeSums::default);
         sums.iter_mut().for_each(CodeSums::clear);
-        if shared {
-            let parts: Vec<Vec<CodeSums>> = self.partitions.par_iter_mut().map(|partition| {
-                let mut sums = vec![CodeSums::default(); features.len()];
-                add(partition, &mut sums);
-                sums
-            }).collect();
-            for part in parts {
-                sums.iter_mut().zip(part).for_each(|(sums, part)| sums.merge(&part));
-            }
-        } else {
+        if !shared {
             self.partitions.iter_mut().for_each(|partition| add(partition, sums));
+            return;
+        }
+        let of_partition = |partition| {
+            let mut sums = vec![CodeSums::default(); features.len()];
+            add(partition, &mut sums);
+            sums
+        };
+        let parts: Vec<Vec<CodeSums>> = self.partitions.par_iter_mut().map(of_partition).collect();
+        for part in parts {
+            sums.iter_mut().zip(part).for_each(|(sums, part)| sums.merge(&part));
         }
     }
 
     /// The cuts of each feature; twice where missing values try both sides.
-    fn take_cuts(&mut self, node: NodeId, features: &[u32]) {
-        let total = self.nodes[node].sums;
+    fn take_cuts(&mut self, node: u32, features: &[u32]) {
+        let total = self.sums[node as usize];
         let Room { sums, cuts, used, steps } = &mut self.room;
         *used = 0;
         for (place, (feature, sums)) in features.iter().zip(sums).enumerate() {
@@ -236,43 +232,44 @@ impl Growth<'_> {
                     cuts.push(Cuts::default());
                     steps.push(Vec::new());
                 }
-                cuts[*used].take(sums, total, (missing, missing_left), &self.rules.split);
-                cuts[*used].place = place;
+                let cuts = &mut cuts[*used];
+                cuts.place = place;
+                cuts.take(sums, &total, (missing, missing_left), self.rules.min_rows, &self.ground.units);
                 steps[*used].clear();
-                steps[*used].resize(cuts[*used].len(), 0);
+                steps[*used].resize(cuts.len(), 0);
                 *used += 1;
             }
         }
     }
 
     /// Second question: the steps of all lists along the cuts.
-    fn add_steps(&mut self, node: NodeId) {
+    fn add_steps(&mut self, node: u32) {
         let shared = self.is_shared(node);
         let Room { cuts, used, steps, .. } = &mut self.room;
         let (cuts, steps) = (&cuts[..*used], &mut steps[..*used]);
         let measure = &self.measure;
-        if shared {
-            let parts: Vec<Vec<Vec<i64>>> = self.partitions.par_iter_mut().map(|partition| {
-                let mut steps: Vec<Vec<i64>> = cuts.iter().map(|cuts| vec![0; cuts.len()]).collect();
-                partition.scan.add_steps(&partition.lists, node, cuts, measure, &mut steps);
-                steps
-            }).collect();
-            for part in parts {
-                for (steps, part) in steps.iter_mut().zip(part) {
-                    steps.iter_mut().zip(part).for_each(|(step, part)| *step += part);
-                }
-            }
-        } else {
+        if !shared {
             for partition in &mut self.partitions {
                 partition.scan.add_steps(&partition.lists, node, cuts, measure, steps);
             }
+            return;
+        }
+        let of_partition = |partition: &mut Partition<'_>| {
+            let mut steps: Vec<Vec<i64>> = cuts.iter().map(|cuts| vec![0; cuts.len()]).collect();
+            partition.scan.add_steps(&partition.lists, node, cuts, measure, &mut steps);
+            steps
+        };
+        let parts: Vec<Vec<Vec<i64>>> = self.partitions.par_iter_mut().map(of_partition).collect();
+        for (steps, part) in parts.into_iter().flat_map(|part| (0..).zip(part)) {
+            let to: &mut Vec<i64> = &mut self.room.steps[steps];
+            to.iter_mut().zip(part).for_each(|(step, part)| *step += part);
         }
     }
 
     /// The cut that gains most; of equal ones that of the earlier feature, the lower one.
-    fn best(&self, node: NodeId, features: &[u32]) -> Option<Found> {
+    fn best(&self, node: u32, features: &[u32]) -> Option<Found> {
         let Room { cuts, used, steps, .. } = &self.room;
-        let mut most = ROUNDINGS * self.nodes[node].sums.count;
+        let mut most = ROUNDINGS * self.sums[node as usize].rows;
         let mut best = None;
         for (cuts, steps) in cuts[..*used].iter().zip(steps) {
             let mut gain = 0;
@@ -288,21 +285,23 @@ impl Growth<'_> {
         let gain = most as f64 / self.perfect as f64;
         let feature = features[cuts.place];
         let bins = &self.ground.data.binning.features[feature as usize];
-        (gain > self.rules.split.min_gain).then(|| Found {
-            split: cuts.split(cut, feature, bins, gain),
-            left_score: cuts.left[cut],
-            right_score: cuts.right[cut],
-        })
+        let split = GrownSplit { feature, gain, left: self.tree.nodes.len() as u32, ..cuts.split(cut, bins) };
+        (gain > self.rules.min_gain).then_some(Found { split, scores: [cuts.left[cut], cuts.right[cut]] })
     }
 
     /// Makes a split and asks the third question.
-    fn make(&mut self, node: NodeId, found: &Found) {
-        let Found { split, left_score, right_score } = *found;
-        let left = self.nodes.len();
-        let made = MadeSplit { node, left, split, left_score, right_score };
+    fn make(&mut self, node: u32, found: &Found) {
+        let Found { split, scores } = *found;
         let binning = &self.ground.data.binning;
         let place = binning.layout.places[split.feature as usize].expect("a tree's features vary");
         let bins = &binning.features[split.feature as usize];
+        let made = MadeSplit {
+            node,
+            left: split.left,
+            code: split.code,
+            missing_left: bins.missing_code.filter(|_| split.missing_left),
+            scores,
+        };
         let measure = &self.measure;
         let make = |partition: &mut Partition<'_>| {
             let column = partition.codes.column(place, bins);
@@ -314,9 +313,10 @@ impl Growth<'_> {
             self.partitions.iter_mut().map(make).sum()
         };
         self.worth += grown;
-        let depth = self.nodes[node].depth + 1;
-        self.nodes[node].split = Some((split, left));
-        self.add_node(depth);
-        self.add_node(depth);
+        let depth = self.tree.nodes[node as usize].depth + 1;
+        let path = self.paths[node as usize];
+        self.tree.nodes[node as usize].split = Some(split);
+        self.add_node(depth, path.left());
+        self.add_node(depth, path.right());
     }
 }

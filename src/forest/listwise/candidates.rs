@@ -1,8 +1,8 @@
 //! Where a node may be cut by a feature, and what the two sides would score.
 
-use super::lists::add;
+use super::sums::{Sums, Units};
 use crate::bins::FeatureBins;
-use crate::tree::{FoundSplit, SplitRules, Sums};
+use crate::forest::tree::GrownSplit;
 
 /// Codes of a feature at most: bins, and one for missing values.
 const CODES: usize = 256;
@@ -31,7 +31,7 @@ impl CodeSums {
 
     /// Adds what another partition says of the same node.
     pub fn merge(&mut self, other: &CodeSums) {
-        other.each(|code, sums| add(self.at(code), sums));
+        other.each(|code, sums| self.at(code).add(sums));
     }
 
     /// Makes room for another node; only what is there is cleared.
@@ -95,9 +95,10 @@ impl Cuts {
     pub fn take(
         &mut self,
         sums: &CodeSums,
-        total: Sums,
+        total: &Sums,
         (missing, missing_left): (Option<u32>, bool),
-        rules: &SplitRules,
+        min_rows: i64,
+        units: &Units,
     ) {
         self.codes.clear();
         self.left.clear();
@@ -108,10 +109,7 @@ impl Cuts {
             left = sums.sums[missing as usize];
             self.first[missing as usize] = 0;
         }
-        let enough = |sums: Sums| {
-            sums.count >= rules.min_data.max(1)
-                && sums.weight as f64 / rules.scale.weight >= rules.min_weight * (1.0 - 1e-12)
-        };
+        let least = min_rows.max(1);
         sums.each(|code, of_code| {
             let is_missing = Some(u32::from(code)) == missing;
             if is_missing && missing_left {
@@ -121,10 +119,10 @@ impl Cuts {
             if is_missing {
                 return; // the code of missing values is the last one
             }
-            add(&mut left, of_code);
-            let right = total - left;
-            if enough(left) && enough(right) {
-                let (left, right) = (rules.value(left), rules.value(right));
+            left.add(of_code);
+            let right = total.without(&left);
+            if left.rows.min(right.rows) >= least {
+                let (left, right) = (units.score(&left), units.score(&right));
                 if left != right {
                     self.codes.push(code);
                     self.left.push(left);
@@ -151,17 +149,17 @@ impl Cuts {
         self.first[usize::from(code)]
     }
 
-    /// A cut as a split of a tree.
-    pub fn split(&self, cut: usize, feature: u32, bins: &FeatureBins, gain: f64) -> FoundSplit {
+    /// A cut as a split of a tree, which still has to be told its feature, its gain and where the children are.
+    pub fn split(&self, cut: usize, bins: &FeatureBins) -> GrownSplit {
         let code = self.codes[cut];
-        FoundSplit {
-            feature,
+        GrownSplit {
+            feature: 0,
             code: u32::from(code),
             // Above the last bin there are only missing values.
             threshold: bins.cuts.get(usize::from(code)).copied().unwrap_or(f32::MAX),
-            missing_code: bins.missing_code,
             missing_left: self.missing_left,
-            gain,
+            left: 0,
+            gain: 0.0,
         }
     }
 }

@@ -12,10 +12,12 @@ mod measure;
 mod order;
 mod rest;
 mod scan;
+mod sums;
 
 pub use grow::{ListwiseGround, ListwiseRules, ListwiseTree, grow};
 pub use measure::Yardstick;
 pub use order::LeafOrder;
+pub use sums::Units;
 
 #[cfg(test)]
 mod tests;
