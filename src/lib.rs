@@ -41,12 +41,12 @@
 //! - a *fold* trains on most parts of the data and is tested on one; a *trial* is a choice of parameters.
 //!
 //! The folders follow the flow: [`sample`] → [`ingest`] → [`convert`] → [`dataset`] → [`describe`], then
-//! [`config`] → [`bins`] → [`objective`] → [`tree`] → [`boost`] with [`metric`] → [`model`] → [`predict`] →
+//! [`config`] → [`train`] → [`bins`] → [`objective`] → [`tree`] → `boost` or `forest` with [`metric`] → [`model`] → [`predict`] →
 //! [`evaluate`] → [`compare`], all of it many times in [`cv`], on top of [`plan`], [`table`] and [`storage`],
 //! below [`cli`].
 
 pub mod bins;
-pub mod boost;
+mod boost;
 pub mod cli;
 pub mod compare;
 pub mod config;
@@ -56,7 +56,7 @@ pub mod dataset;
 pub mod describe;
 pub mod error;
 pub mod evaluate;
-pub mod forest;
+mod forest;
 pub mod ingest;
 pub mod metric;
 pub mod model;
@@ -68,4 +68,5 @@ pub mod sample;
 pub mod storage;
 mod suggest;
 pub mod table;
+pub mod train;
 pub mod tree;

@@ -6,7 +6,7 @@ use super::layout::Layout;
 use super::partition::{CodeColumn, Codes, assemble, schema};
 use super::source::{OpenPartition, Rows, Source};
 use super::summary::{Keep, SAMPLED_ROWS, Summary};
-use crate::config::{Candidates, Missing, Parameters};
+use crate::config::{Candidates, EnsembleName, Missing, Parameters};
 use crate::error::Result;
 use crate::storage::interrupt;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
@@ -20,6 +20,8 @@ pub struct BinOptions {
     pub max_bin: Option<usize>,
     /// What missing values are taken for.
     pub missing: Missing,
+    /// Whether features of which most rows have one code are listed by entry.
+    pub sparse: bool,
 }
 
 impl BinOptions {
@@ -27,10 +29,16 @@ impl BinOptions {
     pub fn of(parameters: &Parameters) -> Self {
         let max_bin = match parameters.candidates {
             Candidates::Static => Some(parameters.max_bin as usize),
+            Candidates::Random => Some(parameters.max_bin as usize).filter(|bins| *bins > 0),
             Candidates::Streaming => Some(parameters.value_groups as usize).filter(|groups| *groups > 0),
             Candidates::Exact => None,
         };
-        BinOptions { max_bin, missing: parameters.missing }
+        // A tree of a forest looks at a few features of a node, code by code.
+        BinOptions {
+            max_bin,
+            missing: parameters.missing,
+            sparse: parameters.ensemble == EnsembleName::Boost,
+        }
     }
 
     fn keep(&self, rows: u64) -> Keep {
@@ -45,7 +53,7 @@ impl BinOptions {
     }
 
     fn layout(&self, features: &[FeatureBins]) -> Layout {
-        if self.max_bin.is_some() { Layout::grouped(features) } else { Layout::columns(features) }
+        Layout::of_kind(self.max_bin.is_some(), self.sparse, features)
     }
 }
 
@@ -178,6 +186,17 @@ impl BinnedData {
             Store::Memory(partitions) => Ok(partitions[partition].clone()),
             Store::Cache(cache) => cache.codes(partition, columns),
         }
+    }
+
+    /// All columns of a partition.
+    pub fn all_codes(&self, partition: usize) -> Result<Codes> {
+        let layout = &self.binning.layout;
+        self.codes(partition, &(0..layout.groups.len() + layout.columns.len()).collect::<Vec<_>>())
+    }
+
+    /// Whether all codes are in memory.
+    pub fn is_in_memory(&self) -> bool {
+        matches!(self.store, Store::Memory(_))
     }
 
     /// How many partitions there are.

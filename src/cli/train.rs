@@ -2,14 +2,14 @@
 
 use super::size::{parse_size, shown_count};
 use super::stats::{peak_memory_bytes, write_stats};
-use crate::boost::{
-    CheckpointPlan, Every, LogEntry, NamedData, Observer, Outcome, TrainRequest, train, write_rounds,
-};
 use crate::config;
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::storage::{Access, Location};
 use crate::table::{TableKind, TableWriter};
+use crate::train::{
+    CheckpointPlan, Every, LogEntry, NamedData, Observer, Outcome, TrainRequest, train, write_rounds,
+};
 use clap::Args;
 use serde_json::json;
 use std::io::{IsTerminal, Write};
@@ -231,6 +231,7 @@ fn request(arguments: &TrainArguments) -> Result<TrainRequest> {
         validation,
         parameters,
         start,
+        out_of_bag: false,
         memory_limit: arguments.memory_limit,
         cache,
         checkpoint,

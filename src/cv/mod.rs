@@ -24,13 +24,13 @@ pub use search::{CheckedTrial, SearchOutcome, TrialResult, check_trials, search}
 pub use space::{Space, Trial};
 pub use spread::Spread;
 
-use crate::boost::{LogEntry, Observer};
 use crate::config::Parameters;
 use crate::dataset::DatasetReader;
 use crate::error::{Error, Result};
 use crate::metric::{Convention, Metric};
 use crate::storage::{Location, interrupt};
 use crate::table::{TableKind, TableWriter};
+use crate::train::{LogEntry, Observer};
 use deal::{Dealing, check_count, deal};
 use fold::Fold;
 use plan::Plan;

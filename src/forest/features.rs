@@ -2,7 +2,7 @@
 //! path from the root. No order of growing nodes and no numbering changes a draw.
 
 use crate::bins::Layout;
-use crate::config::{FeatureCount, Parameters};
+use crate::config::{Candidates, FeatureCount, Parameters};
 use crate::random::{Stream, mix};
 
 const OF_TREE: u64 = 0x7365_7254;
@@ -70,7 +70,7 @@ impl TreeFeatures {
         }
         TreeFeatures {
             per_node: parameters.features_per_node.of(layout.places.len()).min(order.len()),
-            random_cuts: false,
+            random_cuts: parameters.candidates == Candidates::Random,
             key: [parameters.seed, tree],
             order,
             stream,

@@ -47,11 +47,6 @@ impl GrownTree {
         self.nodes.len() as u32 - 1
     }
 
-    /// Whether the tree has no split.
-    pub fn is_leaf(&self) -> bool {
-        self.nodes.len() == 1
-    }
-
     /// The tree as a part of a model.
     pub fn to_model(&self) -> Tree {
         let nodes = self.nodes.iter().map(|node| Node {

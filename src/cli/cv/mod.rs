@@ -4,12 +4,12 @@ mod report;
 
 use super::size::parse_size;
 use super::train::Reporter;
-use crate::boost::{LogEntry, Observer};
 use crate::config::{self, Parameters};
 use crate::cv::{CrossValidation, CvRequest, Means, Space, Trial, check_trials, search};
 use crate::error::{Error, Result};
 use crate::metric::{Convention, Metric};
 use crate::storage::{Access, Location};
+use crate::train::{LogEntry, Observer};
 use clap::Args;
 use std::io::IsTerminal;
 use std::num::NonZeroUsize;

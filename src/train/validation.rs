@@ -98,6 +98,36 @@ impl ValidationSet {
     pub fn evaluate(&self) -> Vec<Mean> {
         self.metrics.evaluate(self.features.rows(), &self.scores)
     }
+
+    /// What a tree says of every row, in their order. `coded` says it of the rows of a partition in codes.
+    pub fn values(
+        &self,
+        tree: &Tree,
+        coded: impl Fn(&BinnedData, usize) -> Result<Vec<f64>> + Sync,
+    ) -> Result<Scores> {
+        let values = (0..self.features.rows().len()).into_par_iter().map(|partition| match &self.features {
+            Features::Coded(data) => coded(data, partition),
+            Features::Values { partitions, width, .. } => {
+                Ok(partitions[partition].chunks_exact(*width).map(|row| value_of(tree, row)).collect())
+            }
+        });
+        Ok(Scores::of_partitions(values.collect::<Result<_>>()?))
+    }
+
+    /// Adds what a tree said of every row.
+    pub fn add_all(&mut self, values: &Scores) {
+        self.scores.add_values(|partition, row| values.partition(partition)[row]);
+    }
+
+    /// The metrics of the mean of so many trees whose values were added up.
+    pub fn evaluate_mean(&self, trees: u32) -> Vec<Mean> {
+        self.metrics.evaluate(self.features.rows(), &self.scores.divided_by(f64::from(trees.max(1))))
+    }
+
+    /// The metrics of other scores of the same rows.
+    pub fn evaluate_others(&self, scores: &Scores) -> Vec<Mean> {
+        self.metrics.evaluate(self.features.rows(), scores)
+    }
 }
 
 impl Features {

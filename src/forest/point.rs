@@ -1,0 +1,287 @@
+//! Trees that are grown from labels, row by row: by class counts (entropy, Gini) or by moments (variance).
+//!
+//! A *large* node is added up column by column over all partitions (`large.rs`). Once a node's rows fit into the
+//! cache, they are copied side by side and everything below is grown there (`block.rs`). Where data are mapped,
+//! many trees go through the partitions together.
+
+use super::block::{Block, Ground, OpenNode};
+use super::criterion::{Classes, Criterion, MOST_CLASSES, Purity, Variance, WeightedClasses};
+use super::cut::CutRules;
+use super::features::{Path, TreeFeatures};
+use super::grower::{Task, TreeGrower};
+use super::large::{Buffers, LargeNode};
+use super::tree::GrownTree;
+use super::view::{Lanes, View};
+use crate::bins::{BinnedData, Codes};
+use crate::config::{CriterionName, Parameters};
+use crate::error::{Error, Result};
+use crate::storage::interrupt;
+use crate::tree::{Scale, round};
+use rayon::prelude::*;
+use std::collections::VecDeque;
+
+/// Bytes of codes that stay in the cache while a subtree is grown.
+const BLOCK_BYTES: usize = 1 << 19;
+
+/// The grower of a criterion that looks at labels row by row.
+pub fn grower<'a>(parameters: &'a Parameters, data: &'a BinnedData) -> Result<Box<dyn TreeGrower + 'a>> {
+    let purity = match parameters.forest.criterion {
+        CriterionName::Variance => return variance(parameters, data),
+        CriterionName::Entropy => Purity::entropy(),
+        CriterionName::Gini => Purity::Gini,
+    };
+    let labels = distinct_labels(data);
+    if labels.len() > MOST_CLASSES {
+        return Err(Error::usage(
+            format_args!(
+                "there are {} different labels; entropy and gini take at most {MOST_CLASSES}",
+                labels.len()
+            ),
+            "set criterion=variance, which takes labels for numbers",
+        ));
+    }
+    let class_of = |label: f32| labels.partition_point(|other| *other < label) as u8;
+    let all = || data.rows.iter().flat_map(|rows| &rows.labels);
+    if let Some(units) = weight_units(data) {
+        let said = all()
+            .zip(weights(data))
+            .map(|(label, weight)| (class_of(*label), in_units(weight, units) as u32));
+        let criterion = WeightedClasses { purity, labels: table(&labels), weight_units: units };
+        return Ok(Box::new(PointGrower::new(parameters, data, criterion, said.collect())?));
+    }
+    let said: Vec<u8> = all().map(|label| class_of(*label)).collect();
+    Ok(match labels.len() {
+        0..=4 => Box::new(PointGrower::new(
+            parameters,
+            data,
+            Classes::<4> { purity, labels: table(&labels) },
+            said,
+        )?),
+        5..=8 => Box::new(PointGrower::new(
+            parameters,
+            data,
+            Classes::<8> { purity, labels: table(&labels) },
+            said,
+        )?),
+        _ => Box::new(PointGrower::new(
+            parameters,
+            data,
+            Classes::<32> { purity, labels: table(&labels) },
+            said,
+        )?),
+    })
+}
+
+fn variance<'a>(parameters: &'a Parameters, data: &'a BinnedData) -> Result<Box<dyn TreeGrower + 'a>> {
+    let weight_units = weight_units(data);
+    let all = || data.rows.iter().flat_map(|rows| &rows.labels).zip(weights(data));
+    let most = all().fold(0.0, |most: f64, (label, weight)| most.max((f64::from(*label) * weight).abs()));
+    let label_units = Scale::units(most, 31);
+    let criterion = Variance { label_units, weight_units: weight_units.unwrap_or(1.0) };
+    let said = all().map(|(label, weight)| {
+        let units = weight_units.map_or(1, |units| in_units(weight, units));
+        (round(f64::from(*label) * weight * label_units), units)
+    });
+    Ok(Box::new(PointGrower::new(parameters, data, criterion, said.collect())?))
+}
+
+/// The labels that occur, ascending.
+fn distinct_labels(data: &BinnedData) -> Vec<f32> {
+    let mut labels: Vec<f32> = Vec::new();
+    for label in data.rows.iter().flat_map(|rows| &rows.labels) {
+        let place = labels.partition_point(|other| other < label);
+        if labels.get(place) != Some(label) {
+            labels.insert(place, *label);
+            if labels.len() > 1 << 16 {
+                break; // far too many anyway
+            }
+        }
+    }
+    labels
+}
+
+fn table<const C: usize>(labels: &[f32]) -> [f64; C] {
+    std::array::from_fn(|class| labels.get(class).map_or(0.0, |label| f64::from(*label)))
+}
+
+/// Units of a weight of 1, when rows have weights.
+fn weight_units(data: &BinnedData) -> Option<f64> {
+    let weights = data.rows.iter().flat_map(|rows| rows.weights.iter().flatten());
+    let heaviest = weights.copied().reduce(f32::max)?;
+    Some(Scale::units(f64::from(heaviest), 31))
+}
+
+/// The weight of every row, 1 where there are none.
+fn weights(data: &BinnedData) -> impl Iterator<Item = f64> + '_ {
+    data.rows.iter().flat_map(|rows| {
+        let weights = rows.weights.as_deref();
+        (0..rows.len()).map(move |row| weights.map_or(1.0, |weights| f64::from(weights[row])))
+    })
+}
+
+/// A weight in units; what weighs anything weighs at least one.
+fn in_units(weight: f64, units: f64) -> i32 {
+    round(weight * units).max(i32::from(weight > 0.0))
+}
+
+/// Grows trees from what every row says.
+struct PointGrower<'a, K: Criterion> {
+    parameters: &'a Parameters,
+    data: &'a BinnedData,
+    ground: Ground<'a, K>,
+    /// By number of the row.
+    said: Vec<K::Row>,
+    /// The codes of all partitions, when they are in memory.
+    codes: Vec<Codes>,
+    /// Nodes of up to so many rows are grown in a block.
+    block_rows: usize,
+}
+
+impl<'a, K: Criterion> PointGrower<'a, K> {
+    fn new(
+        parameters: &'a Parameters,
+        data: &'a BinnedData,
+        criterion: K,
+        said: Vec<K::Row>,
+    ) -> Result<Self> {
+        let lanes = Lanes::of(&data.binning.layout);
+        let row_bytes = lanes.stride * if lanes.bytes { 1 } else { 4 };
+        let in_memory = if data.is_in_memory() { data.partitions() } else { 0 };
+        Ok(PointGrower {
+            parameters,
+            data,
+            ground: Ground {
+                rules: CutRules::of(parameters, criterion.unit()),
+                max_depth: parameters.max_depth.unwrap_or(u32::MAX),
+                binning: &data.binning,
+                lanes,
+                criterion,
+            },
+            said,
+            codes: (0..in_memory).map(|partition| data.codes(partition, &[])).collect::<Result<_>>()?,
+            block_rows: (BLOCK_BYTES / row_bytes.max(1)).clamp(256, usize::from(u16::MAX)),
+        })
+    }
+
+    fn view<'b>(&'b self, partition: usize, codes: &'b Codes) -> View<'b> {
+        View::of(self.data, partition, codes, &self.ground.lanes)
+    }
+
+    fn start(&self, task: Task) -> Growth<K> {
+        let mut sums = K::Sums::default();
+        task.rows.iter().for_each(|row| K::add(&mut sums, self.said[*row as usize]));
+        let mut tree = GrownTree::default();
+        let root = OpenNode {
+            node: self.ground.add_node(&mut tree, 0, &sums),
+            path: Path::ROOT,
+            depth: 0,
+            sums,
+            rows: 0..task.rows.len(),
+        };
+        let mut growth = Growth {
+            features: TreeFeatures::draw(self.parameters, &self.data.binning.layout, task.tree),
+            tree,
+            spare: vec![0; task.rows.len()],
+            rows: task.rows,
+            large: VecDeque::new(),
+            small: Vec::new(),
+            at_hand: Vec::new(),
+        };
+        growth.place(self, root);
+        growth
+    }
+}
+
+/// A tree while it grows.
+struct Growth<K: Criterion> {
+    features: TreeFeatures,
+    tree: GrownTree,
+    rows: Vec<u32>,
+    spare: Vec<u32>,
+    /// Nodes that wait to be split, in the order of their places in the tree.
+    large: VecDeque<OpenNode<K::Sums>>,
+    /// Nodes whose subtrees are grown in a block.
+    small: Vec<OpenNode<K::Sums>>,
+    /// Large nodes that are looked at now.
+    at_hand: Vec<LargeNode<K>>,
+}
+
+impl<K: Criterion> Growth<K> {
+    /// Decides what becomes of a node.
+    fn place(&mut self, grower: &PointGrower<'_, K>, node: OpenNode<K::Sums>) {
+        if !grower.ground.may_split(&node) {
+            return;
+        }
+        if node.rows.len() <= grower.block_rows {
+            self.small.push(node);
+            return;
+        }
+        let rows = &self.rows[node.rows.clone()];
+        let first = grower.said[rows[0] as usize];
+        if !rows.iter().all(|row| K::agree(grower.said[*row as usize], first)) {
+            self.large.push_back(node);
+        }
+    }
+
+    /// Takes the next large nodes at hand; false if there are none.
+    fn take(&mut self, nodes: usize) -> bool {
+        let nodes = nodes.min(self.large.len());
+        self.at_hand.extend(self.large.drain(..nodes).map(LargeNode::new));
+        !self.at_hand.is_empty()
+    }
+
+    /// Draws features to look at; false if no node has any left to look at.
+    fn draw(&mut self, grower: &PointGrower<'_, K>) -> bool {
+        let Growth { at_hand, features, .. } = self;
+        at_hand.iter_mut().fold(false, |any, node| node.draw(&grower.ground, features) | any)
+    }
+
+    /// Makes the splits that were decided on, after all rows were moved.
+    fn settle(&mut self, grower: &PointGrower<'_, K>) {
+        for node in std::mem::take(&mut self.at_hand) {
+            let children = node.settle(&grower.ground, &mut self.tree, &mut self.rows, &self.spare);
+            for child in children.into_iter().flatten() {
+                self.place(grower, child);
+            }
+        }
+    }
+}
+
+impl<K: Criterion> TreeGrower for PointGrower<'_, K> {
+    fn grow(&self, task: Task) -> Result<GrownTree> {
+        interrupt::check()?;
+        let views: Vec<View<'_>> =
+            self.codes.iter().enumerate().map(|(place, codes)| self.view(place, codes)).collect();
+        let (mut growth, mut buffers, mut block) = (self.start(task), Buffers::new(), Block::new());
+        while growth.take(1) {
+            while growth.draw(self) {
+                for node in &mut growth.at_hand {
+                    views.iter().for_each(|view| node.count(view, &growth.rows, &self.said, &mut buffers));
+                    node.decide(&self.ground);
+                }
+            }
+            for node in &mut growth.at_hand {
+                for view in &views {
+                    node.divide(&self.ground, view, &mut growth.rows, &mut growth.spare);
+                }
+            }
+            growth.settle(self);
+        }
+        for node in std::mem::take(&mut growth.small) {
+            let rows = &growth.rows[node.rows.clone()];
+            block.clear();
+            for view in &views {
+                block.load(&self.ground.lanes, view, &rows[view.part(rows)], &self.said);
+            }
+            block.grow(&self.ground, &mut growth.features, &mut growth.tree, node);
+        }
+        Ok(growth.tree)
+    }
+
+    fn grow_together(&self, tasks: Vec<Task>) -> Result<Vec<GrownTree>> {
+        if !self.codes.is_empty() || tasks.is_empty() {
+            return tasks.into_par_iter().with_max_len(1).map(|task| self.grow(task)).collect();
+        }
+        Err(Error::usage("mapped data are not supported yet", "raise --memory-limit"))
+    }
+}
