@@ -2,7 +2,9 @@
 //! `train --help` all walk it, so a new parameter is a field of [`Parameters`] and an entry here.
 
 use super::words::{Word, choose, names};
-use super::{Candidates, CriterionName, EnsembleName, Missing, ObjectiveName, Parameters, Sampling};
+use super::{
+    Candidates, CriterionName, EnsembleName, LeafOrder, Missing, ObjectiveName, Parameters, Sampling,
+};
 use std::ops::RangeInclusive;
 
 /// A parameter as users know it.
@@ -47,6 +49,8 @@ pub enum Kind {
     Convention,
     /// What labels are worth.
     LabelGain,
+    /// How little ranks far down count to listwise trees.
+    Discount,
     /// The score before the first tree.
     BaseScore,
     /// Yes or no.
@@ -72,7 +76,7 @@ const NOT_NEGATIVE: Reals = Reals { zero: true, most: f64::INFINITY };
 pub const ALWAYS_FRACTIONS: [&str; 2] = ["colsample_bynode", "feature_fraction_bynode"];
 
 /// All parameters, in the order in which they are printed.
-pub static KEYS: [Key; 41] = [
+pub static KEYS: [Key; 45] = [
     Key {
         name: "ensemble",
         aliases: &["boosting", "boosting_type", "booster"],
@@ -150,7 +154,7 @@ pub static KEYS: [Key; 41] = [
         aliases: &["gain"],
         kind: Kind::LabelGain,
         default: "exp2",
-        help: "What a label is worth to LambdaRank on NDCG: exp2, linear, a table such as 0,1,3,7,15, or an expression",
+        help: "What a label is worth to LambdaRank on NDCG and to listwise trees: exp2, linear, a table such as 0,1,3,7,15, or an expression",
     },
     Key {
         name: "relevant_from",
@@ -211,7 +215,47 @@ pub static KEYS: [Key; 41] = [
             get: |parameters| parameters.forest.criterion.name(),
         },
         default: "variance",
-        help: "Forests: what makes a split a good one; entropy and gini take labels for classes",
+        help: "Forests: what makes a split a good one; entropy and gini take labels for classes, ndcg looks at the ranking of whole queries",
+    },
+    Key {
+        name: "listwise_levels",
+        aliases: &[],
+        kind: Kind::Limit {
+            range: 1..=1000,
+            set: |parameters, value| parameters.forest.listwise.levels = value,
+            get: |parameters| parameters.forest.listwise.levels,
+        },
+        default: "0",
+        help: "Forests: so many levels of a tree are split by the expected NDCG of whole queries, those below by criterion",
+    },
+    Key {
+        name: "leaf_order",
+        aliases: &[],
+        kind: Kind::Word {
+            words: names::<LeafOrder>,
+            set: |parameters, text| choose(&mut parameters.forest.listwise.order, text),
+            get: |parameters| parameters.forest.listwise.order.name(),
+        },
+        default: "breadth",
+        help: "Listwise trees: which leaf is split next; what a split gains depends on all other leaves",
+    },
+    Key {
+        name: "listwise_discount",
+        aliases: &[],
+        kind: Kind::Discount,
+        default: "log2",
+        help: "Listwise trees: how little ranks far down count: log2, log2^ALPHA, power:BETA or letor",
+    },
+    Key {
+        name: "listwise_truncation",
+        aliases: &[],
+        kind: Kind::Limit {
+            range: 1..=u32::MAX,
+            set: |parameters, value| parameters.forest.listwise.truncation = value,
+            get: |parameters| parameters.forest.listwise.truncation,
+        },
+        default: "0",
+        help: "Listwise trees: ranks that count; 0 counts all",
     },
     Key {
         name: "pairs_per_document",

@@ -20,7 +20,7 @@ pub use presets::{Preset, presets};
 pub(crate) use source::value_text;
 
 use crate::error::{Error, Result};
-use crate::metric::{Convention, Gain, Metric};
+use crate::metric::{Convention, Discount, Gain, Metric};
 use crate::storage::Location;
 use settings::Settings;
 use std::fmt::Write;
@@ -64,6 +64,34 @@ pub enum CriterionName {
     Entropy,
     /// By how much the chance of mistaking one label for another shrinks.
     Gini,
+    /// By how much the expected NDCG of whole queries grows.
+    Ndcg,
+}
+
+/// Which leaf of a listwise tree is split next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeafOrder {
+    /// The one that waits longest: level by level.
+    Breadth,
+    /// Any.
+    Random,
+    /// The one with most rows.
+    Biggest,
+    /// The one with the highest score.
+    MostRelevant,
+}
+
+/// What listwise trees alone have.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ListwiseParameters {
+    /// Levels of a tree whose splits are listwise, before another criterion takes over.
+    pub levels: Option<u32>,
+    /// Which leaf is split next.
+    pub order: LeafOrder,
+    /// What a gain is multiplied by at a rank.
+    pub discount: Discount,
+    /// Ranks that count; `None` for all.
+    pub truncation: Option<u32>,
 }
 
 /// What forests alone have.
@@ -77,6 +105,15 @@ pub struct ForestParameters {
     pub pairs_per_document: Option<u32>,
     /// Whether every tree is also judged alone.
     pub tree_strength: bool,
+    /// What listwise trees alone have.
+    pub listwise: ListwiseParameters,
+}
+
+impl ForestParameters {
+    /// Whether the ranking of whole queries decides on splits, of all levels or of some.
+    pub fn is_listwise(&self) -> bool {
+        self.criterion == CriterionName::Ndcg || self.listwise.levels.is_some()
+    }
 }
 
 /// The score before the first tree.

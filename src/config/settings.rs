@@ -5,11 +5,11 @@ use super::source::Setting;
 use super::value::Fault;
 use super::words::Word;
 use super::{
-    BaseScore, Candidates, CriterionName, EnsembleName, FeatureCount, ForestParameters, Missing,
-    ObjectiveName, Parameters, Sampling,
+    BaseScore, Candidates, CriterionName, EnsembleName, FeatureCount, ForestParameters, LeafOrder,
+    ListwiseParameters, Missing, ObjectiveName, Parameters, Sampling,
 };
 use crate::error::{Error, Result};
-use crate::metric::{Convention, Gain, Metric};
+use crate::metric::{Convention, Discount, Gain, Metric};
 use std::collections::BTreeMap;
 
 /// What is set, by the parameter's printed name.
@@ -58,6 +58,7 @@ impl Settings {
             }
         }
         self.check_ensemble(&mut parameters)?;
+        self.check_listwise(&mut parameters)?;
         self.check_candidates(&mut parameters)?;
         self.check_objective(&mut parameters)?;
         // Who asks for a number of leaves does not mean the preset's depth.
@@ -127,6 +128,59 @@ impl Settings {
                 "pairs_per_document",
                 &format!("pairs have no {} candidates", parameters.candidates.name()),
                 "set candidates=static",
+            ));
+        }
+        Ok(())
+    }
+
+    /// What listwise trees need, and what only they have.
+    fn check_listwise(&self, parameters: &mut Parameters) -> Result<()> {
+        let forest = &mut parameters.forest;
+        if forest.criterion == CriterionName::Ndcg && forest.listwise.levels.is_some() {
+            // Of a preset and a choice the choice counts.
+            match (self.is_chosen("criterion"), self.is_chosen("listwise_levels")) {
+                (true, false) => forest.listwise.levels = None,
+                (false, true) => forest.criterion = CriterionName::Entropy,
+                _ => {
+                    return Err(self.fault(
+                        "listwise_levels",
+                        "with criterion=ndcg all levels are listwise",
+                        "leave one of them out, or set criterion=entropy for the levels below",
+                    ));
+                }
+            }
+        }
+        if !forest.is_listwise() {
+            for key in OF_LISTS.into_iter().filter_map(Key::named) {
+                let given = key.print(parameters);
+                let _ = key.read(key.name, key.default, parameters); // defaults can be read, a test sees to it
+                if self.is_chosen(key.name) && given != key.print(parameters) {
+                    return Err(self.fault(
+                        key.name,
+                        "only listwise trees have it",
+                        "leave it out, or set criterion=ndcg or listwise_levels",
+                    ));
+                }
+            }
+            return Ok(());
+        }
+        if parameters.candidates != Candidates::Static {
+            let (problem, remedy) = ("listwise trees need static candidates", "set candidates=static");
+            return Err(self.fault("candidates", problem, remedy));
+        }
+        if parameters.forest.pairs_per_document.is_some() {
+            return Err(self.fault(
+                "pairs_per_document",
+                "listwise trees look at whole queries, not at pairs",
+                "leave it out, or set criterion=entropy and listwise_levels=0",
+            ));
+        }
+        let draws = parameters.bagging_fraction < 1.0 || parameters.forest.bootstrap;
+        if draws && parameters.bagging_by == Sampling::Rows {
+            return Err(self.fault(
+                "bagging_by",
+                "listwise trees look at whole queries",
+                "set bagging_by=queries, or query_fraction instead of bagging_fraction",
             ));
         }
         Ok(())
@@ -211,6 +265,9 @@ impl Settings {
         ];
         for (name, objectives) in belongs {
             let Some(key) = Key::named(name).filter(|_| !objectives.contains(&objective)) else { continue };
+            if name == "label_gain" && parameters.forest.is_listwise() {
+                continue;
+            }
             let given = key.print(parameters);
             let _ = key.read(name, key.default, parameters); // defaults can be read, a test sees to it
             if self.is_chosen(name) && given != key.print(parameters) {
@@ -246,12 +303,15 @@ impl Settings {
 }
 
 /// What boosting has no use for, and the value that says so.
-const OF_FORESTS: [(&str, &str); 4] = [
+const OF_FORESTS: [(&str, &str); 5] = [
     ("criterion", "variance"),
     ("bootstrap", "false"),
     ("pairs_per_document", "0"),
     ("tree_strength", "false"),
+    ("listwise_levels", "0"),
 ];
+/// What only listwise trees have.
+const OF_LISTS: [&str; 3] = ["leaf_order", "listwise_discount", "listwise_truncation"];
 /// What forests have no use for, and the value that says so.
 const OF_BOOSTING: [(&str, &str); 6] = [
     ("objective", "squared"),
@@ -291,6 +351,12 @@ fn blank() -> Parameters {
             bootstrap: false,
             pairs_per_document: None,
             tree_strength: false,
+            listwise: ListwiseParameters {
+                levels: None,
+                order: LeafOrder::Breadth,
+                discount: Discount::Log2,
+                truncation: None,
+            },
         },
         objective: ObjectiveName::Squared,
         lambda_metric: Metric::Ndcg(None),

@@ -39,6 +39,8 @@ fn another_value(key: &Key) -> (&'static str, &'static str) {
         "criterion" => ("log_loss", "\"entropy\""),
         "bootstrap" | "tree_strength" => ("1", "true"),
         "bagging_by" => ("queries", "\"queries\""),
+        "leaf_order" => ("biggest", "\"biggest\""),
+        "listwise_discount" => ("power:0.1", "\"power:0.1\""),
         "features_per_node" => ("0.25", "0.25"),
         "missing" => ("learned", "\"learned\""),
         "objective" => ("rank:ndcg", "\"lambdarank\""),
@@ -62,7 +64,8 @@ fn every_parameter_can_be_set_under_every_name() {
         let (value, printed) = another_value(key);
         let preset = match key.name {
             "criterion" | "tree_strength" => "rf",
-            "bootstrap" | "pairs_per_document" => "rf-point",
+            "bootstrap" | "pairs_per_document" | "listwise_levels" => "rf-point",
+            "leaf_order" | "listwise_discount" | "listwise_truncation" => "rf-list",
             "value_groups" | "workers" => "pgbrt",
             "margin" => "gbrank",
             "lambda_metric" | "truncation_level" | "sigma" | "lambda_norm" | "label_gain"
@@ -383,13 +386,41 @@ fn printed_parameters_name_everything() {
         text,
         "ensemble = \"boost\"\nobjective = \"squared\"\nlambda_metric = \"ndcg\"\ntruncation_level = 30\nsigma = 1.0\nlambda_norm = true\n\
          margin = 1.0\nlabel_gain = \"exp2\"\nrelevant_from = 1.0\nunbiased = false\nbias_norm = 1.0\n\
-         base_score = \"auto\"\ncandidates = \"exact\"\ncriterion = \"variance\"\npairs_per_document = 0\nnum_trees = 1000\nlearning_rate = 0.1\nmax_depth = 4\nnum_leaves = 0\n\
+         base_score = \"auto\"\ncandidates = \"exact\"\ncriterion = \"variance\"\nlistwise_levels = 0\nleaf_order = \"breadth\"\nlistwise_discount = \"log2\"\nlistwise_truncation = 0\npairs_per_document = 0\nnum_trees = 1000\nlearning_rate = 0.1\nmax_depth = 4\nnum_leaves = 0\n\
          min_data_in_leaf = 1\nmin_gain = 0.0\nlambda_l2 = 0.0\nmin_sum_hessian = 0.0\nmax_bin = 0\nvalue_groups = 0\nworkers = 0\n\
          bagging_fraction = 1.0\nbagging_by = \"rows\"\nqueries_per_tree = 0\nbootstrap = false\nfeature_fraction = 1.0\nfeatures_per_node = \"all\"\n\
          missing = \"zero\"\nseed = 0\nearly_stopping_rounds = 0\ntree_strength = false\nmetric = [\"ndcg@10\", \"rmse\"]\n\
          convention = \"planetree\"\n"
     );
     assert_eq!(with_file(&text, &[]).unwrap(), with_preset("gbrt", &[]).unwrap());
+}
+
+#[test]
+fn listwise_trees_take_what_fits_them() {
+    let list = with_preset("rf-list", &[]).unwrap();
+    assert_eq!((list.forest.criterion, list.forest.listwise.levels), (CriterionName::Ndcg, None));
+    let hybrid = with_preset("rf-hybrid", &[]).unwrap();
+    assert_eq!((hybrid.forest.criterion, hybrid.forest.listwise.levels), (CriterionName::Entropy, Some(6)));
+    // What somebody chose counts more than the preset.
+    let chosen = with_preset("rf-list", &["listwise_levels=4"]).unwrap().forest;
+    assert_eq!((chosen.criterion, chosen.listwise.levels), (CriterionName::Entropy, Some(4)));
+    let chosen = with_preset("rf-hybrid", &["criterion=ndcg"]).unwrap().forest;
+    assert_eq!((chosen.criterion, chosen.listwise.levels), (CriterionName::Ndcg, None));
+    assert_eq!(with_preset("rf-list", &["label_gain=linear"]).unwrap().label_gain, Gain::Linear);
+    for (preset, set, text) in [
+        ("rf-point", &["leaf_order=random"][..], "only listwise trees have it"),
+        ("rf-point", &["listwise_truncation=10"], "only listwise trees have it"),
+        ("rf-list", &["candidates=exact"], "listwise trees need static candidates"),
+        ("rf-list", &["bagging_by=rows"], "whole queries"),
+        ("rf-list", &["pairs_per_document=3"], "whole queries"),
+        ("rf-list", &["listwise_discount=power:-1"], "expected log2"),
+        ("rf-list", &["criterion=ndcg", "listwise_levels=3"], "all levels are listwise"),
+        ("mart", &["listwise_levels=3"], "boosting has no listwise_levels"),
+    ] {
+        let error = with_preset(preset, set).unwrap_err();
+        assert!(error.to_string().contains(text), "{set:?}: {error}");
+        assert!(error.remedy().is_some(), "{set:?}");
+    }
 }
 
 fn any_parameters() -> impl Strategy<Value = Parameters> {
@@ -431,6 +462,12 @@ fn any_parameters() -> impl Strategy<Value = Parameters> {
                 bootstrap: bags,
                 pairs_per_document: (bags && kinds.0 == Candidates::Static).then_some(3),
                 tree_strength: bags,
+                listwise: ListwiseParameters {
+                    levels: None,
+                    order: LeafOrder::Breadth,
+                    discount: crate::metric::Discount::Log2,
+                    truncation: None,
+                },
             },
             objective: if ranks { ObjectiveName::LambdaRank } else { ObjectiveName::Squared },
             lambda_metric: if ranks { Metric::Err(Some(7)) } else { Metric::Ndcg(None) },

@@ -1,6 +1,6 @@
 //! Words that stand for a choice.
 
-use super::{Candidates, CriterionName, EnsembleName, Missing, ObjectiveName, Sampling};
+use super::{Candidates, CriterionName, EnsembleName, LeafOrder, Missing, ObjectiveName, Sampling};
 
 /// A choice among few, each with a name.
 pub trait Word: Copy + PartialEq + 'static {
@@ -52,12 +52,23 @@ impl Word for CriterionName {
         ("variance", CriterionName::Variance),
         ("entropy", CriterionName::Entropy),
         ("gini", CriterionName::Gini),
+        ("ndcg", CriterionName::Ndcg),
     ];
 
     const ALIASES: &'static [(&'static str, Self)] = &[
         ("squared_error", CriterionName::Variance),
         ("mse", CriterionName::Variance),
         ("log_loss", CriterionName::Entropy),
+        ("listwise", CriterionName::Ndcg),
+    ];
+}
+
+impl Word for LeafOrder {
+    const ALL: &'static [(&'static str, Self)] = &[
+        ("breadth", LeafOrder::Breadth),
+        ("random", LeafOrder::Random),
+        ("biggest", LeafOrder::Biggest),
+        ("most_relevant", LeafOrder::MostRelevant),
     ];
 }
 

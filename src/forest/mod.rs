@@ -7,6 +7,7 @@ mod cut;
 mod features;
 mod grower;
 mod large;
+mod listwise;
 mod outside;
 mod point;
 mod route;

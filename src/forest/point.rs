@@ -8,7 +8,7 @@ use super::block::{Block, Ground, OpenNode};
 use super::criterion::{Classes, Criterion, MOST_CLASSES, Purity, Variance, WeightedClasses};
 use super::cut::CutRules;
 use super::features::{Path, TreeFeatures};
-use super::grower::{Task, TreeGrower};
+use super::grower::{GrowBelow, OpenLeaf, Task, Top, TreeGrower};
 use super::large::{Buffers, LargeNode};
 use super::tree::GrownTree;
 use super::view::{Lanes, View};
@@ -24,11 +24,12 @@ use std::collections::VecDeque;
 const BLOCK_BYTES: usize = 1 << 19;
 
 /// The grower of a criterion that looks at labels row by row.
-pub fn grower<'a>(parameters: &'a Parameters, data: &'a BinnedData) -> Result<Box<dyn TreeGrower + 'a>> {
+pub fn grower<'a>(parameters: &'a Parameters, data: &'a BinnedData) -> Result<Box<dyn GrowBelow + 'a>> {
     let purity = match parameters.forest.criterion {
         CriterionName::Variance => return variance(parameters, data),
         CriterionName::Entropy => Purity::entropy(),
         CriterionName::Gini => Purity::Gini,
+        CriterionName::Ndcg => unreachable!("listwise trees have a grower of their own"),
     };
     let labels = distinct_labels(data);
     if labels.len() > MOST_CLASSES {
@@ -72,7 +73,7 @@ pub fn grower<'a>(parameters: &'a Parameters, data: &'a BinnedData) -> Result<Bo
     })
 }
 
-fn variance<'a>(parameters: &'a Parameters, data: &'a BinnedData) -> Result<Box<dyn TreeGrower + 'a>> {
+fn variance<'a>(parameters: &'a Parameters, data: &'a BinnedData) -> Result<Box<dyn GrowBelow + 'a>> {
     let weight_units = weight_units(data);
     let all = || data.rows.iter().flat_map(|rows| &rows.labels).zip(weights(data));
     let most = all().fold(0.0, |most: f64, (label, weight)| most.max((f64::from(*label) * weight).abs()));
@@ -167,28 +168,38 @@ impl<'a, K: Criterion> PointGrower<'a, K> {
         View::of(self.data, partition, codes, &self.ground.lanes)
     }
 
+    /// A tree that is nothing but its root.
     fn start(&self, task: Task) -> Growth<K> {
-        let mut sums = K::Sums::default();
-        task.rows.iter().for_each(|row| K::add(&mut sums, self.said[*row as usize]));
         let mut tree = GrownTree::default();
-        let root = OpenNode {
-            node: self.ground.add_node(&mut tree, 0, &sums),
-            path: Path::ROOT,
-            depth: 0,
-            sums,
-            rows: 0..task.rows.len(),
-        };
+        let sums = self.sums(&task.rows);
+        let node = self.ground.add_node(&mut tree, 0, &sums);
+        let root = OpenLeaf { node, path: Path::ROOT, rows: 0..task.rows.len() };
+        self.go_on(task.tree, Top { tree, rows: task.rows, open: vec![root] })
+    }
+
+    /// A tree whose top is there.
+    fn go_on(&self, number: u64, top: Top) -> Growth<K> {
         let mut growth = Growth {
-            features: TreeFeatures::draw(self.parameters, &self.data.binning.layout, task.tree),
-            tree,
-            spare: vec![0; task.rows.len()],
-            rows: task.rows,
+            features: TreeFeatures::draw(self.parameters, &self.data.binning.layout, number),
+            tree: top.tree,
+            spare: vec![0; top.rows.len()],
+            rows: top.rows,
             large: VecDeque::new(),
             small: Vec::new(),
             at_hand: Vec::new(),
         };
-        growth.place(self, root);
+        for OpenLeaf { node, path, rows } in top.open {
+            let (depth, sums) =
+                (growth.tree.nodes[node as usize].depth, self.sums(&growth.rows[rows.clone()]));
+            growth.place(self, OpenNode { node, path, depth, sums, rows });
+        }
         growth
+    }
+
+    fn sums(&self, rows: &[u32]) -> K::Sums {
+        let mut sums = K::Sums::default();
+        rows.iter().for_each(|row| K::add(&mut sums, self.said[*row as usize]));
+        sums
     }
 }
 
@@ -249,10 +260,30 @@ impl<K: Criterion> Growth<K> {
 
 impl<K: Criterion> TreeGrower for PointGrower<'_, K> {
     fn grow(&self, task: Task) -> Result<GrownTree> {
+        self.finish(self.start(task))
+    }
+
+    fn grow_together(&self, tasks: Vec<Task>) -> Result<Vec<GrownTree>> {
+        if !self.codes.is_empty() || tasks.is_empty() {
+            return tasks.into_par_iter().with_max_len(1).map(|task| self.grow(task)).collect();
+        }
+        Err(Error::usage("mapped data are not supported yet", "raise --memory-limit"))
+    }
+}
+
+impl<K: Criterion> GrowBelow for PointGrower<'_, K> {
+    fn grow_below(&self, tree: u64, top: Top) -> Result<GrownTree> {
+        self.finish(self.go_on(tree, top))
+    }
+}
+
+impl<K: Criterion> PointGrower<'_, K> {
+    /// Grows a tree to its end.
+    fn finish(&self, mut growth: Growth<K>) -> Result<GrownTree> {
         interrupt::check()?;
         let views: Vec<View<'_>> =
             self.codes.iter().enumerate().map(|(place, codes)| self.view(place, codes)).collect();
-        let (mut growth, mut buffers, mut block) = (self.start(task), Buffers::new(), Block::new());
+        let (mut buffers, mut block) = (Buffers::new(), Block::new());
         while growth.take(1) {
             while growth.draw(self) {
                 for node in &mut growth.at_hand {
@@ -276,12 +307,5 @@ impl<K: Criterion> TreeGrower for PointGrower<'_, K> {
             block.grow(&self.ground, &mut growth.features, &mut growth.tree, node);
         }
         Ok(growth.tree)
-    }
-
-    fn grow_together(&self, tasks: Vec<Task>) -> Result<Vec<GrownTree>> {
-        if !self.codes.is_empty() || tasks.is_empty() {
-            return tasks.into_par_iter().with_max_len(1).map(|task| self.grow(task)).collect();
-        }
-        Err(Error::usage("mapped data are not supported yet", "raise --memory-limit"))
     }
 }

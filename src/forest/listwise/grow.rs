@@ -8,10 +8,11 @@
 use super::candidates::{CodeSums, Cuts, tries_both_sides};
 use super::lists::{Lists, MadeSplit, NodeSummary, extent_of};
 use super::measure::{Extent, Measure, Yardstick};
-use super::order::{LeafOrder, Queue, Waiting};
+use super::order::{Queue, Waiting};
 use super::scan::NodeScan;
 use super::sums::{Sums, Units};
 use crate::bins::{BinnedData, Codes, Column};
+use crate::config::LeafOrder;
 use crate::error::Result;
 use crate::forest::features::{Path, TreeFeatures};
 use crate::forest::tree::{GrownSplit, GrownTree};
@@ -57,6 +58,8 @@ pub struct ListwiseTree {
     pub paths: Vec<Path>,
     /// Before the first split and after every one.
     pub strength: Vec<f64>,
+    /// The leaves at the greatest depth, each with its rows: others may go on there.
+    pub deepest: Vec<(u32, Vec<u32>)>,
 }
 
 /// Roundings of a row's list at most, in units: a gain must be more than that.
@@ -139,7 +142,8 @@ pub fn grow(
             strength.push(growth.strength());
         }
     }
-    Ok(ListwiseTree { tree: growth.tree, paths: growth.paths, strength })
+    let deepest = growth.deepest();
+    Ok(ListwiseTree { tree: growth.tree, paths: growth.paths, strength, deepest })
 }
 
 impl Growth<'_> {
@@ -163,6 +167,12 @@ impl Growth<'_> {
         if depth < self.rules.depth && may_split {
             self.queue.push(Waiting { node, rows: sums.rows, score });
         }
+    }
+
+    fn deepest(&self) -> Vec<(u32, Vec<u32>)> {
+        let leaves = (0..).zip(&self.tree.nodes).filter(|(_, node)| node.depth == self.rules.depth);
+        let rows = |node: u32| self.partitions.iter().flat_map(move |partition| partition.lists.rows(node));
+        leaves.map(|(node, _)| (node, rows(node).collect())).collect()
     }
 
     fn best_cut(&mut self, node: u32) -> Option<Found> {

@@ -136,7 +136,8 @@ impl DrawnQuery {
 /// The queries of a partition whose rows were drawn; rows have the numbers of the dataset.
 fn drawn_queries<'a>(rows: &'a Rows, drawn: &'a [u32]) -> impl Iterator<Item = DrawnQuery> + 'a {
     let place = |row: u64| drawn.partition_point(|drawn| u64::from(*drawn) < row);
-    let mut drawn = drawn[place(rows.first)..place(rows.first + rows.len() as u64)].iter().copied().peekable();
+    let mut drawn =
+        drawn[place(rows.first)..place(rows.first + rows.len() as u64)].iter().copied().peekable();
     let queries = rows.query_bounds.windows(2).filter(|pair| pair[0] < pair[1]);
     queries.filter_map(move |pair| {
         let (first, end) = (rows.first + u64::from(pair[0]), rows.first + u64::from(pair[1]));
@@ -219,6 +220,14 @@ impl<'a> Lists<'a> {
     #[inline]
     pub fn documents(&self, node: u32) -> &[Document] {
         &self.documents[self.nodes[node as usize].clone()]
+    }
+
+    /// The rows of a node, by their numbers in the dataset, each as often as it was drawn.
+    pub fn rows(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
+        let first = self.rows.first as u32; // a training has fewer than 2^28 rows
+        let documents = self.documents(node).iter();
+        documents
+            .flat_map(move |document| std::iter::repeat_n(first + document.row, document.copies as usize))
     }
 
     /// What is known of a node's documents.

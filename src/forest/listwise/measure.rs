@@ -110,7 +110,6 @@ impl Measure {
         let start = start as usize;
         round(pull * (self.before[start + count as usize] - self.before[start]))
     }
-
 }
 
 /// The nearest whole number, ties to even, of a number below 2^51.
@@ -163,7 +162,9 @@ mod tests {
 
     #[test]
     fn the_best_order_is_worth_one_under_every_discount() {
-        for discount in [Discount::Log2, Discount::LogPower(0.1), Discount::LogPower(4.0), Discount::Power(0.01)] {
+        for discount in
+            [Discount::Log2, Discount::LogPower(0.1), Discount::LogPower(4.0), Discount::Power(0.01)]
+        {
             for truncation in [None, Some(1), Some(3), Some(100)] {
                 let measure = measure(discount, truncation);
                 let labels = [3.0f32, 2.0, 2.0, 1.0, 0.0, 0.0];
@@ -174,7 +175,10 @@ mod tests {
                     .zip(&ranked)
                     .map(|(rank, gain)| measure.worth(measure.pull(i64::from(*gain), 1, factor), rank, 1))
                     .sum();
-                assert!((worth as f64 / measure.perfect(1.0) as f64 - 1.0).abs() < 1e-12, "{discount} {truncation:?}");
+                assert!(
+                    (worth as f64 / measure.perfect(1.0) as f64 - 1.0).abs() < 1e-12,
+                    "{discount} {truncation:?}"
+                );
             }
         }
     }

@@ -7,6 +7,7 @@
 
 mod candidates;
 mod grow;
+mod grower;
 mod lists;
 mod measure;
 mod order;
@@ -14,10 +15,7 @@ mod rest;
 mod scan;
 mod sums;
 
-pub use grow::{ListwiseGround, ListwiseRules, ListwiseTree, grow};
-pub use measure::Yardstick;
-pub use order::LeafOrder;
-pub use sums::Units;
+pub use grower::grower;
 
 #[cfg(test)]
 mod tests;

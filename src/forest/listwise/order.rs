@@ -1,22 +1,10 @@
 //! Which leaf is split next. A listwise gain depends on all other leaves, so the order matters
 //! (section 4.3.3 of the paper).
 
+use crate::config::LeafOrder;
 use crate::random::Stream;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-
-/// Which leaf is split next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LeafOrder {
-    /// The one that waits longest: level by level.
-    Breadth,
-    /// Any.
-    Random,
-    /// The one with most rows.
-    Biggest,
-    /// The one with the highest score.
-    MostRelevant,
-}
 
 /// A leaf that waits to be split.
 #[derive(Debug, Clone, Copy)]

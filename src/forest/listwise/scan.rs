@@ -25,13 +25,7 @@ pub struct NodeScan {
 
 impl NodeScan {
     /// Adds the node's documents to the sums of each feature, by their code.
-    pub fn add_sums(
-        &mut self,
-        lists: &Lists<'_>,
-        node: u32,
-        columns: &[Column<'_>],
-        sums: &mut [CodeSums],
-    ) {
+    pub fn add_sums(&mut self, lists: &Lists<'_>, node: u32, columns: &[Column<'_>], sums: &mut [CodeSums]) {
         let documents = lists.documents(node);
         self.documents = documents.len();
         self.codes.resize(documents.len() * columns.len(), 0);
@@ -75,13 +69,8 @@ impl NodeScan {
             for (cuts, steps) in cuts.iter().zip(steps.iter_mut()) {
                 if !cuts.is_empty() {
                     self.gather(of_list, range.clone(), cuts);
-                    let mut walk = Walk {
-                        rest: &mut self.rest,
-                        measure,
-                        cuts,
-                        steps,
-                        worth: lists.worth_of(list),
-                    };
+                    let mut walk =
+                        Walk { rest: &mut self.rest, measure, cuts, steps, worth: lists.worth_of(list) };
                     walk.all(&self.own);
                 }
             }
@@ -92,9 +81,12 @@ impl NodeScan {
     fn gather(&mut self, of_list: &[Document], range: Range<usize>, cuts: &Cuts) {
         let codes = &self.codes[cuts.place * self.documents..][range];
         self.own.clear();
-        self.own.extend(of_list.iter().zip(codes).map(|(document, code)| {
-            u64::from(cuts.first(*code)) << 32 | u64::from(document.gain as u32)
-        }));
+        self.own.extend(
+            of_list
+                .iter()
+                .zip(codes)
+                .map(|(document, code)| u64::from(cuts.first(*code)) << 32 | u64::from(document.gain as u32)),
+        );
         if self.own.len() > 1 {
             self.own.sort_unstable();
         }
@@ -190,7 +182,8 @@ impl Walk<'_> {
             cut += 1;
             while cut < end {
                 let (left, right) = (self.cuts.left[cut], self.cuts.right[cut]);
-                let stays = (of_left.0 <= left) & (left <= of_left.1) & (of_right.0 <= right) & (right <= of_right.1);
+                let stays =
+                    (of_left.0 <= left) & (left <= of_left.1) & (of_right.0 <= right) & (right <= of_right.1);
                 if !stays | ((left > right) != left_is_high) {
                     break;
                 }

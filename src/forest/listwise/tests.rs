@@ -1,10 +1,13 @@
 //! The fast grower against the slow one, to the bit; its measure against listing all orders of ties.
 
-use super::*;
+use super::grow::{ListwiseGround, ListwiseRules, ListwiseTree, grow};
+use super::measure::Yardstick;
+use super::sums::Units;
+use super::{lists, measure, twin};
 use crate::bins::{BinOptions, BinnedData, Codes};
-use crate::config::Missing;
-use crate::metric::{Discount, Gain};
+use crate::config::{LeafOrder, Missing};
 use crate::forest::features::TreeFeatures;
+use crate::metric::{Discount, Gain};
 use proptest::prelude::*;
 
 /// A dataset: features and labels of its documents, and where its lists begin and end.
@@ -46,9 +49,13 @@ fn yardstick() -> impl Strategy<Value = Yardstick> {
         1 => Just(Discount::Power(0.01)),
         1 => Just(Discount::Power(1.0)),
     ];
-    let gain = prop_oneof![Just(Gain::Exp2), Just(Gain::Linear), Just(Gain::Table(vec![0.0, 0.3, 1.0, 1.0, 2.7]))];
-    (gain, discount, prop::option::of(1u32..6))
-        .prop_map(|(gain, discount, truncation)| Yardstick { gain, discount, truncation })
+    let gain =
+        prop_oneof![Just(Gain::Exp2), Just(Gain::Linear), Just(Gain::Table(vec![0.0, 0.3, 1.0, 1.0, 2.7]))];
+    (gain, discount, prop::option::of(1u32..6)).prop_map(|(gain, discount, truncation)| Yardstick {
+        gain,
+        discount,
+        truncation,
+    })
 }
 
 fn order() -> impl Strategy<Value = LeafOrder> {
@@ -63,21 +70,15 @@ fn order() -> impl Strategy<Value = LeafOrder> {
 fn rules() -> impl Strategy<Value = ListwiseRules> {
     let depth = prop_oneof![2 => Just(u32::MAX), 1 => 1u32..4];
     let least = (1i64..4, prop_oneof![4 => Just(0.0), 1 => Just(0.01)]);
-    (yardstick(), order(), depth, least).prop_map(|(yardstick, order, depth, (min_rows, min_gain))| ListwiseRules {
-        yardstick,
-        order,
-        depth,
-        min_rows,
-        min_gain,
-        worth_sharing: i64::MAX,
-        seed: 7,
+    (yardstick(), order(), depth, least).prop_map(|(yardstick, order, depth, (min_rows, min_gain))| {
+        ListwiseRules { yardstick, order, depth, min_rows, min_gain, worth_sharing: i64::MAX, seed: 7 }
     })
 }
 
 impl Case {
     /// The data in partitions of so many blocks.
     fn data(&self, blocks: usize, missing: Missing) -> BinnedData {
-        let options = BinOptions { max_bin: Some(255), missing };
+        let options = BinOptions { max_bin: Some(255), missing, sparse: true };
         let mut data = BinnedData::of_values(&self.columns, &self.labels, blocks * BLOCK, &options);
         let mut queries = 0;
         for rows in &mut data.rows {
@@ -128,7 +129,7 @@ fn codes_of(data: &BinnedData) -> Vec<Codes> {
 
 /// A tree as text that tells every bit apart.
 fn told(tree: &ListwiseTree) -> String {
-    format!("{tree:?}")
+    format!("{:?} {:?} {:?}", tree.tree, tree.paths, tree.strength)
 }
 
 proptest! {
@@ -204,10 +205,13 @@ fn mean_over_orders(documents: &[(u8, f32)], yardstick: &Yardstick) -> f64 {
     }
     let mut orders = vec![Vec::new()];
     for _ in documents {
-        orders = orders.iter().flat_map(|order: &Vec<usize>| {
-            let next = (0..documents.len()).filter(|place| !order.contains(place));
-            next.map(|place| [order.as_slice(), &[place]].concat()).collect::<Vec<_>>()
-        }).collect();
+        orders = orders
+            .iter()
+            .flat_map(|order: &Vec<usize>| {
+                let next = (0..documents.len()).filter(|place| !order.contains(place));
+                next.map(|place| [order.as_slice(), &[place]].concat()).collect::<Vec<_>>()
+            })
+            .collect();
     }
     let allowed: Vec<Vec<(u8, f32)>> = orders
         .iter()

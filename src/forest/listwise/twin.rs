@@ -128,7 +128,8 @@ pub fn grow(
             std::iter::from_fn(|| features.next()).take(per_node).map(|drawn| drawn.feature).collect();
         allowed.sort_unstable();
         if let Some((split, goes_left)) = slow.best(node, &allowed) {
-            for (item, is_left) in slow.items.iter_mut().zip(goes_left).filter(|(item, _)| item.node == node) {
+            for (item, is_left) in slow.items.iter_mut().zip(goes_left).filter(|(item, _)| item.node == node)
+            {
                 item.node = split.left + u32::from(!is_left);
             }
             let depth = slow.tree.nodes[node as usize].depth + 1;
@@ -138,7 +139,7 @@ pub fn grow(
             strength.push(slow.share(slow.now()));
         }
     }
-    ListwiseTree { tree: slow.tree, paths: slow.paths, strength }
+    ListwiseTree { tree: slow.tree, paths: slow.paths, strength, deepest: Vec::new() }
 }
 
 impl Slow<'_> {
@@ -175,24 +176,27 @@ impl Slow<'_> {
         for feature in features {
             let bins = &self.ground.data.binning.features[*feature as usize];
             let code = |item: &Item| item.codes[*feature as usize];
-            let has_missing = self.items.iter().filter(here).any(|item| Some(code(item)) == bins.missing_code);
+            let has_missing =
+                self.items.iter().filter(here).any(|item| Some(code(item)) == bins.missing_code);
             for missing_left in [false, true] {
                 for cut in 0..bins.bins() as u32 {
                     if missing_left && !has_missing {
                         continue;
                     }
-                    let goes_left =
-                        |item: &Item| code(item) <= cut || (missing_left && Some(code(item)) == bins.missing_code);
+                    let goes_left = |item: &Item| {
+                        code(item) <= cut || (missing_left && Some(code(item)) == bins.missing_code)
+                    };
                     let left = sums_of(self.items.iter().filter(here).filter(|item| goes_left(item)));
                     let right = sums_of(self.items.iter().filter(here).filter(|item| !goes_left(item)));
                     let scores = [&left, &right].map(|sums| self.ground.units.score(sums));
                     if left.rows.min(right.rows) < self.rules.min_rows || scores[0] == scores[1] {
                         continue;
                     }
-                    let after = worth(&self.items, &self.factors, &self.measure, |item| match item.node == node {
-                        true => scores[usize::from(!goes_left(item))],
-                        false => self.tree.nodes[item.node as usize].value,
-                    });
+                    let after =
+                        worth(&self.items, &self.factors, &self.measure, |item| match item.node == node {
+                            true => scores[usize::from(!goes_left(item))],
+                            false => self.tree.nodes[item.node as usize].value,
+                        });
                     if after - before > most {
                         most = after - before;
                         let split = GrownSplit {
