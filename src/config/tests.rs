@@ -130,7 +130,7 @@ fn presets_are_the_papers_settings() {
         with_preset("forest", &[]),
         "unknown preset \"forest\"",
         "the presets are planet, pgbrt, gbrt, mart, lambdamart, lambdamart-err, ranknet, gbrank, xendcg, \
-         rf-point, rf-rand, rf-pair, rf",
+         rf-point, rf-rand, rf-pair, rf, rf-list, rf-hybrid",
     );
 }
 
