@@ -3,6 +3,7 @@
 
 use super::criterion::Criterion;
 use super::features::Drawn;
+use super::tree::GrownSplit;
 use crate::bins::{FeatureBins, middle};
 use crate::config::{Candidates, Parameters};
 
@@ -51,6 +52,20 @@ pub struct FoundCut<S> {
     pub score: f64,
     /// The sums of the left side.
     pub left: S,
+}
+
+impl<S> FoundCut<S> {
+    /// The cut as a split of a tree.
+    pub fn to_split(&self, left: u32, gain: f64) -> GrownSplit {
+        GrownSplit {
+            feature: self.feature,
+            code: self.code,
+            threshold: self.threshold,
+            missing_left: self.missing_left,
+            left,
+            gain,
+        }
+    }
 }
 
 /// The best cut of a node so far.
