@@ -41,18 +41,18 @@ impl BinOptions {
         }
     }
 
-    fn keep(&self, rows: u64) -> Keep {
+    pub(super) fn keep(&self, rows: u64) -> Keep {
         if self.max_bin.is_some() { Keep::sample_of(rows) } else { Keep::ALL }
     }
 
-    fn bins(&self, summary: &Summary) -> FeatureBins {
+    pub(super) fn bins(&self, summary: &Summary) -> FeatureBins {
         match self.max_bin {
             Some(max_bin) => FeatureBins::equal_depth(summary, self.missing, max_bin),
             None => FeatureBins::every_value(summary, self.missing),
         }
     }
 
-    fn layout(&self, features: &[FeatureBins]) -> Layout {
+    pub(super) fn layout(&self, features: &[FeatureBins]) -> Layout {
         Layout::of_kind(self.max_bin.is_some(), self.sparse, features)
     }
 }
@@ -180,6 +180,11 @@ impl BinnedData {
         BinnedData { binning, rows, store: Store::Cache(cache) }
     }
 
+    /// A dataset whose codes are in memory.
+    pub(super) fn of_memory(binning: Binning, rows: Vec<Rows>, partitions: Vec<Codes>) -> Self {
+        BinnedData { binning, rows, store: Store::Memory(partitions) }
+    }
+
     /// Some columns of a partition: there, or mapped for as long as they are held.
     pub fn codes(&self, partition: usize, columns: &[usize]) -> Result<Codes> {
         match &self.store {
@@ -211,7 +216,7 @@ impl BinnedData {
 }
 
 /// The bins of a feature and its codes in each partition, none if it is constant.
-fn code_feature(
+pub(super) fn code_feature(
     values: &[Vec<f32>],
     kept: &[Option<Vec<u32>>],
     options: &BinOptions,
@@ -224,7 +229,7 @@ fn code_feature(
 }
 
 impl Binning {
-    fn put_together(&self, mut columns: Vec<Option<CodeColumn>>, rows: usize) -> Codes {
+    pub(super) fn put_together(&self, mut columns: Vec<Option<CodeColumn>>, rows: usize) -> Codes {
         let arrays = self.layout.groups.iter().map(|group| {
             let take = |feature: u32| columns[feature as usize].take().expect("a feature is in one group");
             assemble(group, rows, &self.features, take)
@@ -256,7 +261,7 @@ fn encode_partition(source: &Source, group: &OpenPartition, binning: &Binning) -
     Ok(binning.batch(arrays.collect::<Result<_>>()?, group.rows()))
 }
 
-fn open_all(source: &Source) -> Result<(Vec<OpenPartition>, Vec<Rows>)> {
+pub(super) fn open_all(source: &Source) -> Result<(Vec<OpenPartition>, Vec<Rows>)> {
     let opened = (0..source.partitions()).into_par_iter().map(|partition| {
         let group = source.open_partition(partition)?;
         let rows = source.rows(partition, &group)?;
@@ -284,7 +289,7 @@ fn number_queries(rows: &mut [Rows]) {
     }
 }
 
-fn kept_places(keep: Keep, rows: &[Rows]) -> Vec<Option<Vec<u32>>> {
+pub(super) fn kept_places(keep: Keep, rows: &[Rows]) -> Vec<Option<Vec<u32>>> {
     rows.par_iter().map(|rows| keep.places(rows.first, rows.len())).collect()
 }
 

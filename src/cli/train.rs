@@ -2,9 +2,11 @@
 
 use super::size::{parse_size, shown_count};
 use super::stats::{peak_memory_bytes, write_stats};
-use crate::config;
+use crate::config::{self, EnsembleName};
+use crate::dataset::DatasetReader;
 use crate::error::{Error, Result};
 use crate::model::Model;
+use crate::predict::{PredictionsTable, with_scores};
 use crate::storage::{Access, Location};
 use crate::table::{TableKind, TableWriter};
 use crate::train::{
@@ -46,7 +48,7 @@ pub struct TrainArguments {
     #[arg(long, value_name = "FILE")]
     model: String,
 
-    /// Which kind of training: planet, pgbrt, gbrt [default: planet]
+    /// Which kind of training: planet, pgbrt, gbrt, mart, lambdamart, rf-point, ... [default: planet]
     #[arg(long, value_name = "NAME")]
     preset: Option<String>,
 
@@ -65,6 +67,10 @@ pub struct TrainArguments {
     /// Write the training log: a row per round, split and metric
     #[arg(long, value_name = "FILE")]
     rounds: Option<String>,
+
+    /// Forests: write predictions of the training rows by the trees that did not see them
+    #[arg(long, value_name = "FILE")]
+    oob: Option<String>,
 
     /// Write seconds per phase and peak memory as JSON
     #[arg(long, value_name = "FILE.json")]
@@ -119,7 +125,8 @@ pub fn run(arguments: &TrainArguments, quiet: bool) -> Result<()> {
     let request = request(arguments)?;
     let model_file = locate(arguments, &arguments.model)?;
     let rounds = arguments.rounds.as_ref().map(|text| locate(arguments, text)).transpose()?;
-    check_outputs(arguments, &request, &model_file, rounds.as_ref())?;
+    let oob = arguments.oob.as_ref().map(|text| locate(arguments, text)).transpose()?;
+    check_outputs(arguments, &request, &model_file, [rounds.as_ref(), oob.as_ref()])?;
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(arguments.threads.map_or(0, NonZeroUsize::get))
         .build()
@@ -131,6 +138,12 @@ pub fn run(arguments: &TrainArguments, quiet: bool) -> Result<()> {
     outcome.model.write(&model_file)?;
     if let Some(rounds) = &rounds {
         write_rounds(&outcome.log, rounds)?;
+    }
+    if let (Some(oob), Some(scores)) = (&oob, &outcome.out_of_bag) {
+        let left_out = write_out_of_bag(oob, &request, scores, &model_file)?;
+        if left_out > 0 && !quiet {
+            super::say(format_args!("{oob}: {left_out} rows were seen by every tree and are left out"));
+        }
     }
     // The model is there: its checkpoint has served.
     if let Some(plan) = &request.checkpoint {
@@ -162,19 +175,19 @@ fn check_outputs(
     arguments: &TrainArguments,
     request: &TrainRequest,
     model: &Location,
-    rounds: Option<&Location>,
+    [rounds, oob]: [Option<&Location>; 2],
 ) -> Result<()> {
     let stats = arguments.stats.as_ref().map(|text| locate(arguments, text)).transpose()?;
     let checkpoint = request.checkpoint.as_ref().map(|plan| &plan.location);
     let outputs =
-        [Some(model), rounds, stats.as_ref(), checkpoint].map(|output| output.map(Location::to_string));
+        [Some(model), rounds, oob, stats.as_ref(), checkpoint].map(|output| output.map(Location::to_string));
     for (place, output) in outputs.iter().enumerate() {
         if let Some(output) = output
             && outputs[..place].contains(&Some(output.clone()))
         {
             return Err(Error::usage(
                 format_args!("{output} is named for two outputs"),
-                "give the model, the rounds, the stats and the checkpoint a file each",
+                "give the model, the rounds, the predictions, the stats and the checkpoint a file each",
             ));
         }
     }
@@ -182,7 +195,29 @@ fn check_outputs(
     if let Some(rounds) = rounds {
         TableWriter::check(rounds, TableKind::Rounds)?;
     }
+    if let Some(oob) = oob {
+        TableWriter::check(oob, TableKind::Predictions)?;
+    }
     checkpoint.map_or(Ok(()), |checkpoint| TableWriter::check(checkpoint, TableKind::Model))
+}
+
+/// Writes the scores of the training rows; how many rows have none.
+fn write_out_of_bag(
+    file: &Location,
+    request: &TrainRequest,
+    scores: &[f64],
+    model: &Location,
+) -> Result<u64> {
+    let readers = request.data.iter().map(DatasetReader::open).collect::<Result<Vec<_>>>()?;
+    let mut table = PredictionsTable::create(file)?;
+    let (mut rest, mut left_out) = (scores, 0);
+    for reader in &readers {
+        let (these, others) = rest.split_at(rest.len().min(reader.manifest().rows as usize));
+        left_out += with_scores(reader, these, &mut |group| table.write(group))?;
+        rest = others;
+    }
+    table.finish_all(model, readers.iter().map(DatasetReader::manifest))?;
+    Ok(left_out)
 }
 
 fn locate(arguments: &TrainArguments, text: &str) -> Result<Location> {
@@ -206,6 +241,18 @@ fn request(arguments: &TrainArguments) -> Result<TrainRequest> {
         };
         validation.push(NamedData { name, location: locate(arguments, path)? });
     }
+    let is_forest = parameters.ensemble == EnsembleName::Bag;
+    if arguments.oob.is_some() && !is_forest {
+        return Err(Error::usage(
+            "--oob: boosting has nothing out of bag, for every tree builds on all those before",
+            "choose a forest such as --preset rf-point, or leave --oob out",
+        ));
+    }
+    let draws = parameters.bagging_fraction < 1.0
+        || parameters.queries_per_tree.is_some()
+        || parameters.forest.bootstrap;
+    // Without a validation set the log says how good the forest is out of bag.
+    let in_log = arguments.rounds.is_some() && validation.is_empty() && draws;
     let wants_checkpoints =
         arguments.checkpoint.is_some() || arguments.checkpoint_every.is_some() || arguments.resume;
     let checkpoint = if wants_checkpoints {
@@ -231,7 +278,7 @@ fn request(arguments: &TrainArguments) -> Result<TrainRequest> {
         validation,
         parameters,
         start,
-        out_of_bag: false,
+        out_of_bag: is_forest && (arguments.oob.is_some() || in_log),
         memory_limit: arguments.memory_limit,
         cache,
         checkpoint,

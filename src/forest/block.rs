@@ -2,11 +2,12 @@
 //! the cache. A node costs its rows times the features it looks at; what is empty costs nothing.
 
 use super::criterion::Criterion;
-use super::cut::{Best, CutRules};
+use super::cut::{Best, CutRules, FoundCut};
 use super::features::{Path, TreeFeatures};
-use super::tree::{GrownSplit, GrownTree};
+use super::tree::GrownTree;
 use super::view::{Lanes, View};
 use crate::bins::Binning;
+use std::ops::Range;
 
 /// Codes that a byte tells apart.
 const CODES: usize = 256;
@@ -37,14 +38,18 @@ pub struct OpenNode<S> {
     /// Of its rows.
     pub sums: S,
     /// Its rows, by place in the tree's list.
-    pub rows: std::ops::Range<usize>,
+    pub rows: Range<usize>,
 }
 
-/// The rows of one subtree, and what is reused from node to node.
-pub struct Block<K: Criterion> {
+/// The rows of one subtree, side by side.
+pub struct BlockRows<K: Criterion> {
     bytes: Vec<u8>,
     codes: Vec<u32>,
-    rows: Vec<K::Row>,
+    said: Vec<K::Row>,
+}
+
+/// What is reused from subtree to subtree and from node to node.
+pub struct Block<K: Criterion> {
     /// Rows by node, each node's in their order.
     ids: Vec<u16>,
     spare: Vec<u16>,
@@ -62,13 +67,33 @@ struct Work<K: Criterion> {
     keys: Vec<(u32, u32)>,
 }
 
+impl<K: Criterion> BlockRows<K> {
+    /// None.
+    pub fn new() -> Self {
+        BlockRows { bytes: Vec::new(), codes: Vec::new(), said: Vec::new() }
+    }
+
+    /// Forgets all rows.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.codes.clear();
+        self.said.clear();
+    }
+
+    /// Adds rows that lie in one partition; `said` is by number of the row.
+    pub fn load(&mut self, lanes: &Lanes, view: &View<'_>, rows: &[u32], said: &[K::Row]) {
+        match lanes.bytes {
+            true => view.append_bytes(rows, &mut self.bytes),
+            false => view.append_codes(rows, &mut self.codes),
+        }
+        self.said.extend(rows.iter().map(|row| said[*row as usize]));
+    }
+}
+
 impl<K: Criterion> Block<K> {
     /// Room for any number of subtrees, one after another.
     pub fn new() -> Self {
         Block {
-            bytes: Vec::new(),
-            codes: Vec::new(),
-            rows: Vec::new(),
             ids: Vec::new(),
             spare: Vec::new(),
             open: Vec::new(),
@@ -81,114 +106,94 @@ impl<K: Criterion> Block<K> {
         }
     }
 
-    /// Forgets all rows.
-    pub fn clear(&mut self) {
-        self.bytes.clear();
-        self.codes.clear();
-        self.rows.clear();
-    }
-
-    /// Adds rows that lie in one partition; `said` is by number of the row.
-    pub fn load(&mut self, lanes: &Lanes, view: &View<'_>, rows: &[u32], said: &[K::Row]) {
-        match lanes.bytes {
-            true => view.append_bytes(rows, &mut self.bytes),
-            false => view.append_codes(rows, &mut self.codes),
-        }
-        self.rows.extend(rows.iter().map(|row| said[*row as usize]));
-    }
-
-    /// Grows the subtree below a node, whose rows are loaded.
+    /// Grows the subtree below a node, whose rows are all in `rows`.
     pub fn grow(
         &mut self,
         ground: &Ground<'_, K>,
+        rows: &BlockRows<K>,
         features: &mut TreeFeatures,
         tree: &mut GrownTree,
         root: OpenNode<K::Sums>,
     ) {
-        let count = self.rows.len();
+        let count = rows.said.len();
         self.ids.clear();
         self.ids.extend(0..count as u16);
         self.spare.resize(count.max(self.spare.len()), 0);
         self.open.clear();
         self.open.push(OpenNode { rows: 0..count, ..root });
-        while let Some(node) = self.open.pop() {
-            match ground.lanes.bytes {
-                true => self.split(ground, features, tree, node, |block| &block.bytes),
-                false => self.split(ground, features, tree, node, |block| &block.codes),
-            }
+        match ground.lanes.bytes {
+            true => self.grow_on(ground, &rows.bytes, &rows.said, features, tree),
+            false => self.grow_on(ground, &rows.codes, &rows.said, features, tree),
         }
     }
 
-    /// Splits a node, if that gains anything.
-    #[inline(always)]
-    fn split<T: Code>(
+    fn grow_on<T: Code>(
         &mut self,
         ground: &Ground<'_, K>,
+        codes: &[T],
+        said: &[K::Row],
         features: &mut TreeFeatures,
         tree: &mut GrownTree,
-        node: OpenNode<K::Sums>,
-        codes: impl Fn(&Self) -> &Vec<T>,
     ) {
-        let range = node.rows.clone();
-        if !ground.may_split(&node) {
-            return;
-        }
-        let mut work = std::mem::replace(&mut self.work, Work::none());
-        let ids = &self.ids[range.clone()];
-        work.said.clear();
-        work.said.extend(ids.iter().map(|id| self.rows[*id as usize]));
-        if work.said.iter().all(|said| K::agree(*said, work.said[0])) {
-            self.work = work;
-            return;
-        }
         let stride = ground.lanes.stride;
+        while let Some(node) = self.open.pop() {
+            let Some((cut, gain)) = self.find(ground, codes, said, features, &node) else { continue };
+            let bins = &ground.binning.features[cut.feature as usize];
+            let missing = bins.missing_code.filter(|_| cut.missing_left).unwrap_or(u32::MAX);
+            let codes = &codes[ground.lanes.of_feature(cut.feature)..];
+            let goes_left = |id: u16| {
+                let code: u32 = codes[id as usize * stride].into();
+                (code <= cut.code) | (code == missing)
+            };
+            let middle = self.divide(node.rows.clone(), goes_left);
+            let right = K::minus(node.sums, &cut.left);
+            let (left, right) = ground.add_children(tree, &node, &cut.left, &right);
+            tree.nodes[node.node as usize].split = Some(cut.to_split(left.node, gain));
+            self.open.push(OpenNode { rows: middle..node.rows.end, ..right });
+            self.open.push(OpenNode { rows: node.rows.start..middle, ..left });
+        }
+    }
+
+    /// The best cut of a node and its gain, if there is any.
+    fn find<T: Code>(
+        &mut self,
+        ground: &Ground<'_, K>,
+        codes: &[T],
+        said: &[K::Row],
+        features: &mut TreeFeatures,
+        node: &OpenNode<K::Sums>,
+    ) -> Option<(FoundCut<K::Sums>, f64)> {
+        if !ground.may_split(node) {
+            return None;
+        }
+        let ids = &self.ids[node.rows.clone()];
+        let work = &mut self.work;
+        work.said.clear();
+        work.said.extend(ids.iter().map(|id| said[*id as usize]));
+        if work.said.iter().all(|said| K::agree(*said, work.said[0])) {
+            return None;
+        }
         let mut best = Best::new(&ground.criterion, &ground.rules, node.sums);
         features.start(node.path);
         while (features.drawn() < features.per_node || best.found.is_none())
             && let Some(drawn) = features.next()
         {
             let lane = ground.lanes.of_feature(drawn.feature);
-            T::sum_up(&codes(self)[lane..], stride, ids, &mut work);
+            T::sum_up(&codes[lane..], ground.lanes.stride, ids, work);
             if work.list.len() > 1 {
                 best.look(&drawn, &ground.binning.features[drawn.feature as usize], &work.list);
             }
         }
-        self.work = work;
-        let Some(cut) = best.found else { return };
-        let bins = &ground.binning.features[cut.feature as usize];
-        let missing = bins.missing_code.filter(|_| cut.missing_left).unwrap_or(u32::MAX);
-        let lane = ground.lanes.of_feature(cut.feature);
-        let middle =
-            self.divide(range.clone(), stride, &codes, lane, |code| code <= cut.code || code == missing);
-        let gain = best.gain(&cut);
-        let right = K::minus(node.sums, &cut.left);
-        let (left, right) = ground.add_children(tree, &node, &cut.left, &right);
-        tree.nodes[node.node as usize].split = Some(GrownSplit {
-            feature: cut.feature,
-            code: cut.code,
-            threshold: cut.threshold,
-            missing_left: cut.missing_left,
-            left: left.node,
-            gain,
-        });
-        self.open.push(OpenNode { rows: middle..range.end, ..right });
-        self.open.push(OpenNode { rows: range.start..middle, ..left });
+        best.found.map(|cut| (cut, best.gain(&cut)))
     }
 
     /// Moves the rows that go left to the front, keeping the order on both sides; where the others start.
     #[inline(always)]
-    fn divide<T: Code>(
-        &mut self,
-        range: std::ops::Range<usize>,
-        stride: usize,
-        codes: &impl Fn(&Self) -> &Vec<T>,
-        lane: usize,
-        goes_left: impl Fn(u32) -> bool,
-    ) -> usize {
+    fn divide(&mut self, range: Range<usize>, goes_left: impl Fn(u16) -> bool) -> usize {
         let (mut left, mut right) = (range.start, 0);
         for place in range.clone() {
             let id = self.ids[place];
-            let is_left = goes_left(codes(self)[id as usize * stride + lane].into());
+            let is_left = goes_left(id);
             // Both are written and one is kept: there is no branch to guess wrongly.
             self.ids[left] = id;
             self.spare[right] = id;
@@ -197,12 +202,6 @@ impl<K: Criterion> Block<K> {
         }
         self.ids[left..range.end].copy_from_slice(&self.spare[..right]);
         left
-    }
-}
-
-impl<K: Criterion> Work<K> {
-    fn none() -> Self {
-        Work { said: Vec::new(), cells: Vec::new(), list: Vec::new(), keys: Vec::new() }
     }
 }
 

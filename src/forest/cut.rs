@@ -3,6 +3,7 @@
 
 use super::criterion::Criterion;
 use super::features::Drawn;
+use super::tree::GrownSplit;
 use crate::bins::{FeatureBins, middle};
 use crate::config::{Candidates, Parameters};
 
@@ -51,6 +52,20 @@ pub struct FoundCut<S> {
     pub score: f64,
     /// The sums of the left side.
     pub left: S,
+}
+
+impl<S> FoundCut<S> {
+    /// The cut as a split of a tree.
+    pub fn to_split(&self, left: u32, gain: f64) -> GrownSplit {
+        GrownSplit {
+            feature: self.feature,
+            code: self.code,
+            threshold: self.threshold,
+            missing_left: self.missing_left,
+            left,
+            gain,
+        }
+    }
 }
 
 /// The best cut of a node so far.
@@ -167,6 +182,13 @@ impl<'a, K: Criterion> Best<'a, K> {
     }
 }
 
+/// The middle between two codes of a node, and the last code below it. Rows that are not in the node may
+/// lie between its values: the middle decides for them.
+pub fn between(bins: &FeatureBins, below: u32, above: u32) -> (u32, f32) {
+    let threshold = middle(bins.centres[below as usize], bins.centres[above as usize]);
+    (bins.code_up_to(threshold).clamp(below, above - 1), threshold)
+}
+
 impl CutRules {
     /// Where a cut behind one of a node's codes is: in the middle between it and the next one that occurs.
     fn place<S>(&self, bins: &FeatureBins, values: &[(u32, S)], place: usize) -> (u32, f32) {
@@ -174,9 +196,7 @@ impl CutRules {
         let Some((above, _)) = values.get(place + 1) else {
             return (bins.bins() as u32 - 1, f32::MAX); // only missing values are on the other side
         };
-        let threshold = middle(bins.centres[below as usize], bins.centres[*above as usize]);
-        // Rows that are not in the node may lie between its values: the threshold decides for them.
-        let code = bins.code_up_to(threshold).clamp(below, above - 1);
+        let (code, threshold) = between(bins, below, *above);
         (code, if self.every_value { threshold } else { bins.cuts[code as usize] })
     }
 

@@ -11,23 +11,19 @@ use crate::error::Result;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// A tree to be grown.
-#[derive(Debug, Clone)]
-pub struct Task {
-    /// The tree's number, from 1: the key of its random draws.
-    pub tree: u64,
-    /// The rows it sees, by their numbers in the dataset, ascending; one that was drawn twice is there twice.
-    pub rows: Vec<u32>,
-}
+/// Draws the rows of a tree, given by its number: by their numbers in the dataset, ascending; one that was drawn
+/// twice is there twice.
+pub type Draw<'a> = dyn Fn(u32) -> Vec<u32> + Sync + 'a;
 
-/// Grows trees. What comes out follows from the data, the parameters and the task, and from nothing else.
+/// Grows trees. What comes out follows from the data, the parameters, the tree's number (the key of its random
+/// draws) and its rows, and from nothing else.
 pub trait TreeGrower: Sync {
     /// Grows one tree on the thread that asks.
-    fn grow(&self, task: Task) -> Result<GrownTree>;
+    fn grow(&self, tree: u32, rows: Vec<u32>) -> Result<GrownTree>;
 
-    /// Grows some trees on all threads, in the order of the tasks.
-    fn grow_together(&self, tasks: Vec<Task>) -> Result<Vec<GrownTree>> {
-        tasks.into_par_iter().with_max_len(1).map(|task| self.grow(task)).collect()
+    /// Grows some trees on all threads, in the order of their numbers.
+    fn grow_together(&self, trees: Range<u32>, draw: &Draw<'_>) -> Result<Vec<GrownTree>> {
+        trees.into_par_iter().with_max_len(1).map(|tree| self.grow(tree, draw(tree))).collect()
     }
 }
 
@@ -56,15 +52,19 @@ pub struct OpenLeaf {
 /// Grows trees from a top that another grower made, leaf by leaf.
 pub trait GrowBelow: TreeGrower {
     /// Grows everything below the open leaves of a tree, on the thread that asks.
-    fn grow_below(&self, tree: u64, top: Top) -> Result<GrownTree>;
+    fn grow_below(&self, tree: u32, top: Top) -> Result<GrownTree>;
 }
 
-/// The grower that the parameters ask for.
-pub fn grower<'a>(parameters: &'a Parameters, data: &'a BinnedData) -> Result<Box<dyn TreeGrower + 'a>> {
+/// The grower that the parameters ask for; `room` is bytes that sums and copies of rows may take.
+pub fn grower<'a>(
+    parameters: &'a Parameters,
+    data: &'a BinnedData,
+    room: usize,
+) -> Result<Box<dyn TreeGrower + 'a>> {
     if parameters.forest.criterion == CriterionName::Ndcg {
         return listwise::grower(parameters, data, None);
     }
-    let pointwise = point::grower(parameters, data)?;
+    let pointwise = point::grower(parameters, data, room)?;
     match parameters.forest.listwise.levels {
         None => Ok(pointwise),
         Some(_) => listwise::grower(parameters, data, Some(pointwise)),

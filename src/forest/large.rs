@@ -6,7 +6,7 @@ use super::block::{Ground, OpenNode};
 use super::criterion::Criterion;
 use super::cut::{Best, FoundCut};
 use super::features::{Drawn, TreeFeatures};
-use super::tree::{GrownSplit, GrownTree};
+use super::tree::GrownTree;
 use super::view::View;
 use std::ops::Range;
 
@@ -82,6 +82,11 @@ impl<K: Criterion> LargeNode<K> {
         !self.done
     }
 
+    /// Bytes that the sums of one node may take.
+    pub fn bytes(features: &TreeFeatures) -> usize {
+        features.per_node * CODES * size_of::<K::Sums>()
+    }
+
     /// Adds the node's rows of a partition. `rows` are those of the tree, `said` is by number of the row.
     pub fn count(&mut self, view: &View<'_>, rows: &[u32], said: &[K::Row], buffers: &mut Buffers<K>) {
         let rows = &rows[self.open.rows.clone()];
@@ -117,6 +122,9 @@ impl<K: Criterion> LargeNode<K> {
 
     /// Decides on a cut from what was added up.
     pub fn decide(&mut self, ground: &Ground<'_, K>) {
+        if self.looks.is_empty() {
+            return;
+        }
         let mut best = Best::new(&ground.criterion, &ground.rules, self.open.sums);
         for (drawn, tally) in self.looks.drain(..) {
             let list = tally.into_list();
@@ -164,14 +172,7 @@ impl<K: Criterion> LargeNode<K> {
         rows[start + left..end].copy_from_slice(&spare[start..start + right]);
         let sums = K::minus(self.open.sums, &cut.left);
         let (first, second) = ground.add_children(tree, &self.open, &cut.left, &sums);
-        tree.nodes[self.open.node as usize].split = Some(GrownSplit {
-            feature: cut.feature,
-            code: cut.code,
-            threshold: cut.threshold,
-            missing_left: cut.missing_left,
-            left: first.node,
-            gain: self.gain,
-        });
+        tree.nodes[self.open.node as usize].split = Some(cut.to_split(first.node, self.gain));
         let middle = start + left;
         Some([OpenNode { rows: start..middle, ..first }, OpenNode { rows: middle..end, ..second }])
     }

@@ -15,19 +15,19 @@ mod sample;
 mod tree;
 mod view;
 
-use crate::bins::{BinnedData, Rows};
-use crate::config::{FeatureCount, Parameters};
+use crate::bins::{BinnedData, Rows, Source};
+use crate::config::{FeatureCount, Parameters, Sampling};
 use crate::error::{Error, Result};
 use crate::metric::Mean;
 use crate::model::{Ensemble, Model, ModelFeature, Tree};
+use crate::predict::wins;
 use crate::storage::interrupt;
 use crate::train::{
     BestRound, Checkpoints, LogEntry, Observer, Opened, Outcome, PhaseSeconds, Scores, TrainRequest,
-    ValidationSet, find_checkpoint, no_split, open,
+    ValidationSet, find_checkpoint, no_split, open, value_of,
 };
-use grower::{Task, TreeGrower, grower};
+use grower::{TreeGrower, grower};
 use outside::Outside;
-use rayon::prelude::*;
 use route::Router;
 use std::time::Instant;
 use tree::GrownTree;
@@ -36,9 +36,22 @@ use view::{Lanes, View};
 /// What the log calls the rows that a tree did not see.
 const OUT_OF_BAG: &str = "oob";
 
-/// What a training keeps of a row beside its codes: its label twice, and for every thread its place twice.
-fn bytes_per_row() -> u64 {
-    8 + 4 + 8 * rayon::current_num_threads() as u64
+/// Trees that go through mapped data together.
+fn trees_in_a_scan() -> u32 {
+    8.max(rayon::current_num_threads() as u32)
+}
+
+/// What a training keeps of a row beside its codes: its label twice, and its place twice for every tree that
+/// grows, or for a listwise one its document and its place in the ranking; if asked for, its score and the number
+/// of trees out of bag.
+fn bytes_per_row(request: &TrainRequest) -> u64 {
+    let at_a_time = if request.parameters.forest.is_listwise() {
+        listwise::BYTES_PER_ROW * rayon::current_num_threads() as u64
+    } else {
+        0
+    };
+    let outside = if request.out_of_bag { 8 + 4 + 16 } else { 0 };
+    4 + 8 + 8 * u64::from(trees_in_a_scan()) + at_a_time + outside
 }
 
 /// Trains a forest.
@@ -49,7 +62,7 @@ pub fn train(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Outc
             "leave --start-model out, or set ensemble=boost",
         ));
     }
-    let opened = open(request, None, bytes_per_row(), observer)?;
+    let opened = open(request, None, bytes_per_row(request), observer)?;
     let begun = Instant::now();
     let parameters = &request.parameters;
     sample::check(parameters, &opened.data.rows, &mut |text| observer.note(text))?;
@@ -58,9 +71,12 @@ pub fn train(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Outc
     let mut forest = Forest {
         request,
         data: &opened.data,
-        lanes: Lanes::of(&opened.data.binning.layout),
+        lanes: match parameters.forest.pairs_per_document {
+            None => Some(Lanes::of(&opened.data.binning.layout)),
+            Some(_) => None,
+        },
         validation: validation_sets(request, &opened)?,
-        outside: if request.out_of_bag { Some(Outside::new(parameters, &opened.data.rows)?) } else { None },
+        outside: outside(request, &opened)?,
         model,
         log: Vec::new(),
         begun,
@@ -93,7 +109,10 @@ fn note_clipped(parameters: &Parameters, features: usize, observer: &mut dyn Obs
 fn new_model(request: &TrainRequest, opened: &Opened) -> Model {
     let features = opened.source.names().iter().zip(&opened.data.binning.features);
     Model {
-        ensemble: Ensemble::Bag,
+        ensemble: match request.parameters.forest.pairs_per_document {
+            None => Ensemble::Bag,
+            Some(_) => Ensemble::Wins,
+        },
         base_score: 0.0,
         base_feature: None,
         features: features.map(|(name, bins)| ModelFeature { name: name.clone(), fill: bins.fill }).collect(),
@@ -106,19 +125,48 @@ fn new_model(request: &TrainRequest, opened: &Opened) -> Model {
 
 fn validation_sets(request: &TrainRequest, opened: &Opened) -> Result<Vec<ValidationSet>> {
     let named = request.validation.iter().zip(&opened.validation);
-    let sets = named.map(|(named, source)| {
-        let cuts = opened.options.max_bin.is_some();
-        let start = |rows: &[Rows]| Ok(Scores::constant(rows, 0.0));
-        ValidationSet::load(&named.name, source, &opened.data.binning, cuts, &request.parameters, &start)
-    });
-    sets.collect()
+    named.map(|(named, source)| load(&named.name, source, request, opened)).collect()
+}
+
+fn load(name: &str, source: &Source, request: &TrainRequest, opened: &Opened) -> Result<ValidationSet> {
+    let pairs = request.parameters.forest.pairs_per_document.is_some();
+    let cuts = opened.options.max_bin.is_some() && !pairs;
+    let start = |rows: &[Rows]| Ok(Scores::constant(rows, 0.0));
+    ValidationSet::load(name, source, &opened.data.binning, cuts, &request.parameters, &start)
+}
+
+/// Room for scores out of bag, if they are asked for.
+fn outside(request: &TrainRequest, opened: &Opened) -> Result<Option<Outside>> {
+    let parameters = &request.parameters;
+    if !request.out_of_bag {
+        return Ok(None);
+    }
+    let all = parameters.bagging_fraction >= 1.0 && parameters.queries_per_tree.is_none();
+    if all && !parameters.forest.bootstrap {
+        return Err(Error::usage(
+            "every tree sees all rows: there is nothing out of bag",
+            "set query_fraction, bagging_fraction or bootstrap, or leave --oob out",
+        ));
+    }
+    let documents = match parameters.forest.pairs_per_document {
+        None => None,
+        Some(_) if parameters.bagging_by == Sampling::Rows => {
+            return Err(Error::usage(
+                "a document of pairs is out of bag only with its whole query",
+                "set bagging_by=queries, or leave --oob out",
+            ));
+        }
+        Some(_) => Some(load(OUT_OF_BAG, &opened.source, request, opened)?),
+    };
+    Outside::new(parameters, &opened.data.rows, documents).map(Some)
 }
 
 /// A training under way.
 struct Forest<'a> {
     request: &'a TrainRequest,
     data: &'a BinnedData,
-    lanes: Lanes,
+    /// Where features are in a row of codes; pairs have no codes of single rows.
+    lanes: Option<Lanes>,
     validation: Vec<ValidationSet>,
     outside: Option<Outside>,
     model: Model,
@@ -154,7 +202,7 @@ impl Forest<'_> {
         observer: &mut dyn Observer,
     ) -> Result<()> {
         let parameters = &self.request.parameters;
-        let grower = grower(parameters, self.data)?;
+        let grower = grower(parameters, self.data, self.request.histogram_bytes())?;
         while self.model.rounds < parameters.num_trees && self.stopped_early().is_none() {
             interrupt::check()?;
             for tree in self.grow_some(&*grower)? {
@@ -177,10 +225,18 @@ impl Forest<'_> {
     fn grow_some(&self, grower: &dyn TreeGrower) -> Result<Vec<GrownTree>> {
         let parameters = &self.request.parameters;
         let first = self.model.rounds + 1;
-        let last = (first + 4 * rayon::current_num_threads() as u32 - 1).min(parameters.num_trees);
-        let draw = |tree| Task { tree, rows: sample::draw(parameters, &self.data.rows, tree) };
-        let tasks = (u64::from(first)..=u64::from(last)).into_par_iter().map(draw);
-        grower.grow_together(tasks.collect())
+        let last = (first + self.together() - 1).min(parameters.num_trees);
+        let draw = |tree: u32| sample::draw(parameters, &self.data.rows, tree.into());
+        grower.grow_together(first..last + 1, &draw)
+    }
+
+    /// How many trees grow at a time.
+    fn together(&self) -> u32 {
+        match self.data.is_in_memory() {
+            // Some for each thread, so that few wait for the last one.
+            true => 4 * rayon::current_num_threads() as u32,
+            false => trees_in_a_scan(),
+        }
     }
 
     /// Adds a tree to the model and to all scores.
@@ -195,10 +251,10 @@ impl Forest<'_> {
 
     fn add_scores(&mut self, number: u32, tree: &GrownTree, as_model: &Tree) -> Result<()> {
         if let Some(outside) = &mut self.outside {
-            outside.add(number.into(), tree, &self.request.parameters, self.data, &self.lanes)?;
+            outside.add(number.into(), tree, &self.request.parameters, self.data)?;
         }
         for set in &mut self.validation {
-            let values = values_of(set, tree, as_model, &self.lanes)?;
+            let values = values_of(set, tree, as_model, self.lanes.as_ref())?;
             set.add_all(&values);
         }
         Ok(())
@@ -234,12 +290,12 @@ impl Forest<'_> {
             }));
         };
         if let Some(outside) = &self.outside {
-            enter(OUT_OF_BAG, outside.evaluate(parameters, &self.data.rows)?);
+            enter(OUT_OF_BAG, outside.evaluate(parameters, outside.rows(self.data))?);
         }
         for set in &self.validation {
             enter(&set.name, set.evaluate_mean(round));
             if parameters.forest.tree_strength {
-                let values = values_of(set, tree, &tree.to_model(), &self.lanes)?;
+                let values = values_of(set, tree, &tree.to_model(), self.lanes.as_ref())?;
                 enter(&format!("{}.tree", set.name), set.evaluate_others(&values));
             }
         }
@@ -275,8 +331,14 @@ impl Forest<'_> {
     }
 }
 
-/// What a tree says of every row of a validation set.
-fn values_of(set: &ValidationSet, tree: &GrownTree, as_model: &Tree, lanes: &Lanes) -> Result<Scores> {
+/// What a tree says of every row of a validation set: by its codes, or (without lanes) by wins.
+fn values_of(
+    set: &ValidationSet,
+    tree: &GrownTree,
+    as_model: &Tree,
+    lanes: Option<&Lanes>,
+) -> Result<Scores> {
+    let Some(lanes) = lanes else { return Ok(wins_of(set, as_model)) };
     set.values(as_model, |data, partition| {
         let codes = data.all_codes(partition)?;
         let view = View::of(data, partition, &codes, lanes);
@@ -284,5 +346,15 @@ fn values_of(set: &ValidationSet, tree: &GrownTree, as_model: &Tree, lanes: &Lan
         let mut values = Vec::with_capacity(rows.len());
         Router::new(tree, &data.binning, lanes).each_value(&view, &rows, |_, value| values.push(value));
         Ok(values)
+    })
+}
+
+/// How often every document of a set wins against others of its query, by one tree's word.
+fn wins_of(set: &ValidationSet, tree: &Tree) -> Scores {
+    set.by_query(|documents, width| {
+        wins(documents, width, |rows, chances| {
+            let rows = rows.chunks_exact(width).zip(chances);
+            rows.for_each(|(row, chance)| *chance = value_of(tree, row));
+        })
     })
 }

@@ -2,14 +2,14 @@
 //! rows away from the training.
 
 use super::route::Router;
-use super::sample;
 use super::tree::GrownTree;
 use super::view::{Lanes, View};
+use super::{sample, wins_of};
 use crate::bins::{BinnedData, Rows};
 use crate::config::Parameters;
 use crate::error::Result;
 use crate::metric::{Mean, Metric, evaluate};
-use crate::train::{Metrics, Scores};
+use crate::train::{Metrics, Scores, ValidationSet};
 use rayon::prelude::*;
 use std::sync::Arc;
 
@@ -17,6 +17,8 @@ use std::sync::Arc;
 pub struct Outside {
     partitions: Vec<Part>,
     metrics: Metrics,
+    /// The single documents, when trees learn from pairs.
+    documents: Option<ValidationSet>,
 }
 
 /// Of one partition.
@@ -25,11 +27,35 @@ struct Part {
     trees: Vec<u32>,
 }
 
+impl Part {
+    fn add(&mut self, row: usize, value: f64) {
+        self.sums[row] += value;
+        self.trees[row] += 1;
+    }
+}
+
+/// The places of a partition's rows that were not drawn.
+fn outside<'a>(drawn: &'a [u32], rows: &Rows) -> impl Iterator<Item = usize> + use<'a> {
+    let (first, count) = (rows.first as u32, rows.len() as u32);
+    let mut seen = drawn[drawn.partition_point(|row| *row < first)..].iter().copied().peekable();
+    (0..count)
+        .filter(move |row| {
+            let mut is_outside = true;
+            while seen.next_if_eq(&(first + row)).is_some() {
+                is_outside = false;
+            }
+            is_outside
+        })
+        .map(|row| row as usize)
+}
+
 impl Outside {
-    /// No tree yet.
-    pub fn new(parameters: &Parameters, rows: &[Rows]) -> Result<Self> {
+    /// No tree yet. `documents` are the single ones when trees learn from pairs.
+    pub fn new(parameters: &Parameters, rows: &[Rows], documents: Option<ValidationSet>) -> Result<Self> {
+        let rows = documents.as_ref().map_or(rows, ValidationSet::rows);
         let part = |rows: &Rows| Part { sums: vec![0.0; rows.len()], trees: vec![0; rows.len()] };
-        Ok(Outside { partitions: rows.iter().map(part).collect(), metrics: Metrics::new(parameters, rows)? })
+        let partitions = rows.iter().map(part).collect();
+        Ok(Outside { partitions, metrics: Metrics::new(parameters, rows)?, documents })
     }
 
     /// Asks a tree, by its number, about the rows it did not see.
@@ -39,29 +65,32 @@ impl Outside {
         grown: &GrownTree,
         parameters: &Parameters,
         data: &BinnedData,
-        lanes: &Lanes,
     ) -> Result<()> {
-        let drawn = sample::draw(parameters, &data.rows, tree);
-        let router = Router::new(grown, &data.binning, lanes);
+        let rows = self.documents.as_ref().map_or(&data.rows[..], ValidationSet::rows);
+        let drawn = sample::draw(parameters, rows, tree);
+        if let Some(documents) = &self.documents {
+            let values = wins_of(documents, &grown.to_model());
+            for ((part, rows), partition) in self.partitions.iter_mut().zip(rows).zip(0..) {
+                outside(&drawn, rows).for_each(|row| part.add(row, values.partition(partition)[row]));
+            }
+            return Ok(());
+        }
+        let lanes = Lanes::of(&data.binning.layout);
+        let router = Router::new(grown, &data.binning, &lanes);
         self.partitions.par_iter_mut().enumerate().try_for_each(|(partition, part)| {
             let codes = data.all_codes(partition)?;
-            let view = View::of(data, partition, &codes, lanes);
-            let drawn = &drawn[view.part(&drawn)];
-            let mut seen = drawn.iter().copied().peekable();
-            let mut outside = Vec::new();
-            for row in view.first..view.first + view.rows {
-                match seen.peek() {
-                    Some(other) if *other == row => while seen.next_if_eq(&row).is_some() {},
-                    _ => outside.push(row),
-                }
-            }
-            router.each_value(&view, &outside, |row, value| {
-                let place = (row - view.first) as usize;
-                part.sums[place] += value;
-                part.trees[place] += 1;
+            let view = View::of(data, partition, &codes, &lanes);
+            let rows = outside(&drawn, &data.rows[partition]).map(|row| view.first + row as u32);
+            router.each_value(&view, &rows.collect::<Vec<_>>(), |row, value| {
+                part.add((row - view.first) as usize, value);
             });
             Ok(())
         })
+    }
+
+    /// The rows that are scored.
+    pub fn rows<'a>(&'a self, data: &'a BinnedData) -> &'a [Rows] {
+        self.documents.as_ref().map_or(&data.rows, ValidationSet::rows)
     }
 
     /// The scores of all rows in their order; NaN where all trees saw the row.

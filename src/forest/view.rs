@@ -29,6 +29,11 @@ impl Lanes {
         Lanes { lanes, stride, bytes }
     }
 
+    /// Bytes of a row.
+    pub fn row_bytes(&self) -> usize {
+        self.stride * if self.bytes { 1 } else { 4 }
+    }
+
     /// Whether a feature varies, so that it has a lane.
     pub fn has(&self, feature: u32) -> bool {
         self.lanes[feature as usize] != u32::MAX

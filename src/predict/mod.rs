@@ -10,6 +10,7 @@
 
 mod columns;
 mod dense;
+mod given;
 mod layout;
 mod permutation;
 mod planes;
@@ -18,11 +19,14 @@ mod scorer;
 mod stream;
 mod table;
 mod walk;
+mod wins;
 
+pub use given::with_scores;
 pub use permutation::{PermutationImportance, PermutedFeature, permutation_importance};
 pub use scorer::Scorer;
 pub use stream::{PredictedGroup, Report, predict, scores_of};
 pub use table::{PredictionsTable, model_fingerprint, predictions_schema};
+pub(crate) use wins::wins;
 
 #[cfg(test)]
 pub(crate) mod tests;

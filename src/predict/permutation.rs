@@ -3,9 +3,9 @@
 
 use super::scorer::Scorer;
 use crate::bins::{Rows, Source};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::metric::{Mean, Metric, Prepared, evaluate};
-use crate::model::Model;
+use crate::model::{Ensemble, Model};
 use crate::random::Stream;
 use crate::storage::{Location, interrupt};
 use arrow::array::Float32Array;
@@ -49,6 +49,12 @@ struct Sample {
 
 /// Deals out each feature once on a labelled dataset; the same draw for the same seed.
 pub fn permutation_importance(model: &Model, data: &Location, seed: u64) -> Result<PermutationImportance> {
+    if model.ensemble == Ensemble::Wins {
+        return Err(Error::usage(
+            "a model of pairs has no importance by permutation: it scores differences of documents",
+            "leave --permutation out: gain, cover and splits are there",
+        ));
+    }
     let names: Vec<String> = model.features.iter().map(|feature| feature.name.clone()).collect();
     let source = Source::open(data, Some(&names))?;
     let scorer = Scorer::new(model);

@@ -21,7 +21,7 @@ pub(crate) use open::{Opened, find_checkpoint, no_split, open};
 pub use request::{NamedData, TrainRequest};
 pub(crate) use sampling::draw_rows;
 pub(crate) use scores::{Scores, mean_of};
-pub(crate) use validation::{Metrics, ValidationSet};
+pub(crate) use validation::{Metrics, ValidationSet, value_of};
 
 use crate::config::EnsembleName;
 use crate::error::Result;

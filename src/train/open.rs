@@ -121,6 +121,10 @@ fn bin(
     validation: &[Source],
     bytes_per_row: u64,
 ) -> Result<BinnedData> {
+    if let Some(pairs) = request.parameters.forest.pairs_per_document {
+        check_pairs(request, source, pairs)?;
+        return BinnedData::of_pairs(source, options, pairs, request.parameters.seed);
+    }
     let needs = Needs::of(source, options, validation, bytes_per_row);
     if !needs.must_use_cache(request.memory_limit)? {
         return BinnedData::in_memory(source, options);
@@ -135,6 +139,29 @@ fn bin(
     let budget = limit.saturating_sub(needs.in_cache);
     let (binning, rows) = BinnedData::in_cache(source, options, &mut writer, budget)?;
     Ok(BinnedData::of_cache(binning, rows, writer.finish()?))
+}
+
+/// Refuses more pairs than fit one training, or the memory.
+fn check_pairs(request: &TrainRequest, source: &Source, pairs: u32) -> Result<()> {
+    let remedy = "lower pairs_per_document, or train on fewer queries";
+    let most = source.row_count() * u64::from(pairs);
+    if most > MOST_ROWS {
+        let problem =
+            format!("pairs_per_document = {pairs}: up to {most} pairs are more than one training can take");
+        return Err(Error::place(source.place(), problem, remedy));
+    }
+    // A code by row and one by column, and what a tree keeps of a row.
+    let bytes = most * (2 * source.features() as u64 + 64);
+    match request.memory_limit {
+        Some(limit) if bytes > limit => Err(Error::usage(
+            format_args!(
+                "--memory-limit: pairs may take up to {} MiB, and they are never mapped",
+                bytes >> 20
+            ),
+            remedy,
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn check_labels(source: &Source, data: &BinnedData) -> Result<()> {

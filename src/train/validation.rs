@@ -114,6 +114,28 @@ impl ValidationSet {
         Ok(Scores::of_partitions(values.collect::<Result<_>>()?))
     }
 
+    /// The scores that a function gives the documents of each query, given one after another with so many values
+    /// each. The set must have been loaded with its values.
+    pub fn by_query(&self, score: impl Fn(&[f32], usize) -> Vec<f64> + Sync) -> Scores {
+        let of_partition = |(rows, partition): (&Rows, usize)| match &self.features {
+            Features::Coded(_) => vec![0.0; rows.len()],
+            Features::Values { partitions, width, .. } => {
+                let values = &partitions[partition];
+                let of_query = |query: std::ops::Range<usize>| {
+                    score(&values[query.start * width..query.end * width], *width)
+                };
+                rows.queries().flat_map(of_query).collect()
+            }
+        };
+        let rows = self.features.rows();
+        Scores::of_partitions(rows.par_iter().zip(0..rows.len()).map(of_partition).collect())
+    }
+
+    /// The rows.
+    pub fn rows(&self) -> &[Rows] {
+        self.features.rows()
+    }
+
     /// Adds what a tree said of every row.
     pub fn add_all(&mut self, values: &Scores) {
         self.scores.add_values(|partition, row| values.partition(partition)[row]);
@@ -157,7 +179,7 @@ fn read_values(source: &Source, binning: &Binning) -> Result<Features> {
 }
 
 /// What a tree says of a row of values.
-fn value_of(tree: &Tree, row: &[f32]) -> f64 {
+pub fn value_of(tree: &Tree, row: &[f32]) -> f64 {
     let mut id = 0;
     loop {
         let node = &tree.nodes[id as usize];

@@ -8,6 +8,7 @@ mod crash;
 mod cv;
 mod damage;
 mod evaluate;
+mod forest;
 mod formats;
 mod identity;
 mod learning;

@@ -2,6 +2,7 @@
 
 use super::sums::{Sums, Units};
 use crate::bins::FeatureBins;
+use crate::forest::cut::between;
 use crate::forest::tree::GrownSplit;
 
 /// Codes of a feature at most: bins, and one for missing values.
@@ -65,8 +66,9 @@ impl CodeSums {
 pub struct Cuts {
     /// Which feature, by its place among those that are asked.
     pub place: usize,
-    /// Codes up to this go left.
+    /// The last code on the left of each cut, and the first one that occurs on its right.
     codes: Vec<u8>,
+    above: Vec<Option<u8>>,
     missing_left: bool,
     /// The scores of both sides, for each cut.
     pub left: Vec<f64>,
@@ -81,6 +83,7 @@ impl Default for Cuts {
         Cuts {
             place: 0,
             codes: Vec::new(),
+            above: Vec::new(),
             missing_left: false,
             left: Vec::new(),
             right: Vec::new(),
@@ -101,6 +104,7 @@ impl Cuts {
         units: &Units,
     ) {
         self.codes.clear();
+        self.above.clear();
         self.left.clear();
         self.right.clear();
         self.missing_left = missing_left;
@@ -119,6 +123,9 @@ impl Cuts {
             if is_missing {
                 return; // the code of missing values is the last one
             }
+            if self.above.len() < self.codes.len() {
+                self.above.push(Some(code));
+            }
             left.add(of_code);
             let right = total.without(&left);
             if left.rows.min(right.rows) >= least {
@@ -130,6 +137,7 @@ impl Cuts {
                 }
             }
         });
+        self.above.resize(self.codes.len(), None); // only missing values are there
     }
 
     /// How many cuts there are.
@@ -151,15 +159,25 @@ impl Cuts {
 
     /// A cut as a split of a tree, which still has to be told its feature, its gain and where the children are.
     pub fn split(&self, cut: usize, bins: &FeatureBins) -> GrownSplit {
-        let code = self.codes[cut];
+        let (code, threshold) = place(bins, u32::from(self.codes[cut]), self.above[cut].map(u32::from));
         GrownSplit {
             feature: 0,
-            code: u32::from(code),
-            // Above the last bin there are only missing values.
-            threshold: bins.cuts.get(usize::from(code)).copied().unwrap_or(f32::MAX),
+            code,
+            threshold,
             missing_left: self.missing_left,
             left: 0,
             gain: 0.0,
+        }
+    }
+}
+
+/// Where a cut is between two codes that occur in a node; above the last one there are only missing values.
+pub fn place(bins: &FeatureBins, below: u32, above: Option<u32>) -> (u32, f32) {
+    match above {
+        None => (bins.bins() as u32 - 1, f32::MAX),
+        Some(above) => {
+            let (code, _) = between(bins, below, above);
+            (code, bins.cuts[code as usize])
         }
     }
 }

@@ -7,11 +7,15 @@ use crate::bins::{BinnedData, Codes};
 use crate::config::Parameters;
 use crate::error::{Error, Result};
 use crate::forest::features::TreeFeatures;
-use crate::forest::grower::{GrowBelow, OpenLeaf, Task, Top, TreeGrower};
+use crate::forest::grower::{GrowBelow, OpenLeaf, Top, TreeGrower};
 use crate::forest::tree::GrownTree;
 
 /// Nodes of so many rows are worth the work of several threads.
 const WORTH_SHARING: i64 = 16_384;
+
+/// What a tree keeps of a row while it grows: its document, twice while documents move, a tie, and a code for each
+/// of some features.
+pub const BYTES_PER_ROW: u64 = 24 + 24 + 24 + 16;
 
 struct ListGrower<'a> {
     parameters: &'a Parameters,
@@ -92,10 +96,10 @@ fn units_of(data: &BinnedData) -> Units {
 }
 
 impl TreeGrower for ListGrower<'_> {
-    fn grow(&self, task: Task) -> Result<GrownTree> {
-        let features = TreeFeatures::draw(self.parameters, &self.data.binning.layout, task.tree);
+    fn grow(&self, tree: u32, rows: Vec<u32>) -> Result<GrownTree> {
+        let features = TreeFeatures::draw(self.parameters, &self.data.binning.layout, tree.into());
         let ground = ListwiseGround { data: self.data, codes: &self.codes, units: self.units };
-        let grown = grow(ground, &self.rules, (task.tree, &task.rows), features)?;
+        let grown = grow(ground, &self.rules, (tree.into(), &rows), features)?;
         let Some(below) = &self.below else { return Ok(grown.tree) };
         let mut top = Top { tree: grown.tree, rows: Vec::new(), open: Vec::new() };
         for (node, rows) in grown.deepest {
@@ -104,6 +108,6 @@ impl TreeGrower for ListGrower<'_> {
             let path = grown.paths[node as usize];
             top.open.push(OpenLeaf { node, path, rows: first..top.rows.len() });
         }
-        below.grow_below(task.tree, top)
+        below.grow_below(tree, top)
     }
 }

@@ -15,7 +15,7 @@ mod rest;
 mod scan;
 mod sums;
 
-pub use grower::grower;
+pub use grower::{BYTES_PER_ROW, grower};
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,6 @@
 //! The slow twin of the grower: every cut of every leaf ranks all documents of all lists from scratch.
 
+use super::candidates::place;
 use super::grow::{ListwiseGround, ListwiseRules, ListwiseTree, ROUNDINGS};
 use super::lists::extent_of;
 use super::measure::{Extent, Measure};
@@ -199,10 +200,14 @@ impl Slow<'_> {
                         });
                     if after - before > most {
                         most = after - before;
+                        let is_value = |code: &u32| Some(*code) != bins.missing_code;
+                        let values = || self.items.iter().filter(here).map(code).filter(is_value);
+                        let below = values().filter(|code| *code <= cut).max().unwrap();
+                        let (place, threshold) = place(bins, below, values().filter(|code| *code > cut).min());
                         let split = GrownSplit {
                             feature: *feature,
-                            code: cut,
-                            threshold: bins.cuts.get(cut as usize).copied().unwrap_or(f32::MAX),
+                            code: place,
+                            threshold,
                             missing_left,
                             left: self.tree.nodes.len() as u32,
                             gain: self.share(most),
