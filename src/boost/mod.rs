@@ -203,6 +203,7 @@ impl<'a, C: Cell> Training<'a, C> {
             log: self.prepared.log,
             best,
             out_of_bag: None,
+            strength: None,
             seconds: self.prepared.seconds,
         })
     }

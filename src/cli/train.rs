@@ -10,7 +10,7 @@ use crate::predict::{PredictionsTable, with_scores};
 use crate::storage::{Access, Location};
 use crate::table::{TableKind, TableWriter};
 use crate::train::{
-    CheckpointPlan, Every, LogEntry, NamedData, Observer, Outcome, TrainRequest, train, write_rounds,
+    CheckpointPlan, Every, LogEntry, NamedData, Observer, Outcome, TrainRequest, train, write_rounds, write_strength,
 };
 use clap::Args;
 use serde_json::json;
@@ -72,6 +72,10 @@ pub struct TrainArguments {
     #[arg(long, value_name = "FILE")]
     oob: Option<String>,
 
+    /// Forests: write how good each tree ranks while it grows: a row per tree and split
+    #[arg(long, value_name = "FILE")]
+    strength: Option<String>,
+
     /// Write seconds per phase and peak memory as JSON
     #[arg(long, value_name = "FILE.json")]
     stats: Option<String>,
@@ -126,7 +130,8 @@ pub fn run(arguments: &TrainArguments, quiet: bool) -> Result<()> {
     let model_file = locate(arguments, &arguments.model)?;
     let rounds = arguments.rounds.as_ref().map(|text| locate(arguments, text)).transpose()?;
     let oob = arguments.oob.as_ref().map(|text| locate(arguments, text)).transpose()?;
-    check_outputs(arguments, &request, &model_file, [rounds.as_ref(), oob.as_ref()])?;
+    let strength = arguments.strength.as_ref().map(|text| locate(arguments, text)).transpose()?;
+    check_outputs(arguments, &request, &model_file, [rounds.as_ref(), oob.as_ref(), strength.as_ref()])?;
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(arguments.threads.map_or(0, NonZeroUsize::get))
         .build()
@@ -144,6 +149,9 @@ pub fn run(arguments: &TrainArguments, quiet: bool) -> Result<()> {
         if left_out > 0 && !quiet {
             super::say(format_args!("{oob}: {left_out} rows were seen by every tree and are left out"));
         }
+    }
+    if let (Some(strength), Some(courses)) = (&strength, &outcome.strength) {
+        write_strength(courses, strength)?;
     }
     // The model is there: its checkpoint has served.
     if let Some(plan) = &request.checkpoint {
@@ -175,19 +183,19 @@ fn check_outputs(
     arguments: &TrainArguments,
     request: &TrainRequest,
     model: &Location,
-    [rounds, oob]: [Option<&Location>; 2],
+    [rounds, oob, strength]: [Option<&Location>; 3],
 ) -> Result<()> {
     let stats = arguments.stats.as_ref().map(|text| locate(arguments, text)).transpose()?;
     let checkpoint = request.checkpoint.as_ref().map(|plan| &plan.location);
     let outputs =
-        [Some(model), rounds, oob, stats.as_ref(), checkpoint].map(|output| output.map(Location::to_string));
+        [Some(model), rounds, oob, strength, stats.as_ref(), checkpoint].map(|output| output.map(Location::to_string));
     for (place, output) in outputs.iter().enumerate() {
         if let Some(output) = output
             && outputs[..place].contains(&Some(output.clone()))
         {
             return Err(Error::usage(
                 format_args!("{output} is named for two outputs"),
-                "give the model, the rounds, the predictions, the stats and the checkpoint a file each",
+                "give the model, the rounds, the predictions, the strength, the stats and the checkpoint a file each",
             ));
         }
     }
@@ -197,6 +205,9 @@ fn check_outputs(
     }
     if let Some(oob) = oob {
         TableWriter::check(oob, TableKind::Predictions)?;
+    }
+    if let Some(strength) = strength {
+        TableWriter::check(strength, TableKind::Strength)?;
     }
     checkpoint.map_or(Ok(()), |checkpoint| TableWriter::check(checkpoint, TableKind::Model))
 }
@@ -248,6 +259,12 @@ fn request(arguments: &TrainArguments) -> Result<TrainRequest> {
             "choose a forest such as --preset rf-point, or leave --oob out",
         ));
     }
+    if arguments.strength.is_some() && !is_forest {
+        return Err(Error::usage(
+            "--strength: a boosted tree ranks nothing by itself, for it builds on all those before",
+            "choose a forest such as --preset rf-list, or leave --strength out",
+        ));
+    }
     let draws = parameters.bagging_fraction < 1.0
         || parameters.queries_per_tree.is_some()
         || parameters.forest.bootstrap;
@@ -279,6 +296,7 @@ fn request(arguments: &TrainArguments) -> Result<TrainRequest> {
         parameters,
         start,
         out_of_bag: is_forest && (arguments.oob.is_some() || in_log),
+        strength: arguments.strength.is_some(),
         memory_limit: arguments.memory_limit,
         cache,
         checkpoint,

@@ -16,17 +16,18 @@ mod tree;
 mod view;
 
 use crate::bins::{BinnedData, Rows, Source};
-use crate::config::{FeatureCount, Parameters, Sampling};
+use crate::config::{CriterionName, FeatureCount, Parameters, Sampling};
 use crate::error::{Error, Result};
 use crate::metric::Mean;
 use crate::model::{Ensemble, Model, ModelFeature, Tree};
 use crate::predict::wins;
 use crate::storage::interrupt;
 use crate::train::{
-    BestRound, Checkpoints, LogEntry, Observer, Opened, Outcome, PhaseSeconds, Scores, TrainRequest,
+    BestRound, Checkpoints, LogEntry, Observer, Opened, Outcome, PhaseSeconds, Scores, TrainRequest, TreeStrength,
     ValidationSet, find_checkpoint, no_split, open, value_of,
 };
 use grower::{TreeGrower, grower};
+use listwise::{SplitOrder, Yardstick};
 use outside::Outside;
 use route::Router;
 use std::time::Instant;
@@ -62,6 +63,7 @@ pub fn train(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Outc
             "leave --start-model out, or set ensemble=boost",
         ));
     }
+    check_strength(request)?;
     let opened = open(request, None, bytes_per_row(request), observer)?;
     let begun = Instant::now();
     let parameters = &request.parameters;
@@ -79,6 +81,7 @@ pub fn train(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Outc
         outside: outside(request, &opened)?,
         model,
         log: Vec::new(),
+        strength: request.strength.then(Vec::new),
         begun,
         before: 0.0,
     };
@@ -93,6 +96,23 @@ pub fn train(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Outc
     seconds.load += begun.elapsed().as_secs_f64();
     forest.begun = Instant::now();
     forest.run(seconds, observer)
+}
+
+/// The strength of a tree is that of whole rankings by codes.
+fn check_strength(request: &TrainRequest) -> Result<()> {
+    let parameters = &request.parameters;
+    let draws = parameters.bagging_fraction < 1.0 || parameters.forest.bootstrap;
+    let problem = match request.strength {
+        false => return Ok(()),
+        true if parameters.forest.pairs_per_document.is_some() => "trees of pairs rank nothing by themselves",
+        true if parameters.max_bin == 0 => "the strength of trees is taken on bins",
+        true if draws && parameters.bagging_by == Sampling::Rows => "the rows of a tree are not whole queries",
+        true => return Ok(()),
+    };
+    Err(Error::usage(
+        problem,
+        "leave --strength out, or draw queries and set candidates=static and pairs_per_document=0",
+    ))
 }
 
 /// Says once what is asked for in vain.
@@ -171,6 +191,8 @@ struct Forest<'a> {
     outside: Option<Outside>,
     model: Model,
     log: Vec<LogEntry>,
+    /// Of the trees so far, if asked for.
+    strength: Option<Vec<TreeStrength>>,
     begun: Instant,
     /// Seconds that earlier runs of this training took.
     before: f64,
@@ -192,7 +214,7 @@ impl Forest<'_> {
         let best = self.finish(observer)?;
         seconds.train = self.begun.elapsed().as_secs_f64();
         let out_of_bag = self.outside.as_ref().map(Outside::scores);
-        Ok(Outcome { model: self.model, log: self.log, best, out_of_bag, seconds })
+        Ok(Outcome { model: self.model, log: self.log, best, out_of_bag, strength: self.strength, seconds })
     }
 
     /// Grows trees until there are enough, some at a time.
@@ -250,6 +272,7 @@ impl Forest<'_> {
     }
 
     fn add_scores(&mut self, number: u32, tree: &GrownTree, as_model: &Tree) -> Result<()> {
+        self.add_strength(number, tree)?;
         if let Some(outside) = &mut self.outside {
             outside.add(number.into(), tree, &self.request.parameters, self.data)?;
         }
@@ -300,6 +323,30 @@ impl Forest<'_> {
             }
         }
         observer.round(round, parameters.num_trees, &self.log[first..]);
+        Ok(())
+    }
+
+    /// How good a tree ranks while it grows, on the rows it saw and on every validation set.
+    fn add_strength(&mut self, number: u32, tree: &GrownTree) -> Result<()> {
+        let Some(courses) = &mut self.strength else { return Ok(()) };
+        let parameters = &self.request.parameters;
+        // Where no order of splits was chosen, level by level is what others compare.
+        let order = match parameters.forest.criterion {
+            CriterionName::Ndcg => SplitOrder::AsGrown,
+            _ => SplitOrder::Breadth,
+        };
+        let yardstick = Yardstick::of(parameters);
+        let mut enter = |split: &str, data: &BinnedData, rows: &[u32]| {
+            let values = listwise::strength(tree, order, (data, rows), &yardstick)?;
+            courses.push(TreeStrength { tree: number, split: split.to_owned(), values });
+            Ok(())
+        };
+        enter("train", self.data, &sample::draw(parameters, &self.data.rows, number.into()))?;
+        for set in &self.validation {
+            if let Some(data) = set.coded() {
+                enter(&set.name, data, &(0..data.row_count() as u32).collect::<Vec<_>>())?;
+            }
+        }
         Ok(())
     }
 

@@ -17,11 +17,13 @@ pub enum TableKind {
     Folds,
     /// A row per trial of a search.
     Trials,
+    /// How good single trees rank while they grow: a row per tree, split of the data and number of splits.
+    Strength,
 }
 
 impl TableKind {
     /// All kinds.
-    pub const ALL: [TableKind; 7] = [
+    pub const ALL: [TableKind; 8] = [
         TableKind::Model,
         TableKind::Predictions,
         TableKind::Rounds,
@@ -29,6 +31,7 @@ impl TableKind {
         TableKind::Differences,
         TableKind::Folds,
         TableKind::Trials,
+        TableKind::Strength,
     ];
 
     /// The name that the file's metadata has.
@@ -41,6 +44,7 @@ impl TableKind {
             TableKind::Differences => "differences",
             TableKind::Folds => "folds",
             TableKind::Trials => "trials",
+            TableKind::Strength => "strength",
         }
     }
 
@@ -59,6 +63,7 @@ impl TableKind {
             TableKind::Differences => "differences",
             TableKind::Folds => "folds of a cross-validation",
             TableKind::Trials => "trials of a search",
+            TableKind::Strength => "the strength of trees",
         }
     }
 
@@ -72,6 +77,7 @@ impl TableKind {
             TableKind::Differences => "name differences that `planetree compare --output` wrote",
             TableKind::Folds => "name the folds.parquet that `planetree cv` wrote",
             TableKind::Trials => "name the trials.parquet that `planetree cv --search` wrote",
+            TableKind::Strength => "name a file that `planetree train --strength` wrote",
         }
     }
 }

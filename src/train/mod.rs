@@ -12,6 +12,7 @@ mod open;
 mod request;
 mod sampling;
 mod scores;
+mod strength;
 mod validation;
 
 pub(crate) use checkpoint::Checkpoints;
@@ -20,6 +21,7 @@ pub use log::{BestRound, LogEntry, write_rounds};
 pub(crate) use open::{Opened, find_checkpoint, no_split, open};
 pub use request::{NamedData, TrainRequest};
 pub(crate) use sampling::draw_rows;
+pub use strength::{TreeStrength, write_strength};
 pub(crate) use scores::{Scores, mean_of};
 pub(crate) use validation::{Metrics, ValidationSet, value_of};
 
@@ -48,6 +50,8 @@ pub struct Outcome {
     pub best: Option<BestRound>,
     /// The score of every training row by the trees that did not see it, NaN where all did; if asked for.
     pub out_of_bag: Option<Vec<f64>>,
+    /// How good every tree of a forest ranks while it grows; if asked for.
+    pub strength: Option<Vec<TreeStrength>>,
     /// Seconds of reading, binning and training.
     pub seconds: PhaseSeconds,
 }

@@ -28,6 +28,9 @@ pub struct TrainRequest {
     /// Whether the trees of a forest are asked about the rows they did not see: for the log, and for
     /// [`Outcome::out_of_bag`](super::Outcome::out_of_bag).
     pub out_of_bag: bool,
+    /// Whether the trees of a forest are grown again, split by split, to say how good they rank: for
+    /// [`Outcome::strength`](super::Outcome::strength).
+    pub strength: bool,
     /// Bytes of memory to stay within.
     pub memory_limit: Option<u64>,
     /// Where binned data are cached when they do not fit.

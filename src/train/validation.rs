@@ -131,6 +131,14 @@ impl ValidationSet {
         Scores::of_partitions(rows.par_iter().zip(0..rows.len()).map(of_partition).collect())
     }
 
+    /// The data in codes, if that is how the set was loaded.
+    pub fn coded(&self) -> Option<&BinnedData> {
+        match &self.features {
+            Features::Coded(data) => Some(data),
+            Features::Values { .. } => None,
+        }
+    }
+
     /// The rows.
     pub fn rows(&self) -> &[Rows] {
         self.features.rows()

@@ -22,7 +22,7 @@ const WAYS: [&str; 9] = [
 ];
 
 /// The same rows as one partition, many small ones and a few uneven ones, with and without weights.
-fn same_rows(directory: &Path) {
+pub fn same_rows(directory: &Path) {
     let examples = graded(21, 120, 25);
     fs::write(directory.join("rows.txt"), as_letor(&examples)).unwrap();
     fs::write(directory.join("rows.csv"), as_csv(&examples)).unwrap();
@@ -35,7 +35,7 @@ fn same_rows(directory: &Path) {
     dataset(directory, "vali", &graded(22, 40, 15), "--partition-rows 100");
 }
 
-fn model(directory: &Path, arguments: &str) -> Vec<u8> {
+pub fn model(directory: &Path, arguments: &str) -> Vec<u8> {
     train(directory, &format!("{arguments} --set num_trees=5 --set seed=3 --model m"));
     fs::read(directory.join("m")).unwrap()
 }

@@ -12,6 +12,7 @@ mod forest;
 mod formats;
 mod identity;
 mod learning;
+mod listwise;
 mod long;
 mod metric_tools;
 mod outside;

@@ -9,6 +9,7 @@ mod model;
 mod permutation;
 mod predictions;
 mod rounds;
+mod strength;
 mod trials;
 
 use crate::dataset::{DatasetReader, MANIFEST};
@@ -89,6 +90,7 @@ pub fn run(arguments: DescribeArguments, quiet: bool) -> Result<()> {
         TableKind::Differences => differences::describe(&table)?,
         TableKind::Folds => folds::describe(&table)?,
         TableKind::Trials => trials::describe(&table)?,
+        TableKind::Strength => strength::describe(&table)?,
     };
     super::print(&if arguments.json { format!("{}\n", described.json) } else { described.text })
 }

@@ -37,11 +37,7 @@ pub fn grower<'a>(
     let listwise = &parameters.forest.listwise;
     let deepest = parameters.max_depth.unwrap_or(u32::MAX);
     let rules = ListwiseRules {
-        yardstick: Yardstick {
-            gain: parameters.label_gain.clone(),
-            discount: listwise.discount,
-            truncation: listwise.truncation,
-        },
+        yardstick: Yardstick::of(parameters),
         order: listwise.order,
         depth: listwise.levels.map_or(deepest, |levels| levels.min(deepest)),
         min_rows: i64::try_from(parameters.min_data_in_leaf).unwrap_or(i64::MAX),

@@ -5,6 +5,7 @@
 //! rounded once, to one scale for all queries of a tree; from there on everything is addition
 //! of whole numbers, so that no order of adding and no shortcut changes a sum.
 
+use crate::config::Parameters;
 use crate::metric::{Discount, Gain};
 use crate::tree::Scale;
 
@@ -17,6 +18,18 @@ pub struct Yardstick {
     pub discount: Discount,
     /// Ranks that count; `None` for all.
     pub truncation: Option<u32>,
+}
+
+impl Yardstick {
+    /// The yardstick that the parameters ask for.
+    pub fn of(parameters: &Parameters) -> Self {
+        let listwise = &parameters.forest.listwise;
+        Yardstick {
+            gain: parameters.label_gain.clone(),
+            discount: listwise.discount,
+            truncation: listwise.truncation,
+        }
+    }
 }
 
 /// What has to be known of all lists of a tree before any is judged; parts of it merge.

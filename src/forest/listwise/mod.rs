@@ -13,9 +13,12 @@ mod measure;
 mod order;
 mod rest;
 mod scan;
+mod strength;
 mod sums;
 
 pub use grower::{BYTES_PER_ROW, grower};
+pub use measure::Yardstick;
+pub use strength::{SplitOrder, strength};
 
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 use super::grow::{ListwiseGround, ListwiseRules, ListwiseTree, grow};
 use super::measure::Yardstick;
 use super::sums::Units;
+use super::strength::SplitOrder;
 use super::{lists, measure, twin};
 use crate::bins::{BinOptions, BinnedData, Codes};
 use crate::config::{LeafOrder, Missing};
@@ -159,6 +160,29 @@ proptest! {
         let one = tree_of(1, i64::MAX);
         for (blocks, worth_sharing) in [(1, 0), (2, i64::MAX), (3, 20), (100, 0)] {
             prop_assert_eq!(&one, &tree_of(blocks, worth_sharing));
+        }
+    }
+
+    #[test]
+    fn growing_a_tree_again_is_as_good_as_the_first_time(case in case(2..4, 2..9), rules in rules()) {
+        let data = case.data(2, Missing::Learned);
+        let codes = codes_of(&data);
+        let rows = some_rows(&data);
+        let grown = grow(ground(&data, &codes), &rules, (3, &rows), features_of(&data, "all")).unwrap();
+        let again =
+            super::strength(&grown.tree, SplitOrder::AsGrown, (&data, &rows), &rules.yardstick).unwrap();
+        prop_assert_eq!(&grown.strength, &again);
+        if rules.order == LeafOrder::Breadth {
+            let by_levels =
+                super::strength(&grown.tree, SplitOrder::Breadth, (&data, &rows), &rules.yardstick).unwrap();
+            prop_assert_eq!(&grown.strength, &by_levels);
+        }
+        // Every split gains what it says.
+        let mut splits: Vec<_> = grown.tree.nodes.iter().filter_map(|node| node.split).collect();
+        splits.sort_by_key(|split| split.left);
+        for (split, pair) in splits.iter().zip(grown.strength.windows(2)) {
+            prop_assert!((pair[1] - pair[0] - split.gain).abs() < 1e-12);
+            prop_assert!(split.gain > 0.0);
         }
     }
 
