@@ -150,6 +150,7 @@ impl Fold<'_> {
             parameters: self.parameters.clone(),
             start: None,
             out_of_bag: false,
+            stream_to: None,
             memory_limit: means.memory_limit,
             cache: means.cache.clone(),
             checkpoint: Some(CheckpointPlan {

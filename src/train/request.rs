@@ -28,6 +28,9 @@ pub struct TrainRequest {
     /// Whether the trees of a forest are asked about the rows they did not see: for the log, and for
     /// [`Outcome::out_of_bag`](super::Outcome::out_of_bag).
     pub out_of_bag: bool,
+    /// Where the model may be written tree by tree. A forest does so when no tree is needed again, and then its
+    /// outcome has no trees but says what was [written](super::Outcome::written).
+    pub stream_to: Option<Location>,
     /// Bytes of memory to stay within.
     pub memory_limit: Option<u64>,
     /// Where binned data are cached when they do not fit.
