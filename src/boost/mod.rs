@@ -200,6 +200,7 @@ impl<'a, C: Cell> Training<'a, C> {
         self.prepared.seconds.train = self.begun.elapsed().as_secs_f64();
         Ok(Outcome {
             model: self.prepared.model,
+            written: None,
             log: self.prepared.log,
             best,
             out_of_bag: None,

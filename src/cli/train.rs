@@ -140,7 +140,9 @@ pub fn run(arguments: &TrainArguments, quiet: bool) -> Result<()> {
     let outcome = pool.install(|| train(&request, &mut reporter));
     reporter.finish();
     let outcome = outcome?;
-    outcome.model.write(&model_file)?;
+    if outcome.written.is_none() {
+        pool.install(|| outcome.model.write(&model_file))?;
+    }
     if let Some(rounds) = &rounds {
         write_rounds(&outcome.log, rounds)?;
     }
@@ -161,17 +163,11 @@ pub fn run(arguments: &TrainArguments, quiet: bool) -> Result<()> {
         write_figures(&locate(arguments, stats)?, &outcome, begun, pool.current_num_threads())?;
     }
     if !quiet {
-        let trees = outcome.model.trees.len();
-        let leaves: usize = outcome
-            .model
-            .trees
-            .iter()
-            .map(|tree| tree.nodes.iter().filter(|node| node.split.is_none()).count())
-            .sum();
+        let size = outcome.size();
         super::say(format_args!(
             "{model_file}: {} trees, {} leaves, in {:.1} s",
-            shown_count(trees as u64),
-            shown_count(leaves as u64),
+            shown_count(size.trees),
+            shown_count(size.leaves),
             begun.elapsed().as_secs_f64()
         ));
     }
@@ -297,6 +293,7 @@ fn request(arguments: &TrainArguments) -> Result<TrainRequest> {
         start,
         out_of_bag: is_forest && (arguments.oob.is_some() || in_log),
         strength: arguments.strength.is_some(),
+        stream_to: Some(locate(arguments, &arguments.model)?),
         memory_limit: arguments.memory_limit,
         cache,
         checkpoint,
@@ -314,7 +311,7 @@ fn write_figures(location: &Location, outcome: &Outcome, begun: Instant, threads
         "bin_s": outcome.seconds.bin,
         "train_s": outcome.seconds.train,
         "total_s": begun.elapsed().as_secs_f64(),
-        "trees": outcome.model.trees.len(),
+        "trees": outcome.size().trees,
         "rounds": outcome.model.rounds,
         "best_round": outcome.best.map(|best| best.round),
         "thread_count": threads,

@@ -151,6 +151,7 @@ impl Fold<'_> {
             start: None,
             out_of_bag: false,
             strength: false,
+            stream_to: None,
             memory_limit: means.memory_limit,
             cache: means.cache.clone(),
             checkpoint: Some(CheckpointPlan {

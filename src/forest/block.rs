@@ -175,12 +175,14 @@ impl<K: Criterion> Block<K> {
         }
         let mut best = Best::new(&ground.criterion, &ground.rules, node.sums);
         features.start(node.path);
-        while (features.drawn() < features.per_node || best.found.is_none())
+        let mut varies = false;
+        while (features.drawn() < features.per_node || !varies)
             && let Some(drawn) = features.next()
         {
             let lane = ground.lanes.of_feature(drawn.feature);
             T::sum_up(&codes[lane..], ground.lanes.stride, ids, work);
             if work.list.len() > 1 {
+                varies = true;
                 best.look(&drawn, &ground.binning.features[drawn.feature as usize], &work.list);
             }
         }
@@ -246,17 +248,19 @@ impl Code for u8 {
     fn sum_up<K: Criterion>(codes: &[u8], stride: usize, ids: &[u16], work: &mut Work<K>) {
         let cells: &mut [K::Sums; CODES] =
             work.cells.first_chunk_mut().expect("there is a cell for every byte");
-        let mut seen = [0u64; CODES / 64];
+        // Which codes occur: written only, so that no row waits for the one before it.
+        let mut seen = [0u8; CODES];
         for (id, said) in ids.iter().zip(&work.said) {
             let code = codes[*id as usize * stride];
             K::add(&mut cells[code as usize], *said);
-            seen[code as usize / 64] |= 1 << (code % 64);
+            seen[code as usize] = 1;
         }
         work.list.clear();
-        for (word, bits) in seen.iter_mut().enumerate() {
-            while *bits != 0 {
-                let code = word * 64 + bits.trailing_zeros() as usize;
-                *bits &= *bits - 1;
+        for (word, bytes) in seen.as_chunks::<8>().0.iter().enumerate() {
+            let mut marks = u64::from_le_bytes(*bytes);
+            while marks != 0 {
+                let code = word * 8 + marks.trailing_zeros() as usize / 8;
+                marks &= marks - 1;
                 work.list.push((code as u32, std::mem::take(&mut cells[code])));
             }
         }

@@ -1,7 +1,7 @@
 //! The best place to cut a node by one feature: its codes come in ascending order, each with the sums of the
 //! rows that have it.
 
-use super::criterion::Criterion;
+use super::criterion::{Criterion, FEW_ROWS};
 use super::features::Drawn;
 use super::tree::GrownSplit;
 use crate::bins::{FeatureBins, middle};
@@ -116,7 +116,6 @@ impl<'a, K: Criterion> Best<'a, K> {
 
     /// Tries every cut between two codes; missing values go left when they are given, and then the last code
     /// may be cut from them, too.
-    #[inline(always)]
     fn scan(
         &mut self,
         feature: u32,
@@ -124,28 +123,53 @@ impl<'a, K: Criterion> Best<'a, K> {
         values: &[(u32, K::Sums)],
         missing: Option<&K::Sums>,
     ) {
+        let criterion = self.criterion;
+        let best = match (K::rows(&self.total) as usize) < FEW_ROWS {
+            true => self.best_place(feature, values, missing, |sums| criterion.score_of_few(sums)),
+            false => self.best_place(feature, values, missing, |sums| criterion.score(sums)),
+        };
+        if let Some((place, score, left)) = best {
+            let (code, threshold) = self.rules.place(bins, values, place);
+            let missing_left = missing.is_some();
+            self.found = Some(FoundCut { feature, code, threshold, missing_left, score, left });
+        }
+    }
+
+    /// Behind which code a cut is better than the best so far, with its score and the sums of its left side.
+    #[inline(always)]
+    fn best_place(
+        &self,
+        feature: u32,
+        values: &[(u32, K::Sums)],
+        missing: Option<&K::Sums>,
+        score: impl Fn(&K::Sums) -> f64,
+    ) -> Option<(usize, f64, K::Sums)> {
+        let all = K::rows(&self.total);
         let mut left = missing.copied().unwrap_or_default();
+        // Of equal ones that of the earlier feature counts, and of one feature the first.
+        let (mut least, mut ties) = match &self.found {
+            None => (self.least, false),
+            Some(best) => (best.score, feature < best.feature),
+        };
+        let mut found = None;
         for (place, (_, sums)) in values.iter().enumerate() {
             K::plus(&mut left, sums);
-            let right = K::minus(self.total, &left);
             let rows = K::rows(&left);
-            if K::rows(&right) < self.rules.min_rows {
-                return;
+            if all - rows < self.rules.min_rows {
+                break;
             }
             if rows < self.rules.min_rows {
                 continue;
             }
-            let score = self.criterion.score(&left) + self.criterion.score(&right);
-            if self.is_better(score, feature) {
-                let (code, threshold) = self.rules.place(bins, values, place);
-                self.found =
-                    Some(FoundCut { feature, code, threshold, missing_left: missing.is_some(), score, left });
+            let both = score(&left) + score(&K::minus(self.total, &left));
+            if both > least || (ties && both == least) {
+                (least, ties) = (both, false);
+                found = Some((place, both, left));
             }
         }
+        found
     }
 
-    /// Of equal ones that of the earlier feature counts, and of one feature the first.
-    #[inline(always)]
     fn is_better(&self, score: f64, feature: u32) -> bool {
         match &self.found {
             None => score > self.least,

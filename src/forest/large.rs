@@ -7,13 +7,15 @@ use super::criterion::Criterion;
 use super::cut::{Best, FoundCut};
 use super::features::{Drawn, TreeFeatures};
 use super::tree::GrownTree;
-use super::view::View;
+use super::view::{Lanes, View};
 use std::ops::Range;
 
 /// Codes that a byte tells apart.
 const CODES: usize = 256;
 /// Rows whose numbers and labels are fetched before their codes are.
 const AT_A_TIME: usize = 2048;
+/// Rows whose codes are copied together.
+const ROWS_AT_A_TIME: usize = 128;
 
 /// A large node while it is looked at.
 pub struct LargeNode<K: Criterion> {
@@ -43,13 +45,14 @@ enum Tally<K: Criterion> {
 /// Room for one thread.
 pub struct Buffers<K: Criterion> {
     places: Vec<u32>,
+    bytes: Vec<u8>,
     said: Vec<K::Row>,
 }
 
 impl<K: Criterion> Buffers<K> {
     /// Empty ones.
     pub fn new() -> Self {
-        Buffers { places: Vec::new(), said: Vec::new() }
+        Buffers { places: Vec::new(), bytes: Vec::new(), said: Vec::new() }
     }
 }
 
@@ -60,10 +63,10 @@ impl<K: Criterion> LargeNode<K> {
         LargeNode { open, looks, looked: 0, cut: None, gain: 0.0, done: false, sides: (0, 0) }
     }
 
-    /// Draws the features to look at next: as many as a node should, and after those one at a time until a cut
-    /// is found or there are no more. False when the node is done.
+    /// Draws the features to look at next: as many as a node should, and after those one at a time until one
+    /// varies or there are no more. False when the node is done.
     pub fn draw(&mut self, ground: &Ground<'_, K>, features: &mut TreeFeatures) -> bool {
-        if self.done || self.cut.is_some() {
+        if self.done {
             return false;
         }
         let wanted = if self.looked == 0 { features.per_node } else { 1 };
@@ -88,33 +91,64 @@ impl<K: Criterion> LargeNode<K> {
     }
 
     /// Adds the node's rows of a partition. `rows` are those of the tree, `said` is by number of the row.
-    pub fn count(&mut self, view: &View<'_>, rows: &[u32], said: &[K::Row], buffers: &mut Buffers<K>) {
+    pub fn count(
+        &mut self,
+        lanes: &Lanes,
+        view: &View<'_>,
+        rows: &[u32],
+        said: &[K::Row],
+        buffers: &mut Buffers<K>,
+    ) {
         let rows = &rows[self.open.rows.clone()];
         if self.looks.is_empty() {
             return;
         }
-        for rows in rows[view.part(rows)].chunks(AT_A_TIME) {
-            buffers.places.clear();
-            buffers.places.extend(rows.iter().map(|row| row - view.first));
+        let rows = &rows[view.part(rows)];
+        let by_rows = view.is_sparse(rows.len(), self.looks.len());
+        for rows in rows.chunks(if by_rows { ROWS_AT_A_TIME } else { AT_A_TIME }) {
             buffers.said.clear();
             buffers.said.extend(rows.iter().map(|row| said[*row as usize]));
-            for (drawn, tally) in &mut self.looks {
-                let Some(column) = view.column(drawn.feature) else { continue };
-                match (tally, column.bytes()) {
-                    (Tally::Cells(cells), Some(codes)) => {
-                        for (place, said) in buffers.places.iter().zip(&buffers.said) {
-                            K::add(&mut cells[codes[*place as usize] as usize], *said);
-                        }
+            if by_rows {
+                self.count_by_rows(lanes, view, rows, buffers);
+            } else {
+                self.count_by_columns(view, rows, buffers);
+            }
+        }
+    }
+
+    /// Adds rows that lie far apart: their codes are fetched together, whatever the feature.
+    fn count_by_rows(&mut self, lanes: &Lanes, view: &View<'_>, rows: &[u32], buffers: &mut Buffers<K>) {
+        buffers.bytes.clear();
+        view.append_bytes(rows, &mut buffers.bytes);
+        for (drawn, tally) in &mut self.looks {
+            let Tally::Cells(cells) = tally else { continue };
+            let lane = lanes.of_feature(drawn.feature);
+            for (codes, said) in buffers.bytes.chunks_exact(lanes.stride).zip(&buffers.said) {
+                K::add(&mut cells[codes[lane] as usize], *said);
+            }
+        }
+    }
+
+    /// Adds rows that lie close together, column by column.
+    fn count_by_columns(&mut self, view: &View<'_>, rows: &[u32], buffers: &mut Buffers<K>) {
+        buffers.places.clear();
+        buffers.places.extend(rows.iter().map(|row| row - view.first));
+        for (drawn, tally) in &mut self.looks {
+            let Some(column) = view.column(drawn.feature) else { continue };
+            match (tally, column.bytes()) {
+                (Tally::Cells(cells), Some(codes)) => {
+                    for (place, said) in buffers.places.iter().zip(&buffers.said) {
+                        K::add(&mut cells[codes[*place as usize] as usize], *said);
                     }
-                    (Tally::Cells(cells), None) => {
-                        for (place, said) in buffers.places.iter().zip(&buffers.said) {
-                            K::add(&mut cells[column.code(*place) as usize % CODES], *said);
-                        }
+                }
+                (Tally::Cells(cells), None) => {
+                    for (place, said) in buffers.places.iter().zip(&buffers.said) {
+                        K::add(&mut cells[column.code(*place) as usize % CODES], *said);
                     }
-                    (Tally::Rows(list), _) => {
-                        let codes = buffers.places.iter().map(|place| column.code(*place));
-                        list.extend(codes.zip(buffers.said.iter().copied()));
-                    }
+                }
+                (Tally::Rows(list), _) => {
+                    let codes = buffers.places.iter().map(|place| column.code(*place));
+                    list.extend(codes.zip(buffers.said.iter().copied()));
                 }
             }
         }
@@ -126,9 +160,10 @@ impl<K: Criterion> LargeNode<K> {
             return;
         }
         let mut best = Best::new(&ground.criterion, &ground.rules, self.open.sums);
-        for (drawn, tally) in self.looks.drain(..) {
+        for (drawn, tally) in std::mem::take(&mut self.looks) {
             let list = tally.into_list();
             if list.len() > 1 {
+                self.done = true;
                 best.look(&drawn, &ground.binning.features[drawn.feature as usize], &list);
             }
         }

@@ -19,12 +19,12 @@ use crate::bins::{BinnedData, Rows, Source};
 use crate::config::{CriterionName, FeatureCount, Parameters, Sampling};
 use crate::error::{Error, Result};
 use crate::metric::Mean;
-use crate::model::{Ensemble, Model, ModelFeature, Tree};
+use crate::model::{Ensemble, Model, ModelFeature, ModelWriter, Tree};
 use crate::predict::wins;
-use crate::storage::interrupt;
+use crate::storage::{Location, interrupt};
 use crate::train::{
-    BestRound, Checkpoints, LogEntry, Observer, Opened, Outcome, PhaseSeconds, Scores, TrainRequest, TreeStrength,
-    ValidationSet, find_checkpoint, no_split, open, value_of,
+    BestRound, Checkpoints, LogEntry, ModelSize, Observer, Opened, Outcome, PhaseSeconds, Scores,
+    TrainRequest, TreeStrength, ValidationSet, find_checkpoint, no_split, open, value_of,
 };
 use grower::{TreeGrower, grower};
 use listwise::{SplitOrder, Yardstick};
@@ -79,11 +79,14 @@ pub fn train(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Outc
         },
         validation: validation_sets(request, &opened)?,
         outside: outside(request, &opened)?,
+        file: model_file(request, &model)?,
+        size: ModelSize::default(),
         model,
         log: Vec::new(),
         strength: request.strength.then(Vec::new),
         begun,
         before: 0.0,
+        writing: 0.0,
     };
     if let Some(resumed) = find_checkpoint(request, &forest.model, observer)? {
         let configuration = std::mem::take(&mut forest.model.configuration);
@@ -181,6 +184,19 @@ fn outside(request: &TrainRequest, opened: &Opened) -> Result<Option<Outside>> {
     Outside::new(parameters, &opened.data.rows, documents).map(Some)
 }
 
+/// The file that trees go to as they are grown, if none of them is needed again: by a checkpoint, or to be
+/// taken back by early stopping. Deep trees are large, and need not be kept then.
+fn model_file(request: &TrainRequest, model: &Model) -> Result<Option<ModelWriter>> {
+    match &request.stream_to {
+        Some(location @ Location::Local(_))
+            if request.checkpoint.is_none() && request.parameters.early_stopping_rounds.is_none() =>
+        {
+            ModelWriter::create(location, &model.features).map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
 /// A training under way.
 struct Forest<'a> {
     request: &'a TrainRequest,
@@ -189,13 +205,18 @@ struct Forest<'a> {
     lanes: Option<Lanes>,
     validation: Vec<ValidationSet>,
     outside: Option<Outside>,
+    /// Where trees go; else they are kept.
+    file: Option<ModelWriter>,
     model: Model,
+    size: ModelSize,
     log: Vec<LogEntry>,
     /// Of the trees so far, if asked for.
     strength: Option<Vec<TreeStrength>>,
     begun: Instant,
     /// Seconds that earlier runs of this training took.
     before: f64,
+    /// Seconds of writing trees so far.
+    writing: f64,
 }
 
 impl Forest<'_> {
@@ -212,9 +233,20 @@ impl Forest<'_> {
         }
         grown?;
         let best = self.finish(observer)?;
-        seconds.train = self.begun.elapsed().as_secs_f64();
+        seconds.train = self.begun.elapsed().as_secs_f64() - self.writing;
         let out_of_bag = self.outside.as_ref().map(Outside::scores);
-        Ok(Outcome { model: self.model, log: self.log, best, out_of_bag, strength: self.strength, seconds })
+        let written = match self.file.take() {
+            None => None,
+            Some(file) => {
+                file.finish(&self.model, &[])?;
+                Some(self.size)
+            }
+        };
+        let mut strength = self.strength;
+        if let (Some(courses), Some(best)) = (&mut strength, best) {
+            courses.retain(|course| course.tree <= best.round); // those of the model
+        }
+        Ok(Outcome { model: self.model, written, log: self.log, best, out_of_bag, strength, seconds })
     }
 
     /// Grows trees until there are enough, some at a time.
@@ -266,8 +298,16 @@ impl Forest<'_> {
         let number = self.model.rounds + 1;
         let as_model = tree.to_model();
         self.add_scores(number, tree, &as_model)?;
-        self.model.trees.push(as_model);
         self.model.rounds = number;
+        self.size.add(&as_model);
+        match &mut self.file {
+            None => self.model.trees.push(as_model),
+            Some(file) => {
+                let begun = Instant::now();
+                file.write_tree(&as_model)?;
+                self.writing += begun.elapsed().as_secs_f64();
+            }
+        }
         Ok(())
     }
 
@@ -291,6 +331,7 @@ impl Forest<'_> {
                 Error::usage("the checkpoint's trees do not fit the data", "start anew without --resume")
             })?;
             self.add_scores(number, &grown, tree)?;
+            self.size.add(tree);
         }
         self.model.trees = trees;
         Ok(())
@@ -365,7 +406,7 @@ impl Forest<'_> {
 
     /// Keeps the trees up to the best round, if there is one.
     fn finish(&mut self, observer: &mut dyn Observer) -> Result<Option<BestRound>> {
-        if self.model.trees.iter().all(|tree| tree.nodes.len() == 1) {
+        if self.size.leaves == self.size.trees {
             return Err(no_split(self.request, self.data));
         }
         let best = self.best();

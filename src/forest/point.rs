@@ -58,8 +58,9 @@ pub fn grower<'a>(
     }
     let said: Vec<u8> = all().map(|label| class_of(*label)).collect();
     Ok(match labels.len() {
-        0..=4 => Box::new(PointGrower::new(&ask, Classes::<4> { purity, labels: table(&labels) }, said)?),
-        5..=8 => Box::new(PointGrower::new(&ask, Classes::<8> { purity, labels: table(&labels) }, said)?),
+        0..=3 => Box::new(PointGrower::new(&ask, Classes::<3> { purity, labels: table(&labels) }, said)?),
+        4..=5 => Box::new(PointGrower::new(&ask, Classes::<5> { purity, labels: table(&labels) }, said)?),
+        6..=8 => Box::new(PointGrower::new(&ask, Classes::<8> { purity, labels: table(&labels) }, said)?),
         _ => Box::new(PointGrower::new(&ask, Classes::<32> { purity, labels: table(&labels) }, said)?),
     })
 }
@@ -305,11 +306,14 @@ impl<K: Criterion> PointGrower<'_, K> {
         let views: Vec<View<'_>> =
             self.codes.iter().enumerate().map(|(place, codes)| self.view(place, codes)).collect();
         let mut buffers = Buffers::new();
+        let lanes = &self.ground.lanes;
         // One node at a time: its sums are all that is needed.
         while growth.take(1) {
             while growth.draw(self) {
                 for node in &mut growth.at_hand {
-                    views.iter().for_each(|view| node.count(view, &growth.rows, &self.said, &mut buffers));
+                    views
+                        .iter()
+                        .for_each(|view| node.count(lanes, view, &growth.rows, &self.said, &mut buffers));
                     node.decide(&self.ground);
                 }
             }
@@ -330,12 +334,15 @@ impl<K: Criterion> PointGrower<'_, K> {
         let features = growths.iter().map(|growth| LargeNode::<K>::bytes(&growth.features)).max();
         let node_bytes = features.unwrap_or(1).max(1) * growths.len().max(1);
         let at_a_time = (self.room / node_bytes).max(1);
+        let lanes = &self.ground.lanes;
         while growths.iter_mut().fold(false, |any, growth| growth.take(at_a_time) | any) {
             while growths.iter_mut().fold(false, |any, growth| growth.draw(self) | any) {
                 self.each_partition(|view| {
                     growths.par_iter_mut().for_each_init(Buffers::new, |buffers, growth| {
                         let Growth { at_hand, rows, .. } = growth;
-                        at_hand.iter_mut().for_each(|node| node.count(view, rows, &self.said, buffers));
+                        at_hand
+                            .iter_mut()
+                            .for_each(|node| node.count(lanes, view, rows, &self.said, buffers));
                     });
                 })?;
                 growths.par_iter_mut().for_each(|growth| {

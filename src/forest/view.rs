@@ -81,6 +81,13 @@ impl<'a> View<'a> {
         start..end
     }
 
+    /// Whether so many of its rows lie so far apart that fetching whole rows touches fewer lines of the cache than
+    /// going down the columns of so many features.
+    pub fn is_sparse(&self, rows: usize, features: usize) -> bool {
+        const LINE: usize = 64;
+        self.lanes.bytes && rows * LINE * self.lanes.stride.div_ceil(LINE) < features * self.rows as usize
+    }
+
     /// A feature's column.
     #[inline]
     pub fn column(&self, feature: u32) -> Option<&Column<'a>> {

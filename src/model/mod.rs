@@ -6,6 +6,7 @@ mod table;
 mod tree;
 
 pub use importance::FeatureImportance;
+pub use table::ModelWriter;
 #[cfg(test)]
 pub(crate) use table::tests::example;
 pub use tree::{Branch, Node, Split, Tree};

@@ -27,7 +27,7 @@ pub(crate) use validation::{Metrics, ValidationSet, value_of};
 
 use crate::config::EnsembleName;
 use crate::error::Result;
-use crate::model::Model;
+use crate::model::{Model, Tree};
 use crate::{boost, forest};
 
 /// Hears how the training goes.
@@ -42,8 +42,10 @@ pub trait Observer {
 
 /// What came out of a training.
 pub struct Outcome {
-    /// The model, up to its best round.
+    /// The model, up to its best round; without its trees if those are written already.
     pub model: Model,
+    /// What was written to the model's file already.
+    pub written: Option<ModelSize>,
     /// The log.
     pub log: Vec<LogEntry>,
     /// The round that early stopping kept.
@@ -54,6 +56,34 @@ pub struct Outcome {
     pub strength: Option<Vec<TreeStrength>>,
     /// Seconds of reading, binning and training.
     pub seconds: PhaseSeconds,
+}
+
+/// How large a model is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ModelSize {
+    /// Its trees.
+    pub trees: u64,
+    /// Their leaves.
+    pub leaves: u64,
+}
+
+impl ModelSize {
+    /// Counts a tree.
+    pub fn add(&mut self, tree: &Tree) {
+        self.trees += 1;
+        self.leaves += tree.nodes.iter().filter(|node| node.split.is_none()).count() as u64;
+    }
+}
+
+impl Outcome {
+    /// How large the model is, written or not.
+    pub fn size(&self) -> ModelSize {
+        self.written.unwrap_or_else(|| {
+            let mut size = ModelSize::default();
+            self.model.trees.iter().for_each(|tree| size.add(tree));
+            size
+        })
+    }
 }
 
 /// Where the time went.

@@ -31,6 +31,9 @@ pub struct TrainRequest {
     /// Whether the trees of a forest are grown again, split by split, to say how good they rank: for
     /// [`Outcome::strength`](super::Outcome::strength).
     pub strength: bool,
+    /// Where the model may be written tree by tree. A forest does so when no tree is needed again, and then its
+    /// outcome has no trees but says what was [written](super::Outcome::written).
+    pub stream_to: Option<Location>,
     /// Bytes of memory to stay within.
     pub memory_limit: Option<u64>,
     /// Where binned data are cached when they do not fit.

@@ -297,3 +297,56 @@ fn more_features_than_there_are_is_said_once() {
     let said = ran.ok().stderr;
     assert_eq!(said.matches("features_per_node = 99: there are 14").count(), 1, "{said}");
 }
+
+/// NDCG@10 of forests of several seeds: ours and scikit-learn's.
+fn quality(
+    directory: &Path,
+    kind: &str,
+    ours: &str,
+    folder: &Path,
+    seeds: usize,
+) -> Option<(Vec<f64>, Vec<f64>)> {
+    let part = |number: u32| format!("{}/S{number}.txt.gz", folder.display());
+    let files = format!("{},{} {}", part(1), part(2), part(4));
+    let theirs = reference_script(directory, "forest.py", &format!("{kind} {files} 100 {seeds}"))?;
+    let theirs = theirs.lines().map(|line| line.parse().unwrap()).collect();
+    let ours = (0..seeds).map(|seed| {
+        train(directory, &format!("{ours} --data train --model m --set num_trees=100 --set seed={seed}"));
+        ndcg(&predict(directory, "m", "test"))
+    });
+    Some((ours.collect(), theirs))
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// The spread of one value among seeds.
+fn spread(values: &[f64]) -> f64 {
+    let mean = mean(values);
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (squares / (values.len() - 1) as f64).sqrt()
+}
+
+#[test]
+fn forests_are_as_good_as_those_of_scikit_learn() {
+    for set in ["data/MQ2008", "data/OHSUMED/QueryLevelNorm"] {
+        let Some(folder) = shared(set) else { return };
+        let room = room();
+        real_dataset(room.path(), "train", &folder, "S[12]");
+        real_dataset(room.path(), "test", &folder, "S4");
+        for (kind, ours) in [
+            ("point", "--preset rf-point"),
+            ("gini", "--preset rf-point --set criterion=gini"),
+            ("rand", "--preset rf-rand"),
+            ("variance", "--preset rf"),
+        ] {
+            let Some((ours, theirs)) = quality(room.path(), kind, ours, &folder, 5) else { return };
+            // Seeds scatter; the mean of five should be no further below than that, and 0.01 for another way to draw.
+            let noise = 2.0 * (spread(&ours).powi(2) / 5.0 + spread(&theirs).powi(2) / 5.0).sqrt();
+            let (ours, theirs) = (mean(&ours), mean(&theirs));
+            eprintln!("{set} {kind}: {ours:.4} here, {theirs:.4} there, noise {noise:.4}");
+            assert!(ours > theirs - noise - 0.01, "{set} {kind}: {ours} here, {theirs} there, noise {noise}");
+        }
+    }
+}

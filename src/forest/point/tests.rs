@@ -76,8 +76,11 @@ impl<K: Criterion> Naive<'_, K> {
         let before = ground.criterion.score(&total);
         self.features.start(path);
         let mut best: Option<(f64, u32, bool, u32)> = None; // score, feature, missing left, last code to the left
-        while self.features.drawn() < self.features.per_node || best.is_none() {
+        let mut varies = false;
+        while self.features.drawn() < self.features.per_node || !varies {
             let Some(drawn) = self.features.next() else { break };
+            varies |=
+                rows.iter().any(|row| self.code(drawn.feature, *row) != self.code(drawn.feature, rows[0]));
             let bins = &ground.binning.features[drawn.feature as usize];
             let mut of_feature: Option<(f64, bool, u32)> = None;
             for missing_left in [false, true] {
@@ -280,4 +283,45 @@ fn too_many_labels_for_classes_are_refused() {
     let error = grower(&parameters, &data, 1 << 20).err().unwrap();
     assert_eq!(error.to_string(), "there are 40 different labels; entropy and gini take at most 32");
     assert!(error.remedy().unwrap().contains("criterion=variance"));
+}
+
+/// A tree without the numbers of its nodes: each split and each leaf in the order of the walk.
+fn walk(tree: &GrownTree, place: u32, to: &mut Vec<String>) {
+    let node = &tree.nodes[place as usize];
+    to.push(format!(
+        "{} {} {:?}",
+        node.depth,
+        node.value,
+        node.split.map(|split| (split.feature, split.code, split.gain))
+    ));
+    if let Some(split) = &node.split {
+        walk(tree, split.left, to);
+        walk(tree, split.left + 1, to);
+    }
+}
+
+#[test]
+fn large_nodes_and_blocks_grow_the_same_tree() {
+    // Enough rows that those of a node lie far apart and are fetched row by row.
+    let value =
+        |row: u32, feature: u32| (row.wrapping_mul(2_654_435_761).wrapping_add(feature * 97_777) >> 20) % 300;
+    let columns: Vec<Vec<f32>> =
+        (0..70).map(|feature| (0..20_000).map(|row| value(row, feature) as f32).collect()).collect();
+    let labels: Vec<f32> = (0..20_000).map(|row| (value(row, 3) / 70 + row % 2) as f32).collect();
+    let parameters = parameters(&["features_per_node=10", "min_data_in_leaf=3"]);
+    let data = BinnedData::of_values(&columns, &labels, 15_000, &BinOptions::of(&parameters));
+    let classes = labels.iter().map(|label| *label as u8).collect();
+    let criterion =
+        Classes::<8> { purity: Purity::entropy(), labels: std::array::from_fn(|class| class as f64) };
+    let ask = Ask { parameters: &parameters, data: &data, room: 1 << 20 };
+    let mut grower = PointGrower::new(&ask, criterion, classes).unwrap();
+    let rows: Vec<u32> = (0..20_000).filter(|row| row % 3 > 0).collect();
+    let walks = [20_000, 2_000, 50].map(|block_rows| {
+        grower.block_rows = block_rows;
+        let mut nodes = Vec::new();
+        walk(&grower.grow(1, rows.clone()).unwrap(), 0, &mut nodes);
+        nodes
+    });
+    assert!(walks[0].len() > 1000, "{} nodes", walks[0].len());
+    assert!(walks[0] == walks[1] && walks[0] == walks[2]);
 }
