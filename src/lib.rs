@@ -43,13 +43,13 @@
 //! - a *pipeline* is steps that are commands of this program, with what each reads and writes.
 //!
 //! The folders follow the flow: [`sample`] → [`ingest`] → [`convert`] → [`dataset`] → [`describe`], then
-//! [`config`] → [`bins`] → [`objective`] → [`tree`] → [`boost`] with [`metric`] → [`model`] → [`predict`],
-//! [`explain`] → [`evaluate`] → [`compare`], all of it many times in [`cv`], step by step in [`pipeline`], to look
-//! at in [`report`] and `sql`, to and from other programs by [`exchange`], on top of [`catalog`], [`plan`],
+//! [`config`] → [`train`] → [`bins`] → [`objective`] → [`tree`] → `boost` or `forest` with [`metric`] → [`model`] →
+//! [`predict`], [`explain`] → [`evaluate`] → [`compare`], all of it many times in [`cv`], step by step in [`pipeline`],
+//! to look at in [`report`] and `sql`, to and from other programs by [`exchange`], on top of [`catalog`], [`plan`],
 //! [`table`] and [`storage`], below [`cli`].
 
 pub mod bins;
-pub mod boost;
+mod boost;
 pub mod catalog;
 pub mod cli;
 pub mod compare;
@@ -62,6 +62,7 @@ pub mod error;
 pub mod evaluate;
 pub mod exchange;
 pub mod explain;
+mod forest;
 pub mod ingest;
 pub mod metric;
 pub mod model;
@@ -78,4 +79,5 @@ pub mod sql;
 pub mod storage;
 mod suggest;
 pub mod table;
+pub mod train;
 pub mod tree;

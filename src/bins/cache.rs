@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::Xxh3;
 
 /// Changes whenever codes or groups would come out differently.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// What a cache holds: a dataset's content, binned in one way.
 #[derive(Debug, Clone)]
@@ -55,6 +55,7 @@ struct Description {
     xxh3: Digest,
     features: Vec<DescribedBins>,
     grouped: bool,
+    sparse: bool,
 }
 
 /// Bins with every number as its bits, so that it comes back exactly.
@@ -101,6 +102,7 @@ impl DescribedBins {
 pub struct CacheWriter {
     key: CacheKey,
     grouped: bool,
+    sparse: bool,
     output: Option<FileOutput>,
     writer: Option<FileWriter<HashingWriter<FileOutput>>>,
     features: Vec<DescribedBins>,
@@ -114,6 +116,7 @@ impl CacheWriter {
         Ok(CacheWriter {
             key: key.clone(),
             grouped,
+            sparse: options.sparse,
             output: Some(output),
             writer: None,
             features: Vec::new(),
@@ -144,6 +147,7 @@ impl CacheWriter {
             xxh3: output.end_stretch(),
             features: std::mem::take(&mut self.features),
             grouped: self.grouped,
+            sparse: self.sparse,
         };
         output.into_inner().commit()?;
         // The description comes last: without it nobody looks at the codes.
@@ -214,8 +218,7 @@ impl BinCache {
             return None;
         }
         let features: Vec<FeatureBins> = description.features.iter().map(DescribedBins::bins).collect();
-        let layout =
-            if description.grouped { Layout::grouped(&features) } else { Layout::columns(&features) };
+        let layout = Layout::of_kind(description.grouped, description.sparse, &features);
         let binning = Binning { features, layout };
         let cache = BinCache::open_file(key, file).ok()?;
         (cache.schema == schema(&binning.layout)).then_some((cache, binning))

@@ -100,12 +100,30 @@ pub struct Layout {
 }
 
 impl Layout {
+    /// The layout of bins: in groups, some of them sparse or none, or every feature for itself.
+    pub fn of_kind(grouped: bool, sparse: bool, features: &[FeatureBins]) -> Self {
+        match (grouped, sparse) {
+            (true, true) => Self::grouped(features),
+            (true, false) => Self::dense(features),
+            (false, _) => Self::columns(features),
+        }
+    }
+
     /// Groups features for histograms.
     pub fn grouped(features: &[FeatureBins]) -> Self {
+        Self::with_sparse_from(SPARSE_SHARE, features)
+    }
+
+    /// Groups features to be looked up row by row: none is sparse.
+    pub fn dense(features: &[FeatureBins]) -> Self {
+        Self::with_sparse_from(f32::INFINITY, features)
+    }
+
+    fn with_sparse_from(share: f32, features: &[FeatureBins]) -> Self {
         let varying = || (0..features.len() as u32).filter(|f| !features[*f as usize].is_constant());
         let bins_of = |feature: u32| &features[feature as usize];
         let (sparse, mut dense): (Vec<u32>, Vec<u32>) =
-            varying().partition(|feature| bins_of(*feature).common_share >= SPARSE_SHARE);
+            varying().partition(|feature| bins_of(*feature).common_share >= share);
         // Features of few codes share groups, whose cells then lie closer together.
         dense.sort_by_key(|feature| Width::of(bins_of(*feature).codes()));
         let mut groups = Vec::new();

@@ -6,7 +6,7 @@ use super::layout::Layout;
 use super::partition::{CodeColumn, Codes, assemble, schema};
 use super::source::{OpenPartition, Rows, Source};
 use super::summary::{Keep, SAMPLED_ROWS, Summary};
-use crate::config::{Candidates, Missing, Parameters};
+use crate::config::{Candidates, EnsembleName, Missing, Parameters};
 use crate::error::Result;
 use crate::storage::interrupt;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
@@ -20,6 +20,8 @@ pub struct BinOptions {
     pub max_bin: Option<usize>,
     /// What missing values are taken for.
     pub missing: Missing,
+    /// Whether features of which most rows have one code are listed by entry.
+    pub sparse: bool,
 }
 
 impl BinOptions {
@@ -27,25 +29,31 @@ impl BinOptions {
     pub fn of(parameters: &Parameters) -> Self {
         let max_bin = match parameters.candidates {
             Candidates::Static => Some(parameters.max_bin as usize),
+            Candidates::Random => Some(parameters.max_bin as usize).filter(|bins| *bins > 0),
             Candidates::Streaming => Some(parameters.value_groups as usize).filter(|groups| *groups > 0),
             Candidates::Exact => None,
         };
-        BinOptions { max_bin, missing: parameters.missing }
+        // A tree of a forest looks at a few features of a node, code by code.
+        BinOptions {
+            max_bin,
+            missing: parameters.missing,
+            sparse: parameters.ensemble == EnsembleName::Boost,
+        }
     }
 
-    fn keep(&self, rows: u64) -> Keep {
+    pub(super) fn keep(&self, rows: u64) -> Keep {
         if self.max_bin.is_some() { Keep::sample_of(rows) } else { Keep::ALL }
     }
 
-    fn bins(&self, summary: &Summary) -> FeatureBins {
+    pub(super) fn bins(&self, summary: &Summary) -> FeatureBins {
         match self.max_bin {
             Some(max_bin) => FeatureBins::equal_depth(summary, self.missing, max_bin),
             None => FeatureBins::every_value(summary, self.missing),
         }
     }
 
-    fn layout(&self, features: &[FeatureBins]) -> Layout {
-        if self.max_bin.is_some() { Layout::grouped(features) } else { Layout::columns(features) }
+    pub(super) fn layout(&self, features: &[FeatureBins]) -> Layout {
+        Layout::of_kind(self.max_bin.is_some(), self.sparse, features)
     }
 }
 
@@ -176,12 +184,28 @@ impl BinnedData {
         BinnedData { binning, rows, store: Store::Cache(cache) }
     }
 
+    /// A dataset whose codes are in memory.
+    pub(super) fn of_memory(binning: Binning, rows: Vec<Rows>, partitions: Vec<Codes>) -> Self {
+        BinnedData { binning, rows, store: Store::Memory(partitions) }
+    }
+
     /// Some columns of a partition: there, or mapped for as long as they are held.
     pub fn codes(&self, partition: usize, columns: &[usize]) -> Result<Codes> {
         match &self.store {
             Store::Memory(partitions) => Ok(partitions[partition].clone()),
             Store::Cache(cache) => cache.codes(partition, columns),
         }
+    }
+
+    /// All columns of a partition.
+    pub fn all_codes(&self, partition: usize) -> Result<Codes> {
+        let layout = &self.binning.layout;
+        self.codes(partition, &(0..layout.groups.len() + layout.columns.len()).collect::<Vec<_>>())
+    }
+
+    /// Whether all codes are in memory.
+    pub fn is_in_memory(&self) -> bool {
+        matches!(self.store, Store::Memory(_))
     }
 
     /// How many partitions there are.
@@ -196,7 +220,7 @@ impl BinnedData {
 }
 
 /// The bins of a feature and its codes in each partition, none if it is constant.
-fn code_feature(
+pub(super) fn code_feature(
     values: &[Vec<f32>],
     kept: &[Option<Vec<u32>>],
     options: &BinOptions,
@@ -209,7 +233,7 @@ fn code_feature(
 }
 
 impl Binning {
-    fn put_together(&self, mut columns: Vec<Option<CodeColumn>>, rows: usize) -> Codes {
+    pub(super) fn put_together(&self, mut columns: Vec<Option<CodeColumn>>, rows: usize) -> Codes {
         let arrays = self.layout.groups.iter().map(|group| {
             let take = |feature: u32| columns[feature as usize].take().expect("a feature is in one group");
             assemble(group, rows, &self.features, take)
@@ -241,7 +265,7 @@ fn encode_partition(source: &Source, group: &OpenPartition, binning: &Binning) -
     Ok(binning.batch(arrays.collect::<Result<_>>()?, group.rows()))
 }
 
-fn open_all(source: &Source) -> Result<(Vec<OpenPartition>, Vec<Rows>)> {
+pub(super) fn open_all(source: &Source) -> Result<(Vec<OpenPartition>, Vec<Rows>)> {
     let opened = (0..source.partitions()).into_par_iter().map(|partition| {
         let group = source.open_partition(partition)?;
         let rows = source.rows(partition, &group)?;
@@ -270,7 +294,7 @@ fn number_queries(rows: &mut [Rows]) {
     }
 }
 
-fn kept_places(keep: Keep, rows: &[Rows]) -> Vec<Option<Vec<u32>>> {
+pub(super) fn kept_places(keep: Keep, rows: &[Rows]) -> Vec<Option<Vec<u32>>> {
     rows.par_iter().map(|rows| keep.places(rows.first, rows.len())).collect()
 }
 

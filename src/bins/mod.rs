@@ -8,6 +8,7 @@ mod cache;
 mod cuts;
 mod layout;
 mod load;
+mod pairs;
 mod part;
 mod partition;
 mod source;

@@ -1,9 +1,9 @@
 //! The gradients of the next tree: residuals for the squared error, what an objective says of every query
 //! for all others. They are scaled to whole numbers when a tree starts.
 
-use super::scores::Scores;
 use crate::bins::Rows;
 use crate::objective::{Objective, Pulls, Query, Room, Tally};
+use crate::train::Scores;
 use crate::tree::{Cell, RowSets, Scale, round};
 use rayon::prelude::*;
 use std::ops::Range;

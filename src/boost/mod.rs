@@ -1,72 +1,22 @@
 //! Boosting: each round grows a tree on the gradients of all rows and adds it to every score.
 
-mod checkpoint;
 mod gradients;
-mod log;
-mod memory;
 mod prepare;
-mod sampling;
-mod scores;
-mod validation;
-
-pub use checkpoint::{CheckpointPlan, Every};
-pub use log::{BestRound, LogEntry, write_rounds};
-pub use prepare::{NamedData, TrainRequest};
 
 use crate::config::{Candidates, ObjectiveName, Parameters};
 use crate::error::Result;
 use crate::metric::{Mean, Metric};
-use crate::model::Model;
-use crate::progress::{SharedMeter, unwatched};
 use crate::storage::interrupt;
+use crate::train::{BestRound, Checkpoints, LogEntry, Observer, Outcome, TrainRequest, draw_rows, no_split};
 use crate::tree::{
     Cell, CodedTree, Cover, ExactSplits, FeatureChoice, Ground, Order, RowSets, SplitFinder, SplitRules,
     StaticBins, StreamingRules, StreamingSplits, TreeLimits, grow,
 };
-use checkpoint::Checkpoints;
 use gradients::GradientSummary;
 use prepare::Prepared;
-use sampling::draw_rows;
 use std::time::Instant;
 
-/// Hears how the training goes.
-pub trait Observer {
-    /// A phase begins.
-    fn phase(&mut self, name: &str);
-    /// A step begins of which it is known how much there is to do; the meter is told how much is done.
-    fn begin(&mut self, _step: &str, _total: u64, _unit: &'static str) -> SharedMeter {
-        unwatched()
-    }
-    /// A round is done; the values are those of this round.
-    fn round(&mut self, round: u32, rounds: u32, values: &[LogEntry]);
-    /// Something the user should know.
-    fn note(&mut self, text: &str);
-}
-
-/// What came out of a training.
-pub struct Outcome {
-    /// The model, up to its best round.
-    pub model: Model,
-    /// The log.
-    pub log: Vec<LogEntry>,
-    /// The round that early stopping kept.
-    pub best: Option<BestRound>,
-    /// Seconds of reading, binning and training.
-    pub seconds: PhaseSeconds,
-}
-
-/// Where the time went.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct PhaseSeconds {
-    /// Reading the manifest, labels and validation sets.
-    pub load: f64,
-    /// From the dataset to binned partitions.
-    pub bin: f64,
-    /// Growing trees.
-    pub train: f64,
-}
-
-/// Trains a model.
+/// Trains a boosted model.
 pub fn train(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Outcome> {
     let prepared = prepare::prepare(request, observer)?;
     if prepared.gradients.are_weighted() {
@@ -165,6 +115,7 @@ impl<'a, C: Cell> Training<'a, C> {
         let draws = parameters.objective == ObjectiveName::XeNdcg
             || rows.remember()
             || parameters.bagging_fraction < 1.0
+            || parameters.queries_per_tree.is_some()
             || parameters.feature_fraction < 1.0
             || parameters.features_per_node.of(model.features.len()) < model.features.len();
         if coded.is_leaf() && !draws {
@@ -227,7 +178,7 @@ impl<'a, C: Cell> Training<'a, C> {
         let model = &mut self.prepared.model;
         match ended {
             _ if model.trees[self.prepared.start_trees..].iter().all(|tree| tree.nodes.len() == 1) => {
-                return Err(prepare::no_split(self.request, &self.prepared.data));
+                return Err(no_split(self.request, &self.prepared.data));
             }
             Ended::Complete => {
                 if let Some(best) = best.filter(|best| best.round < model.rounds) {
@@ -249,8 +200,11 @@ impl<'a, C: Cell> Training<'a, C> {
         self.prepared.seconds.train = self.begun.elapsed().as_secs_f64();
         Ok(Outcome {
             model: self.prepared.model,
+            written: None,
             log: self.prepared.log,
             best,
+            out_of_bag: None,
+            strength: None,
             seconds: self.prepared.seconds,
         })
     }
@@ -275,5 +229,6 @@ fn finder<C: Cell>(parameters: &Parameters) -> Box<dyn SplitFinder<C>> {
             workers: parameters.workers as usize,
         })),
         Candidates::Exact => Box::new(ExactSplits),
+        Candidates::Random => unreachable!("the settings of boosting refuse it"),
     }
 }

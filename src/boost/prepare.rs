@@ -1,74 +1,25 @@
 //! Everything before the first round: data opened and checked, binned, scores started or rebuilt.
 
-use super::checkpoint::{CheckpointPlan, resume};
 use super::gradients::{GradientSummary, Gradients};
-use super::log::LogEntry;
-use super::memory::Needs;
-use super::scores::{Scores, mean_of};
-use super::validation::{Metrics, ValidationSet};
-use super::{Observer, PhaseSeconds};
-use crate::bins::{
-    BinCache, BinOptions, BinnedData, CacheKey, CacheWriter, FeatureBins, Rows, Source, read_rows,
-};
+use crate::bins::{BinnedData, FeatureBins, Rows, Source};
 use crate::config::{BaseScore, ObjectiveName, Parameters};
-use crate::dataset::Manifest;
 use crate::error::{Error, Result};
 use crate::metric::Metric;
-use crate::model::{DataUsed, Ensemble, Model, ModelFeature};
+use crate::model::{Ensemble, Model, ModelFeature};
 use crate::objective::{Objective, objective};
 use crate::predict::scores_of;
-use crate::progress::unwatched;
-use crate::storage::Location;
 use crate::suggest;
+use crate::train::{
+    LogEntry, Metrics, Observer, Opened, PhaseSeconds, Scores, TrainRequest, ValidationSet, find_checkpoint,
+    mean_of, open,
+};
 use crate::tree::CodedTree;
-use std::path::PathBuf;
 use std::time::Instant;
 
-/// A dataset and its name in the log.
-#[derive(Debug, Clone)]
-pub struct NamedData {
-    /// The name.
-    pub name: String,
-    /// Where it is.
-    pub location: Location,
-}
-
-/// What to train.
-pub struct TrainRequest {
-    /// The training data: one dataset, or several whose rows are taken end to end.
-    pub data: Vec<Location>,
-    /// Validation sets; the first decides on early stopping.
-    pub validation: Vec<NamedData>,
-    /// The parameters.
-    pub parameters: Parameters,
-    /// The model to start from.
-    pub start: Option<Model>,
-    /// Bytes of memory to stay within.
-    pub memory_limit: Option<u64>,
-    /// Where binned data are cached when they do not fit.
-    pub cache: PathBuf,
-    /// Checkpoints.
-    pub checkpoint: Option<CheckpointPlan>,
-    /// Whether to go on from the checkpoint, if there is one.
-    pub resume: bool,
-}
-
-impl TrainRequest {
-    /// Where the training data are, as a message begins.
-    pub fn place(&self) -> String {
-        let places: Vec<String> = self.data.iter().map(Location::to_string).collect();
-        places.join(", ")
-    }
-
-    /// Bytes that kept histograms may take.
-    ///
-    /// An eighth of the memory limit, which `Needs` counts on.
-    pub fn histogram_bytes(&self) -> usize {
-        /// Beyond this, building both children costs less than the memory.
-        const MOST: u64 = 1 << 30;
-        self.memory_limit.map_or(MOST, |limit| (limit / 8).clamp(1 << 20, MOST)) as usize
-    }
-}
+/// Score, label, place, target, and the copies of the last two while a node is divided.
+const BYTES_PER_ROW: u64 = 8 + 4 + 4 + 4 + 4;
+/// Gradient and hessian, and a hessian beside each target.
+const HESSIAN_BYTES_PER_ROW: u64 = 4 + 4 + 4 + 4;
 
 /// What the rounds start from.
 pub struct Prepared {
@@ -86,52 +37,27 @@ pub struct Prepared {
     pub seconds: PhaseSeconds,
 }
 
-/// More rows than that, and sums would not fit their cells.
-const MOST_ROWS: u64 = (1 << 28) - 1;
-
 pub fn prepare(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Prepared> {
-    let begun = Instant::now();
-    let mut seconds = PhaseSeconds::default();
     let parameters = &request.parameters;
-    parameters.check_validation(!request.validation.is_empty())?;
     let start_features = start_features(request)?;
-    let mut source = Source::open_all(&request.data, start_features.as_deref())?;
-    check_size(&source)?;
-    let features = source.names().to_vec();
-    let mut validation = open_validation(request, &features, observer)?;
-    source.warnings.iter().for_each(|warning| observer.note(warning));
-    seconds.load = begun.elapsed().as_secs_f64();
-
-    let begun = Instant::now();
-    let options = BinOptions::of(parameters);
-    source.watch(observer.begin("binning", source.values_count(), "values"));
-    let data = bin(request, &source, &options, &validation)?;
-    source.watch(unwatched());
-    seconds.bin = begun.elapsed().as_secs_f64();
-    check_labels(&source, &data)?;
-    check_fills(request, &data)?;
+    let bytes_per_row = BYTES_PER_ROW
+        + if parameters.objective == ObjectiveName::Squared { 0 } else { HESSIAN_BYTES_PER_ROW };
+    let opened = open(request, start_features.as_deref(), bytes_per_row, observer)?;
+    check_fills(request, &opened.data)?;
 
     let begun = Instant::now();
     let objective = objective(parameters);
-    check_objective(&source, &data, parameters, objective.as_deref())?;
-    let mut model = new_model(request, &source, &data, features, objective.as_deref())?;
-    for (named, source) in request.validation.iter().zip(&validation) {
-        model.data.extend(source.manifests().map(|manifest| used(&named.name, manifest)));
-    }
+    check_objective(&opened.source, &opened.data, parameters, objective.as_deref())?;
+    let mut model = new_model(request, &opened, objective.as_deref())?;
     let mut start_trees = model.trees.len();
     let mut log = Vec::new();
-    if let (true, Some(plan)) = (request.resume, &request.checkpoint) {
-        match resume(&plan.location, &model, parameters)? {
-            Some(resumed) => {
-                observer.note(&format!("going on from round {} of {}", resumed.model.rounds, plan.location));
-                start_trees = resumed.start_trees;
-                let configuration = std::mem::take(&mut model.configuration);
-                model = Model { configuration, ..resumed.model };
-                log = resumed.log;
-            }
-            None => observer.note(&format!("{}: there is no checkpoint yet; starting anew", plan.location)),
-        }
+    if let Some(resumed) = find_checkpoint(request, &model, observer)? {
+        start_trees = resumed.start_trees;
+        let configuration = std::mem::take(&mut model.configuration);
+        model = Model { configuration, ..resumed.model };
+        log = resumed.log;
     }
+    let Opened { source, data, options, mut validation, seconds } = opened;
     let scores = start_scores(request, &source, &model, &data.rows)?;
     let mut sets = Vec::new();
     for (named, source) in request.validation.iter().zip(&mut validation) {
@@ -202,83 +128,6 @@ fn start_features(request: &TrainRequest) -> Result<Option<Vec<String>>> {
     Ok(Some(start.features.iter().map(|feature| feature.name.clone()).collect()))
 }
 
-fn open_validation(
-    request: &TrainRequest,
-    features: &[String],
-    observer: &mut dyn Observer,
-) -> Result<Vec<Source>> {
-    let mut opened = Vec::new();
-    for (place, named) in request.validation.iter().enumerate() {
-        let taken =
-            named.name == "train" || request.validation[..place].iter().any(|other| other.name == named.name);
-        if taken {
-            return Err(Error::usage(
-                format_args!("two datasets are called {:?}", named.name),
-                "name them apart: --valid NAME=DATASET",
-            ));
-        }
-        let source = Source::open(&named.location, Some(features))?;
-        source.warnings.iter().for_each(|warning| observer.note(warning));
-        opened.push(source);
-    }
-    Ok(opened)
-}
-
-fn check_size(source: &Source) -> Result<()> {
-    let rows = source.row_count();
-    if rows > MOST_ROWS {
-        return Err(Error::place(
-            source.place(),
-            format_args!("{rows} rows are more than one training can take ({MOST_ROWS})"),
-            "train on a sample of the queries",
-        ));
-    }
-    Ok(())
-}
-
-fn bin(
-    request: &TrainRequest,
-    source: &Source,
-    options: &BinOptions,
-    validation: &[Source],
-) -> Result<BinnedData> {
-    let hessians = request.parameters.objective != ObjectiveName::Squared;
-    let needs = Needs::of(source, options, validation, hessians);
-    if !needs.must_use_cache(request.memory_limit)? {
-        return BinnedData::in_memory(source, options);
-    }
-    let limit = request.memory_limit.unwrap_or(u64::MAX);
-    let key = CacheKey::new(&request.cache, source, options);
-    if let Some((cache, binning)) = BinCache::find(&key)? {
-        tracing::info!("binned data found in {}", request.cache.display());
-        return Ok(BinnedData::of_cache(binning, read_rows(source)?, cache));
-    }
-    let mut writer = CacheWriter::create(&key, options)?;
-    let budget = limit.saturating_sub(needs.in_cache);
-    let (binning, rows) = BinnedData::in_cache(source, options, &mut writer, budget)?;
-    Ok(BinnedData::of_cache(binning, rows, writer.finish()?))
-}
-
-fn check_labels(source: &Source, data: &BinnedData) -> Result<()> {
-    let mut labels = data.rows.iter().flat_map(|rows| &rows.labels);
-    let first = labels.next().copied().unwrap_or_default();
-    if labels.all(|label| *label == first) {
-        return Err(Error::place(
-            source.place(),
-            format_args!("every label is {first}: there is nothing to learn"),
-            "train on rows with different labels",
-        ));
-    }
-    if data.binning.layout.groups.is_empty() {
-        return Err(Error::place(
-            source.place(),
-            "no feature varies: each has the same value in every row",
-            "train on data with features that differ between rows",
-        ));
-    }
-    Ok(())
-}
-
 /// A model says once what missing values are taken for, so old and new trees must agree on it.
 fn check_fills(request: &TrainRequest, data: &BinnedData) -> Result<()> {
     let Some(start) = &request.start else { return Ok(()) };
@@ -317,34 +166,13 @@ pub fn unfit_start(request: &TrainRequest) -> Error {
     )
 }
 
-/// Why no tree has a split.
-pub fn no_split(request: &TrainRequest, data: &BinnedData) -> Error {
-    let (rows, least) = (data.row_count(), request.parameters.min_data_in_leaf);
-    let reason = if rows < 2 * least {
-        format!(
-            "there are {rows} rows, and min_data_in_leaf = {least} wants that many on both sides of a split"
-        )
-    } else {
-        let gain = request.parameters.min_gain;
-        format!("no cut has {least} rows on both sides and gains more than min_gain = {gain}")
-    };
-    Error::Untrainable(Box::new(Error::place(
-        request.place(),
-        format_args!("no split was possible: {reason}"),
-        "lower min_data_in_leaf or min_gain, or train on more rows",
-    )))
-}
-
-fn new_model(
-    request: &TrainRequest,
-    source: &Source,
-    data: &BinnedData,
-    features: Vec<String>,
-    objective: Option<&dyn Objective>,
-) -> Result<Model> {
-    let (base_score, base_feature) = base_score(&request.parameters, source, data, &features, objective)?;
+fn new_model(request: &TrainRequest, opened: &Opened, objective: Option<&dyn Objective>) -> Result<Model> {
+    let Opened { source, data, .. } = opened;
+    let features = source.names();
+    let (base_score, base_feature) = base_score(&request.parameters, source, data, features, objective)?;
     let bins = &data.binning.features;
-    let own = features.into_iter().zip(bins).map(|(name, bins)| ModelFeature { name, fill: bins.fill });
+    let own =
+        features.iter().zip(bins).map(|(name, bins)| ModelFeature { name: name.clone(), fill: bins.fill });
     let start = request.start.as_ref();
     Ok(Model {
         ensemble: Ensemble::Boost,
@@ -353,7 +181,7 @@ fn new_model(
         features: start.map_or_else(|| own.collect(), |start| start.features.clone()),
         trees: start.map_or_else(Vec::new, |start| start.trees.clone()),
         configuration: request.parameters.to_toml(),
-        data: source.manifests().map(|manifest| used("train", manifest)).collect(),
+        data: opened.data_used(request),
         rounds: 0,
     })
 }
@@ -455,15 +283,6 @@ fn check_objective(
         ));
     }
     Ok(())
-}
-
-fn used(name: &str, manifest: &Manifest) -> DataUsed {
-    DataUsed {
-        name: name.to_owned(),
-        fingerprint: manifest.content(),
-        rows: manifest.rows,
-        queries: manifest.queries,
-    }
 }
 
 /// Scores before the first round: the base, or what the start model says.

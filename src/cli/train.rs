@@ -4,15 +4,18 @@ use super::help;
 use super::progress::{Bar, Unit, is_live};
 use super::size::{parse_size, shown_count};
 use super::stats::{peak_memory_bytes, write_stats};
-use crate::boost::{
-    CheckpointPlan, Every, LogEntry, NamedData, Observer, Outcome, TrainRequest, train, write_rounds,
-};
-use crate::config;
+use crate::config::{self, EnsembleName};
+use crate::dataset::DatasetReader;
 use crate::error::{Error, Result};
 use crate::model::Model;
+use crate::predict::{PredictionsTable, with_scores};
 use crate::progress::{SharedMeter, unwatched};
 use crate::storage::{Access, Location};
 use crate::table::{TableKind, TableWriter};
+use crate::train::{
+    CheckpointPlan, Every, LogEntry, NamedData, Observer, Outcome, TrainRequest, train, write_rounds,
+    write_strength,
+};
 use clap::Args;
 use serde_json::json;
 use std::num::NonZeroUsize;
@@ -72,6 +75,14 @@ pub struct TrainArguments {
     #[arg(long, value_name = "FILE")]
     rounds: Option<String>,
 
+    /// Forests: write predictions of the training rows by the trees that did not see them
+    #[arg(long, value_name = "FILE")]
+    oob: Option<String>,
+
+    /// Forests: write how good each tree ranks while it grows: a row per tree and split
+    #[arg(long, value_name = "FILE")]
+    strength: Option<String>,
+
     /// Write seconds per phase and peak memory as JSON
     #[arg(long, value_name = "FILE.json")]
     stats: Option<String>,
@@ -125,7 +136,9 @@ pub fn run(arguments: &TrainArguments, quiet: bool) -> Result<()> {
     let request = request(arguments)?;
     let model_file = locate(arguments, &arguments.model)?;
     let rounds = arguments.rounds.as_ref().map(|text| locate(arguments, text)).transpose()?;
-    check_outputs(arguments, &request, &model_file, rounds.as_ref())?;
+    let oob = arguments.oob.as_ref().map(|text| locate(arguments, text)).transpose()?;
+    let strength = arguments.strength.as_ref().map(|text| locate(arguments, text)).transpose()?;
+    check_outputs(arguments, &request, &model_file, [rounds.as_ref(), oob.as_ref(), strength.as_ref()])?;
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(arguments.threads.map_or(0, NonZeroUsize::get))
         .build()
@@ -134,9 +147,20 @@ pub fn run(arguments: &TrainArguments, quiet: bool) -> Result<()> {
     let outcome = pool.install(|| train(&request, &mut reporter));
     reporter.finish();
     let outcome = outcome?;
-    outcome.model.write(&model_file)?;
+    if outcome.written.is_none() {
+        pool.install(|| outcome.model.write(&model_file))?;
+    }
     if let Some(rounds) = &rounds {
         write_rounds(&outcome.log, rounds)?;
+    }
+    if let (Some(oob), Some(scores)) = (&oob, &outcome.out_of_bag) {
+        let left_out = write_out_of_bag(oob, &request, scores, &model_file)?;
+        if left_out > 0 && !quiet {
+            super::say(format_args!("{oob}: {left_out} rows were seen by every tree and are left out"));
+        }
+    }
+    if let (Some(strength), Some(courses)) = (&strength, &outcome.strength) {
+        write_strength(courses, strength)?;
     }
     // The model is there: its checkpoint has served.
     if let Some(plan) = &request.checkpoint {
@@ -146,17 +170,11 @@ pub fn run(arguments: &TrainArguments, quiet: bool) -> Result<()> {
         write_figures(&locate(arguments, stats)?, &outcome, begun, pool.current_num_threads())?;
     }
     if !quiet {
-        let trees = outcome.model.trees.len();
-        let leaves: usize = outcome
-            .model
-            .trees
-            .iter()
-            .map(|tree| tree.nodes.iter().filter(|node| node.split.is_none()).count())
-            .sum();
+        let size = outcome.size();
         super::say(format_args!(
             "{model_file}: {} trees, {} leaves, in {:.1} s",
-            shown_count(trees as u64),
-            shown_count(leaves as u64),
+            shown_count(size.trees),
+            shown_count(size.leaves),
             begun.elapsed().as_secs_f64()
         ));
     }
@@ -168,19 +186,19 @@ fn check_outputs(
     arguments: &TrainArguments,
     request: &TrainRequest,
     model: &Location,
-    rounds: Option<&Location>,
+    [rounds, oob, strength]: [Option<&Location>; 3],
 ) -> Result<()> {
     let stats = arguments.stats.as_ref().map(|text| locate(arguments, text)).transpose()?;
     let checkpoint = request.checkpoint.as_ref().map(|plan| &plan.location);
-    let outputs =
-        [Some(model), rounds, stats.as_ref(), checkpoint].map(|output| output.map(Location::to_string));
+    let outputs = [Some(model), rounds, oob, strength, stats.as_ref(), checkpoint]
+        .map(|output| output.map(Location::to_string));
     for (place, output) in outputs.iter().enumerate() {
         if let Some(output) = output
             && outputs[..place].contains(&Some(output.clone()))
         {
             return Err(Error::usage(
                 format_args!("{output} is named for two outputs"),
-                "give the model, the rounds, the stats and the checkpoint a file each",
+                "give the model, the rounds, the predictions, the strength, the stats and the checkpoint a file each",
             ));
         }
     }
@@ -188,7 +206,32 @@ fn check_outputs(
     if let Some(rounds) = rounds {
         TableWriter::check(rounds, TableKind::Rounds)?;
     }
+    if let Some(oob) = oob {
+        TableWriter::check(oob, TableKind::Predictions)?;
+    }
+    if let Some(strength) = strength {
+        TableWriter::check(strength, TableKind::Strength)?;
+    }
     checkpoint.map_or(Ok(()), |checkpoint| TableWriter::check(checkpoint, TableKind::Model))
+}
+
+/// Writes the scores of the training rows; how many rows have none.
+fn write_out_of_bag(
+    file: &Location,
+    request: &TrainRequest,
+    scores: &[f64],
+    model: &Location,
+) -> Result<u64> {
+    let readers = request.data.iter().map(DatasetReader::open).collect::<Result<Vec<_>>>()?;
+    let mut table = PredictionsTable::create(file)?;
+    let (mut rest, mut left_out) = (scores, 0);
+    for reader in &readers {
+        let (these, others) = rest.split_at(rest.len().min(reader.manifest().rows as usize));
+        left_out += with_scores(reader, these, &mut |group| table.write(group))?;
+        rest = others;
+    }
+    table.finish_all(model, readers.iter().map(DatasetReader::manifest))?;
+    Ok(left_out)
 }
 
 fn locate(arguments: &TrainArguments, text: &str) -> Result<Location> {
@@ -212,6 +255,24 @@ fn request(arguments: &TrainArguments) -> Result<TrainRequest> {
         };
         validation.push(NamedData { name, location: locate(arguments, path)? });
     }
+    let is_forest = parameters.ensemble == EnsembleName::Bag;
+    if arguments.oob.is_some() && !is_forest {
+        return Err(Error::usage(
+            "--oob: boosting has nothing out of bag, for every tree builds on all those before",
+            "choose a forest such as --preset rf-point, or leave --oob out",
+        ));
+    }
+    if arguments.strength.is_some() && !is_forest {
+        return Err(Error::usage(
+            "--strength: a boosted tree ranks nothing by itself, for it builds on all those before",
+            "choose a forest such as --preset rf-list, or leave --strength out",
+        ));
+    }
+    let draws = parameters.bagging_fraction < 1.0
+        || parameters.queries_per_tree.is_some()
+        || parameters.forest.bootstrap;
+    // Without a validation set the log says how good the forest is out of bag.
+    let in_log = arguments.rounds.is_some() && validation.is_empty() && draws;
     let wants_checkpoints =
         arguments.checkpoint.is_some() || arguments.checkpoint_every.is_some() || arguments.resume;
     let checkpoint = if wants_checkpoints {
@@ -237,6 +298,9 @@ fn request(arguments: &TrainArguments) -> Result<TrainRequest> {
         validation,
         parameters,
         start,
+        out_of_bag: is_forest && (arguments.oob.is_some() || in_log),
+        strength: arguments.strength.is_some(),
+        stream_to: Some(locate(arguments, &arguments.model)?),
         memory_limit: arguments.memory_limit,
         cache,
         checkpoint,
@@ -254,7 +318,7 @@ fn write_figures(location: &Location, outcome: &Outcome, begun: Instant, threads
         "bin_s": outcome.seconds.bin,
         "train_s": outcome.seconds.train,
         "total_s": begun.elapsed().as_secs_f64(),
-        "trees": outcome.model.trees.len(),
+        "trees": outcome.size().trees,
         "rounds": outcome.model.rounds,
         "best_round": outcome.best.map(|best| best.round),
         "thread_count": threads,

@@ -2,7 +2,9 @@
 //! `train --help` all walk it, so a new parameter is a field of [`Parameters`] and an entry here.
 
 use super::words::{Word, choose, names};
-use super::{Candidates, Missing, ObjectiveName, Parameters, Sampling};
+use super::{
+    Candidates, CriterionName, EnsembleName, LeafOrder, Missing, ObjectiveName, Parameters, Sampling,
+};
 use std::ops::RangeInclusive;
 
 /// A parameter as users know it.
@@ -47,6 +49,8 @@ pub enum Kind {
     Convention,
     /// What labels are worth.
     LabelGain,
+    /// How little ranks far down count to listwise trees.
+    Discount,
     /// The score before the first tree.
     BaseScore,
     /// Yes or no.
@@ -72,7 +76,18 @@ const NOT_NEGATIVE: Reals = Reals { zero: true, most: f64::INFINITY };
 pub const ALWAYS_FRACTIONS: [&str; 2] = ["colsample_bynode", "feature_fraction_bynode"];
 
 /// All parameters, in the order in which they are printed.
-pub static KEYS: [Key; 36] = [
+pub static KEYS: [Key; 45] = [
+    Key {
+        name: "ensemble",
+        aliases: &["boosting", "boosting_type", "booster"],
+        kind: Kind::Word {
+            words: names::<EnsembleName>,
+            set: |parameters, text| choose(&mut parameters.ensemble, text),
+            get: |parameters| parameters.ensemble.name(),
+        },
+        default: "boost",
+        help: "How trees become a model: boost adds trees that mend what those before got wrong, bag is a random forest",
+    },
     Key {
         name: "objective",
         aliases: &["objective_type", "application", "app", "loss"],
@@ -139,7 +154,7 @@ pub static KEYS: [Key; 36] = [
         aliases: &["gain"],
         kind: Kind::LabelGain,
         default: "exp2",
-        help: "What a label is worth to LambdaRank on NDCG: exp2, linear, a table such as 0,1,3,7,15, or an expression",
+        help: "What a label is worth to LambdaRank on NDCG and to listwise trees: exp2, linear, a table such as 0,1,3,7,15, or an expression",
     },
     Key {
         name: "relevant_from",
@@ -189,7 +204,69 @@ pub static KEYS: [Key; 36] = [
             get: |parameters| parameters.candidates.name(),
         },
         default: "static",
-        help: "Where candidate splits come from: bins found once, centroids found anew for every node, or every value",
+        help: "Where candidate splits come from: bins found once, centroids found anew for every node, every value, or (forests) one value at random",
+    },
+    Key {
+        name: "criterion",
+        aliases: &["split_criterion"],
+        kind: Kind::Word {
+            words: names::<CriterionName>,
+            set: |parameters, text| choose(&mut parameters.forest.criterion, text),
+            get: |parameters| parameters.forest.criterion.name(),
+        },
+        default: "variance",
+        help: "Forests: what makes a split a good one; entropy and gini take labels for classes, ndcg looks at the ranking of whole queries",
+    },
+    Key {
+        name: "listwise_levels",
+        aliases: &[],
+        kind: Kind::Limit {
+            range: 1..=1000,
+            set: |parameters, value| parameters.forest.listwise.levels = value,
+            get: |parameters| parameters.forest.listwise.levels,
+        },
+        default: "0",
+        help: "Forests: so many levels of a tree are split by the expected NDCG of whole queries, those below by criterion",
+    },
+    Key {
+        name: "leaf_order",
+        aliases: &[],
+        kind: Kind::Word {
+            words: names::<LeafOrder>,
+            set: |parameters, text| choose(&mut parameters.forest.listwise.order, text),
+            get: |parameters| parameters.forest.listwise.order.name(),
+        },
+        default: "breadth",
+        help: "Listwise trees: which leaf is split next; what a split gains depends on all other leaves",
+    },
+    Key {
+        name: "listwise_discount",
+        aliases: &[],
+        kind: Kind::Discount,
+        default: "log2",
+        help: "Listwise trees: how little ranks far down count: log2, log2^ALPHA, power:BETA or letor",
+    },
+    Key {
+        name: "listwise_truncation",
+        aliases: &[],
+        kind: Kind::Limit {
+            range: 1..=u32::MAX,
+            set: |parameters, value| parameters.forest.listwise.truncation = value,
+            get: |parameters| parameters.forest.listwise.truncation,
+        },
+        default: "0",
+        help: "Listwise trees: ranks that count; 0 counts all",
+    },
+    Key {
+        name: "pairs_per_document",
+        aliases: &[],
+        kind: Kind::Limit {
+            range: 1..=10_000,
+            set: |parameters, value| parameters.forest.pairs_per_document = value,
+            get: |parameters| parameters.forest.pairs_per_document,
+        },
+        default: "0",
+        help: "Forests: learn which of two documents is better from the difference of their features, in so many pairs a document at most; 0 learns labels",
     },
     Key {
         name: "num_trees",
@@ -300,7 +377,7 @@ pub static KEYS: [Key; 36] = [
             get: |parameters| parameters.max_bin.into(),
         },
         default: "255",
-        help: "Static: bins a feature, 2 to 255. Streaming: centroids a feature and node, 2 to 10000. Exact: none",
+        help: "Static: bins a feature, 2 to 255. Streaming: centroids a feature and node, 2 to 10000. Exact: none. Random: 2 to 255, or 0 for all values",
     },
     Key {
         name: "value_groups",
@@ -345,6 +422,27 @@ pub static KEYS: [Key; 36] = [
         },
         default: "rows",
         help: "What bagging_fraction draws: single rows, or queries with all their rows",
+    },
+    Key {
+        name: "queries_per_tree",
+        aliases: &[],
+        kind: Kind::Limit {
+            range: 1..=u32::MAX,
+            set: |parameters, value| parameters.queries_per_tree = value,
+            get: |parameters| parameters.queries_per_tree,
+        },
+        default: "0",
+        help: "The number of queries that a tree sees, instead of a share of them",
+    },
+    Key {
+        name: "bootstrap",
+        aliases: &["with_replacement"],
+        kind: Kind::Flag {
+            set: |parameters, value| parameters.forest.bootstrap = value,
+            get: |parameters| parameters.forest.bootstrap,
+        },
+        default: "false",
+        help: "Forests: rows or queries are drawn with replacement, so that some come more than once",
     },
     Key {
         name: "query_fraction",
@@ -406,6 +504,16 @@ pub static KEYS: [Key; 36] = [
         help: "Stop when the first metric of the first validation set has not improved for so many rounds",
     },
     Key {
+        name: "tree_strength",
+        aliases: &[],
+        kind: Kind::Flag {
+            set: |parameters, value| parameters.forest.tree_strength = value,
+            get: |parameters| parameters.forest.tree_strength,
+        },
+        default: "false",
+        help: "Forests: the log also says how good each tree is alone, as split NAME.tree of every validation set",
+    },
+    Key {
         name: "metric",
         aliases: &["metrics", "eval_metric"],
         kind: Kind::Metrics,
@@ -418,13 +526,6 @@ pub static KEYS: [Key; 36] = [
         kind: Kind::Convention,
         default: "planetree",
         help: "The rules of metrics: a tool's (lightgbm, xgboost, trec, letor4, ...) and switches, as evaluate takes them",
-    },
-    Key {
-        name: "boosting",
-        aliases: &["boosting_type", "boost", "booster"],
-        kind: Kind::Agreed { values: &["gbdt", "gbrt", "gbtree"], does: "gradient boosted trees" },
-        default: "",
-        help: "",
     },
     Key {
         name: "lambda_l1",

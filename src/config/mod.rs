@@ -21,7 +21,7 @@ pub use presets::{Preset, presets};
 pub(crate) use source::value_text;
 
 use crate::error::{Error, Result};
-use crate::metric::{Convention, Gain, Metric};
+use crate::metric::{Convention, Discount, Gain, Metric};
 use crate::storage::Location;
 use settings::Settings;
 use std::fmt::Write;
@@ -47,6 +47,76 @@ pub enum ObjectiveName {
     QueryRmse,
 }
 
+/// How trees become a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EnsembleName {
+    /// Each tree mends what those before it got wrong; their values add up.
+    Boost,
+    /// Each tree is grown from the labels, on rows and features of its own; their mean counts.
+    Bag,
+}
+
+/// What makes a split of a forest's tree a good one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CriterionName {
+    /// By how much the squared distance of labels from their mean shrinks.
+    Variance,
+    /// By how much the entropy of the labels shrinks.
+    Entropy,
+    /// By how much the chance of mistaking one label for another shrinks.
+    Gini,
+    /// By how much the expected NDCG of whole queries grows.
+    Ndcg,
+}
+
+/// Which leaf of a listwise tree is split next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeafOrder {
+    /// The one that waits longest: level by level.
+    Breadth,
+    /// Any.
+    Random,
+    /// The one with most rows.
+    Biggest,
+    /// The one with the highest score.
+    MostRelevant,
+}
+
+/// What listwise trees alone have.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ListwiseParameters {
+    /// Levels of a tree whose splits are listwise, before another criterion takes over.
+    pub levels: Option<u32>,
+    /// Which leaf is split next.
+    pub order: LeafOrder,
+    /// What a gain is multiplied by at a rank.
+    pub discount: Discount,
+    /// Ranks that count; `None` for all.
+    pub truncation: Option<u32>,
+}
+
+/// What forests alone have.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ForestParameters {
+    /// What makes a split a good one.
+    pub criterion: CriterionName,
+    /// Whether rows or queries are drawn with replacement.
+    pub bootstrap: bool,
+    /// The pairs of documents a document is in at most; `None` learns labels, not pairs.
+    pub pairs_per_document: Option<u32>,
+    /// Whether every tree is also judged alone.
+    pub tree_strength: bool,
+    /// What listwise trees alone have.
+    pub listwise: ListwiseParameters,
+}
+
+impl ForestParameters {
+    /// Whether the ranking of whole queries decides on splits, of all levels or of some.
+    pub fn is_listwise(&self) -> bool {
+        self.criterion == CriterionName::Ndcg || self.listwise.levels.is_some()
+    }
+}
+
 /// The score before the first tree.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BaseScore {
@@ -67,6 +137,8 @@ pub enum Candidates {
     Streaming,
     /// The middle between any two neighbouring values of a node (CART).
     Exact,
+    /// One value between the least and the greatest of a node, drawn at random; forests only.
+    Random,
 }
 
 /// What a missing value is taken for.
@@ -109,6 +181,10 @@ pub enum FeatureCount {
 /// Checked parameters of a training.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parameters {
+    /// How trees become a model.
+    pub ensemble: EnsembleName,
+    /// What forests alone have.
+    pub forest: ForestParameters,
     /// What the trees are trained for.
     pub objective: ObjectiveName,
     /// What a pair means to LambdaRank.
@@ -161,6 +237,8 @@ pub struct Parameters {
     pub bagging_fraction: f64,
     /// What is drawn.
     pub bagging_by: Sampling,
+    /// The number of queries that a tree sees, instead of a share.
+    pub queries_per_tree: Option<u32>,
     /// The share of features that a tree may use.
     pub feature_fraction: f64,
     /// How many of those a node may choose from.

@@ -20,7 +20,7 @@ pub struct Preset {
     text: &'static str,
 }
 
-const TEXTS: [(&str, &str); 9] = [
+const TEXTS: [(&str, &str); 15] = [
     ("planet", include_str!("presets/planet.toml")),
     ("pgbrt", include_str!("presets/pgbrt.toml")),
     ("gbrt", include_str!("presets/gbrt.toml")),
@@ -30,6 +30,12 @@ const TEXTS: [(&str, &str); 9] = [
     ("ranknet", include_str!("presets/ranknet.toml")),
     ("gbrank", include_str!("presets/gbrank.toml")),
     ("xendcg", include_str!("presets/xendcg.toml")),
+    ("rf-point", include_str!("presets/rf-point.toml")),
+    ("rf-rand", include_str!("presets/rf-rand.toml")),
+    ("rf-pair", include_str!("presets/rf-pair.toml")),
+    ("rf", include_str!("presets/rf.toml")),
+    ("rf-list", include_str!("presets/rf-list.toml")),
+    ("rf-hybrid", include_str!("presets/rf-hybrid.toml")),
 ];
 
 const OTHERS: [&str; 2] = ["description", "paper"];

@@ -35,7 +35,12 @@ fn refused(outcome: Result<Parameters>, problem: &str, remedy: &str) {
 fn another_value(key: &Key) -> (&'static str, &'static str) {
     match key.name {
         "candidates" => ("streaming", "\"streaming\""),
+        "ensemble" => ("RF", "\"bag\""),
+        "criterion" => ("log_loss", "\"entropy\""),
+        "bootstrap" | "tree_strength" => ("1", "true"),
         "bagging_by" => ("queries", "\"queries\""),
+        "leaf_order" => ("biggest", "\"biggest\""),
+        "listwise_discount" => ("power:0.1", "\"power:0.1\""),
         "features_per_node" => ("0.25", "0.25"),
         "missing" => ("learned", "\"learned\""),
         "objective" => ("rank:ndcg", "\"lambdarank\""),
@@ -58,6 +63,9 @@ fn every_parameter_can_be_set_under_every_name() {
     for key in KEYS.iter().filter(|key| !matches!(key.kind, Kind::Agreed { .. } | Kind::QueryFraction)) {
         let (value, printed) = another_value(key);
         let preset = match key.name {
+            "criterion" | "tree_strength" => "rf",
+            "bootstrap" | "pairs_per_document" | "listwise_levels" => "rf-point",
+            "leaf_order" | "listwise_discount" | "listwise_truncation" => "rf-list",
             "value_groups" | "workers" => "pgbrt",
             "margin" => "gbrank",
             "lambda_metric" | "truncation_level" | "sigma" | "lambda_norm" | "label_gain"
@@ -105,11 +113,24 @@ fn presets_are_the_papers_settings() {
     for preset in presets() {
         assert!(!preset.description.is_empty() && !preset.paper.is_empty(), "{}", preset.name);
     }
+    let point = with_preset("rf-point", &[]).unwrap();
+    assert_eq!((point.ensemble, point.forest.criterion), (EnsembleName::Bag, CriterionName::Entropy));
+    assert_eq!((point.num_trees, point.bagging_fraction, point.bagging_by), (500, 0.63, Sampling::Queries));
+    assert_eq!(
+        (point.features_per_node, point.max_depth, point.min_data_in_leaf),
+        (FeatureCount::Log2, None, 1)
+    );
+    let rand = with_preset("rf-rand", &[]).unwrap();
+    assert_eq!((rand.candidates, rand.features_per_node), (Candidates::Random, FeatureCount::Count(1)));
+    let rf = with_preset("rf", &[]).unwrap();
+    assert_eq!((rf.forest.bootstrap, rf.bagging_by, rf.bagging_fraction), (true, Sampling::Rows, 1.0));
+    assert_eq!(rf.features_per_node, FeatureCount::Fraction(0.1));
     refused(with_preset("pgbtr", &[]), "unknown preset \"pgbtr\"", "did you mean pgbrt?");
     refused(
         with_preset("forest", &[]),
         "unknown preset \"forest\"",
-        "the presets are planet, pgbrt, gbrt, mart, lambdamart, lambdamart-err, ranknet, gbrank, xendcg",
+        "the presets are planet, pgbrt, gbrt, mart, lambdamart, lambdamart-err, ranknet, gbrank, xendcg, \
+         rf-point, rf-rand, rf-pair, rf, rf-list, rf-hybrid",
     );
 }
 
@@ -180,7 +201,7 @@ fn wrong_values_say_what_is_expected() {
         ("lambda_l2=inf", "a number from 0"),
         ("subsample=1.1", "a number above 0, at most 1"),
         ("query_fraction=0", "a number above 0, at most 1"),
-        ("candidates=quantile", "static, streaming or exact"),
+        ("candidates=quantile", "static, streaming, exact or random"),
         ("early_stopping=true", "a whole number from 1 to 1000000, or 0 or -1 for none"),
         ("max_features=0", "a count such as 10, a fraction with a decimal point such as 0.1, log2 or all"),
         ("max_features=1.5", "a count such as 10, a fraction with a decimal point such as 0.1, log2 or all"),
@@ -274,6 +295,52 @@ fn contradictions_are_refused() {
 }
 
 #[test]
+fn what_belongs_to_the_other_ensemble_is_refused() {
+    for (setting, name) in [
+        ("eta=0.1", "learning_rate"),
+        ("objective=lambdarank", "objective"),
+        ("num_leaves=31", "num_leaves"),
+        ("lambda_l2=1", "lambda_l2"),
+        ("base_score=1", "base_score"),
+    ] {
+        let problem = format!("--set {setting}: a forest has no {name}");
+        refused(with_preset("rf", &[setting]), &problem, "leave it out, or set ensemble=boost");
+    }
+    for setting in ["criterion=gini", "bootstrap=true", "pairs_per_document=3", "tree_strength=true"] {
+        let name = setting.split('=').next().unwrap();
+        let problem = format!("--set {setting}: boosting has no {name}");
+        refused(with(&[setting]), &problem, "leave it out, or set ensemble=bag");
+    }
+    let remedy = "set candidates=static or candidates=exact";
+    refused(with(&["splits=random"]), "--set splits=random: boosting has no random candidates", remedy);
+    refused(
+        with_preset("rf", &["candidates=streaming"]),
+        "--set candidates=streaming: a forest has no streaming candidates",
+        remedy,
+    );
+    // A preset's own settings give way.
+    let bagged = with_preset("pgbrt", &["ensemble=bag"]).unwrap();
+    assert_eq!((bagged.candidates, bagged.learning_rate, bagged.value_groups), (Candidates::Static, 1.0, 0));
+    assert_eq!(
+        with_preset("rf-rand", &["ensemble=boost", "max_depth=3"]).unwrap().candidates,
+        Candidates::Static
+    );
+    assert_eq!(with_preset("rf-rand", &["max_bin=0"]).unwrap().max_bin, 0);
+    assert!(with_preset("rf-pair", &["candidates=exact"]).is_err());
+}
+
+#[test]
+fn a_number_of_queries_takes_the_place_of_a_share() {
+    let counted = with_preset("rf-point", &["queries_per_tree=50"]).unwrap();
+    assert_eq!((counted.queries_per_tree, counted.bagging_fraction), (Some(50), 1.0));
+    assert_eq!(counted.bagging_by, Sampling::Queries);
+    let shared = with_file("queries_per_tree = 50\n", &["query_fraction=0.5"]).unwrap();
+    assert_eq!((shared.queries_per_tree, shared.bagging_fraction), (None, 0.5));
+    assert!(with(&["queries_per_tree=50", "query_fraction=0.5"]).is_err());
+    assert!(with(&["queries_per_tree=50", "bagging_by=rows"]).is_err());
+}
+
+#[test]
 fn a_share_of_queries_is_bagging_by_queries() {
     let parameters = with(&["query_fraction=0.63"]).unwrap();
     assert_eq!((parameters.bagging_fraction, parameters.bagging_by), (0.63, Sampling::Queries));
@@ -317,15 +384,43 @@ fn printed_parameters_name_everything() {
     let text = with_preset("gbrt", &[]).unwrap().to_toml();
     assert_eq!(
         text,
-        "objective = \"squared\"\nlambda_metric = \"ndcg\"\ntruncation_level = 30\nsigma = 1.0\nlambda_norm = true\n\
+        "ensemble = \"boost\"\nobjective = \"squared\"\nlambda_metric = \"ndcg\"\ntruncation_level = 30\nsigma = 1.0\nlambda_norm = true\n\
          margin = 1.0\nlabel_gain = \"exp2\"\nrelevant_from = 1.0\nunbiased = false\nbias_norm = 1.0\n\
-         base_score = \"auto\"\ncandidates = \"exact\"\nnum_trees = 1000\nlearning_rate = 0.1\nmax_depth = 4\nnum_leaves = 0\n\
+         base_score = \"auto\"\ncandidates = \"exact\"\ncriterion = \"variance\"\nlistwise_levels = 0\nleaf_order = \"breadth\"\nlistwise_discount = \"log2\"\nlistwise_truncation = 0\npairs_per_document = 0\nnum_trees = 1000\nlearning_rate = 0.1\nmax_depth = 4\nnum_leaves = 0\n\
          min_data_in_leaf = 1\nmin_gain = 0.0\nlambda_l2 = 0.0\nmin_sum_hessian = 0.0\nmax_bin = 0\nvalue_groups = 0\nworkers = 0\n\
-         bagging_fraction = 1.0\nbagging_by = \"rows\"\nfeature_fraction = 1.0\nfeatures_per_node = \"all\"\n\
-         missing = \"zero\"\nseed = 0\nearly_stopping_rounds = 0\nmetric = [\"ndcg@10\", \"rmse\"]\n\
+         bagging_fraction = 1.0\nbagging_by = \"rows\"\nqueries_per_tree = 0\nbootstrap = false\nfeature_fraction = 1.0\nfeatures_per_node = \"all\"\n\
+         missing = \"zero\"\nseed = 0\nearly_stopping_rounds = 0\ntree_strength = false\nmetric = [\"ndcg@10\", \"rmse\"]\n\
          convention = \"planetree\"\n"
     );
     assert_eq!(with_file(&text, &[]).unwrap(), with_preset("gbrt", &[]).unwrap());
+}
+
+#[test]
+fn listwise_trees_take_what_fits_them() {
+    let list = with_preset("rf-list", &[]).unwrap();
+    assert_eq!((list.forest.criterion, list.forest.listwise.levels), (CriterionName::Ndcg, None));
+    let hybrid = with_preset("rf-hybrid", &[]).unwrap();
+    assert_eq!((hybrid.forest.criterion, hybrid.forest.listwise.levels), (CriterionName::Entropy, Some(6)));
+    // What somebody chose counts more than the preset.
+    let chosen = with_preset("rf-list", &["listwise_levels=4"]).unwrap().forest;
+    assert_eq!((chosen.criterion, chosen.listwise.levels), (CriterionName::Entropy, Some(4)));
+    let chosen = with_preset("rf-hybrid", &["criterion=ndcg"]).unwrap().forest;
+    assert_eq!((chosen.criterion, chosen.listwise.levels), (CriterionName::Ndcg, None));
+    assert_eq!(with_preset("rf-list", &["label_gain=linear"]).unwrap().label_gain, Gain::Linear);
+    for (preset, set, text) in [
+        ("rf-point", &["leaf_order=random"][..], "only listwise trees have it"),
+        ("rf-point", &["listwise_truncation=10"], "only listwise trees have it"),
+        ("rf-list", &["candidates=exact"], "listwise trees need static candidates"),
+        ("rf-list", &["bagging_by=rows"], "whole queries"),
+        ("rf-list", &["pairs_per_document=3"], "whole queries"),
+        ("rf-list", &["listwise_discount=power:-1"], "expected log2"),
+        ("rf-list", &["criterion=ndcg", "listwise_levels=3"], "all levels are listwise"),
+        ("mart", &["listwise_levels=3"], "boosting has no listwise_levels"),
+    ] {
+        let error = with_preset(preset, set).unwrap_err();
+        assert!(error.to_string().contains(text), "{set:?}: {error}");
+        assert!(error.remedy().is_some(), "{set:?}");
+    }
 }
 
 fn any_parameters() -> impl Strategy<Value = Parameters> {
@@ -358,7 +453,22 @@ fn any_parameters() -> impl Strategy<Value = Parameters> {
     let rest = (missing, metrics, 0..=i64::MAX as u64, proptest::option::of(1_u32..100));
     (numbers, reals, features, kinds, rest).prop_map(|(numbers, reals, features_per_node, kinds, rest)| {
         let ranks = numbers.0 % 3 == 0;
+        let counts = numbers.4 % 3 == 0;
+        let bags = !ranks && kinds.0 != Candidates::Streaming && numbers.4 % 2 == 0;
         Parameters {
+            ensemble: if bags { EnsembleName::Bag } else { EnsembleName::Boost },
+            forest: ForestParameters {
+                criterion: if bags { CriterionName::Gini } else { CriterionName::Variance },
+                bootstrap: bags,
+                pairs_per_document: (bags && kinds.0 == Candidates::Static).then_some(3),
+                tree_strength: bags,
+                listwise: ListwiseParameters {
+                    levels: None,
+                    order: LeafOrder::Breadth,
+                    discount: crate::metric::Discount::Log2,
+                    truncation: None,
+                },
+            },
             objective: if ranks { ObjectiveName::LambdaRank } else { ObjectiveName::Squared },
             lambda_metric: if ranks { Metric::Err(Some(7)) } else { Metric::Ndcg(None) },
             truncation_level: if ranks { None } else { Some(30) },
@@ -370,25 +480,27 @@ fn any_parameters() -> impl Strategy<Value = Parameters> {
             unbiased: ranks,
             bias_norm: if ranks { reals.1 } else { 1.0 },
             base_score: match numbers.0 % 5 {
+                _ if bags => BaseScore::Auto,
                 0 => BaseScore::Feature("a \"b\" c".to_owned()),
                 1 => BaseScore::Constant(-reals.0),
                 _ => BaseScore::Auto,
             },
             convention: if ranks { "letor4,ties=worst".parse().unwrap() } else { Convention::default() },
-            min_sum_hessian: reals.1,
+            min_sum_hessian: if bags { 0.0 } else { reals.1 },
             candidates: kinds.0,
             num_trees: numbers.0,
-            learning_rate: numbers.1,
+            learning_rate: if bags { 1.0 } else { numbers.1 },
             max_depth: (numbers.2 > 0).then_some(numbers.2),
-            num_leaves: (numbers.2 % 2 == 0).then_some(numbers.3),
+            num_leaves: (!bags && numbers.2 % 2 == 0).then_some(numbers.3),
             min_data_in_leaf: numbers.4,
             min_gain: reals.0,
-            lambda_l2: reals.1,
+            lambda_l2: if bags { 0.0 } else { reals.1 },
             max_bin: kinds.1,
             value_groups: kinds.2,
             workers: u32::from(kinds.0 == Candidates::Streaming),
-            bagging_fraction: reals.2,
-            bagging_by: if numbers.0 % 2 == 0 { Sampling::Rows } else { Sampling::Queries },
+            bagging_fraction: if counts { 1.0 } else { reals.2 },
+            bagging_by: if !counts && numbers.0 % 2 == 0 { Sampling::Rows } else { Sampling::Queries },
+            queries_per_tree: counts.then_some(numbers.3),
             feature_fraction: reals.3,
             features_per_node,
             missing: rest.0,

@@ -2,7 +2,7 @@
 
 use super::keys::{ALWAYS_FRACTIONS, Key, Kind, Reals};
 use super::{BaseScore, FeatureCount, Parameters};
-use crate::metric::{Gain, Metric};
+use crate::metric::{Discount, Gain, Metric};
 use std::ops::RangeInclusive;
 
 /// Why a value cannot be taken, and what to write instead.
@@ -45,6 +45,9 @@ impl Key {
                             "write exp2, linear, a table such as 0,1,3,7,15, or an expression such as 3^l-1"
                                 .to_owned(),
                     });
+            }
+            Kind::Discount => {
+                Discount::parse(text).map(|discount| parameters.forest.listwise.discount = discount)
             }
             Kind::Convention => {
                 return text.parse().map(|convention| parameters.convention = convention).map_err(Fault::of);
@@ -92,6 +95,7 @@ impl Key {
             Kind::Metrics => "metrics such as ndcg@10,err,rmse".to_owned(),
             Kind::LambdaMetric => "a metric such as ndcg, err or map".to_owned(),
             Kind::LabelGain => "exp2, linear, a table such as 0,1,3,7,15, or an expression".to_owned(),
+            Kind::Discount => "log2, log2^ALPHA, power:BETA or letor".to_owned(),
             Kind::Convention => "a tool's rules such as lightgbm or letor4, and switches".to_owned(),
             Kind::BaseScore => "auto, a number, or feature:NAME".to_owned(),
             Kind::Flag { .. } => "true or false".to_owned(),
@@ -121,6 +125,7 @@ impl Key {
             }
             Kind::LambdaMetric => format!("\"{}\"", parameters.lambda_metric),
             Kind::LabelGain => format!("\"{}\"", parameters.label_gain),
+            Kind::Discount => format!("\"{}\"", parameters.forest.listwise.discount),
             Kind::Convention => format!("\"{}\"", parameters.convention),
             Kind::BaseScore => match &parameters.base_score {
                 BaseScore::Auto => "\"auto\"".to_owned(),

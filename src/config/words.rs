@@ -1,6 +1,6 @@
 //! Words that stand for a choice.
 
-use super::{Candidates, Missing, ObjectiveName, Sampling};
+use super::{Candidates, CriterionName, EnsembleName, LeafOrder, Missing, ObjectiveName, Sampling};
 
 /// A choice among few, each with a name.
 pub trait Word: Copy + PartialEq + 'static {
@@ -26,8 +26,50 @@ pub trait Word: Copy + PartialEq + 'static {
 }
 
 impl Word for Candidates {
+    const ALL: &'static [(&'static str, Self)] = &[
+        ("static", Candidates::Static),
+        ("streaming", Candidates::Streaming),
+        ("exact", Candidates::Exact),
+        ("random", Candidates::Random),
+    ];
+}
+
+impl Word for EnsembleName {
     const ALL: &'static [(&'static str, Self)] =
-        &[("static", Candidates::Static), ("streaming", Candidates::Streaming), ("exact", Candidates::Exact)];
+        &[("boost", EnsembleName::Boost), ("bag", EnsembleName::Bag)];
+
+    const ALIASES: &'static [(&'static str, Self)] = &[
+        ("gbdt", EnsembleName::Boost),
+        ("gbrt", EnsembleName::Boost),
+        ("gbtree", EnsembleName::Boost),
+        ("rf", EnsembleName::Bag),
+        ("random_forest", EnsembleName::Bag),
+    ];
+}
+
+impl Word for CriterionName {
+    const ALL: &'static [(&'static str, Self)] = &[
+        ("variance", CriterionName::Variance),
+        ("entropy", CriterionName::Entropy),
+        ("gini", CriterionName::Gini),
+        ("ndcg", CriterionName::Ndcg),
+    ];
+
+    const ALIASES: &'static [(&'static str, Self)] = &[
+        ("squared_error", CriterionName::Variance),
+        ("mse", CriterionName::Variance),
+        ("log_loss", CriterionName::Entropy),
+        ("listwise", CriterionName::Ndcg),
+    ];
+}
+
+impl Word for LeafOrder {
+    const ALL: &'static [(&'static str, Self)] = &[
+        ("breadth", LeafOrder::Breadth),
+        ("random", LeafOrder::Random),
+        ("biggest", LeafOrder::Biggest),
+        ("most_relevant", LeafOrder::MostRelevant),
+    ];
 }
 
 impl Word for ObjectiveName {

@@ -1,15 +1,15 @@
 //! One fold: trained, its test part scored, and a record of it. A fold whose record is of the same data
 //! and parameters, and whose files are those of the record, is not made again.
 
-use crate::boost::{
-    CheckpointPlan, Every, LogEntry, NamedData, Observer, Outcome, TrainRequest, train, write_rounds,
-};
 use crate::config::Parameters;
 use crate::dataset::DatasetReader;
 use crate::error::{Error, Result};
 use crate::predict::{PredictionsTable, predict};
 use crate::storage::{Digest, FileOutput, Location, RunningDigest, digest_of};
 use crate::table::{TableKind, TableWriter};
+use crate::train::{
+    CheckpointPlan, Every, LogEntry, NamedData, Observer, Outcome, TrainRequest, train, write_rounds,
+};
 use serde::{Deserialize, Serialize};
 use std::io::{Read, Write};
 use std::path::PathBuf;
@@ -149,6 +149,9 @@ impl Fold<'_> {
                 .collect(),
             parameters: self.parameters.clone(),
             start: None,
+            out_of_bag: false,
+            strength: false,
+            stream_to: None,
             memory_limit: means.memory_limit,
             cache: means.cache.clone(),
             checkpoint: Some(CheckpointPlan {

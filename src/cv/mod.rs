@@ -24,7 +24,6 @@ pub use search::{CheckedTrial, SearchOutcome, TrialResult, check_trials, search}
 pub use space::{Space, Trial};
 pub use spread::Spread;
 
-use crate::boost::{LogEntry, Observer};
 use crate::config::Parameters;
 use crate::dataset::DatasetReader;
 use crate::error::{Error, Result};
@@ -32,6 +31,7 @@ use crate::metric::{Convention, Metric};
 use crate::progress::SharedMeter;
 use crate::storage::{Location, interrupt};
 use crate::table::{TableKind, TableWriter};
+use crate::train::{LogEntry, Observer};
 use deal::{Dealing, check_count, deal};
 use fold::Fold;
 use plan::Plan;

@@ -5,11 +5,11 @@ use super::space::{Space, Trial};
 use super::spread::Spread;
 use super::trials::write_trials;
 use super::{CrossValidation, FoldResult};
-use crate::boost::Observer;
 use crate::config::Parameters;
 use crate::error::{Error, Result};
 use crate::metric::Metric;
 use crate::table::{TableKind, TableWriter};
+use crate::train::Observer;
 
 /// A trial and its parameters, checked.
 pub struct CheckedTrial {

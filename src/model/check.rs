@@ -32,7 +32,7 @@ impl Model {
 
 impl Tree {
     /// The first thing that is wrong with the tree, and the node it is wrong with.
-    fn fault(&self, features: usize) -> Option<(usize, String)> {
+    pub(super) fn fault(&self, features: usize) -> Option<(usize, String)> {
         if self.nodes.is_empty() {
             return Some((0, "there is no such node".to_owned()));
         }

@@ -6,6 +6,7 @@ mod table;
 mod tree;
 
 pub use importance::FeatureImportance;
+pub use table::ModelWriter;
 #[cfg(test)]
 pub(crate) use table::tests::example;
 pub use tree::{Branch, Node, Split, Tree};
@@ -21,6 +22,9 @@ pub enum Ensemble {
     Boost,
     /// The base score plus the mean of the trees' values.
     Bag,
+    /// The mean of the trees' values is the chance that a document is better than another one of its query, given
+    /// the difference of their features; the score is the mean chance against the others.
+    Wins,
 }
 
 /// A feature that the model was trained with.

@@ -13,6 +13,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, LazyLock};
 
 /// The version of this form.
@@ -65,74 +66,11 @@ impl Model {
 
     /// Writes the model with more metadata beside its own.
     pub fn write_with(&self, location: &Location, extra: &[(&str, String)]) -> Result<()> {
-        let failed = |problem: String| {
-            let problem = format!("cannot write the model: {problem}");
-            Error::place(location, problem, "report this: it is a fault of planetree")
-        };
-        if let Some(fault) = self.fault() {
-            return Err(failed(fault));
+        let mut writer = ModelWriter::create(location, &self.features)?;
+        for tree in &self.trees {
+            writer.write_tree(tree)?;
         }
-        let mut writer = TableWriter::create(location, TableKind::Model, SCHEMA.clone())?;
-        for (key, value) in extra {
-            writer.set_metadata(key, value.clone());
-        }
-        let header = Header {
-            format: FORMAT,
-            ensemble: self.ensemble,
-            base_score: self.base_score,
-            base_feature: self.base_feature,
-            features: self.features.clone(),
-            configuration: self.configuration.clone(),
-            data: self.data.clone(),
-            rounds: self.rounds,
-        };
-        let header = serde_json::to_string(&header).map_err(|error| failed(error.to_string()))?;
-        writer.set_metadata(HEADER, header);
-        writer.set_metadata(CONFIGURATION, self.configuration.clone());
-        for (place, tree) in self.trees.iter().enumerate() {
-            let rows = self.tree_as_rows(place, tree).map_err(|error| failed(error.to_string()))?;
-            writer.write(&rows)?;
-        }
-        writer.finish()
-    }
-
-    fn tree_as_rows(&self, place: usize, tree: &Tree) -> std::result::Result<RecordBatch, ArrowError> {
-        let nodes = &tree.nodes;
-        if [place, nodes.len(), tree.group as usize].iter().any(|number| i32::try_from(*number).is_err()) {
-            return Err(ArrowError::InvalidArgumentError("too many trees, nodes or groups".to_owned()));
-        }
-        let splits = || nodes.iter().map(|node| node.split.as_ref());
-        let mut features = StringBuilder::new();
-        let mut missing = StringBuilder::new();
-        for split in splits() {
-            features.append_option(split.map(|split| &self.features[split.feature as usize].name));
-            missing.append_option(split.map(|split| split.missing.name()));
-        }
-        let integers = |of: &dyn Fn(usize, &Node) -> i32| -> ArrayRef {
-            Arc::new(Int32Array::from_iter_values(
-                nodes.iter().enumerate().map(|(place, node)| of(place, node)),
-            ))
-        };
-        let children = |of: fn(&Split) -> Option<u32>| -> ArrayRef {
-            let children = splits().map(|split| split.and_then(of).map(|child| child as i32));
-            Arc::new(children.collect::<Int32Array>())
-        };
-        let columns: Vec<ArrayRef> = vec![
-            integers(&|_, _| place as i32),
-            integers(&|place, _| place as i32),
-            integers(&|_, node| node.depth as i32),
-            Arc::new(features.finish()),
-            Arc::new(splits().map(|split| split.map(|split| split.threshold)).collect::<Float32Array>()),
-            Arc::new(missing.finish()),
-            children(|split| Some(split.left)),
-            children(|split| Some(split.right)),
-            children(|split| split.middle),
-            Arc::new(Float64Array::from_iter_values(nodes.iter().map(|node| node.value))),
-            Arc::new(splits().map(|split| split.map(|split| split.gain)).collect::<Float64Array>()),
-            Arc::new(Float64Array::from_iter_values(nodes.iter().map(|node| node.cover))),
-            integers(&|_, _| tree.group as i32),
-        ];
-        RecordBatch::try_new(SCHEMA.clone(), columns)
+        writer.finish(self, extra)
     }
 
     /// Reads a model and checks it.
@@ -156,7 +94,7 @@ impl Model {
             )
         };
         let header = read_header(table, invalid)?;
-        let places: HashMap<&str, u32> =
+        let places: Places<'_> =
             (0..).zip(&header.features).map(|(place, feature)| (feature.name.as_str(), place)).collect();
         let mut trees: Vec<Tree> = Vec::new();
         for batch in table.batches() {
@@ -183,6 +121,104 @@ impl Model {
     }
 }
 
+/// A model while it is written, tree after tree. Nobody sees it before [`ModelWriter::finish`].
+pub struct ModelWriter {
+    location: Location,
+    table: TableWriter,
+    features: Vec<ModelFeature>,
+    trees: usize,
+}
+
+impl ModelWriter {
+    /// Prepares to write a model of these features.
+    pub fn create(location: &Location, features: &[ModelFeature]) -> Result<Self> {
+        Ok(ModelWriter {
+            location: location.clone(),
+            table: TableWriter::create(location, TableKind::Model, SCHEMA.clone())?,
+            features: features.to_vec(),
+            trees: 0,
+        })
+    }
+
+    /// Appends a tree.
+    pub fn write_tree(&mut self, tree: &Tree) -> Result<()> {
+        if let Some((node, problem)) = tree.fault(self.features.len()) {
+            return Err(self.failed(&format!("tree {}, node {node}: {problem}", self.trees)));
+        }
+        let rows = self.tree_as_rows(tree).map_err(|error| self.failed(&error.to_string()))?;
+        self.trees += 1;
+        self.table.write(&rows)
+    }
+
+    /// Completes the file with all that is not in its trees, and with more metadata.
+    pub fn finish(mut self, model: &Model, extra: &[(&str, String)]) -> Result<()> {
+        if let Some(fault) = model.fault() {
+            return Err(self.failed(&fault));
+        }
+        let header = Header {
+            format: FORMAT,
+            ensemble: model.ensemble,
+            base_score: model.base_score,
+            base_feature: model.base_feature,
+            features: std::mem::take(&mut self.features),
+            configuration: model.configuration.clone(),
+            data: model.data.clone(),
+            rounds: model.rounds,
+        };
+        let header = serde_json::to_string(&header).map_err(|error| self.failed(&error.to_string()))?;
+        for (key, value) in extra {
+            self.table.set_metadata(key, value.clone());
+        }
+        self.table.set_metadata(HEADER, header);
+        self.table.set_metadata(CONFIGURATION, model.configuration.clone());
+        self.table.finish()
+    }
+
+    fn failed(&self, problem: &str) -> Error {
+        let problem = format!("cannot write the model: {problem}");
+        Error::place(&self.location, problem, "report this: it is a fault of planetree")
+    }
+
+    fn tree_as_rows(&self, tree: &Tree) -> std::result::Result<RecordBatch, ArrowError> {
+        let (nodes, number) = (&tree.nodes, self.trees);
+        if [number, nodes.len(), tree.group as usize].iter().any(|number| i32::try_from(*number).is_err()) {
+            return Err(ArrowError::InvalidArgumentError("too many trees, nodes or groups".to_owned()));
+        }
+        let splits = || nodes.iter().map(|node| node.split.as_ref());
+        let mut features = StringBuilder::new();
+        let mut missing = StringBuilder::new();
+        for split in splits() {
+            features.append_option(split.map(|split| &self.features[split.feature as usize].name));
+            missing.append_option(split.map(|split| split.missing.name()));
+        }
+        let integers = |of: &dyn Fn(usize, &Node) -> i32| -> ArrayRef {
+            Arc::new(Int32Array::from_iter_values(
+                nodes.iter().enumerate().map(|(place, node)| of(place, node)),
+            ))
+        };
+        let children = |of: fn(&Split) -> Option<u32>| -> ArrayRef {
+            let children = splits().map(|split| split.and_then(of).map(|child| child as i32));
+            Arc::new(children.collect::<Int32Array>())
+        };
+        let columns: Vec<ArrayRef> = vec![
+            integers(&|_, _| number as i32),
+            integers(&|place, _| place as i32),
+            integers(&|_, node| node.depth as i32),
+            Arc::new(features.finish()),
+            Arc::new(splits().map(|split| split.map(|split| split.threshold)).collect::<Float32Array>()),
+            Arc::new(missing.finish()),
+            children(|split| Some(split.left)),
+            children(|split| Some(split.right)),
+            children(|split| split.middle),
+            Arc::new(Float64Array::from_iter_values(nodes.iter().map(|node| node.value))),
+            Arc::new(splits().map(|split| split.map(|split| split.gain)).collect::<Float64Array>()),
+            Arc::new(Float64Array::from_iter_values(nodes.iter().map(|node| node.cover))),
+            integers(&|_, _| tree.group as i32),
+        ];
+        RecordBatch::try_new(SCHEMA.clone(), columns)
+    }
+}
+
 fn read_header(table: &TableReader, invalid: impl Fn(String) -> Error) -> Result<Header> {
     /// Read first: a later form may differ in everything else.
     #[derive(Deserialize)]
@@ -199,6 +235,31 @@ fn read_header(table: &TableReader, invalid: impl Fn(String) -> Error) -> Result
         ));
     }
     serde_json::from_str(text).map_err(|error| invalid(error.to_string()))
+}
+
+/// The place of each feature. A deep forest asks for millions of names, of which there are few, all of them known to
+/// the file's own header: a simple hash will do.
+type Places<'a> = HashMap<&'a str, u32, BuildHasherDefault<NameHasher>>;
+
+/// Fowler, Noll and Vo's hash.
+struct NameHasher(u64);
+
+impl Default for NameHasher {
+    fn default() -> Self {
+        NameHasher(0xCBF2_9CE4_8422_2325)
+    }
+}
+
+impl Hasher for NameHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0 ^ (self.0 >> 32)
+    }
 }
 
 /// The columns of some rows.
@@ -242,7 +303,7 @@ impl<'a> Rows<'a> {
         &self,
         row: usize,
         trees: &mut Vec<Tree>,
-        features: &HashMap<&str, u32>,
+        features: &Places<'_>,
     ) -> std::result::Result<(), String> {
         let (place, number) = (self.tree.value(row), self.node.value(row));
         let group = natural(self.group.value(row), "group")?;
@@ -269,7 +330,7 @@ impl<'a> Rows<'a> {
         Ok(())
     }
 
-    fn split(&self, row: usize, features: &HashMap<&str, u32>) -> std::result::Result<Option<Split>, String> {
+    fn split(&self, row: usize, features: &Places<'_>) -> std::result::Result<Option<Split>, String> {
         let child = |column: &Int32Array| -> std::result::Result<Option<u32>, String> {
             column.is_valid(row).then(|| natural(column.value(row), "child")).transpose()
         };

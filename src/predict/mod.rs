@@ -10,6 +10,7 @@
 
 mod columns;
 mod dense;
+mod given;
 mod layout;
 mod permutation;
 mod planes;
@@ -18,14 +19,17 @@ mod scorer;
 mod stream;
 mod table;
 mod walk;
+mod wins;
 
 pub(crate) use columns::ColumnPlan;
+pub use given::with_scores;
 pub use permutation::{PermutationImportance, PermutedFeature, permutation_importance};
 pub use rank::ranks;
 pub use scorer::Scorer;
 pub(crate) use scorer::load_values;
 pub use stream::{GroupScorer, PredictedGroup, Report, predict, scores_of};
 pub use table::{PredictionsTable, model_fingerprint, predictions_schema};
+pub(crate) use wins::wins;
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -3,9 +3,9 @@
 
 use super::scorer::Scorer;
 use crate::bins::{Rows, Source};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::metric::{Mean, Metric, Prepared, evaluate};
-use crate::model::Model;
+use crate::model::{Ensemble, Model};
 use crate::progress::Meter;
 use crate::random::Stream;
 use crate::storage::{Location, interrupt};
@@ -55,6 +55,12 @@ pub fn permutation_importance(
     seed: u64,
     meter: &dyn Meter,
 ) -> Result<PermutationImportance> {
+    if model.ensemble == Ensemble::Wins {
+        return Err(Error::usage(
+            "a model of pairs has no importance by permutation: it scores differences of documents",
+            "leave --permutation out: gain, cover and splits are there",
+        ));
+    }
     let names: Vec<String> = model.features.iter().map(|feature| feature.name.clone()).collect();
     let source = Source::open(data, Some(&names))?;
     let scorer = Scorer::new(model);

@@ -76,17 +76,42 @@ enum Thresholds {
     Many(Box<[f32; 256]>),
 }
 
+/// Thresholds of a feature as they are found: deep forests have the same ones again and again.
+#[derive(Default)]
+struct Found {
+    /// Up to here ascending and different.
+    settled: usize,
+    all: Vec<f32>,
+}
+
+impl Found {
+    fn push(&mut self, threshold: f32) {
+        /// Thresholds that are sorted together at least.
+        const LEAST: usize = 1024;
+        self.all.push(threshold);
+        if self.all.len() >= 2 * self.settled + LEAST {
+            self.settle();
+        }
+    }
+
+    fn settle(&mut self) {
+        self.all.sort_unstable_by(f32::total_cmp);
+        self.all.dedup(); // by value: the two zeros are one threshold
+        self.settled = self.all.len();
+    }
+}
+
 impl Planes {
     /// The thresholds of a model's trees; there are no planes until tests ask for them.
     pub fn of(model: &Model) -> Self {
-        let mut thresholds: BTreeMap<u32, Vec<f32>> = BTreeMap::new();
+        let mut thresholds: BTreeMap<u32, Found> = BTreeMap::new();
         let nodes = model.trees.iter().flat_map(|tree| &tree.nodes);
         for split in nodes.filter_map(|node| node.split.as_ref()) {
             thresholds.entry(split.feature).or_default().push(split.threshold);
         }
         let features = thresholds.into_iter().map(|(feature, mut thresholds)| {
-            thresholds.sort_by(f32::total_cmp);
-            thresholds.dedup(); // by value: the two zeros are one threshold
+            thresholds.settle();
+            let thresholds = thresholds.all;
             let fill = model.features.get(feature as usize).and_then(|feature| feature.fill);
             let pieces = thresholds.chunks(PIECE).map(Piece::new).collect();
             FeaturePieces { feature, fill: fill.unwrap_or(f32::NAN), pieces }

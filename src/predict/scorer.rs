@@ -35,9 +35,15 @@ enum Form {
 
 /// What is reused from block to block.
 struct Workspace {
+    /// The planes of each block that is scored together with others, one block's after another's.
     planes: Vec<Plane>,
+    bases: Vec<[f64; BLOCK]>,
+    sums: Vec<[f64; BLOCK]>,
     registers: Registers,
 }
+
+/// Blocks that go through a large tree together: it is fetched once for all of them.
+const BLOCKS_TOGETHER: usize = 32;
 
 impl Scorer {
     /// Prepares a model. Its trees must be well formed, as those of a model that was read or trained are:
@@ -114,48 +120,67 @@ impl Scorer {
     /// Scores block after block. `load` is asked for the values of a feature: it is told the block's
     /// first row and how many there are.
     fn score_blocks(&self, scores: &mut [f64], mut load: impl FnMut(usize, usize, u32, &mut [f32; BLOCK])) {
-        let mut work =
-            Workspace { planes: vec![[0; BLOCK]; self.planes.count()], registers: Registers::new() };
-        for (block, scores) in scores.chunks_mut(BLOCK).enumerate() {
-            let mut sums = [0.0; BLOCK];
-            let load =
-                |feature, values: &mut [f32; BLOCK]| load(block * BLOCK, scores.len(), feature, values);
-            dispatch!(self.level, _ => self.score_block(&mut work, load, &mut sums));
-            scores.copy_from_slice(&sums[..scores.len()]);
+        let together = if self.walk.is_empty() { 1 } else { BLOCKS_TOGETHER };
+        let blocks = together.min(scores.len().div_ceil(BLOCK));
+        let mut work = Workspace {
+            planes: vec![[0; BLOCK]; blocks * self.planes.count()],
+            bases: vec![[0.0; BLOCK]; blocks],
+            sums: vec![[0.0; BLOCK]; blocks],
+            registers: Registers::new(),
+        };
+        for (stretch, scores) in scores.chunks_mut(together * BLOCK).enumerate() {
+            let first = stretch * together * BLOCK;
+            let rows = scores.len();
+            let load = |block: usize, feature, values: &mut [f32; BLOCK]| {
+                load(first + block * BLOCK, (rows - block * BLOCK).min(BLOCK), feature, values);
+            };
+            let blocks = rows.div_ceil(BLOCK);
+            dispatch!(self.level, _ => self.score_some(&mut work, blocks, load));
+            for (scores, sums) in scores.chunks_mut(BLOCK).zip(&work.sums) {
+                scores.copy_from_slice(&sums[..scores.len()]);
+            }
         }
     }
 
-    /// Scores one block. Everything below is inlined here, so that it is compiled for each kind of
+    /// Scores some blocks. Everything below is inlined here, so that it is compiled for each kind of
     /// machine.
     #[inline(always)]
-    fn score_block(
+    fn score_some(
         &self,
         work: &mut Workspace,
-        mut load: impl FnMut(u32, &mut [f32; BLOCK]),
-        sums: &mut [f64; BLOCK],
+        blocks: usize,
+        mut load: impl FnMut(usize, u32, &mut [f32; BLOCK]),
     ) {
-        let Workspace { planes, registers } = work;
-        let mut base = [self.base_score; BLOCK];
-        if let Some((feature, fill)) = self.base_feature {
-            let mut values = [0.0; BLOCK];
-            load(feature, &mut values);
-            for (base, value) in base.iter_mut().zip(values) {
-                *base += f64::from(if value.is_nan() { fill } else { value });
+        let Workspace { planes, bases, sums, registers } = work;
+        let count = self.planes.count();
+        for block in 0..blocks {
+            let mut base = [self.base_score; BLOCK];
+            if let Some((feature, fill)) = self.base_feature {
+                let mut values = [0.0; BLOCK];
+                load(block, feature, &mut values);
+                for (base, value) in base.iter_mut().zip(values) {
+                    *base += f64::from(if value.is_nan() { fill } else { value });
+                }
             }
-        }
-        self.planes.code(planes, load);
-        if self.ensemble == Ensemble::Boost {
-            *sums = base;
+            let planes = &mut planes[block * count..][..count];
+            self.planes.code(planes, |feature, values| load(block, feature, values));
+            bases[block] = base;
+            sums[block] = if self.ensemble == Ensemble::Boost { base } else { [0.0; BLOCK] };
         }
         for tree in &self.trees {
-            match tree {
-                Form::Dense(tree) => self.dense.add_values(tree, planes, registers, sums),
-                Form::Walk(tree) => self.walk.add_values(tree, planes, sums),
+            for block in 0..blocks {
+                let (planes, sums) = (&planes[block * count..][..count], &mut sums[block]);
+                match tree {
+                    Form::Dense(tree) => self.dense.add_values(tree, planes, registers, sums),
+                    Form::Walk(tree) => self.walk.add_values(tree, planes, sums),
+                }
             }
         }
-        if self.ensemble == Ensemble::Bag {
+        if self.ensemble != Ensemble::Boost {
             let trees = self.trees.len().max(1) as f64;
-            sums.iter_mut().zip(base).for_each(|(sum, base)| *sum = base + *sum / trees);
+            for (sums, base) in sums.iter_mut().zip(bases) {
+                sums.iter_mut().zip(base).for_each(|(sum, base)| *sum = *base + *sum / trees);
+            }
         }
     }
 }

@@ -4,11 +4,12 @@
 use super::columns::ColumnPlan;
 use super::rank::ranks;
 use super::scorer::Scorer;
+use super::wins::wins;
 use crate::dataset::{DatasetReader, GroupId, GroupReader};
 use crate::error::{Error, Result};
-use crate::model::Model;
+use crate::model::{Ensemble, Model};
 use crate::storage::interrupt;
-use arrow::array::{AsArray, Float32Array, StringArray};
+use arrow::array::{AsArray, Float32Array, RecordBatch, StringArray};
 use arrow::datatypes::Float32Type;
 use rayon::ThreadPoolBuilder;
 use std::collections::VecDeque;
@@ -113,7 +114,10 @@ fn each_group<T: Send>(
     let work = |id: GroupId| {
         let started = Instant::now();
         let group = reader.open_group(id)?;
-        let (scores, score) = score_group(reader, &group, &scorer, &plan)?;
+        let (scores, score) = match model.ensemble {
+            Ensemble::Wins => score_by_wins(reader, &group, &scorer, &plan, model)?,
+            Ensemble::Boost | Ensemble::Bag => score_group(reader, &group, &scorer, &plan)?,
+        };
         let result = finish(&group, scores)?;
         Ok(Done { result, rows: group.rows(), load: started.elapsed() - score, score })
     };
@@ -194,16 +198,68 @@ fn score_group(
     Ok((scores, spent))
 }
 
+/// Decodes the columns that the trees ask for, and scores query after query.
+fn score_by_wins(
+    reader: &DatasetReader,
+    group: &GroupReader,
+    scorer: &Scorer,
+    plan: &ColumnPlan,
+    model: &Model,
+) -> Result<(Vec<f64>, Duration)> {
+    let names = group.names();
+    let first = names.len().checked_sub(reader.manifest().features.len()).ok_or_else(|| odd(reader))?;
+    let width = model.features.len();
+    let fills: Vec<f32> = model.features.iter().map(|feature| feature.fill.unwrap_or(f32::NAN)).collect();
+    let mut values = fills.repeat(group.rows());
+    for (place, feature) in &plan.used {
+        let column = group.read(first + place..first + place + 1)?;
+        let column = column.column(0).as_primitive_opt::<Float32Type>().ok_or_else(|| odd(reader))?;
+        for (row, value) in column.iter().enumerate() {
+            if let Some(value) = value.filter(|value| !value.is_nan()) {
+                values[row * width + feature] = value;
+            }
+        }
+    }
+    let queries = group.read(0..1)?;
+    let queries = queries.column(0).as_string_opt::<i32>().ok_or_else(|| odd(reader))?;
+    let started = Instant::now();
+    let mut scores = Vec::with_capacity(group.rows());
+    let mut start = 0;
+    for end in 1..=group.rows() {
+        if end == group.rows() || queries.value(end) != queries.value(start) {
+            interrupt::check()?;
+            scores.extend(wins(&values[start * width..end * width], width, |rows, chances| {
+                scorer.score(rows, chances);
+            }));
+            start = end;
+        }
+    }
+    Ok((scores, started.elapsed()))
+}
+
 /// Adds to the scores whose they are, and the ranks.
 fn complete(reader: &DatasetReader, group: &GroupReader, scores: Vec<f64>) -> Result<PredictedGroup> {
+    put_together(reader, &identity(reader, group)?, scores)
+}
+
+/// What tells the rows of a group apart: query, document, label.
+pub(super) fn identity(reader: &DatasetReader, group: &GroupReader) -> Result<RecordBatch> {
     /// These three come first in every dataset.
     const COLUMNS: [&str; 3] = ["query_id", "doc_id", "label"];
     if !group.names().starts_with(&COLUMNS) {
         return Err(odd(reader));
     }
-    let batch = group.read(0..COLUMNS.len())?;
-    let text = |column: usize| batch.column(column).as_string_opt::<i32>().cloned();
-    let labels = batch.column(2).as_primitive_opt::<Float32Type>().cloned();
+    group.read(0..COLUMNS.len())
+}
+
+/// Scores, whose they are, and the ranks.
+pub(super) fn put_together(
+    reader: &DatasetReader,
+    rows: &RecordBatch,
+    scores: Vec<f64>,
+) -> Result<PredictedGroup> {
+    let text = |column: usize| rows.column(column).as_string_opt::<i32>().cloned();
+    let labels = rows.column(2).as_primitive_opt::<Float32Type>().cloned();
     let (Some(query_ids), Some(doc_ids), Some(labels)) = (text(0), text(1), labels) else {
         return Err(odd(reader));
     };

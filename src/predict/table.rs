@@ -36,9 +36,19 @@ impl PredictionsTable {
     }
 
     /// Completes the table, which says of which model and which dataset the scores are.
-    pub fn finish(mut self, model: &Location, dataset: &Manifest) -> Result<()> {
+    pub fn finish(self, model: &Location, dataset: &Manifest) -> Result<()> {
+        self.finish_all(model, [dataset])
+    }
+
+    /// The same for several datasets end to end.
+    pub fn finish_all<'a>(
+        mut self,
+        model: &Location,
+        datasets: impl IntoIterator<Item = &'a Manifest>,
+    ) -> Result<()> {
+        let fingerprints = datasets.into_iter().map(|dataset| dataset.fingerprint().to_string());
         self.0.set_metadata("planetree.model_fingerprint", model_fingerprint(model)?);
-        self.0.set_metadata("planetree.dataset", dataset.fingerprint().to_string());
+        self.0.set_metadata("planetree.dataset", fingerprints.collect::<Vec<_>>().join(","));
         self.0.finish()
     }
 }

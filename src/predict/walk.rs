@@ -31,6 +31,11 @@ pub struct WalkTrees {
 }
 
 impl WalkTrees {
+    /// Whether there is no tree.
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
     /// Adds a tree.
     pub fn add(&mut self, places: &[Place]) -> WalkTree {
         let start = self.steps.len();

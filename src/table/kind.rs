@@ -19,6 +19,8 @@ pub enum TableKind {
     Trials,
     /// A row per step of a pipeline's run.
     Steps,
+    /// How good single trees rank while they grow: a row per tree, split of the data and number of splits.
+    Strength,
 }
 
 impl TableKind {
@@ -32,6 +34,7 @@ impl TableKind {
         TableKind::Folds,
         TableKind::Trials,
         TableKind::Steps,
+        TableKind::Strength,
     ];
 
     /// The name that the file's metadata has.
@@ -45,6 +48,7 @@ impl TableKind {
             TableKind::Folds => "folds",
             TableKind::Trials => "trials",
             TableKind::Steps => "steps",
+            TableKind::Strength => "strength",
         }
     }
 
@@ -64,6 +68,7 @@ impl TableKind {
             TableKind::Folds => "folds of a cross-validation",
             TableKind::Trials => "trials of a search",
             TableKind::Steps => "steps of a pipeline's run",
+            TableKind::Strength => "the strength of trees",
         }
     }
 
@@ -78,6 +83,7 @@ impl TableKind {
             TableKind::Folds => "name the folds.parquet that `planetree cv` wrote",
             TableKind::Trials => "name the trials.parquet that `planetree cv --search` wrote",
             TableKind::Steps => "name the steps.parquet that `planetree run` wrote",
+            TableKind::Strength => "name a file that `planetree train --strength` wrote",
         }
     }
 }

@@ -10,17 +10,21 @@ use crate::storage::{FileOutput, Location, RunningDigest};
 use arrow::array::RecordBatch;
 use arrow::compute::BatchCoalescer;
 use arrow::datatypes::SchemaRef;
-use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
+use parquet::arrow::arrow_writer::{
+    ArrowColumnWriter, ArrowRowGroupWriterFactory, ArrowWriter, ArrowWriterOptions, compute_leaves,
+};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
+use parquet::file::writer::SerializedFileWriter;
+use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 /// Rows of a row group.
 const GROUP_ROWS: usize = 1 << 20;
-/// Rows that are encoded together; the encoder ends pages where its input ends.
+/// Rows that are encoded together; the encoder ends pages where its input ends. A row group is some of them.
 const STEP_ROWS: usize = 1 << 16;
 const PROGRAM: &str = concat!("planetree ", env!("CARGO_PKG_VERSION"));
 
@@ -29,7 +33,7 @@ pub struct TableWriter {
     location: Location,
     kind: TableKind,
     schema: SchemaRef,
-    writer: ArrowWriter<TableSink>,
+    writer: ColumnsWriter,
     steps: BatchCoalescer,
     metadata: BTreeMap<String, String>,
 }
@@ -46,14 +50,15 @@ impl TableWriter {
             .with_skip_arrow_metadata(true);
         let sink = TableSink { output, digest: RunningDigest::new(), footer: None };
         let writer = ArrowWriter::try_new_with_options(sink, schema.clone(), options)
+            .and_then(ArrowWriter::into_serialized_writer)
             .map_err(|error| write_failure(location, error))?;
         let metadata = [(footer::TABLE, kind.name()), (footer::WRITER, PROGRAM)];
         Ok(TableWriter {
             location: location.clone(),
             kind,
             steps: BatchCoalescer::new(schema.clone(), STEP_ROWS),
+            writer: ColumnsWriter { file: writer.0, factory: writer.1, columns: Vec::new(), rows: 0 },
             schema,
-            writer,
             metadata: metadata.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
         })
     }
@@ -85,7 +90,7 @@ impl TableWriter {
 
     fn write_steps(&mut self) -> Result<()> {
         while let Some(step) = self.steps.next_completed_batch() {
-            self.writer.write(&step).map_err(|error| write_failure(&self.location, error))?;
+            self.writer.write(&self.schema, &step).map_err(|error| write_failure(&self.location, error))?;
         }
         Ok(())
     }
@@ -102,14 +107,60 @@ impl TableWriter {
     }
 }
 
+/// Encodes the columns of a row group side by side, which changes no byte.
+struct ColumnsWriter {
+    file: SerializedFileWriter<TableSink>,
+    factory: ArrowRowGroupWriterFactory,
+    /// Of the row group that is open; none if there is none.
+    columns: Vec<ArrowColumnWriter>,
+    rows: usize,
+}
+
+impl ColumnsWriter {
+    /// Appends rows that do not reach beyond the row group.
+    fn write(&mut self, schema: &SchemaRef, step: &RecordBatch) -> Result<(), ParquetError> {
+        if self.columns.is_empty() {
+            self.columns = self.factory.create_column_writers(self.file.flushed_row_groups().len())?;
+        }
+        let mut leaves = Vec::with_capacity(self.columns.len());
+        for (field, column) in schema.fields().iter().zip(step.columns()) {
+            leaves.extend(compute_leaves(field, column)?);
+        }
+        // On a thread of no pool there is nobody to share the work with.
+        if rayon::current_thread_index().is_some() {
+            self.columns.par_iter_mut().zip(leaves).try_for_each(|(column, leaf)| column.write(&leaf))?;
+        } else {
+            self.columns.iter_mut().zip(leaves).try_for_each(|(column, leaf)| column.write(&leaf))?;
+        }
+        self.rows += step.num_rows();
+        if self.rows >= GROUP_ROWS { self.end_group() } else { Ok(()) }
+    }
+
+    fn end_group(&mut self) -> Result<(), ParquetError> {
+        if self.columns.is_empty() {
+            return Ok(());
+        }
+        let columns = std::mem::take(&mut self.columns).into_iter();
+        let chunks = columns.map(ArrowColumnWriter::close).collect::<Result<Vec<_>, _>>()?;
+        let mut group = self.file.next_row_group()?;
+        for chunk in chunks {
+            chunk.append_to_row_group(&mut group)?;
+        }
+        group.close()?;
+        self.rows = 0;
+        Ok(())
+    }
+}
+
 /// Ends the file: its footer, with the checksum put in.
 fn write_footer(
-    mut writer: ArrowWriter<TableSink>,
+    mut writer: ColumnsWriter,
     metadata: BTreeMap<String, String>,
 ) -> Result<FileOutput, ParquetError> {
     let external = |error: io::Error| ParquetError::External(Box::new(error));
-    writer.flush()?;
-    writer.sync().map_err(external)?; // all rows are hashed now
+    writer.end_group()?;
+    let mut writer = writer.file;
+    writer.flush().map_err(external)?; // all rows are hashed now
     writer.inner_mut().footer = Some(Vec::new());
     let unknown = String::from_utf8_lossy(&UNKNOWN).into_owned();
     // The checksum goes last: it is found from the end.

@@ -30,7 +30,7 @@ fn data() -> impl Strategy<Value = (Vec<Vec<f32>>, Vec<i32>)> {
 }
 
 fn binned(columns: &[Vec<f32>], rows: usize, partition_rows: usize, max_bin: Option<usize>) -> BinnedData {
-    let options = BinOptions { max_bin, missing: Missing::Learned };
+    let options = BinOptions { max_bin, missing: Missing::Learned, sparse: true };
     BinnedData::of_values(columns, &vec![0.0; rows], partition_rows, &options)
 }
 

@@ -10,6 +10,7 @@ mod permutation;
 mod predictions;
 mod rounds;
 mod steps;
+mod strength;
 mod trials;
 
 use crate::dataset::{DatasetReader, MANIFEST};
@@ -91,6 +92,7 @@ pub fn run(arguments: DescribeArguments, quiet: bool) -> Result<()> {
         TableKind::Folds => folds::describe(&table)?,
         TableKind::Trials => trials::describe(&table)?,
         TableKind::Steps => steps::describe(&table)?,
+        TableKind::Strength => strength::describe(&table)?,
     };
     super::print(&if arguments.json { format!("{}\n", described.json) } else { described.text })
 }

@@ -103,6 +103,7 @@ fn as_text(table: &TableReader, model: &Model, summary: &Summary, top: usize) ->
     let ensemble = match model.ensemble {
         Ensemble::Boost => "boost: the base score plus the sum of the trees",
         Ensemble::Bag => "bag: the base score plus the mean of the trees",
+        Ensemble::Wins => "wins: the mean chance to win against another document, by the mean of the trees",
     };
     line(&mut text, "ensemble", ensemble);
     let rounds = format!(

@@ -145,7 +145,9 @@ fn a_forged_file_is_refused() {
     for wrong in ["", "{}", "[1]", &header.replace("boost", "magic"), &header[..header.len() - 1]] {
         assert!(forge(&location, wrong, None).to_string().contains("not a valid model: "));
     }
-    let whole = model.tree_as_rows(0, &model.trees[0]).unwrap();
+    let writer = ModelWriter::create(&location, &model.features).unwrap();
+    let whole = writer.tree_as_rows(&model.trees[0]).unwrap();
+    drop(writer);
     let replaced = |name: &str, column: ArrayRef| -> RecordBatch {
         let mut columns: Vec<(String, ArrayRef, bool)> = whole
             .schema()

@@ -35,8 +35,8 @@ fn twin(model: &Model, row: &[f32]) -> f64 {
     let values = model.trees.iter().map(|tree| tree_value(tree, &value_of));
     match model.ensemble {
         Ensemble::Boost => values.fold(model.base_score, |score, value| score + value),
-        Ensemble::Bag if model.trees.is_empty() => model.base_score,
-        Ensemble::Bag => {
+        Ensemble::Bag | Ensemble::Wins if model.trees.is_empty() => model.base_score,
+        Ensemble::Bag | Ensemble::Wins => {
             model.base_score + values.fold(0.0, |sum, value| sum + value) / model.trees.len() as f64
         }
     }

@@ -98,6 +98,66 @@ impl ValidationSet {
     pub fn evaluate(&self) -> Vec<Mean> {
         self.metrics.evaluate(self.features.rows(), &self.scores)
     }
+
+    /// What a tree says of every row, in their order. `coded` says it of the rows of a partition in codes.
+    pub fn values(
+        &self,
+        tree: &Tree,
+        coded: impl Fn(&BinnedData, usize) -> Result<Vec<f64>> + Sync,
+    ) -> Result<Scores> {
+        let values = (0..self.features.rows().len()).into_par_iter().map(|partition| match &self.features {
+            Features::Coded(data) => coded(data, partition),
+            Features::Values { partitions, width, .. } => {
+                Ok(partitions[partition].chunks_exact(*width).map(|row| value_of(tree, row)).collect())
+            }
+        });
+        Ok(Scores::of_partitions(values.collect::<Result<_>>()?))
+    }
+
+    /// The scores that a function gives the documents of each query, given one after another with so many values
+    /// each. The set must have been loaded with its values.
+    pub fn by_query(&self, score: impl Fn(&[f32], usize) -> Vec<f64> + Sync) -> Scores {
+        let of_partition = |(rows, partition): (&Rows, usize)| match &self.features {
+            Features::Coded(_) => vec![0.0; rows.len()],
+            Features::Values { partitions, width, .. } => {
+                let values = &partitions[partition];
+                let of_query = |query: std::ops::Range<usize>| {
+                    score(&values[query.start * width..query.end * width], *width)
+                };
+                rows.queries().flat_map(of_query).collect()
+            }
+        };
+        let rows = self.features.rows();
+        Scores::of_partitions(rows.par_iter().zip(0..rows.len()).map(of_partition).collect())
+    }
+
+    /// The data in codes, if that is how the set was loaded.
+    pub fn coded(&self) -> Option<&BinnedData> {
+        match &self.features {
+            Features::Coded(data) => Some(data),
+            Features::Values { .. } => None,
+        }
+    }
+
+    /// The rows.
+    pub fn rows(&self) -> &[Rows] {
+        self.features.rows()
+    }
+
+    /// Adds what a tree said of every row.
+    pub fn add_all(&mut self, values: &Scores) {
+        self.scores.add_values(|partition, row| values.partition(partition)[row]);
+    }
+
+    /// The metrics of the mean of so many trees whose values were added up.
+    pub fn evaluate_mean(&self, trees: u32) -> Vec<Mean> {
+        self.metrics.evaluate(self.features.rows(), &self.scores.divided_by(f64::from(trees.max(1))))
+    }
+
+    /// The metrics of other scores of the same rows.
+    pub fn evaluate_others(&self, scores: &Scores) -> Vec<Mean> {
+        self.metrics.evaluate(self.features.rows(), scores)
+    }
 }
 
 impl Features {
@@ -128,7 +188,7 @@ fn read_values(source: &Source, binning: &Binning) -> Result<Features> {
 }
 
 /// What a tree says of a row of values.
-fn value_of(tree: &Tree, row: &[f32]) -> f64 {
+pub fn value_of(tree: &Tree, row: &[f32]) -> f64 {
     let mut id = 0;
     loop {
         let node = &tree.nodes[id as usize];

@@ -3,10 +3,8 @@
 use crate::bins::{BinOptions, Source};
 use crate::error::{Error, Result};
 
-/// Score, label, place, target, and the copies of the last two while a node is divided.
-const BYTES_PER_ROW: u64 = 8 + 4 + 4 + 4 + 4;
-/// Gradient and hessian, and a hessian beside each target.
-const HESSIAN_BYTES_PER_ROW: u64 = 4 + 4 + 4 + 4;
+/// Score and label of a row of a validation set.
+const VALIDATION_BYTES_PER_ROW: u64 = 8 + 4;
 /// Key, target, cell and list entry of a row while a column is sorted.
 const SORTED_BYTES_PER_ROW: u64 = 8 + 4 + 8 + 16;
 /// The program itself, and what its libraries keep.
@@ -22,8 +20,9 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// Estimates from what the manifest says.
-    pub fn of(source: &Source, options: &BinOptions, validation: &[Source], hessians: bool) -> Self {
+    /// Estimates from what the manifest says; `bytes_per_row` is what the training keeps of a row beside its
+    /// codes.
+    pub fn of(source: &Source, options: &BinOptions, validation: &[Source], bytes_per_row: u64) -> Self {
         let (rows, features) = (source.row_count(), source.features() as u64);
         let all_files = || source.manifests().flat_map(|manifest| &manifest.files);
         let files: u64 = all_files().map(|file| file.bytes).sum();
@@ -39,10 +38,9 @@ impl Needs {
         };
         let held = |source: &Source| {
             let bytes_per_value = if options.max_bin.is_some() { 2 } else { 4 };
-            source.row_count() * (BYTES_PER_ROW + bytes_per_value * features)
+            source.row_count() * (VALIDATION_BYTES_PER_ROW + bytes_per_value * features)
         };
         let validation: u64 = validation.iter().map(held).sum();
-        let bytes_per_row = BYTES_PER_ROW + if hessians { HESSIAN_BYTES_PER_ROW } else { 0 };
         let always = PROGRAM + rows * bytes_per_row + sorting + validation;
 
         // An eighth of the limit is for histograms, which come after binning.

@@ -23,6 +23,17 @@ impl Scores {
         Scores { partitions: rows.iter().map(of).collect() }
     }
 
+    /// Scores by partition.
+    pub fn of_partitions(partitions: Vec<Vec<f64>>) -> Self {
+        Scores { partitions }
+    }
+
+    /// All scores divided by a number.
+    pub fn divided_by(&self, number: f64) -> Self {
+        let divide = |scores: &Vec<f64>| scores.iter().map(|score| score / number).collect();
+        Scores { partitions: self.partitions.par_iter().map(divide).collect() }
+    }
+
     /// Adds a tree's values to the rows it was grown from, which are sorted by leaf.
     pub fn add_grown<C: Cell>(&mut self, tree: &CodedTree, sets: &RowSets<C>) {
         self.partitions.par_iter_mut().zip(&sets.partitions).for_each(|(scores, set)| {

@@ -10,7 +10,7 @@ const OF_ROWS: u64 = 0x7377_6F52;
 
 /// The rows of a tree, by partition, ascending; `None` for all.
 pub fn draw_rows(parameters: &Parameters, rows: &[Rows], tree: u64) -> Option<Vec<Vec<u32>>> {
-    if parameters.bagging_fraction >= 1.0 {
+    if parameters.bagging_fraction >= 1.0 && parameters.queries_per_tree.is_none() {
         return None;
     }
     let lot = |number: u64| Stream::new(&[parameters.seed, OF_ROWS, tree, number]).bits();
@@ -24,7 +24,11 @@ pub fn draw_rows(parameters: &Parameters, rows: &[Rows], tree: u64) -> Option<Ve
         })
         .collect();
     let mut all: Vec<u64> = lots.iter().flatten().copied().collect();
-    let wanted = ((all.len() as f64 * parameters.bagging_fraction).round() as usize).clamp(1, all.len());
+    let wanted = match parameters.queries_per_tree {
+        Some(count) => count as usize,
+        None => (all.len() as f64 * parameters.bagging_fraction).round() as usize,
+    };
+    let wanted = wanted.clamp(1, all.len());
     let (_, last, _) = all.select_nth_unstable(wanted - 1);
     let last = *last;
     let drawn = rows.par_iter().zip(lots).map(|(rows, lots)| {

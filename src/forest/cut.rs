@@ -1,0 +1,235 @@
+//! The best place to cut a node by one feature: its codes come in ascending order, each with the sums of the
+//! rows that have it.
+
+use super::criterion::{Criterion, FEW_ROWS};
+use super::features::Drawn;
+use super::tree::GrownSplit;
+use crate::bins::{FeatureBins, middle};
+use crate::config::{Candidates, Parameters};
+
+/// What every cut must respect.
+#[derive(Debug, Clone, Copy)]
+pub struct CutRules {
+    /// Rows on either side at least.
+    pub min_rows: u32,
+    /// A cut must gain more than this, in the criterion's own units.
+    pub min_gain: f64,
+    /// Where cuts may be.
+    pub candidates: Candidates,
+    /// Whether a code stands for one value.
+    pub every_value: bool,
+}
+
+impl CutRules {
+    /// The rules that the parameters ask for; `unit` is what the criterion counts in.
+    pub fn of(parameters: &Parameters, unit: f64) -> Self {
+        CutRules {
+            min_rows: u32::try_from(parameters.min_data_in_leaf).unwrap_or(u32::MAX).max(1),
+            min_gain: parameters.min_gain / unit,
+            candidates: parameters.candidates,
+            every_value: parameters.max_bin == 0,
+        }
+    }
+
+    /// Whether a node of so many rows may be split.
+    pub fn may_split(&self, rows: u32) -> bool {
+        rows >= self.min_rows.saturating_mul(2).max(2)
+    }
+}
+
+/// A cut that was found.
+#[derive(Debug, Clone, Copy)]
+pub struct FoundCut<S> {
+    /// Which feature.
+    pub feature: u32,
+    /// Codes up to this go left.
+    pub code: u32,
+    /// Values up to this go left.
+    pub threshold: f32,
+    /// Whether missing values go left.
+    pub missing_left: bool,
+    /// The score of both sides.
+    pub score: f64,
+    /// The sums of the left side.
+    pub left: S,
+}
+
+impl<S> FoundCut<S> {
+    /// The cut as a split of a tree.
+    pub fn to_split(&self, left: u32, gain: f64) -> GrownSplit {
+        GrownSplit {
+            feature: self.feature,
+            code: self.code,
+            threshold: self.threshold,
+            missing_left: self.missing_left,
+            left,
+            gain,
+        }
+    }
+}
+
+/// The best cut of a node so far.
+pub struct Best<'a, K: Criterion> {
+    criterion: &'a K,
+    rules: &'a CutRules,
+    total: K::Sums,
+    /// A cut must score more than this.
+    least: f64,
+    /// The best one so far.
+    pub found: Option<FoundCut<K::Sums>>,
+}
+
+impl<'a, K: Criterion> Best<'a, K> {
+    /// None yet, for a node with these sums.
+    pub fn new(criterion: &'a K, rules: &'a CutRules, total: K::Sums) -> Self {
+        let before = criterion.score(&total);
+        let least = match rules.candidates {
+            // A cut that knows no labels gains whatever it gains.
+            Candidates::Random if rules.min_gain <= 0.0 => f64::NEG_INFINITY,
+            // Where all rows agree, scores differ by roundings only.
+            _ => before + rules.min_gain.max(before.abs() * 1e-12),
+        };
+        Best { criterion, rules, total, least, found: None }
+    }
+
+    /// By how much a found cut is better than none, in the units of a model's gains.
+    pub fn gain(&self, cut: &FoundCut<K::Sums>) -> f64 {
+        (cut.score - self.criterion.score(&self.total)).max(0.0) * self.criterion.unit()
+    }
+
+    /// Looks at a feature whose codes come in ascending order; missing values have a code behind all others.
+    pub fn look(&mut self, drawn: &Drawn, bins: &FeatureBins, cells: &[(u32, K::Sums)]) {
+        let is_missing = |cell: &&(u32, K::Sums)| Some(cell.0) == bins.missing_code;
+        let (values, missing) = match cells.last().filter(is_missing) {
+            Some((_, missing)) => (&cells[..cells.len() - 1], Some(missing)),
+            None => (cells, None),
+        };
+        if self.rules.candidates == Candidates::Random {
+            self.try_at_random(drawn, bins, values, missing);
+            return;
+        }
+        self.scan(drawn.feature, bins, values, None);
+        if missing.is_some() {
+            self.scan(drawn.feature, bins, values, missing);
+        }
+    }
+
+    /// Tries every cut between two codes; missing values go left when they are given, and then the last code
+    /// may be cut from them, too.
+    fn scan(
+        &mut self,
+        feature: u32,
+        bins: &FeatureBins,
+        values: &[(u32, K::Sums)],
+        missing: Option<&K::Sums>,
+    ) {
+        let criterion = self.criterion;
+        let best = match (K::rows(&self.total) as usize) < FEW_ROWS {
+            true => self.best_place(feature, values, missing, |sums| criterion.score_of_few(sums)),
+            false => self.best_place(feature, values, missing, |sums| criterion.score(sums)),
+        };
+        if let Some((place, score, left)) = best {
+            let (code, threshold) = self.rules.place(bins, values, place);
+            let missing_left = missing.is_some();
+            self.found = Some(FoundCut { feature, code, threshold, missing_left, score, left });
+        }
+    }
+
+    /// Behind which code a cut is better than the best so far, with its score and the sums of its left side.
+    #[inline(always)]
+    fn best_place(
+        &self,
+        feature: u32,
+        values: &[(u32, K::Sums)],
+        missing: Option<&K::Sums>,
+        score: impl Fn(&K::Sums) -> f64,
+    ) -> Option<(usize, f64, K::Sums)> {
+        let all = K::rows(&self.total);
+        let mut left = missing.copied().unwrap_or_default();
+        // Of equal ones that of the earlier feature counts, and of one feature the first.
+        let (mut least, mut ties) = match &self.found {
+            None => (self.least, false),
+            Some(best) => (best.score, feature < best.feature),
+        };
+        let mut found = None;
+        for (place, (_, sums)) in values.iter().enumerate() {
+            K::plus(&mut left, sums);
+            let rows = K::rows(&left);
+            if all - rows < self.rules.min_rows {
+                break;
+            }
+            if rows < self.rules.min_rows {
+                continue;
+            }
+            let both = score(&left) + score(&K::minus(self.total, &left));
+            if both > least || (ties && both == least) {
+                (least, ties) = (both, false);
+                found = Some((place, both, left));
+            }
+        }
+        found
+    }
+
+    fn is_better(&self, score: f64, feature: u32) -> bool {
+        match &self.found {
+            None => score > self.least,
+            Some(best) => score > best.score || (score == best.score && feature < best.feature),
+        }
+    }
+
+    fn try_at_random(
+        &mut self,
+        drawn: &Drawn,
+        bins: &FeatureBins,
+        values: &[(u32, K::Sums)],
+        missing: Option<&K::Sums>,
+    ) {
+        let missing_left = missing.is_some() && drawn.missing_left;
+        let mut left = if missing_left { missing.copied().unwrap_or_default() } else { K::Sums::default() };
+        let (code, threshold) = match values {
+            [] => return,
+            [_] if missing.is_none() => return,
+            // All values are equal, and others are missing.
+            [_] => (bins.bins() as u32 - 1, f32::MAX),
+            [first, .., last] => self.rules.place_at_random(bins, (first.0, last.0), drawn.cut),
+        };
+        values.iter().take_while(|(other, _)| *other <= code).for_each(|(_, sums)| K::plus(&mut left, sums));
+        let right = K::minus(self.total, &left);
+        if K::rows(&left).min(K::rows(&right)) < self.rules.min_rows {
+            return;
+        }
+        let score = self.criterion.score(&left) + self.criterion.score(&right);
+        if self.is_better(score, drawn.feature) {
+            let feature = drawn.feature;
+            self.found = Some(FoundCut { feature, code, threshold, missing_left, score, left });
+        }
+    }
+}
+
+/// The middle between two codes of a node, and the last code below it. Rows that are not in the node may
+/// lie between its values: the middle decides for them.
+pub fn between(bins: &FeatureBins, below: u32, above: u32) -> (u32, f32) {
+    let threshold = middle(bins.centres[below as usize], bins.centres[above as usize]);
+    (bins.code_up_to(threshold).clamp(below, above - 1), threshold)
+}
+
+impl CutRules {
+    /// Where a cut behind one of a node's codes is: in the middle between it and the next one that occurs.
+    fn place<S>(&self, bins: &FeatureBins, values: &[(u32, S)], place: usize) -> (u32, f32) {
+        let below = values[place].0;
+        let Some((above, _)) = values.get(place + 1) else {
+            return (bins.bins() as u32 - 1, f32::MAX); // only missing values are on the other side
+        };
+        let (code, threshold) = between(bins, below, *above);
+        (code, if self.every_value { threshold } else { bins.cuts[code as usize] })
+    }
+
+    /// Where a cut is that is drawn between two codes.
+    fn place_at_random(&self, bins: &FeatureBins, (first, last): (u32, u32), draw: f64) -> (u32, f32) {
+        let (least, most) = (bins.centres[first as usize], bins.centres[last as usize]);
+        let at = (f64::from(least) + draw * (f64::from(most) - f64::from(least))) as f32;
+        let code = bins.code_up_to(at).clamp(first, last - 1);
+        let is_between = bins.centres[code as usize] <= at && at < bins.centres[code as usize + 1];
+        (code, if self.every_value && is_between { at } else { bins.cuts[code as usize] })
+    }
+}

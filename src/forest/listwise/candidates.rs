@@ -1,0 +1,181 @@
+//! Where a node may be cut by a feature, and what the two sides would score.
+
+use super::sums::{Sums, Units};
+use crate::bins::FeatureBins;
+use crate::forest::cut::between;
+use crate::forest::tree::GrownSplit;
+
+/// Codes of a feature at most: bins, and one for missing values.
+const CODES: usize = 256;
+
+/// Labels, weights and counts of a node by the code of one feature. Parts of it add up.
+#[derive(Clone)]
+pub struct CodeSums {
+    sums: Vec<Sums>,
+    /// A bit for each code that is there.
+    present: [u64; CODES / 64],
+}
+
+impl Default for CodeSums {
+    fn default() -> Self {
+        CodeSums { sums: vec![Sums::default(); CODES], present: [0; CODES / 64] }
+    }
+}
+
+impl CodeSums {
+    /// The sums of a code, to be added to.
+    #[inline]
+    pub fn at(&mut self, code: u8) -> &mut Sums {
+        self.present[usize::from(code >> 6)] |= 1 << (code & 63);
+        &mut self.sums[usize::from(code)]
+    }
+
+    /// Adds what another partition says of the same node.
+    pub fn merge(&mut self, other: &CodeSums) {
+        other.each(|code, sums| self.at(code).add(sums));
+    }
+
+    /// Makes room for another node; only what is there is cleared.
+    pub fn clear(&mut self) {
+        for (word, bits) in self.present.iter_mut().enumerate() {
+            while *bits != 0 {
+                self.sums[word * 64 + bits.trailing_zeros() as usize] = Sums::default();
+                *bits &= *bits - 1;
+            }
+        }
+    }
+
+    /// Every code that is there, ascending.
+    fn each(&self, mut visit: impl FnMut(u8, &Sums)) {
+        for (word, bits) in self.present.iter().enumerate() {
+            let mut bits = *bits;
+            while bits != 0 {
+                let code = word * 64 + bits.trailing_zeros() as usize;
+                visit(code as u8, &self.sums[code]);
+                bits &= bits - 1;
+            }
+        }
+    }
+
+    fn has(&self, code: u32) -> bool {
+        self.present[code as usize / 64] >> (code % 64) & 1 == 1
+    }
+}
+
+/// The cuts of a node by one feature, missing values on one side.
+pub struct Cuts {
+    /// Which feature, by its place among those that are asked.
+    pub place: usize,
+    /// The last code on the left of each cut, and the first one that occurs on its right.
+    codes: Vec<u8>,
+    above: Vec<Option<u8>>,
+    missing_left: bool,
+    /// The scores of both sides, for each cut.
+    pub left: Vec<f64>,
+    /// See `left`.
+    pub right: Vec<f64>,
+    /// From which cut on documents of a code are on the left; of codes that are not there it says nothing.
+    first: Vec<u16>,
+}
+
+impl Default for Cuts {
+    fn default() -> Self {
+        Cuts {
+            place: 0,
+            codes: Vec::new(),
+            above: Vec::new(),
+            missing_left: false,
+            left: Vec::new(),
+            right: Vec::new(),
+            first: vec![0; CODES],
+        }
+    }
+}
+
+impl Cuts {
+    /// Takes the cuts that leave enough on both sides. Where both sides score the same, nothing changes:
+    /// that is no cut.
+    pub fn take(
+        &mut self,
+        sums: &CodeSums,
+        total: &Sums,
+        (missing, missing_left): (Option<u32>, bool),
+        min_rows: i64,
+        units: &Units,
+    ) {
+        self.codes.clear();
+        self.above.clear();
+        self.left.clear();
+        self.right.clear();
+        self.missing_left = missing_left;
+        let mut left = Sums::default();
+        if let Some(missing) = missing.filter(|_| missing_left) {
+            left = sums.sums[missing as usize];
+            self.first[missing as usize] = 0;
+        }
+        let least = min_rows.max(1);
+        sums.each(|code, of_code| {
+            let is_missing = Some(u32::from(code)) == missing;
+            if is_missing && missing_left {
+                return;
+            }
+            self.first[usize::from(code)] = self.codes.len() as u16;
+            if is_missing {
+                return; // the code of missing values is the last one
+            }
+            if self.above.len() < self.codes.len() {
+                self.above.push(Some(code));
+            }
+            left.add(of_code);
+            let right = total.without(&left);
+            if left.rows.min(right.rows) >= least {
+                let (left, right) = (units.score(&left), units.score(&right));
+                if left != right {
+                    self.codes.push(code);
+                    self.left.push(left);
+                    self.right.push(right);
+                }
+            }
+        });
+        self.above.resize(self.codes.len(), None); // only missing values are there
+    }
+
+    /// How many cuts there are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.codes.len()
+    }
+
+    /// Whether there is no cut.
+    pub fn is_empty(&self) -> bool {
+        self.codes.is_empty()
+    }
+
+    /// From which cut on documents of a code are on the left.
+    #[inline]
+    pub fn first(&self, code: u8) -> u16 {
+        self.first[usize::from(code)]
+    }
+
+    /// A cut as a split of a tree, which still has to be told its feature, its gain and where the children are.
+    pub fn split(&self, cut: usize, bins: &FeatureBins) -> GrownSplit {
+        let (code, threshold) = place(bins, u32::from(self.codes[cut]), self.above[cut].map(u32::from));
+        GrownSplit { feature: 0, code, threshold, missing_left: self.missing_left, left: 0, gain: 0.0 }
+    }
+}
+
+/// Where a cut is between two codes that occur in a node; above the last one there are only missing values.
+pub fn place(bins: &FeatureBins, below: u32, above: Option<u32>) -> (u32, f32) {
+    match above {
+        None => (bins.bins() as u32 - 1, f32::MAX),
+        Some(above) => {
+            let (code, _) = between(bins, below, above);
+            (code, bins.cuts[code as usize])
+        }
+    }
+}
+
+/// Whether missing values of a node should try both sides.
+pub fn tries_both_sides(sums: &CodeSums, missing: Option<u32>) -> bool {
+    missing.is_some_and(|code| sums.has(code))
+}

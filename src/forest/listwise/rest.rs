@@ -1,0 +1,177 @@
+//! A list without the documents of one node: what the list is worth when they come back, together or
+//! in two parts, at any score.
+//!
+//! A slot is where a score falls: slot 2i is between the ties i - 1 and i, slot 2i + 1 is level
+//! with tie i. Ties above the higher part keep their ranks, those between the two parts move
+//! down by the count of the higher one, those below the lower part by the count of both. The worths
+//! of ties that moved are kept as sums from the top, so that any placement is looked up
+//! in a few of them.
+
+use super::lists::{Part, Tie};
+use super::measure::Measure;
+
+/// Room for one list at a time.
+#[derive(Default)]
+pub struct Rest {
+    factor: f64,
+    /// Of each tie, by descending score.
+    scores: Vec<f64>,
+    starts: Vec<u32>,
+    parts: Vec<Part>,
+    pulls: Vec<f64>,
+    /// All documents of the node in this list.
+    node: Part,
+    /// Sums of worths from the top, one row of ties + 1 for each distance that ties may have moved.
+    moved: Vec<i64>,
+    is_known: Vec<bool>,
+    /// What the list is worth with the whole node in a slot, once that was asked.
+    whole: Vec<i64>,
+}
+
+/// Sums of a list at most; a list with more ties and documents than that adds up as it goes.
+const MOST_SUMS: usize = 1 << 18;
+const UNKNOWN: i64 = i64::MIN;
+
+impl Rest {
+    /// Takes a list without one of its leaves.
+    pub fn take(&mut self, ties: &[Tie], leaf: u32, factor: f64, measure: &Measure) {
+        self.factor = factor;
+        self.scores.clear();
+        self.parts.clear();
+        self.node = Part::default();
+        for tie in ties {
+            if tie.leaf == leaf {
+                self.node = Part { count: tie.count, gains: tie.gains };
+            } else if self.scores.last() == Some(&tie.score) {
+                let last = self.parts.len() - 1;
+                self.parts[last].count += tie.count;
+                self.parts[last].gains += tie.gains;
+            } else {
+                self.scores.push(tie.score);
+                self.parts.push(Part { count: tie.count, gains: tie.gains });
+            }
+        }
+        self.starts.clear();
+        self.pulls.clear();
+        let mut start = 0;
+        for part in &self.parts {
+            self.starts.push(start);
+            self.pulls.push(measure.pull(part.gains, part.count, factor));
+            start += part.count;
+        }
+        self.starts.push(start);
+        self.whole.clear();
+        self.whole.resize(2 * self.parts.len() + 1, UNKNOWN);
+        let rows = self.node.count as usize + 1;
+        let sums = rows * (self.parts.len() + 1);
+        self.is_known.clear();
+        if sums <= MOST_SUMS {
+            self.is_known.resize(rows, false);
+            // What is left there of other lists is not known, so it is never looked at.
+            self.moved.resize(sums.max(self.moved.len()), 0);
+        }
+    }
+
+    /// All documents of the node in this list.
+    pub fn node(&self) -> Part {
+        self.node
+    }
+
+    /// The slot of a score.
+    #[inline]
+    pub fn find(&self, score: f64) -> usize {
+        self.slot(score, 2 * self.scores.partition_point(|tie| *tie > score))
+    }
+
+    /// The slot of a score, found from where a near score was found.
+    #[inline]
+    pub fn slot(&self, score: f64, near: usize) -> usize {
+        let mut above = (near / 2).min(self.scores.len());
+        while above > 0 && self.scores[above - 1] <= score {
+            above -= 1;
+        }
+        while above < self.scores.len() && self.scores[above] > score {
+            above += 1;
+        }
+        2 * above + usize::from(self.scores.get(above) == Some(&score))
+    }
+
+    /// The lowest and the highest score of a slot.
+    #[inline]
+    pub fn bounds(&self, slot: usize) -> (f64, f64) {
+        let tie = slot / 2;
+        if slot % 2 == 1 {
+            return (self.scores[tie], self.scores[tie]);
+        }
+        let lowest = self.scores.get(tie).map_or(f64::NEG_INFINITY, |below| below.next_up());
+        let highest = if tie == 0 { f64::INFINITY } else { self.scores[tie - 1].next_down() };
+        (lowest, highest)
+    }
+
+    /// What the list is worth with all documents of the node in one slot.
+    #[inline]
+    pub fn together(&mut self, slot: usize, measure: &Measure) -> i64 {
+        if self.whole[slot] == UNKNOWN {
+            let (tie, level) = (slot / 2, slot % 2);
+            let ties = self.parts.len();
+            self.whole[slot] = self.between(0, 0, tie, measure)
+                + self.placed(self.node, slot, 0, measure)
+                + self.between(self.node.count, tie + level, ties, measure);
+        }
+        self.whole[slot]
+    }
+
+    /// What the list is worth with one part of the node's documents in a slot and the others in one
+    /// that is not above it.
+    #[inline]
+    pub fn apart(&mut self, high: (Part, usize), low: (Part, usize), measure: &Measure) -> i64 {
+        let ties = self.parts.len();
+        let ((high, high_slot), (low, low_slot)) = (high, low);
+        let (above, below) = (high_slot / 2, low_slot / 2);
+        self.between(0, 0, above, measure)
+            + self.placed(high, high_slot, 0, measure)
+            + self.between(high.count, above + high_slot % 2, below, measure)
+            + self.placed(low, low_slot, high.count, measure)
+            + self.between(self.node.count, below + low_slot % 2, ties, measure)
+    }
+
+    /// Documents in a slot, with the tie they are level with; `moved` documents came in above.
+    #[inline]
+    fn placed(&self, part: Part, slot: usize, moved: u32, measure: &Measure) -> i64 {
+        let tie = slot / 2;
+        let mut all = part;
+        if slot % 2 == 1 {
+            all.count += self.parts[tie].count;
+            all.gains += self.parts[tie].gains;
+        }
+        measure.worth(measure.pull(all.gains, all.count, self.factor), self.starts[tie] + moved, all.count)
+    }
+
+    /// Some ties that moved down.
+    #[inline]
+    fn between(&mut self, moved: u32, first: usize, end: usize, measure: &Measure) -> i64 {
+        if first >= end {
+            return 0;
+        }
+        if self.is_known.is_empty() {
+            return (first..end).map(|tie| self.worth(tie, moved, measure)).sum();
+        }
+        let width = self.parts.len() + 1;
+        let row = moved as usize * width;
+        if !self.is_known[moved as usize] {
+            self.is_known[moved as usize] = true;
+            let mut sum = 0i64;
+            for tie in 0..width - 1 {
+                self.moved[row + tie] = sum;
+                sum = sum.wrapping_add(self.worth(tie, moved, measure));
+            }
+            self.moved[row + width - 1] = sum;
+        }
+        self.moved[row + end] - self.moved[row + first]
+    }
+
+    #[inline]
+    fn worth(&self, tie: usize, moved: u32, measure: &Measure) -> i64 {
+        measure.worth(self.pulls[tie], self.starts[tie] + moved, self.parts[tie].count)
+    }
+}

@@ -1,0 +1,223 @@
+//! The slow twin of the grower: every cut of every leaf ranks all documents of all lists from scratch.
+
+use super::candidates::place;
+use super::grow::{ListwiseGround, ListwiseRules, ListwiseTree, ROUNDINGS};
+use super::lists::extent_of;
+use super::measure::{Extent, Measure};
+use super::order::{Queue, Waiting};
+use super::sums::Sums;
+use crate::forest::features::{Path, TreeFeatures};
+use crate::forest::tree::{GrownSplit, GrownTree};
+use crate::tree::round;
+
+/// A document and the leaf it is in.
+struct Item {
+    list: usize,
+    label: f32,
+    gain: i32,
+    sums: Sums,
+    codes: Vec<u32>,
+    node: u32,
+}
+
+/// What all lists are worth if documents have these scores.
+fn worth(items: &[Item], factors: &[f64], measure: &Measure, score: impl Fn(&Item) -> f64) -> i64 {
+    let mut sum = 0;
+    for (list, factor) in factors.iter().enumerate().filter(|(_, factor)| **factor > 0.0) {
+        let mut ranked: Vec<(f64, i32)> =
+            items.iter().filter(|item| item.list == list).map(|item| (score(item), item.gain)).collect();
+        ranked.sort_by(|one, other| other.0.total_cmp(&one.0));
+        let mut start = 0;
+        for tie in ranked.chunk_by(|one, other| one.0 == other.0) {
+            let gains = tie.iter().map(|(_, gain)| i64::from(*gain)).sum();
+            let count = tie.len() as u32;
+            sum += measure.worth(measure.pull(gains, count, *factor), start, count);
+            start += count;
+        }
+    }
+    sum
+}
+
+fn sums_of<'a>(items: impl Iterator<Item = &'a Item>) -> Sums {
+    let mut sums = Sums::default();
+    items.for_each(|item| sums.add(&item.sums));
+    sums
+}
+
+/// Every document that the tree sees, what multiplies the gains of each list, and what perfect lists
+/// would be worth.
+fn items_of(
+    ground: &ListwiseGround<'_>,
+    rules: &ListwiseRules,
+    drawn: &[u32],
+) -> (Vec<Item>, Vec<f64>, Measure, i64) {
+    let mut extent = Extent::default();
+    for rows in &ground.data.rows {
+        extent.merge(&extent_of(rows, drawn, &rules.yardstick));
+    }
+    let measure = Measure::new(&rules.yardstick, &extent);
+    let binning = &ground.data.binning;
+    let (mut items, mut factors, mut perfect) = (Vec::new(), Vec::new(), 0);
+    for (partition, rows) in ground.data.rows.iter().enumerate() {
+        for query in rows.query_bounds.windows(2) {
+            let first = rows.first as u32 + query[0];
+            let copies = drawn.iter().filter(|row| **row == first).count();
+            if query[0] == query[1] || copies == 0 {
+                continue;
+            }
+            let mut gains = Vec::new();
+            let mut weights = 0.0;
+            for row in query[0]..query[1] {
+                let label = rows.labels[row as usize];
+                let weight = rows.weights.as_ref().map_or(1.0, |weights| f64::from(weights[row as usize]));
+                weights += weight;
+                let gain = measure.gain_of(label);
+                gains.push(gain);
+                let code = |(feature, place): (usize, &Option<crate::bins::Place>)| {
+                    place.map_or(0, |place| {
+                        ground.codes[partition].column(place, &binning.features[feature]).code(row)
+                    })
+                };
+                let sums = Sums {
+                    labels: copies as i64 * i64::from(round(f64::from(label) * weight * ground.units.label)),
+                    weights: copies as i64
+                        * i64::from(round(weight * ground.units.weight).max(i32::from(weight > 0.0))),
+                    rows: copies as i64,
+                };
+                let codes = binning.layout.places.iter().enumerate().map(code).collect();
+                items.push(Item { list: factors.len(), label, gain, sums, codes, node: 0 });
+            }
+            let weight = weights / gains.len() as f64 * copies as f64;
+            perfect += measure.perfect(weight);
+            factors.push(measure.factor_of(&mut gains, weight));
+        }
+    }
+    (items, factors, measure, perfect)
+}
+
+/// A tree under way.
+struct Slow<'a> {
+    ground: ListwiseGround<'a>,
+    rules: &'a ListwiseRules,
+    items: Vec<Item>,
+    factors: Vec<f64>,
+    measure: Measure,
+    perfect: i64,
+    tree: GrownTree,
+    paths: Vec<Path>,
+    queue: Queue,
+}
+
+/// Grows the tree that the definition asks for.
+pub fn grow(
+    ground: ListwiseGround<'_>,
+    rules: &ListwiseRules,
+    (tree, rows): (u64, &[u32]),
+    mut features: TreeFeatures,
+) -> ListwiseTree {
+    let (items, factors, measure, perfect) = items_of(&ground, rules, rows);
+    let per_node = features.per_node;
+    let queue = Queue::new(rules.order, rules.seed, tree);
+    let tree = GrownTree::default();
+    let mut slow = Slow { ground, rules, items, factors, measure, perfect, tree, paths: Vec::new(), queue };
+    slow.add_node(0, Path::ROOT);
+    let mut strength = vec![slow.share(slow.now())];
+    while let Some(node) = slow.queue.next() {
+        let path = slow.paths[node as usize];
+        features.start(path);
+        let mut allowed: Vec<u32> =
+            std::iter::from_fn(|| features.next()).take(per_node).map(|drawn| drawn.feature).collect();
+        allowed.sort_unstable();
+        if let Some((split, goes_left)) = slow.best(node, &allowed) {
+            for (item, is_left) in slow.items.iter_mut().zip(goes_left).filter(|(item, _)| item.node == node)
+            {
+                item.node = split.left + u32::from(!is_left);
+            }
+            let depth = slow.tree.nodes[node as usize].depth + 1;
+            slow.tree.nodes[node as usize].split = Some(split);
+            slow.add_node(depth, path.left());
+            slow.add_node(depth, path.right());
+            strength.push(slow.share(slow.now()));
+        }
+    }
+    ListwiseTree { tree: slow.tree, paths: slow.paths, strength, deepest: Vec::new() }
+}
+
+impl Slow<'_> {
+    fn share(&self, worth: i64) -> f64 {
+        if self.perfect == 0 { 0.0 } else { worth as f64 / self.perfect as f64 }
+    }
+
+    fn now(&self) -> i64 {
+        worth(&self.items, &self.factors, &self.measure, |item| self.tree.nodes[item.node as usize].value)
+    }
+
+    fn add_node(&mut self, depth: u32, path: Path) {
+        let node = self.tree.nodes.len() as u32;
+        let sums = sums_of(self.items.iter().filter(|item| item.node == node));
+        let score = self.ground.units.score(&sums);
+        self.tree.add(depth, score, self.ground.units.cover(&sums));
+        self.paths.push(path);
+        let mut labels = self.items.iter().filter(|item| item.node == node).map(|item| item.label);
+        let first = labels.next();
+        // A node of one label is no longer a leaf that waits: random orders would notice.
+        let differ = labels.any(|label| Some(label) != first);
+        if depth < self.rules.depth && sums.rows >= 2 * self.rules.min_rows && differ {
+            self.queue.push(Waiting { node, rows: sums.rows, score });
+        }
+    }
+
+    /// The best cut of a node, and which items it sends to the left.
+    fn best(&self, node: u32, features: &[u32]) -> Option<(GrownSplit, Vec<bool>)> {
+        let before = self.now();
+        let here = |item: &&Item| item.node == node;
+        let rows = sums_of(self.items.iter().filter(here)).rows;
+        let mut most = ROUNDINGS * rows;
+        let mut best = None;
+        for feature in features {
+            let bins = &self.ground.data.binning.features[*feature as usize];
+            let code = |item: &Item| item.codes[*feature as usize];
+            let has_missing =
+                self.items.iter().filter(here).any(|item| Some(code(item)) == bins.missing_code);
+            for missing_left in [false, true] {
+                for cut in 0..bins.bins() as u32 {
+                    if missing_left && !has_missing {
+                        continue;
+                    }
+                    let goes_left = |item: &Item| {
+                        code(item) <= cut || (missing_left && Some(code(item)) == bins.missing_code)
+                    };
+                    let left = sums_of(self.items.iter().filter(here).filter(|item| goes_left(item)));
+                    let right = sums_of(self.items.iter().filter(here).filter(|item| !goes_left(item)));
+                    let scores = [&left, &right].map(|sums| self.ground.units.score(sums));
+                    if left.rows.min(right.rows) < self.rules.min_rows || scores[0] == scores[1] {
+                        continue;
+                    }
+                    let after =
+                        worth(&self.items, &self.factors, &self.measure, |item| match item.node == node {
+                            true => scores[usize::from(!goes_left(item))],
+                            false => self.tree.nodes[item.node as usize].value,
+                        });
+                    if after - before > most {
+                        most = after - before;
+                        let is_value = |code: &u32| Some(*code) != bins.missing_code;
+                        let values = || self.items.iter().filter(here).map(code).filter(is_value);
+                        let below = values().filter(|code| *code <= cut).max().unwrap();
+                        let (place, threshold) =
+                            place(bins, below, values().filter(|code| *code > cut).min());
+                        let split = GrownSplit {
+                            feature: *feature,
+                            code: place,
+                            threshold,
+                            missing_left,
+                            left: self.tree.nodes.len() as u32,
+                            gain: self.share(most),
+                        };
+                        best = Some((split, self.items.iter().map(goes_left).collect()));
+                    }
+                }
+            }
+        }
+        best.filter(|(split, _)| split.gain > self.rules.min_gain)
+    }
+}

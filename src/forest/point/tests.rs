@@ -1,0 +1,327 @@
+//! Trees against slow, obviously right ones.
+
+use super::*;
+use crate::bins::BinOptions;
+use crate::config::{Missing, load};
+use crate::forest::criterion::Counts;
+use crate::forest::tree::GrownNode;
+use proptest::prelude::*;
+
+fn parameters(set: &[&str]) -> Parameters {
+    let set: Vec<String> = set.iter().map(|text| (*text).to_owned()).collect();
+    load(Some("rf-point"), None, &set).unwrap()
+}
+
+fn options(parameters: &Parameters) -> BinOptions {
+    BinOptions { missing: Missing::Learned, ..BinOptions::of(parameters) }
+}
+
+/// Columns with many zeros, few or many values, missing ones; and a label for each row.
+fn examples() -> impl Strategy<Value = (Vec<Vec<f32>>, Vec<f32>)> {
+    (10usize..120, 1usize..40).prop_flat_map(|(rows, features)| {
+        let value = prop_oneof![
+            4 => Just(0f32),
+            3 => (0i32..40).prop_map(|value| value as f32 / 8.0),
+            1 => -9f32..9.0,
+            1 => Just(f32::NAN),
+        ];
+        let columns = prop::collection::vec(prop::collection::vec(value, rows), features);
+        (columns, prop::collection::vec((0u8..5).prop_map(f32::from), rows))
+    })
+}
+
+/// Grows a tree by going through all rows for every candidate.
+struct Naive<'a, K: Criterion> {
+    grower: &'a PointGrower<'a, K>,
+    columns: &'a [Vec<f32>],
+    features: TreeFeatures,
+}
+
+impl<K: Criterion> Naive<'_, K> {
+    fn code(&self, feature: u32, row: u32) -> u32 {
+        self.grower.data.binning.features[feature as usize]
+            .code_of(self.columns[feature as usize][row as usize])
+    }
+
+    fn sums(&self, rows: &[u32], is_in: impl Fn(u32) -> bool) -> K::Sums {
+        let mut sums = K::Sums::default();
+        rows.iter()
+            .filter(|row| is_in(**row))
+            .for_each(|row| K::add(&mut sums, self.grower.said[*row as usize]));
+        sums
+    }
+
+    /// Compares a node of a tree with what it should be, and everything below.
+    fn check(
+        &mut self,
+        tree: &GrownTree,
+        place: u32,
+        rows: &[u32],
+        path: Path,
+    ) -> std::result::Result<(), TestCaseError> {
+        let ground = &self.grower.ground;
+        let node: &GrownNode = &tree.nodes[place as usize];
+        let total = self.sums(rows, |_| true);
+        prop_assert_eq!(node.value, ground.criterion.value(&total));
+        prop_assert_eq!(node.cover, ground.criterion.cover(&total));
+        let least = ground.rules.min_rows as usize;
+        let said = |row: &u32| self.grower.said[*row as usize];
+        if rows.len() < 2 * least
+            || node.depth >= ground.max_depth
+            || rows.iter().all(|row| K::agree(said(row), said(&rows[0])))
+        {
+            prop_assert!(node.split.is_none());
+            return Ok(());
+        }
+        let before = ground.criterion.score(&total);
+        self.features.start(path);
+        let mut best: Option<(f64, u32, bool, u32)> = None; // score, feature, missing left, last code to the left
+        let mut varies = false;
+        while self.features.drawn() < self.features.per_node || !varies {
+            let Some(drawn) = self.features.next() else { break };
+            varies |=
+                rows.iter().any(|row| self.code(drawn.feature, *row) != self.code(drawn.feature, rows[0]));
+            let bins = &ground.binning.features[drawn.feature as usize];
+            let mut of_feature: Option<(f64, bool, u32)> = None;
+            for missing_left in [false, true] {
+                for last in 0..bins.bins() as u32 {
+                    let occurs = rows.iter().any(|row| self.code(drawn.feature, *row) == last);
+                    let any_missing =
+                        rows.iter().any(|row| Some(self.code(drawn.feature, *row)) == bins.missing_code);
+                    let is_last = !rows
+                        .iter()
+                        .any(|row| (last + 1..bins.bins() as u32).contains(&self.code(drawn.feature, *row)));
+                    if !occurs || (missing_left && !any_missing) || (is_last && !any_missing) {
+                        continue;
+                    }
+                    let goes_left = |row: u32| {
+                        let code = self.code(drawn.feature, row);
+                        if Some(code) == bins.missing_code { missing_left } else { code <= last }
+                    };
+                    let (left, right) = (self.sums(rows, goes_left), self.sums(rows, |row| !goes_left(row)));
+                    if (K::rows(&left) as usize) < least || (K::rows(&right) as usize) < least {
+                        continue;
+                    }
+                    let score = ground.criterion.score(&left) + ground.criterion.score(&right);
+                    if score > before + before.abs() * 1e-12 && of_feature.is_none_or(|best| score > best.0) {
+                        of_feature = Some((score, missing_left, last));
+                    }
+                }
+            }
+            if let Some((score, missing_left, last)) = of_feature
+                && best.is_none_or(|best| score > best.0 || (score == best.0 && drawn.feature < best.1))
+            {
+                best = Some((score, drawn.feature, missing_left, last));
+            }
+        }
+        let Some((score, feature, missing_left, last)) = best else {
+            prop_assert!(node.split.is_none());
+            return Ok(());
+        };
+        let split = node.split.expect("there is a split that gains");
+        prop_assert_eq!((split.feature, split.missing_left), (feature, missing_left));
+        prop_assert_eq!(split.gain, (score - before) * ground.criterion.unit());
+        // Another code between the same two values is the same cut.
+        let bins = &ground.binning.features[feature as usize];
+        let goes_left = |row: &u32, last: u32| {
+            let code = self.code(feature, *row);
+            if Some(code) == bins.missing_code { missing_left } else { code <= last }
+        };
+        prop_assert!(rows.iter().all(|row| goes_left(row, last) == goes_left(row, split.code)));
+        for row in rows {
+            let value = self.columns[feature as usize][*row as usize];
+            let by_value = if value.is_nan() { missing_left } else { value <= split.threshold };
+            prop_assert_eq!(by_value, goes_left(row, last), "thresholds and codes agree");
+        }
+        let (left, right): (Vec<u32>, Vec<u32>) = rows.iter().partition(|row| goes_left(row, last));
+        self.check(tree, split.left, &left, path.left())?;
+        self.check(tree, split.left + 1, &right, path.right())
+    }
+}
+
+/// Grows a tree in blocks of few or many rows, and checks it.
+fn check_tree<K: Criterion>(
+    parameters: &Parameters,
+    data: &BinnedData,
+    columns: &[Vec<f32>],
+    criterion: K,
+    said: Vec<K::Row>,
+) -> std::result::Result<(), TestCaseError> {
+    let rows: Vec<u32> = (0..said.len() as u32).filter(|row| row % 5 != 3).collect();
+    let ask = Ask { parameters, data, room: 1 << 20 };
+    let mut grower = PointGrower::new(&ask, criterion, said).unwrap();
+    let whole = grower.grow(7, rows.clone()).unwrap();
+    Naive { grower: &grower, columns, features: TreeFeatures::draw(parameters, &data.binning.layout, 7) }
+        .check(&whole, 0, &rows, Path::ROOT)?;
+    grower.block_rows = 9;
+    let mixed = grower.grow(7, rows.clone()).unwrap();
+    Naive { grower: &grower, columns, features: TreeFeatures::draw(parameters, &data.binning.layout, 7) }
+        .check(&mixed, 0, &rows, Path::ROOT)?;
+    // Mapped data go another way to the same tree, numbers and all.
+    grower.codes.clear();
+    let mapped = grower.grow_together(7..9, &|_| rows.clone()).unwrap();
+    prop_assert_eq!(&mapped[0], &mixed);
+    grower.room = 1;
+    prop_assert_eq!(&grower.grow_together(7..9, &|_| rows.clone()).unwrap(), &mapped);
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn every_split_is_the_best_of_the_features_drawn(
+        (columns, labels) in examples(),
+        candidates in prop_oneof![Just("static"), Just("exact")],
+        per_node in 1usize..6,
+        least in 1u64..4,
+        partition_rows in 1usize..200,
+        weight in 1u32..4,
+    ) {
+        let set = [format!("candidates={candidates}"), format!("features_per_node={per_node}"),
+            format!("min_data_in_leaf={least}"), "missing=learned".to_owned()];
+        let set: Vec<&str> = set.iter().map(String::as_str).collect();
+        let parameters = parameters(&set);
+        let data = BinnedData::of_values(&columns, &labels, partition_rows, &options(&parameters));
+        prop_assume!(!data.binning.layout.groups.is_empty());
+        let classes: Vec<u8> = labels.iter().map(|label| *label as u8).collect();
+        let table = |class: usize| class as f64;
+        let entropy = Classes::<8> { purity: Purity::entropy(), labels: std::array::from_fn(table) };
+        check_tree(&parameters, &data, &columns, entropy, classes.clone())?;
+        let gini = Classes::<32> { purity: Purity::Gini, labels: std::array::from_fn(table) };
+        check_tree(&parameters, &data, &columns, gini, classes.clone())?;
+        let variance = Variance { label_units: 8.0, weight_units: 1.0 };
+        let said = labels.iter().map(|label| ((*label * 8.0) as i32, 1)).collect();
+        check_tree(&parameters, &data, &columns, variance, said)?;
+        let weighted = WeightedClasses { purity: Purity::Gini, labels: std::array::from_fn(table), weight_units: 1.0 };
+        let said = classes.iter().enumerate().map(|(row, class)| (*class, 1 + row as u32 % weight)).collect();
+        check_tree(&parameters, &data, &columns, weighted, said)?;
+    }
+
+    #[test]
+    fn equal_weights_are_no_weights(counts in prop::collection::vec(0u32..50, 8), weight in 1u32..9) {
+        prop_assume!(counts.iter().sum::<u32>() > 0);
+        let labels: [f64; 8] = std::array::from_fn(|class| class as f64);
+        for purity in [Purity::entropy(), Purity::Gini] {
+            let plain = Classes::<8> { purity: purity.clone(), labels };
+            let mut table = [0.0; MOST_CLASSES];
+            table[..8].copy_from_slice(&labels);
+            let weighted = WeightedClasses { purity, labels: table, weight_units: f64::from(weight) };
+            let mut sums = <WeightedClasses as Criterion>::Sums::default();
+            for (class, count) in counts.iter().enumerate() {
+                (0..*count).for_each(|_| WeightedClasses::add(&mut sums, (class as u8, weight)));
+            }
+            let counts = Counts::<8>(counts.clone().try_into().unwrap());
+            let (one, other) = (plain.score(&counts) * plain.unit(), weighted.score(&sums) * weighted.unit());
+            prop_assert!((one - other).abs() <= 1e-4 * (1.0 + one.abs()), "{one} {other}");
+            prop_assert!((plain.value(&counts) - weighted.value(&sums)).abs() < 1e-12);
+            prop_assert_eq!(plain.cover(&counts), weighted.cover(&sums));
+        }
+    }
+}
+
+#[test]
+fn scores_are_those_of_the_textbook() {
+    let labels = [0.0, 1.0, 2.0, 4.0];
+    let counts = Counts([3, 0, 5, 8]);
+    let shares = [3.0 / 16.0, 5.0 / 16.0, 8.0 / 16.0f64];
+    let entropy: f64 = -shares.iter().map(|p| p * p.log2()).sum::<f64>();
+    let criterion = Classes { purity: Purity::entropy(), labels };
+    assert!((criterion.score(&counts) * criterion.unit() + 16.0 * entropy).abs() < 1e-5);
+    let gini = 1.0 - shares.iter().map(|p| p * p).sum::<f64>();
+    let criterion = Classes { purity: Purity::Gini, labels };
+    assert!((criterion.score(&counts) - 16.0 * (1.0 - gini)).abs() < 1e-12);
+    assert_eq!(criterion.value(&counts), (2.0 * 5.0 + 4.0 * 8.0) / 16.0, "the expected relevance");
+    // Beyond the table of small counts nothing changes.
+    let criterion = Classes { purity: Purity::entropy(), labels };
+    let large = Counts([3 << 20, 0, 5 << 20, 8 << 20]);
+    let bits = criterion.score(&large) * criterion.unit();
+    assert!((bits / f64::from(1 << 20) + 16.0 * entropy).abs() < 1e-6, "{bits}");
+}
+
+#[test]
+fn a_random_cut_lies_between_the_extremes_and_is_uniform() {
+    let values: Vec<f32> = (0..1000).map(|row| row as f32 / 10.0).collect();
+    let labels: Vec<f32> = (0..1000).map(|row| (row % 2) as f32).collect();
+    for bins in ["max_bin=0", "max_bin=200"] {
+        let set = ["candidates=random", "features_per_node=1", bins, "max_depth=1"];
+        let parameters = parameters(&set);
+        let data = BinnedData::of_values(&[values.clone()], &labels, 300, &BinOptions::of(&parameters));
+        let grower = grower(&parameters, &data, 1 << 20).unwrap();
+        let rows: Vec<u32> = (100..900).collect(); // from 10 to 89.9
+        let cuts: Vec<f64> = (1..=400)
+            .map(|tree| f64::from(grower.grow(tree, rows.clone()).unwrap().nodes[0].split.unwrap().threshold))
+            .collect();
+        assert!(cuts.iter().all(|cut| (10.0..89.9).contains(cut)), "{bins}");
+        let mean = cuts.iter().sum::<f64>() / cuts.len() as f64;
+        let variance = cuts.iter().map(|cut| (cut - mean) * (cut - mean)).sum::<f64>() / cuts.len() as f64;
+        assert!((mean - 50.0).abs() < 4.0, "{bins}: {mean}");
+        assert!((variance - 79.9 * 79.9 / 12.0).abs() < 90.0, "{bins}: {variance}");
+    }
+}
+
+#[test]
+fn a_forest_of_random_cuts_is_grown_until_labels_agree() {
+    let columns: Vec<Vec<f32>> = (0..4u32)
+        .map(|f| (0..300u32).map(|row| (row.wrapping_mul(2_654_435_761 + 97 * f) >> 16) as f32).collect())
+        .collect();
+    let labels: Vec<f32> = (0..300).map(|row| (row * 7 % 5) as f32).collect();
+    let parameters = parameters(&["candidates=random", "features_per_node=1", "max_bin=0"]);
+    let data = BinnedData::of_values(&columns, &labels, 100, &BinOptions::of(&parameters));
+    let grower = grower(&parameters, &data, 1 << 20).unwrap();
+    let tree = grower.grow(1, (0..300).collect()).unwrap();
+    for node in tree.nodes.iter().filter(|node| node.split.is_none()) {
+        assert_eq!(node.value, node.value.round(), "a leaf has one label");
+    }
+}
+
+#[test]
+fn too_many_labels_for_classes_are_refused() {
+    let labels: Vec<f32> = (0..40).map(|row| row as f32).collect();
+    let parameters = parameters(&[]);
+    let data = BinnedData::of_values(&[labels.clone()], &labels, 40, &BinOptions::of(&parameters));
+    let error = grower(&parameters, &data, 1 << 20).err().unwrap();
+    assert_eq!(error.to_string(), "there are 40 different labels; entropy and gini take at most 32");
+    assert!(error.remedy().unwrap().contains("criterion=variance"));
+}
+
+/// A tree without the numbers of its nodes: each split and each leaf in the order of the walk.
+fn walk(tree: &GrownTree, place: u32, to: &mut Vec<String>) {
+    let node = &tree.nodes[place as usize];
+    to.push(format!(
+        "{} {} {:?}",
+        node.depth,
+        node.value,
+        node.split.map(|split| (split.feature, split.code, split.gain))
+    ));
+    if let Some(split) = &node.split {
+        walk(tree, split.left, to);
+        walk(tree, split.left + 1, to);
+    }
+}
+
+#[test]
+fn large_nodes_and_blocks_grow_the_same_tree() {
+    // Enough rows that those of a node lie far apart and are fetched row by row.
+    let value =
+        |row: u32, feature: u32| (row.wrapping_mul(2_654_435_761).wrapping_add(feature * 97_777) >> 20) % 300;
+    let columns: Vec<Vec<f32>> =
+        (0..70).map(|feature| (0..20_000).map(|row| value(row, feature) as f32).collect()).collect();
+    let labels: Vec<f32> = (0..20_000).map(|row| (value(row, 3) / 70 + row % 2) as f32).collect();
+    let parameters = parameters(&["features_per_node=10", "min_data_in_leaf=3"]);
+    let data = BinnedData::of_values(&columns, &labels, 15_000, &BinOptions::of(&parameters));
+    let classes = labels.iter().map(|label| *label as u8).collect();
+    let criterion =
+        Classes::<8> { purity: Purity::entropy(), labels: std::array::from_fn(|class| class as f64) };
+    let ask = Ask { parameters: &parameters, data: &data, room: 1 << 20 };
+    let mut grower = PointGrower::new(&ask, criterion, classes).unwrap();
+    let rows: Vec<u32> = (0..20_000).filter(|row| row % 3 > 0).collect();
+    let walks = [20_000, 2_000, 50].map(|block_rows| {
+        grower.block_rows = block_rows;
+        let mut nodes = Vec::new();
+        walk(&grower.grow(1, rows.clone()).unwrap(), 0, &mut nodes);
+        nodes
+    });
+    assert!(walks[0].len() > 1000, "{} nodes", walks[0].len());
+    assert!(walks[0] == walks[1] && walks[0] == walks[2]);
+}
