@@ -15,6 +15,7 @@ PACKAGES = pyarrow duckdb numpy scipy scikit-learn lightgbm xgboost-cpu catboost
 demo:
 	$(CARGO) build
 	$(PLANETREE) run pipelines/quickstart.toml --output $(DEMO)
+	@echo "Charts of all this are in $(DEMO)/report.html"
 
 ## Unit tests and the suite: a few minutes after the build.
 test: venv browser

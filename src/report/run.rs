@@ -90,6 +90,9 @@ fn not_a_directory(location: &Location, exists: bool) -> Error {
 }
 
 fn why_unfinished(manifest: &RunManifest) -> Option<String> {
+    if manifest.is_reportable() {
+        return None; // a report may be the last step of the run that it is about
+    }
     let finished = manifest.steps.iter().filter(|step| step.status.is_finished()).count();
     let done = format!("{finished} of {} steps are done", manifest.steps.len());
     match manifest.status {

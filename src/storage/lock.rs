@@ -173,11 +173,7 @@ impl Lease {
         let told = lost.clone();
         let beats = std::thread::spawn(move || {
             let mut beat = 0;
-            loop {
-                match stopped.recv_timeout(BEAT) {
-                    Err(RecvTimeoutError::Timeout) => {}
-                    _ => break,
-                }
+            while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(BEAT) {
                 beat += 1;
                 // A store that does not answer for a while takes nothing away.
                 match beating.object.read_all() {

@@ -1,6 +1,6 @@
 //! The pipelines that come with the program, each on data of the shape it is for.
 
-use crate::pipeline::manifest;
+use crate::pipeline::{manifest, prepared};
 use crate::s3::{environment, moto, put, with_client};
 use crate::support::*;
 use planetree::pipeline::{RunStatus, StepStatus};
@@ -66,6 +66,13 @@ fn every_shipped_pipeline_runs_on_sample_data() {
         assert_eq!(record.status, RunStatus::Complete, "{name}");
         assert_eq!(record.pipeline, *name);
         assert!(!record.description.is_empty(), "{name}");
+        // A report that is a step of its own run finds it whole.
+        let pages =
+            record.steps.iter().filter(|step| step.kind == "report").map(|step| &step.outputs["output"]);
+        for page in pages {
+            let page = fs::read_to_string(at("runs").join(name).join(page)).unwrap();
+            assert!(page.contains("</html>") && !page.contains("not complete"), "{name}");
+        }
         run(room.path(), &arguments).ok();
         let record = manifest(&at("runs").join(name));
         assert!(record.steps.iter().all(|step| step.status == StepStatus::Skipped), "{name}: {record:?}");
@@ -112,6 +119,7 @@ fn a_nightly_run_lives_in_its_bucket() {
         "runs/2026-11-07/run.json",
         "runs/2026-11-07/steps.parquet",
         "runs/2026-11-07/metrics.json",
+        "runs/2026-11-07/report.html",
         "runs/2026-11-07/train/_manifest.json",
     ] {
         assert!(there.contains(name), "{name} is not in\n{there}");
@@ -122,7 +130,7 @@ fn a_nightly_run_lives_in_its_bucket() {
     assert!(described.contains("ranker                   train     done"), "{described}");
     // Again: nothing is done, nothing but the record is written.
     let ran = go("").ok();
-    assert!(ran.stderr.contains("0 steps run, 6 skipped"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("0 steps run, 7 skipped"), "{}", ran.stderr);
     let but_record = |list: &str| -> Vec<String> {
         list.lines()
             .filter(|line| !line.contains("run.json") && !line.contains("steps.parquet"))
@@ -133,7 +141,7 @@ fn a_nightly_run_lives_in_its_bucket() {
     // A model that is gone is made again; the rest stays.
     with_client(server.port, "s3.delete_object(Bucket='bucket', Key='models/2026-11-07.parquet')");
     let ran = go("").ok();
-    assert!(ran.stderr.contains("1 step run, 5 skipped"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("1 step run, 6 skipped"), "{}", ran.stderr);
     // Killed, and run again.
     let mut child = command(&local, &format!("{arguments} --set trees=6 --force *"))
         .envs(variables.iter().cloned())
@@ -153,4 +161,79 @@ fn a_nightly_run_lives_in_its_bucket() {
         "{}",
         ran.stderr
     );
+}
+
+#[test]
+fn queries_reports_and_models_for_others_are_steps_too() {
+    let room = prepared(
+        r#"
+[pipeline]
+name = "others"
+[step.train]
+kind = "convert"
+input = "train.txt"
+[step.model]
+kind = "train"
+data = "train"
+set = { num_trees = 3, min_data_in_leaf = 2 }
+[step.nodes]
+kind = "sql"
+table = { model = "model", data = "train" }
+command = ["SELECT count(*) AS nodes FROM model", "SELECT count(*) AS rows FROM data"]
+format = "csv"
+[step.best]
+kind = "sql"
+table = { model = "model" }
+file = "best.sql"
+output = "best.parquet"
+[step.outside]
+for_each = { format = ["lightgbm", "xgboost"] }
+kind = "export"
+model = "model"
+format = "{format}"
+[step.inside]
+for_each = { format = ["lightgbm", "xgboost"] }
+kind = "import"
+file = "outside-{format}"
+[step.scores]
+for_each = { model = ["model", "inside-lightgbm"] }
+kind = "predict"
+model = "{model}"
+data = "train"
+[step.same]
+kind = "compare"
+files = "scores-*"
+json = true
+[step.page]
+kind = "report"
+"#,
+    );
+    let at = |name: &str| room.path().join("runs/others").join(name);
+    fs::write(room.path().join("best.sql"), "SELECT feature, sum(gain) AS gain FROM model GROUP BY feature")
+        .unwrap();
+    let ran = run(room.path(), "run p.toml").ok();
+    assert!(ran.stdout.contains("rows\n600"), "{}", ran.stdout);
+    let same: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(at("same.json")).unwrap()).unwrap();
+    assert_eq!(same["pairs"][0]["difference"], 0.0, "{same}");
+    assert!(at("outside-lightgbm.txt").exists() && at("outside-xgboost.json").exists());
+    assert!(fs::read_to_string(at("page.html")).unwrap().contains("</html>"));
+    let record = manifest(&room.path().join("runs/others"));
+    assert_eq!(record.steps.last().unwrap().name, "page", "a report comes last");
+    assert!(record.step("best").unwrap().rows > Some(0));
+    let done = || {
+        let record = manifest(&room.path().join("runs/others"));
+        let done = record.steps.iter().filter(|step| step.status == StepStatus::Done);
+        done.map(|step| step.name.clone()).collect::<Vec<_>>()
+    };
+    run(room.path(), "run p.toml").ok();
+    assert_eq!(done(), [""; 0]);
+    fs::write(room.path().join("best.sql"), "SELECT feature, max(gain) AS gain FROM model GROUP BY feature")
+        .unwrap();
+    run(room.path(), "run p.toml").ok();
+    assert_eq!(done(), ["best", "page"]);
+    let text = fs::read_to_string(room.path().join("p.toml")).unwrap();
+    fs::write(room.path().join("p.toml"), text.replace("file = \"best.sql\"\n", "")).unwrap();
+    let ran = run(room.path(), "run p.toml");
+    assert!(ran.code == 2 && ran.stderr.contains("step best has no query"), "{}", ran.stderr);
 }
