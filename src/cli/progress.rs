@@ -115,16 +115,19 @@ fn style(has_total: bool, unit: Unit) -> ProgressStyle {
         true => format!("{{prefix}} {{bar:12}} {numbers} {{eta}} left {{wide_msg}}"),
         false => format!("{{prefix}} {{spinner}} {numbers} {{wide_msg}}"),
     };
-    type Text<'a> = &'a mut dyn std::fmt::Write;
-    styled(&template)
-        .with_key("done", |state: &ProgressState, text: Text| put(text, state.pos() as f64))
-        .with_key("all", |state: &ProgressState, text: Text| put(text, state.len().unwrap_or(0) as f64))
-        .with_key("rate", |state: &ProgressState, text: Text| put(text, state.per_sec()))
+    styled(&template).with_key("done", done).with_key("all", all).with_key("rate", rate)
 }
 
-/// Writes a number in few characters; nothing can be done about a line that takes none.
-fn put(text: &mut dyn std::fmt::Write, number: f64) {
-    let _ = text.write_str(&few(number));
+fn done(state: &ProgressState, text: &mut dyn std::fmt::Write) {
+    let _ = text.write_str(&few(state.pos() as f64)); // nothing can be done about a line that takes none
+}
+
+fn all(state: &ProgressState, text: &mut dyn std::fmt::Write) {
+    let _ = text.write_str(&few(state.len().unwrap_or(0) as f64)); // likewise
+}
+
+fn rate(state: &ProgressState, text: &mut dyn std::fmt::Write) {
+    let _ = text.write_str(&few(state.per_sec())); // likewise
 }
 
 /// A number in at most five or six characters.

@@ -30,6 +30,9 @@ pub fn inward(error: &DataFusionError, text: &str, known: &KnownNames) -> Error 
     }
     let span = span_of(error);
     let root = error.find_root();
+    if let Some(problem) = refused_types(root) {
+        return with_span(span, &problem, text, "");
+    }
     match root {
         DataFusionError::SQL(error, _) => syntax(error, text),
         DataFusionError::SchemaError(error, _) => schema(error, span, text),
@@ -108,6 +111,15 @@ fn span_of(error: &DataFusionError) -> Option<Span> {
     error.diagnostic().and_then(|diagnostic| diagnostic.span)
 }
 
+/// What a function of ours says of its arguments, out of what the engine makes of it.
+fn refused_types(error: &DataFusionError) -> Option<String> {
+    let (DataFusionError::Plan(text) | DataFusionError::Execution(text)) = error else { return None };
+    let (_, problem) = text.split_once("user-defined coercion failed with: ")?;
+    let problem = problem.split(" No function matches").next().unwrap_or_default();
+    let problem = problem.strip_prefix("Error during planning: ").unwrap_or(problem);
+    Some(problem.trim_end_matches('.').to_owned())
+}
+
 /// A text that is no SQL. The parser tells the place at the end of its message.
 fn syntax(error: &ParserError, text: &str) -> Error {
     let message = match error {
@@ -119,9 +131,14 @@ fn syntax(error: &ParserError, text: &str) -> Error {
         None => (message, None),
     };
     let problem = problem.replace("Expected: ", "expected ").replace("found: ", "found ");
-    let problem = problem
-        .strip_suffix(", found EOF")
-        .map_or(problem.clone(), |problem| format!("{problem}, found the end of the query"));
+    let (problem, place) = match problem.strip_suffix(", found EOF") {
+        Some(problem) => {
+            let last = text.trim_end().lines().last().unwrap_or_default();
+            let end = (text.trim_end().lines().count().max(1) as u64, last.chars().count() as u64 + 1);
+            (format!("{problem}, found the end of the query"), Some(end))
+        }
+        None => (problem, place),
+    };
     match place {
         Some((line, column)) => {
             at(line, column, &format!("syntax error: {problem}"), text, "correct the query")
@@ -138,12 +155,18 @@ fn position(text: &str) -> Option<(u64, u64)> {
 
 /// A fault at a place of the query: the line, and a mark below it.
 pub fn at(line: u64, column: u64, problem: &str, text: &str, remedy: &str) -> Error {
-    let source = text.lines().nth(line.saturating_sub(1) as usize).unwrap_or_default();
-    let before = source.chars().take(column.saturating_sub(1) as usize);
+    /// Letters of a long line that are shown before and after the place.
+    const AROUND: usize = 60;
+    let source: Vec<char> =
+        text.lines().nth(line.saturating_sub(1) as usize).unwrap_or_default().chars().collect();
+    let place = (column.saturating_sub(1) as usize).min(source.len());
+    let shown = place.saturating_sub(AROUND)..source.len().min(place + AROUND);
+    let before = source[shown.start..place].iter().copied();
     // Tabs stay tabs, so that the mark stands below its letter however wide they are.
     let indent: String = before.map(|letter| if letter == '\t' { '\t' } else { ' ' }).collect();
-    let place = format!("line {line}, column {column}");
-    Error::place(place, format_args!("{problem}\n  | {source}\n  | {indent}^"), remedy)
+    let source: String = source[shown].iter().collect();
+    let at = format!("line {line}, column {column}");
+    Error::place(at, format_args!("{problem}\n  | {source}\n  | {indent}^"), remedy)
 }
 
 fn with_span(span: Option<Span>, problem: &str, text: &str, remedy: &str) -> Error {
@@ -203,7 +226,7 @@ fn planning(problem: &str, span: Option<Span>, text: &str, known: &KnownNames) -
             suggest::did_you_mean(&near, "docs/sql.md lists our functions, SHOW FUNCTIONS all of them");
         return with_span(span, &format!("there is no function {name}"), text, &remedy);
     }
-    if let Some(name) = between("table '", "' not found") {
+    if let Some(name) = between("table '", "' not found").or_else(|| between("No table named '", "'")) {
         let name = name.strip_prefix("planetree.run.").unwrap_or(name);
         let near = suggest::nearest(name, known.tables.iter().map(String::as_str));
         let otherwise = match known.tables.is_empty() {

@@ -20,7 +20,7 @@ use datafusion::execution::context::{SQLOptions, SessionConfig, SessionContext};
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::SessionStateBuilder;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::{DdlStatement, LogicalPlan};
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::execute_stream;
 use datafusion::sql::parser::Statement;
@@ -46,7 +46,7 @@ pub struct Options {
 pub struct Session {
     runtime: Runtime,
     context: SessionContext,
-    tables: Arc<Tables>,
+    pub(super) tables: Arc<Tables>,
 }
 
 /// What a statement did.
@@ -228,14 +228,35 @@ impl Session {
     fn define(&self, statement: Statement, text: &str) -> Result<u64> {
         let outcome = self.wait(async {
             let plan = self.context.state().statement_to_plan(statement).await?;
+            self.refuse_named(&plan)?;
             self.context.execute_logical_plan(plan).await.map(drop)
         });
         outcome.map_err(|error| self.fault(&error, text))?;
         Ok(0)
     }
 
+    /// An error if a definition would change a table that lies somewhere.
+    fn refuse_named(&self, plan: &LogicalPlan) -> Result<(), DataFusionError> {
+        let LogicalPlan::Ddl(definition) = plan else { return Ok(()) };
+        let name = match definition {
+            DdlStatement::CreateMemoryTable(table) => &table.name,
+            DdlStatement::CreateView(view) => &view.name,
+            DdlStatement::DropTable(table) => &table.name,
+            DdlStatement::DropView(view) => &view.name,
+            _ => return Ok(()),
+        };
+        match self.tables.place_of(name.table()) {
+            Some(location) => Err(super::error::outward(Error::place(
+                location,
+                format_args!("{} is a table on disk, which SQL does not change", name.table()),
+                "choose another name",
+            ))),
+            None => Ok(()),
+        }
+    }
+
     /// Plans a query and starts it.
-    fn start(&self, query: &Statement, text: &str) -> Result<SendableRecordBatchStream> {
+    pub(super) fn start(&self, query: &Statement, text: &str) -> Result<SendableRecordBatchStream> {
         let stream = self.wait(async {
             let state = self.context.state();
             let plan = state.statement_to_plan(query.clone()).await?;
@@ -270,7 +291,7 @@ impl Session {
     }
 
     /// The next batch, or the user's wish to stop.
-    fn next(
+    pub(super) fn next(
         &self,
         stream: &mut SendableRecordBatchStream,
     ) -> Result<Option<Result<RecordBatch, DataFusionError>>> {

@@ -5,6 +5,7 @@ use super::foreign::{ForeignKind, open_foreign};
 use super::open::{blocking, open_files, open_table};
 use super::roots::Roots;
 use super::scan::{MemorySource, SourceTable};
+use crate::dataset::MANIFEST;
 use crate::error::Result;
 use crate::storage::Location;
 use arrow::array::RecordBatch;
@@ -121,10 +122,12 @@ impl Tables {
             Err(_) if !is_path => return Ok(None),
             Err(error) => return Err(outward(error)),
         };
-        if !is_path && matches!(&location, Location::Local(path) if !path.exists()) {
-            return Ok(None); // a misspelt name rather than a file that is not there
+        let table = open_table(&self.state, &location, &check).await;
+        // A plain name may be a dataset or a directory beside us; if not, it is misspelt, or a function's.
+        if !is_path && table.is_err() && blocking(|| location.join(MANIFEST).size())?.is_none() {
+            return Ok(None);
         }
-        open_table(&self.state, &location, &check).await.map(Some)
+        table.map(Some)
     }
 }
 

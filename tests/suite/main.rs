@@ -23,6 +23,7 @@ mod report;
 mod round_trip;
 mod s3;
 mod sql;
+mod sql_rules;
 mod support;
 mod terminal;
 mod train_crash;

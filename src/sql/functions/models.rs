@@ -61,15 +61,10 @@ impl Models<'_> {
         };
         let resolved = match (func.name(), args.as_slice()) {
             (name, [model, features @ ..]) if name == planetree_score::FUNCTION.name => {
-                // With its model it has numbers only.
-                let Some(model) = text(model) else {
-                    return if func.inner().is::<PlanetreeScore>() && !features.is_empty() && is_number(model)
-                    {
-                        Ok(Transformed::no(expression))
-                    } else {
-                        Err(wrong_model(planetree_score::FUNCTION.usage))
-                    };
-                };
+                if func.inner().downcast_ref::<PlanetreeScore>().is_some_and(PlanetreeScore::is_resolved) {
+                    return Ok(Transformed::no(expression)); // a plan may come here twice
+                }
+                let model = text(model).ok_or_else(|| wrong_model(planetree_score::FUNCTION.usage))?;
                 PlanetreeScore::resolve(&model, &*self.model(&model)?, features, schema)?
             }
             (name, [value, model, feature]) if name == bin_of::FUNCTION.name => {
@@ -96,10 +91,6 @@ impl Models<'_> {
 /// Reads the model that a query names: a table, or a path.
 pub fn read_model(tables: &Tables, name: &str) -> Result<Model> {
     Model::read(&tables.place(name)?)
-}
-
-fn is_number(expression: &Expr) -> bool {
-    matches!(expression, Expr::Cast(_))
 }
 
 /// A text that is written out.

@@ -59,6 +59,11 @@ impl PlanetreeScore {
         PlanetreeScore { signature: Signature::variadic_any(Volatility::Immutable), model: None }
     }
 
+    /// Whether it has its model.
+    pub fn is_resolved(&self) -> bool {
+        self.model.is_some()
+    }
+
     /// The call with its model: arguments found among the model's features.
     pub fn resolve(name: &str, model: &Model, arguments: &[Expr], schema: &DFSchema) -> EngineResult<Expr> {
         let scorer = Arc::new(Scorer::new(model));

@@ -1,16 +1,17 @@
-//! All partitions as one, the first before the second. They all run at once, each a few batches ahead.
+//! All partitions as one, the first before the second. They all run at once, each a few batches ahead. Where an
+//! order is wanted, it is one partition in that order.
 
 use super::position::unchanged_children;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, Statistics};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::{Distribution, LexOrdering, OrderingRequirements, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::EvaluationType;
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
 use datafusion::physical_plan::stream::{RecordBatchReceiverStream, RecordBatchStreamAdapter};
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
-    ReplaceChildrenOptions,
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, InputDistributionRequirements,
+    Partitioning, PlanProperties, ReplaceChildrenOptions,
 };
 use futures::StreamExt;
 use std::fmt;
@@ -23,12 +24,19 @@ const AHEAD: usize = 4;
 #[derive(Debug)]
 pub struct InOrderExec {
     input: Arc<dyn ExecutionPlan>,
+    /// The order that the rows must have, if not that of the input.
+    order: Option<LexOrdering>,
     properties: Arc<PlanProperties>,
 }
 
 impl InOrderExec {
     /// The partitions of a plan, one after another.
     pub fn new(input: Arc<dyn ExecutionPlan>) -> Self {
+        Self::with_order(input, None)
+    }
+
+    /// The rows of a plan in some order.
+    pub fn with_order(input: Arc<dyn ExecutionPlan>, order: Option<LexOrdering>) -> Self {
         let mut equivalences = input.equivalence_properties().clone();
         equivalences.clear_orderings();
         equivalences.clear_per_partition_constants();
@@ -39,7 +47,7 @@ impl InOrderExec {
             input.boundedness(),
         )
         .with_evaluation_type(EvaluationType::Eager);
-        InOrderExec { input, properties: Arc::new(properties) }
+        InOrderExec { input, order, properties: Arc::new(properties) }
     }
 }
 
@@ -62,6 +70,17 @@ impl ExecutionPlan for InOrderExec {
         vec![&self.input]
     }
 
+    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
+        InputDistributionRequirements::new(vec![match self.order {
+            Some(_) => Distribution::SinglePartition,
+            None => Distribution::UnspecifiedDistribution,
+        }])
+    }
+
+    fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
+        vec![self.order.clone().map(OrderingRequirements::from)]
+    }
+
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {
         vec![false]
     }
@@ -78,14 +97,14 @@ impl ExecutionPlan for InOrderExec {
         children: Vec<Arc<dyn ExecutionPlan>>,
         _: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(InOrderExec::new(unchanged_children(children)?)))
+        Ok(Arc::new(InOrderExec::with_order(unchanged_children(children)?, self.order.clone())))
     }
 
     fn with_new_children(
         self: Arc<Self>,
         children: Vec<Arc<dyn ExecutionPlan>>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(InOrderExec::new(unchanged_children(children)?)))
+        Ok(Arc::new(InOrderExec::with_order(unchanged_children(children)?, self.order.clone())))
     }
 
     fn execute(&self, _: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {

@@ -16,13 +16,15 @@ use datafusion::logical_expr::AggregateUDF;
 use datafusion::physical_expr::aggregate::{AggregateExprBuilder, AggregateFunctionExpr};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::window::{StandardWindowExpr, WindowExpr};
-use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
+use datafusion::physical_plan::placeholder_row::PlaceholderRowExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
@@ -45,11 +47,13 @@ fn is_in_order(plan: &Arc<dyn ExecutionPlan>) -> bool {
     // Files are cut into stretches side by side; rows in memory would be dealt out by size.
     let is_file = |scan: &DataSourceExec| scan.data_source().is::<FileScanConfig>();
     let is_leaf = plan.is::<ScanExec>()
+        || plan.is::<PlaceholderRowExec>()
+        || plan.is::<EmptyExec>()
         || plan
             .downcast_ref::<DataSourceExec>()
             .is_some_and(|scan| is_file(scan) || plan.output_partitioning().partition_count() == 1);
-    let decides = plan.is::<SortExec>()
-        || plan.is::<SortPreservingMergeExec>()
+    // A sort that nobody asks for may be dropped, unless its first rows are wanted.
+    let decides = plan.downcast_ref::<SortExec>().is_some_and(|sort| sort.fetch().is_some())
         || plan.is::<InOrderExec>()
         || plan.is::<RunAggregateExec>();
     let keeps = plan.is::<FilterExec>()
@@ -58,7 +62,9 @@ fn is_in_order(plan: &Arc<dyn ExecutionPlan>) -> bool {
         || plan.is::<GlobalLimitExec>()
         || plan.is::<LocalLimitExec>()
         || plan.is::<UnionExec>()
-        || plan.is::<PositionExec>();
+        || plan.is::<PositionExec>()
+        || plan.is::<SortExec>()
+        || plan.is::<SortPreservingMergeExec>();
     is_leaf || decides || (keeps && plan.children().into_iter().all(is_in_order))
 }
 
@@ -110,23 +116,15 @@ fn ordered_aggregate(last: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPla
         return Ok(None);
     }
     let order = wanted_order(first.aggr_expr())?;
-    let input = match &order {
-        Some(order) => {
-            // The keys come first, so that their rows are side by side.
-            let keys = first.group_expr().expr().iter();
-            let keys = keys.map(|(expression, _)| PhysicalSortExpr::new_default(expression.clone()));
-            match LexOrdering::new(keys.chain(order.iter().cloned())) {
-                Some(order) => Arc::new(SortExec::new(order, first.input().clone())),
-                None => first.input().clone(),
-            }
-        }
-        None if is_in_order(first.input()) => first.input().clone(),
-        None => return Ok(None),
-    };
+    if order.is_empty() && !is_in_order(first.input()) {
+        return Ok(None);
+    }
+    let input = first.input().clone();
     let aggregation = Aggregation {
         keys: Arc::new(first.group_expr().clone()),
         aggregates: first.aggr_expr().iter().map(|one| in_order(one, first)).collect::<Result<_>>()?,
         filters: first.filter_expr().to_vec(),
+        order,
         input_schema: first.input_schema(),
         schema: last.schema(),
     };
@@ -138,10 +136,10 @@ fn ordered_aggregate(last: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPla
     Ok(is_same.then(|| Arc::new(at_once) as Arc<dyn ExecutionPlan>))
 }
 
-/// The order that the aggregates ask for by ORDER BY.
-fn wanted_order(aggregates: &[Arc<AggregateFunctionExpr>]) -> Result<Option<Vec<PhysicalSortExpr>>> {
-    let longest = aggregates.iter().map(|aggregate| aggregate.order_bys()).max_by_key(|order| order.len());
-    let Some(longest) = longest.filter(|order| !order.is_empty()) else { return Ok(None) };
+/// The order that the aggregates ask for by ORDER BY; none is empty.
+fn wanted_order(aggregates: &[Arc<AggregateFunctionExpr>]) -> Result<Vec<PhysicalSortExpr>> {
+    let orders = aggregates.iter().map(|aggregate| aggregate.order_bys());
+    let longest = orders.max_by_key(|order| order.len()).unwrap_or_default();
     if aggregates.iter().any(|aggregate| !longest.starts_with(aggregate.order_bys())) {
         return Err(outward(Error::place(
             "query",
@@ -149,7 +147,7 @@ fn wanted_order(aggregates: &[Arc<AggregateFunctionExpr>]) -> Result<Option<Vec<
             "give all of them the same ORDER BY, or take them in two queries",
         )));
     }
-    Ok(Some(longest.to_vec()))
+    Ok(longest.to_vec())
 }
 
 /// The function that trusts in the order of the rows it is given.

@@ -17,15 +17,17 @@ use datafusion::error::DataFusionError;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_expr::{
+    Distribution, EquivalenceProperties, LexOrdering, OrderingRequirements, PhysicalExpr, PhysicalSortExpr,
+};
 use datafusion::physical_plan::aggregates::{
     AggregateExec, AggregateMode, PhysicalGroupBy, aggregate_expressions,
 };
 use datafusion::physical_plan::execution_plan::{EmissionType, reset_plan_states};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
-    ReplaceChildrenOptions,
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, InputDistributionRequirements,
+    Partitioning, PlanProperties, ReplaceChildrenOptions,
 };
 use futures::{StreamExt, TryStreamExt};
 use std::fmt;
@@ -41,6 +43,8 @@ pub struct Aggregation {
     pub aggregates: Vec<Arc<AggregateFunctionExpr>>,
     /// Which rows each aggregate looks at.
     pub filters: Vec<Option<Arc<dyn PhysicalExpr>>>,
+    /// The order that rows of a key must have, if not that of the input.
+    pub order: Vec<PhysicalSortExpr>,
     /// The columns before.
     pub input_schema: SchemaRef,
     /// The columns afterwards.
@@ -76,9 +80,18 @@ impl Aggregation {
             self.keys.clone(),
             self.aggregates.clone(),
             self.filters.clone(),
-            Arc::new(InOrderExec::new(input)),
+            Arc::new(InOrderExec::with_order(input, LexOrdering::new(self.order.clone()))),
             self.input_schema.clone(),
         )
+    }
+
+    /// The order by key and within it, if one is wanted.
+    fn sorted(&self) -> Option<LexOrdering> {
+        if self.order.is_empty() {
+            return None;
+        }
+        let keys = self.keys.input_exprs().into_iter().map(PhysicalSortExpr::new_default);
+        LexOrdering::new(keys.chain(self.order.iter().cloned()))
     }
 
     fn work(&self) -> Result<Work> {
@@ -112,6 +125,18 @@ impl ExecutionPlan for RunAggregateExec {
 
     fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
         vec![&self.input]
+    }
+
+    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
+        // Rows that are sorted by key may be anywhere, as long as those of a key are together.
+        InputDistributionRequirements::new(vec![match self.aggregation.order.is_empty() {
+            true => Distribution::UnspecifiedDistribution,
+            false => Distribution::KeyPartitioned(self.aggregation.keys.input_exprs()),
+        }])
+    }
+
+    fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
+        vec![self.aggregation.sorted().map(OrderingRequirements::from)]
     }
 
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {

@@ -19,11 +19,6 @@ impl DatasetSource {
         let schema = Arc::new(dataset_schema(reader.manifest()));
         DatasetSource { reader, schema }
     }
-
-    /// The dataset.
-    pub fn reader(&self) -> &Arc<DatasetReader> {
-        &self.reader
-    }
 }
 
 /// The columns of a dataset.

@@ -122,7 +122,9 @@ impl ExplainedSource {
     /// A row per document and feature.
     fn rows(&self, explained: &Explained, scores: &[f64]) -> Result<Vec<ArrayRef>> {
         let RowExplainer { explainer, used, .. } = &self.explained;
-        let each = || (0..explained.rows).flat_map(|row| (0..used.len()).map(move |feature| (row, feature)));
+        let places: Vec<(usize, usize)> =
+            (0..explained.rows).flat_map(|row| (0..used.len()).map(move |feature| (row, feature))).collect();
+        let each = || places.iter().copied();
         let repeat = UInt32Array::from_iter_values(each().map(|(row, _)| row as u32));
         let refused = |error| Error::place("explain_score", error, "report this: it is a fault of planetree");
         let names = explained.names.iter().map(|column| take(column, &repeat, None).map_err(refused));
