@@ -52,6 +52,8 @@ impl Run {
         let mut entries = entries_of(location)?;
         if let Some(manifest) = &manifest {
             add_outputs_elsewhere(manifest, &mut entries)?;
+            // As the steps ran: what was made first is what others are compared with.
+            entries.sort_by_key(|entry| step_of(manifest, entry));
         }
         if entries.is_empty() {
             return Err(Error::place(
@@ -106,6 +108,18 @@ fn why_unfinished(manifest: &RunManifest) -> Option<String> {
             })
         }
     }
+}
+
+/// The place of the step that made something; behind all of them if none did.
+fn step_of(manifest: &RunManifest, entry: &Entry) -> usize {
+    let made = |written: &String| {
+        let name = written.strip_suffix(".parquet").unwrap_or(written);
+        let below = entry.name.strip_prefix(name);
+        below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            || entry.location.to_string() == *written
+    };
+    let step = manifest.steps.iter().position(|step| step.outputs.values().any(made));
+    step.unwrap_or(manifest.steps.len())
 }
 
 /// A step may have written outside the run's directory.

@@ -239,6 +239,47 @@ fn an_unfinished_run_needs_to_be_asked_for() {
 }
 
 #[test]
+fn a_pipeline_reports_on_itself() {
+    let room = room();
+    let room = room.path();
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("sample_data");
+    let pipeline = format!(
+        r#"
+        [pipeline]
+        name = "itself"
+        [step.train]
+        kind = "convert"
+        input = "{0}/train.txt"
+        [step.model]
+        for_each = {{ preset = ["mart", "lambdamart"] }}
+        kind = "train"
+        preset = "{{preset}}"
+        data = "train"
+        set = {{ num_trees = 5 }}
+        [step.scores]
+        for_each = {{ preset = ["mart", "lambdamart"] }}
+        kind = "predict"
+        model = "model-{{preset}}"
+        data = "train"
+        [step.page]
+        kind = "report"
+        "#,
+        data.display()
+    );
+    fs::write(room.join("itself.toml"), pipeline).unwrap();
+    run(room, "run itself.toml --output out").ok();
+    let page = fs::read_to_string(room.join("out/page.html")).unwrap();
+    let charts = data_of(&page);
+    // In the order of the steps, not of the alphabet.
+    let pair = &chart(&charts, "Difference of the mean")["rows"][0]["name"];
+    assert_eq!(*pair, "scores-lambdamart against scores-mart");
+    let times = chart(&charts, "Time of each step")["rows"].as_array().unwrap().iter();
+    let steps: Vec<&str> = times.map(|step| step["name"].as_str().unwrap()).collect();
+    assert_eq!(steps, ["train", "model-mart", "model-lambdamart", "scores-mart", "scores-lambdamart"]);
+    assert!(page.contains("<title>itself</title>") && !page.contains("class=\"notice\""));
+}
+
+#[test]
 fn without_labels_a_report_says_what_is_missing() {
     let room = room();
     let room = room.path();

@@ -120,9 +120,6 @@ fn differences(comparison: &Comparison, names: &[&str], metric: &str) -> Figure 
         figures("p (Holm)"),
         figures("t-test p"),
         figures("Wilcoxon p"),
-        figures("better"),
-        figures("same"),
-        figures("worse"),
     ]);
     let mut rows = Vec::new();
     for pair in &comparison.pairs {
@@ -140,9 +137,6 @@ fn differences(comparison: &Comparison, names: &[&str], metric: &str) -> Figure 
             Html::text(probability(pair.corrected)),
             Html::text(pair.t_test.map_or_else(|| "–".to_owned(), |test| probability(test.p))),
             Html::text(probability(pair.wilcoxon.p)),
-            count(pair.wins),
-            count(pair.ties),
-            count(pair.losses),
         ];
         if pair.differs {
             table.best_row(cells)

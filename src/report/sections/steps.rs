@@ -20,18 +20,24 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
         if manifest.steps.is_empty() {
             continue;
         }
-        let steps = &manifest.steps[..manifest.steps.len().min(STEPS)];
+        // A report that is being made has no time yet.
+        let steps: Vec<&RunStep> = manifest
+            .steps
+            .iter()
+            .filter(|step| step.status.is_finished() || step.kind != "report")
+            .take(STEPS)
+            .collect();
         let time = |step: &RunStep| Some((step.seconds?, seconds(step.seconds?)));
         let memory = |step: &RunStep| {
             let bytes = step.peak_memory_bytes?;
             Some((bytes as f64, shown_size(bytes)))
         };
         let both = [
-            figure("Time of each step", "time", steps, &time),
-            figure("Peak memory of each step", "peak memory", steps, &memory),
+            figure("Time of each step", "time", &steps, &time),
+            figure("Peak memory of each step", "peak memory", &steps, &memory),
         ];
         let charts: Html = both.into_iter().flatten().map(|figure| page.figure(figure)).collect();
-        let mut html = Html::classed("div", "grid", charts).and(Html::card("Steps", table(steps).html()));
+        let mut html = Html::classed("div", "grid", charts).and(Html::card("Steps", table(&steps).html()));
         if manifest.steps.len() > STEPS {
             html.push(Html::paragraph(
                 "note",
@@ -51,7 +57,7 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
 fn figure(
     title: &str,
     measure: &str,
-    steps: &[RunStep],
+    steps: &[&RunStep],
     of: &dyn Fn(&RunStep) -> Option<(f64, String)>,
 ) -> Option<Figure> {
     let mut table = Table::new([words("step"), words("command"), figures(measure)]);
@@ -69,7 +75,7 @@ fn figure(
     })
 }
 
-fn table(steps: &[RunStep]) -> Table {
+fn table(steps: &[&RunStep]) -> Table {
     let mut table = Table::new([
         words("step"),
         words("command"),

@@ -18,8 +18,10 @@ const VERDICTS: usize = 3;
 pub fn hero(material: &Material, title: &str) -> Html {
     let manifests: Vec<_> = material.runs.iter().filter_map(|run| run.manifest.as_ref()).collect();
     let described = match manifests.as_slice() {
-        [manifest] if !manifest.description.is_empty() => format!("{} ", manifest.description.trim()),
-        _ => String::new(),
+        [manifest] if !manifest.description.trim().is_empty() => {
+            Html::classed("p", "lead", Html::text(manifest.description.trim()))
+        }
+        _ => Html::new(),
     };
     let counts = [
         (material.runs.len(), "run", "runs"),
@@ -33,8 +35,8 @@ pub fn hero(material: &Material, title: &str) -> Html {
         .map(|(count, one, several)| format!("{count} {}", if *count == 1 { one } else { several }))
         .collect();
     let heading = Html::element("h1", &[("id", "summary-heading")], Html::name(title));
-    let lead = Html::paragraph("lead", format_args!("{described}{}.", counts.join(", ")));
-    Html::classed("div", "hero", heading.and(lead))
+    let counts = Html::paragraph("soft", format_args!("{}.", counts.join(", ")));
+    Html::classed("div", "hero", heading.and(described).and(counts))
 }
 
 /// Makes the section.

@@ -246,7 +246,7 @@ impl RankedGroups {
         let mut state =
             vec![list(Arc::new(Float32Array::from(labels))), list(Arc::new(Float64Array::from(scores)))];
         if let Some(documents) = &self.documents {
-            let documents = all().flat_map(|range| &documents[range]);
+            let documents: Vec<&String> = all().flat_map(|range| &documents[range]).collect();
             state.push(list(Arc::new(StringArray::from_iter_values(documents))));
         }
         let mut positions = vec![u64::MAX; groups];
