@@ -8,6 +8,7 @@ use crate::metric::Metric;
 use crate::model::{Ensemble, Model, ModelFeature};
 use crate::objective::{Objective, objective};
 use crate::predict::scores_of;
+use crate::progress::unwatched;
 use crate::suggest;
 use crate::train::{
     LogEntry, Metrics, Observer, Opened, PhaseSeconds, Scores, TrainRequest, ValidationSet, find_checkpoint,

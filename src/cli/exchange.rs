@@ -103,6 +103,7 @@ pub fn export(arguments: &ExportArguments, quiet: bool) -> Result<()> {
     let output = Location::parse(&arguments.output, access)?;
     let format = Format::named(&arguments.format).ok_or_else(|| unknown(&arguments.format))?;
     let model = Model::read(&place)?;
+    model.check_single_rows(&place)?;
     let exported = (format.export)(&model);
     say_all(&exported.notes, &exported.losses, quiet, arguments.lossy, &place)?;
     let mut file = FileOutput::create(&output)?;

@@ -2,7 +2,7 @@
 
 use super::layout::{LANES, Lanes, Part, Pass, lay_out};
 use crate::error::{Error, Result};
-use crate::model::{Ensemble, Model};
+use crate::model::Model;
 use crate::predict::load_values;
 use arrow::array::Float32Array;
 use fearless_simd::{Level, dispatch};
@@ -45,6 +45,7 @@ struct Workspace {
 impl Explainer {
     /// Prepares a model. It fails if the model does not say how many rows reached its nodes.
     pub fn new(model: &Model) -> Result<Self> {
+        model.check_single_rows("there is nothing to explain")?;
         for (place, tree) in model.trees.iter().enumerate() {
             let is_known = tree.nodes.len() == 1 || tree.nodes[0].cover > 0.0;
             if !is_known || tree.nodes.iter().any(|node| node.cover.is_nan() || node.cover < 0.0) {
@@ -58,10 +59,7 @@ impl Explainer {
         let splits = model.trees.iter().flat_map(|tree| &tree.nodes).filter_map(|node| node.split.as_ref());
         let used: BTreeSet<u32> = splits.map(|split| split.feature).collect();
         let slot_of: BTreeMap<u32, u32> = used.iter().copied().zip(0..).collect();
-        let scale = match model.ensemble {
-            Ensemble::Boost => 1.0,
-            Ensemble::Bag => 1.0 / model.trees.len().max(1) as f64,
-        };
+        let scale = model.tree_weight();
         let mut parts = Vec::new();
         let mut expected = 0.0;
         for tree in &model.trees {

@@ -7,10 +7,35 @@ mod tree;
 
 pub use importance::FeatureImportance;
 pub use table::ModelWriter;
+
+impl Model {
+    /// Refuses a model of pairs where single rows are looked at.
+    pub fn check_single_rows(&self, what: impl std::fmt::Display) -> Result<()> {
+        match self.ensemble {
+            Ensemble::Boost | Ensemble::Bag => Ok(()),
+            Ensemble::Wins => Err(Error::usage(
+                format_args!(
+                    "{what}: a model of pairs scores a document by its wins over others of its query"
+                ),
+                "use `planetree predict`, or train another preset, such as rf-point",
+            )),
+        }
+    }
+
+    /// What a tree's value is multiplied by in a score.
+    pub fn tree_weight(&self) -> f64 {
+        match self.ensemble {
+            Ensemble::Boost => 1.0,
+            Ensemble::Bag | Ensemble::Wins => 1.0 / self.trees.len().max(1) as f64,
+        }
+    }
+}
+
 #[cfg(test)]
 pub(crate) use table::tests::example;
 pub use tree::{Branch, Node, Split, Tree};
 
+use crate::error::{Error, Result};
 use crate::storage::Digest;
 use serde::{Deserialize, Serialize};
 

@@ -77,6 +77,7 @@ pub struct GroupScorer {
 impl GroupScorer {
     /// Prepares a model for a dataset, whose columns must be those of the model.
     pub fn new(model: &Model, reader: &DatasetReader) -> Result<Self> {
+        model.check_single_rows(reader.location())?;
         let scorer = Scorer::new(model);
         let plan = ColumnPlan::new(model, scorer.used_features(), reader)?;
         Ok(GroupScorer { scorer, plan })

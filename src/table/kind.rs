@@ -25,7 +25,7 @@ pub enum TableKind {
 
 impl TableKind {
     /// All kinds.
-    pub const ALL: [TableKind; 8] = [
+    pub const ALL: [TableKind; 9] = [
         TableKind::Model,
         TableKind::Predictions,
         TableKind::Rounds,

@@ -34,7 +34,7 @@ pub fn export(model: &Model) -> Exported {
         let _ = writeln!(text, "{key}={value}");
     };
     text_header(model, &names, &mut line);
-    if model.ensemble == Ensemble::Bag {
+    if model.ensemble != Ensemble::Boost {
         text.push_str("average_output\n");
     }
     let sizes: Vec<usize> = trees.iter().map(String::len).collect();
@@ -56,7 +56,9 @@ fn start_from_base(model: &Model, trees: &mut Vec<Vec<BinaryNode>>) {
         _ if trees.is_empty() => trees.push(constant(model.base_score)),
         Ensemble::Boost if model.base_score != 0.0 => trees.insert(0, constant(model.base_score)),
         Ensemble::Boost => {}
-        Ensemble::Bag => trees.iter_mut().flatten().for_each(|node| node.value += model.base_score),
+        Ensemble::Bag | Ensemble::Wins => {
+            trees.iter_mut().flatten().for_each(|node| node.value += model.base_score)
+        }
     }
 }
 

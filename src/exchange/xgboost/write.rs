@@ -4,7 +4,7 @@ use super::{Flag, TreeParameters, XgboostTree};
 use crate::exchange::Exported;
 use crate::exchange::binary::{BinaryNode, binary};
 use crate::exchange::names::{are_numbered, cleaned};
-use crate::model::{Ensemble, Model};
+use crate::model::Model;
 use serde_json::json;
 
 /// Whom a root has for a parent.
@@ -26,10 +26,7 @@ pub fn export(model: &Model) -> Exported {
         cleaned(&model.features, |letter| "[]<".contains(letter) || letter.is_control(), &mut notes)
     };
     let types: Vec<&str> = names.iter().map(|_| "float").collect();
-    let scale = match model.ensemble {
-        Ensemble::Boost => 1.0,
-        Ensemble::Bag => 1.0 / model.trees.len().max(1) as f64,
-    };
+    let scale = model.tree_weight();
     let mut notes_of_leaves = Overflow::default();
     let trees: Vec<XgboostTree> = (0..)
         .zip(&model.trees)

@@ -66,6 +66,7 @@ impl PlanetreeScore {
 
     /// The call with its model: arguments found among the model's features.
     pub fn resolve(name: &str, model: &Model, arguments: &[Expr], schema: &DFSchema) -> EngineResult<Expr> {
+        model.check_single_rows(name).map_err(outward)?;
         let scorer = Arc::new(Scorer::new(model));
         let used: Vec<usize> = scorer.used_features().map(|feature| feature as usize).collect();
         let mut given: Vec<(usize, Expr)> = Vec::new();
