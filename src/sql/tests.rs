@@ -209,7 +209,7 @@ fn filters_unions_and_other_aggregates_go_along() {
         let found = by_query(&collect(&session, text));
         for (query, values) in &found {
             let all = rows.iter().filter(|row| row.0 == *query);
-            assert_eq!(values[0], expected.get(query).map_or(None, |values| values[0]));
+            assert_eq!(values[0], expected.get(query).and_then(|values| values[0]));
             assert_eq!(values[1], Some((all.clone().count() as f64).to_bits()));
             let labels: std::collections::BTreeSet<u32> = all.map(|row| row.2 as u32).collect();
             assert_eq!(values[3], Some((labels.len() as f64).to_bits()));

@@ -184,7 +184,7 @@ impl<'w> Runs<'w> {
     /// Adds one run that is complete, in pieces.
     fn add_pieces(&mut self, pieces: &[Rows]) -> Result<bool> {
         let joined = Rows::joined(pieces)?;
-        self.add(&joined, &[0..joined.count])
+        self.add(&joined, std::slice::from_ref(&(0..joined.count)))
     }
 
     fn groups(&self) -> usize {

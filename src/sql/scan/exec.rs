@@ -219,6 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(clippy::single_range_in_vec_init, reason = "lists of one range are meant")]
     fn shares_are_all_units_side_by_side() {
         for (units, most, expected) in [
             (vec![], 4, vec![0..0]),
