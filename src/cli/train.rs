@@ -10,7 +10,8 @@ use crate::predict::{PredictionsTable, with_scores};
 use crate::storage::{Access, Location};
 use crate::table::{TableKind, TableWriter};
 use crate::train::{
-    CheckpointPlan, Every, LogEntry, NamedData, Observer, Outcome, TrainRequest, train, write_rounds, write_strength,
+    CheckpointPlan, Every, LogEntry, NamedData, Observer, Outcome, TrainRequest, train, write_rounds,
+    write_strength,
 };
 use clap::Args;
 use serde_json::json;
@@ -183,8 +184,8 @@ fn check_outputs(
 ) -> Result<()> {
     let stats = arguments.stats.as_ref().map(|text| locate(arguments, text)).transpose()?;
     let checkpoint = request.checkpoint.as_ref().map(|plan| &plan.location);
-    let outputs =
-        [Some(model), rounds, oob, strength, stats.as_ref(), checkpoint].map(|output| output.map(Location::to_string));
+    let outputs = [Some(model), rounds, oob, strength, stats.as_ref(), checkpoint]
+        .map(|output| output.map(Location::to_string));
     for (place, output) in outputs.iter().enumerate() {
         if let Some(output) = output
             && outputs[..place].contains(&Some(output.clone()))

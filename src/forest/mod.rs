@@ -109,7 +109,9 @@ fn check_strength(request: &TrainRequest) -> Result<()> {
         false => return Ok(()),
         true if parameters.forest.pairs_per_document.is_some() => "trees of pairs rank nothing by themselves",
         true if parameters.max_bin == 0 => "the strength of trees is taken on bins",
-        true if draws && parameters.bagging_by == Sampling::Rows => "the rows of a tree are not whole queries",
+        true if draws && parameters.bagging_by == Sampling::Rows => {
+            "the rows of a tree are not whole queries"
+        }
         true => return Ok(()),
     };
     Err(Error::usage(

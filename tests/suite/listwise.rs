@@ -57,7 +57,10 @@ fn binned_data_on_disk_do_not_change_a_byte() {
         let limit = least_memory(room.path(), &arguments);
         let _ = fs::remove_dir_all(room.path().join("data.bins"));
         for threads in [1, 2] {
-            assert!(train_with(&format!("--memory-limit {limit}MiB --threads {threads}")) == expected, "{way}");
+            assert!(
+                train_with(&format!("--memory-limit {limit}MiB --threads {threads}")) == expected,
+                "{way}"
+            );
         }
         assert!(room.path().join("data.bins").exists(), "{way}: {limit} MiB were enough for all");
     }
@@ -67,7 +70,10 @@ fn binned_data_on_disk_do_not_change_a_byte() {
 fn killed_and_resumed_a_listwise_forest_has_the_same_bytes() {
     let room = room();
     dataset(room.path(), "data", &graded(31, 60, 20), "--partition-rows 500");
-    for arguments in ["--preset rf-list --data data --set num_trees=40", "--preset rf-hybrid --data data --set num_trees=60"] {
+    for arguments in [
+        "--preset rf-list --data data --set num_trees=40",
+        "--preset rf-hybrid --data data --set num_trees=60",
+    ] {
         assert!(killed_and_resumed(room.path(), arguments, 4) > 0, "{arguments}: no run went on");
         for name in ["whole", "killed"] {
             fs::remove_file(room.path().join(name)).unwrap();
@@ -119,7 +125,7 @@ fn the_strength_of_a_tree_is_the_expected_ndcg_that_evaluate_finds() {
     dataset(room.path(), "data", &graded(62, 60, 20), "--partition-rows 300");
     dataset(room.path(), "vali", &graded(63, 30, 20), "");
     for preset in ["rf-list", "rf-hybrid", "rf-point"] {
-        let arguments = "--data data --valid vali --set query_fraction=1.0 --set num_trees=1 --model m";
+        let arguments = "--data data --valid vali=vali --set query_fraction=1.0 --set num_trees=1 --model m";
         train(room.path(), &format!("--preset {preset} {arguments} --strength s"));
         let [seen, unseen] = ["train", "vali"].map(|split| strength_of(&room.path().join("s"), 1, split));
         for (course, dataset) in [(&seen, "data"), (&unseen, "vali")] {
@@ -158,7 +164,12 @@ fn levels_go_from_all_pointwise_to_all_listwise() {
     let hybrid = nodes("--preset rf-hybrid --set listwise_levels=1");
     assert_ne!(hybrid, point);
     let root = |table: &arrow::array::RecordBatch| {
-        table.slice(0, 1).column_by_name("threshold").unwrap().as_primitive::<arrow::datatypes::Float32Type>().value(0)
+        table
+            .slice(0, 1)
+            .column_by_name("threshold")
+            .unwrap()
+            .as_primitive::<arrow::datatypes::Float32Type>()
+            .value(0)
     };
     assert_eq!(root(&hybrid), root(&list), "the first level is listwise");
 }
@@ -168,7 +179,8 @@ fn what_no_listwise_tree_can_be_grown_from_is_refused() {
     let room = room();
     dataset(room.path(), "data", &graded(65, 30, 10), "");
     let single: String = (0..30).map(|row| format!("{} qid:1 1:{row}\n", row % 3)).collect();
-    let unlabelled: String = (0..60).map(|row| format!("{} qid:{} 1:{row}\n", row % 3 - 1, row / 6)).collect();
+    let unlabelled: String =
+        (0..60).map(|row| format!("{} qid:{} 1:{row}\n", row % 3 - 1, row / 6)).collect();
     let flat: String = (0..60).map(|row| format!("{} qid:{} 1:{row}\n", row / 6 % 3, row / 6)).collect();
     for (name, text) in [("single", single), ("unlabelled", unlabelled), ("flat", flat)] {
         fs::write(room.path().join("text"), text).unwrap();
@@ -184,7 +196,10 @@ fn what_no_listwise_tree_can_be_grown_from_is_refused() {
         ("--preset rf-list --data data --set candidates=exact", "need static candidates"),
         ("--preset rf-list --data data --set bagging_by=rows", "whole queries"),
         ("--preset rf-point --data data --set leaf_order=random", "only listwise trees have it"),
-        ("--preset rf-list --data data --set leaf_order=depth", "expected breadth, random, biggest or most_relevant"),
+        (
+            "--preset rf-list --data data --set leaf_order=depth",
+            "expected breadth, random, biggest or most_relevant",
+        ),
         ("--preset planet --data data --strength s", "a boosted tree ranks nothing by itself"),
         ("--preset rf-pair --data data --strength s", "trees of pairs rank nothing by themselves"),
         ("--preset rf --data data --strength s", "not whole queries"),
@@ -192,7 +207,11 @@ fn what_no_listwise_tree_can_be_grown_from_is_refused() {
     ] {
         let ran = run(room.path(), &format!("train {arguments} --model m"));
         assert!(ran.code == 1 || ran.code == 2, "{arguments}: {}", ran.stderr);
-        assert!(ran.stderr.contains(says) && ran.stderr.contains("\n  help: "), "{arguments}: {}", ran.stderr);
+        assert!(
+            ran.stderr.contains(says) && ran.stderr.contains("\n  help: "),
+            "{arguments}: {}",
+            ran.stderr
+        );
         assert_eq!(names_in(room.path()), before, "{arguments}: something was left behind");
     }
 }
@@ -205,7 +224,8 @@ fn real_queries_are_ranked_as_well_as_the_paper_says() {
         real_dataset(room.path(), &format!("S{part}"), &folder, &format!("S{part}"));
     }
     let ndcg = |preset: &str| {
-        let arguments = "--no-valid --set num_trees=40 --set seed=1 --metrics ndcg@10 --convention letor4 --json";
+        let arguments =
+            "--no-valid --set num_trees=40 --set seed=1 --metrics ndcg@10 --convention letor4 --json";
         let cv = format!("cv --data S1 S2 S3 S4 --preset {preset} {arguments} --output {preset}");
         let json: serde_json::Value = serde_json::from_str(&run(room.path(), &cv).ok().stdout).unwrap();
         json.pointer("/test/ndcg@10/mean").and_then(serde_json::Value::as_f64).unwrap()

@@ -160,14 +160,7 @@ impl Cuts {
     /// A cut as a split of a tree, which still has to be told its feature, its gain and where the children are.
     pub fn split(&self, cut: usize, bins: &FeatureBins) -> GrownSplit {
         let (code, threshold) = place(bins, u32::from(self.codes[cut]), self.above[cut].map(u32::from));
-        GrownSplit {
-            feature: 0,
-            code,
-            threshold,
-            missing_left: self.missing_left,
-            left: 0,
-            gain: 0.0,
-        }
+        GrownSplit { feature: 0, code, threshold, missing_left: self.missing_left, left: 0, gain: 0.0 }
     }
 }
 

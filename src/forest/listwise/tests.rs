@@ -2,8 +2,8 @@
 
 use super::grow::{ListwiseGround, ListwiseRules, ListwiseTree, grow};
 use super::measure::Yardstick;
-use super::sums::Units;
 use super::strength::SplitOrder;
+use super::sums::Units;
 use super::{lists, measure, twin};
 use crate::bins::{BinOptions, BinnedData, Codes};
 use crate::config::{LeafOrder, Missing};

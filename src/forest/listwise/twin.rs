@@ -203,7 +203,8 @@ impl Slow<'_> {
                         let is_value = |code: &u32| Some(*code) != bins.missing_code;
                         let values = || self.items.iter().filter(here).map(code).filter(is_value);
                         let below = values().filter(|code| *code <= cut).max().unwrap();
-                        let (place, threshold) = place(bins, below, values().filter(|code| *code > cut).min());
+                        let (place, threshold) =
+                            place(bins, below, values().filter(|code| *code > cut).min());
                         let split = GrownSplit {
                             feature: *feature,
                             code: place,
