@@ -363,7 +363,7 @@ impl<K: Criterion> PointGrower<'_, K> {
         let mut small: Vec<VecDeque<OpenNode<K::Sums>>> =
             growths.iter_mut().map(|growth| std::mem::take(&mut growth.small).into()).collect();
         loop {
-            let mut blocks: Vec<Vec<(OpenNode<K::Sums>, BlockRows<K>)>> = Vec::new();
+            let mut blocks: Vec<Vec<_>> = Vec::new();
             for waiting in &mut small {
                 let (mut taken, mut rows) = (Vec::new(), 0);
                 while let Some(node) =

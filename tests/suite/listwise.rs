@@ -125,7 +125,7 @@ fn the_strength_of_a_tree_is_the_expected_ndcg_that_evaluate_finds() {
     dataset(room.path(), "data", &graded(62, 60, 20), "--partition-rows 300");
     dataset(room.path(), "vali", &graded(63, 30, 20), "");
     for preset in ["rf-list", "rf-hybrid", "rf-point"] {
-        let arguments = "--data data --valid vali --set query_fraction=1.0 --set num_trees=1 --model m";
+        let arguments = "--data data --valid vali=vali --set query_fraction=1.0 --set num_trees=1 --model m";
         train(room.path(), &format!("--preset {preset} {arguments} --strength s"));
         let [seen, unseen] = ["train", "vali"].map(|split| strength_of(&room.path().join("s"), 1, split));
         for (course, dataset) in [(&seen, "data"), (&unseen, "vali")] {

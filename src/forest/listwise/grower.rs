@@ -7,8 +7,10 @@ use crate::bins::{BinnedData, Codes};
 use crate::config::Parameters;
 use crate::error::{Error, Result};
 use crate::forest::features::TreeFeatures;
-use crate::forest::grower::{GrowBelow, OpenLeaf, Top, TreeGrower};
+use crate::forest::grower::{Draw, GrowBelow, OpenLeaf, Top, TreeGrower};
 use crate::forest::tree::GrownTree;
+use rayon::prelude::*;
+use std::ops::Range;
 
 /// Nodes of so many rows are worth the work of several threads.
 const WORTH_SHARING: i64 = 16_384;
@@ -91,11 +93,11 @@ fn units_of(data: &BinnedData) -> Units {
     Units::of(most, heaviest)
 }
 
-impl TreeGrower for ListGrower<'_> {
-    fn grow(&self, tree: u32, rows: Vec<u32>) -> Result<GrownTree> {
+impl ListGrower<'_> {
+    fn grow_with(&self, rules: &ListwiseRules, tree: u32, rows: &[u32]) -> Result<GrownTree> {
         let features = TreeFeatures::draw(self.parameters, &self.data.binning.layout, tree.into());
         let ground = ListwiseGround { data: self.data, codes: &self.codes, units: self.units };
-        let grown = grow(ground, &self.rules, (tree.into(), &rows), features)?;
+        let grown = grow(ground, rules, (tree.into(), rows), features)?;
         let Some(below) = &self.below else { return Ok(grown.tree) };
         let mut top = Top { tree: grown.tree, rows: Vec::new(), open: Vec::new() };
         for (node, rows) in grown.deepest {
@@ -105,5 +107,21 @@ impl TreeGrower for ListGrower<'_> {
             top.open.push(OpenLeaf { node, path, rows: first..top.rows.len() });
         }
         below.grow_below(tree, top)
+    }
+}
+
+impl TreeGrower for ListGrower<'_> {
+    fn grow(&self, tree: u32, rows: Vec<u32>) -> Result<GrownTree> {
+        self.grow_with(&self.rules, tree, &rows)
+    }
+
+    fn grow_together(&self, trees: Range<u32>, draw: &Draw<'_>) -> Result<Vec<GrownTree>> {
+        let mut rules = self.rules.clone();
+        if trees.len() >= rayon::current_num_threads() {
+            // Every thread has a tree of its own; one that waits for others would take up yet another.
+            rules.worth_sharing = i64::MAX;
+        }
+        let trees = trees.into_par_iter().with_max_len(1);
+        trees.map(|tree| self.grow_with(&rules, tree, &draw(tree))).collect()
     }
 }
