@@ -40,8 +40,10 @@ pub async fn open_files(
     shown: &str,
     files: Vec<Location>,
 ) -> EngineResult<Arc<dyn TableProvider>> {
-    let kind = blocking(|| kind_of_all(shown, &files))?;
-    open_foreign(state, kind, &files).await
+    match blocking(|| look_at_all(shown, files))? {
+        Found::Ours(source) => Ok(Arc::new(SourceTable(source))),
+        Found::Foreign(kind, files) => open_foreign(state, kind, &files).await,
+    }
 }
 
 fn look_at(location: &Location, check: &(dyn Fn(&Location) -> Result<()> + Sync)) -> Result<Found> {
@@ -50,21 +52,43 @@ fn look_at(location: &Location, check: &(dyn Fn(&Location) -> Result<()> + Sync)
         return Ok(Found::Ours(Arc::new(DatasetSource::new(reader))));
     }
     if location.size()?.is_none() {
-        let files = files_of(location, check)?;
-        return Ok(Found::Foreign(kind_of_all(&location.to_string(), &files)?, files));
+        return look_at_all(&location.to_string(), files_of(location, check)?);
     }
     match ForeignKind::of_file(location)? {
-        Some(ForeignKind::Parquet) => {
-            match TableReader::open_or_foreign(location, "name the dataset's directory")? {
-                AnyParquet::Ours(table) => Ok(Found::Ours(Arc::new(FileSource(table)))),
-                AnyParquet::Foreign(_) => Ok(Found::Foreign(ForeignKind::Parquet, vec![location.clone()])),
-            }
-        }
+        Some(ForeignKind::Parquet) => look_at_parquet(&location.to_string(), vec![location.clone()]),
         Some(kind) => Ok(Found::Foreign(kind, vec![location.clone()])),
         None => Err(Error::place(
             location,
             "this is neither Parquet nor called .csv, .tsv, .json, .ndjson or .jsonl",
             "convert the data first (planetree convert), or rename the file",
+        )),
+    }
+}
+
+/// Several files as one table.
+fn look_at_all(shown: &str, files: Vec<Location>) -> Result<Found> {
+    match kind_of_all(shown, &files)? {
+        ForeignKind::Parquet => look_at_parquet(shown, files),
+        kind => Ok(Found::Foreign(kind, files)),
+    }
+}
+
+/// Parquet files: all of ours, which are checked, or all of others.
+fn look_at_parquet(shown: &str, files: Vec<Location>) -> Result<Found> {
+    let mut ours = Vec::new();
+    for file in &files {
+        match TableReader::open_or_foreign(file, "name the dataset's directory")? {
+            AnyParquet::Ours(table) => ours.push(table),
+            AnyParquet::Foreign(_) => {}
+        }
+    }
+    match ours.len() {
+        0 => Ok(Found::Foreign(ForeignKind::Parquet, files)),
+        count if count == files.len() => Ok(Found::Ours(Arc::new(FileSource::new(ours, shown)?))),
+        _ => Err(Error::place(
+            shown,
+            "some of these files are planetree's, and some are not",
+            "name files of one kind",
         )),
     }
 }

@@ -10,12 +10,14 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 /// Datasets, models, predictions and all other tables, made once.
-static TABLES: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
-    let room = room();
+static TABLES: LazyLock<PathBuf> = LazyLock::new(|| {
+    let room = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sql-tables");
+    let _ = std::fs::remove_dir_all(&room); // of an earlier run
+    std::fs::create_dir_all(&room).unwrap();
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("sample_data");
     for part in ["train", "vali", "test"] {
         let text = sample.join(format!("{part}.txt"));
-        run(room.path(), &format!("convert {} --output {part}", text.display())).ok();
+        run(&room, &format!("convert {} --output {part}", text.display())).ok();
     }
     for line in [
         "train --data train --valid vali --model model.parquet --rounds rounds.parquet --set num_trees=20",
@@ -26,31 +28,28 @@ static TABLES: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
         "compare predictions.parquet tied.parquet --metric ndcg@10 --output differences.parquet",
         "cv --data train --folds 3 --set num_trees=2 --output cv",
     ] {
-        run(room.path(), line).ok();
+        run(&room, line).ok();
     }
-    std::fs::create_dir(room.path().join("outside")).unwrap();
+    std::fs::create_dir(room.join("outside")).unwrap();
+    std::fs::write(room.join("clicks.csv"), "query_id,doc_id,clicks,note\nq1,d1,3,\"a, b\"\nq1,d2,0,\n")
+        .unwrap();
     std::fs::write(
-        room.path().join("clicks.csv"),
-        "query_id,doc_id,clicks,note\nq1,d1,3,\"a, b\"\nq1,d2,0,\n",
-    )
-    .unwrap();
-    std::fs::write(
-        room.path().join("clicks.json"),
+        room.join("clicks.json"),
         "{\"query\":\"q1\",\"clicks\":3}\n{\"query\":\"q2\",\"clicks\":null}\n",
     )
     .unwrap();
-    std::fs::write(room.path().join("array.json"), "[{\"a\":1},{\"a\":2}]").unwrap();
-    std::fs::write(room.path().join("clicks.tsv"), "a\tb\n1\tx y\n").unwrap();
-    std::fs::write(room.path().join("notes.txt"), "no rows").unwrap();
-    std::fs::create_dir(room.path().join("many")).unwrap();
+    std::fs::write(room.join("array.json"), "[{\"a\":1},{\"a\":2}]").unwrap();
+    std::fs::write(room.join("clicks.tsv"), "a\tb\n1\tx y\n").unwrap();
+    std::fs::write(room.join("notes.txt"), "no rows").unwrap();
+    std::fs::create_dir(room.join("many")).unwrap();
     for part in 0..3 {
-        std::fs::write(room.path().join(format!("many/{part}.csv")), format!("n\n{part}\n")).unwrap();
+        std::fs::write(room.join(format!("many/{part}.csv")), format!("n\n{part}\n")).unwrap();
     }
     room
 });
 
 pub fn tables() -> &'static Path {
-    TABLES.path()
+    &TABLES
 }
 
 /// Runs SQL where the tables are.

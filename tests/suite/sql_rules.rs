@@ -347,3 +347,57 @@ fn the_shell_edits_remembers_and_obeys() {
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{text}");
 }
+
+/// Everything that the manual shows is run, but for buckets and the shell.
+#[test]
+fn the_examples_of_the_manual_run() {
+    let room = room();
+    let at = |name: &str| room.path().join(name);
+    let link = |from: &str, to: &str| {
+        std::fs::create_dir_all(at(to).parent().unwrap()).unwrap();
+        std::fs::copy(tables().join(from), at(to)).unwrap();
+    };
+    link("model.parquet", "model.parquet");
+    for name in [
+        "predictions.parquet",
+        "new.parquet",
+        "fold1/predictions.parquet",
+        "logs/1.parquet",
+        "logs/2.parquet",
+    ] {
+        link("predictions.parquet", name);
+    }
+    link("tied.parquet", "old.parquet");
+    link("clicks.csv", "clicks.csv");
+    for dataset in ["test", "datasets/test"] {
+        names_in(&tables().join("test"))
+            .iter()
+            .for_each(|name| link(&format!("test/{name}"), &format!("{dataset}/{name}")));
+    }
+    let manual = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/sql.md")).unwrap();
+    let mut examples = 0;
+    for block in manual.split("\n\n") {
+        let lines: Vec<&str> = block.lines().filter_map(|line| line.strip_prefix("    ")).collect();
+        let Some(first) = lines.first() else { continue };
+        if first.starts_with("planetree") || first.starts_with("echo") {
+            for line in lines.iter().filter(|line| line.contains("sql -c") || line.starts_with("echo")) {
+                let line = line.replace("planetree sql", &format!("{BINARY} sql"));
+                let output =
+                    Command::new("sh").args(["-c", &line]).current_dir(room.path()).output().unwrap();
+                assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+                examples += 1;
+            }
+            continue;
+        }
+        // Lines that are statements by themselves, or one statement of several lines.
+        let whole = lines.join("\n");
+        let is_list = lines.len() > 2 && lines.iter().all(|line| line.starts_with("SELECT"));
+        let queries: Vec<&str> = if is_list { lines } else { vec![&whole] };
+        for query in queries.into_iter().filter(|query| !query.contains("s3://")) {
+            let ran = sql_in(room.path(), "--table predictions=predictions.parquet", query, &[]);
+            assert_eq!(ran.code, 0, "{query}: {}", ran.stderr);
+            examples += 1;
+        }
+    }
+    assert!(examples >= 14, "{examples}");
+}
