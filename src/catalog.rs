@@ -1,7 +1,8 @@
 //! What is in a directory: the datasets and tables below it, told by what they say they are.
 
 use crate::dataset::MANIFEST;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::pipeline::RUN_MANIFEST;
 use crate::storage::Location;
 use crate::table::{TableKind, TableReader};
 
@@ -35,6 +36,27 @@ pub fn entries_of(directory: &Location) -> Result<Vec<Entry>> {
     look_into(directory, "", DEPTH, &mut entries)?;
     entries.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(entries)
+}
+
+/// Refuses a place where a file of another kind would destroy what planetree wrote: a table, a part of a
+/// dataset, a manifest.
+pub fn refuse_ours(location: &Location) -> Result<()> {
+    let found = match TableReader::kind_of(location)? {
+        Some(kind) => Some(kind.noun()),
+        None if [MANIFEST, RUN_MANIFEST].contains(&location.name().as_str()) => Some("a manifest"),
+        None if location.with_suffix(&location.name(), MANIFEST).size()?.is_some() => {
+            Some("within a dataset")
+        }
+        None => None,
+    };
+    match found {
+        None => Ok(()),
+        Some(what) => Err(Error::place(
+            location,
+            format_args!("this is {what}, which is not replaced"),
+            "choose another name, or remove it first",
+        )),
+    }
 }
 
 fn look_into(directory: &Location, prefix: &str, depth: usize, entries: &mut Vec<Entry>) -> Result<()> {

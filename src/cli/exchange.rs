@@ -2,6 +2,7 @@
 
 use super::names::parse_names;
 use super::size::shown_count;
+use crate::catalog::refuse_ours;
 use crate::error::{Error, Result};
 use crate::exchange::{self, FORMATS, FeatureNames, Format};
 use crate::model::Model;
@@ -106,6 +107,7 @@ pub fn export(arguments: &ExportArguments, quiet: bool) -> Result<()> {
     model.check_single_rows(&place)?;
     let exported = (format.export)(&model);
     say_all(&exported.notes, &exported.losses, quiet, arguments.lossy, &place)?;
+    refuse_ours(&output)?;
     let mut file = FileOutput::create(&output)?;
     file.write_all(exported.text.as_bytes()).map_err(|error| Error::io(&output, "write", &error))?;
     file.commit()?;

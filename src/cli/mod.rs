@@ -98,7 +98,7 @@ pub fn main() -> ExitCode {
         Command::Completions(arguments) => completions::completions(&arguments, Arguments::command()),
         Command::Man(arguments) => completions::man(&arguments, Arguments::command()),
         Command::Run(arguments) => run::run(&arguments, quiet, level),
-        Command::Report(arguments) => report::run(&arguments, quiet),
+        Command::Report(arguments) => report::run(&arguments, quiet, as_step),
     };
     if as_step {
         let figures = pipeline::Figures { peak_memory_bytes: stats::peak_memory_bytes() };

@@ -57,7 +57,7 @@ pub struct ReportArguments {
 }
 
 /// Runs the command.
-pub fn run(arguments: &ReportArguments, quiet: bool) -> Result<()> {
+pub fn run(arguments: &ReportArguments, quiet: bool, as_step: bool) -> Result<()> {
     let started = Instant::now();
     let access = if arguments.instance_credentials { Access::InstanceCredentials } else { Access::Explicit };
     let output = Location::parse(&arguments.output, access)?;
@@ -67,6 +67,7 @@ pub fn run(arguments: &ReportArguments, quiet: bool) -> Result<()> {
         convention: arguments.convention.as_deref().map(str::parse::<Convention>).transpose()?,
         title: arguments.title.clone(),
         unfinished: arguments.unfinished,
+        within_run: as_step,
         threads: arguments.threads.map_or(0, NonZeroUsize::get),
     };
     let written = write_report(&request, &output)?;

@@ -33,7 +33,7 @@ pub struct SqlArguments {
     run: Option<String>,
 
     /// A query, or several separated by `;`; repeat it to run more
-    #[arg(short = 'c', long = "command", value_name = "QUERY")]
+    #[arg(short = 'c', long = "command", value_name = "QUERY", allow_hyphen_values = true)]
     command: Vec<String>,
 
     /// A file of queries, run after those of -c; `-` is standard input

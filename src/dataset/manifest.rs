@@ -177,13 +177,21 @@ impl Manifest {
                 ));
             }
         }
-        serde_json::from_str(&body).map_err(|error| {
+        let problem = |problem: std::fmt::Arguments<'_>| {
             Error::place(
                 location,
-                format_args!("not a dataset's manifest: {error}"),
+                format_args!("not a dataset's manifest: {problem}"),
                 "convert the data again",
             )
-        })
+        };
+        let manifest: Manifest =
+            serde_json::from_str(&body).map_err(|error| problem(format_args!("{error}")))?;
+        // The files of a dataset are in its directory, and nowhere else.
+        let leads_away = |name: &str| name.contains(['/', '\\']) || name.starts_with('.');
+        match manifest.files.iter().find(|file| leads_away(&file.name)) {
+            Some(file) => Err(problem(format_args!("{:?} is no name of a file", file.name))),
+            None => Ok(manifest),
+        }
     }
 
     /// What identifies the dataset's content: the hash of its files' hashes.

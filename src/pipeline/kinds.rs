@@ -82,7 +82,13 @@ pub const KINDS: &[Kind] = &[
         name: "train",
         positional: None,
         inputs: &[input("data"), named("valid"), input("config"), input("start_model")],
-        outputs: &[output("model", ".parquet"), on_request("rounds"), on_request("stats")],
+        outputs: &[
+            output("model", ".parquet"),
+            on_request("rounds"),
+            on_request("stats"),
+            on_request("oob"),
+            on_request("strength"),
+        ],
         prints: Prints::Nothing,
     },
     Kind {

@@ -195,10 +195,18 @@ impl Runner<'_> {
             self.watcher.skipped(&step.name, printed.as_deref());
             return Ok(());
         };
+        let ours = self.made_before(place);
+        let is_other = step.kind.name == "cv" && !ours;
+        if is_other && self.plan.output(step, 0)?.join("cv.json").found()?.is_some() {
+            return Err(Error::place(
+                public(&self.plan.output_text(step, 0)),
+                format_args!("step {}: here is a cross-validation that this run did not make", step.name),
+                "choose another output, or remove the directory",
+            ));
+        }
         let record = &mut self.manifest.steps[place];
         // A training that began with the same inputs and options goes on from its checkpoint.
         let goes_on = record.fingerprint == fingerprint && record.output_checksums.is_empty();
-        let ours = !record.fingerprint.is_empty();
         let arguments = self.plan.arguments(step);
         let means = means(self.plan, step, self.commands, self.budget, goes_on);
         record.fingerprint = fingerprint;
@@ -217,6 +225,17 @@ impl Runner<'_> {
         let process = Process::start(&words, move |line| watcher.says(&name, line))?;
         self.running.insert(place, process);
         Ok(())
+    }
+
+    /// Whether an earlier run of this step began to write to the same places.
+    fn made_before(&self, place: usize) -> bool {
+        let record = &self.manifest.steps[place];
+        let earlier = self.plan.earlier.as_ref().and_then(|earlier| earlier.step(&record.name));
+        earlier.is_some_and(|earlier| {
+            earlier.kind == record.kind
+                && !earlier.fingerprint.is_empty()
+                && earlier.outputs == record.outputs
+        })
     }
 
     /// Takes in processes that have ended; whether there were any.

@@ -85,7 +85,7 @@ impl Material {
     pub fn gather(request: &Request) -> Result<Self> {
         let mut runs: Vec<Run> = Vec::new();
         for source in &request.runs {
-            runs.push(Run::open(source, request.unfinished)?);
+            runs.push(Run::open(source, request.unfinished, request.within_run)?);
         }
         number_names(&mut runs);
         let judging = judging(&runs, request)?;

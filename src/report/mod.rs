@@ -43,6 +43,8 @@ pub struct Request {
     pub title: Option<String>,
     /// Whether runs that are not complete are shown.
     pub unfinished: bool,
+    /// Whether a step of a run asks, which waited for what it is to show.
+    pub within_run: bool,
     /// Threads, 0 for all cores.
     pub threads: usize,
 }

@@ -31,7 +31,7 @@ pub struct Run {
 
 impl Run {
     /// Looks into a run. One that is not complete is an error, unless that is allowed.
-    pub fn open(source: &RunSource, unfinished: bool) -> Result<Self> {
+    pub fn open(source: &RunSource, unfinished: bool, within_run: bool) -> Result<Self> {
         let location = &source.location;
         if let Location::Local(path) = location
             && !path.is_dir()
@@ -39,7 +39,9 @@ impl Run {
             return Err(not_a_directory(location, path.exists()));
         }
         let manifest = RunManifest::read(location)?;
-        let state = manifest.as_ref().and_then(why_unfinished);
+        // The run that waits for this report is not complete yet, and other runs have to be.
+        let waits = |manifest: &&RunManifest| within_run && manifest.status == RunStatus::Running;
+        let state = manifest.as_ref().filter(|manifest| !waits(manifest)).and_then(why_unfinished);
         if let Some(problem) = &state
             && !unfinished
         {
@@ -52,6 +54,8 @@ impl Run {
         let mut entries = entries_of(location)?;
         if let Some(manifest) = &manifest {
             add_outputs_elsewhere(manifest, &mut entries)?;
+            // What a step that is gone has left behind is none of this run's.
+            entries.retain(|entry| step_of(manifest, entry) < manifest.steps.len());
             // As the steps ran: what was made first is what others are compared with.
             entries.sort_by_key(|entry| step_of(manifest, entry));
         }

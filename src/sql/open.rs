@@ -49,6 +49,9 @@ pub async fn open_files(
 fn look_at(location: &Location, check: &(dyn Fn(&Location) -> Result<()> + Sync)) -> Result<Found> {
     if location.join(MANIFEST).size()?.is_some() {
         let reader = Arc::new(DatasetReader::open(location)?);
+        for file in &reader.manifest().files {
+            check(&location.join(&file.name))?;
+        }
         return Ok(Found::Ours(Arc::new(DatasetSource::new(reader))));
     }
     if location.size()?.is_none() {

@@ -67,7 +67,11 @@ impl Roots {
 
     /// The files that a pattern within SQL names, all of which may be touched.
     pub fn expand(&self, pattern: &str) -> Result<Vec<Location>> {
-        let full = self.current.join(pattern).to_string_lossy().into_owned();
+        // The pattern is one, the directory's own name is not.
+        let full = match Path::new(pattern).is_absolute() {
+            true => pattern.to_owned(),
+            false => format!("{}/{pattern}", glob::Pattern::escape(&self.current.to_string_lossy())),
+        };
         let bad = |error: glob::PatternError| Error::place(pattern, error.msg, "correct the pattern");
         let found = glob::glob(&full).map_err(bad)?;
         found.flatten().map(|path| self.resolve(&path.to_string_lossy())).collect()

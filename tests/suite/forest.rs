@@ -68,7 +68,7 @@ fn neither_threads_nor_partitions_change_the_log_or_what_is_out_of_bag() {
     same_rows(room.path());
     for way in ["--preset rf-point", "--preset rf", "--preset rf-pair", "--preset rf-rand --set max_bin=0"] {
         let outputs = |data: &str, threads: u32| {
-            let valid = format!("--valid vali --rounds rounds --oob oob --threads {threads}");
+            let valid = format!("--valid vali=vali --rounds rounds --oob oob --threads {threads}");
             model(room.path(), &format!("{way} --data {data} {valid} --set tree_strength=true"));
             let scores: Vec<u64> =
                 predictions_of(&room.path().join("oob")).iter().map(|row| row.score.to_bits()).collect();
@@ -152,7 +152,7 @@ fn scores_are_means_of_trees_that_learn_and_out_of_bag_is_honest() {
     for (preset, least) in
         [("rf-point", 0.93), ("rf-rand", 0.9), ("rf", 0.93), ("rf-pair --set num_trees=40", 0.9)]
     {
-        let outputs = "--valid test --rounds rounds --oob oob --model m";
+        let outputs = "--valid test=test --rounds rounds --oob oob --model m";
         train(room.path(), &format!("--set num_trees=60 --preset {preset} --data data {outputs}"));
         let scored = predict(room.path(), "m", "test");
         let log = rounds_of(&room.path().join("rounds"));

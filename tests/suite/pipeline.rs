@@ -441,3 +441,37 @@ fn independent_steps_run_together() {
     signal(&child, "-TERM");
     assert_eq!(child.wait().unwrap().code(), Some(1));
 }
+
+#[test]
+fn a_cross_validation_of_somebody_else_is_left_alone() {
+    let text = "[pipeline]\nname = \"p\"\n[step.train]\nkind = \"convert\"\ninput = \"train.txt\"\n[step.folds]\nkind = \"cv\"\n\
+                data = \"train\"\nfolds = 3\nset = { num_trees = 2, min_data_in_leaf = 2 }\noutput = \"OUTPUT\"\n";
+    let room = prepared(&text.replace("OUTPUT", "mine"));
+    run(room.path(), "convert train.txt --output other").ok();
+    run(room.path(), "cv --data other --folds 3 --preset planet --set num_trees=1 --output by-hand").ok();
+    fs::write(room.path().join("by-hand/notes.txt"), "precious").unwrap();
+    run(room.path(), "run p.toml --output r").ok();
+    // Not even a step that made a cross-validation before may take another one for its own.
+    let by_hand = room.path().join("by-hand");
+    for trees in ["2", "3"] {
+        let text = text.replace("OUTPUT", by_hand.to_str().unwrap());
+        fs::write(room.path().join("p.toml"), text.replace("num_trees = 2", &format!("num_trees = {trees}")))
+            .unwrap();
+        let ran = run(room.path(), "run p.toml --output r").failed();
+        assert!(ran.stderr.contains("did not make"), "{}", ran.stderr);
+        assert!(by_hand.join("notes.txt").exists() && by_hand.join("cv.json").exists());
+    }
+}
+
+#[test]
+fn a_report_may_have_steps_behind_it_and_leaves_out_what_is_gone() {
+    let report = "[step.page]\nkind = \"report\"\noutput = \"page.html\"\n[step.last]\nkind = \"describe\"\npath = \"train\"\nafter = \"page\"\n";
+    let second =
+        "[step.other]\nkind = \"train\"\ndata = \"train\"\nset = { num_trees = 1, min_data_in_leaf = 2 }\n";
+    let room = prepared(&format!("{SMALL}{second}{report}"));
+    let ran = run(room.path(), "run p.toml --output r").ok();
+    assert!(ran.stderr.contains("1 ranking and 2 models"), "{}", ran.stderr);
+    fs::write(room.path().join("p.toml"), format!("{SMALL}{report}")).unwrap();
+    let ran = run(room.path(), "run p.toml --output r").ok();
+    assert!(ran.stderr.contains("1 ranking and 1 model "), "{}", ran.stderr);
+}

@@ -129,7 +129,14 @@ fn copies_appear_whole_or_not_at_all_and_replace_no_table() {
     assert_eq!(names_in(&room.path().join("new/deep")), ["x.csv"]);
     std::fs::copy(tables().join("predictions.parquet"), room.path().join("p.parquet")).unwrap();
     let ran = go("COPY (SELECT 1) TO 'p.parquet'").failed();
-    assert!(ran.stderr.contains("this exists and is predictions"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("this is predictions, which is not replaced"), "{}", ran.stderr);
+    // Nor is a dataset, any part of it, or the record of a run.
+    std::fs::write(room.path().join("rows.txt"), some_text(3, 4)).unwrap();
+    run(room.path(), "convert rows.txt --output ds").ok();
+    for place in ["ds/_manifest.json", "ds/part.parquet", "run.json"] {
+        let ran = go(&format!("COPY (SELECT 1) TO '{place}'")).failed();
+        assert!(ran.stderr.contains("not replaced"), "{}", ran.stderr);
+    }
     go("COPY (SELECT 1) TO 'new'").failed();
     go("COPY 'p.parquet' TO 'copy.ndjson'; COPY (SELECT * FROM 'p.parquet') TO 'copy.dat' STORED AS PARQUET")
         .ok();

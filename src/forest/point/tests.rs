@@ -246,7 +246,8 @@ fn a_random_cut_lies_between_the_extremes_and_is_uniform() {
     for bins in ["max_bin=0", "max_bin=200"] {
         let set = ["candidates=random", "features_per_node=1", bins, "max_depth=1"];
         let parameters = parameters(&set);
-        let data = BinnedData::of_values(std::slice::from_ref(&values), &labels, 300, &BinOptions::of(&parameters));
+        let data =
+            BinnedData::of_values(std::slice::from_ref(&values), &labels, 300, &BinOptions::of(&parameters));
         let grower = grower(&parameters, &data, 1 << 20).unwrap();
         let rows: Vec<u32> = (100..900).collect(); // from 10 to 89.9
         let cuts: Vec<f64> = (1..=400)
@@ -279,7 +280,8 @@ fn a_forest_of_random_cuts_is_grown_until_labels_agree() {
 fn too_many_labels_for_classes_are_refused() {
     let labels: Vec<f32> = (0..40).map(|row| row as f32).collect();
     let parameters = parameters(&[]);
-    let data = BinnedData::of_values(std::slice::from_ref(&labels), &labels, 40, &BinOptions::of(&parameters));
+    let data =
+        BinnedData::of_values(std::slice::from_ref(&labels), &labels, 40, &BinOptions::of(&parameters));
     let error = grower(&parameters, &data, 1 << 20).err().unwrap();
     assert_eq!(error.to_string(), "there are 40 different labels; entropy and gini take at most 32");
     assert!(error.remedy().unwrap().contains("criterion=variance"));

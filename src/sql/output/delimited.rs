@@ -43,6 +43,8 @@ impl RowWriter for Delimited<'_> {
     fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         let options = FormatOptions::new().with_null("").with_display_error(false);
         let columns = formatters(batch, &options)?;
+        // A column of nothing but NULL has no bitmap of them.
+        let nulls: Vec<_> = batch.columns().iter().map(|column| column.logical_nulls()).collect();
         let mut value = String::new();
         for row in 0..batch.num_rows() {
             self.line.clear();
@@ -51,7 +53,7 @@ impl RowWriter for Delimited<'_> {
                     self.line.push(self.separator);
                 }
                 let array = batch.column(place);
-                if array.is_null(row) {
+                if nulls[place].as_ref().is_some_and(|nulls| nulls.is_null(row)) {
                     continue;
                 }
                 value.clear();

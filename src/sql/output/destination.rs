@@ -1,8 +1,8 @@
 //! Where results go: standard output, or a file that appears whole in the end.
 
-use crate::error::{Error, Result};
+use crate::catalog::refuse_ours;
+use crate::error::Result;
 use crate::storage::{FileOutput, Location};
-use crate::table::TableReader;
 use std::io::{self, BufWriter, Stdout, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,13 +27,7 @@ impl Destination {
 
     /// A file. One that planetree wrote is not replaced: it is a model, or took hours to make.
     pub fn file(location: &Location) -> Result<Self> {
-        if let Some(kind) = TableReader::kind_of(location)? {
-            return Err(Error::place(
-                location,
-                format_args!("this exists and is {}", kind.noun()),
-                "choose another name, or remove it first",
-            ));
-        }
+        refuse_ours(location)?;
         Ok(Destination { to: To::File(Box::new(FileOutput::create(location)?)), is_closed: Arc::default() })
     }
 
