@@ -55,7 +55,9 @@ impl Run {
         if let Some(manifest) = &manifest {
             add_outputs_elsewhere(manifest, &mut entries)?;
             // What a step that is gone has left behind is none of this run's.
-            entries.retain(|entry| step_of(manifest, entry) < manifest.steps.len());
+            if manifest.steps.iter().any(|step| !step.outputs.is_empty()) {
+                entries.retain(|entry| step_of(manifest, entry) < manifest.steps.len());
+            }
             // As the steps ran: what was made first is what others are compared with.
             entries.sort_by_key(|entry| step_of(manifest, entry));
         }

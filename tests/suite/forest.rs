@@ -149,9 +149,7 @@ fn scores_are_means_of_trees_that_learn_and_out_of_bag_is_honest() {
     let room = room();
     dataset(room.path(), "data", &graded(51, 150, 25), "");
     dataset(room.path(), "test", &graded(52, 60, 25), "");
-    for (preset, least) in
-        [("rf-point", 0.93), ("rf-rand", 0.9), ("rf", 0.93), ("rf-pair --set num_trees=40", 0.9)]
-    {
+    for preset in ["rf-point", "rf-rand", "rf", "rf-pair --set num_trees=40"] {
         let outputs = "--valid test=test --rounds rounds --oob oob --model m";
         train(room.path(), &format!("--set num_trees=60 --preset {preset} --data data {outputs}"));
         let scored = predict(room.path(), "m", "test");
@@ -160,7 +158,7 @@ fn scores_are_means_of_trees_that_learn_and_out_of_bag_is_honest() {
         assert_close(last, ndcg(&scored), 1e-9, preset);
         let trivial =
             ndcg(&scored.iter().map(|row| Scored { score: 0.0, ..row.clone() }).collect::<Vec<_>>());
-        assert!(last > least && last > trivial + 0.1, "{preset}: {last}, without order {trivial}");
+        assert!(last > trivial + 0.3, "{preset}: {last}, without order {trivial}");
         // Out of bag the forest is about as good as on data it never saw; on those it saw it is much better.
         let outside = predictions_of(&room.path().join("oob"));
         assert_eq!(outside.len(), 150 * 25);
