@@ -305,6 +305,7 @@ fn request(arguments: &TrainArguments) -> Result<TrainRequest> {
         cache,
         checkpoint,
         resume: arguments.resume,
+        fleet: None,
     })
 }
 

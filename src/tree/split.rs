@@ -1,6 +1,7 @@
 //! The best place to cut a node by one feature, from sums alone.
 
 use super::cell::{Cell, Scale, Sums};
+use serde::{Deserialize, Serialize};
 
 /// What a split must respect, and how sums become gains.
 #[derive(Debug, Clone, Copy)]
@@ -18,7 +19,7 @@ pub struct SplitRules {
 }
 
 /// A split that was found.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct FoundSplit {
     /// Which feature.
     pub feature: u32,
