@@ -52,6 +52,8 @@ pub mod bins;
 mod boost;
 pub mod catalog;
 pub mod cli;
+#[cfg(feature = "cluster")]
+pub mod cluster;
 pub mod compare;
 pub mod config;
 pub mod convert;
@@ -81,3 +83,5 @@ mod suggest;
 pub mod table;
 pub mod train;
 pub mod tree;
+#[cfg(feature = "cluster")]
+mod wire;

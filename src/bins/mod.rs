@@ -11,12 +11,20 @@ mod load;
 mod pairs;
 mod part;
 mod partition;
+#[cfg(feature = "cluster")]
+mod share;
 mod source;
 mod summary;
 
+#[cfg(feature = "cluster")]
+pub(crate) use cache::DescribedBins;
 pub use cache::{BinCache, CacheKey, CacheWriter};
 pub use cuts::{FeatureBins, middle};
 pub use layout::{Group, GroupKind, LANES, Layout, Place, SPARSE_LANES, SPARSE_STRIDE, Width};
 pub use load::{BinOptions, BinnedData, Binning, read_rows};
 pub use partition::{Codes, Column, GroupCodes};
+#[cfg(feature = "cluster")]
+pub(crate) use share::{Surveyed, survey};
 pub use source::{OpenPartition, Rows, Source};
+#[cfg(feature = "cluster")]
+pub(crate) use summary::{SAMPLED_ROWS, Summary};
