@@ -87,7 +87,7 @@ impl Surveyed {
             writer.count(u64::from(rows.weights.is_some()));
             rows.weights.iter().for_each(|weights| writer.floats(weights));
             writer.count(u64::from(rows.positions.is_some()));
-            for positions in &rows.positions {
+            if let Some(positions) = &rows.positions {
                 writer.count(positions.len() as u64);
                 positions.iter().for_each(|position| writer.count(u64::from(*position)));
             }

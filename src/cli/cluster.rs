@@ -1,11 +1,34 @@
 //! `planetree scheduler` and `planetree executor`
 
 use super::size::parse_size;
-use crate::cluster::{ExecutorOptions, PORT, SchedulerOptions, run_executor, run_scheduler};
+use crate::cluster::{ExecutorOptions, PORT, SchedulerOptions, Security, run_executor, run_scheduler};
 use crate::error::{Error, Result};
 use clap::Args;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+
+/// Certificates that all processes of a cluster show each other.
+#[derive(Debug, Args)]
+pub struct Certificates {
+    /// Encrypt: the certificate of the authority that signed all others of the cluster, a PEM file
+    #[arg(long, value_name = "FILE", help_heading = "Encryption")]
+    tls_ca: Option<PathBuf>,
+
+    /// Encrypt: the certificate of this process, a PEM file; it names the host by which others reach it
+    #[arg(long, value_name = "FILE", help_heading = "Encryption")]
+    tls_certificate: Option<PathBuf>,
+
+    /// Encrypt: the key of that certificate, a PEM file
+    #[arg(long, value_name = "FILE", help_heading = "Encryption")]
+    tls_key: Option<PathBuf>,
+}
+
+impl Certificates {
+    /// Reads them.
+    pub fn read(&self) -> Result<Security> {
+        Security::read(self.tls_ca.as_deref(), self.tls_certificate.as_deref(), self.tls_key.as_deref())
+    }
+}
 
 /// Run the scheduler of a cluster
 ///
@@ -16,7 +39,7 @@ use std::path::PathBuf;
   planetree scheduler
   planetree scheduler --bind 10.0.0.1 --plaintext")]
 pub struct SchedulerArguments {
-    /// The address to listen on; anything but this machine's own needs --plaintext
+    /// The address to listen on; anything but this machine's own needs certificates, or --plaintext
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     bind: String,
 
@@ -31,6 +54,9 @@ pub struct SchedulerArguments {
     /// Listen on a public address without encryption: whoever reaches it can run plans and read files
     #[arg(long)]
     plaintext: bool,
+
+    #[command(flatten)]
+    certificates: Certificates,
 
     /// Seconds without a sign of life after which an executor counts as lost
     #[arg(long, value_name = "SECONDS", default_value_t = 8, value_parser = clap::value_parser!(u64).range(5..))]
@@ -53,7 +79,7 @@ pub struct ExecutorArguments {
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:50050")]
     scheduler: String,
 
-    /// The address to listen on; anything but this machine's own needs --plaintext
+    /// The address to listen on; anything but this machine's own needs certificates, or --plaintext
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     bind: String,
 
@@ -68,6 +94,9 @@ pub struct ExecutorArguments {
     /// Listen on a public address without encryption: whoever reaches it can run plans and read files
     #[arg(long)]
     plaintext: bool,
+
+    #[command(flatten)]
+    certificates: Certificates,
 
     /// Threads [default: all cores]
     #[arg(long, value_name = "N")]
@@ -92,6 +121,7 @@ pub fn scheduler(arguments: &SchedulerArguments, quiet: bool) -> Result<()> {
         port: arguments.port,
         host: arguments.host.clone(),
         plaintext: arguments.plaintext,
+        security: arguments.certificates.read()?,
         executor_timeout: arguments.executor_timeout,
         until_stdin_ends: arguments.until_stdin_ends,
     };
@@ -122,6 +152,7 @@ pub fn executor(arguments: &ExecutorArguments, quiet: bool) -> Result<()> {
         port: arguments.port,
         host: arguments.host.clone(),
         plaintext: arguments.plaintext,
+        security: arguments.certificates.read()?,
         cache_bytes: arguments.cache_memory,
         work_dir: arguments.work_dir.clone(),
         until_stdin_ends: arguments.until_stdin_ends,

@@ -115,6 +115,10 @@ pub struct TrainArguments {
     #[arg(long, value_name = "URL")]
     cluster: Option<String>,
 
+    #[cfg(feature = "cluster")]
+    #[command(flatten)]
+    certificates: super::cluster::Certificates,
+
     /// Ask the machine's metadata service for credentials of object stores
     #[arg(long)]
     instance_credentials: bool,
@@ -200,11 +204,11 @@ fn reach_cluster(
     threads: usize,
     request: &mut TrainRequest,
 ) -> Result<Option<Arc<crate::cluster::Cluster>>> {
-    use crate::cluster::{Address, Cluster, Security};
+    use crate::cluster::{Address, Cluster};
     let Some(text) = &arguments.cluster else { return Ok(None) };
     let address = Address::parse(text)?;
-    let cluster = Cluster::reach(address, Security::default(), threads, arguments.instance_credentials)?;
-    let cluster = Arc::new(cluster);
+    let credentials = arguments.instance_credentials;
+    let cluster = Arc::new(Cluster::new(address, arguments.certificates.read()?, threads, credentials));
     request.fleet = Some(cluster.clone());
     Ok(Some(cluster))
 }

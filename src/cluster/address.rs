@@ -1,8 +1,6 @@
 //! Where a cluster is, and who may speak to it.
 
 use crate::error::{Error, Result};
-use ballista_core::extension::SessionConfigExt;
-use datafusion::prelude::SessionConfig;
 use std::net::{IpAddr, ToSocketAddrs};
 
 /// What `--cluster` names.
@@ -81,33 +79,18 @@ pub fn is_loopback(host: &str) -> bool {
     }
 }
 
-/// Refuses to listen where strangers could speak, unless the user wants that.
-pub fn check_bind(host: &str, plaintext: bool) -> Result<()> {
-    if is_loopback(host) || plaintext {
+/// Refuses to listen where strangers could speak, unless they are asked for certificates or the user wants it so.
+pub fn check_bind(host: &str, is_allowed: bool) -> Result<()> {
+    if is_loopback(host) || is_allowed {
         return Ok(());
     }
     Err(Error::usage(
         format_args!(
             "--bind {host}: whoever reaches this address could run plans and read files, unencrypted"
         ),
-        "bind 127.0.0.1, or allow it with --plaintext inside a network that only the cluster is in",
+        "name certificates with --tls-ca, --tls-certificate and --tls-key; or allow it with --plaintext in a network \
+         that only the cluster is in",
     ))
-}
-
-/// How the line is kept from others.
-#[derive(Debug, Clone, Default)]
-pub struct Security {}
-
-impl Security {
-    /// Whether the line is encrypted.
-    pub fn uses_tls(&self) -> bool {
-        false
-    }
-
-    /// A client's configuration.
-    pub fn client(&self, config: SessionConfig) -> Result<SessionConfig> {
-        Ok(config.with_ballista_use_tls(false))
-    }
 }
 
 #[cfg(test)]

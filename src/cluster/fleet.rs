@@ -1,17 +1,20 @@
 //! A training whose rows are in a cluster, as the driver sees it: the same rounds, with questions in place of loops.
 //! A level is one question. It carries the splits made since, and its answers the histograms of one child of each.
 
-use super::address::{Address, Security};
+use super::address::Address;
 use super::cells::{WireCell, add_histogram, empty, read_cell};
 use super::holding::fingerprint;
 use super::link::{Errand, Link, Traffic, run_name};
 use super::local::LocalCluster;
+use super::security::Security;
 use super::share::{divide, file_groups};
-use super::task::{Answer, BUILD, Foundation, Grown, Step, Task, add_means, no_means, pack};
+use super::task::{Answer, BUILD, Foundation, Grown, Identity, Step, Task, add_means, no_means, pack};
+use super::trees::FleetGrower;
 use crate::bins::{BinOptions, BinnedData, Rows, SAMPLED_ROWS, Source, Summary};
 use crate::boost::{Crew, GradientSummary, TreeStart};
 use crate::config::{BaseScore, Candidates, EnsembleName, Parameters};
 use crate::error::{Error, Result};
+use crate::forest::TreeGrower;
 use crate::metric::Mean;
 use crate::storage::Location;
 use crate::train::{Fleet, TrainRequest, draw_limit};
@@ -27,19 +30,32 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Processes of a cluster that hold the rows of a training.
 pub struct Cluster {
     address: Address,
+    security: Security,
+    /// Of executors that are started on this machine, all together.
+    threads: usize,
     instance_credentials: bool,
-    link: Arc<Link>,
+    reached: Mutex<Option<Reached>>,
+}
+
+/// A cluster that is there.
+struct Reached {
+    errands: Arc<Errands>,
     /// Executors that were started for this training, and end with it.
-    local: Option<LocalCluster>,
-    errands: Mutex<Option<Arc<Errands>>>,
+    _local: Option<LocalCluster>,
 }
 
 /// What every question of a training needs.
-struct Errands {
-    link: Arc<Link>,
+pub struct Errands {
+    /// The line.
+    pub link: Arc<Link>,
     /// All but the step.
-    task: Task,
+    pub task: Task,
+    /// The files of each share.
     groups: Vec<FileGroup>,
+    /// Executors when the training began.
+    pub executors: usize,
+    /// Their threads.
+    pub threads: usize,
 }
 
 impl Errands {
@@ -50,48 +66,49 @@ impl Errands {
 }
 
 impl Cluster {
-    /// Reaches a cluster, or starts one on this machine with so many threads.
-    pub fn reach(
-        address: Address,
-        security: Security,
-        threads: usize,
-        instance_credentials: bool,
-    ) -> Result<Self> {
-        let (local, link) = match &address {
-            Address::Scheduler { host, port, .. } => (None, Link::new(host, *port, security)),
-            Address::Local { executors } => {
-                let local = LocalCluster::start(*executors, threads)?;
-                let link = Link::new("127.0.0.1", local.port(), Security::default());
-                (Some(local), link)
-            }
-        };
-        let errands = Mutex::new(None);
-        Ok(Cluster { address, instance_credentials, link: Arc::new(link), local, errands })
+    /// A cluster that is reached, or started on this machine with so many threads, when there is something to do.
+    pub fn new(address: Address, security: Security, threads: usize, instance_credentials: bool) -> Self {
+        Cluster { address, security, threads, instance_credentials, reached: Mutex::default() }
     }
 
     /// What went over the line so far.
     pub fn traffic(&self) -> Traffic {
-        self.link.traffic()
+        let reached = self.reached.lock().unwrap_or_else(PoisonError::into_inner);
+        reached.as_ref().map(|reached| reached.errands.link.traffic()).unwrap_or_default()
     }
 
-    /// How many shares the data are divided into: one for each executor.
-    fn share_count(&self) -> Result<usize> {
-        match (&self.address, &self.local) {
-            (Address::Scheduler { shares: Some(shares), .. }, _) => Ok(*shares),
-            (_, Some(local)) => local.wait_for_executors(&self.link),
-            (_, None) => {
-                let executors = self.link.executors()?;
-                for executor in &executors {
-                    tracing::info!("executor {}: {} threads", executor.name, executor.threads);
-                }
-                Ok(executors.len())
+    /// The line to the cluster, and who is there.
+    fn reach(&self) -> Result<(Option<LocalCluster>, Arc<Link>, Vec<Identity>)> {
+        let (local, link) = match &self.address {
+            Address::Scheduler { host, port, .. } => (None, Link::new(host, *port, self.security.clone())),
+            Address::Local { executors } => {
+                let local = LocalCluster::start(*executors, self.threads)?;
+                let link = Link::new("127.0.0.1", local.port(), Security::default());
+                (Some(local), link)
             }
+        };
+        let executors = match &local {
+            Some(local) => local.wait_for_executors(&link)?,
+            None => link.executors()?,
+        };
+        for executor in &executors {
+            tracing::info!("executor {}: {} threads", executor.name, executor.threads);
+        }
+        Ok((local, Arc::new(link), executors))
+    }
+
+    /// How many shares the data are divided into: one for each executor, unless the user knows better.
+    fn share_count(&self, executors: usize) -> usize {
+        match &self.address {
+            Address::Scheduler { shares: Some(shares), .. } => *shares,
+            _ => executors,
         }
     }
 
     fn errands(&self) -> Arc<Errands> {
-        let errands = self.errands.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        errands.expect("a training bins its data before its first round")
+        let reached = self.reached.lock().unwrap_or_else(PoisonError::into_inner);
+        let reached = reached.as_ref().expect("a training bins its data before its first round");
+        reached.errands.clone()
     }
 
     fn crew<C: WireCell>(
@@ -135,10 +152,16 @@ impl Fleet for Cluster {
                 "leave --cluster out, or see docs/cluster.md for what is",
             ))
         };
-        if parameters.ensemble != EnsembleName::Boost {
-            return refuse("a forest");
+        if parameters.forest.pairs_per_document.is_some() {
+            return refuse("a forest of pairs");
+        }
+        if request.out_of_bag || request.strength {
+            return refuse(
+                "a forest with scores out of bag (--oob, or --rounds without --valid) or with --strength",
+            );
         }
         match parameters.candidates {
+            _ if parameters.ensemble == EnsembleName::Bag => {}
             Candidates::Static => {}
             Candidates::Streaming if parameters.value_groups > 0 && parameters.workers == 1 => {}
             Candidates::Streaming => return refuse("streaming with several workers or without value_groups"),
@@ -176,11 +199,14 @@ impl Fleet for Cluster {
             .flat_map(|file| &file.row_groups)
             .map(|group| group.rows)
             .collect();
-        let shares = divide(&rows, self.share_count()?);
+        let (local, link, executors) = self.reach()?;
+        let shares = divide(&rows, self.share_count(executors.len()));
         tracing::info!("{} shares of {} partitions", shares.len(), rows.len());
         let errands = Arc::new(Errands {
-            link: self.link.clone(),
+            link,
             groups: file_groups(source, &place, &shares),
+            executors: executors.len(),
+            threads: executors.iter().map(|executor| executor.threads as usize).sum(),
             task: Task {
                 build: BUILD.to_owned(),
                 run: run_name(),
@@ -190,8 +216,14 @@ impl Fleet for Cluster {
                 step: Step::Probe,
             },
         });
-        *self.errands.lock().unwrap_or_else(PoisonError::into_inner) = Some(errands.clone());
+        let reached = Reached { errands: errands.clone(), _local: local };
+        *self.reached.lock().unwrap_or_else(PoisonError::into_inner) = Some(reached);
         survey(&errands, request, source, options)
+    }
+
+    fn grower(&self, parameters: &Parameters, data: &BinnedData) -> Result<Box<dyn TreeGrower>> {
+        let foundation = Foundation::new(parameters, false, 0.0, &data.binning);
+        Ok(Box::new(FleetGrower::new(self.errands(), foundation)))
     }
 
     fn plain_crew(

@@ -4,6 +4,7 @@
 use super::cells::{WireCell, write_cell, write_histogram};
 use super::share::{key_of, partitions_of};
 use super::task::{Answer, BUILD, Foundation, Grown, Identity, Step, Task, means_to_bytes, unpack};
+use super::trees::{self, dealt, worker_of};
 use crate::bins::{BinOptions, BinnedData, Source, survey};
 use crate::boost::{Crew, Gradients, Share, ShareState, TreeStart};
 use crate::config::Parameters;
@@ -92,29 +93,44 @@ struct Slot {
     run: String,
     used: Mutex<Instant>,
     bytes: Mutex<u64>,
-    following: Mutex<Option<Following>>,
+    held: Mutex<Option<Held>>,
+}
+
+/// What is held of a training.
+enum Held {
+    /// A share that follows it.
+    Share(Box<Following>),
+    /// All rows, for whole trees.
+    Whole(Arc<(Parameters, BinnedData)>),
 }
 
 impl Holdings {
     fn answer(&self, task: &Task, foundation: &[u8], group: &FileGroup, number: &mut u64) -> Result<Answer> {
+        if let Step::Forget = task.step {
+            lock(&self.shares).shares.retain(|_, slot| slot.run != task.run);
+            return Ok(Answer::Forgotten);
+        }
         let source = self.source(task)?;
+        if let Step::Trees { trees, workers } = &task.step {
+            let worker = worker_of(group);
+            *number = worker as u64;
+            let Some(whole) = self.whole(task, foundation, &source)? else { return Ok(Answer::Lacking) };
+            let (parameters, data) = &*whole;
+            return Ok(Answer::Trees(trees::grow(parameters, data, dealt(trees, worker, *workers))?));
+        }
         let partitions = partitions_of(&source, group)?;
         *number = partitions.first().map_or(0, |first| *first as u64);
         match &task.step {
-            Step::Probe => Ok(Answer::Lacking),
+            Step::Probe | Step::Forget | Step::Trees { .. } => Ok(Answer::Lacking),
             Step::Survey { features, rows, parameters } => {
                 let options = BinOptions::of(&Parameters::from_toml(parameters)?);
                 Ok(Answer::Surveyed(survey(&source, &partitions, features.clone(), *rows, &options)?))
             }
-            Step::Forget => {
-                lock(&self.shares).shares.retain(|_, slot| slot.run != task.run);
-                Ok(Answer::Forgotten)
-            }
             Step::Gradients { .. } | Step::Level { .. } => {
-                let slot = self.slot(task, group);
-                let mut following = lock(&slot.following);
-                if let Some(held) = &mut *following
-                    && let Some(answer) = held.step(&task.step)?
+                let slot = self.slot(task, &key_of(group));
+                let mut held = lock(&slot.held);
+                if let Some(Held::Share(share)) = &mut *held
+                    && let Some(answer) = share.step(&task.step)?
                 {
                     return Ok(answer);
                 }
@@ -122,15 +138,44 @@ impl Holdings {
                     return Ok(Answer::Lacking);
                 }
                 // What is held is of no use, and should not be there twice.
-                *following = None;
-                let built = Following::build(&source, &partitions, &unpack(foundation)?)?;
-                *lock(&slot.bytes) = built.bytes;
-                let answer = following.insert(built).step(&task.step)?;
-                drop(following);
+                *held = None;
+                let mut share = Box::new(Following::build(&source, &partitions, &unpack(foundation)?)?);
+                *lock(&slot.bytes) = share.bytes;
+                let answer = share.step(&task.step)?;
+                *held = Some(Held::Share(share));
+                drop(held);
                 self.make_room(&slot);
                 Ok(answer.unwrap_or(Answer::Lacking))
             }
         }
+    }
+
+    /// All rows of a dataset, in codes; `None` if they are not here and there is nothing to code them by.
+    fn whole(
+        &self,
+        task: &Task,
+        foundation: &[u8],
+        source: &Source,
+    ) -> Result<Option<Arc<(Parameters, BinnedData)>>> {
+        let slot = self.slot(task, "whole");
+        let mut held = lock(&slot.held);
+        if let Some(Held::Whole(whole)) = &*held {
+            return Ok(Some(whole.clone()));
+        }
+        if foundation.is_empty() {
+            return Ok(None);
+        }
+        let foundation: Foundation = unpack(foundation)?;
+        let parameters = Parameters::from_toml(&foundation.parameters)?;
+        let binning = foundation.binning(&parameters);
+        let all: Vec<usize> = (0..source.partitions()).collect();
+        let data = BinnedData::of_partitions(source, &all, binning)?;
+        *lock(&slot.bytes) = data.bytes()?;
+        let whole = Arc::new((parameters, data));
+        *held = Some(Held::Whole(whole.clone()));
+        drop(held);
+        self.make_room(&slot);
+        Ok(Some(whole))
     }
 
     /// The dataset of a task, if it is the one that is meant.
@@ -156,14 +201,14 @@ impl Holdings {
         Ok(source)
     }
 
-    fn slot(&self, task: &Task, group: &FileGroup) -> Arc<Slot> {
+    fn slot(&self, task: &Task, key: &str) -> Arc<Slot> {
         let mut kept = lock(&self.shares);
-        let slot = kept.shares.entry(format!("{} {}", task.run, key_of(group))).or_insert_with(|| {
+        let slot = kept.shares.entry(format!("{} {key}", task.run)).or_insert_with(|| {
             Arc::new(Slot {
                 run: task.run.clone(),
                 used: Mutex::new(Instant::now()),
                 bytes: Mutex::default(),
-                following: Mutex::default(),
+                held: Mutex::default(),
             })
         });
         *lock(&slot.used) = Instant::now();
@@ -264,7 +309,7 @@ impl Following {
                 let bytes = either!(&mut self.share, share => level(share, start, wanted))?;
                 Ok(Some(Answer::Level(bytes)))
             }
-            Step::Probe | Step::Survey { .. } | Step::Forget => Ok(None),
+            Step::Probe | Step::Survey { .. } | Step::Trees { .. } | Step::Forget => Ok(None),
         }
     }
 

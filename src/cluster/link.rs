@@ -1,9 +1,9 @@
 //! The driver's line to a cluster: a question goes out as a plan, the answers of all shares come back in their order.
 //! What goes wrong on the way is tried again; the engine itself repeats tasks of executors that were lost.
 
-use super::address::Security;
 use super::codec::RoundCodec;
 use super::node::{Arrived, Question, RoundExec, put_together, schema};
+use super::security::Security;
 use super::task::{Answer, BUILD, Identity, Step, Task, pack};
 use crate::error::{Error, Result};
 use crate::storage::{border, interrupt};
@@ -185,7 +185,7 @@ impl Link {
             Arc::new(RoundExec::new(scan_of(groups.to_vec()), question.clone()));
         let config = self.security.client(
             SessionConfig::new_with_ballista().with_ballista_grpc_client_max_message_size(MESSAGE_BYTES),
-        )?;
+        );
         let (url, session) = (self.url.clone(), self.session.clone());
         let job = async move {
             let codec = RoundCodec::default();

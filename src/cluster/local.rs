@@ -2,6 +2,7 @@
 //! They end with the process that started them: their standard input is a pipe from it, which closes whatever happens.
 
 use super::link::Link;
+use super::task::Identity;
 use crate::error::{Error, Result};
 use crate::storage::interrupt;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -89,13 +90,14 @@ impl LocalCluster {
         Ok(())
     }
 
-    /// Waits until all executors have reported; how many they are.
-    pub fn wait_for_executors(&self, link: &Link) -> Result<usize> {
+    /// Waits until all executors have reported.
+    pub fn wait_for_executors(&self, link: &Link) -> Result<Vec<Identity>> {
         let begun = Instant::now();
         loop {
-            let here = link.executors()?.len();
+            let executors = link.executors()?;
+            let here = executors.len();
             if here >= self.executors {
-                return Ok(here);
+                return Ok(executors);
             }
             if begun.elapsed() > PATIENCE {
                 return Err(Error::usage(

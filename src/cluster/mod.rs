@@ -19,12 +19,15 @@ mod holding;
 mod link;
 mod local;
 mod node;
+mod security;
 mod serve;
 mod share;
 mod sticky;
 mod task;
+mod trees;
 
-pub use address::{Address, PORT, Security};
+pub use address::{Address, PORT};
 pub use fleet::Cluster;
 pub use link::Traffic;
+pub use security::Security;
 pub use serve::{ExecutorOptions, SchedulerOptions, run_executor, run_scheduler};

@@ -5,6 +5,7 @@ use super::codec::RoundCodec;
 use super::holding::set_limit;
 use super::link::MESSAGE_BYTES;
 use super::local::free_port;
+use super::security::Security;
 use super::sticky::Sticky;
 use crate::error::{Error, Result};
 use crate::storage::{border, interrupt};
@@ -22,7 +23,7 @@ use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 
 /// How the scheduler is run.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct SchedulerOptions {
     /// The address to listen on.
     pub bind: String,
@@ -32,6 +33,8 @@ pub struct SchedulerOptions {
     pub host: Option<String>,
     /// Whether a public address may be bound without encryption.
     pub plaintext: bool,
+    /// Certificates.
+    pub security: Security,
     /// Seconds without a sign of life after which an executor counts as lost.
     pub executor_timeout: u64,
     /// Whether the process ends when its standard input does.
@@ -39,7 +42,7 @@ pub struct SchedulerOptions {
 }
 
 /// How an executor is run.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct ExecutorOptions {
     /// The scheduler's host.
     pub scheduler_host: String,
@@ -53,6 +56,8 @@ pub struct ExecutorOptions {
     pub host: Option<String>,
     /// Whether a public address may be bound without encryption.
     pub plaintext: bool,
+    /// Certificates.
+    pub security: Security,
     /// Bytes that kept shares may take.
     pub cache_bytes: Option<u64>,
     /// Where results wait to be fetched; a temporary folder if not given.
@@ -66,21 +71,24 @@ const HEARTBEAT: u64 = 2;
 
 /// Runs a scheduler until it is stopped; `ready` is told where it listens.
 pub fn run_scheduler(options: &SchedulerOptions, ready: impl FnOnce(SocketAddr)) -> Result<()> {
-    check_bind(&options.bind, options.plaintext)?;
+    check_bind(&options.bind, options.plaintext || options.security.uses_tls())?;
     if options.until_stdin_ends {
         end_with_stdin();
     }
     let place = format!("{}:{}", options.bind, options.port);
-    let address = address_of(&place)?;
+    let outer = address_of(&place)?;
+    let inner = options.security.inner(outer)?;
     let serve = async {
         // Without delay: else every question waits for the acknowledgement of the one before.
-        let incoming =
-            TcpIncoming::bind(address).map_err(|error| error.to_string())?.with_nodelay(Some(true));
-        let bound = incoming.local_addr().map_err(|error| error.to_string())?;
+        let incoming = TcpIncoming::bind(inner).map_err(|error| error.to_string())?.with_nodelay(Some(true));
+        let inner = incoming.local_addr().map_err(|error| error.to_string())?;
+        let outer = SocketAddr::new(outer.ip(), inner.port());
+        options.security.open_door(outer, inner).await.map_err(|error| error.to_string())?;
         let config = Arc::new(SchedulerConfig {
             bind_host: options.bind.clone(),
-            bind_port: bound.port(),
+            bind_port: outer.port(),
             external_host: options.host.clone().unwrap_or_else(|| options.bind.clone()),
+            override_create_grpc_client_endpoint: options.security.endpoint(),
             override_physical_codec: Some(Arc::new(RoundCodec::default())),
             task_distribution: TaskDistributionPolicy::Custom(Arc::new(Sticky::default())),
             executor_timeout_seconds: options.executor_timeout,
@@ -97,7 +105,7 @@ pub fn run_scheduler(options: &SchedulerOptions, ready: impl FnOnce(SocketAddr))
         let cluster = BallistaCluster::new_from_config(&config).await.map_err(|error| error.to_string())?;
         let scheduler = create_scheduler::<LogicalPlanNode, PhysicalPlanNode>(cluster, config).await;
         let scheduler = scheduler.map_err(|error| error.to_string())?;
-        ready(bound);
+        ready(outer);
         let service = SchedulerGrpcServer::new(scheduler)
             .max_decoding_message_size(MESSAGE_BYTES)
             .max_encoding_message_size(MESSAGE_BYTES);
@@ -111,7 +119,7 @@ pub fn run_scheduler(options: &SchedulerOptions, ready: impl FnOnce(SocketAddr))
 
 /// Runs an executor until it is stopped.
 pub fn run_executor(options: &ExecutorOptions, ready: impl FnOnce()) -> Result<()> {
-    check_bind(&options.bind, options.plaintext)?;
+    check_bind(&options.bind, options.plaintext || options.security.uses_tls())?;
     if options.until_stdin_ends {
         end_with_stdin();
     }
@@ -122,7 +130,10 @@ pub fn run_executor(options: &ExecutorOptions, ready: impl FnOnce()) -> Result<(
         0 => (free_port()?, free_port()?),
         port => (port, port.saturating_add(1)),
     };
-    address_of(&format!("{}:{port}", options.bind))?;
+    let outer = [port, grpc_port].map(|port| address_of(&format!("{}:{port}", options.bind)));
+    let [results, tasks] = outer;
+    let (results, tasks) = (results?, tasks?);
+    let (inner_results, inner_tasks) = (options.security.inner(results)?, options.security.inner(tasks)?);
     let temporary;
     let folder = match &options.work_dir {
         Some(folder) => folder.clone(),
@@ -135,7 +146,7 @@ pub fn run_executor(options: &ExecutorOptions, ready: impl FnOnce()) -> Result<(
         }
     };
     let config = ExecutorProcessConfig {
-        bind_host: options.bind.clone(),
+        bind_host: inner_results.ip().to_string(),
         external_host: Some(options.host.clone().unwrap_or_else(|| options.bind.clone())),
         port,
         grpc_port,
@@ -150,12 +161,18 @@ pub fn run_executor(options: &ExecutorOptions, ready: impl FnOnce()) -> Result<(
         executor_heartbeat_interval_seconds: HEARTBEAT,
         grpc_max_decoding_message_size: MESSAGE_BYTES as u32,
         grpc_max_encoding_message_size: MESSAGE_BYTES as u32,
+        override_create_grpc_client_endpoint: options.security.endpoint(),
         override_physical_codec: Some(Arc::new(RoundCodec::default())),
         ..ExecutorProcessConfig::default()
     };
     interrupt::be_orderly(); // the engine hears signals itself, and takes leave of the scheduler
     ready();
-    border::wait(start_executor_process(Arc::new(config))).map_err(|error| {
+    let serve = async {
+        options.security.open_door(results, inner_results).await.map_err(|error| error.to_string())?;
+        options.security.open_door(tasks, inner_tasks).await.map_err(|error| error.to_string())?;
+        start_executor_process(Arc::new(config)).await.map_err(|error| error.to_string())
+    };
+    border::wait(serve).map_err(|error| {
         Error::place(
             format_args!("{}:{}", options.scheduler_host, options.scheduler_port),
             format_args!("the executor cannot run: {error}"),

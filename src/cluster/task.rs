@@ -5,6 +5,7 @@ use crate::bins::{BinOptions, Binning, DescribedBins, Surveyed};
 use crate::boost::{GradientSummary, TreeStart};
 use crate::config::Parameters;
 use crate::error::{Error, Result};
+use crate::forest::GrownTree;
 use crate::metric::{Mean, Metric};
 use crate::tree::{CodedTree, NodeSplit};
 use crate::wire::{Reader, Writer, cut_short};
@@ -64,6 +65,13 @@ pub enum Step {
         splits: Vec<NodeSplit>,
         /// The nodes whose histograms are wanted.
         wanted: Vec<usize>,
+    },
+    /// Grow some trees of a forest, as many as fall to each worker.
+    Trees {
+        /// By their numbers.
+        trees: Range<u32>,
+        /// Workers that they are dealt to.
+        workers: usize,
     },
     /// Forget the training.
     Forget,
@@ -135,6 +143,8 @@ pub enum Answer {
     },
     /// Totals and histograms of nodes; see [`super::cells`].
     Level(Vec<u8>),
+    /// Trees of a forest.
+    Trees(Vec<GrownTree>),
     /// It has forgotten the training.
     Forgotten,
     /// It does not have what the question builds on.
@@ -201,6 +211,10 @@ impl Answer {
                 writer.text(problem);
                 writer.text(remedy);
             }
+            Answer::Trees(trees) => {
+                writer.count(7);
+                super::trees::write(trees, &mut writer);
+            }
         }
         writer.into_bytes()
     }
@@ -234,6 +248,7 @@ impl Answer {
             4 => Answer::Forgotten,
             5 => Answer::Lacking,
             6 => Answer::Failed { problem: reader.text()?, remedy: reader.text()? },
+            7 => Answer::Trees(super::trees::read(&mut reader)?),
             _ => return Err(cut_short()),
         };
         if reader.is_empty() { Ok(answer) } else { Err(cut_short()) }

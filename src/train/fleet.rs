@@ -5,6 +5,7 @@ use crate::bins::{BinOptions, BinnedData, Source};
 use crate::boost::Crew;
 use crate::config::Parameters;
 use crate::error::Result;
+use crate::forest::TreeGrower;
 use crate::tree::Cell;
 use std::sync::Arc;
 
@@ -15,6 +16,9 @@ pub trait Fleet: Send + Sync {
 
     /// Bins a dataset there; what comes back has no codes.
     fn bin(&self, request: &TrainRequest, source: &Source, options: &BinOptions) -> Result<BinnedData>;
+
+    /// Whoever grows the trees of a forest.
+    fn grower(&self, parameters: &Parameters, data: &BinnedData) -> Result<Box<dyn TreeGrower>>;
 
     /// Whoever boosts rows without weights and hessians.
     fn plain_crew(
