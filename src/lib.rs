@@ -45,7 +45,7 @@
 //! The folders follow the flow: [`sample`] → [`ingest`] → [`convert`] → [`dataset`] → [`describe`], then
 //! [`config`] → [`train`] → [`bins`] → [`objective`] → [`tree`] → `boost` or `forest` with [`metric`] → [`model`] →
 //! [`predict`], [`explain`] → [`evaluate`] → [`compare`], all of it many times in [`cv`], step by step in [`pipeline`],
-//! to look at in [`report`] and `sql`, to and from other programs by [`exchange`], on top of [`catalog`], [`plan`],
+//! on several machines by `cluster`, to look at in [`report`] and `sql`, to and from other programs by [`exchange`], on top of [`catalog`], [`plan`],
 //! [`table`] and [`storage`], below [`cli`].
 
 pub mod bins;

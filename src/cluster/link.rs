@@ -29,6 +29,12 @@ pub const MESSAGE_BYTES: usize = 256 << 20;
 /// How long failures are tried again before the training gives up.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The same before the cluster ever answered: then it is more likely that something is set up wrongly.
+const FIRST_PATIENCE: Duration = Duration::from_secs(3);
+
+/// How long executors may take to say who they are.
+const PROBE_PATIENCE: Duration = Duration::from_secs(20);
+
 /// Questions of a probe; so many executors are found at most.
 const PROBES: usize = 64;
 
@@ -128,9 +134,10 @@ impl Link {
             question.foundation = (errand.foundation)();
         }
         let mut failures = 0;
+        let patience = (errand.task.step == Step::Probe).then_some(PROBE_PATIENCE);
         loop {
             interrupt::check()?;
-            match self.send(&question, errand.groups)? {
+            match self.send(&question, errand.groups, patience)? {
                 Ok(arrived) => {
                     let bytes: u64 = arrived.iter().map(|answer| answer.bytes.len() as u64).sum();
                     let most = arrived.iter().map(|answer| answer.bytes.len() as u64).max().unwrap_or(0);
@@ -162,13 +169,15 @@ impl Link {
     /// Tells all shares that a training is over; whether they hear it does not matter.
     pub fn forget(&self, task: &Task, groups: &[FileGroup]) {
         let task = Task { step: Step::Forget, ..task.clone() };
-        let _ = self.send(&Question { task: pack(&task), foundation: Vec::new() }, groups);
+        let question = Question { task: pack(&task), foundation: Vec::new() };
+        let _ = self.send(&question, groups, Some(Duration::from_secs(2)));
     }
 
     /// Waits a little before the next try, or says that it was the last.
     fn give_up_after(&self, begun: Instant, failures: u32, problem: &str) -> Result<()> {
         tracing::warn!("{}: {problem}; asking again", self.shown);
-        if begun.elapsed() > PATIENCE || failures > 20 {
+        let patience = if self.has_answered() { PATIENCE } else { FIRST_PATIENCE };
+        if begun.elapsed() > patience {
             return Err(self.broken(problem));
         }
         let pause = Duration::from_millis(100 << failures.min(5));
@@ -180,6 +189,7 @@ impl Link {
         &self,
         question: &Question,
         groups: &[FileGroup],
+        patience: Option<Duration>,
     ) -> Result<std::result::Result<Vec<Arrived>, String>> {
         let plan: Arc<dyn ExecutionPlan> =
             Arc::new(RoundExec::new(scan_of(groups.to_vec()), question.clone()));
@@ -195,9 +205,11 @@ impl Link {
                     .await?;
             stream.try_collect::<Vec<RecordBatch>>().await
         };
+        let job = tokio::time::timeout(patience.unwrap_or(Duration::MAX), job);
         let batches = match border::wait_or_interrupt(job)? {
-            Ok(batches) => batches,
-            Err(error) => {
+            Err(_) => return Err(self.nobody()),
+            Ok(Ok(batches)) => batches,
+            Ok(Err(error)) => {
                 let text = error.find_root().to_string();
                 return match self.is_final(&text) {
                     Some(error) => Err(error),
@@ -217,39 +229,34 @@ impl Link {
 
     /// What no further try would change.
     fn is_final(&self, text: &str) -> Option<Error> {
-        let refused = ["ConnectError", "tcp connect error", "Connection refused", "dns error"];
-        let never_answered = self.traffic().levels.is_empty() && self.traffic().sent == 0;
-        if never_answered && refused.iter().any(|sign| text.contains(sign)) {
-            return Some(Error::place(
-                &self.shown,
-                "there is no scheduler",
-                "start one with `planetree scheduler`, or check the address",
-            ));
-        }
-        if text.contains("incompatible") || text.contains("ballista-version") {
-            return Some(Error::place(
-                &self.shown,
-                first_line(text),
-                "run the same build of planetree everywhere",
-            ));
-        }
-        let certificate =
-            ["certificate", "HandshakeFailure", "BadCertificate", "UnknownIssuer", "InvalidCertificate"];
-        if certificate.iter().any(|sign| text.contains(sign)) {
+        let says = |signs: &[&str]| signs.iter().any(|sign| text.contains(sign));
+        if says(&["certificate", "Certificate", "HandshakeFailure"]) {
             return Some(Error::place(
                 &self.shown,
                 format_args!("the certificates do not fit: {}", first_line(text)),
                 "name the authority that signed the cluster's certificates, and a certificate that it signed",
             ));
         }
-        if text.contains("Unauthenticated") {
+        if says(&["incompatible", "ballista-version"]) {
             return Some(Error::place(
                 &self.shown,
-                "the token is not the cluster's",
-                "name the same --token-file",
+                first_line(text),
+                "run the same build of planetree everywhere",
+            ));
+        }
+        if !self.has_answered() && says(&["ConnectError", "Connection refused", "dns error"]) {
+            return Some(Error::place(
+                &self.shown,
+                "there is no scheduler",
+                "start one with `planetree scheduler`, or check the address",
             ));
         }
         None
+    }
+
+    /// Whether the cluster ever answered a question.
+    fn has_answered(&self) -> bool {
+        self.traffic().sent > 0
     }
 
     fn read(&self, arrived: &[Arrived]) -> Result<Option<Vec<Answer>>> {
@@ -288,10 +295,20 @@ impl Link {
     }
 
     fn broken(&self, problem: &str) -> Error {
+        let remedy = match self.has_answered() {
+            true => {
+                "look at the scheduler and its executors; --checkpoint and --resume save what was trained"
+            }
+            false => "check the address, and name certificates if the cluster asks for them",
+        };
+        Error::place(&self.shown, format_args!("the cluster gives no answer: {problem}"), remedy)
+    }
+
+    fn nobody(&self) -> Error {
         Error::place(
             &self.shown,
-            format_args!("the cluster gives no answer: {problem}"),
-            "look at the scheduler and its executors; --checkpoint and --resume save what was trained",
+            "the scheduler is there, but no executor answers",
+            "start some with `planetree executor`",
         )
     }
 
