@@ -62,7 +62,6 @@ mod tests {
     use crate::cluster::share::{groups_of, key_of};
     use datafusion::datasource::listing::PartitionedFile;
     use datafusion::datasource::physical_plan::FileGroup;
-    use datafusion::physical_plan::ExecutionPlanProperties;
     use datafusion_proto::physical_plan::AsExecutionPlan;
     use datafusion_proto::protobuf::PhysicalPlanNode;
 
@@ -83,7 +82,7 @@ mod tests {
             PhysicalPlanNode::try_decode(&bytes).unwrap().try_into_physical_plan(&context, &codec).unwrap();
         let back = back.downcast_ref::<RoundExec>().unwrap();
         assert!(back.question() == &question);
-        assert_eq!(back.output_partitioning().partition_count(), 2);
+        assert_eq!(back.properties().output_partitioning().partition_count(), 2);
         let keys: Vec<String> = groups_of(&**back.children()[0]).unwrap().iter().map(key_of).collect();
         assert_eq!(keys, groups.iter().map(key_of).collect::<Vec<_>>());
         assert_eq!(keys[0], "data/part-0.parquet@0 data/part-0.parquet@300 ");

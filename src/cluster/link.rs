@@ -205,7 +205,7 @@ impl Link {
                     .await?;
             stream.try_collect::<Vec<RecordBatch>>().await
         };
-        let job = tokio::time::timeout(patience.unwrap_or(Duration::MAX), job);
+        let job = async move { tokio::time::timeout(patience.unwrap_or(Duration::MAX), job).await };
         let batches = match border::wait_or_interrupt(job)? {
             Err(_) => return Err(self.nobody()),
             Ok(Ok(batches)) => batches,
