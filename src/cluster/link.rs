@@ -230,7 +230,7 @@ impl Link {
     /// What no further try would change.
     fn is_final(&self, text: &str) -> Option<Error> {
         let says = |signs: &[&str]| signs.iter().any(|sign| text.contains(sign));
-        if says(&["certificate", "Certificate", "HandshakeFailure"]) {
+        if says(&["certificate", "Certificate", "fatal alert"]) {
             return Some(Error::place(
                 &self.shown,
                 format_args!("the certificates do not fit: {}", first_line(text)),
