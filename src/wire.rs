@@ -196,7 +196,7 @@ mod tests {
             prop_assert!(reader.is_empty());
             // What is cut short is an error, or nothing was missed.
             let mut reader = Reader::new(&bytes[..cut.min(bytes.len())]);
-            while let Ok(_) = reader.list() {}
+            while reader.list().is_ok() {}
         }
     }
 }
