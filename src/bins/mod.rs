@@ -16,7 +16,7 @@ mod summary;
 
 pub use cache::{BinCache, CacheKey, CacheWriter};
 pub use cuts::{FeatureBins, middle};
-pub use layout::{Group, GroupKind, LANES, Layout, Place, SPARSE_LANES, SPARSE_STRIDE, Width};
+pub use layout::{Group, GroupKind, JOINT_CODES, JOINT_LANES, LANES, Layout, Place, SPARSE_LANES, STRIDE};
 pub use load::{BinOptions, BinnedData, Binning, read_rows};
 pub use partition::{Codes, Column, GroupCodes};
 pub use source::{OpenPartition, Rows, Source};
