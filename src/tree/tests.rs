@@ -135,6 +135,33 @@ proptest! {
     }
 
     #[test]
+    fn weights_are_added_beside_gradients((columns, targets) in data(), partition_rows in 5usize..60) {
+        let data = binned(&columns, targets.len(), partition_rows, Some(20));
+        let bits = scale(targets.len()).count_bits;
+        let groups: Vec<usize> = (0..data.binning.layout.groups.len()).collect();
+        let builder = HistogramBuilder { data: &data, count_bits: bits, groups: &groups };
+        let weighted: Vec<[i32; 2]> = targets.iter().map(|target| [*target, 3 + target % 3]).collect();
+        let mut sets = RowSets::<[i64; 2]>::new(data.partitions());
+        for (set, rows) in sets.partitions.iter_mut().zip(&data.rows) {
+            set.start(weighted[rows.first as usize..][..rows.len()].iter().copied(), None);
+        }
+        let mut total = <[i64; 2]>::default();
+        weighted.iter().for_each(|target| total.add(Cell::of(*target, bits)));
+        let histogram = builder.build(&sets, &[WantedNode { node: 0, total }]).unwrap().remove(0);
+        for (feature, place) in data.binning.layout.places.iter().enumerate() {
+            let Some(place) = place else { continue };
+            let cells = &histogram.groups[place.group][feature_cells(&data.binning, place.group, place.lane)];
+            for (bin, cell) in cells.iter().enumerate() {
+                let of_bin = |row: &usize| code(&data, &columns, feature, *row) as usize == bin;
+                let rows: Vec<usize> = (0..targets.len()).filter(of_bin).collect();
+                let sum = |of: usize| rows.iter().map(|row| i64::from(weighted[*row][of])).sum::<i64>();
+                let naive = Sums { gradient: sum(0), weight: sum(1), count: rows.len() as i64 };
+                prop_assert_eq!(cell.sums(bits), naive, "feature {}, bin {}", feature, bin);
+            }
+        }
+    }
+
+    #[test]
     fn grown_trees_equal_trying_every_cut(
         (columns, targets) in data(), partition_rows in 5usize..60, exact in any::<bool>(),
     ) {
