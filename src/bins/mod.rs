@@ -17,6 +17,8 @@ mod summary;
 pub use cache::{BinCache, CacheKey, CacheWriter};
 pub use cuts::{FeatureBins, middle};
 pub use layout::{Group, GroupKind, JOINT_CODES, JOINT_LANES, LANES, Layout, Place, SPARSE_LANES, STRIDE};
+#[cfg(test)]
+pub use load::mixed_columns;
 pub use load::{BinOptions, BinnedData, Binning, read_rows};
 pub use partition::{Codes, Column, GroupCodes};
 pub use source::{OpenPartition, Rows, Source};

@@ -22,7 +22,7 @@ pub(crate) use open::{Opened, find_checkpoint, no_split, open};
 pub use request::{NamedData, TrainRequest};
 pub(crate) use sampling::draw_rows;
 pub(crate) use scores::{Scores, mean_of};
-pub use strength::{TreeStrength, write_strength};
+pub use strength::{MeanStrength, TreeStrength, mean_strengths, write_strength};
 pub(crate) use validation::{Metrics, ValidationSet, value_of};
 
 use crate::config::EnsembleName;

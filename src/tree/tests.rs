@@ -9,7 +9,7 @@ use super::histogram::{HistogramBuilder, NodeHistogram, WantedNode, feature_cell
 use super::rows::{NodeSplit, RowSets};
 use super::split::{FoundSplit, SplitRules};
 use super::{ExactSplits, StaticBins, StreamingRules, StreamingSplits};
-use crate::bins::{BinOptions, BinnedData, middle};
+use crate::bins::{BinOptions, BinnedData, middle, mixed_columns};
 use crate::config::{Missing, Parameters};
 use proptest::prelude::*;
 
@@ -18,14 +18,7 @@ const LEAST: i64 = 3;
 /// Columns with many zeros, few or many values, missing ones; and a target for each row.
 fn data() -> impl Strategy<Value = (Vec<Vec<f32>>, Vec<i32>)> {
     (10usize..150, 1usize..90).prop_flat_map(|(rows, features)| {
-        let value = prop_oneof![
-            4 => Just(0f32),
-            3 => (0i32..40).prop_map(|value| value as f32 / 8.0),
-            1 => -9f32..9.0,
-            1 => Just(f32::NAN),
-        ];
-        let columns = prop::collection::vec(prop::collection::vec(value, rows), features);
-        (columns, prop::collection::vec(-1000i32..1000, rows))
+        (mixed_columns(rows, features), prop::collection::vec(-1000i32..1000, rows))
     })
 }
 
