@@ -45,13 +45,15 @@
 //! The folders follow the flow: [`sample`] → [`ingest`] → [`convert`] → [`dataset`] → [`describe`], then
 //! [`config`] → [`train`] → [`bins`] → [`objective`] → [`tree`] → `boost` or `forest` with [`metric`] → [`model`] →
 //! [`predict`], [`explain`] → [`evaluate`] → [`compare`], all of it many times in [`cv`], step by step in [`pipeline`],
-//! to look at in [`report`] and `sql`, to and from other programs by [`exchange`], on top of [`catalog`], [`plan`],
+//! on several machines by `cluster`, to look at in [`report`] and `sql`, to and from other programs by [`exchange`], on top of [`catalog`], [`plan`],
 //! [`table`] and [`storage`], below [`cli`].
 
 pub mod bins;
 mod boost;
 pub mod catalog;
 pub mod cli;
+#[cfg(feature = "cluster")]
+pub mod cluster;
 pub mod compare;
 pub mod config;
 pub mod convert;
@@ -81,3 +83,5 @@ mod suggest;
 pub mod table;
 pub mod train;
 pub mod tree;
+#[cfg(feature = "cluster")]
+mod wire;

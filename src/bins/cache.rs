@@ -59,8 +59,8 @@ struct Description {
 }
 
 /// Bins with every number as its bits, so that it comes back exactly.
-#[derive(Serialize, Deserialize)]
-struct DescribedBins {
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DescribedBins {
     cuts: Vec<u32>,
     centres: Vec<u32>,
     fill: Option<u32>,
@@ -71,7 +71,8 @@ struct DescribedBins {
 }
 
 impl DescribedBins {
-    fn of(bins: &FeatureBins) -> Self {
+    /// Bins as their bits.
+    pub fn of(bins: &FeatureBins) -> Self {
         let bits = |values: &[f32]| values.iter().map(|value| value.to_bits()).collect();
         DescribedBins {
             cuts: bits(&bins.cuts),
@@ -84,7 +85,8 @@ impl DescribedBins {
         }
     }
 
-    fn bins(&self) -> FeatureBins {
+    /// The bins again.
+    pub fn bins(&self) -> FeatureBins {
         let values = |bits: &[u32]| bits.iter().map(|bits| f32::from_bits(*bits)).collect();
         FeatureBins {
             cuts: values(&self.cuts),

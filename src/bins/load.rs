@@ -41,15 +41,20 @@ impl BinOptions {
         }
     }
 
-    pub(super) fn keep(&self, rows: u64) -> Keep {
+    pub(crate) fn keep(&self, rows: u64) -> Keep {
         if self.max_bin.is_some() { Keep::sample_of(rows) } else { Keep::ALL }
     }
 
-    pub(super) fn bins(&self, summary: &Summary) -> FeatureBins {
+    pub(crate) fn bins(&self, summary: &Summary) -> FeatureBins {
         match self.max_bin {
             Some(max_bin) => FeatureBins::equal_depth(summary, self.missing, max_bin),
             None => FeatureBins::every_value(summary, self.missing),
         }
+    }
+
+    /// How features with these bins are coded and grouped.
+    pub fn binning(&self, features: Vec<FeatureBins>) -> Binning {
+        Binning { layout: self.layout(&features), features }
     }
 
     pub(super) fn layout(&self, features: &[FeatureBins]) -> Layout {
@@ -78,6 +83,9 @@ pub struct BinnedData {
 enum Store {
     Memory(Vec<Codes>),
     Cache(BinCache),
+    /// In other processes.
+    #[cfg(feature = "cluster")]
+    Elsewhere,
 }
 
 impl BinnedData {
@@ -184,6 +192,12 @@ impl BinnedData {
         BinnedData { binning, rows, store: Store::Cache(cache) }
     }
 
+    /// A dataset whose codes are in other processes.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn elsewhere(binning: Binning, rows: Vec<Rows>) -> Self {
+        BinnedData { binning, rows, store: Store::Elsewhere }
+    }
+
     /// A dataset whose codes are in memory.
     pub(super) fn of_memory(binning: Binning, rows: Vec<Rows>, partitions: Vec<Codes>) -> Self {
         BinnedData { binning, rows, store: Store::Memory(partitions) }
@@ -194,6 +208,8 @@ impl BinnedData {
         match &self.store {
             Store::Memory(partitions) => Ok(partitions[partition].clone()),
             Store::Cache(cache) => cache.codes(partition, columns),
+            #[cfg(feature = "cluster")]
+            Store::Elsewhere => Err(elsewhere()),
         }
     }
 
@@ -250,7 +266,16 @@ impl Binning {
     }
 }
 
-fn encode_partition(source: &Source, group: &OpenPartition, binning: &Binning) -> Result<Codes> {
+/// Why there are no codes.
+#[cfg(feature = "cluster")]
+fn elsewhere() -> crate::error::Error {
+    crate::error::Error::usage(
+        "this training looks at every row, and the rows are in the cluster",
+        "leave --cluster out",
+    )
+}
+
+pub(super) fn encode_partition(source: &Source, group: &OpenPartition, binning: &Binning) -> Result<Codes> {
     let groups = binning.layout.groups.par_iter();
     let arrays = groups.map(|members| {
         let mut columns = Vec::with_capacity(members.features.len());

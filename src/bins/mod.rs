@@ -11,9 +11,13 @@ mod load;
 mod pairs;
 mod part;
 mod partition;
+#[cfg(feature = "cluster")]
+mod share;
 mod source;
 mod summary;
 
+#[cfg(feature = "cluster")]
+pub(crate) use cache::DescribedBins;
 pub use cache::{BinCache, CacheKey, CacheWriter};
 pub use cuts::{FeatureBins, middle};
 pub use layout::{Group, GroupKind, JOINT_CODES, JOINT_LANES, LANES, Layout, Place, SPARSE_LANES, STRIDE};
@@ -21,4 +25,8 @@ pub use layout::{Group, GroupKind, JOINT_CODES, JOINT_LANES, LANES, Layout, Plac
 pub use load::mixed_columns;
 pub use load::{BinOptions, BinnedData, Binning, read_rows};
 pub use partition::{Codes, Column, GroupCodes};
+#[cfg(feature = "cluster")]
+pub(crate) use share::{Surveyed, survey};
 pub use source::{OpenPartition, Rows, Source};
+#[cfg(feature = "cluster")]
+pub(crate) use summary::{SAMPLED_ROWS, Summary};

@@ -167,6 +167,21 @@ impl Source {
         self.groups[partition].first
     }
 
+    /// The number of a partition's first query, as the manifests count them.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn first_query(&self, partition: usize) -> u64 {
+        let queries = |group: &SourceGroup| {
+            self.parts[group.part].reader().manifest().files[group.id.file].row_groups[group.id.group].queries
+        };
+        self.groups[..partition].iter().map(queries).sum()
+    }
+
+    /// The row group that a partition is, of the only dataset.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn group_id(&self, partition: usize) -> GroupId {
+        self.groups[partition].id
+    }
+
     /// Reads a partition's bytes and checks them.
     pub fn open_partition(&self, partition: usize) -> Result<OpenPartition> {
         let SourceGroup { part, id, .. } = self.groups[partition];

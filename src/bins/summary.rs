@@ -186,6 +186,34 @@ impl Summary {
     }
 }
 
+#[cfg(feature = "cluster")]
+impl Summary {
+    /// Writes the summary, for whoever merges it elsewhere.
+    pub fn write(&self, writer: &mut crate::wire::Writer) {
+        writer.ascending(self.runs.iter().map(|run| run.key));
+        self.runs.iter().for_each(|run| writer.count(u64::from(run.count)));
+        writer.count(self.missing_kept);
+        writer.count(self.missing);
+        match &self.few {
+            Few::Keys(keys) => {
+                writer.count(1);
+                writer.ascending(keys.iter().copied());
+            }
+            Few::TooMany => writer.count(0),
+        }
+    }
+
+    /// Reads what was written.
+    pub fn read(reader: &mut crate::wire::Reader<'_>) -> crate::error::Result<Self> {
+        let keys = reader.ascending()?;
+        let run = |key| Ok(Run { key, count: reader.count()? as u32 });
+        let runs = keys.into_iter().map(run).collect::<crate::error::Result<_>>()?;
+        let (missing_kept, missing) = (reader.count()?, reader.count()?);
+        let few = if reader.count()? == 1 { Few::Keys(reader.ascending()?) } else { Few::TooMany };
+        Ok(Summary { runs, missing_kept, missing, few })
+    }
+}
+
 impl Few {
     fn of(values: &[f32]) -> Few {
         let mut counter = Counter::new();

@@ -29,13 +29,16 @@ struct Pulled {
 }
 
 /// What the gradients of all rows are like.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct GradientSummary {
     /// The largest magnitude.
-    most: f64,
-    heaviest: f64,
-    squares: f64,
-    weight: f64,
+    pub most: f64,
+    /// The largest weight or hessian; 0 where nobody needs them.
+    pub heaviest: f64,
+    /// The sum of squared errors, for squared error only.
+    pub squares: f64,
+    /// The sum of weights, for squared error only.
+    pub weight: f64,
 }
 
 impl GradientSummary {
@@ -57,6 +60,11 @@ impl GradientSummary {
     /// The error of the scores under squared error.
     pub fn rmse(&self) -> f64 {
         if self.weight > 0.0 { (self.squares / self.weight).sqrt() } else { 0.0 }
+    }
+
+    /// All of several parts, added in their order.
+    pub fn of_parts(parts: &[GradientSummary]) -> Self {
+        parts.iter().copied().fold(GradientSummary::default(), GradientSummary::and)
     }
 
     fn and(self, other: Self) -> Self {
@@ -112,11 +120,6 @@ impl Gradients {
         hessians || self.heaviest.is_some()
     }
 
-    /// Whether the objective is the squared error, which is known from the summary.
-    pub fn are_residuals(&self) -> bool {
-        matches!(self.kind, Kind::Residuals)
-    }
-
     /// Whether earlier rounds must be gone through again before a training goes on.
     pub fn remember(&self) -> bool {
         match &self.kind {
@@ -125,20 +128,18 @@ impl Gradients {
         }
     }
 
-    /// Works the gradients out for the tree of a round.
-    pub fn update(&mut self, rows: &[Rows], scores: &Scores, round: u32) -> GradientSummary {
+    /// Works the gradients out for the tree of a round. Sums of squared errors are of numbers that are rounded, so
+    /// there is one part for each partition, to be added in their order; for other objectives there is one for all.
+    pub fn update(&mut self, rows: &[Rows], scores: &Scores, round: u32) -> Vec<GradientSummary> {
         let are_weighted = self.are_weighted();
         match &mut self.kind {
             Kind::Residuals => {
-                let parts: Vec<GradientSummary> = rows
-                    .par_iter()
-                    .enumerate()
-                    .map(|(partition, rows)| summary_of_residuals(rows, scores.partition(partition)))
-                    .collect();
                 let heaviest = f64::from(self.heaviest.unwrap_or(0.0));
-                parts
-                    .into_iter()
-                    .fold(GradientSummary { heaviest, ..Default::default() }, GradientSummary::and)
+                let summary = |(partition, rows): (usize, &Rows)| GradientSummary {
+                    heaviest,
+                    ..summary_of_residuals(rows, scores.partition(partition))
+                };
+                rows.par_iter().enumerate().map(summary).collect()
             }
             Kind::Objective { objective, partitions } => {
                 let stretches = rows.iter().zip(partitions).enumerate();
@@ -161,7 +162,10 @@ impl Gradients {
                     );
                 objective.learn(&tally);
                 // Where hessians are counts, a count is a hessian.
-                GradientSummary { heaviest: if are_weighted { summary.heaviest } else { 0.0 }, ..summary }
+                vec![GradientSummary {
+                    heaviest: if are_weighted { summary.heaviest } else { 0.0 },
+                    ..summary
+                }]
             }
         }
     }

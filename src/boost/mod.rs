@@ -1,28 +1,34 @@
 //! Boosting: each round grows a tree on the gradients of all rows and adds it to every score.
 
+mod crew;
 mod gradients;
 mod prepare;
+mod share;
+
+pub(crate) use crew::{Crew, TreeStart};
+pub(crate) use gradients::GradientSummary;
+#[cfg(feature = "cluster")]
+pub(crate) use {gradients::Gradients, share::Share, share::ShareState};
 
 use crate::config::{Candidates, ObjectiveName, Parameters};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::metric::{Mean, Metric};
+use crate::progress::unwatched;
 use crate::storage::interrupt;
-use crate::train::{BestRound, Checkpoints, LogEntry, Observer, Outcome, TrainRequest, draw_rows, no_split};
+use crate::train::{BestRound, Checkpoints, FleetCell, LogEntry, Observer, Outcome, TrainRequest, no_split};
 use crate::tree::{
-    Cell, CodedTree, Cover, ExactSplits, FeatureChoice, Ground, Order, RowSets, SplitFinder, SplitRules,
-    StaticBins, StreamingRules, StreamingSplits, TreeLimits, grow,
+    Cell, CodedTree, Cover, ExactSplits, FeatureChoice, Ground, Order, SplitFinder, SplitRules, StaticBins,
+    StreamingRules, StreamingSplits, TreeLimits, grow,
 };
-use gradients::GradientSummary;
 use prepare::Prepared;
 use std::time::Instant;
 
 /// Trains a boosted model.
 pub fn train(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Outcome> {
     let prepared = prepare::prepare(request, observer)?;
-    if prepared.gradients.are_weighted() {
-        Training::<[i64; 2]>::new(request, prepared, observer).run()
-    } else {
-        Training::<i64>::new(request, prepared, observer).run()
+    match prepared.manner.weighted {
+        true => Training::<[i64; 2]>::new(request, prepared, observer).run(),
+        false => Training::<i64>::new(request, prepared, observer).run(),
     }
 }
 
@@ -31,7 +37,8 @@ struct Training<'a, C: Cell> {
     request: &'a TrainRequest,
     observer: &'a mut dyn Observer,
     prepared: Prepared,
-    sets: RowSets<C>,
+    /// Whoever holds the rows.
+    crew: Box<dyn Crew<C>>,
     begun: Instant,
     /// Seconds that earlier runs of this training took.
     before: f64,
@@ -44,21 +51,22 @@ enum Ended {
     NoSplit,
 }
 
-impl<'a, C: Cell> Training<'a, C> {
-    fn new(request: &'a TrainRequest, prepared: Prepared, observer: &'a mut dyn Observer) -> Self {
-        let sets = RowSets::new(prepared.data.partitions());
+impl<'a, C: FleetCell> Training<'a, C> {
+    fn new(request: &'a TrainRequest, mut prepared: Prepared, observer: &'a mut dyn Observer) -> Self {
+        let crew = prepared.crew(request);
         let before = prepared.log.last().map_or(0.0, |entry| entry.seconds);
-        Training { request, observer, prepared, sets, begun: Instant::now(), before }
+        Training { request, observer, prepared, crew, begun: Instant::now(), before }
     }
 
     fn run(mut self) -> Result<Outcome> {
         let parameters = &self.request.parameters;
+        self.replay()?;
         self.observer.phase("training");
         if self.request.checkpoint.is_some() {
             interrupt::be_orderly(); // there is something to save from now on
         }
         let mut checkpoints = self.request.checkpoint.as_ref().map(Checkpoints::new);
-        let mut gradients = self.prepared.update_gradients(self.prepared.model.rounds + 1);
+        let mut gradients = self.crew.update_gradients(self.prepared.model.rounds + 1)?;
         if !gradients.are_finite() {
             return Err(prepare::unfit_start(self.request));
         }
@@ -75,11 +83,11 @@ impl<'a, C: Cell> Training<'a, C> {
                 break;
             }
             self.prepared.model.rounds = round;
-            gradients = self.prepared.update_gradients(round + 1);
+            gradients = self.crew.update_gradients(round + 1)?;
             if !gradients.are_finite() {
                 return Err(prepare::diverged(round));
             }
-            self.take_metrics(round, &gradients);
+            self.take_metrics(round, &gradients)?;
             if let Some(best) = self.stopped_early() {
                 ended = Ended::Early(best);
             }
@@ -95,12 +103,12 @@ impl<'a, C: Cell> Training<'a, C> {
     /// Grows a tree and adds it to all scores; false if no split was possible.
     fn grow_tree(&mut self, round: u32, gradients: &GradientSummary) -> Result<bool> {
         let parameters = &self.request.parameters;
-        let Prepared { data, scores, gradients: rows, validation, model, .. } = &mut self.prepared;
-        let tree_number = u64::from(round);
+        let Prepared { data, manner, validation, model, .. } = &mut self.prepared;
+        let tree = u64::from(round);
         let scale = gradients.scale(data.row_count());
-        let drawn = draw_rows(parameters, &data.rows, tree_number);
-        rows.start_tree(&data.rows, scores, &scale, drawn.as_deref(), &mut self.sets);
-        let choice = FeatureChoice::draw(parameters, &data.binning.layout, tree_number);
+        let choice = FeatureChoice::draw(parameters, &data.binning.layout, tree);
+        let groups = choice.groups(&data.binning.layout);
+        self.crew.start_tree(&TreeStart { tree, scale, groups, limit: None })?;
         let rules = SplitRules {
             min_data: parameters.min_data_in_leaf as i64,
             min_weight: parameters.min_sum_hessian,
@@ -109,11 +117,11 @@ impl<'a, C: Cell> Training<'a, C> {
             scale,
         };
         let ground = Ground { data, rules, choice: &choice, histogram_bytes: self.request.histogram_bytes() };
-        let grown = grow(&ground, limits(parameters), &mut self.sets, &mut *finder(parameters))?;
-        let cover = if rows.are_residuals() { Cover::Weight } else { Cover::Rows };
+        let grown = grow(&ground, limits(parameters), &mut *self.crew, &mut *finder(parameters))?;
+        let cover = if manner.residuals { Cover::Weight } else { Cover::Rows };
         let coded = CodedTree::of_grown(&grown, &rules, parameters.learning_rate, cover);
         let draws = parameters.objective == ObjectiveName::XeNdcg
-            || rows.remember()
+            || manner.remembers
             || parameters.bagging_fraction < 1.0
             || parameters.queries_per_tree.is_some()
             || parameters.feature_fraction < 1.0
@@ -121,10 +129,7 @@ impl<'a, C: Cell> Training<'a, C> {
         if coded.is_leaf() && !draws {
             return Ok(false); // the next round would find the same
         }
-        scores.add_grown(&coded, &self.sets);
-        if drawn.is_some() {
-            scores.add_routed(&coded, data, drawn.as_deref())?;
-        }
+        self.crew.add_grown(&coded)?;
         let tree = coded.to_model();
         for set in validation {
             set.add(&coded, &tree)?;
@@ -134,7 +139,7 @@ impl<'a, C: Cell> Training<'a, C> {
     }
 
     /// Writes the round's values into the log.
-    fn take_metrics(&mut self, round: u32, gradients: &GradientSummary) {
+    fn take_metrics(&mut self, round: u32, gradients: &GradientSummary) -> Result<()> {
         let seconds = self.before + self.begun.elapsed().as_secs_f64();
         let entry = |split: &str, metric: &Metric, value: f64| LogEntry {
             round,
@@ -145,12 +150,11 @@ impl<'a, C: Cell> Training<'a, C> {
         };
         let first = self.prepared.log.len();
         let mut entries = Vec::new();
-        match &self.prepared.training {
-            None => entries.push(entry("train", &Metric::Rmse, gradients.rmse())),
-            Some(training) => {
-                let means = training.evaluate(&self.prepared.data.rows, &self.prepared.scores);
-                entries.extend(means.iter().map(|mean| entry("train", &mean.metric(), mean.value())));
-            }
+        if self.prepared.manner.residuals {
+            entries.push(entry("train", &Metric::Rmse, gradients.rmse()));
+        } else {
+            let means = self.crew.metrics()?;
+            entries.extend(means.iter().map(|mean| entry("train", &mean.metric(), mean.value())));
         }
         for set in &self.prepared.validation {
             let means: Vec<Mean> = set.evaluate();
@@ -158,6 +162,30 @@ impl<'a, C: Cell> Training<'a, C> {
         }
         self.prepared.log.extend(entries);
         self.observer.round(round, self.request.parameters.num_trees, &self.prepared.log[first..]);
+        Ok(())
+    }
+
+    /// Adds the trees of earlier rounds to all scores, in their order.
+    fn replay(&mut self) -> Result<()> {
+        let begun = Instant::now();
+        let Prepared { data, validation, model, start_trees, .. } = &mut self.prepared;
+        let trees = &model.trees[*start_trees..];
+        let meter = match trees.len() {
+            0 => unwatched(),
+            count => self.observer.begin("adding the trees so far", count as u64, "trees"),
+        };
+        for (round, tree) in (1..).zip(trees) {
+            let coded = CodedTree::of_model(tree, &data.binning).ok_or_else(|| {
+                Error::usage("the checkpoint's trees do not fit the data", "start anew without --resume")
+            })?;
+            self.crew.add_earlier(round, &coded)?;
+            for set in validation.iter_mut() {
+                set.add(&coded, tree)?;
+            }
+            meter.advance(1);
+        }
+        self.prepared.seconds.load += begun.elapsed().as_secs_f64();
+        Ok(())
     }
 
     /// The best round, if it is too long ago.

@@ -1,6 +1,8 @@
 //! Everything before the first round: data opened and checked, binned, scores started or rebuilt.
 
-use super::gradients::{GradientSummary, Gradients};
+use super::crew::Crew;
+use super::gradients::Gradients;
+use super::share::{Share, ShareState};
 use crate::bins::{BinnedData, FeatureBins, Rows, Source};
 use crate::config::{BaseScore, ObjectiveName, Parameters};
 use crate::error::{Error, Result};
@@ -8,13 +10,12 @@ use crate::metric::Metric;
 use crate::model::{Ensemble, Model, ModelFeature};
 use crate::objective::{Objective, objective};
 use crate::predict::scores_of;
-use crate::progress::unwatched;
 use crate::suggest;
 use crate::train::{
-    LogEntry, Metrics, Observer, Opened, PhaseSeconds, Scores, TrainRequest, ValidationSet, find_checkpoint,
-    mean_of, open,
+    FleetCell, LogEntry, Metrics, Observer, Opened, PhaseSeconds, Scores, TrainRequest, ValidationSet,
+    find_checkpoint, mean_of, open,
 };
-use crate::tree::CodedTree;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Score, label, place, target, and the copies of the last two while a node is divided.
@@ -24,11 +25,10 @@ const HESSIAN_BYTES_PER_ROW: u64 = 4 + 4 + 4 + 4;
 
 /// What the rounds start from.
 pub struct Prepared {
-    pub data: BinnedData,
-    pub scores: Scores,
-    pub gradients: Gradients,
-    /// Metrics of the training data; `None` for squared error, which is known anyway.
-    pub training: Option<Metrics>,
+    pub data: Arc<BinnedData>,
+    /// Scores and gradients, before the trees of earlier rounds; `None` if the rows are elsewhere.
+    pub state: Option<ShareState>,
+    pub manner: Manner,
     pub validation: Vec<ValidationSet>,
     /// The model so far.
     pub model: Model,
@@ -36,6 +36,17 @@ pub struct Prepared {
     pub start_trees: usize,
     pub log: Vec<LogEntry>,
     pub seconds: PhaseSeconds,
+}
+
+/// What kind of training it is.
+#[derive(Debug, Clone, Copy)]
+pub struct Manner {
+    /// Whether rows need more than a gradient and a count: a weight or a hessian.
+    pub weighted: bool,
+    /// Whether the objective is the squared error.
+    pub residuals: bool,
+    /// Whether earlier rounds must be gone through again before a training goes on.
+    pub remembers: bool,
 }
 
 pub fn prepare(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Prepared> {
@@ -59,7 +70,6 @@ pub fn prepare(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Pr
         log = resumed.log;
     }
     let Opened { source, data, options, mut validation, seconds } = opened;
-    let scores = start_scores(request, &source, &model, &data.rows)?;
     let mut sets = Vec::new();
     for (named, source) in request.validation.iter().zip(&mut validation) {
         let step = format!("reading {}", named.name);
@@ -68,47 +78,36 @@ pub fn prepare(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Pr
         let cuts = options.max_bin.is_some();
         sets.push(ValidationSet::load(&named.name, source, &data.binning, cuts, parameters, &start)?);
     }
-    let gradients = Gradients::new(objective, &data.rows);
-    let training = match gradients.are_residuals() {
-        true => None,
-        false => Some(Metrics::new(parameters, &data.rows)?),
+    let manner = Manner {
+        weighted: objective.as_ref().is_some_and(|objective| !objective.hessians_are_one())
+            || data.rows.iter().any(|rows| rows.weights.is_some()),
+        residuals: objective.is_none(),
+        remembers: objective.as_ref().is_some_and(|objective| objective.learns()),
+    };
+    let state = match request.fleet {
+        Some(_) => None,
+        None => Some(ShareState {
+            scores: start_scores(request, &source, &model, &data.rows)?,
+            gradients: Gradients::new(objective, &data.rows),
+            metrics: if manner.residuals { None } else { Some(Metrics::new(parameters, &data.rows)?) },
+        }),
     };
     let mut prepared =
-        Prepared { data, scores, gradients, training, validation: sets, model, start_trees, log, seconds };
-    prepared.replay(observer)?;
+        Prepared { data: Arc::new(data), state, manner, validation: sets, model, start_trees, log, seconds };
     prepared.seconds.load += begun.elapsed().as_secs_f64();
     Ok(prepared)
 }
 
 impl Prepared {
-    /// Adds the trees of earlier rounds to all scores, in their order.
-    fn replay(&mut self, observer: &mut dyn Observer) -> Result<()> {
-        let trees = std::mem::take(&mut self.model.trees);
-        let count = trees.len() - self.start_trees;
-        let meter = match count {
-            0 => unwatched(),
-            _ => observer.begin("adding the trees so far", count as u64, "trees"),
-        };
-        for (round, tree) in (1..).zip(&trees[self.start_trees..]) {
-            if self.gradients.remember() {
-                self.update_gradients(round);
+    /// Whoever holds the rows: this process, if it has their scores, or a cluster. To be asked once.
+    pub fn crew<C: FleetCell>(&mut self, request: &TrainRequest) -> Box<dyn Crew<C>> {
+        match (self.state.take(), &request.fleet) {
+            (None, Some(fleet)) => C::crew(&**fleet, &request.parameters, &self.data, self.model.base_score),
+            (state, _) => {
+                let state = state.expect("without a cluster, everything is here");
+                Box::new(Share::new(&request.parameters, self.data.clone(), state))
             }
-            let coded = CodedTree::of_model(tree, &self.data.binning).ok_or_else(|| {
-                Error::usage("the checkpoint's trees do not fit the data", "start anew without --resume")
-            })?;
-            self.scores.add_routed(&coded, &self.data, None)?;
-            for set in &mut self.validation {
-                set.add(&coded, tree)?;
-            }
-            meter.advance(1);
         }
-        self.model.trees = trees;
-        Ok(())
-    }
-
-    /// Works out the gradients for the tree of a round.
-    pub fn update_gradients(&mut self, round: u32) -> GradientSummary {
-        self.gradients.update(&self.data.rows, &self.scores, round)
     }
 }
 

@@ -1,5 +1,7 @@
 //! The command line: arguments as typed become requests as meant, once, here.
 
+#[cfg(feature = "cluster")]
+mod cluster;
 mod compare;
 mod completions;
 mod convert;
@@ -65,6 +67,10 @@ enum Command {
     Man(completions::ManArguments),
     Run(run::RunArguments),
     Report(report::ReportArguments),
+    #[cfg(feature = "cluster")]
+    Scheduler(cluster::SchedulerArguments),
+    #[cfg(feature = "cluster")]
+    Executor(cluster::ExecutorArguments),
 }
 
 /// Runs the program. Exit code 0: done, 1: failed, 2: misused.
@@ -99,6 +105,10 @@ pub fn main() -> ExitCode {
         Command::Man(arguments) => completions::man(&arguments, Arguments::command()),
         Command::Run(arguments) => run::run(&arguments, quiet, level),
         Command::Report(arguments) => report::run(&arguments, quiet, as_step),
+        #[cfg(feature = "cluster")]
+        Command::Scheduler(arguments) => cluster::scheduler(&arguments, quiet),
+        #[cfg(feature = "cluster")]
+        Command::Executor(arguments) => cluster::executor(&arguments, quiet),
     };
     if as_step {
         let figures = pipeline::Figures { peak_memory_bytes: stats::peak_memory_bytes() };

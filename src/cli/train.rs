@@ -111,6 +111,14 @@ pub struct TrainArguments {
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
 
+    /// Train on a cluster: df://HOST:PORT of its scheduler, or local:N for N executors on this machine
+    #[arg(long, value_name = "URL")]
+    cluster: Option<String>,
+
+    #[cfg(feature = "cluster")]
+    #[command(flatten)]
+    certificates: super::cluster::Certificates,
+
     /// Ask the machine's metadata service for credentials of object stores
     #[arg(long)]
     instance_credentials: bool,
@@ -133,7 +141,7 @@ fn parse_every(text: &str) -> std::result::Result<Every, String> {
 /// Runs the command.
 pub fn run(arguments: &TrainArguments, quiet: bool) -> Result<()> {
     let begun = Instant::now();
-    let request = request(arguments)?;
+    let mut request = request(arguments)?;
     let model_file = locate(arguments, &arguments.model)?;
     let rounds = arguments.rounds.as_ref().map(|text| locate(arguments, text)).transpose()?;
     let oob = arguments.oob.as_ref().map(|text| locate(arguments, text)).transpose()?;
@@ -144,6 +152,10 @@ pub fn run(arguments: &TrainArguments, quiet: bool) -> Result<()> {
         .build()
         .map_err(|error| Error::usage(format_args!("cannot start threads: {error}"), "lower --threads"))?;
     let mut reporter = Reporter::new(quiet);
+    #[cfg(feature = "cluster")]
+    let cluster = reach_cluster(arguments, pool.current_num_threads(), &mut request)?;
+    #[cfg(not(feature = "cluster"))]
+    refuse_cluster(arguments, &mut request)?;
     let outcome = pool.install(|| train(&request, &mut reporter));
     reporter.finish();
     let outcome = outcome?;
@@ -167,7 +179,11 @@ pub fn run(arguments: &TrainArguments, quiet: bool) -> Result<()> {
         plan.location.remove()?;
     }
     if let Some(stats) = &arguments.stats {
-        write_figures(&locate(arguments, stats)?, &outcome, begun, pool.current_num_threads())?;
+        #[cfg(feature = "cluster")]
+        let traffic = cluster.map(|cluster| traffic_figures(&cluster.traffic()));
+        #[cfg(not(feature = "cluster"))]
+        let traffic: Option<serde_json::Value> = None;
+        write_figures(&locate(arguments, stats)?, &outcome, begun, pool.current_num_threads(), traffic)?;
     }
     if !quiet {
         let size = outcome.size();
@@ -179,6 +195,58 @@ pub fn run(arguments: &TrainArguments, quiet: bool) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+/// Reaches the cluster that the user named, or starts one.
+#[cfg(feature = "cluster")]
+fn reach_cluster(
+    arguments: &TrainArguments,
+    threads: usize,
+    request: &mut TrainRequest,
+) -> Result<Option<Arc<crate::cluster::Cluster>>> {
+    use crate::cluster::{Address, Cluster};
+    let Some(text) = &arguments.cluster else { return Ok(None) };
+    let address = Address::parse(text)?;
+    let credentials = arguments.instance_credentials;
+    let cluster = Arc::new(Cluster::new(address, arguments.certificates.read()?, threads, credentials));
+    request.fleet = Some(cluster.clone());
+    Ok(Some(cluster))
+}
+
+/// Says that there is no cluster in this build.
+#[cfg(not(feature = "cluster"))]
+fn refuse_cluster(arguments: &TrainArguments, _request: &mut TrainRequest) -> Result<()> {
+    match &arguments.cluster {
+        None => Ok(()),
+        Some(_) => Err(Error::usage(
+            "--cluster: this planetree was built without clusters",
+            "build it with the feature `cluster`: cargo install planetree --features cluster",
+        )),
+    }
+}
+
+/// What went over the line to a cluster: how long levels took and how many bytes they were.
+#[cfg(feature = "cluster")]
+fn traffic_figures(traffic: &crate::cluster::Traffic) -> serde_json::Value {
+    let sorted = |number: fn(&(f64, u64, u64)) -> f64| {
+        let mut numbers: Vec<f64> = traffic.levels.iter().map(number).collect();
+        numbers.sort_by(f64::total_cmp);
+        move |share: f64| numbers.get((share * numbers.len() as f64) as usize).copied().unwrap_or_default()
+    };
+    let (time, bytes, most) =
+        (sorted(|level| level.0), sorted(|level| level.1 as f64), sorted(|level| level.2 as f64));
+    json!({
+        "levels": traffic.levels.len(),
+        "level_ms_p50": time(0.5),
+        "level_ms_p95": time(0.95),
+        "level_bytes_p50": bytes(0.5),
+        "level_bytes_p95": bytes(0.95),
+        "level_bytes_of_one_share_p95": most(0.95),
+        "received_bytes": traffic.levels.iter().map(|level| level.1).sum::<u64>(),
+        "sent_bytes": traffic.sent,
+        "repeated": traffic.repeated,
+        "rebuilt": traffic.rebuilt,
+    })
 }
 
 /// Fails before the work where an output could not be written after it.
@@ -305,6 +373,7 @@ fn request(arguments: &TrainArguments) -> Result<TrainRequest> {
         cache,
         checkpoint,
         resume: arguments.resume,
+        fleet: None,
     })
 }
 
@@ -312,8 +381,14 @@ fn file_name(text: &str) -> String {
     text.trim_end_matches('/').rsplit('/').next().unwrap_or(text).to_owned()
 }
 
-fn write_figures(location: &Location, outcome: &Outcome, begun: Instant, threads: usize) -> Result<()> {
-    let stats = json!({
+fn write_figures(
+    location: &Location,
+    outcome: &Outcome,
+    begun: Instant,
+    threads: usize,
+    traffic: Option<serde_json::Value>,
+) -> Result<()> {
+    let mut stats = json!({
         "load_s": outcome.seconds.load,
         "bin_s": outcome.seconds.bin,
         "train_s": outcome.seconds.train,
@@ -324,6 +399,9 @@ fn write_figures(location: &Location, outcome: &Outcome, begun: Instant, threads
         "thread_count": threads,
         "peak_memory_bytes": peak_memory_bytes(),
     });
+    if let (Some(traffic), Some(stats)) = (traffic, stats.as_object_mut()) {
+        stats.insert("cluster".to_owned(), traffic);
+    }
     write_stats(location, &stats)
 }
 

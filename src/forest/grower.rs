@@ -21,6 +21,11 @@ pub trait TreeGrower: Sync {
     /// Grows one tree on the thread that asks.
     fn grow(&self, tree: u32, rows: Vec<u32>) -> Result<GrownTree>;
 
+    /// How many trees should grow at a time, if the grower knows better than the forest.
+    fn together(&self) -> Option<u32> {
+        None
+    }
+
     /// Grows some trees on all threads, in the order of their numbers.
     fn grow_together(&self, trees: Range<u32>, draw: &Draw<'_>) -> Result<Vec<GrownTree>> {
         trees.into_par_iter().with_max_len(1).map(|tree| self.grow(tree, draw(tree))).collect()

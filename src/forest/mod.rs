@@ -26,13 +26,17 @@ use crate::train::{
     BestRound, Checkpoints, LogEntry, ModelSize, Observer, Opened, Outcome, PhaseSeconds, Scores,
     TrainRequest, TreeStrength, ValidationSet, find_checkpoint, no_split, open, value_of,
 };
-use grower::{TreeGrower, grower};
+pub(crate) use grower::TreeGrower;
+use grower::grower;
 use listwise::{SplitOrder, Yardstick};
 use outside::Outside;
 use route::Router;
 use std::time::Instant;
-use tree::GrownTree;
+pub(crate) use tree::GrownTree;
 use view::{Lanes, View};
+
+#[cfg(feature = "cluster")]
+pub(crate) use {grower::Draw, tree::GrownNode, tree::GrownSplit};
 
 /// What the log calls the rows that a tree did not see.
 const OUT_OF_BAG: &str = "oob";
@@ -53,6 +57,19 @@ fn bytes_per_row(request: &TrainRequest) -> u64 {
     };
     let outside = if request.out_of_bag { 8 + 4 + 16 } else { 0 };
     4 + 8 + 8 * u64::from(trees_in_a_scan()) + at_a_time + outside
+}
+
+/// Grows some trees of a forest, by their numbers.
+#[cfg(feature = "cluster")]
+pub(crate) fn grow_trees(
+    parameters: &Parameters,
+    data: &BinnedData,
+    trees: std::ops::Range<u32>,
+) -> Result<Vec<GrownTree>> {
+    /// Bytes that sums and copies of rows may take; the data are in memory anyway.
+    const ROOM: usize = 1 << 30;
+    let draw = |tree: u32| sample::draw(parameters, &data.rows, tree.into());
+    grower(parameters, data, ROOM)?.grow_together(trees, &draw)
 }
 
 /// Trains a forest.
@@ -258,7 +275,10 @@ impl Forest<'_> {
         observer: &mut dyn Observer,
     ) -> Result<()> {
         let parameters = &self.request.parameters;
-        let grower = grower(parameters, self.data, self.request.histogram_bytes())?;
+        let grower = match &self.request.fleet {
+            None => grower(parameters, self.data, self.request.histogram_bytes())?,
+            Some(fleet) => fleet.grower(parameters, self.data)?,
+        };
         while self.model.rounds < parameters.num_trees && self.stopped_early().is_none() {
             interrupt::check()?;
             for tree in self.grow_some(&*grower)? {
@@ -281,7 +301,8 @@ impl Forest<'_> {
     fn grow_some(&self, grower: &dyn TreeGrower) -> Result<Vec<GrownTree>> {
         let parameters = &self.request.parameters;
         let first = self.model.rounds + 1;
-        let last = (first + self.together() - 1).min(parameters.num_trees);
+        let together = grower.together().unwrap_or_else(|| self.together());
+        let last = (first + together - 1).min(parameters.num_trees);
         let draw = |tree: u32| sample::draw(parameters, &self.data.rows, tree.into());
         grower.grow_together(first..last + 1, &draw)
     }

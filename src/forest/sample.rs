@@ -47,7 +47,7 @@ pub fn draw(parameters: &Parameters, rows: &[Rows], tree: u64) -> Vec<u32> {
     if parameters.forest.bootstrap {
         return draw_again_and_again(parameters, rows, tree);
     }
-    match draw_rows(parameters, rows, tree) {
+    match draw_rows(parameters, rows, tree, None) {
         None => (0..rows.iter().map(|rows| rows.len() as u32).sum()).collect(),
         Some(drawn) => {
             let numbered = rows.iter().zip(&drawn);

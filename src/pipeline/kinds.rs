@@ -158,8 +158,17 @@ pub const KINDS: &[Kind] = &[
 ];
 
 /// Keys that say how to run a step and never what comes out of it: they make no step run again.
-pub const MEANS: &[&str] =
-    &["threads", "memory_limit", "cache", "checkpoint_every", "instance_credentials", "cluster"];
+pub const MEANS: &[&str] = &[
+    "threads",
+    "memory_limit",
+    "cache",
+    "checkpoint_every",
+    "instance_credentials",
+    "cluster",
+    "tls_ca",
+    "tls_certificate",
+    "tls_key",
+];
 
 /// Options that are not for pipelines, because a run decides about them.
 pub const DECIDED: &[&str] =

@@ -1,7 +1,7 @@
 //! Where should the data be stored? Local paths and object stores behind one [`Location`]; outputs
 //! that appear whole or not at all. The only place of the crate that knows async.
 
-mod border;
+pub(crate) mod border;
 mod checksum;
 #[cfg(feature = "cloud")]
 mod cloud;

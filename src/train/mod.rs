@@ -6,6 +6,7 @@
 //! rows or queries, `scores.rs` has the score of every row.
 
 mod checkpoint;
+mod fleet;
 mod log;
 mod memory;
 mod open;
@@ -17,9 +18,14 @@ mod validation;
 
 pub(crate) use checkpoint::Checkpoints;
 pub use checkpoint::{CheckpointPlan, Every};
+#[cfg(feature = "cluster")]
+pub(crate) use fleet::Fleet;
+pub(crate) use fleet::FleetCell;
 pub use log::{BestRound, LogEntry, write_rounds};
 pub(crate) use open::{Opened, find_checkpoint, no_split, open};
 pub use request::{NamedData, TrainRequest};
+#[cfg(feature = "cluster")]
+pub(crate) use sampling::draw_limit;
 pub(crate) use sampling::draw_rows;
 pub(crate) use scores::{Scores, mean_of};
 pub use strength::{MeanStrength, TreeStrength, mean_strengths, write_strength};
@@ -104,6 +110,9 @@ pub struct PhaseSeconds {
 
 /// Trains a model.
 pub fn train(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Outcome> {
+    if let Some(fleet) = &request.fleet {
+        fleet.check(request)?;
+    }
     match request.parameters.ensemble {
         EnsembleName::Boost => boost::train(request, observer),
         EnsembleName::Bag => forest::train(request, observer),

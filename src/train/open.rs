@@ -127,6 +127,9 @@ fn bin(
         check_pairs(request, source, pairs)?;
         return BinnedData::of_pairs(source, options, pairs, request.parameters.seed);
     }
+    if let Some(fleet) = &request.fleet {
+        return fleet.bin(request, source, options);
+    }
     let needs = Needs::of(source, options, validation, bytes_per_row);
     if !needs.must_use_cache(request.memory_limit)? {
         return BinnedData::in_memory(source, options);

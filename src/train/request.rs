@@ -1,10 +1,12 @@
 //! What to train.
 
 use super::checkpoint::CheckpointPlan;
+use super::fleet::Fleet;
 use crate::config::Parameters;
 use crate::model::Model;
 use crate::storage::Location;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// A dataset and its name in the log.
 #[derive(Debug, Clone)]
@@ -42,6 +44,8 @@ pub struct TrainRequest {
     pub checkpoint: Option<CheckpointPlan>,
     /// Whether to go on from the checkpoint, if there is one.
     pub resume: bool,
+    /// Where the rows are, if not in this process.
+    pub(crate) fleet: Option<Arc<dyn Fleet>>,
 }
 
 impl TrainRequest {

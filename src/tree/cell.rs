@@ -5,6 +5,7 @@
 //! scale leaves room for the sums over all rows of a dataset.
 
 use fearless_simd::{Level, SimdBase, dispatch, i64x2};
+use serde::{Deserialize, Serialize};
 
 /// Sums over some rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -30,7 +31,7 @@ impl std::ops::Sub for Sums {
 }
 
 /// How numbers are scaled and packed.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Scale {
     /// Bits for the count, below the gradient.
     pub count_bits: u32,

@@ -5,6 +5,7 @@ use super::rows::NodeId;
 use super::split::{FoundSplit, SplitRules};
 use crate::bins::{Binning, Codes, Column};
 use crate::model;
+use serde::{Deserialize, Serialize};
 
 /// What a node's cover counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,12 +17,12 @@ pub enum Cover {
 }
 
 /// A tree over codes.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CodedTree {
     nodes: Vec<CodedNode>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct CodedNode {
     depth: u32,
     value: f64,

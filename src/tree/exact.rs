@@ -2,6 +2,7 @@
 
 use super::cell::Cell;
 use super::finder::{Family, Ground, OpenNode, SplitFinder, better};
+use super::holder::Holder;
 use super::rows::RowSets;
 use super::sorted_cells::SortedCells;
 use super::split::FoundSplit;
@@ -16,9 +17,10 @@ impl<C: Cell> SplitFinder<C> for ExactSplits {
     fn find(
         &mut self,
         ground: &Ground<'_>,
-        rows: &RowSets<C>,
+        rows: &mut dyn Holder<C>,
         families: &[Family<C>],
     ) -> Result<Vec<Option<FoundSplit>>> {
+        let rows = rows.here()?;
         let open: Vec<OpenNode<C>> = families.iter().flat_map(Family::nodes).collect();
         let allowed: Vec<Vec<bool>> = open.iter().map(|open| ground.choice.of_node(open.node)).collect();
         let groups = ground.choice.groups(&ground.data.binning.layout);

@@ -1,7 +1,8 @@
 //! The seam between growing a tree and where candidate splits come from.
 
 use super::cell::Cell;
-use super::rows::{NodeId, RowSets};
+use super::holder::Holder;
+use super::rows::NodeId;
 use super::split::{FoundSplit, SplitRules};
 use crate::bins::BinnedData;
 use crate::error::Result;
@@ -54,7 +55,7 @@ pub trait SplitFinder<C: Cell> {
     fn find(
         &mut self,
         ground: &Ground<'_>,
-        rows: &RowSets<C>,
+        rows: &mut dyn Holder<C>,
         families: &[Family<C>],
     ) -> Result<Vec<Option<FoundSplit>>>;
 }

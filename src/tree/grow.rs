@@ -3,10 +3,10 @@
 use super::cell::{Cell, Sums};
 use super::finder::{Family, Ground, OpenNode, SplitFinder};
 use super::frontier::{Frontier, Order, Ready};
-use super::rows::{NodeId, NodeSplit, RowSets};
+use super::holder::Holder;
+use super::rows::{NodeId, NodeSplit};
 use super::split::FoundSplit;
 use crate::error::Result;
-use rayon::prelude::*;
 
 /// A tree as it was grown.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,11 +39,11 @@ pub struct TreeLimits {
 pub fn grow<C: Cell>(
     ground: &Ground<'_>,
     limits: TreeLimits,
-    rows: &mut RowSets<C>,
+    rows: &mut dyn Holder<C>,
     finder: &mut dyn SplitFinder<C>,
 ) -> Result<GrownTree> {
     let mut growth = Growth { ground, limits, nodes: Vec::new(), frontier: Frontier::new(limits.order) };
-    let root = growth.add_node(rows, 0);
+    let root = growth.add_node(rows.root()?, 0);
     growth.find(rows, finder, &[Family { parent: None, first: root, second: None }])?;
     loop {
         let batch = growth.frontier.next();
@@ -51,8 +51,10 @@ pub fn grow<C: Cell>(
             return Ok(GrownTree { nodes: growth.nodes });
         }
         let splits = growth.make_room(&batch);
-        rows.split(ground.data, &splits)?;
-        let families: Vec<Family<C>> = splits.iter().map(|split| growth.add_children(rows, split)).collect();
+        let totals = rows.split(&splits)?;
+        let children = splits.iter().zip(totals);
+        let families: Vec<Family<C>> =
+            children.map(|(split, totals)| growth.add_children(split, totals)).collect();
         growth.find(rows, finder, &families)?;
     }
 }
@@ -74,26 +76,25 @@ impl Growth<'_> {
             .collect()
     }
 
-    fn add_node<C: Cell>(&mut self, rows: &RowSets<C>, depth: u32) -> OpenNode<C> {
+    fn add_node<C: Cell>(&mut self, total: C, depth: u32) -> OpenNode<C> {
         let node = self.nodes.len();
-        let total = total_of(rows, node, self.ground.rules.scale.count_bits);
         let sums = total.sums(self.ground.rules.scale.count_bits);
         self.nodes.push(GrownNode { depth, sums, split: None });
         OpenNode { node, total, wanted: depth < self.limits.depth && self.ground.rules.may_split(sums) }
     }
 
-    /// Adds the children of a split.
-    fn add_children<C: Cell>(&mut self, rows: &RowSets<C>, split: &NodeSplit) -> Family<C> {
+    /// Adds the children of a split, whose rows add up to `left` and `right`.
+    fn add_children<C: Cell>(&mut self, split: &NodeSplit, [left, right]: [C; 2]) -> Family<C> {
         let depth = self.nodes[split.node].depth + 1;
-        let first = self.add_node(rows, depth);
-        let second = self.add_node(rows, depth);
+        let first = self.add_node(left, depth);
+        let second = self.add_node(right, depth);
         self.nodes[split.node].split = Some((split.split, split.left));
         Family { parent: Some(split.node), first, second: Some(second) }
     }
 
     fn find<C: Cell>(
         &mut self,
-        rows: &RowSets<C>,
+        rows: &mut dyn Holder<C>,
         finder: &mut dyn SplitFinder<C>,
         families: &[Family<C>],
     ) -> Result<()> {
@@ -105,16 +106,4 @@ impl Growth<'_> {
         }
         Ok(())
     }
-}
-
-fn total_of<C: Cell>(rows: &RowSets<C>, node: NodeId, count_bits: u32) -> C {
-    let of_partition = |partition: &super::rows::PartitionRows<C>| {
-        let mut total = C::default();
-        partition.node(node).targets.iter().for_each(|target| total.add(C::of(*target, count_bits)));
-        total
-    };
-    let mut total = C::default();
-    let totals: Vec<C> = rows.partitions.par_iter().map(of_partition).collect();
-    totals.into_iter().for_each(|part| total.add(part));
-    total
 }

@@ -3,8 +3,9 @@
 
 use super::cell::Cell;
 use super::finder::{Family, Ground, OpenNode};
-use super::histogram::{HistogramBuilder, NodeHistogram, WantedNode};
-use super::rows::{NodeId, RowSets};
+use super::histogram::{NodeHistogram, WantedNode};
+use super::holder::Holder;
+use super::rows::NodeId;
 use crate::error::Result;
 use std::collections::HashMap;
 
@@ -26,11 +27,10 @@ impl<C: Cell> KeptHistograms<C> {
         &mut self,
         ground: &Ground<'_>,
         groups: &[usize],
-        rows: &RowSets<C>,
+        rows: &mut dyn Holder<C>,
         families: &[Family<C>],
     ) -> Result<Vec<(OpenNode<C>, NodeHistogram<C>)>> {
         let bits = ground.rules.scale.count_bits;
-        let builder = HistogramBuilder { data: ground.data, count_bits: bits, groups };
         let mut plans = Vec::with_capacity(families.len());
         let mut wanted = Vec::new();
         for family in families {
@@ -42,7 +42,7 @@ impl<C: Cell> KeptHistograms<C> {
             wanted.extend(plan.built.iter().map(|open| WantedNode { node: open.node, total: open.total }));
             plans.push(plan);
         }
-        let mut built = builder.build(rows, &wanted)?.into_iter();
+        let mut built = rows.histograms(groups, &wanted)?.into_iter();
         let mut all = Vec::with_capacity(families.len() * 2);
         for plan in plans {
             let mut of_family: Vec<(OpenNode<C>, NodeHistogram<C>)> = Vec::with_capacity(2);

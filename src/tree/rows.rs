@@ -6,6 +6,7 @@ use super::split::FoundSplit;
 use crate::bins::{BinnedData, Column};
 use crate::error::Result;
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// A node by its place in the tree.
@@ -29,6 +30,7 @@ pub struct PartitionRows<C: Cell> {
 }
 
 /// A node that is split in two.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NodeSplit {
     /// Which node.
     pub node: NodeId,

@@ -2,6 +2,7 @@
 
 use super::cell::{Cell, Scale, Sums, exact};
 use fearless_simd::{Level, dispatch};
+use serde::{Deserialize, Serialize};
 
 /// What a split must respect, and how sums become gains.
 #[derive(Debug, Clone, Copy)]
@@ -19,7 +20,7 @@ pub struct SplitRules {
 }
 
 /// A split that was found.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct FoundSplit {
     /// Which feature.
     pub feature: u32,

@@ -3,8 +3,8 @@
 use super::cell::Cell;
 use super::finder::{Family, Ground, OpenNode, SplitFinder, better};
 use super::histogram::{NodeHistogram, cells_of_group, feature_cells, lane_cells_of_group};
+use super::holder::Holder;
 use super::kept::KeptHistograms;
-use super::rows::RowSets;
 use super::split::FoundSplit;
 use crate::error::Result;
 use rayon::prelude::*;
@@ -20,7 +20,7 @@ pub struct StaticBins<C> {
 pub fn look<C: Cell>(
     ground: &Ground<'_>,
     kept: &mut KeptHistograms<C>,
-    rows: &RowSets<C>,
+    rows: &mut dyn Holder<C>,
     families: &[Family<C>],
     best_of_group: impl Fn(&OpenNode<C>, &[C], usize, &[bool]) -> Option<FoundSplit> + Sync,
 ) -> Result<Vec<Option<FoundSplit>>> {
@@ -42,7 +42,8 @@ pub fn look<C: Cell>(
         for open in families.iter().flat_map(Family::nodes) {
             let found = if open.wanted { best.next() } else { None };
             splits.push(found.as_ref().and_then(|(split, _)| *split));
-            if let Some((Some(_), (_, histogram))) = found {
+            if let Some((Some(split), (_, histogram))) = found {
+                rows.found(ground, &open, &split, &histogram);
                 kept.keep(open.node, histogram, ground.histogram_bytes);
             }
         }
@@ -75,7 +76,7 @@ impl<C: Cell> SplitFinder<C> for StaticBins<C> {
     fn find(
         &mut self,
         ground: &Ground<'_>,
-        rows: &RowSets<C>,
+        rows: &mut dyn Holder<C>,
         families: &[Family<C>],
     ) -> Result<Vec<Option<FoundSplit>>> {
         let best = |open: &OpenNode<C>, cells: &[C], group: usize, allowed: &[bool]| {

@@ -12,6 +12,7 @@ use super::cell::{Cell, Sums};
 use super::centroids::{Centroid, StreamingHistogram};
 use super::finder::{Family, Ground, OpenNode, SplitFinder, better};
 use super::histogram::{add_rows, feature_cells, finish, lane_cells_of_group};
+use super::holder::Holder;
 use super::kept::KeptHistograms;
 use super::rows::{NodeRows, RowSets};
 use super::sorted_cells::SortedCells;
@@ -57,7 +58,7 @@ impl<C: Cell> SplitFinder<C> for StreamingSplits<C> {
     fn find(
         &mut self,
         ground: &Ground<'_>,
-        rows: &RowSets<C>,
+        rows: &mut dyn Holder<C>,
         families: &[Family<C>],
     ) -> Result<Vec<Option<FoundSplit>>> {
         if self.rules.grouped && self.rules.workers == 1 {
@@ -67,6 +68,7 @@ impl<C: Cell> SplitFinder<C> for StreamingSplits<C> {
             };
             return look(ground, &mut self.histograms, rows, families, best);
         }
+        let rows = rows.here()?;
         let open: Vec<OpenNode<C>> = families.iter().flat_map(Family::nodes).collect();
         let wanted: Vec<OpenNode<C>> = open.iter().copied().filter(|open| open.wanted).collect();
         let allowed: Vec<Vec<bool>> = wanted.iter().map(|open| ground.choice.of_node(open.node)).collect();

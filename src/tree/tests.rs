@@ -6,6 +6,7 @@ use super::finder::{Ground, SplitFinder};
 use super::frontier::Order;
 use super::grow::{GrownTree, TreeLimits, grow};
 use super::histogram::{HistogramBuilder, NodeHistogram, WantedNode, feature_cells};
+use super::holder::HeldHere;
 use super::rows::{NodeSplit, RowSets};
 use super::split::{FoundSplit, SplitRules};
 use super::{ExactSplits, StaticBins, StreamingRules, StreamingSplits};
@@ -206,7 +207,9 @@ fn grown_by(data: &BinnedData, targets: &[i32], finder: &mut dyn SplitFinder<i64
     // So little room that some histograms are kept and some are not.
     let ground = Ground { data, rules, choice: &choice, histogram_bytes: 200_000 };
     let limits = TreeLimits { depth, order: Order::Levels };
-    grow(&ground, limits, &mut sets(data, targets), finder).unwrap()
+    let mut sets = sets(data, targets);
+    let mut rows = HeldHere { data, sets: &mut sets, count_bits: ground.rules.scale.count_bits };
+    grow(&ground, limits, &mut rows, finder).unwrap()
 }
 
 /// Whether a node's split is the first of the best, tried one by one; then its children's.

@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod bad_input;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod compare;
 mod crash;
 mod cv;

@@ -1,0 +1,91 @@
+//! How our node goes through the engine: its question as bytes, and everything else as the engine itself does it.
+
+use super::node::{Question, RoundExec};
+use crate::wire::{Reader, Writer};
+use ballista_core::serde::BallistaPhysicalExtensionCodec;
+use datafusion::common::{DataFusionError, Result};
+use datafusion::execution::TaskContext;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
+use std::sync::Arc;
+
+/// What our node's bytes begin with; the engine's own never do.
+const MAGIC: &[u8] = b"\xFFplanetree round\xFF";
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct RoundCodec {
+    engine: BallistaPhysicalExtensionCodec,
+}
+
+impl PhysicalExtensionCodec for RoundCodec {
+    fn try_decode(
+        &self,
+        bytes: &[u8],
+        inputs: &[Arc<dyn ExecutionPlan>],
+        context: &TaskContext,
+        converter: &dyn PhysicalProtoConverterExtension,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let Some(bytes) = bytes.strip_prefix(MAGIC) else {
+            return self.engine.try_decode(bytes, inputs, context, converter);
+        };
+        let odd = || DataFusionError::Plan("the round of another planetree".to_owned());
+        let [scan] = inputs else { return Err(odd()) };
+        let mut reader = Reader::new(bytes);
+        let mut list = || reader.list().map(<[u8]>::to_vec).map_err(|_| odd());
+        let question = Question { task: list()?, foundation: list()? };
+        Ok(Arc::new(RoundExec::new(scan.clone(), question)))
+    }
+
+    fn try_encode(
+        &self,
+        node: Arc<dyn ExecutionPlan>,
+        bytes: &mut Vec<u8>,
+        converter: &dyn PhysicalProtoConverterExtension,
+    ) -> Result<()> {
+        let Some(round) = node.downcast_ref::<RoundExec>() else {
+            return self.engine.try_encode(node, bytes, converter);
+        };
+        let mut writer = Writer::default();
+        writer.list(&round.question().task);
+        writer.list(&round.question().foundation);
+        bytes.extend_from_slice(MAGIC);
+        bytes.extend_from_slice(&writer.into_bytes());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::link::scan_of;
+    use crate::cluster::share::{groups_of, key_of};
+    use datafusion::datasource::listing::PartitionedFile;
+    use datafusion::datasource::physical_plan::FileGroup;
+    use datafusion::physical_plan::ExecutionPlanProperties;
+    use datafusion_proto::physical_plan::AsExecutionPlan;
+    use datafusion_proto::protobuf::PhysicalPlanNode;
+
+    #[test]
+    fn a_round_comes_back_with_its_shares() {
+        let file = |start| {
+            PartitionedFile::new_with_range("data/part-0.parquet".to_owned(), 900, start, start + 300)
+        };
+        let groups = vec![FileGroup::new(vec![file(0), file(300)]), FileGroup::new(vec![file(600)])];
+        let question = Question { task: b"what".to_vec(), foundation: vec![0, 255, 7] };
+        let plan = Arc::new(RoundExec::new(scan_of(groups.clone()), question.clone()));
+        let codec = RoundCodec::default();
+        let message = PhysicalPlanNode::try_from_physical_plan(plan, &codec).unwrap();
+        let mut bytes = Vec::new();
+        message.try_encode(&mut bytes).unwrap();
+        let context = TaskContext::default();
+        let back =
+            PhysicalPlanNode::try_decode(&bytes).unwrap().try_into_physical_plan(&context, &codec).unwrap();
+        let back = back.downcast_ref::<RoundExec>().unwrap();
+        assert!(back.question() == &question);
+        assert_eq!(back.output_partitioning().partition_count(), 2);
+        let keys: Vec<String> = groups_of(&**back.children()[0]).unwrap().iter().map(key_of).collect();
+        assert_eq!(keys, groups.iter().map(key_of).collect::<Vec<_>>());
+        assert_eq!(keys[0], "data/part-0.parquet@0 data/part-0.parquet@300 ");
+    }
+}

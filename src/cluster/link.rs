@@ -1,0 +1,343 @@
+//! The driver's line to a cluster: a question goes out as a plan, the answers of all shares come back in their order.
+//! What goes wrong on the way is tried again; the engine itself repeats tasks of executors that were lost.
+
+use super::codec::RoundCodec;
+use super::node::{Arrived, Question, RoundExec, put_together, schema};
+use super::security::Security;
+use super::task::{Answer, BUILD, Identity, Step, Task, pack};
+use crate::error::{Error, Result};
+use crate::storage::{border, interrupt};
+use arrow::array::RecordBatch;
+use arrow::datatypes::{DataType, Field, Schema};
+use ballista_core::execution_plans::execute_physical_plan;
+use ballista_core::extension::SessionConfigExt;
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::prelude::SessionConfig;
+use datafusion_proto::protobuf::PhysicalPlanNode;
+use futures::TryStreamExt;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Bytes of a message at most: a plan with all trees so far, a piece of an answer.
+pub const MESSAGE_BYTES: usize = 256 << 20;
+
+/// How long failures are tried again before the training gives up.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The same before the cluster ever answered: then it is more likely that something is set up wrongly.
+const FIRST_PATIENCE: Duration = Duration::from_secs(3);
+
+/// How long executors may take to say who they are.
+const PROBE_PATIENCE: Duration = Duration::from_secs(20);
+
+/// Questions of a probe; so many executors are found at most.
+const PROBES: usize = 64;
+
+/// See the module.
+pub struct Link {
+    /// As the user named it.
+    shown: String,
+    url: String,
+    session: String,
+    security: Security,
+    traffic: Mutex<Traffic>,
+}
+
+/// What went over the line.
+#[derive(Debug, Default, Clone)]
+pub struct Traffic {
+    /// Of each level: milliseconds, bytes received, and the most of one share.
+    pub levels: Vec<(f64, u64, u64)>,
+    /// Bytes of plans that were sent, for all levels.
+    pub sent: u64,
+    /// How often a question had to be asked again.
+    pub repeated: u64,
+    /// How often a share was built anew after the first time.
+    pub rebuilt: u64,
+}
+
+/// A question and those it goes to.
+pub struct Errand<'a> {
+    /// What is asked.
+    pub task: &'a Task,
+    /// What to build on, if somebody lacks it.
+    pub foundation: &'a dyn Fn() -> Vec<u8>,
+    /// Whether that is sent at once.
+    pub is_first: bool,
+    /// The files of each share.
+    pub groups: &'a [FileGroup],
+}
+
+impl Link {
+    /// A line to the scheduler at a host and port.
+    pub fn new(host: &str, port: u16, security: Security) -> Self {
+        let scheme = if security.uses_tls() { "https" } else { "http" };
+        Link {
+            shown: format!("{host}:{port}"),
+            url: format!("{scheme}://{host}:{port}"),
+            session: format!("planetree-{}", run_name()),
+            security,
+            traffic: Mutex::default(),
+        }
+    }
+
+    /// What went over the line so far.
+    pub fn traffic(&self) -> Traffic {
+        self.traffic.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Asks who is there.
+    pub fn executors(&self) -> Result<Vec<Identity>> {
+        let task = Task {
+            build: BUILD.to_owned(),
+            run: "probe".to_owned(),
+            data: String::new(),
+            instance_credentials: false,
+            fingerprint: String::new(),
+            step: Step::Probe,
+        };
+        let file = |place: usize| {
+            FileGroup::new(vec![PartitionedFile::new_with_range(
+                "probe".to_owned(),
+                PROBES as u64,
+                place as i64,
+                place as i64 + 1,
+            )])
+        };
+        let groups: Vec<FileGroup> = (0..PROBES).map(file).collect();
+        let answers =
+            self.ask(&Errand { task: &task, foundation: &Vec::new, is_first: false, groups: &groups })?;
+        let mut executors = BTreeSet::new();
+        for answer in answers {
+            let Answer::Here(identity) = answer else { return Err(self.odd()) };
+            if identity.build != BUILD {
+                return Err(Error::usage(
+                    format_args!("{}: it is {}, this is {BUILD}", identity.name, identity.build),
+                    "run the same build of planetree everywhere",
+                ));
+            }
+            executors.insert(identity);
+        }
+        Ok(executors.into_iter().collect())
+    }
+
+    /// Asks all shares and waits for their answers, in the order of the shares.
+    pub fn ask(&self, errand: &Errand<'_>) -> Result<Vec<Answer>> {
+        let begun = Instant::now();
+        let mut question = Question { task: pack(errand.task), foundation: Vec::new() };
+        if errand.is_first {
+            question.foundation = (errand.foundation)();
+        }
+        let mut failures = 0;
+        let patience = (errand.task.step == Step::Probe).then_some(PROBE_PATIENCE);
+        loop {
+            interrupt::check()?;
+            match self.send(&question, errand.groups, patience)? {
+                Ok(arrived) => {
+                    let bytes: u64 = arrived.iter().map(|answer| answer.bytes.len() as u64).sum();
+                    let most = arrived.iter().map(|answer| answer.bytes.len() as u64).max().unwrap_or(0);
+                    let sent = (question.task.len() + question.foundation.len()) as u64;
+                    let answers = self.read(&arrived)?;
+                    if let Some(answers) = answers {
+                        self.note(errand.task, begun, bytes, most, sent * errand.groups.len() as u64);
+                        return Ok(answers);
+                    }
+                    let lacking = "an executor lacks what the question builds on";
+                    if !question.foundation.is_empty() {
+                        failures += 1;
+                        self.give_up_after(begun, failures, lacking)?;
+                    } else {
+                        tracing::info!("{}: {lacking}; it is built anew", self.shown);
+                        self.with_traffic(|traffic| traffic.rebuilt += 1);
+                        question.foundation = (errand.foundation)();
+                    }
+                }
+                Err(problem) => {
+                    failures += 1;
+                    self.with_traffic(|traffic| traffic.repeated += 1);
+                    self.give_up_after(begun, failures, &problem)?;
+                }
+            }
+        }
+    }
+
+    /// Tells all shares that a training is over; whether they hear it does not matter.
+    pub fn forget(&self, task: &Task, groups: &[FileGroup]) {
+        let task = Task { step: Step::Forget, ..task.clone() };
+        let question = Question { task: pack(&task), foundation: Vec::new() };
+        let _ = self.send(&question, groups, Some(Duration::from_secs(2)));
+    }
+
+    /// Waits a little before the next try, or says that it was the last.
+    fn give_up_after(&self, begun: Instant, failures: u32, problem: &str) -> Result<()> {
+        tracing::warn!("{}: {problem}; asking again", self.shown);
+        let patience = if self.has_answered() { PATIENCE } else { FIRST_PATIENCE };
+        if begun.elapsed() > patience {
+            return Err(self.broken(problem));
+        }
+        let pause = Duration::from_millis(100 << failures.min(5));
+        border::wait_or_interrupt(async move { tokio::time::sleep(pause).await })
+    }
+
+    /// Sends a question once. The inner error is worth another try.
+    fn send(
+        &self,
+        question: &Question,
+        groups: &[FileGroup],
+        patience: Option<Duration>,
+    ) -> Result<std::result::Result<Vec<Arrived>, String>> {
+        let plan: Arc<dyn ExecutionPlan> =
+            Arc::new(RoundExec::new(scan_of(groups.to_vec()), question.clone()));
+        let config = self.security.client(
+            SessionConfig::new_with_ballista().with_ballista_grpc_client_max_message_size(MESSAGE_BYTES),
+        );
+        let (url, session) = (self.url.clone(), self.session.clone());
+        let job = async move {
+            let codec = RoundCodec::default();
+            let ballista = config.ballista_config();
+            let stream =
+                execute_physical_plan::<PhysicalPlanNode>(url, &ballista, plan, &codec, session, config)
+                    .await?;
+            stream.try_collect::<Vec<RecordBatch>>().await
+        };
+        let job = tokio::time::timeout(patience.unwrap_or(Duration::MAX), job);
+        let batches = match border::wait_or_interrupt(job)? {
+            Err(_) => return Err(self.nobody()),
+            Ok(Ok(batches)) => batches,
+            Ok(Err(error)) => {
+                let text = error.find_root().to_string();
+                return match self.is_final(&text) {
+                    Some(error) => Err(error),
+                    None => Ok(Err(first_line(&text))),
+                };
+            }
+        };
+        debug_assert!(batches.iter().all(|batch| batch.schema().fields() == schema().fields()));
+        let Some(answers) = put_together(&batches) else {
+            return Ok(Err("an answer arrived damaged".to_owned()));
+        };
+        if answers.len() != groups.len() {
+            return Ok(Err(format!("{} of {} shares answered", answers.len(), groups.len())));
+        }
+        Ok(Ok(answers.into_values().collect()))
+    }
+
+    /// What no further try would change.
+    fn is_final(&self, text: &str) -> Option<Error> {
+        let says = |signs: &[&str]| signs.iter().any(|sign| text.contains(sign));
+        if says(&["certificate", "Certificate", "HandshakeFailure"]) {
+            return Some(Error::place(
+                &self.shown,
+                format_args!("the certificates do not fit: {}", first_line(text)),
+                "name the authority that signed the cluster's certificates, and a certificate that it signed",
+            ));
+        }
+        if says(&["incompatible", "ballista-version"]) {
+            return Some(Error::place(
+                &self.shown,
+                first_line(text),
+                "run the same build of planetree everywhere",
+            ));
+        }
+        if !self.has_answered() && says(&["ConnectError", "Connection refused", "dns error"]) {
+            return Some(Error::place(
+                &self.shown,
+                "there is no scheduler",
+                "start one with `planetree scheduler`, or check the address",
+            ));
+        }
+        None
+    }
+
+    /// Whether the cluster ever answered a question.
+    fn has_answered(&self) -> bool {
+        self.traffic().sent > 0
+    }
+
+    fn read(&self, arrived: &[Arrived]) -> Result<Option<Vec<Answer>>> {
+        let mut answers = Vec::with_capacity(arrived.len());
+        for Arrived { bytes, sender } in arrived {
+            match Answer::from_bytes(bytes)? {
+                Answer::Lacking => return Ok(None),
+                Answer::Failed { problem, remedy } => {
+                    return Err(Error::place(format_args!("executor {sender}"), problem, remedy));
+                }
+                answer => answers.push(answer),
+            }
+        }
+        Ok(Some(answers))
+    }
+
+    fn note(&self, task: &Task, begun: Instant, bytes: u64, most: u64, sent: u64) {
+        let milliseconds = begun.elapsed().as_secs_f64() * 1000.0;
+        if let Step::Level { start, wanted, .. } = &task.step {
+            tracing::info!(
+                "tree {}, {} nodes: {bytes} bytes from all shares, {most} at most from one, in {milliseconds:.1} ms",
+                start.tree,
+                wanted.len()
+            );
+        }
+        self.with_traffic(|traffic| {
+            traffic.sent += sent;
+            if let Step::Level { .. } = task.step {
+                traffic.levels.push((milliseconds, bytes, most));
+            }
+        });
+    }
+
+    fn with_traffic(&self, change: impl FnOnce(&mut Traffic)) {
+        change(&mut self.traffic.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn broken(&self, problem: &str) -> Error {
+        let remedy = match self.has_answered() {
+            true => {
+                "look at the scheduler and its executors; --checkpoint and --resume save what was trained"
+            }
+            false => "check the address, and name certificates if the cluster asks for them",
+        };
+        Error::place(&self.shown, format_args!("the cluster gives no answer: {problem}"), remedy)
+    }
+
+    fn nobody(&self) -> Error {
+        Error::place(
+            &self.shown,
+            "the scheduler is there, but no executor answers",
+            "start some with `planetree executor`",
+        )
+    }
+
+    fn odd(&self) -> Error {
+        Error::place(
+            &self.shown,
+            "an executor answered another question",
+            "run the same build of planetree everywhere",
+        )
+    }
+}
+
+/// A name that no other training has.
+pub fn run_name() -> String {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    format!("{:x}-{:x}", now.as_nanos(), std::process::id())
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().chars().take(300).collect()
+}
+
+/// A scan of files that nobody runs: it tells the engine which shares there are. All of them are called local, so that
+/// the scheduler needs no access to object stores.
+pub fn scan_of(groups: Vec<FileGroup>) -> Arc<dyn ExecutionPlan> {
+    let schema = Arc::new(Schema::new(vec![Field::new("query_id", DataType::Utf8, false)]));
+    let config =
+        FileScanConfigBuilder::new(ObjectStoreUrl::local_filesystem(), Arc::new(ParquetSource::new(schema)))
+            .with_file_groups(groups)
+            .build();
+    DataSourceExec::from_data_source(config)
+}

@@ -1,0 +1,33 @@
+//! Several machines: the same rounds, with the rows in the executors of a cluster. Apache Ballista is the cluster: its
+//! scheduler, its executors, its retries. Ours is one node of a plan and what it asks.
+//!
+//! ```text
+//! driver: the rounds ──question──► scheduler ──a share each──► executors: codes, scores, rows by node
+//!             ▲                                                    │ the kernel of a single machine
+//!             └──────────────── histograms, added up ──────────────┘
+//! ```
+//!
+//! - a *share* is some neighbouring partitions, which one executor holds;
+//! - a *question* is a step of the training, an *answer* what a share says to it;
+//! - a *foundation* is everything that a share can be built from: bins, parameters, the trees so far.
+
+mod address;
+mod cells;
+mod codec;
+mod fleet;
+mod holding;
+mod link;
+mod local;
+mod node;
+mod security;
+mod serve;
+mod share;
+mod sticky;
+mod task;
+mod trees;
+
+pub use address::{Address, PORT};
+pub use fleet::Cluster;
+pub use link::Traffic;
+pub use security::Security;
+pub use serve::{ExecutorOptions, SchedulerOptions, run_executor, run_scheduler};

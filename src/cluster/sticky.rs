@@ -1,0 +1,198 @@
+//! Which executor gets which share: the one that had it last, for that one has its codes and scores. A share moves when
+//! its executor is gone, or when another one has much less to do.
+
+use super::node::RoundExec;
+use super::share::{groups_of, key_of};
+use ballista_core::JobId;
+use ballista_core::serde::protobuf::{AvailableVcores, job_status};
+use ballista_core::serde::scheduler::TaskKey;
+use ballista_scheduler::cluster::{BoundTask, DistributionPolicy};
+use ballista_scheduler::state::execution_graph::{TaskDescription, create_task_info};
+use ballista_scheduler::state::execution_stage::RunningStage;
+use ballista_scheduler::state::task_manager::JobInfoCache;
+use datafusion::physical_plan::ExecutionPlan;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Sticky {
+    /// The executor of each share that was seen.
+    homes: Mutex<HashMap<String, String>>,
+}
+
+/// Shares that are remembered; beyond, all are forgotten, which costs time only.
+const MOST_HOMES: usize = 100_000;
+
+impl Sticky {
+    /// Chooses an executor for each of some shares, among those that have room.
+    fn choose(&self, keys: &[String], executors: &[String]) -> Vec<String> {
+        let mut homes = self.homes.lock().unwrap_or_else(PoisonError::into_inner);
+        if homes.len() > MOST_HOMES {
+            homes.clear();
+        }
+        let mut load: BTreeMap<&String, usize> = executors.iter().map(|executor| (executor, 0)).collect();
+        for key in keys {
+            if let Some(count) = homes.get(key).and_then(|home| load.get_mut(home)) {
+                *count += 1;
+            }
+        }
+        let fair = keys.len().div_ceil(executors.len().max(1));
+        let mut chosen = Vec::with_capacity(keys.len());
+        for key in keys {
+            let home = homes.get(key).filter(|home| load.get(home).is_some_and(|count| *count <= fair));
+            let home = match home {
+                Some(home) => home.clone(),
+                None => {
+                    if let Some(count) = homes.get(key).and_then(|home| load.get_mut(home)) {
+                        *count -= 1;
+                    }
+                    // Of equals the first by name.
+                    let least = load.iter().min_by_key(|(_, count)| **count).map(|(name, _)| (*name).clone());
+                    let Some(least) = least else { break };
+                    if let Some(count) = load.get_mut(&least) {
+                        *count += 1;
+                    }
+                    homes.insert(key.clone(), least.clone());
+                    least
+                }
+            };
+            chosen.push(home);
+        }
+        chosen
+    }
+}
+
+#[async_trait::async_trait]
+impl DistributionPolicy for Sticky {
+    async fn bind_tasks(
+        &self,
+        mut budgets: Vec<&mut AvailableVcores>,
+        running_jobs: Arc<HashMap<JobId, JobInfoCache>>,
+    ) -> datafusion::error::Result<Vec<BoundTask>> {
+        budgets.sort_by(|one, other| one.executor_id.cmp(&other.executor_id));
+        let mut bound = Vec::new();
+        for (job, info) in running_jobs.iter() {
+            if !matches!(info.status, Some(job_status::Status::Running(_))) {
+                continue;
+            }
+            let mut graph = info.execution_graph.write().await;
+            let session = graph.session_id().to_owned();
+            let mut done = Vec::new();
+            while let Some(stage) = graph.fetch_running_stage(&done) {
+                done.push(stage.stage_id);
+                budgets.retain(|budget| budget.vcores > 0);
+                if budgets.is_empty() {
+                    return Ok(bound);
+                }
+                match keys_of(&stage.plan) {
+                    Some(keys) => {
+                        let partitions = stage.pending.next_slice(usize::MAX);
+                        let wanted: Vec<String> =
+                            partitions.iter().map(|place| keys[*place].clone()).collect();
+                        let executors: Vec<String> =
+                            budgets.iter().map(|budget| budget.executor_id.clone()).collect();
+                        let homes = self.choose(&wanted, &executors);
+                        for budget in &mut budgets {
+                            let here = partitions.iter().zip(&homes);
+                            let here = here.filter(|(_, home)| **home == budget.executor_id);
+                            let here: Vec<usize> = here.map(|(partition, _)| *partition).collect();
+                            if !here.is_empty() {
+                                bound.push(bind(stage, &session, job, budget, here));
+                            }
+                        }
+                    }
+                    // The engine's own stages: as much as there is room for, one executor after the other.
+                    None => {
+                        for budget in &mut budgets {
+                            let most =
+                                if collapses(&stage.plan) { usize::MAX } else { budget.vcores as usize };
+                            let here = stage.pending.next_slice(most);
+                            if !here.is_empty() {
+                                bound.push(bind(stage, &session, job, budget, here));
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        Ok(bound)
+    }
+
+    fn name(&self) -> &str {
+        "sticky"
+    }
+}
+
+/// The shares of a round, by partition of its stage; `None` for other stages.
+fn keys_of(stage: &Arc<dyn ExecutionPlan>) -> Option<Vec<String>> {
+    let children = stage.children();
+    let round = children.first()?.downcast_ref::<RoundExec>()?;
+    Some(groups_of(&***round.children().first()?)?.iter().map(key_of).collect())
+}
+
+/// Whether all partitions of a stage must go into one task, because it makes one out of them.
+fn collapses(stage: &Arc<dyn ExecutionPlan>) -> bool {
+    let children = stage.children();
+    let [child] = children.as_slice() else { return false };
+    if child.name().contains("ShuffleReader") {
+        return false;
+    }
+    child.properties().output_partitioning().partition_count() == 1 || collapses(child)
+}
+
+/// Makes a task of some partitions for an executor.
+fn bind(
+    stage: &mut RunningStage,
+    session: &str,
+    job: &JobId,
+    budget: &mut AvailableVcores,
+    partitions: Vec<usize>,
+) -> BoundTask {
+    let consumed = (partitions.len() as u32).min(budget.vcores).max(1);
+    let consumed = if collapses(&stage.plan) { 1 } else { consumed };
+    let task_id = stage.task_infos.len();
+    let attempt = partitions.iter().map(|place| stage.task_failure_numbers[*place]).max().unwrap_or(0);
+    let mut info = create_task_info(budget.executor_id.clone(), task_id);
+    info.global_input_partition_ids.clone_from(&partitions);
+    info.vcores_consumed = consumed;
+    stage.task_infos.push(info);
+    budget.vcores -= consumed;
+    let task = TaskDescription {
+        session_id: session.to_owned(),
+        key: TaskKey { job_id: job.clone(), stage_id: stage.stage_id, task_id },
+        stage_attempt_num: stage.stage_attempt_num,
+        task_attempt: attempt,
+        global_input_partition_ids: partitions,
+        vcores_consumed: consumed,
+        plan: stage.plan.clone(),
+        session_config: stage.session_config.clone(),
+    };
+    (budget.executor_id.clone(), task)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn shares_stay_where_they_are_until_somebody_is_gone_or_comes() {
+        let policy = Sticky::default();
+        let keys = names(&["1", "2", "3", "4"]);
+        let first = policy.choose(&keys, &names(&["a", "b"]));
+        assert_eq!(first, names(&["a", "b", "a", "b"]));
+        assert_eq!(policy.choose(&keys, &names(&["b", "a"])), first);
+        // Of a job that is repeated in part, only some shares are asked for.
+        assert_eq!(policy.choose(&keys[1..2], &names(&["a", "b"])), names(&["b"]));
+        // One is gone: its shares go to the other, and come back to whoever takes its place.
+        assert_eq!(policy.choose(&keys, &names(&["a"])), names(&["a", "a", "a", "a"]));
+        let after = policy.choose(&keys, &names(&["a", "c"]));
+        assert_eq!(after.iter().filter(|home| **home == "c").count(), 2);
+        assert_eq!(policy.choose(&keys, &names(&["a", "c"])), after);
+        assert!(policy.choose(&keys, &[]).is_empty());
+    }
+}

@@ -1,0 +1,277 @@
+//! What executors are asked and what they answer. A question travels inside a plan, so it is small: whoever has lost
+//! what it builds on says so, and is asked again together with all it takes to build it anew.
+
+use crate::bins::{BinOptions, Binning, DescribedBins, Surveyed};
+use crate::boost::{GradientSummary, TreeStart};
+use crate::config::Parameters;
+use crate::error::{Error, Result};
+use crate::forest::GrownTree;
+use crate::metric::{Mean, Metric};
+use crate::tree::{CodedTree, NodeSplit};
+use crate::wire::{Reader, Writer, cut_short};
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
+/// Which planetree this is. Executors of another one may not agree on what a question means.
+pub const BUILD: &str = concat!("planetree ", env!("CARGO_PKG_VERSION"), " cluster 1");
+
+/// A question to all shares of a dataset.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Task {
+    /// The asker's [`BUILD`].
+    pub build: String,
+    /// The training, told apart from all others.
+    pub run: String,
+    /// Where the dataset is.
+    pub data: String,
+    /// Whether the machine's metadata service may be asked for credentials.
+    pub instance_credentials: bool,
+    /// What tells the dataset's content apart.
+    pub fingerprint: String,
+    /// What to do.
+    pub step: Step,
+}
+
+/// What to do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Step {
+    /// Say who you are.
+    Probe,
+    /// Say how features are distributed.
+    Survey {
+        /// Which features.
+        features: Range<usize>,
+        /// Whether labels and queries are wanted, too.
+        rows: bool,
+        /// The training's parameters as TOML.
+        parameters: String,
+    },
+    /// Add a tree to all scores and work out the gradients of the next one.
+    Gradients {
+        /// The round whose gradients are wanted.
+        round: u32,
+        /// Trees that scores are made of, the last one included.
+        trees: usize,
+        /// The last tree, if it was just grown.
+        last: Option<Grown>,
+    },
+    /// Follow a tree down to some nodes and add up their rows.
+    Level {
+        /// Trees that scores are made of.
+        trees: usize,
+        /// What the tree starts from.
+        start: TreeStart,
+        /// All its splits so far.
+        splits: Vec<NodeSplit>,
+        /// The nodes whose histograms are wanted.
+        wanted: Vec<usize>,
+    },
+    /// Grow some trees of a forest, as many as fall to each worker.
+    Trees {
+        /// By their numbers.
+        trees: Range<u32>,
+        /// Workers that they are dealt to.
+        workers: usize,
+    },
+    /// Forget the training.
+    Forget,
+}
+
+/// A tree that was grown.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Grown {
+    /// What it started from.
+    pub start: TreeStart,
+    /// All its splits.
+    pub splits: Vec<NodeSplit>,
+    /// The tree.
+    pub tree: CodedTree,
+}
+
+/// Everything that a share can be built from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Foundation {
+    /// The training's parameters as TOML.
+    pub parameters: String,
+    /// Whether rows have more than a gradient and a count.
+    pub weighted: bool,
+    /// The score before the first tree.
+    pub base_score: f64,
+    bins: Vec<DescribedBins>,
+    /// The trees so far.
+    pub trees: Vec<CodedTree>,
+}
+
+impl Foundation {
+    /// What a training builds on before its first tree.
+    pub fn new(parameters: &Parameters, weighted: bool, base_score: f64, binning: &Binning) -> Self {
+        let bins = binning.features.iter().map(DescribedBins::of).collect();
+        Foundation { parameters: parameters.to_toml(), weighted, base_score, bins, trees: Vec::new() }
+    }
+
+    /// How features are coded.
+    pub fn binning(&self, parameters: &Parameters) -> Binning {
+        BinOptions::of(parameters).binning(self.bins.iter().map(DescribedBins::bins).collect())
+    }
+}
+
+/// As bytes, packed.
+pub fn pack<T: Serialize>(value: &T) -> Vec<u8> {
+    let text = serde_json::to_vec(value).expect("numbers, strings and lists always serialise");
+    zstd::encode_all(text.as_slice(), 1).expect("memory takes everything")
+}
+
+/// The value behind packed bytes.
+pub fn unpack<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> Result<T> {
+    let text = zstd::decode_all(bytes).map_err(|_| cut_short())?;
+    serde_json::from_slice(&text).map_err(|_| cut_short())
+}
+
+/// What a share answers.
+#[derive(Debug, PartialEq)]
+pub enum Answer {
+    /// Who it is: name, threads, build.
+    Here(Identity),
+    /// What it says of its features and rows.
+    Surveyed(Surveyed),
+    /// The gradients by partition, and the metrics of the scores before them.
+    Gradients {
+        /// By partition, or one for all.
+        parts: Vec<GradientSummary>,
+        /// As bytes.
+        metrics: Vec<Vec<u8>>,
+    },
+    /// Totals and histograms of nodes; see [`super::cells`].
+    Level(Vec<u8>),
+    /// Trees of a forest.
+    Trees(Vec<GrownTree>),
+    /// It has forgotten the training.
+    Forgotten,
+    /// It does not have what the question builds on.
+    Lacking,
+    /// It cannot answer, and will not be able to.
+    Failed {
+        /// Why.
+        problem: String,
+        /// What to do.
+        remedy: String,
+    },
+}
+
+/// Who an executor is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Identity {
+    /// Its machine and process.
+    pub name: String,
+    /// Its threads.
+    pub threads: u64,
+    /// Its [`BUILD`].
+    pub build: String,
+}
+
+impl Answer {
+    /// An error as an answer.
+    pub fn failed(error: &Error) -> Self {
+        Answer::Failed { problem: error.to_string(), remedy: error.remedy().unwrap_or_default().to_owned() }
+    }
+
+    /// As bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut writer = Writer::default();
+        match self {
+            Answer::Here(identity) => {
+                writer.count(0);
+                writer.text(&identity.name);
+                writer.count(identity.threads);
+                writer.text(&identity.build);
+            }
+            Answer::Surveyed(surveyed) => {
+                writer.count(1);
+                surveyed.write(&mut writer);
+            }
+            Answer::Gradients { parts, metrics } => {
+                writer.count(2);
+                writer.count(parts.len() as u64);
+                for part in parts {
+                    [part.most, part.heaviest, part.squares, part.weight]
+                        .into_iter()
+                        .for_each(|number| writer.float(number));
+                }
+                writer.count(metrics.len() as u64);
+                metrics.iter().for_each(|metric| writer.list(metric));
+            }
+            Answer::Level(cells) => {
+                writer.count(3);
+                writer.list(cells);
+            }
+            Answer::Forgotten => writer.count(4),
+            Answer::Lacking => writer.count(5),
+            Answer::Failed { problem, remedy } => {
+                writer.count(6);
+                writer.text(problem);
+                writer.text(remedy);
+            }
+            Answer::Trees(trees) => {
+                writer.count(7);
+                super::trees::write(trees, &mut writer);
+            }
+        }
+        writer.into_bytes()
+    }
+
+    /// From bytes.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let mut reader = Reader::new(bytes);
+        let answer = match reader.count()? {
+            0 => Answer::Here(Identity {
+                name: reader.text()?,
+                threads: reader.count()?,
+                build: reader.text()?,
+            }),
+            1 => Answer::Surveyed(Surveyed::read(&mut reader)?),
+            2 => {
+                let count = reader.length(32)?;
+                let mut part = || {
+                    Ok(GradientSummary {
+                        most: reader.float()?,
+                        heaviest: reader.float()?,
+                        squares: reader.float()?,
+                        weight: reader.float()?,
+                    })
+                };
+                let parts = (0..count).map(|_| part()).collect::<Result<_>>()?;
+                let count = reader.length(1)?;
+                let metrics = (0..count).map(|_| Ok(reader.list()?.to_vec())).collect::<Result<_>>()?;
+                Answer::Gradients { parts, metrics }
+            }
+            3 => Answer::Level(reader.list()?.to_vec()),
+            4 => Answer::Forgotten,
+            5 => Answer::Lacking,
+            6 => Answer::Failed { problem: reader.text()?, remedy: reader.text()? },
+            7 => Answer::Trees(super::trees::read(&mut reader)?),
+            _ => return Err(cut_short()),
+        };
+        if reader.is_empty() { Ok(answer) } else { Err(cut_short()) }
+    }
+}
+
+/// Means as bytes, in the order of their metrics.
+pub fn means_to_bytes(means: &[Mean]) -> Vec<Vec<u8>> {
+    means.iter().map(Mean::to_bytes).collect()
+}
+
+/// Adds means that were written to others of the same metrics.
+pub fn add_means(sum: &mut [Mean], bytes: &[Vec<u8>]) -> Result<()> {
+    if sum.len() != bytes.len() {
+        return Err(cut_short());
+    }
+    for (sum, bytes) in sum.iter_mut().zip(bytes) {
+        sum.merge(&Mean::from_bytes(sum.metric(), bytes).ok_or_else(cut_short)?);
+    }
+    Ok(())
+}
+
+/// Means of nothing.
+pub fn no_means(metrics: &[Metric]) -> Vec<Mean> {
+    metrics.iter().map(|metric| Mean::new(*metric)).collect()
+}

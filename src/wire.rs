@@ -1,0 +1,202 @@
+//! Numbers as few bytes, for answers that travel every level: small ones in one byte, lists behind their length.
+
+use crate::error::{Error, Result};
+
+/// Bytes that are being written.
+#[derive(Debug, Default)]
+pub struct Writer {
+    bytes: Vec<u8>,
+}
+
+impl Writer {
+    /// The bytes so far.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// A number: seven bits a byte, the lowest first.
+    #[inline]
+    pub fn count(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.bytes.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.bytes.push(value as u8);
+    }
+
+    /// A number of either sign, small magnitudes first.
+    #[inline]
+    pub fn signed(&mut self, value: i64) {
+        self.count((value << 1 ^ value >> 63) as u64);
+    }
+
+    /// A number as its bits.
+    pub fn float(&mut self, value: f64) {
+        self.bytes.extend_from_slice(&value.to_bits().to_le_bytes());
+    }
+
+    /// Bytes behind their number.
+    pub fn list(&mut self, bytes: &[u8]) {
+        self.count(bytes.len() as u64);
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Text.
+    pub fn text(&mut self, text: &str) {
+        self.list(text.as_bytes());
+    }
+
+    /// Numbers as their bits, behind their number.
+    pub fn floats(&mut self, values: &[f32]) {
+        self.count(values.len() as u64);
+        values.iter().for_each(|value| self.bytes.extend_from_slice(&value.to_bits().to_le_bytes()));
+    }
+
+    /// Ascending numbers: how far each is from the last.
+    pub fn ascending(&mut self, values: impl ExactSizeIterator<Item = u32>) {
+        self.count(values.len() as u64);
+        let mut before = 0;
+        for value in values {
+            self.count(u64::from(value.wrapping_sub(before)));
+            before = value;
+        }
+    }
+}
+
+/// Bytes that are being read.
+#[derive(Debug)]
+pub struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    /// From the first byte on.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Reader { rest: bytes }
+    }
+
+    /// Whether everything was read.
+    pub fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    fn take(&mut self, count: usize) -> Result<&'a [u8]> {
+        let (taken, rest) = self.rest.split_at_checked(count).ok_or_else(cut_short)?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    /// See [`Writer::count`].
+    #[inline]
+    pub fn count(&mut self) -> Result<u64> {
+        let (mut value, mut shift) = (0u64, 0);
+        loop {
+            let (byte, rest) = self.rest.split_first().ok_or_else(cut_short)?;
+            self.rest = rest;
+            value |= u64::from(byte & 0x7F).checked_shl(shift).ok_or_else(cut_short)?;
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+            shift += 7;
+        }
+    }
+
+    /// A number of things that follow, each of at least so many bytes.
+    pub fn length(&mut self, least_bytes: usize) -> Result<usize> {
+        let length = usize::try_from(self.count()?).map_err(|_| cut_short())?;
+        match length.checked_mul(least_bytes) {
+            Some(bytes) if bytes <= self.rest.len() => Ok(length),
+            _ => Err(cut_short()),
+        }
+    }
+
+    /// See [`Writer::signed`].
+    #[inline]
+    pub fn signed(&mut self) -> Result<i64> {
+        let value = self.count()?;
+        Ok((value >> 1) as i64 ^ -((value & 1) as i64))
+    }
+
+    /// See [`Writer::float`].
+    pub fn float(&mut self) -> Result<f64> {
+        let bytes = self.take(8)?.try_into().map_err(|_| cut_short())?;
+        Ok(f64::from_bits(u64::from_le_bytes(bytes)))
+    }
+
+    /// See [`Writer::list`].
+    pub fn list(&mut self) -> Result<&'a [u8]> {
+        let length = self.length(1)?;
+        self.take(length)
+    }
+
+    /// See [`Writer::text`].
+    pub fn text(&mut self) -> Result<String> {
+        String::from_utf8(self.list()?.to_vec()).map_err(|_| cut_short())
+    }
+
+    /// See [`Writer::floats`].
+    pub fn floats(&mut self) -> Result<Vec<f32>> {
+        let length = self.length(4)?;
+        let words = self.take(4 * length)?.as_chunks::<4>().0;
+        Ok(words.iter().map(|word| f32::from_bits(u32::from_le_bytes(*word))).collect())
+    }
+
+    /// See [`Writer::ascending`].
+    pub fn ascending(&mut self) -> Result<Vec<u32>> {
+        let length = self.length(1)?;
+        let mut before = 0u32;
+        let mut values = Vec::with_capacity(length);
+        for _ in 0..length {
+            before = before.wrapping_add(self.count()? as u32);
+            values.push(before);
+        }
+        Ok(values)
+    }
+}
+
+/// Why an answer cannot be read.
+pub fn cut_short() -> Error {
+    Error::usage(
+        "an answer of the cluster is cut short or of another form",
+        "run the same build of planetree everywhere",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn numbers_come_back(
+            counts in prop::collection::vec(any::<u64>(), 0..50), signed in prop::collection::vec(any::<i64>(), 0..50),
+            floats in prop::collection::vec(any::<f32>(), 0..50), mut ascending in prop::collection::vec(any::<u32>(), 0..50),
+            cut in 0usize..400,
+        ) {
+            ascending.sort_unstable();
+            let mut writer = Writer::default();
+            counts.iter().for_each(|value| writer.count(*value));
+            signed.iter().for_each(|value| writer.signed(*value));
+            writer.floats(&floats);
+            writer.ascending(ascending.iter().copied());
+            writer.text("fünf");
+            let bytes = writer.into_bytes();
+            let mut reader = Reader::new(&bytes);
+            for value in &counts {
+                prop_assert_eq!(reader.count().unwrap(), *value);
+            }
+            for value in &signed {
+                prop_assert_eq!(reader.signed().unwrap(), *value);
+            }
+            let bits = |values: &[f32]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+            prop_assert_eq!(bits(&reader.floats().unwrap()), bits(&floats));
+            prop_assert_eq!(reader.ascending().unwrap(), ascending);
+            prop_assert_eq!(reader.text().unwrap(), "fünf");
+            prop_assert!(reader.is_empty());
+            // What is cut short is an error, or nothing was missed.
+            let mut reader = Reader::new(&bytes[..cut.min(bytes.len())]);
+            while let Ok(_) = reader.list() {}
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Clusters on this machine: a scheduler and executors, each a process of its own.
+
+use crate::learning::*;
+use crate::s3;
+use crate::support::*;
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+/// A scheduler and its executors, which end with the test.
+struct Cluster {
+    _scheduler: Server,
+    executors: Vec<Child>,
+    port: u16,
+    folder: tempfile::TempDir,
+    environment: Vec<(String, String)>,
+}
+
+impl Cluster {
+    fn start(executors: usize, environment: &[(String, String)]) -> Self {
+        let (port, folder) = (free_port(), room());
+        let scheduler = command(folder.path(), &format!("--quiet scheduler --port {port}"));
+        let mut cluster = Cluster {
+            _scheduler: Server::start(scheduler, port),
+            executors: Vec::new(),
+            port,
+            folder,
+            environment: environment.to_vec(),
+        };
+        (0..executors).for_each(|_| cluster.add_executor());
+        cluster
+    }
+
+    /// Each works in a folder of its own, which nobody else sees.
+    fn add_executor(&mut self) {
+        let number = self.executors.len();
+        let folder = self.folder.path().join(format!("executor{number}"));
+        fs::create_dir(&folder).unwrap();
+        fs::create_dir(folder.join("work")).unwrap();
+        let arguments =
+            format!("--quiet executor --scheduler 127.0.0.1:{} --threads 1 --work-dir work", self.port);
+        let mut command = command(&folder, &arguments);
+        command.envs(self.environment.iter().cloned());
+        self.executors.push(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    }
+
+    fn url(&self) -> String {
+        format!("df://127.0.0.1:{}", self.port)
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        for executor in &mut self.executors {
+            let _ = executor.kill();
+            let _ = executor.wait();
+        }
+    }
+}
+
+fn model(directory: &Path, arguments: &str) -> Vec<u8> {
+    train(directory, &format!("--set num_trees=5 --set learning_rate=0.3 {arguments} --model m"));
+    fs::read(directory.join("m")).unwrap()
+}
+
+#[test]
+fn a_cluster_trains_the_same_bytes_and_log() {
+    let room = room();
+    let examples = graded(21, 120, 25);
+    dataset(room.path(), "data", &examples, "--partition-rows 300");
+    fs::write(room.path().join("rows.csv"), as_csv(&examples)).unwrap();
+    run(room.path(), "convert rows.csv --output weighted --partition-rows 300").ok();
+    dataset(room.path(), "vali", &graded(22, 40, 15), "--partition-rows 100");
+    let cluster = Cluster::start(2, &[]);
+    for way in [
+        "--preset planet --data data",
+        "--preset planet --data weighted --set missing=learned --set bagging_fraction=0.7 --set feature_fraction=0.8",
+        "--preset planet --data data --set query_fraction=0.5 --set features_per_node=3 --set num_leaves=9 --set max_depth=-1",
+        "--preset lambdamart --data data",
+        "--preset lambdamart --data weighted --set max_depth=3 --set num_leaves=0",
+        "--preset xendcg --data data --set query_fraction=0.6",
+        "--preset pgbrt --data data",
+        "--preset rf-point --data data",
+        "--preset rf-list --data data",
+        "--preset rf-hybrid --data weighted",
+    ] {
+        let outcome = |cluster: &str| {
+            let model = model(room.path(), &format!("{way} {cluster} --valid vali --rounds rounds"));
+            (model, rounds_of(&room.path().join("rounds")))
+        };
+        let (expected, log) = outcome("--threads 2");
+        let (trained, its_log) = outcome(&format!("--cluster {}", cluster.url()));
+        assert!(trained == expected, "{way}");
+        assert_eq!(its_log, log, "{way}");
+    }
+    // More shares than executors, and as many as there are partitions.
+    let expected = model(room.path(), "--data data");
+    for shares in [1, 3, 99] {
+        let trained = model(room.path(), &format!("--data data --cluster {}?shares={shares}", cluster.url()));
+        assert!(trained == expected, "{shares} shares");
+    }
+}
+
+#[test]
+fn executors_of_this_machine_are_started_and_stopped() {
+    let room = room();
+    dataset(room.path(), "data", &graded(5, 60, 20), "--partition-rows 200");
+    let expected = model(room.path(), "--preset lambdamart --data data");
+    for executors in [1, 3] {
+        let arguments =
+            format!("--preset lambdamart --data data --cluster local:{executors} --stats stats.json");
+        assert!(model(room.path(), &arguments) == expected, "{executors}");
+        let stats: serde_json::Value =
+            serde_json::from_slice(&fs::read(room.path().join("stats.json")).unwrap()).unwrap();
+        let cluster = &stats["cluster"];
+        assert_eq!(cluster["levels"], 5 * 20, "{cluster}");
+        assert!(cluster["level_bytes_p50"].as_f64().unwrap() > 100.0, "{cluster}");
+    }
+}
+
+#[test]
+fn a_training_survives_the_loss_of_an_executor() {
+    let room = room();
+    dataset(room.path(), "data", &graded(7, 200, 25), "--partition-rows 400");
+    let arguments = "--data data --set num_trees=60 --model";
+    train(room.path(), &format!("{arguments} expected"));
+    let mut cluster = Cluster::start(2, &[]);
+    let mut training = command(
+        room.path(),
+        &format!("train {arguments} m --cluster {} --stats stats.json --quiet", cluster.url()),
+    )
+    .spawn()
+    .unwrap();
+    std::thread::sleep(Duration::from_secs(3));
+    assert!(training.try_wait().unwrap().is_none(), "it was still training");
+    cluster.executors[1].kill().unwrap(); // SIGKILL
+    let begun = Instant::now();
+    cluster.add_executor();
+    assert!(training.wait().unwrap().success());
+    assert!(begun.elapsed() < Duration::from_secs(60));
+    let same = |name: &str| fs::read(room.path().join(name)).unwrap();
+    assert!(same("m") == same("expected"));
+    let stats: serde_json::Value = serde_json::from_slice(&same("stats.json")).unwrap();
+    assert!(stats["cluster"]["rebuilt"].as_u64().unwrap() > 0, "{stats}");
+}
+
+#[test]
+fn a_stopped_training_goes_on_in_a_cluster() {
+    let room = room();
+    dataset(room.path(), "data", &graded(9, 60, 20), "--partition-rows 200");
+    let cluster = Cluster::start(2, &[]);
+    let with = format!("--preset lambdamart --data data --cluster {}", cluster.url());
+    let expected = model(room.path(), "--preset lambdamart --data data");
+    train(
+        room.path(),
+        &format!(
+            "{with} --set learning_rate=0.3 --set num_trees=3 --model m --checkpoint-every 3 --checkpoint c"
+        ),
+    );
+    // The checkpoint of a training that ended is gone: this one is stopped in time.
+    let mut stopped = command(
+        room.path(),
+        &format!(
+            "train {with} --set learning_rate=0.3 --set num_trees=5000 --model n --checkpoint-every 2 --quiet"
+        ),
+    )
+    .spawn()
+    .unwrap();
+    let checkpoint = room.path().join("n.checkpoint");
+    let begun = Instant::now();
+    while !checkpoint.exists() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "there is no checkpoint");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    stopped.kill().unwrap();
+    stopped.wait().unwrap();
+    fs::rename(&checkpoint, room.path().join("m.checkpoint")).unwrap();
+    let rounds = table_of(&room.path().join("m.checkpoint"));
+    let trees = rounds.column_by_name("tree").unwrap();
+    let last = arrow::compute::max(arrow::array::AsArray::as_primitive::<arrow::datatypes::Int32Type>(trees))
+        .unwrap();
+    if last < 5 {
+        let resumed = model(room.path(), &format!("{with} --resume"));
+        assert!(resumed == expected);
+    }
+}
+
+#[test]
+fn a_dataset_in_an_object_store_needs_no_shared_disk() {
+    let Some(server) = s3::moto() else { return };
+    let environment = s3::environment(server.port);
+    let room = room();
+    dataset(room.path(), "data", &graded(5, 60, 20), "--partition-rows 200");
+    let expected = model(room.path(), "--data data");
+    run_with(room.path(), "convert data.txt --output s3://bucket/data --partition-rows 200", &environment)
+        .ok();
+    let cluster = Cluster::start(2, &environment);
+    let arguments = format!(
+        "--quiet train --set num_trees=5 --set learning_rate=0.3 --data s3://bucket/data --model m --cluster {}",
+        cluster.url()
+    );
+    run_with(room.path(), &arguments, &environment).ok();
+    assert!(fs::read(room.path().join("m")).unwrap() == expected);
+    // Executors have credentials of their own, or none.
+    let cluster = Cluster::start(1, &[]);
+    let arguments = format!("train --data s3://bucket/data --model m --cluster {}", cluster.url());
+    let ran = run_with(room.path(), &arguments, &environment).failed();
+    assert!(ran.stderr.contains("executor ") && ran.stderr.contains("help: "), "{}", ran.stderr);
+}
+
+#[test]
+fn faults_are_named_with_what_to_do() {
+    let room = room();
+    dataset(room.path(), "data", &graded(5, 20, 10), "");
+    let fails = |arguments: &str, code: i32, words: &[&str]| {
+        let ran = run(room.path(), arguments);
+        assert_eq!(ran.code, code, "{arguments}: {}", ran.stderr);
+        for word in words {
+            assert!(ran.stderr.contains(word), "{arguments}: {word}: {}", ran.stderr);
+        }
+        assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
+    };
+    let nobody = free_port();
+    let train = |rest: &str| format!("train --data data --model m {rest}");
+    fails(&train(&format!("--cluster df://127.0.0.1:{nobody}")), 1, &["no scheduler", "planetree scheduler"]);
+    fails(&train("--cluster df://10.99.99.99:1"), 1, &["data: this is a path of this machine", "s3://"]);
+    fails(&train("--cluster local:0"), 2, &["local:0", "local:2"]);
+    fails(&train("--cluster http://host"), 2, &["df://host:port"]);
+    fails(&train("--cluster local:1 --preset gbrt"), 2, &["candidates", "docs/cluster.md"]);
+    fails(&train("--cluster local:1 --preset pgbrt --set workers=2"), 2, &["several workers"]);
+    fails(&train("--cluster local:1 --preset rf-pair"), 2, &["pairs"]);
+    fails(&train("--cluster local:1 --preset rf-point --oob o"), 2, &["out of bag"]);
+    fails("scheduler --bind 0.0.0.0", 2, &["unencrypted", "--plaintext"]);
+    fails("executor --bind 0.0.0.0", 2, &["unencrypted", "--plaintext"]);
+    fails("executor --scheduler nowhere", 2, &["HOST:PORT"]);
+    let taken = std::net::TcpListener::bind(("127.0.0.1", nobody)).unwrap();
+    fails(&format!("scheduler --port {nobody}"), 1, &["cannot run", "--port"]);
+    drop(taken);
+    // A dataset that the executors see as another one.
+    let cluster = Cluster::start(1, &[]);
+    let arguments = train(&format!("--cluster {} --set num_trees=2", cluster.url()));
+    run(room.path(), &arguments).ok();
+    let manifest = fs::read_to_string(room.path().join("data/_manifest.json")).unwrap();
+    let part = manifest.split('"').find(|word| word.ends_with(".parquet")).unwrap().to_owned();
+    let file = room.path().join("data").join(part);
+    let mut bytes = fs::read(&file).unwrap();
+    bytes[100] ^= 1;
+    fs::write(&file, bytes).unwrap();
+    fails(&arguments, 1, &["executor ", "damaged", "help: "]);
+}
