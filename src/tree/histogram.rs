@@ -310,36 +310,59 @@ impl Blocks<'_> {
             }
             let own = &own[..targets.len()];
             let start = stretch * STRETCH;
-            let Some(rows) = node.rows else {
-                let rows = &all[node.first + start..][..targets.len()];
-                for (part, cells) in parts.iter_mut().enumerate() {
-                    let (block, part) = (part * BYTES / LANES, part % (LANES / BYTES));
-                    for (row, cell) in rows.iter().zip(own) {
-                        let codes = &row[block % BLOCKS].as_chunks::<BYTES>().0[part];
-                        add_lanes::<C, JOINT, BYTES, CELLS>(codes, *cell, cells);
-                    }
+            // Not all at once: the processor has few misses under way at a time.
+            match node.rows {
+                None => {
+                    let first = node.first + start;
+                    let rows = &all[first..][..targets.len()];
+                    let mut next = first + STRETCH..(first + 2 * STRETCH).min(all.len());
+                    let fetch = || next.next().into_iter().for_each(|row| prefetch_index(all, row));
+                    add_stretch::<C, JOINT, BYTES, CELLS, BLOCKS>(|b, r| &rows[r][b], own, parts, fetch);
                 }
-                continue;
-            };
-            let (rows, next) = rows[start..].split_at(targets.len());
-            for (place, row) in rows.iter().enumerate() {
-                for (block, copied) in copied.iter_mut().enumerate() {
-                    copied[place % STRETCH] = all[*row as usize][block];
+                Some(rows) => {
+                    let (rows, next) = rows[start..].split_at(targets.len());
+                    for (place, row) in rows.iter().enumerate() {
+                        for (block, copied) in copied.iter_mut().enumerate() {
+                            copied[place % STRETCH] = all[*row as usize][block];
+                        }
+                    }
+                    let mut next = next.iter();
+                    let fetch = || next.next().into_iter().for_each(|row| prefetch_index(all, *row as usize));
+                    add_stretch::<C, JOINT, BYTES, CELLS, BLOCKS>(
+                        |b, r| &copied[b][r % STRETCH],
+                        own,
+                        parts,
+                        fetch,
+                    );
                 }
             }
-            // Not all at once: the processor has few misses under way at a time.
-            let mut next = next.iter();
-            for (part, cells) in parts.iter_mut().enumerate() {
-                let (block, part) = (part * BYTES / LANES, part % (LANES / BYTES));
-                let copied = copied[block % BLOCKS].chunks(BLOCKS * LANES / BYTES);
-                for (rows, own) in copied.zip(own.chunks(BLOCKS * LANES / BYTES)) {
-                    if let Some(row) = next.next() {
-                        prefetch_index(all, *row as usize);
-                    }
-                    for (row, cell) in rows.iter().zip(own) {
-                        add_lanes::<C, JOINT, BYTES, CELLS>(&row.as_chunks::<BYTES>().0[part], *cell, cells);
-                    }
-                }
+        }
+    }
+}
+
+/// Adds some rows, block after block. `fetch` is called once a row in all, for a row that comes later.
+#[inline(always)]
+fn add_stretch<
+    'a,
+    C: Cell,
+    const JOINT: bool,
+    const BYTES: usize,
+    const CELLS: usize,
+    const BLOCKS: usize,
+>(
+    row_of_block: impl Fn(usize, usize) -> &'a [u8; LANES],
+    own: &[C],
+    parts: &mut [[C; CELLS]],
+    mut fetch: impl FnMut(),
+) {
+    let passes = BLOCKS * LANES / BYTES;
+    for (part, cells) in parts.iter_mut().enumerate().take(passes) {
+        let (block, part) = (part * BYTES / LANES, part % (LANES / BYTES));
+        for (few, own) in own.chunks(passes).enumerate() {
+            fetch();
+            for (row, cell) in (few * passes..).zip(own) {
+                let codes = &row_of_block(block, row).as_chunks::<BYTES>().0[part];
+                add_lanes::<C, JOINT, BYTES, CELLS>(codes, *cell, cells);
             }
         }
     }
