@@ -334,7 +334,10 @@ impl BinnedData {
 
 /// Columns with many zeros, few or many values, missing ones.
 #[cfg(test)]
-pub fn mixed_columns(rows: usize, features: usize) -> impl proptest::strategy::Strategy<Value = Vec<Vec<f32>>> {
+pub fn mixed_columns(
+    rows: usize,
+    features: usize,
+) -> impl proptest::strategy::Strategy<Value = Vec<Vec<f32>>> {
     use proptest::prelude::*;
     let value = prop_oneof![
         4 => Just(0f32),

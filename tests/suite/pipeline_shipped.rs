@@ -20,7 +20,11 @@ const SHIPPED: [(&str, &str, &[&str]); 15] = [
         "--set presets=mart,lambdamart --set trees=5 --set stop_after=3 --jobs 2",
         &["mart", "lambdamart", "p"],
     ),
-    ("forest_comparison", "--set trees=3 --set boosted_trees=3", &["rf-rand", "rf-list", "lambdamart", "Holm"]),
+    (
+        "forest_comparison",
+        "--set trees=3 --set boosted_trees=3",
+        &["rf-rand", "rf-list", "lambdamart", "Holm"],
+    ),
     (
         "forest_features",
         "--set trees=2 --set counts=1,99 --set presets=rf-point,rf-list",
