@@ -125,16 +125,15 @@ pub fn same_rows(directory: &Path) {
 /// Datasets that trainings have their trouble with: `same` (every label 2), `flat` (equal labels within a
 /// query), `unlabelled` (every third row), `real` (a label a row), `single` (one query).
 pub fn odd_datasets(directory: &Path) {
-    let text = |label: fn(usize) -> f64, query: fn(usize) -> usize| -> String {
-        (0..60).map(|row| format!("{} qid:{} 1:{row}\n", label(row), query(row))).collect()
+    let text = |label: fn(usize) -> f64, documents: usize| -> String {
+        (0..60).map(|row| format!("{} qid:{} 1:{row}\n", label(row), row / documents)).collect()
     };
-    let (sixes, one): (fn(usize) -> usize, fn(usize) -> usize) = (|row| row / 6, |_| 1);
     for (name, text) in [
-        ("same", text(|_| 2.0, sixes)),
-        ("flat", text(|row| (row / 6 % 3) as f64, sixes)),
-        ("unlabelled", text(|row| (row % 3) as f64 - 1.0, sixes)),
-        ("real", text(|row| row as f64 / 7.0, sixes)),
-        ("single", text(|row| (row % 3) as f64, one)),
+        ("same", text(|_| 2.0, 6)),
+        ("flat", text(|row| (row / 6 % 3) as f64, 6)),
+        ("unlabelled", text(|row| (row % 3) as f64 - 1.0, 6)),
+        ("real", text(|row| row as f64 / 7.0, 6)),
+        ("single", text(|row| (row % 3) as f64, 60)),
     ] {
         std::fs::write(directory.join("text"), text).unwrap();
         run(directory, &format!("convert text --output {name}")).ok();

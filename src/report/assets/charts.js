@@ -35,7 +35,7 @@ const Charts = (() => {
     for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power += 1) powers.push(power);
     const among = (digits) => powers.flatMap((power) => digits.map((digit) => Number(`${digit}e${power}`)))
       .filter((tick) => tick >= low * 0.999 && tick <= high * 1.001);
-    const found = [[1, 2, 5], [1]].map(among).find((some) => some.length <= count) || among([1]);
+    const found = [[1, 2, 5], [1]].map(among).find((some) => some.length <= count * 1.5) || among([1]);
     return found.length > 1 ? found : [low, high];
   }
 
@@ -107,8 +107,9 @@ const Charts = (() => {
     for (const series of spec.series) {
       const path = series.points.map(([px, py], place) => `${place ? 'L' : 'M'}${x(px).toFixed(1)} ${y(py).toFixed(1)}`);
       picture.append(shape('path', { d: path.join(''), class: `line s${series.slot}${series.dashed ? ' dashed' : ''}` }));
-      if (series.points.length === 1) {
-        picture.append(shape('circle', { cx: x(series.points[0][0]), cy: y(series.points[0][1]), r: 4, class: `dot s${series.slot}` }));
+      // Of few points each is a measurement, of many the course counts.
+      if (series.points.length <= 10) {
+        for (const [px, py] of series.points) picture.append(shape('circle', { cx: x(px), cy: y(py), r: 4, class: `dot s${series.slot}` }));
       }
       for (const [px, py] of series.points) {
         if (!at.has(px)) at.set(px, []);

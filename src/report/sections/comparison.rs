@@ -116,8 +116,8 @@ fn title(pair: &Pair, names: &[&str]) -> String {
 
 /// All systems by all systems: what the row is above the column, marked if that is unlikely to be chance.
 fn every_pair(comparison: &Comparison, names: &[&str]) -> Html {
-    let mut columns = vec![words("ranking"), figures("mean")];
-    columns.extend(names.iter().map(figures));
+    let mut columns = vec![figures(""), words("ranking"), figures("mean")];
+    columns.extend((1..=names.len()).map(figures));
     let mut table = Table::new(columns);
     for (row, name) in names.iter().enumerate() {
         let found = |column: usize| {
@@ -128,7 +128,7 @@ fn every_pair(comparison: &Comparison, names: &[&str]) -> Html {
             row if row == pair.b => Some(pair.mean_b),
             _ => None,
         });
-        let mut cells = vec![Html::name(name), or_dash(own)];
+        let mut cells = vec![Html::text(row + 1), Html::name(name), or_dash(own)];
         cells.extend((0..names.len()).map(|column| match found(column) {
             None => Html::text("–"),
             Some(pair) => {

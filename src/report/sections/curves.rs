@@ -5,7 +5,7 @@ use crate::compare::{Source, read_systems};
 use crate::error::Result;
 use crate::evaluate::{CONVENTION, CURVE, CurvePoint, METRICS, mean_of};
 use crate::metric::Metric;
-use crate::report::chart::{Axis, COLOURS, Chart, Line, Mark, rounded};
+use crate::report::chart::{Axis, COLOURS, Chart, Line, rounded};
 use crate::report::html::{Html, Table, figures};
 use crate::report::material::Material;
 use crate::report::number::{or_dash, shown_count};
@@ -22,6 +22,13 @@ struct Course {
     series: String,
     /// By the number that was varied, ascending.
     points: Vec<(f64, f64)>,
+}
+
+impl Course {
+    fn best(&self, metric: Metric) -> Option<f64> {
+        let values = self.points.iter().map(|(_, value)| *value);
+        values.reduce(|best, value| if metric.is_better(value, best) { value } else { best })
+    }
 }
 
 /// All of a metrics table whose systems are points of curves.
@@ -109,25 +116,23 @@ fn figure(curves: &Curves, metric: Metric, courses: &[Course]) -> Figure {
     let mut table = Table::new(
         [figures(&curves.varied)].into_iter().chain(shown.iter().map(|course| figures(name(course)))),
     );
+    let bests: Vec<Option<f64>> = shown.iter().map(|course| course.best(metric)).collect();
     for at in &values {
         let here = |course: &Course| course.points.iter().find(|point| point.0 == *at).map(|point| point.1);
-        let cells = shown.iter().map(|course| or_dash(here(course)));
+        let cells = shown.iter().zip(&bests).map(|(course, best)| match here(course) {
+            found if found.is_some() && found == *best => Html::element("strong", &[], or_dash(found)),
+            found => or_dash(found),
+        });
         table.row([Html::text(at)].into_iter().chain(cells));
     }
     let series: Vec<Line> = (1..)
         .zip(shown)
-        .map(|(slot, course)| {
-            let better = |best: (f64, f64), point: (f64, f64)| {
-                if metric.is_better(point.1, best.1) { point } else { best }
-            };
-            let mark = course.points.iter().copied().reduce(better).filter(|_| course.points.len() > 1);
-            Line {
-                name: name(course),
-                slot,
-                dashed: false,
-                points: course.points.iter().map(|(at, value)| (*at, rounded(*value))).collect(),
-                mark: mark.map(|(x, y)| Mark { x, y: rounded(y), text: format!("best: {x}") }),
-            }
+        .map(|(slot, course)| Line {
+            name: name(course),
+            slot,
+            dashed: false,
+            points: course.points.iter().map(|(at, value)| (*at, rounded(*value))).collect(),
+            mark: None,
         })
         .collect();
     let mut note = format!(

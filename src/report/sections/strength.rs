@@ -3,7 +3,7 @@
 use super::Content;
 use crate::error::Result;
 use crate::report::chart::{Axis, COLOURS, Chart, Line, rounded};
-use crate::report::html::{Html, Table, figures, words};
+use crate::report::html::{Html, Table, figures};
 use crate::report::material::Material;
 use crate::report::number::{count, value};
 use crate::report::page::{Figure, Page};
@@ -64,27 +64,32 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
 
 fn figure(title: String, lines: &[(String, bool, &MeanStrength)]) -> Figure {
     let longest = lines.iter().map(|(_, _, mean)| mean.longest()).max().unwrap_or(0);
-    let mut table = Table::new([words("line"), figures("splits"), figures("expected NDCG")]);
-    let mut series = Vec::new();
-    for (slot, (name, dashed, mean)) in (1..).zip(lines.iter().take(COLOURS)) {
-        let listed = LISTED.into_iter().filter(|splits| *splits < longest).chain([longest]);
-        for splits in listed {
-            table.row([Html::name(name), count(splits as u64), Html::text(value(mean.after(splits)))]);
-        }
-        let points = at_equal_ratios(longest);
-        let points = points.into_iter().map(|splits| (splits as f64, rounded(mean.after(splits))));
-        series.push(Line { name: name.clone(), slot, dashed: *dashed, points: points.collect(), mark: None });
+    let shown = &lines[..lines.len().min(COLOURS)];
+    let columns = shown.iter().map(|(name, ..)| figures(name));
+    let mut table = Table::new([figures("splits")].into_iter().chain(columns));
+    for splits in LISTED.into_iter().filter(|splits| *splits < longest).chain([longest]) {
+        let cells = shown.iter().map(|(_, _, mean)| Html::text(value(mean.after(splits))));
+        table.row([count(splits as u64)].into_iter().chain(cells));
     }
+    let series = (1..).zip(shown).map(|(slot, (name, dashed, mean))| Line {
+        name: name.clone(),
+        slot,
+        dashed: *dashed,
+        points: at_equal_ratios(longest)
+            .into_iter()
+            .map(|splits| (splits as f64, rounded(mean.after(splits))))
+            .collect(),
+        mark: None,
+    });
+    let dashed = if lines.iter().any(|line| line.1) { " Dashed: the rows that it saw." } else { "" };
     let trees = lines.iter().map(|(_, _, mean)| mean.trees()).max().unwrap_or(0);
     Figure {
         title,
-        note: format!(
-            "Mean over {trees} trees; one that ended earlier stays what it is. Dashed: rows that it saw."
-        ),
+        note: format!("Mean over {trees} trees; one that ended earlier stays what it is.{dashed}"),
         chart: Chart::Lines {
             x: Axis { log: longest > 1, ..Axis::whole("splits") },
             y: Axis::of("expected NDCG"),
-            series,
+            series: series.collect(),
         },
         table,
     }
