@@ -5,7 +5,7 @@ VENV  ?= $(CACHE)/venv
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 PLANETREE = $(TARGET)/debug/planetree
 DEMO = demo
-# Everything there is, so that one build of the dependencies serves the demo, the tests and the first lint.
+# Tests and the first lint see everything there is, by one build of the dependencies.
 FEATURES = --features cluster
 # What tests compare with and start on loopback: readers of Parquet, learners, S3 servers; and what drives a browser.
 PACKAGES = pyarrow duckdb numpy scipy scikit-learn lightgbm xgboost-cpu catboost ydf pytrec-eval-terrier ir_measures ranx \
@@ -15,7 +15,7 @@ PACKAGES = pyarrow duckdb numpy scipy scikit-learn lightgbm xgboost-cpu catboost
 
 ## Build, and run a pipeline on the sample data: two rankers, and whether one is better.
 demo:
-	$(CARGO) build $(FEATURES)
+	$(CARGO) build
 	$(PLANETREE) run pipelines/quickstart.toml --output $(DEMO)
 	@echo "Charts of all this are in $(DEMO)/report.html"
 

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::Xxh3;
 
 /// Changes whenever codes or groups would come out differently.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// What a cache holds: a dataset's content, binned in one way.
 #[derive(Debug, Clone)]

@@ -3,6 +3,8 @@
 //! - *Dense*: up to 64 features side by side, a byte each: a row is one line of the cache, and its
 //!   blocks of sixteen features are added one after the other, so that their histograms stay in
 //!   the first-level cache.
+//! - *Joint*: features of few codes share a lane of two bytes, up to 32 lanes a row. Their codes together are one
+//!   number, so that one addition serves them all; each one's sums are made of the joint ones afterwards.
 //! - *Sparse*: up to 64 features of which most rows have the common code; a row lists the others
 //!   only, so work and memory go by entries and not by cells. The common code's sums are what is
 //!   left of the node's.
@@ -11,56 +13,59 @@
 //! A constant feature is in no group. The layout follows from the bins alone and changes no result.
 
 use super::cuts::FeatureBins;
+use std::collections::VecDeque;
+use std::ops::Range;
 
-/// Features of a block of a dense group.
+/// Bytes of a block of a row, which are features of a dense group.
 pub const LANES: usize = 16;
-/// Blocks of a dense group at most.
+/// Blocks of a row at most.
 const BLOCKS: usize = 4;
+/// Lanes of a block of a joint group.
+pub const JOINT_LANES: usize = LANES / 2;
+/// Joint codes of a lane at most: two features of 25 bins and a code for missing values. More would leave the
+/// first-level cache.
+pub const JOINT_CODES: usize = 26 * 26;
 /// Features of a sparse group.
 pub const SPARSE_LANES: usize = 64;
-/// Cells from one feature of a sparse group to the next. Not a power of two, which would make
+/// Cells from one feature of a sparse or dense group to the next. Not a power of two, which would make
 /// equal bins of all features compete for the same lines of the cache.
-pub const SPARSE_STRIDE: usize = 264;
+pub const STRIDE: usize = 264;
 /// A feature is sparse from this share of its common code on. Measured: an entry of a sparse
 /// group costs about twice a cell of a dense one.
 const SPARSE_SHARE: f32 = 0.75;
-
-/// Codes of a dense group's features at most, which decides how far apart their cells are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Width {
-    /// Up to 32 codes.
-    Narrow,
-    /// Up to 256 codes.
-    Byte,
-}
-
-impl Width {
-    /// Cells from one feature to the next; never a power of two, as for sparse groups.
-    pub const fn stride(self) -> usize {
-        match self {
-            Width::Narrow => 40,
-            Width::Byte => 264,
-        }
-    }
-
-    fn of(codes: usize) -> Self {
-        if codes <= 32 { Width::Narrow } else { Width::Byte }
-    }
-}
 
 /// Some features that the inner loop treats together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {
     /// How their codes are stored.
     pub kind: GroupKind,
-    /// Which features, by lane.
+    /// Which features.
     pub features: Vec<u32>,
+    /// Of a joint group, which of the features share each lane.
+    pub lanes: Vec<Range<usize>>,
 }
 
 impl Group {
-    /// Blocks of a dense group.
+    fn new(kind: GroupKind, features: Vec<u32>) -> Self {
+        Group { kind, features, lanes: Vec::new() }
+    }
+
+    fn joint(lanes: &[Vec<u32>]) -> Self {
+        let mut group = Group::new(GroupKind::Joint, Vec::new());
+        for lane in lanes {
+            let first = group.features.len();
+            group.features.extend(lane);
+            group.lanes.push(first..group.features.len());
+        }
+        group
+    }
+
+    /// Blocks of a row of a dense or joint group.
     pub fn blocks(&self) -> usize {
-        self.features.len().div_ceil(LANES)
+        match self.kind {
+            GroupKind::Joint => self.lanes.len().div_ceil(JOINT_LANES),
+            _ => self.features.len().div_ceil(LANES),
+        }
     }
 }
 
@@ -68,7 +73,10 @@ impl Group {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupKind {
     /// A byte a feature, whole blocks of [`LANES`] a row.
-    Dense(Width),
+    Dense,
+    /// Two bytes for the features of a lane, whole blocks of [`JOINT_LANES`] a row. The first feature's code counts
+    /// once, the next one's as often as the first has codes, and so on.
+    Joint,
     /// A list of entries a row.
     Sparse,
     /// One column of codes of so many bytes.
@@ -111,33 +119,20 @@ impl Layout {
 
     /// Groups features for histograms.
     pub fn grouped(features: &[FeatureBins]) -> Self {
-        Self::with_sparse_from(SPARSE_SHARE, features)
-    }
-
-    /// Groups features to be looked up row by row: none is sparse.
-    pub fn dense(features: &[FeatureBins]) -> Self {
-        Self::with_sparse_from(f32::INFINITY, features)
-    }
-
-    fn with_sparse_from(share: f32, features: &[FeatureBins]) -> Self {
-        let varying = || (0..features.len() as u32).filter(|f| !features[*f as usize].is_constant());
-        let bins_of = |feature: u32| &features[feature as usize];
-        let (sparse, mut dense): (Vec<u32>, Vec<u32>) =
-            varying().partition(|feature| bins_of(*feature).common_share >= share);
-        // Features of few codes share groups, whose cells then lie closer together.
-        dense.sort_by_key(|feature| Width::of(bins_of(*feature).codes()));
-        let mut groups = Vec::new();
-        for same_width in
-            dense.chunk_by(|a, b| Width::of(bins_of(*a).codes()) == Width::of(bins_of(*b).codes()))
-        {
-            for features in same_width.chunks(LANES * BLOCKS) {
-                let kind = GroupKind::Dense(Width::of(bins_of(features[0]).codes()));
-                groups.push(Group { kind, features: features.to_vec() });
-            }
-        }
+        let (sparse, others): (Vec<u32>, Vec<u32>) =
+            varying(features).partition(|feature| features[*feature as usize].common_share >= SPARSE_SHARE);
+        let (joint, dense) = share_lanes(&others, features);
+        let mut groups: Vec<Group> = joint.chunks(JOINT_LANES * BLOCKS).map(Group::joint).collect();
+        groups.extend(dense_groups(&dense));
         let sparse = sparse.chunks(SPARSE_LANES);
-        groups.extend(sparse.map(|features| Group { kind: GroupKind::Sparse, features: features.to_vec() }));
+        groups.extend(sparse.map(|features| Group::new(GroupKind::Sparse, features.to_vec())));
         Self::of(groups, features.len())
+    }
+
+    /// Groups features to be looked up row by row: each is a byte.
+    pub fn dense(features: &[FeatureBins]) -> Self {
+        let all: Vec<u32> = varying(features).collect();
+        Self::of(dense_groups(&all).collect(), features.len())
     }
 
     /// Every feature for itself.
@@ -149,7 +144,7 @@ impl Layout {
                 0x101..=0x1_0000 => 2,
                 _ => 4,
             };
-            Group { kind: GroupKind::Column(bytes), features: vec![feature as u32] }
+            Group::new(GroupKind::Column(bytes), vec![feature as u32])
         });
         Self::of(groups.collect(), features.len())
     }
@@ -160,7 +155,7 @@ impl Layout {
         for (group, members) in groups.iter().enumerate() {
             for (lane, feature) in members.features.iter().enumerate() {
                 let column = match members.kind {
-                    GroupKind::Dense(_) => {
+                    GroupKind::Dense | GroupKind::Joint => {
                         columns.push(*feature);
                         groups.len() + columns.len() - 1
                     }
@@ -171,4 +166,35 @@ impl Layout {
         }
         Layout { groups, places, columns }
     }
+}
+
+fn varying(features: &[FeatureBins]) -> impl Iterator<Item = u32> {
+    (0..features.len() as u32).filter(|feature| !features[*feature as usize].is_constant())
+}
+
+fn dense_groups(features: &[u32]) -> impl Iterator<Item = Group> {
+    features.chunks(LANES * BLOCKS).map(|features| Group::new(GroupKind::Dense, features.to_vec()))
+}
+
+/// Puts features of few codes together, and says which are left alone: the largest takes the largest that still fits,
+/// and so on.
+fn share_lanes(features: &[u32], bins: &[FeatureBins]) -> (Vec<Vec<u32>>, Vec<u32>) {
+    let codes = |feature: u32| bins[feature as usize].codes();
+    let most = features.iter().map(|feature| codes(*feature)).max().unwrap_or(0);
+    let mut by_codes: Vec<VecDeque<u32>> = vec![VecDeque::new(); most + 1];
+    features.iter().for_each(|feature| by_codes[codes(*feature)].push_back(*feature));
+    let (mut shared, mut alone) = (Vec::new(), Vec::new());
+    for most in (0..by_codes.len()).rev() {
+        while let Some(first) = by_codes[most].pop_front() {
+            let (mut lane, mut room) = (vec![first], JOINT_CODES / most);
+            while let Some(next) = by_codes[..=room.min(most)].iter_mut().rev().find_map(VecDeque::pop_front)
+            {
+                room /= codes(next);
+                lane.push(next);
+            }
+            if lane.len() > 1 { shared.push(lane) } else { alone.push(first) }
+        }
+    }
+    alone.sort_unstable();
+    (shared, alone)
 }

@@ -356,3 +356,19 @@ impl BinnedData {
         BinnedData { binning, rows, store: Store::Memory(partitions) }
     }
 }
+
+/// Columns with many zeros, few or many values, missing ones.
+#[cfg(test)]
+pub fn mixed_columns(
+    rows: usize,
+    features: usize,
+) -> impl proptest::strategy::Strategy<Value = Vec<Vec<f32>>> {
+    use proptest::prelude::*;
+    let value = prop_oneof![
+        4 => Just(0f32),
+        3 => (0i32..40).prop_map(|value| value as f32 / 8.0),
+        1 => -9f32..9.0,
+        1 => Just(f32::NAN),
+    ];
+    prop::collection::vec(prop::collection::vec(value, rows), features)
+}

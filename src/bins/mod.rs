@@ -20,7 +20,9 @@ mod summary;
 pub(crate) use cache::DescribedBins;
 pub use cache::{BinCache, CacheKey, CacheWriter};
 pub use cuts::{FeatureBins, middle};
-pub use layout::{Group, GroupKind, LANES, Layout, Place, SPARSE_LANES, SPARSE_STRIDE, Width};
+pub use layout::{Group, GroupKind, JOINT_CODES, JOINT_LANES, LANES, Layout, Place, SPARSE_LANES, STRIDE};
+#[cfg(test)]
+pub use load::mixed_columns;
 pub use load::{BinOptions, BinnedData, Binning, read_rows};
 pub use partition::{Codes, Column, GroupCodes};
 #[cfg(feature = "cluster")]

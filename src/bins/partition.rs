@@ -1,7 +1,7 @@
 //! The codes of one partition's rows, as Arrow arrays: one column a group.
 
 use super::cuts::FeatureBins;
-use super::layout::{Group, GroupKind, LANES, Layout, Place, SPARSE_STRIDE};
+use super::layout::{Group, GroupKind, LANES, Layout, Place, STRIDE};
 use arrow::array::{
     Array, ArrayRef, AsArray, FixedSizeBinaryArray, ListArray, RecordBatch, UInt8Array, UInt16Array,
     UInt32Array,
@@ -21,14 +21,14 @@ pub struct Codes {
 /// The codes of one group.
 #[derive(Debug, Clone, Copy)]
 pub enum GroupCodes<'a> {
-    /// Some blocks of bytes a row.
-    Dense {
+    /// Some blocks of bytes a row, of a dense or joint group.
+    Blocks {
         /// All blocks, those of a row together.
         blocks: &'a [[u8; LANES]],
         /// Blocks of a row.
         per_row: usize,
     },
-    /// Entries `lane * SPARSE_STRIDE + code` of row `i` from `offsets[i]` to `offsets[i + 1]`, ascending.
+    /// Entries `lane * STRIDE + code` of row `i` from `offsets[i]` to `offsets[i + 1]`, ascending.
     Sparse {
         /// Where each row's entries start.
         offsets: &'a [i32],
@@ -57,14 +57,14 @@ impl Column<'_> {
     pub fn code(&self, row: u32) -> u32 {
         let row = row as usize;
         match self.codes {
-            GroupCodes::Dense { .. } => unreachable!("dense features have columns of their own"),
+            GroupCodes::Blocks { .. } => unreachable!("dense and joint features have columns of their own"),
             GroupCodes::Sparse { offsets, entries } => {
                 let entries = &entries[offsets[row] as usize..offsets[row + 1] as usize];
-                let first = (self.lane * SPARSE_STRIDE) as u16;
+                let first = (self.lane * STRIDE) as u16;
                 // Counting all is quicker than stopping: there are few, and no branch to guess.
                 let before: usize = entries.iter().map(|entry| usize::from(*entry < first)).sum();
                 match entries.get(before) {
-                    Some(entry) if *entry < first + SPARSE_STRIDE as u16 => u32::from(entry - first),
+                    Some(entry) if *entry < first + STRIDE as u16 => u32::from(entry - first),
                     _ => self.common,
                 }
             }
@@ -111,7 +111,7 @@ impl Codes {
         match column.data_type() {
             DataType::FixedSizeBinary(bytes) => {
                 let blocks = column.as_fixed_size_binary().value_data().as_chunks().0;
-                GroupCodes::Dense { blocks, per_row: *bytes as usize / LANES }
+                GroupCodes::Blocks { blocks, per_row: *bytes as usize / LANES }
             }
             DataType::List(_) => {
                 let list = column.as_list::<i32>();
@@ -134,7 +134,7 @@ impl Codes {
 pub fn schema(layout: &Layout) -> SchemaRef {
     let field = |(place, group): (usize, &Group)| {
         let kind = match group.kind {
-            GroupKind::Dense(_) => DataType::FixedSizeBinary((group.blocks() * LANES) as i32),
+            GroupKind::Dense | GroupKind::Joint => DataType::FixedSizeBinary((group.blocks() * LANES) as i32),
             GroupKind::Sparse => DataType::List(entry_field()),
             GroupKind::Column(1) => DataType::UInt8,
             GroupKind::Column(2) => DataType::UInt16,
@@ -194,7 +194,7 @@ impl CodeColumn {
 }
 
 /// Puts the columns of a group together: the group's array, and its features' own columns if it is
-/// dense. `take` hands over a feature's codes.
+/// dense or joint. `take` hands over a feature's codes.
 pub fn assemble(
     group: &Group,
     rows: usize,
@@ -203,8 +203,14 @@ pub fn assemble(
 ) -> (ArrayRef, Vec<ArrayRef>) {
     let mut columns: Vec<CodeColumn> = group.features.iter().map(|feature| take(*feature)).collect();
     match group.kind {
-        GroupKind::Dense(_) => {
+        GroupKind::Dense => {
             let rows = interleave(&columns, rows, group.blocks() * LANES);
+            (rows, columns.into_iter().map(CodeColumn::into_array).collect())
+        }
+        GroupKind::Joint => {
+            let codes: Vec<usize> =
+                group.features.iter().map(|feature| features[*feature as usize].codes()).collect();
+            let rows = join(&columns, &codes, group, rows);
             (rows, columns.into_iter().map(CodeColumn::into_array).collect())
         }
         GroupKind::Sparse => {
@@ -234,6 +240,30 @@ fn interleave(columns: &[CodeColumn], rows: usize, row_bytes: usize) -> ArrayRef
     Arc::new(FixedSizeBinaryArray::new(row_bytes as i32, bytes.into(), None))
 }
 
+/// Rows of joint codes; `codes` are how many each feature has.
+fn join(columns: &[CodeColumn], codes: &[usize], group: &Group, rows: usize) -> ArrayRef {
+    let row_bytes = group.blocks() * LANES;
+    let mut bytes = MutableBuffer::from_len_zeroed(rows * row_bytes);
+    let mut joint = [0u16; STRETCH];
+    for (stretch, out) in bytes.as_slice_mut().chunks_mut(STRETCH * row_bytes).enumerate() {
+        let first = stretch * STRETCH;
+        for (lane, members) in group.lanes.iter().enumerate() {
+            joint.fill(0);
+            // The last counts most, so that every other one moves it up.
+            for feature in members.clone().rev() {
+                let codes_of_feature = codes[feature] as u16;
+                for (joint, code) in joint.iter_mut().zip(&columns[feature].bytes()[first..]) {
+                    *joint = *joint * codes_of_feature + u16::from(*code);
+                }
+            }
+            for (row, joint) in out.chunks_exact_mut(row_bytes).zip(joint) {
+                row[2 * lane..2 * lane + 2].copy_from_slice(&joint.to_le_bytes());
+            }
+        }
+    }
+    Arc::new(FixedSizeBinaryArray::new(row_bytes as i32, bytes.into(), None))
+}
+
 fn list_entries(columns: &[CodeColumn], common: &[u8], rows: usize) -> ArrayRef {
     let columns: Vec<&[u8]> = columns.iter().map(CodeColumn::bytes).collect();
     let mut offsets = Vec::with_capacity(rows + 1);
@@ -245,7 +275,7 @@ fn list_entries(columns: &[CodeColumn], common: &[u8], rows: usize) -> ArrayRef 
         // Each code is written, and kept only if it is not the common one: no branch to guess.
         for (lane, (column, common)) in columns.iter().zip(common).enumerate() {
             let code = column[row];
-            entries[used] = (lane * SPARSE_STRIDE) as u16 + u16::from(code);
+            entries[used] = (lane * STRIDE) as u16 + u16::from(code);
             used += usize::from(code != *common);
             if used == entries.len() {
                 entries.push(0);

@@ -3,7 +3,7 @@
 use super::names::parse_names;
 use super::progress::{ByteProgress, Progress};
 use super::size::{parse_size, shown_count, shown_size};
-use crate::convert::{ConvertOptions, convert};
+use crate::convert::{ConvertOptions, QueryShare, convert};
 use crate::dataset::{Categories, Manifest};
 use crate::error::{Error, Result};
 use crate::ingest::fault::{FaultEntry, Repair, TABLE};
@@ -54,6 +54,14 @@ pub struct ConvertArguments {
     /// Gather queries whose rows are scattered over the input
     #[arg(long)]
     sort_queries: bool,
+
+    /// Keep this share of the queries, drawn by their ids: a larger share has those of a smaller one too
+    #[arg(long, value_name = "SHARE", default_value_t = 1.0)]
+    query_fraction: f64,
+
+    /// Another number draws other queries
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    query_seed: u64,
 
     /// Index of the first feature in LETOR text
     #[arg(long, value_name = "0|1", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=1))]
@@ -169,6 +177,7 @@ pub fn run(arguments: &ConvertArguments, quiet: bool) -> Result<()> {
             .map_or(1, NonZeroUsize::get),
         sort_queries: arguments.sort_queries,
         max_errors: arguments.max_errors,
+        share: QueryShare::new(arguments.query_fraction, arguments.query_seed)?,
         memory_limit: arguments.memory_limit,
         categories: match &arguments.categories_from {
             Some(dataset) => Manifest::read(&Location::parse(dataset, access)?)?.categories,

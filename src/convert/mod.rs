@@ -9,6 +9,9 @@
 mod categories;
 mod gather;
 mod ledger;
+mod share;
+
+pub use share::QueryShare;
 
 use crate::dataset::{
     DatasetWriter, EncodedGroup, Grouper, Layout, Manifest, Place, RowGroup, Source, WriteOptions,
@@ -45,6 +48,8 @@ pub struct ConvertOptions {
     pub sort_queries: bool,
     /// How many faults may be repaired or left out.
     pub max_errors: Option<u64>,
+    /// Which of the queries are kept.
+    pub share: QueryShare,
     /// Bytes of memory to stay below.
     pub memory_limit: u64,
     /// Words whose codes are given, from another dataset.
@@ -104,6 +109,7 @@ pub fn convert(ingest: Ingest, options: &ConvertOptions, progress: &mut dyn FnMu
             (options.memory_limit / 2) as usize,
         ),
         ledger: Ledger::new(names),
+        share: options.share,
         encoder: Encoder { pool: pool.clone(), layout: layout.clone(), pending: VecDeque::new(), writer },
     };
     // A piece is a mebibyte of text and about as much again when decoded.
@@ -204,6 +210,7 @@ struct Sequencer {
     max_errors: Option<u64>,
     grouper: Grouper,
     ledger: Ledger,
+    share: QueryShare,
     encoder: Encoder,
 }
 
@@ -246,10 +253,13 @@ impl Sequencer {
 
     /// Adds a block to the row groups and passes on those that are full.
     fn group(&mut self, input: u32, block: Block) -> Result<()> {
-        let (ledger, encoder) = (&mut self.ledger, &mut self.encoder);
+        let (ledger, share, encoder) = (&mut self.ledger, self.share, &mut self.encoder);
         self.grouper.push(
             Arc::new(block),
-            &mut |name, line| ledger.begin(name, Place { input, line }),
+            &mut |name, line| {
+                ledger.begin(name, Place { input, line })?;
+                Ok(share.keeps(name))
+            },
             &mut |group| encoder.encode(group),
         )
     }
@@ -265,13 +275,13 @@ impl Sequencer {
                     "name an input with at least one line of data",
                 ));
             }
-            None => {}
+            None => return Err(self.share.keeps_nothing()),
         }
         self.ledger.finish()?;
         let writer = self.encoder.finish()?;
         interrupt::check()?;
-        let source =
-            Source { format: format.name().to_owned(), bytes: totals.bytes, fingerprint: totals.fingerprint };
+        let fingerprint = self.share.fingerprint(totals.fingerprint);
+        let source = Source { format: format.name().to_owned(), bytes: totals.bytes, fingerprint };
         let mut manifest = Manifest::new(source);
         manifest.repairs = self
             .repairs

@@ -87,7 +87,7 @@ fn write_part(
         interrupt::check()?;
         let blocks = some.par_iter().map(|id| picked_rows(reader, *id, picked));
         for block in blocks.collect::<Result<Vec<_>>>()?.into_iter().flatten() {
-            grouper.push(Arc::new(block), &mut |_, _| Ok(()), &mut append)?;
+            grouper.push(Arc::new(block), &mut |_, _| Ok(true), &mut append)?;
         }
     }
     grouper.finish().map_or(Ok(()), &mut append)?;

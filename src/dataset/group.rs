@@ -53,20 +53,24 @@ pub struct Grouper {
     width: usize,
     /// Rows of the file that the open group will end in, before the group.
     part_rows: usize,
+    /// The query whose rows are being left out.
+    left_out: Option<String>,
 }
 
 impl Grouper {
     /// A file ends with the query that reaches `partition_rows`; `most_bytes` is what one group may
     /// hold in memory.
     pub fn new(partition_rows: usize, most_bytes: usize) -> Self {
-        Grouper { partition_rows, most_bytes, open: RowGroup::default(), width: 0, part_rows: 0 }
+        let open = RowGroup::default();
+        Grouper { partition_rows, most_bytes, open, width: 0, part_rows: 0, left_out: None }
     }
 
-    /// Adds a block. `begin` is told of every query that begins, `emit` gets every full group.
+    /// Adds a block. `begin` is told of every query that begins and says whether it stays; `emit` gets
+    /// every full group.
     pub fn push(
         &mut self,
         block: Arc<Block>,
-        begin: &mut dyn FnMut(&str, u64) -> Result<()>,
+        begin: &mut dyn FnMut(&str, u64) -> Result<bool>,
         emit: &mut dyn FnMut(RowGroup) -> Result<()>,
     ) -> Result<()> {
         self.width = self.width.max(block.features.width());
@@ -77,12 +81,19 @@ impl Grouper {
             let rows = block.runs[run].first_row as usize..block.run_end(run);
             // Decoders hand on only names that are UTF-8.
             let name = std::str::from_utf8(block.run_name(run)).unwrap_or_default();
-            if self.open.queries.last().is_none_or(|query| query.name != name) {
-                if self.is_full() {
-                    emit(self.take())?;
+            let last = self.left_out.as_ref().or(self.open.queries.last().map(|query| &query.name));
+            if last.is_none_or(|last| last != name) {
+                let stays = begin(name, block.runs[run].line)?;
+                self.left_out = (!stays).then(|| name.to_owned());
+                if stays {
+                    if self.is_full() {
+                        emit(self.take())?;
+                    }
+                    self.open.queries.push(GroupQuery { name: name.to_owned(), rows: 0 });
                 }
-                begin(name, block.runs[run].line)?;
-                self.open.queries.push(GroupQuery { name: name.to_owned(), rows: 0 });
+            }
+            if self.left_out.is_some() {
+                continue;
             }
             self.add(&block, rows);
             if self.open.heap > self.most_bytes {

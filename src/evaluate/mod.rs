@@ -6,6 +6,7 @@
 //!                                                         metrics table, summary, segments ◄─────────┘
 //! ```
 
+mod curve;
 mod documents;
 mod drive;
 mod judgments;
@@ -20,10 +21,11 @@ mod table;
 mod trec;
 mod worker;
 
+pub use curve::{CURVE, CurvePoint};
 pub use judgments::Judgments;
 pub use results::Results;
 pub use segments::Join;
-pub use summary::{MetricSummary, PERCENTILES, SegmentSummary, Summary};
+pub use summary::{MetricSummary, PERCENTILES, SegmentSummary, Summary, mean_of};
 pub use table::{CONVENTION, Evaluated, METRICS, MetricsLayout, MetricsTable, default_metrics, per_query};
 
 use crate::error::{Error, Result};

@@ -109,14 +109,19 @@ fn mean(
     metric: &Metric,
     queries: impl Iterator<Item = usize>,
 ) -> Option<f64> {
-    let mut mean = Mean::new(*metric);
-    for query in queries {
-        if let Some(value) = results.value(query, place) {
-            match metric {
-                // It is over rows, of which every query has as many squared errors.
-                Metric::Rmse => mean.add_weighted(value * value, f64::from(results.documents[query])),
-                _ => mean.add(value),
-            }
+    let counted =
+        queries.filter_map(|query| Some((results.value(query, place)?, f64::from(results.documents[query]))));
+    mean_of(*metric, counted)
+}
+
+/// The mean of a metric over queries that count, each with its value and its number of documents.
+pub fn mean_of(metric: Metric, queries: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
+    let mut mean = Mean::new(metric);
+    for (value, documents) in queries {
+        match metric {
+            // It is over rows, of which every query has as many squared errors.
+            Metric::Rmse => mean.add_weighted(value * value, documents),
+            _ => mean.add(value),
         }
     }
     Some(mean.value()).filter(|value| !value.is_nan())

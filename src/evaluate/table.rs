@@ -1,7 +1,7 @@
 //! The metrics table: a row per query. Written by `evaluate`, read by whoever compares systems.
 
 use super::results::{QueryResult, Results};
-use super::{DEFAULT_METRICS, Ranking, Request, evaluate};
+use super::{CURVE, DEFAULT_METRICS, Ranking, Request, evaluate};
 use crate::error::{Error, Result};
 use crate::metric::{Convention, Metric};
 use crate::storage::Location;
@@ -31,6 +31,8 @@ pub struct MetricsLayout<'a> {
     pub segments: bool,
     /// Whether there is a column of the system that ranked.
     pub systems: bool,
+    /// The number that systems differ in, if they are points of curves.
+    pub curve: Option<&'a str>,
 }
 
 /// A metrics table while it is written.
@@ -43,7 +45,7 @@ pub struct MetricsTable<'a> {
 impl<'a> MetricsTable<'a> {
     /// Prepares a table.
     pub fn create(location: &Location, layout: MetricsLayout<'a>) -> Result<Self> {
-        let MetricsLayout { metrics, convention, segments, systems } = layout;
+        let MetricsLayout { metrics, convention, segments, systems, curve } = layout;
         let names: Vec<String> = metrics.iter().map(Metric::to_string).collect();
         let mut fields = vec![
             Field::new("query_id", DataType::Utf8, false),
@@ -59,6 +61,9 @@ impl<'a> MetricsTable<'a> {
         let mut writer = TableWriter::create(location, TableKind::Metrics, schema.clone())?;
         writer.set_metadata(CONVENTION, convention.to_string());
         writer.set_metadata(METRICS, names.join(","));
+        if let Some(varied) = curve {
+            writer.set_metadata(CURVE, varied.to_owned());
+        }
         Ok(MetricsTable { layout, writer, schema })
     }
 

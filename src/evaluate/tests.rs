@@ -50,7 +50,8 @@ fn a_metrics_table_reads_back_as_the_results_it_was_made_of() {
     assert_eq!(results.value(1, 1), None, "a query that is skipped");
     let table = |name: &str, systems: bool| {
         let location = Location::Local(root.path().join(name));
-        let layout = MetricsLayout { metrics: &wanted, convention: &convention, segments: false, systems };
+        let (metrics, convention) = (wanted.as_slice(), &convention);
+        let layout = MetricsLayout { metrics, convention, segments: false, systems, curve: None };
         let mut table = MetricsTable::create(&location, layout).unwrap();
         table.write(&results, "one").unwrap();
         table.finish().unwrap();

@@ -17,7 +17,7 @@ pub struct Lanes {
 impl Lanes {
     /// The lanes of a layout.
     pub fn of(layout: &Layout) -> Self {
-        let bytes = layout.groups.iter().all(|group| matches!(group.kind, GroupKind::Dense(_)));
+        let bytes = layout.groups.iter().all(|group| matches!(group.kind, GroupKind::Dense));
         let mut lanes = vec![u32::MAX; layout.places.len()];
         let mut stride = 0;
         for group in &layout.groups {
@@ -100,7 +100,7 @@ impl<'a> View<'a> {
         to.resize(start + rows.len() * self.lanes.stride, 0);
         let mut offset = 0;
         for group in &self.groups {
-            let GroupCodes::Dense { blocks, per_row } = group else { continue };
+            let GroupCodes::Blocks { blocks, per_row } = group else { continue };
             let bytes = blocks.as_flattened();
             let width = per_row * LANES;
             let places = to[start..].chunks_exact_mut(self.lanes.stride);

@@ -71,9 +71,11 @@ impl<'d> Names<'d> {
     }
 
     /// The steps or outputs that a text with a star stands for, each with what the star stands for;
-    /// none if it is no such text.
+    /// none if it is no such text. What is behind a slash is a path below each of them.
     pub fn matching(&self, text: &str) -> Vec<(String, Reference)> {
         let Some((before, after)) = text.split_once('*') else { return Vec::new() };
+        let (after, below) = after.split_at(after.find('/').unwrap_or(after.len()));
+        let below = below.trim_end_matches('/');
         let matched = |name: &str| {
             let inner = name.strip_prefix(before)?.strip_suffix(after)?;
             (!inner.is_empty()).then(|| inner.to_owned())
@@ -81,14 +83,14 @@ impl<'d> Names<'d> {
         let mut found = Vec::new();
         for (step, draft) in self.drafts.iter().enumerate() {
             if let Some(inner) = matched(&draft.name) {
-                found.push((inner, Reference { step, output: 0, below: String::new() }));
+                found.push((inner, Reference { step, output: 0, below: below.to_owned() }));
             }
         }
         if found.is_empty() {
             for (step, draft) in self.drafts.iter().enumerate() {
                 for (output, written) in draft.outputs.iter().enumerate() {
                     if let Some(inner) = matched(&format!("{}.{}", draft.name, written.key)) {
-                        found.push((inner, Reference { step, output, below: String::new() }));
+                        found.push((inner, Reference { step, output, below: below.to_owned() }));
                     }
                 }
             }

@@ -116,6 +116,34 @@ fn what_one_step_writes_and_another_reads_makes_the_order() {
 }
 
 #[test]
+fn a_star_may_stand_before_what_is_below_each_step() {
+    let text = r#"
+        [step.rotation]
+        for_each = { preset = ["mart", "rf-list"] }
+        kind = "cv"
+        data = "data"
+        preset = "{preset}"
+
+        [step.quality]
+        kind = "evaluate"
+        predictions = "rotation-*/predictions.parquet"
+        print = false
+
+        [step.data]
+        kind = "convert"
+        input = "elsewhere-*/S1.txt"
+    "#;
+    let graph = graph(text).unwrap();
+    let shown = shown(&graph);
+    let line = |name: &str| shown.iter().find(|step| step.0 == name).unwrap();
+    let (_, needs, quality) = line("quality");
+    assert_eq!(needs, &["rotation-mart", "rotation-rf-list"]);
+    let each = |name: &str| format!("--predictions {name}=@rotation-{name}/predictions.parquet");
+    assert!(quality.contains(&format!("{} {}", each("mart"), each("rf-list"))), "{quality}");
+    assert!(line("data").2.contains("elsewhere-*/S1.txt"), "no step is called so: a path");
+}
+
+#[test]
 fn for_each_makes_steps_and_a_star_gathers_them() {
     let text = r#"
         [parameters]

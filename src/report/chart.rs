@@ -106,6 +106,8 @@ pub struct Axis {
     pub name: String,
     /// Whether its values are whole numbers.
     pub whole: bool,
+    /// Whether equal distances are equal ratios; for the values of lines that are all above 0.
+    pub log: bool,
     /// From where to where; `None` for as far as the values go.
     pub domain: Option<[f64; 2]>,
 }

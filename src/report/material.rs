@@ -272,8 +272,9 @@ impl Namer<'_> {
         }
     }
 
-    /// The only ranking of a run needs no name but the run's.
+    /// The only ranking of a run needs no name but the run's, and that of a cross-validation none but its directory's.
     fn system(&self, run: usize, entry: &str) -> String {
+        let entry = entry.strip_suffix("/predictions").unwrap_or(entry);
         let only = |kind| self.runs[run].tables(kind).count() == 1;
         match self.runs.len() {
             1 => entry.to_owned(),

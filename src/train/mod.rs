@@ -28,7 +28,7 @@ pub use request::{NamedData, TrainRequest};
 pub(crate) use sampling::draw_limit;
 pub(crate) use sampling::draw_rows;
 pub(crate) use scores::{Scores, mean_of};
-pub use strength::{TreeStrength, write_strength};
+pub use strength::{MeanStrength, TreeStrength, mean_strengths, write_strength};
 pub(crate) use validation::{Metrics, ValidationSet, value_of};
 
 use crate::config::EnsembleName;

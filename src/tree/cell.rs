@@ -77,10 +77,18 @@ pub fn round(value: f64) -> i32 {
     (value + MAGIC).to_bits() as i32
 }
 
+/// A whole number within 52 bits, sign included, as the floating-point number that it is. As [`round`], without a
+/// conversion that vectors lack. Sums over rows are within 47 bits, see [`Scale::gradient_bits`].
+#[inline(always)]
+pub fn exact(whole: i64) -> f64 {
+    const MAGIC: f64 = 6_755_399_441_055_744.0;
+    f64::from_bits((whole.wrapping_add(MAGIC.to_bits() as i64)) as u64) - MAGIC
+}
+
 /// What is added up for a bin.
 pub trait Cell: Copy + Default + Send + Sync + 'static {
-    /// Features whose cells fit the first-level cache together.
-    const FEATURES_AT_A_TIME: usize;
+    /// Bytes of a row whose cells fit the first-level cache together: a block or half of one.
+    const LANES_AT_A_TIME: usize;
 
     /// What a row adds, as it is kept.
     type Target: Copy + Default + Send + Sync + 'static;
@@ -103,7 +111,7 @@ pub trait Cell: Copy + Default + Send + Sync + 'static {
 
 /// Rows without weights: gradients above counts.
 impl Cell for i64 {
-    const FEATURES_AT_A_TIME: usize = 16;
+    const LANES_AT_A_TIME: usize = 16;
 
     type Target = i32;
 
@@ -135,7 +143,7 @@ impl Cell for i64 {
 
 /// Rows with weights: gradients above counts, and weights.
 impl Cell for [i64; 2] {
-    const FEATURES_AT_A_TIME: usize = 8;
+    const LANES_AT_A_TIME: usize = 8;
 
     type Target = [i32; 2];
 
@@ -195,6 +203,11 @@ mod tests {
         }
 
         #[test]
+        fn whole_numbers_stay_what_they_are(whole in -(1i64 << 51)..1i64 << 51) {
+            prop_assert_eq!(exact(whole), whole as f64);
+        }
+
+        #[test]
         fn rounding_is_to_the_nearest_even(value in -1e9f64..1e9) {
             prop_assert_eq!(f64::from(round(value)), value.round_ties_even());
             prop_assert_eq!(f64::from(round(value.trunc() + 0.5)), (value.trunc() + 0.5).round_ties_even());
@@ -208,6 +221,7 @@ mod tests {
             assert!(gradient >= 8, "{rows}");
             let most = i128::from(rows) * ((1 << (gradient - 1)) - 1);
             assert!(most < 1i128 << (63 - count), "{rows}");
+            assert!(most < 1i128 << 51, "{rows}: exact as floating-point numbers");
         }
     }
 }

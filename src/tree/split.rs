@@ -1,6 +1,7 @@
 //! The best place to cut a node by one feature, from sums alone.
 
-use super::cell::{Cell, Scale, Sums};
+use super::cell::{Cell, Scale, Sums, exact};
+use fearless_simd::{Level, dispatch};
 use serde::{Deserialize, Serialize};
 
 /// What a split must respect, and how sums become gains.
@@ -86,61 +87,112 @@ impl SplitRules {
 
     /// The best cut between bins. `missing` are the sums of missing values, which try both sides.
     pub fn best_cut<C: Cell>(&self, bins: &[C], missing: Option<C>, total: Sums) -> Option<Cut> {
-        let bits = self.scale.count_bits;
-        let missing = missing.map(|cell| cell.sums(bits)).filter(|sums| sums.count > 0);
+        let missing = missing.filter(|cell| cell.sums(self.scale.count_bits).count > 0);
         let before = self.score(total);
         let mut best = Best { cut: None, score: self.threshold(before) };
-        self.scan(bins, Sums::default(), total, false, &mut best);
-        if let Some(missing) = missing {
-            // The last bin is a candidate too: values on one side, missing ones on the other.
-            self.scan(bins, missing, total, true, &mut best);
-        }
+        let whole = Whole::of(self, total);
+        dispatch!(Level::new(), _ => {
+            whole.scan(bins, C::default(), false, &mut best);
+            if let Some(missing) = missing {
+                // The last bin is a candidate too: values on one side, missing ones on the other.
+                whole.scan(bins, missing, true, &mut best);
+            }
+        });
         best.cut.map(|cut| Cut { gain: best.score - before, ..cut })
-    }
-
-    fn scan<C: Cell>(&self, bins: &[C], start: Sums, total: Sums, missing_left: bool, best: &mut Best) {
-        let bits = self.scale.count_bits;
-        let least = self.min_data.max(1);
-        let units = 1.0 / (self.scale.gradient * self.scale.gradient);
-        let (lambda, weight_unit) = (self.lambda, 1.0 / self.scale.weight);
-        // Just below the least that is enough, and never below nothing at all.
-        let least_weight = (self.min_weight * (1.0 - 1e-12) + lambda).max(0.0);
-        let mut left = start;
-        for (code, cell) in bins.iter().enumerate() {
-            let sums = cell.sums(bits);
-            if sums.count == 0 {
-                continue; // the same rows on either side as before
-            }
-            left.gradient += sums.gradient;
-            left.weight += sums.weight;
-            left.count += sums.count;
-            let right = total - left;
-            if right.count < least {
-                break;
-            }
-            if left.count < least {
-                continue;
-            }
-            let (gradient_left, gradient_right) = (left.gradient as f64, right.gradient as f64);
-            let weight_left = left.weight as f64 * weight_unit + lambda;
-            let weight_right = right.weight as f64 * weight_unit + lambda;
-            if weight_left <= least_weight || weight_right <= least_weight {
-                continue; // nothing weighs on one side, or not enough
-            }
-            // G_l^2/W_l + G_r^2/W_r on one fraction line: dividing takes longer than all the rest, and
-            // few cuts are better than all before.
-            let above =
-                gradient_left * gradient_left * weight_right + gradient_right * gradient_right * weight_left;
-            let below = weight_left * weight_right;
-            if above * units > best.score * below {
-                best.score = above * units / below;
-                best.cut = Some(Cut { code: code as u32, missing_left, gain: 0.0 });
-            }
-        }
     }
 }
 
 struct Best {
     cut: Option<Cut>,
     score: f64,
+}
+
+/// Cuts that are scored at a time, in whatever vectors the machine has: each by itself, so that vectors change no
+/// result.
+const CUTS: usize = 64;
+
+/// What is the same for all cuts of a node. Whole numbers as floating-point ones, which are exact.
+struct Whole {
+    count_bits: u32,
+    gradient: f64,
+    weight: f64,
+    count: f64,
+    /// What a unit of a squared gradient is worth.
+    units: f64,
+    weight_unit: f64,
+    lambda: f64,
+    least_weight: f64,
+    least_count: f64,
+}
+
+impl Whole {
+    fn of(rules: &SplitRules, total: Sums) -> Self {
+        Whole {
+            count_bits: rules.scale.count_bits,
+            gradient: total.gradient as f64,
+            weight: total.weight as f64,
+            count: total.count as f64,
+            units: 1.0 / (rules.scale.gradient * rules.scale.gradient),
+            weight_unit: 1.0 / rules.scale.weight,
+            lambda: rules.lambda,
+            // Just below the least that is enough, and never below nothing at all.
+            least_weight: (rules.min_weight * (1.0 - 1e-12) + rules.lambda).max(0.0),
+            least_count: rules.min_data.max(1) as f64,
+        }
+    }
+
+    /// Looks for a better cut than the best so far; of equal ones the first counts.
+    #[inline(always)]
+    fn scan<C: Cell>(&self, bins: &[C], start: C, missing_left: bool, best: &mut Best) {
+        let mut sum = start;
+        let mut up_to = [start; CUTS];
+        for (place, bins) in bins.chunks(CUTS).enumerate() {
+            for (up_to, bin) in up_to.iter_mut().zip(bins) {
+                sum.add(*bin);
+                *up_to = sum;
+            }
+            up_to[bins.len()..].fill(sum); // as good as the last bin, and not before it
+            let scores = self.scores(&up_to);
+            let most = highest(&scores);
+            if most > best.score
+                && let Some(cut) = scores.iter().position(|score| *score == most)
+            {
+                best.score = most;
+                best.cut = Some(Cut { code: (place * CUTS + cut) as u32, missing_left, gain: 0.0 });
+            }
+        }
+    }
+
+    /// How much each cut explains: G_l^2 / W_l + G_r^2 / W_r, on one fraction line because dividing takes longest.
+    #[inline(always)]
+    fn scores<C: Cell>(&self, up_to: &[C; CUTS]) -> [f64; CUTS] {
+        let mut scores = [0.0; CUTS];
+        for (score, left) in scores.iter_mut().zip(up_to) {
+            let left = left.sums(self.count_bits);
+            let (gradient, weight, count) = (exact(left.gradient), exact(left.weight), exact(left.count));
+            let (gradient_right, weight_right) = (self.gradient - gradient, self.weight - weight);
+            let weight_left = weight * self.weight_unit + self.lambda;
+            let weight_right = weight_right * self.weight_unit + self.lambda;
+            let above = gradient * gradient * weight_right + gradient_right * gradient_right * weight_left;
+            let value = above * self.units / (weight_left * weight_right);
+            let enough = (count >= self.least_count)
+                & (self.count - count >= self.least_count)
+                & (weight_left > self.least_weight)
+                & (weight_right > self.least_weight);
+            *score = if enough { value } else { f64::NEG_INFINITY };
+        }
+        scores
+    }
+}
+
+/// The highest of some scores.
+#[inline(always)]
+fn highest(scores: &[f64; CUTS]) -> f64 {
+    let mut most = [f64::NEG_INFINITY; 8];
+    for scores in scores.as_chunks::<8>().0 {
+        for (most, score) in most.iter_mut().zip(scores) {
+            *most = if *score > *most { *score } else { *most };
+        }
+    }
+    most.into_iter().fold(f64::NEG_INFINITY, f64::max)
 }

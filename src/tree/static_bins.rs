@@ -2,7 +2,7 @@
 
 use super::cell::Cell;
 use super::finder::{Family, Ground, OpenNode, SplitFinder, better};
-use super::histogram::{NodeHistogram, cells_of_group, feature_cells};
+use super::histogram::{NodeHistogram, cells_of_group, feature_cells, lane_cells_of_group};
 use super::holder::Holder;
 use super::kept::KeptHistograms;
 use super::split::FoundSplit;
@@ -28,8 +28,11 @@ pub fn look<C: Cell>(
     let groups = ground.choice.groups(&binning.layout);
     // A deep level has more nodes than there is room for: so many families at a time. A family has two
     // nodes, and each thread adds up histograms of its own.
-    let cells: usize = groups.iter().map(|group| cells_of_group(binning, *group)).sum();
-    let bytes = cells * size_of::<C>() * (2 + rayon::current_num_threads());
+    let threads = rayon::current_num_threads();
+    let cells = |group: &usize| {
+        2 * cells_of_group(binning, *group) + threads * lane_cells_of_group::<C>(binning, *group)
+    };
+    let bytes = groups.iter().map(cells).sum::<usize>() * size_of::<C>();
     let at_a_time = (ground.histogram_bytes / bytes.max(1)).max(1);
     let mut splits = Vec::new();
     for families in families.chunks(at_a_time) {

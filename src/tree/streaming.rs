@@ -11,7 +11,7 @@
 use super::cell::{Cell, Sums};
 use super::centroids::{Centroid, StreamingHistogram};
 use super::finder::{Family, Ground, OpenNode, SplitFinder, better};
-use super::histogram::{NodeHistogram, add_rows, cells_of_group, feature_cells, fill_common};
+use super::histogram::{add_rows, feature_cells, finish, lane_cells_of_group};
 use super::holder::Holder;
 use super::kept::KeptHistograms;
 use super::rows::{NodeRows, RowSets};
@@ -274,7 +274,7 @@ fn list_present<C: Cell>(cells: &[C], count_bits: u32, list: &mut Vec<(u32, C)>)
 struct Worker<'a, C: Cell> {
     ground: &'a Ground<'a>,
     group: usize,
-    cells: NodeHistogram<C>,
+    cells: Vec<C>,
     total: C,
     sorted: SortedCells<C>,
     list: Vec<(u32, C)>,
@@ -283,12 +283,11 @@ struct Worker<'a, C: Cell> {
 impl<'a, C: Cell> Worker<'a, C> {
     fn new(ground: &'a Ground<'a>, group: usize) -> Self {
         let binning = &ground.data.binning;
-        let mut groups = vec![Vec::new(); binning.layout.groups.len()];
-        if !matches!(binning.layout.groups[group].kind, GroupKind::Column(_)) {
-            groups[group] = vec![C::default(); cells_of_group(binning, group)];
-        }
-        let (cells, sorted) = (NodeHistogram { groups }, SortedCells::new());
-        Worker { ground, group, cells, total: C::default(), sorted, list: Vec::new() }
+        let cells = match binning.layout.groups[group].kind {
+            GroupKind::Column(_) => Vec::new(),
+            _ => vec![C::default(); lane_cells_of_group::<C>(binning, group)],
+        };
+        Worker { ground, group, cells, total: C::default(), sorted: SortedCells::new(), list: Vec::new() }
     }
 
     /// Adds the rows of one partition.
@@ -300,7 +299,7 @@ impl<'a, C: Cell> Worker<'a, C> {
         }
         let bits = self.ground.rules.scale.count_bits;
         node.targets.iter().for_each(|target| self.total.add(C::of(*target, bits)));
-        add_rows(codes, kind, node, bits, &mut self.cells.groups[self.group]);
+        add_rows(codes, kind, node, bits, &mut self.cells);
     }
 
     /// Hands over the sums of each feature, and starts afresh.
@@ -312,12 +311,12 @@ impl<'a, C: Cell> Worker<'a, C> {
             take(0, self.sorted.drain(binning.features[members.features[0] as usize].codes(), bits));
             return;
         }
-        fill_common(binning, &[self.group], &mut self.cells, std::mem::take(&mut self.total));
+        let nothing = vec![C::default(); self.cells.len()];
+        let cells = std::mem::replace(&mut self.cells, nothing);
+        let cells = finish(binning, self.group, cells, std::mem::take(&mut self.total));
         for lane in 0..members.features.len() {
-            let cells = &self.cells.groups[self.group][feature_cells(binning, self.group, lane)];
-            list_present(cells, bits, &mut self.list);
+            list_present(&cells[feature_cells(binning, self.group, lane)], bits, &mut self.list);
             take(lane, &self.list);
         }
-        self.cells.groups[self.group].fill(C::default());
     }
 }

@@ -10,7 +10,7 @@ use super::holder::HeldHere;
 use super::rows::{NodeSplit, RowSets};
 use super::split::{FoundSplit, SplitRules};
 use super::{ExactSplits, StaticBins, StreamingRules, StreamingSplits};
-use crate::bins::{BinOptions, BinnedData, middle};
+use crate::bins::{BinOptions, BinnedData, middle, mixed_columns};
 use crate::config::{Missing, Parameters};
 use proptest::prelude::*;
 
@@ -19,14 +19,7 @@ const LEAST: i64 = 3;
 /// Columns with many zeros, few or many values, missing ones; and a target for each row.
 fn data() -> impl Strategy<Value = (Vec<Vec<f32>>, Vec<i32>)> {
     (10usize..150, 1usize..90).prop_flat_map(|(rows, features)| {
-        let value = prop_oneof![
-            4 => Just(0f32),
-            3 => (0i32..40).prop_map(|value| value as f32 / 8.0),
-            1 => -9f32..9.0,
-            1 => Just(f32::NAN),
-        ];
-        let columns = prop::collection::vec(prop::collection::vec(value, rows), features);
-        (columns, prop::collection::vec(-1000i32..1000, rows))
+        (mixed_columns(rows, features), prop::collection::vec(-1000i32..1000, rows))
     })
 }
 
@@ -133,6 +126,33 @@ proptest! {
         assert_histogram(&data, &columns, &targets, &right, &children[1]);
         parent.subtract(&children[0]);
         prop_assert!(parent.groups == children[1].groups);
+    }
+
+    #[test]
+    fn weights_are_added_beside_gradients((columns, targets) in data(), partition_rows in 5usize..60) {
+        let data = binned(&columns, targets.len(), partition_rows, Some(20));
+        let bits = scale(targets.len()).count_bits;
+        let groups: Vec<usize> = (0..data.binning.layout.groups.len()).collect();
+        let builder = HistogramBuilder { data: &data, count_bits: bits, groups: &groups };
+        let weighted: Vec<[i32; 2]> = targets.iter().map(|target| [*target, 3 + target % 3]).collect();
+        let mut sets = RowSets::<[i64; 2]>::new(data.partitions());
+        for (set, rows) in sets.partitions.iter_mut().zip(&data.rows) {
+            set.start(weighted[rows.first as usize..][..rows.len()].iter().copied(), None);
+        }
+        let mut total = <[i64; 2]>::default();
+        weighted.iter().for_each(|target| total.add(Cell::of(*target, bits)));
+        let histogram = builder.build(&sets, &[WantedNode { node: 0, total }]).unwrap().remove(0);
+        for (feature, place) in data.binning.layout.places.iter().enumerate() {
+            let Some(place) = place else { continue };
+            let cells = &histogram.groups[place.group][feature_cells(&data.binning, place.group, place.lane)];
+            for (bin, cell) in cells.iter().enumerate() {
+                let of_bin = |row: &usize| code(&data, &columns, feature, *row) as usize == bin;
+                let rows: Vec<usize> = (0..targets.len()).filter(of_bin).collect();
+                let sum = |of: usize| rows.iter().map(|row| i64::from(weighted[*row][of])).sum::<i64>();
+                let naive = Sums { gradient: sum(0), weight: sum(1), count: rows.len() as i64 };
+                prop_assert_eq!(cell.sums(bits), naive, "feature {}, bin {}", feature, bin);
+            }
+        }
     }
 
     #[test]

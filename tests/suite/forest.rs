@@ -21,20 +21,6 @@ const WAYS: [&str; 9] = [
     "--preset rf-pair --set pairs_per_document=4",
 ];
 
-/// The same rows as one partition, many small ones and a few uneven ones, with and without weights.
-pub fn same_rows(directory: &Path) {
-    let examples = graded(21, 120, 25);
-    fs::write(directory.join("rows.txt"), as_letor(&examples)).unwrap();
-    fs::write(directory.join("rows.csv"), as_csv(&examples)).unwrap();
-    for (name, options) in
-        [("one", ""), ("many", "--partition-rows 60"), ("few", "--partition-rows 1111 --threads 1")]
-    {
-        run(directory, &format!("convert rows.txt --output {name} {options}")).ok();
-        run(directory, &format!("convert rows.csv --output weighted-{name} {options}")).ok();
-    }
-    dataset(directory, "vali", &graded(22, 40, 15), "--partition-rows 100");
-}
-
 pub fn model(directory: &Path, arguments: &str) -> Vec<u8> {
     train(directory, &format!("{arguments} --set num_trees=5 --set seed=3 --model m"));
     fs::read(directory.join("m")).unwrap()
@@ -129,11 +115,7 @@ fn killed_and_resumed_a_forest_has_the_same_bytes() {
         "--preset rf-point --data data --valid vali --set num_trees=60",
         "--preset rf --data data --set num_trees=60 --oob oob --rounds rounds",
     ] {
-        let resumed = killed_and_resumed(room.path(), arguments, 4);
-        assert!(resumed > 0, "{arguments}: no run went on from a checkpoint");
-        for name in ["whole", "killed"] {
-            fs::remove_file(room.path().join(name)).unwrap();
-        }
+        killed_and_resumed(room.path(), arguments, 4);
     }
     let common = "--preset rf-point --data data --valid vali --set min_data_in_leaf=200";
     let trees = stopped(room.path(), common) + 3;
@@ -149,16 +131,25 @@ fn scores_are_means_of_trees_that_learn_and_out_of_bag_is_honest() {
     let room = room();
     dataset(room.path(), "data", &graded(51, 150, 25), "");
     dataset(room.path(), "test", &graded(52, 60, 25), "");
-    for preset in ["rf-point", "rf-rand", "rf", "rf-pair --set num_trees=40"] {
+    // Pairs have no peer there; they should rank no worse than single rows.
+    for (preset, kind) in [
+        ("rf-point", "point"),
+        ("rf-rand", "rand"),
+        ("rf", "variance"),
+        ("rf-pair --set num_trees=40", "point"),
+    ] {
         let outputs = "--valid test=test --rounds rounds --oob oob --model m";
         train(room.path(), &format!("--set num_trees=60 --preset {preset} --data data {outputs}"));
         let scored = predict(room.path(), "m", "test");
         let log = rounds_of(&room.path().join("rounds"));
         let last = *course(&log, "test", "ndcg@10").last().unwrap();
         assert_close(last, ndcg(&scored), 1e-9, preset);
-        let trivial =
-            ndcg(&scored.iter().map(|row| Scored { score: 0.0, ..row.clone() }).collect::<Vec<_>>());
-        assert!(last > trivial + 0.3, "{preset}: {last}, without order {trivial}");
+        let peers = scikit_learn(room.path(), kind, "data.txt test.txt", 60, 3);
+        if let Some(peers) = peers {
+            // A seed's spread, and half a hundredth for other bins and draws.
+            let least = mean(&peers) - 2.0 * spread(&peers) - 0.005;
+            assert!(last > least, "{preset}: {last}, scikit-learn {peers:?}");
+        }
         // Out of bag the forest is about as good as on data it never saw; on those it saw it is much better.
         let outside = predictions_of(&room.path().join("oob"));
         assert_eq!(outside.len(), 150 * 25);
@@ -241,17 +232,8 @@ fn early_stopping_keeps_the_best_trees() {
 fn what_no_forest_can_be_grown_from_is_refused() {
     let room = room();
     dataset(room.path(), "data", &graded(57, 30, 10), "");
-    let same: String = (0..60).map(|row| format!("2 qid:{} 1:{row}\n", row / 6)).collect();
-    let flat: String = (0..60).map(|row| format!("{} qid:{} 1:{row}\n", row / 6 % 3, row / 6)).collect();
-    let unlabelled: String =
-        (0..60).map(|row| format!("{} qid:{} 1:{row}\n", row % 3 - 1, row / 6)).collect();
-    let real: String = (0..60).map(|row| format!("{} qid:{} 1:{row}\n", row as f64 / 7.0, row / 6)).collect();
-    for (name, text) in [("same", same), ("flat", flat), ("unlabelled", unlabelled), ("real", real)] {
-        fs::write(room.path().join("text"), text).unwrap();
-        run(room.path(), &format!("convert text --output {name}")).ok();
-    }
-    let before = names_in(room.path());
-    for (arguments, says) in [
+    odd_datasets(room.path());
+    let refused = [
         ("--preset rf-point --data same", "every label is 2: there is nothing to learn"),
         ("--preset rf-point --data unlabelled", "20 of 60 rows have no label"),
         ("--preset rf-pair --data flat", "no query has documents of different labels"),
@@ -260,6 +242,7 @@ fn what_no_forest_can_be_grown_from_is_refused() {
             "--preset rf-point --data data --set query_fraction=0.01",
             "bagging_fraction = 0.01 of 30 queries is none",
         ),
+        ("--preset rf-rand --data single --set query_fraction=0.3", "0.3 of 1 queries is none"),
         ("--preset rf-point --data data --set min_data_in_leaf=200", "no split was possible"),
         ("--preset rf-point --data data --set query_fraction=1.0 --oob o", "nothing out of bag"),
         ("--preset planet --data data --oob o", "boosting has nothing out of bag"),
@@ -267,15 +250,13 @@ fn what_no_forest_can_be_grown_from_is_refused() {
         ("--preset rf-point --data data --oob m", "m is named for two outputs"),
         ("--preset rf-pair --data data --set bagging_by=rows --oob o", "only with its whole query"),
         ("--preset rf-point --data data --set learning_rate=0.1", "a forest has no learning_rate"),
-    ] {
-        let ran = run(room.path(), &format!("train {arguments} --model m"));
-        assert!(ran.code == 1 || ran.code == 2, "{arguments}: {}", ran.stderr);
-        assert!(
-            ran.stderr.contains(says) && ran.stderr.contains("\n  help: "),
-            "{arguments}: {}",
-            ran.stderr
-        );
-        assert_eq!(names_in(room.path()), before, "{arguments}: something was left behind");
+    ];
+    are_refused(room.path(), &refused);
+    // One query is enough for rows: there is something to tell apart.
+    for preset in ["rf-point", "rf-rand", "rf-pair", "rf"] {
+        train(room.path(), &format!("--preset {preset} --data single --set num_trees=3 --model m"));
+        let scores = predict(room.path(), "m", "single");
+        assert!(scores.iter().any(|row| row.score != scores[0].score), "{preset}");
     }
     train(room.path(), "--preset rf-point --data real --set criterion=variance --set num_trees=3 --model m");
     let ran = run(room.path(), "train --preset rf-point --data data --start-model m --model n");
@@ -294,25 +275,20 @@ fn more_features_than_there_are_is_said_once() {
     );
     let said = ran.ok().stderr;
     assert_eq!(said.matches("features_per_node = 99: there are 14").count(), 1, "{said}");
+    for preset in ["rf-point", "rf-hybrid", "rf-list", "rf-rand"] {
+        let [more, all] = ["99", "all"].map(|count| {
+            let arguments = format!("--preset {preset} --data data --set features_per_node={count}");
+            train(room.path(), &format!("{arguments} --set num_trees=4 --model m"));
+            table_of(&room.path().join("m"))
+        });
+        assert_eq!(more, all, "{preset}: it is clipped");
+    }
 }
 
-/// NDCG@10 of forests of several seeds: ours and scikit-learn's.
-fn quality(
-    directory: &Path,
-    kind: &str,
-    ours: &str,
-    folder: &Path,
-    seeds: usize,
-) -> Option<(Vec<f64>, Vec<f64>)> {
-    let part = |number: u32| format!("{}/S{number}.txt.gz", folder.display());
-    let files = format!("{},{} {}", part(1), part(2), part(4));
-    let theirs = reference_script(directory, "forest.py", &format!("{kind} {files} 100 {seeds}"))?;
-    let theirs = theirs.lines().map(|line| line.parse().unwrap()).collect();
-    let ours = (0..seeds).map(|seed| {
-        train(directory, &format!("{ours} --data train --model m --set num_trees=100 --set seed={seed}"));
-        ndcg(&predict(directory, "m", "test"))
-    });
-    Some((ours.collect(), theirs))
+/// NDCG@10 of scikit-learn's forests of some seeds, by the files they are trained and tested on.
+fn scikit_learn(directory: &Path, kind: &str, files: &str, trees: u32, seeds: usize) -> Option<Vec<f64>> {
+    let said = reference_script(directory, "forest.py", &format!("{kind} {files} {trees} {seeds}"))?;
+    Some(said.lines().map(|line| line.parse().unwrap()).collect())
 }
 
 fn mean(values: &[f64]) -> f64 {
@@ -326,25 +302,56 @@ fn spread(values: &[f64]) -> f64 {
     (squares / (values.len() - 1) as f64).sqrt()
 }
 
-#[test]
-fn forests_are_as_good_as_those_of_scikit_learn() {
+/// The kinds of scikit-learn's forests, and ours that draw rows, features and cuts as they do.
+const PEERS: [(&str, &str); 4] = [
+    ("point", "--preset rf-point"),
+    ("gini", "--preset rf-point --set criterion=gini"),
+    ("rand", "--preset rf-rand"),
+    ("variance", "--preset rf"),
+];
+
+/// Differences of mean NDCG@10 over some seeds, ours less scikit-learn's, and what chance makes of them: two
+/// standard errors. Of 100 trees, trained on two parts of each set and tested on another.
+fn beside_scikit_learn(peers: &[(&str, &str)], drawing: &str, seeds: usize) -> Vec<(String, f64, f64)> {
+    let mut found = Vec::new();
     for set in ["data/MQ2008", "data/OHSUMED/QueryLevelNorm"] {
-        let Some(folder) = shared(set) else { return };
+        let Some(folder) = shared(set) else { return found };
         let room = room();
         real_dataset(room.path(), "train", &folder, "S[12]");
         real_dataset(room.path(), "test", &folder, "S4");
-        for (kind, ours) in [
-            ("point", "--preset rf-point"),
-            ("gini", "--preset rf-point --set criterion=gini"),
-            ("rand", "--preset rf-rand"),
-            ("variance", "--preset rf"),
-        ] {
-            let Some((ours, theirs)) = quality(room.path(), kind, ours, &folder, 5) else { return };
-            // Seeds scatter; the mean of five should be no further below than that, and 0.01 for another way to draw.
-            let noise = 2.0 * (spread(&ours).powi(2) / 5.0 + spread(&theirs).powi(2) / 5.0).sqrt();
-            let (ours, theirs) = (mean(&ours), mean(&theirs));
-            eprintln!("{set} {kind}: {ours:.4} here, {theirs:.4} there, noise {noise:.4}");
-            assert!(ours > theirs - noise - 0.01, "{set} {kind}: {ours} here, {theirs} there, noise {noise}");
+        let part = |number: u32| format!("{}/S{number}.txt.gz", folder.display());
+        let files = format!("{},{} {}", part(1), part(2), part(4));
+        for (kind, ours) in peers {
+            let Some(theirs) = scikit_learn(room.path(), kind, &files, 100, seeds) else { return found };
+            let of_seed = |seed: usize| {
+                let settings = format!("{drawing} --set num_trees=100 --set seed={seed}");
+                train(room.path(), &format!("{ours} {settings} --data train --model m"));
+                ndcg(&predict(room.path(), "m", "test"))
+            };
+            let ours: Vec<f64> = (0..seeds).map(of_seed).collect();
+            let variance = (spread(&ours).powi(2) + spread(&theirs).powi(2)) / seeds as f64;
+            let (ours, theirs, noise) = (mean(&ours), mean(&theirs), 2.0 * variance.sqrt());
+            let what = format!("{set} {kind}, {seeds} seeds: {ours:.4} here, {theirs:.4} there");
+            eprintln!("{what}, noise {noise:.4}");
+            found.push((what, ours - theirs, noise));
         }
+    }
+    found
+}
+
+#[test]
+fn forests_are_as_good_as_those_of_scikit_learn() {
+    // Whole queries here, single rows there: 0.01 for that.
+    for (what, difference, noise) in beside_scikit_learn(&PEERS, "", 3) {
+        assert!(difference > -noise - 0.01, "{what}, noise {noise}");
+    }
+}
+
+#[test]
+#[ignore = "grows 160 forests: make test-all"]
+fn over_ten_seeds_forests_that_draw_as_scikit_learn_does_are_as_good() {
+    let drawing = "--set bagging_by=rows --set bootstrap=true --set bagging_fraction=1.0";
+    for (what, difference, noise) in beside_scikit_learn(&PEERS, drawing, 10) {
+        assert!(difference.abs() <= 1.5 * noise + 0.002, "{what}, noise {noise}");
     }
 }

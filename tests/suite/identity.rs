@@ -1,6 +1,9 @@
 //! The output depends on the rows and on nothing else.
 
 use crate::support::*;
+use planetree::dataset::DatasetReader;
+use planetree::storage::{Access, Location};
+use std::collections::BTreeSet;
 use std::fs;
 
 #[test]
@@ -169,4 +172,50 @@ fn many_small_queries_are_checked_beyond_what_memory_holds() {
     fs::write(room.path().join("in.txt"), &text).unwrap();
     let stderr = run(room.path(), "convert in.txt --output again").failed().stderr;
     assert!(stderr.starts_with("error: in.txt:1200001:1: found the query of this line again, expected its rows together: they began at in.txt:78\n"), "{stderr}");
+}
+
+#[test]
+fn a_share_of_the_queries_is_in_every_larger_one() {
+    let room = room();
+    fs::write(room.path().join("all.txt"), some_text(200, 7)).unwrap();
+    let rows = |options: &str| {
+        run(room.path(), &format!("convert all.txt --output part --overwrite {options}")).ok();
+        let part = room.path().join("part");
+        let location = Location::parse(part.to_str().unwrap(), Access::Explicit).unwrap();
+        let content = DatasetReader::open(&location).unwrap().manifest().content().to_string();
+        (rows_of(&part), content)
+    };
+    let (all, _) = rows("");
+    let (half, _) = rows("--query-fraction 0.5");
+    let (few, _) = rows("--query-fraction 0.2");
+    assert!(half.len() > 70 * 7 && half.len() < 130 * 7 && few.len() < 60 * 7 && !few.is_empty());
+    let queries = |rows: &[Row]| rows.iter().map(|row| row.query.clone()).collect::<BTreeSet<_>>();
+    assert!(queries(&few).is_subset(&queries(&half)) && queries(&half).is_subset(&queries(&all)));
+    let kept: Vec<&Row> = all.iter().filter(|row| queries(&half).contains(&row.query)).collect();
+    assert!(kept.iter().copied().eq(&half), "whole queries, in their order");
+    let (other, _) = rows("--query-fraction 0.5 --query-seed 9");
+    assert_ne!(queries(&other), queries(&half));
+    // Threads, files and gathering change nothing; what a model says it was trained on does.
+    let (again, content) = rows("--query-fraction 0.5 --threads 1 --partition-rows 100 --sort-queries");
+    assert_eq!(again, half);
+    assert_eq!(content, rows("--query-fraction 0.5").1);
+    assert_ne!(content, rows("").1);
+    assert_eq!(rows("--query-fraction 1.0"), rows(""));
+    let before = names_in(room.path());
+    for (fraction, says) in [
+        ("0", "no share of the queries"),
+        ("1.5", "no share of the queries"),
+        ("0.000001", "keeps none of the queries"),
+    ] {
+        let ran = run(room.path(), &format!("convert all.txt --output none --query-fraction {fraction}"));
+        assert!(ran.code == 2 && ran.stderr.contains(says), "{}", ran.stderr);
+        assert_eq!(names_in(room.path()), before);
+    }
+    // A query that comes back is noticed, whatever of it is kept.
+    let text = some_text(200, 2);
+    fs::write(room.path().join("back.txt"), format!("{text}{text}")).unwrap();
+    for fraction in ["0.9", "0.1"] {
+        let ran = run(room.path(), &format!("convert back.txt --output none --query-fraction {fraction}"));
+        assert!(ran.failed().stderr.contains("--sort-queries"), "{fraction}");
+    }
 }

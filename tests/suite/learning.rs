@@ -107,6 +107,54 @@ pub fn dataset(directory: &Path, name: &str, examples: &[Example], options: &str
     run(directory, &format!("convert {name}.txt --output {name} {options}")).ok();
 }
 
+/// The same rows as one partition (`one`), many small ones (`many`) and a few uneven ones (`few`), as
+/// text and (`weighted-...`) as CSV with weights; and a validation set.
+pub fn same_rows(directory: &Path) {
+    let examples = graded(21, 120, 25);
+    std::fs::write(directory.join("rows.txt"), as_letor(&examples)).unwrap();
+    std::fs::write(directory.join("rows.csv"), as_csv(&examples)).unwrap();
+    for (name, options) in
+        [("one", ""), ("many", "--partition-rows 60"), ("few", "--partition-rows 1111 --threads 1")]
+    {
+        run(directory, &format!("convert rows.txt --output {name} {options}")).ok();
+        run(directory, &format!("convert rows.csv --output weighted-{name} {options}")).ok();
+    }
+    dataset(directory, "vali", &graded(22, 40, 15), "--partition-rows 100");
+}
+
+/// Datasets that trainings have their trouble with: `same` (every label 2), `flat` (equal labels within a
+/// query), `unlabelled` (every third row), `real` (a label a row), `single` (one query).
+pub fn odd_datasets(directory: &Path) {
+    let text = |label: fn(usize) -> f64, documents: usize| -> String {
+        (0..60).map(|row| format!("{} qid:{} 1:{row}\n", label(row), row / documents)).collect()
+    };
+    for (name, text) in [
+        ("same", text(|_| 2.0, 6)),
+        ("flat", text(|row| (row / 6 % 3) as f64, 6)),
+        ("unlabelled", text(|row| (row % 3) as f64 - 1.0, 6)),
+        ("real", text(|row| row as f64 / 7.0, 6)),
+        ("single", text(|row| (row % 3) as f64, 60)),
+    ] {
+        std::fs::write(directory.join("text"), text).unwrap();
+        run(directory, &format!("convert text --output {name}")).ok();
+    }
+}
+
+/// Trainings that are refused, each with what is said; nothing is left behind.
+pub fn are_refused(directory: &Path, cases: &[(&str, &str)]) {
+    let before = names_in(directory);
+    for (arguments, says) in cases {
+        let ran = run(directory, &format!("train {arguments} --model m"));
+        assert!(ran.code == 1 || ran.code == 2, "{arguments}: {}", ran.stderr);
+        assert!(
+            ran.stderr.contains(says) && ran.stderr.contains("\n  help: "),
+            "{arguments}: {}",
+            ran.stderr
+        );
+        assert_eq!(names_in(directory), before, "{arguments}: something was left behind");
+    }
+}
+
 /// The parts of a real set, named by patterns such as `S[12]`, as one dataset.
 pub fn real_dataset(directory: &Path, name: &str, folder: &Path, parts: &str) {
     run(directory, &format!("convert {}/{parts}.txt.gz --output {name}", folder.display())).ok();

@@ -13,13 +13,32 @@ fn root() -> &'static Path {
 
 /// Options that make a pipeline short, and words that its results have. Data are `sample_data` and links
 /// to it under other names.
-const SHIPPED: [(&str, &str, &[&str]); 8] = [
+const SHIPPED: [(&str, &str, &[&str]); 15] = [
     ("bins_sensitivity", "--set bins=5,20 --set trees=5", &["5", "20", "rmse"]),
     (
         "compare_rankers",
         "--set presets=mart,lambdamart --set trees=5 --set stop_after=3 --jobs 2",
         &["mart", "lambdamart", "p"],
     ),
+    (
+        "forest_comparison",
+        "--set trees=3 --set boosted_trees=3",
+        &["rf-rand", "rf-list", "lambdamart", "Holm"],
+    ),
+    (
+        "forest_features",
+        "--set trees=2 --set counts=1,99 --set presets=rf-point,rf-list",
+        &["features_per_node", "rf-list"],
+    ),
+    (
+        "forest_learning_curve",
+        "--set trees=2 --set shares=0.3,1.0 --set presets=rf-point,lambdamart",
+        &["share of the training queries", "lambdamart"],
+    ),
+    ("forest_min_rows", "--set trees=2 --set min_rows=1,20 --set presets=rf-hybrid", &["min_data_in_leaf"]),
+    ("forest_size", "--set trees=3 --set presets=rf-point,rf-list", &["test.tree", "oob"]),
+    ("forest_strength", "--set trees=2 --set presets=rf-point,rf-list", &["expected ndcg", "train"]),
+    ("forest_subsample", "--set trees=2 --set fractions=0.05,0.63 --set presets=rf-list", &["0.05", "0.63"]),
     ("lambdamart", "--set trees=5", &["ndcg@10", "splits"]),
     ("letor_cv", "--set data=parts --set trees=5", &["ndcg@10", "mean"]),
     ("nightly_s3", "", &[]), // below, with a bucket
@@ -30,6 +49,23 @@ const SHIPPED: [(&str, &str, &[&str]); 8] = [
     ),
     ("quickstart", "--set trees=5", &["mart", "lambdamart", "ndcg@10", "rows"]),
     ("yahoo", "--set data=yahoo --set trees=5", &["err", "ndcg@10"]),
+];
+
+/// What the charts of some pipelines are called.
+const CHARTS: [(&str, &str); 13] = [
+    ("bins_sensitivity", "ndcg@10 by bins"),
+    ("bins_sensitivity", "rmse by bins"),
+    ("forest_comparison", "Difference of the mean ndcg@10"),
+    ("forest_features", "ndcg@10 by features_per_node"),
+    ("forest_learning_curve", "ndcg@10 by share of the training queries"),
+    ("forest_min_rows", "map by min_data_in_leaf"),
+    ("forest_size", "ndcg@10 of all trainings"),
+    ("forest_size", "ndcg@10 of rounds-rf-list"),
+    ("forest_strength", "Mean tree of each forest on test"),
+    ("forest_strength", "Mean tree of strength-rf-list"),
+    ("forest_subsample", "ndcg@10 by query_fraction"),
+    ("pgbrt_vs_exact", "err by depth"),
+    ("pgbrt_vs_exact", "ndcg@10 by depth"),
 ];
 
 #[test]
@@ -66,12 +102,15 @@ fn every_shipped_pipeline_runs_on_sample_data() {
         assert_eq!(record.status, RunStatus::Complete, "{name}");
         assert_eq!(record.pipeline, *name);
         assert!(!record.description.is_empty(), "{name}");
-        // A report that is a step of its own run finds it whole.
+        // A report that is a step of its own run finds it whole, with the chart that the run is about.
         let pages =
             record.steps.iter().filter(|step| step.kind == "report").map(|step| &step.outputs["output"]);
         for page in pages {
             let page = fs::read_to_string(at("runs").join(name).join(page)).unwrap();
             assert!(page.contains("</html>") && !page.contains("not complete"), "{name}");
+            for (_, chart) in CHARTS.iter().filter(|(pipeline, _)| pipeline == name) {
+                assert!(page.contains(&format!("\"label\":\"{chart}")), "{name}: there is no {chart}");
+            }
         }
         run(room.path(), &arguments).ok();
         let record = manifest(&at("runs").join(name));

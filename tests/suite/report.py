@@ -104,6 +104,15 @@ def check_every_tooltip(page):
         assert said.strip() and 'NaN' not in said and 'undefined' not in said, said
 
 
+def check_ratios(page):
+    """Where numbers differ much, 1 to 10 is as far as 10 to 100; of few points each is drawn."""
+    places = page.evaluate('''() => [...document.querySelector('#strength figure svg').querySelectorAll('text.axis')]
+        .filter(e => e.getAttribute('text-anchor') === 'middle').map(e => [e.textContent, Number(e.getAttribute('x'))])''')
+    places = dict(places)
+    assert abs((places['10'] - places['1']) - (places['100'] - places['10'])) < 1, places
+    assert page.locator('#curves figure').first.locator('circle.dot').count() >= 2
+
+
 def check_tabs(page):
     """Tabs change with the mouse and with the arrow keys, and only one panel is seen."""
     tabs = page.locator('#features [role=tablist]:visible').last.locator('[role=tab]')
@@ -234,6 +243,7 @@ def main(chromium, report, style, *evil):
                 visit = Visit(browser, report, width, height, scheme)
                 page = visit.page
                 check_tooltip(page)
+                check_ratios(page)
                 check_tabs(page)
                 check_tree(page)
                 check_theme(page, scheme)

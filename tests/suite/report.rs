@@ -146,6 +146,64 @@ fn a_report_says_what_the_commands_say() {
 }
 
 #[test]
+fn curves_and_strengths_are_what_the_commands_say() {
+    let room = room();
+    let room = room.path();
+    sample_run(room);
+    let mut files = String::new();
+    for (preset, trees) in [("rf-rand", 1), ("rf-rand", 40), ("mart", 40), ("mart", 1)] {
+        let model = format!("run/{preset}-{trees}.parquet");
+        let settings = format!("--preset {preset} --set num_trees={trees} --set min_data_in_leaf=5");
+        run(room, &format!("train {settings} --data run/train --model {model}")).ok();
+        let scores = format!("run/scores-{preset}-{trees}.parquet");
+        run(room, &format!("predict --model {model} --data run/test --output {scores}")).ok();
+        files.push_str(&format!(" --predictions {preset}-{trees}={scores}"));
+    }
+    let curve = format!("evaluate {files} --metrics ndcg@10,rmse --curve trees");
+    let told = run(room, &format!("{curve} --output run/quality.parquet")).ok().stdout;
+    assert!(told.contains("trees    ndcg@10"), "{told}");
+    let evaluated = of_json(room, &format!("{curve} --json"));
+    assert_eq!(evaluated["curve"], "trees");
+    let strength = "--preset rf-list --set num_trees=3 --valid test=run/test --strength run/strength.parquet";
+    run(room, &format!("train {strength} --data run/train --model run/list.parquet")).ok();
+    let described = of_json(room, "describe run/strength.parquet --json");
+
+    let page = report(room, "run");
+    let data = data_of(&page);
+    for (place, metric) in ["ndcg@10", "rmse"].into_iter().enumerate() {
+        let drawn = chart(&data, &format!("{metric} by trees"));
+        assert_eq!(drawn["x"]["log"], true, "from 1 to 40");
+        for (system, line, point) in [(0, 0, 0), (1, 0, 1), (3, 1, 0), (2, 1, 1)] {
+            let expected = &evaluated["systems"][system]["metrics"][place]["mean"];
+            close(&drawn["series"][line]["points"][point][1], expected);
+        }
+        let ends = &drawn["series"][1]["points"];
+        assert_eq!((&ends[0][0], &ends[1][0]), (&json!(1.0), &json!(40.0)), "in the order of the numbers");
+    }
+    // The best of each curve stands out; of an error that is the least.
+    let of_mart = [2, 3].map(|system| evaluated["systems"][system]["metrics"][1]["mean"].as_f64().unwrap());
+    assert!(page.contains(&format!("<strong>{:.4}</strong>", of_mart[0].min(of_mart[1]))));
+    let drawn = chart(&data, "Mean tree of strength");
+    for (line, split) in ["train", "test"].into_iter().enumerate() {
+        let means = described["means"].as_array().unwrap().iter().filter(|mean| mean["split"] == split);
+        let means: Vec<&Value> = means.collect();
+        let points = drawn["series"][line]["points"].as_array().unwrap();
+        assert_eq!(drawn["series"][line]["name"], split);
+        close(&points[0][1], &means[1]["expected_ndcg"]); // after one split
+        close(&points[points.len() - 1][1], &means[means.len() - 1]["expected_ndcg"]);
+    }
+    assert!(page.contains("Every ndcg@10 against every other"), "more than two systems are a table");
+
+    for (arguments, says) in [
+        ("--predictions a=run/mart-scores.parquet --curve trees", "the name a does not end in a number"),
+        ("--predictions 1=run/mart-scores.parquet --curve trees --by x", "cannot be used with"),
+    ] {
+        let ran = run(room, &format!("evaluate {arguments}"));
+        assert!(ran.code == 2 && ran.stderr.contains(says), "{arguments}: {}", ran.stderr);
+    }
+}
+
+#[test]
 fn equal_runs_give_equal_bytes_and_a_report_is_replaced() {
     let room = room();
     let room = room.path();
@@ -547,6 +605,10 @@ fn a_browser_shows_it() {
     .unwrap();
     let cv = "cv --data run/train --preset lambdamart --set num_trees=8 --folds 3 --output run/cv";
     run(room, cv).ok();
+    let strength = "--set num_trees=3 --valid test=run/test --strength run/strength.parquet";
+    run(room, &format!("train --preset rf-list {strength} --data run/train --model list.parquet")).ok();
+    let points = "--predictions 1=run/mart-scores.parquet --predictions 40=run/lambda-scores.parquet";
+    run(room, &format!("evaluate {points} --curve trees --output run/quality.parquet")).ok();
     report(room, "run");
     evil_run(&room.join("evil"));
     run(room, "report evil --output evil.html").ok();

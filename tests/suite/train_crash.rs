@@ -8,7 +8,8 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// Kills a training a number of times and lets it finish; says how many runs went on from a checkpoint.
+/// Kills a training a number of times and lets it finish; says how many runs went on from a checkpoint, one at
+/// least. Both models are removed.
 pub fn killed_and_resumed(directory: &Path, arguments: &str, kills: u64) -> usize {
     let begun = Instant::now();
     train(directory, &format!("{arguments} --model whole"));
@@ -39,6 +40,10 @@ pub fn killed_and_resumed(directory: &Path, arguments: &str, kills: u64) -> usiz
     // Once more changes nothing.
     run(directory, &arguments).ok();
     assert!(fs::read(directory.join("killed")).unwrap() == fs::read(directory.join("whole")).unwrap());
+    assert!(resumed > 0, "{arguments}: no run went on from a checkpoint");
+    for name in ["whole", "killed"] {
+        fs::remove_file(directory.join(name)).unwrap();
+    }
     resumed
 }
 
@@ -88,11 +93,7 @@ fn killed_at_five_moments_a_training_ends_in_the_same_bytes() {
         "--preset gbrt --data data --valid vali --valid other --set num_trees=40 --set missing=learned",
         "--data data --valid vali --set num_trees=400 --set early_stopping_rounds=5 --set learning_rate=0.4",
     ] {
-        let resumed = killed_and_resumed(room.path(), arguments, 5);
-        assert!(resumed > 0, "{arguments}: no run went on from a checkpoint");
-        for name in ["whole", "killed"] {
-            fs::remove_file(room.path().join(name)).unwrap();
-        }
+        killed_and_resumed(room.path(), arguments, 5);
         let left: Vec<String> =
             names_in(room.path()).into_iter().filter(|name| !name.contains("txt")).collect();
         assert_eq!(left, ["data", "other", "vali"], "{arguments}: what killed runs left is gone");

@@ -16,21 +16,6 @@ const WAYS: [&str; 7] = [
     "--set missing=learned --set bagging_fraction=0.7 --set feature_fraction=0.8 --set features_per_node=log2",
 ];
 
-/// The same rows as one partition (`one`), many small ones (`many`) and a few uneven ones (`few`), as
-/// text and (`weighted-...`) as CSV with weights; and a validation set.
-fn same_rows(directory: &Path) {
-    let examples = graded(21, 120, 25);
-    fs::write(directory.join("rows.txt"), as_letor(&examples)).unwrap();
-    fs::write(directory.join("rows.csv"), as_csv(&examples)).unwrap();
-    for (name, options) in
-        [("one", ""), ("many", "--partition-rows 60"), ("few", "--partition-rows 1111 --threads 1")]
-    {
-        run(directory, &format!("convert rows.txt --output {name} {options}")).ok();
-        run(directory, &format!("convert rows.csv --output weighted-{name} {options}")).ok();
-    }
-    dataset(directory, "vali", &graded(22, 40, 15), "--partition-rows 100");
-}
-
 fn model(directory: &Path, arguments: &str) -> Vec<u8> {
     train(directory, &format!("--set num_trees=8 --set learning_rate=0.3 {arguments} --model m"));
     fs::read(directory.join("m")).unwrap()

@@ -7,14 +7,14 @@ use super::progress::Progress;
 use super::size::{parse_size, shown_count};
 use crate::error::{Error, Result};
 use crate::evaluate::{
-    DEFAULT_MEMORY, DEFAULT_METRICS, Join, Judgments, MetricsLayout, MetricsTable, Ranking, Request, Results,
-    SegmentSummary, Summary, evaluate,
+    CurvePoint, DEFAULT_MEMORY, DEFAULT_METRICS, Join, Judgments, MetricsLayout, MetricsTable, Ranking,
+    Request, Results, SegmentSummary, Summary, evaluate,
 };
 use crate::metric::{Convention, Metric};
 use crate::storage::{Access, Location};
 use crate::table::{TableKind, TableWriter};
 use clap::Args;
-use report::{Report, System};
+use report::{Curve, Report, System};
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::time::Instant;
@@ -24,6 +24,7 @@ const EXAMPLES: &str = "Examples:
   planetree evaluate --predictions predictions.parquet --metrics ndcg@10,err,p@5 --convention letor4
   planetree evaluate --predictions old=a.parquet --predictions new=b.parquet --json
   planetree evaluate --predictions predictions.parquet --output metrics.parquet
+  planetree evaluate --predictions 100=a.parquet --predictions 500=b.parquet --curve trees
   planetree evaluate --predictions predictions.parquet --by market --join queries.parquet
   planetree evaluate --scores scores.txt --data test
   planetree evaluate --run bm25.run --qrels qrels.txt --metrics ndcg@10,map,recall@100";
@@ -91,6 +92,11 @@ pub struct EvaluateArguments {
     #[arg(long, value_name = "COLUMN", default_value = "query_id", requires = "join")]
     on: String,
 
+    /// The systems differ in this number, in which their names end (list-100, list-500): show them as curves, in
+    /// reports too
+    #[arg(long, value_name = "NAME", conflicts_with = "by")]
+    curve: Option<String>,
+
     /// Show so many of the worst queries
     #[arg(long, value_name = "N", default_value_t = 5)]
     worst: usize,
@@ -129,6 +135,10 @@ pub fn run(arguments: &EvaluateArguments, quiet: bool) -> Result<()> {
     let started = Instant::now();
     let rankings = arguments.rankings()?;
     let mut request = arguments.request(rankings.len())?;
+    let points = match &arguments.curve {
+        Some(_) => CurvePoint::all(rankings.iter().map(|(name, _)| name.as_str()))?,
+        None => Vec::new(),
+    };
     let join = match (&arguments.join, &arguments.by) {
         (Some(join), Some(by)) => Some(Join::read(&arguments.locate(join)?, &arguments.on, by)?),
         _ => None,
@@ -158,13 +168,14 @@ pub fn run(arguments: &EvaluateArguments, quiet: bool) -> Result<()> {
         systems.push(System { name, location: ranking.location().clone(), results, summary, segments });
     }
     if let Some(output) = &output {
-        write_table(output, &request, &systems, arguments.by.is_some())?;
+        write_table(output, &request, &systems, arguments)?;
     }
     let report = Report {
         systems: &systems,
         metrics: &request.metrics,
         convention: &request.convention,
         by: arguments.by.as_deref(),
+        curve: arguments.curve.as_deref().map(|varied| Curve { varied, points: &points }),
     };
     super::print(&if arguments.json { format!("{}\n", report.json()) } else { report.text() })?;
     if !quiet {
@@ -296,10 +307,19 @@ fn refuse_other_queries(first: &System, name: &str, results: &Results) -> Result
     ))
 }
 
-fn write_table(output: &Location, request: &Request, systems: &[System], segments: bool) -> Result<()> {
-    let several = systems.len() > 1;
-    let (metrics, convention) = (&request.metrics, &request.convention);
-    let layout = MetricsLayout { metrics, convention, segments, systems: several };
+fn write_table(
+    output: &Location,
+    request: &Request,
+    systems: &[System],
+    arguments: &EvaluateArguments,
+) -> Result<()> {
+    let layout = MetricsLayout {
+        metrics: &request.metrics,
+        convention: &request.convention,
+        segments: arguments.by.is_some(),
+        systems: systems.len() > 1 || arguments.curve.is_some(),
+        curve: arguments.curve.as_deref(),
+    };
     let mut table = MetricsTable::create(output, layout)?;
     for system in systems {
         table.write(&system.results, &system.name)?;

@@ -1,7 +1,7 @@
 //! What an evaluation prints: for people, and for programs.
 
 use crate::cli::size::shown_count;
-use crate::evaluate::{MetricSummary, PERCENTILES, Results, SegmentSummary, Summary};
+use crate::evaluate::{CurvePoint, MetricSummary, PERCENTILES, Results, SegmentSummary, Summary};
 use crate::metric::{Convention, Metric};
 use crate::storage::Location;
 use serde_json::{Map, Value, json};
@@ -31,6 +31,16 @@ pub struct Report<'a> {
     pub convention: &'a Convention,
     /// What the segments are of.
     pub by: Option<&'a str>,
+    /// The curves that the systems are points of.
+    pub curve: Option<Curve<'a>>,
+}
+
+/// Systems as points of curves.
+pub struct Curve<'a> {
+    /// What they differ in.
+    pub varied: &'a str,
+    /// A point a system.
+    pub points: &'a [CurvePoint],
 }
 
 /// Segments that are shown; the others are counted.
@@ -41,9 +51,10 @@ impl Report<'_> {
     pub fn text(&self) -> String {
         let mut text = String::new();
         put(&mut text, format_args!("{:<22}{}", "convention", self.convention));
-        match self.systems {
-            [system] => self.one(&mut text, system),
-            systems => self.side_by_side(&mut text, systems),
+        match (&self.curve, self.systems) {
+            (Some(curve), systems) => self.curves(&mut text, curve, systems),
+            (None, [system]) => self.one(&mut text, system),
+            (None, systems) => self.side_by_side(&mut text, systems),
         }
         text
     }
@@ -131,6 +142,22 @@ impl Report<'_> {
         }
     }
 
+    /// A line a system, in the order in which they were named.
+    fn curves(&self, text: &mut String, curve: &Curve<'_>, systems: &[System]) {
+        if let Some(first) = systems.first() {
+            put_counts(text, &first.summary);
+        }
+        let heads: String =
+            self.metrics.iter().map(|metric| format!(" {:>10}", metric.to_string())).collect();
+        let wide = curve.varied.chars().count().max(10);
+        put(text, format_args!("\n{:<16} {:>wide$}{heads}", "curve", curve.varied));
+        for (point, system) in curve.points.iter().zip(systems) {
+            let means = system.summary.metrics.iter().map(|metric| format!(" {:>10}", shown(metric.mean)));
+            let series = if point.series.is_empty() { "-" } else { &point.series };
+            put(text, format_args!("{series:<16} {:>wide$}{}", point.value, means.collect::<String>()));
+        }
+    }
+
     /// For programs.
     pub fn json(&self) -> Value {
         let names: Vec<String> = self.metrics.iter().map(Metric::to_string).collect();
@@ -194,6 +221,7 @@ impl Report<'_> {
             "convention": self.convention.to_string(),
             "metrics": names,
             "by": self.by,
+            "curve": self.curve.as_ref().map(|curve| curve.varied),
             "systems": systems,
         })
     }

@@ -1,7 +1,7 @@
 //! Trees against slow, obviously right ones.
 
 use super::*;
-use crate::bins::BinOptions;
+use crate::bins::{BinOptions, mixed_columns};
 use crate::config::{Missing, load};
 use crate::forest::criterion::Counts;
 use crate::forest::tree::GrownNode;
@@ -19,14 +19,7 @@ fn options(parameters: &Parameters) -> BinOptions {
 /// Columns with many zeros, few or many values, missing ones; and a label for each row.
 fn examples() -> impl Strategy<Value = (Vec<Vec<f32>>, Vec<f32>)> {
     (10usize..120, 1usize..40).prop_flat_map(|(rows, features)| {
-        let value = prop_oneof![
-            4 => Just(0f32),
-            3 => (0i32..40).prop_map(|value| value as f32 / 8.0),
-            1 => -9f32..9.0,
-            1 => Just(f32::NAN),
-        ];
-        let columns = prop::collection::vec(prop::collection::vec(value, rows), features);
-        (columns, prop::collection::vec((0u8..5).prop_map(f32::from), rows))
+        (mixed_columns(rows, features), prop::collection::vec((0u8..5).prop_map(f32::from), rows))
     })
 }
 

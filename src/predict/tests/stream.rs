@@ -32,6 +32,7 @@ pub(crate) fn dataset(room: &Path, text: &str, format: Format) -> DatasetReader 
         threads: 1,
         sort_queries: false,
         max_errors: None,
+        share: crate::convert::QueryShare::ALL,
         memory_limit: LEAST_MEMORY,
         categories: Vec::new(),
     };

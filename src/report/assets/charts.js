@@ -24,6 +24,21 @@ const Charts = (() => {
   const scale = ([low, high], [from, to]) => (value) =>
     high === low ? (from + to) / 2 : from + ((value - low) / (high - low)) * (to - from);
 
+  const logScale = ([low, high], range) => {
+    const linear = scale([Math.log10(low), Math.log10(high)], range);
+    return (value) => linear(Math.log10(value));
+  };
+
+  // Numbers that begin with 1, 2 or 5, or with 1 only if these are too many.
+  function logTicks(low, high, count) {
+    const powers = [];
+    for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power += 1) powers.push(power);
+    const among = (digits) => powers.flatMap((power) => digits.map((digit) => Number(`${digit}e${power}`)))
+      .filter((tick) => tick >= low * 0.999 && tick <= high * 1.001);
+    const found = [[1, 2, 5], [1]].map(among).find((some) => some.length <= count * 1.5) || among([1]);
+    return found.length > 1 ? found : [low, high];
+  }
+
   // Round numbers from low to high, about as many as asked for.
   function ticks(low, high, count, whole) {
     if (!(high > low)) return [low];
@@ -61,19 +76,20 @@ const Charts = (() => {
     const yTicks = ticks(ys[0], ys[1], height / 55, spec.y.whole);
     const left = Math.ceil(Math.max(...yTicks.map((tick) => wide(tickText(tick))))) + 10;
     const area = { left, right: width - 14, top: 22, bottom: height - 42 };
-    const x = scale(xs, [area.left, area.right]), y = scale(ys, [area.bottom, area.top]);
+    const x = (spec.x.log ? logScale : scale)(xs, [area.left, area.right]), y = scale(ys, [area.bottom, area.top]);
     picture.append(shape('text', { x: 0, y: 11, class: 'axis' }, spec.y.label));
     for (const tick of yTicks) {
       picture.append(shape('line', { x1: area.left, x2: area.right, y1: y(tick), y2: y(tick), class: 'grid-line' }));
       picture.append(shape('text', { x: area.left - 7, y: y(tick) + 4, 'text-anchor': 'end', class: 'axis' }, tickText(tick)));
     }
-    horizontal(picture, area, x, xs, spec.x.label, whole);
+    horizontal(picture, area, x, xs, spec.x.label, whole, spec.x.log);
     return { picture, area, x, y };
   }
 
-  function horizontal(picture, area, x, xs, label, whole) {
+  function horizontal(picture, area, x, xs, label, whole, log) {
     picture.append(shape('line', { x1: area.left, x2: area.right, y1: area.bottom, y2: area.bottom, class: 'axis-line' }));
-    for (const tick of ticks(xs[0], xs[1], (area.right - area.left) / 75, whole)) {
+    const count = (area.right - area.left) / 75;
+    for (const tick of log ? logTicks(xs[0], xs[1], count) : ticks(xs[0], xs[1], count, whole)) {
       picture.append(shape('line', { x1: x(tick), x2: x(tick), y1: area.bottom, y2: area.bottom + 4, class: 'axis-line' }));
       picture.append(shape('text', { x: x(tick), y: area.bottom + 17, 'text-anchor': 'middle', class: 'axis' }, tickText(tick)));
     }
@@ -91,8 +107,9 @@ const Charts = (() => {
     for (const series of spec.series) {
       const path = series.points.map(([px, py], place) => `${place ? 'L' : 'M'}${x(px).toFixed(1)} ${y(py).toFixed(1)}`);
       picture.append(shape('path', { d: path.join(''), class: `line s${series.slot}${series.dashed ? ' dashed' : ''}` }));
-      if (series.points.length === 1) {
-        picture.append(shape('circle', { cx: x(series.points[0][0]), cy: y(series.points[0][1]), r: 4, class: `dot s${series.slot}` }));
+      // Of few points each is a measurement, of many the course counts.
+      if (series.points.length <= 10) {
+        for (const [px, py] of series.points) picture.append(shape('circle', { cx: x(px), cy: y(py), r: 4, class: `dot s${series.slot}` }));
       }
       for (const [px, py] of series.points) {
         if (!at.has(px)) at.set(px, []);

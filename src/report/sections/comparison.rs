@@ -8,7 +8,7 @@ use crate::report::chart::{Axis, Chart, Counts, IntervalRow, StackRow, parts, ro
 use crate::report::documents::QueryList;
 use crate::report::html::{Html, Table, figures, shortened, words};
 use crate::report::material::{Comparison, Material, QuerySet};
-use crate::report::number::{count, probability, shown_count, signed, value};
+use crate::report::number::{count, or_dash, probability, shown_count, signed, value};
 use crate::report::page::{Figure, Page, left_out};
 
 /// Pairs that are shown query by query.
@@ -79,6 +79,12 @@ fn of_set(material: &Material, set: &QuerySet, comparison: &Comparison, page: &m
     if let [pair] = comparison.pairs.as_slice() {
         html.push(verdict(pair, &names, material));
     }
+    if names.len() > 2 {
+        html.push(Html::card(
+            format_args!("Every {metric} against every other"),
+            every_pair(comparison, &names),
+        ));
+    }
     html.push(page.figure_with_table(differences(comparison, &names, &metric)));
     html.push(page.figure(wins(comparison, &names)));
     let mut panels = Vec::new();
@@ -106,6 +112,48 @@ fn of_set(material: &Material, set: &QuerySet, comparison: &Comparison, page: &m
 
 fn title(pair: &Pair, names: &[&str]) -> String {
     format!("{} against {}", shortened(names[pair.b]), shortened(names[pair.a]))
+}
+
+/// All systems by all systems: what the row is above the column, marked if that is unlikely to be chance.
+fn every_pair(comparison: &Comparison, names: &[&str]) -> Html {
+    let mut columns = vec![figures(""), words("ranking"), figures("mean")];
+    columns.extend((1..=names.len()).map(figures));
+    let mut table = Table::new(columns);
+    for (row, name) in names.iter().enumerate() {
+        let found = |column: usize| {
+            comparison.pairs.iter().find(|pair| [(row, column), (column, row)].contains(&(pair.a, pair.b)))
+        };
+        let own = comparison.pairs.iter().find_map(|pair| match row {
+            row if row == pair.a => Some(pair.mean_a),
+            row if row == pair.b => Some(pair.mean_b),
+            _ => None,
+        });
+        let mut cells = vec![Html::text(row + 1), Html::name(name), or_dash(own)];
+        cells.extend((0..names.len()).map(|column| match found(column) {
+            None => Html::text("–"),
+            Some(pair) => {
+                let sign = if pair.b == row { 1.0 } else { -1.0 };
+                let mark = marks(pair, comparison.options.alpha);
+                Html::text(format_args!("{}{mark}", signed(sign * pair.difference.mean)))
+            }
+        }));
+        table.row(cells);
+    }
+    let note = format!(
+        "The row less the column. ** and *: unlikely to be chance, p of the randomisation test corrected by Holm at most {} and {}.",
+        comparison.options.alpha / 5.0,
+        comparison.options.alpha
+    );
+    table.html().and(Html::paragraph("note", note))
+}
+
+/// How sure a difference is: two stars at a fifth of the level, one at the level.
+fn marks(pair: &Pair, alpha: f64) -> &'static str {
+    match pair.corrected {
+        _ if !pair.differs => "",
+        p if p <= alpha / 5.0 => " **",
+        _ => " *",
+    }
 }
 
 /// The mean difference of every pair with its interval.

@@ -1,6 +1,7 @@
 //! The sections of a report, in their order. A new one is a file and a line here.
 
 mod comparison;
+mod curves;
 mod depth;
 mod features;
 mod folds;
@@ -8,6 +9,7 @@ mod grades;
 mod learning;
 mod queries;
 mod steps;
+mod strength;
 mod summary;
 mod trees;
 mod trials;
@@ -45,6 +47,12 @@ pub struct Section {
 pub const SECTIONS: &[Section] = &[
     Section { id: "summary", title: "Summary", lead: "", make: summary::make },
     Section {
+        id: "curves",
+        title: "Curves",
+        lead: "How good rankings are by a number that was varied, everything else being the same.",
+        make: curves::make,
+    },
+    Section {
         id: "comparison",
         title: "Comparison",
         lead: "Is one ranking better than another, or was it luck? Systems are compared query by query on the same queries.",
@@ -55,6 +63,12 @@ pub const SECTIONS: &[Section] = &[
         title: "Learning curves",
         lead: "Each metric after every round of the training; the best round of a validation set is marked.",
         make: learning::make,
+    },
+    Section {
+        id: "strength",
+        title: "Strength of trees",
+        lead: "How good single trees of a forest rank while they grow: expected NDCG after each split, ties in every order.",
+        make: strength::make,
     },
     Section {
         id: "depth",
