@@ -87,6 +87,7 @@ fn a_cluster_trains_the_same_bytes_and_log() {
         "--preset planet --data data",
         "--preset planet --data weighted --set missing=learned --set bagging_fraction=0.7 --set feature_fraction=0.8",
         "--preset planet --data data --set query_fraction=0.5 --set features_per_node=3 --set num_leaves=9 --set max_depth=-1",
+        "--preset planet --data data --set max_bin=12",
         "--preset lambdamart --data data",
         "--preset lambdamart --data weighted --set max_depth=3 --set num_leaves=0",
         "--preset xendcg --data data --set query_fraction=0.6",
