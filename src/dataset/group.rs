@@ -55,6 +55,8 @@ pub struct Grouper {
     part_rows: usize,
     /// The query whose rows are being left out.
     left_out: Option<String>,
+    /// Whether any was: then rows that stay are copied, since few of a block may.
+    leaves_out: bool,
 }
 
 impl Grouper {
@@ -62,7 +64,15 @@ impl Grouper {
     /// hold in memory.
     pub fn new(partition_rows: usize, most_bytes: usize) -> Self {
         let open = RowGroup::default();
-        Grouper { partition_rows, most_bytes, open, width: 0, part_rows: 0, left_out: None }
+        Grouper {
+            partition_rows,
+            most_bytes,
+            open,
+            width: 0,
+            part_rows: 0,
+            left_out: None,
+            leaves_out: false,
+        }
     }
 
     /// Adds a block. `begin` is told of every query that begins and says whether it stays; `emit` gets
@@ -85,6 +95,7 @@ impl Grouper {
             if last.is_none_or(|last| last != name) {
                 let stays = begin(name, block.runs[run].line)?;
                 self.left_out = (!stays).then(|| name.to_owned());
+                self.leaves_out |= !stays;
                 if stays {
                     if self.is_full() {
                         emit(self.take())?;
@@ -95,7 +106,11 @@ impl Grouper {
             if self.left_out.is_some() {
                 continue;
             }
-            self.add(&block, rows);
+            if self.leaves_out {
+                self.add(&Arc::new(block.of_run(run)), 0..rows.len());
+            } else {
+                self.add(&block, rows);
+            }
             if self.open.heap > self.most_bytes {
                 return Err(self.too_large());
             }

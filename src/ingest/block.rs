@@ -5,6 +5,7 @@
 //! query; an *entry* is one present value. Everything here costs by entries, not by cells.
 
 use super::fault::Repairs;
+use std::ops::Range;
 
 /// One value of a row: which feature, counted from 0, and the value; NaN is written but missing.
 pub type Entry = (u32, f32);
@@ -121,7 +122,7 @@ impl Columns {
     }
 
     /// How many values some rows have.
-    pub fn entries_of_rows(&self, rows: std::ops::Range<usize>) -> usize {
+    pub fn entries_of_rows(&self, rows: Range<usize>) -> usize {
         let before = |row: usize| if row == 0 { 0 } else { self.row_ends[row - 1] as usize };
         before(rows.end) - before(rows.start)
     }
@@ -138,6 +139,39 @@ impl Columns {
             Presence::List(start) => Present::Rows(&self.row_lists[start..start + values.len()]),
         };
         Column { values, present }
+    }
+
+    /// Some rows by themselves.
+    fn of_rows(&self, rows: Range<usize>) -> Columns {
+        let before = self.entries_of_rows(0..rows.start) as u32;
+        let row_ends = self.row_ends[rows.clone()].iter().map(|end| end - before).collect();
+        let mut copy = Columns { rows: rows.len(), row_ends, starts: vec![0], ..Columns::default() };
+        for feature in 0..self.width() {
+            let Column { values, present } = self.column(feature);
+            let has = |row: &usize| present.has(*row);
+            let (first, list): (usize, Vec<u32>) = match present {
+                Present::All => (rows.start, (0..rows.len() as u32).collect()),
+                Present::Rows(all) => {
+                    let place = |row: usize| all.partition_point(|present| (*present as usize) < row);
+                    let (first, end) = (place(rows.start), place(rows.end));
+                    (first, all[first..end].iter().map(|row| row - rows.start as u32).collect())
+                }
+                Present::Bits(_) => {
+                    let first = (0..rows.start).filter(has).count();
+                    (first, rows.clone().filter(has).map(|row| (row - rows.start) as u32).collect())
+                }
+            };
+            copy.values.extend_from_slice(&values[first..first + list.len()]);
+            copy.starts.push(copy.values.len() as u32);
+            copy.presence.push(if list.len() == rows.len() {
+                Presence::All
+            } else {
+                let start = copy.row_lists.len();
+                copy.row_lists.extend(list);
+                Presence::List(start)
+            });
+        }
+        copy
     }
 }
 
@@ -180,6 +214,25 @@ impl Block {
     /// One past the last row of a run.
     pub fn run_end(&self, run: usize) -> usize {
         self.runs.get(run + 1).map_or(self.rows(), |next| next.first_row as usize)
+    }
+
+    /// The rows of one run by themselves, which do not keep those of others in memory. Words have their codes by now.
+    pub fn of_run(&self, run: usize) -> Block {
+        let rows = self.runs[run].first_row as usize..self.run_end(run);
+        let name = self.run_name(run);
+        let mut documents = Strings::default();
+        rows.clone().for_each(|row| documents.push(self.documents.get(row)));
+        Block {
+            labels: self.labels[rows.clone()].to_vec(),
+            runs: vec![QueryRun { first_row: 0, name_end: name.len() as u32, line: self.runs[run].line }],
+            query_names: name.to_vec(),
+            documents,
+            weights: self.weights.as_ref().map(|weights| weights[rows.clone()].to_vec()),
+            positions: self.positions.as_ref().map(|positions| positions[rows.clone()].to_vec()),
+            features: self.features.of_rows(rows),
+            categories: Vec::new(),
+            repairs: Repairs::default(),
+        }
     }
 
     /// Rewrites the values of a column of categories, code by code.

@@ -256,7 +256,8 @@ mod tests {
         fn columns_hold_the_cells_of_the_rows(rows in prop::collection::vec(
             prop::collection::btree_map(0u32..20, prop::option::of(-9i8..9), 0..12), 0..150)) {
             let mut builder = BlockBuilder::default();
-            for row in &rows {
+            for (number, row) in rows.iter().enumerate() {
+                builder.query(&[b'a' + (number / 9) as u8], number as u64);
                 for (index, value) in row {
                     match value {
                         Some(value) => builder.push_entry(*index, f32::from(*value)),
@@ -266,17 +267,27 @@ mod tests {
                 builder.finish_row(0.0, None);
             }
             let block = builder.finish();
-            for feature in 0..25 {
-                let expected: Vec<Option<f32>> = rows.iter()
-                    .map(|row| row.get(&(feature as u32)).copied().flatten().map(f32::from)).collect();
+            let cells = |block: &Block, feature: usize| {
                 let column = block.features.column(feature);
                 let mut values = column.values.iter();
-                let got: Vec<Option<f32>> = (0..rows.len()).map(|row| {
+                let cells: Vec<Option<f32>> = (0..block.rows()).map(|row| {
                     let present = column.present.has(row);
                     if present { values.next().copied() } else { None }
                 }).collect();
-                prop_assert_eq!(got, expected);
-                prop_assert!(values.next().is_none());
+                assert!(values.next().is_none());
+                cells
+            };
+            for feature in 0..25 {
+                let expected: Vec<Option<f32>> = rows.iter()
+                    .map(|row| row.get(&(feature as u32)).copied().flatten().map(f32::from)).collect();
+                prop_assert_eq!(cells(&block, feature), &expected[..]);
+                for run in 0..block.runs.len() {
+                    let part = block.of_run(run);
+                    let rows = block.runs[run].first_row as usize..block.run_end(run);
+                    prop_assert_eq!(part.run_name(0), block.run_name(run));
+                    prop_assert_eq!(part.features.entries(), block.features.entries_of_rows(rows.clone()));
+                    prop_assert_eq!(cells(&part, feature), &expected[rows]);
+                }
             }
         }
     }

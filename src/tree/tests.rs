@@ -186,6 +186,38 @@ proptest! {
     }
 }
 
+/// The most joint codes of a lane, and the most codes beside few.
+#[test]
+fn lanes_may_be_full() {
+    for (max_bin, missing, most) in [(25, Missing::Learned, 676), (255, Missing::Zero, 510)] {
+        let rows = 3000;
+        let value = |row: usize, feature: usize| match feature {
+            0 | 1 if row % 97 == 0 => f32::NAN,
+            0 => (row % max_bin) as f32,
+            1 => (row / 7 % max_bin) as f32,
+            2 => (row % 2) as f32,
+            _ => (row * row % 251 % max_bin) as f32,
+        };
+        let columns: Vec<Vec<f32>> =
+            (0..4).map(|feature| (0..rows).map(|row| value(row, feature)).collect()).collect();
+        let targets: Vec<i32> = (0..rows).map(|row| (row * 31 % 2001) as i32 - 1000).collect();
+        let options = BinOptions { max_bin: Some(max_bin), missing, sparse: true };
+        let data = BinnedData::of_values(&columns, &vec![0.0; rows], 700, &options);
+        let codes = |feature: &u32| data.binning.features[*feature as usize].codes();
+        let joint = data.binning.layout.groups.iter().flat_map(|group| {
+            group.lanes.iter().map(|lane| group.features[lane.clone()].iter().map(codes).product::<usize>())
+        });
+        assert_eq!(joint.max(), Some(most));
+        let bits = scale(rows).count_bits;
+        let groups: Vec<usize> = (0..data.binning.layout.groups.len()).collect();
+        let builder = HistogramBuilder { data: &data, count_bits: bits, groups: &groups };
+        let all: Vec<usize> = (0..rows).collect();
+        let root = WantedNode { node: 0, total: total(&targets, &all, bits) };
+        let histogram = builder.build(&sets(&data, &targets), &[root]).unwrap().remove(0);
+        assert_histogram(&data, &columns, &targets, &all, &histogram);
+    }
+}
+
 fn grown(data: &BinnedData, targets: &[i32], exact: bool, depth: u32) -> GrownTree {
     if exact {
         grown_by(data, targets, &mut ExactSplits, depth)
