@@ -110,8 +110,8 @@ impl Surveyed {
 fn read_rows(reader: &mut Reader<'_>) -> Result<Rows> {
     let (first, first_query) = (reader.count()?, reader.count()?);
     let labels = reader.floats()?;
-    let weights = if reader.count()? == 1 { Some(reader.floats()?) } else { None };
-    let positions = match reader.count()? {
+    let weights: Option<Vec<f32>> = if reader.count()? == 1 { Some(reader.floats()?) } else { None };
+    let positions: Option<Vec<u32>> = match reader.count()? {
         0 => None,
         _ => {
             let count = reader.length(1)?;
@@ -119,7 +119,10 @@ fn read_rows(reader: &mut Reader<'_>) -> Result<Rows> {
         }
     };
     let query_bounds = reader.ascending()?;
-    if query_bounds.last().copied() != u32::try_from(labels.len()).ok() {
+    let fits = |count: Option<usize>| count.is_none_or(|count| count == labels.len());
+    let ascends = query_bounds.first() == Some(&0) && query_bounds.is_sorted();
+    let all = query_bounds.last().copied() == u32::try_from(labels.len()).ok();
+    if !ascends || !all || !fits(weights.as_ref().map(Vec::len)) || !fits(positions.as_ref().map(Vec::len)) {
         return Err(cut_short());
     }
     Ok(Rows { first, first_query, labels, weights, positions, query_bounds })

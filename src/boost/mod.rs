@@ -72,22 +72,20 @@ impl<'a, C: FleetCell> Training<'a, C> {
         }
         let mut ended = self.stopped_early().map_or(Ended::Complete, Ended::Early);
         while self.prepared.model.rounds < parameters.num_trees && matches!(ended, Ended::Complete) {
-            if let Err(stop) = interrupt::check() {
-                let Some(checkpoints) = &mut checkpoints else { return Err(stop) };
+            let round = self.prepared.model.rounds + 1;
+            let trees = self.prepared.model.trees.len();
+            let done = interrupt::check().and_then(|()| self.do_round(round, &mut gradients));
+            if let (Err(Error::Interrupted), Some(checkpoints)) = (&done, &mut checkpoints) {
+                // A cluster may be interrupted amid a round, whose tree is then not in the log.
+                self.prepared.model.trees.truncate(trees);
                 checkpoints.write(&self.prepared.model, self.prepared.start_trees, &self.prepared.log)?;
                 return Err(checkpoints.stopped(self.prepared.model.rounds));
             }
-            let round = self.prepared.model.rounds + 1;
-            if !self.grow_tree(round, &gradients)? {
+            if !done? {
                 ended = Ended::NoSplit;
                 break;
             }
             self.prepared.model.rounds = round;
-            gradients = self.crew.update_gradients(round + 1)?;
-            if !gradients.are_finite() {
-                return Err(prepare::diverged(round));
-            }
-            self.take_metrics(round, &gradients)?;
             if let Some(best) = self.stopped_early() {
                 ended = Ended::Early(best);
             }
@@ -98,6 +96,19 @@ impl<'a, C: FleetCell> Training<'a, C> {
             }
         }
         self.finish(ended)
+    }
+
+    /// Does all of a round; false if no split was possible.
+    fn do_round(&mut self, round: u32, gradients: &mut GradientSummary) -> Result<bool> {
+        if !self.grow_tree(round, gradients)? {
+            return Ok(false);
+        }
+        *gradients = self.crew.update_gradients(round + 1)?;
+        if !gradients.are_finite() {
+            return Err(prepare::diverged(round));
+        }
+        self.take_metrics(round, gradients)?;
+        Ok(true)
     }
 
     /// Grows a tree and adds it to all scores; false if no split was possible.

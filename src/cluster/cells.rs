@@ -83,7 +83,7 @@ pub fn add_histogram<C: WireCell>(
         let mut place = reader.count()? as usize;
         while place < cells.len() {
             cells[place].add(read_cell(count_bits, reader)?);
-            place += 1 + reader.count()? as usize;
+            place = (place + 1).saturating_add(reader.count()? as usize);
         }
         if place != cells.len() {
             return Err(cut_short());

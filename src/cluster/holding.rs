@@ -36,6 +36,17 @@ pub fn name() -> String {
     NAME.clone()
 }
 
+/// Drops, now and then, the shares of trainings that seem to be over.
+pub fn drop_idle_shares() {
+    std::thread::spawn(|| {
+        loop {
+            std::thread::sleep(IDLE / 10);
+            let mut kept = lock(&HOLDINGS.shares);
+            kept.shares.retain(|_, slot| slot.held.try_lock().is_err() || lock(&slot.used).elapsed() < IDLE);
+        }
+    });
+}
+
 /// Sets how many bytes the shares that are kept may take together.
 pub fn set_limit(bytes: u64) {
     lock(&HOLDINGS.shares).limit = Some(bytes);
@@ -43,7 +54,8 @@ pub fn set_limit(bytes: u64) {
 
 /// Answers a question about the share that a file group names; its number is that of its first partition.
 pub fn answer(task: &Task, foundation: &[u8], group: &FileGroup) -> (u64, Answer) {
-    let number = Mutex::new(0);
+    // Until its partitions are known, a share that cannot be found is at least told apart from the others.
+    let number = Mutex::new(xxhash_rust::xxh3::xxh3_64(key_of(group).as_bytes()) | 1 << 63);
     let work = || -> Result<Answer> {
         if task.step == Step::Probe {
             let threads = rayon::current_num_threads() as u64;
@@ -218,11 +230,9 @@ impl Holdings {
         slot.clone()
     }
 
-    /// Drops shares whose training seems to be over, and those that nobody asked for in the longest time until the rest
-    /// fits; never the one at hand.
+    /// Drops shares that nobody asked for in the longest time until the rest fits; never the one at hand.
     fn make_room(&self, at_hand: &Arc<Slot>) {
         let mut kept = lock(&self.shares);
-        kept.shares.retain(|_, slot| Arc::ptr_eq(slot, at_hand) || lock(&slot.used).elapsed() < IDLE);
         let Some(limit) = kept.limit else { return };
         loop {
             let bytes: u64 = kept.shares.values().map(|slot| *lock(&slot.bytes)).sum();

@@ -134,6 +134,7 @@ impl Link {
             question.foundation = (errand.foundation)();
         }
         let mut failures = 0;
+        let mut first_failure = None;
         let patience = (errand.task.step == Step::Probe).then_some(PROBE_PATIENCE);
         loop {
             interrupt::check()?;
@@ -150,7 +151,8 @@ impl Link {
                     let lacking = "an executor lacks what the question builds on";
                     if !question.foundation.is_empty() {
                         failures += 1;
-                        self.give_up_after(begun, failures, lacking)?;
+                        let since = *first_failure.get_or_insert_with(Instant::now);
+                        self.give_up_after(since, failures, lacking)?;
                     } else {
                         tracing::info!("{}: {lacking}; it is built anew", self.shown);
                         self.with_traffic(|traffic| traffic.rebuilt += 1);
@@ -160,7 +162,8 @@ impl Link {
                 Err(problem) => {
                     failures += 1;
                     self.with_traffic(|traffic| traffic.repeated += 1);
-                    self.give_up_after(begun, failures, &problem)?;
+                    let since = *first_failure.get_or_insert_with(Instant::now);
+                    self.give_up_after(since, failures, &problem)?;
                 }
             }
         }
@@ -174,10 +177,10 @@ impl Link {
     }
 
     /// Waits a little before the next try, or says that it was the last.
-    fn give_up_after(&self, begun: Instant, failures: u32, problem: &str) -> Result<()> {
+    fn give_up_after(&self, first_failure: Instant, failures: u32, problem: &str) -> Result<()> {
         tracing::warn!("{}: {problem}; asking again", self.shown);
         let patience = if self.has_answered() { PATIENCE } else { FIRST_PATIENCE };
-        if begun.elapsed() > patience {
+        if first_failure.elapsed() > patience {
             return Err(self.broken(problem));
         }
         let pause = Duration::from_millis(100 << failures.min(5));

@@ -25,6 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 impl LocalCluster {
     /// Starts a scheduler and some executors, which share the threads.
     pub fn start(executors: usize, threads: usize) -> Result<Self> {
+        interrupt::be_orderly(); // there are processes and a folder to clean up from now on
         let program = std::env::current_exe().map_err(|error| Error::io("planetree", "find", &error))?;
         let folder = tempfile::Builder::new()
             .prefix("planetree-cluster-")
@@ -91,7 +92,7 @@ impl LocalCluster {
     }
 
     /// Waits until all executors have reported.
-    pub fn wait_for_executors(&self, link: &Link) -> Result<Vec<Identity>> {
+    pub fn wait_for_executors(&mut self, link: &Link) -> Result<Vec<Identity>> {
         let begun = Instant::now();
         loop {
             let executors = link.executors()?;
@@ -99,7 +100,8 @@ impl LocalCluster {
             if here >= self.executors {
                 return Ok(executors);
             }
-            if begun.elapsed() > PATIENCE {
+            let ended = self.children.iter_mut().any(|child| !matches!(child.try_wait(), Ok(None)));
+            if ended || begun.elapsed() > PATIENCE {
                 return Err(Error::usage(
                     format_args!("--cluster: {here} of {} executors started", self.executors),
                     "look at what they say on standard error",
@@ -129,7 +131,19 @@ impl Drop for LocalCluster {
 
 /// A port that nobody listens on.
 pub fn free_port() -> Result<u16> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
-    let address = listener.and_then(|listener| listener.local_addr());
-    Ok(address.map_err(|error| Error::io("127.0.0.1", "listen at", &error))?.port())
+    free_ports::<1>().map(|[port]| port)
+}
+
+/// Some ports that nobody listens on, all different.
+pub fn free_ports<const COUNT: usize>() -> Result<[u16; COUNT]> {
+    let failed = |error: &std::io::Error| Error::io("127.0.0.1", "listen at", error);
+    let listen = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+    // All of them are held until the last is known.
+    let listeners: Vec<TcpListener> =
+        (0..COUNT).map(|_| listen()).collect::<std::io::Result<_>>().map_err(|error| failed(&error))?;
+    let mut ports = [0; COUNT];
+    for (port, listener) in ports.iter_mut().zip(&listeners) {
+        *port = listener.local_addr().map_err(|error| failed(&error))?.port();
+    }
+    Ok(ports)
 }

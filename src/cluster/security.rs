@@ -109,12 +109,16 @@ impl Security {
         let listener = TcpListener::bind(outer).await?;
         tokio::spawn(async move {
             loop {
-                let Ok((stream, _)) = listener.accept().await else { continue };
+                let Ok((stream, _)) = listener.accept().await else {
+                    tokio::time::sleep(HANDSHAKE / 100).await; // too many are open: some will end
+                    continue;
+                };
                 let tls = tls.clone();
                 tokio::spawn(async move {
                     let _ = stream.set_nodelay(true);
                     // Who has no certificate is told so by the handshake, and nothing else.
-                    let Ok(mut outside) = tls.acceptor.accept(stream).await else { return };
+                    let handshake = tokio::time::timeout(HANDSHAKE, tls.acceptor.accept(stream));
+                    let Ok(Ok(mut outside)) = handshake.await else { return };
                     let Ok(mut inside) = TcpStream::connect(inner).await else { return };
                     let _ = inside.set_nodelay(true);
                     let _ = tokio::io::copy_bidirectional(&mut outside, &mut inside).await;
@@ -124,6 +128,9 @@ impl Security {
         Ok(())
     }
 }
+
+/// How long who knocks may take to show a certificate.
+const HANDSHAKE: Duration = Duration::from_secs(10);
 
 fn acceptor(authority: &Path, certificate: &Path, key: &Path) -> Result<TlsAcceptor> {
     let unfit = |file: &Path, problem: &dyn std::fmt::Display| {

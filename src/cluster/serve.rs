@@ -2,9 +2,9 @@
 
 use super::address::check_bind;
 use super::codec::RoundCodec;
-use super::holding::set_limit;
+use super::holding::{drop_idle_shares, set_limit};
 use super::link::MESSAGE_BYTES;
-use super::local::free_port;
+use super::local::free_ports;
 use super::security::Security;
 use super::sticky::Sticky;
 use crate::error::{Error, Result};
@@ -126,11 +126,13 @@ pub fn run_executor(options: &ExecutorOptions, ready: impl FnOnce()) -> Result<(
     if let Some(bytes) = options.cache_bytes {
         set_limit(bytes);
     }
-    let (port, grpc_port) = match options.port {
-        0 => (free_port()?, free_port()?),
-        port => (port, port.saturating_add(1)),
+    drop_idle_shares();
+    let ports = match options.port {
+        0 => free_ports()?,
+        port => [port, port.saturating_add(1)],
     };
-    let outer = [port, grpc_port].map(|port| address_of(&format!("{}:{port}", options.bind)));
+    let [port, grpc_port] = ports;
+    let outer = ports.map(|port| address_of(&format!("{}:{port}", options.bind)));
     let [results, tasks] = outer;
     let (results, tasks) = (results?, tasks?);
     let (inner_results, inner_tasks) = (options.security.inner(results)?, options.security.inner(tasks)?);

@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// Which planetree this is. Executors of another one may not agree on what a question means.
-pub const BUILD: &str = concat!("planetree ", env!("CARGO_PKG_VERSION"), " cluster 1");
+/// The last number changes with what travels: questions, answers and how features are grouped.
+pub const BUILD: &str = concat!("planetree ", env!("CARGO_PKG_VERSION"), " cluster 2");
 
 /// A question to all shares of a dataset.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

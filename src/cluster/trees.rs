@@ -145,6 +145,15 @@ fn read_tree(reader: &mut Reader<'_>) -> Result<GrownTree> {
         };
         nodes.push(GrownNode { depth, value, cover, split });
     }
+    // A parent is before its children, and both are there.
+    let fits = |(node, split): (usize, &GrownSplit)| {
+        let left = split.left as usize;
+        left > node && left < count.saturating_sub(1)
+    };
+    let splits = nodes.iter().enumerate().filter_map(|(place, node)| Some((place, node.split.as_ref()?)));
+    if !splits.into_iter().all(fits) {
+        return Err(cut_short());
+    }
     Ok(GrownTree { nodes })
 }
 
