@@ -199,7 +199,7 @@ fn a_dataset_in_an_object_store_needs_no_shared_disk() {
     run_with(room.path(), &arguments, &environment).ok();
     assert!(fs::read(room.path().join("m")).unwrap() == expected);
     // Executors have credentials of their own, or none.
-    let cluster = Cluster::start(1, &[]);
+    let cluster = Cluster::start(2, &[]);
     let arguments = format!("train --data s3://bucket/data --model m --cluster {}", cluster.url());
     let ran = run_with(room.path(), &arguments, &environment).failed();
     assert!(ran.stderr.contains("executor ") && ran.stderr.contains("help: "), "{}", ran.stderr);
@@ -234,7 +234,7 @@ fn faults_are_named_with_what_to_do() {
     fails(&format!("scheduler --port {nobody}"), 1, &["cannot run", "--port"]);
     drop(taken);
     // A dataset that the executors see as another one.
-    let cluster = Cluster::start(1, &[]);
+    let cluster = Cluster::start(2, &[]);
     let arguments = train(&format!("--cluster {} --set num_trees=2", cluster.url()));
     run(room.path(), &arguments).ok();
     let manifest = fs::read_to_string(room.path().join("data/_manifest.json")).unwrap();
