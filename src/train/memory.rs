@@ -7,8 +7,8 @@ use crate::error::{Error, Result};
 const VALIDATION_BYTES_PER_ROW: u64 = 8 + 4;
 /// Key, target, cell and list entry of a row while a column is sorted.
 const SORTED_BYTES_PER_ROW: u64 = 8 + 4 + 8 + 16;
-/// The program itself, and what its libraries keep.
-const PROGRAM: u64 = 48 << 20;
+/// The program itself, and what its libraries keep; with the engine of clusters it is larger.
+const PROGRAM: u64 = if cfg!(feature = "cluster") { 64 << 20 } else { 48 << 20 };
 
 /// What a training needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
