@@ -30,24 +30,14 @@ impl Certificates {
     }
 }
 
-/// Run the scheduler of a cluster
-///
-/// One process of a cluster hands out the work: Apache Ballista's scheduler, which keeps every part of the data on the
-/// executor that has it. Then start executors, and train with --cluster df://HOST:PORT.
+/// How a process of a cluster is reached, and when it ends.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  planetree scheduler
-  planetree scheduler --bind 10.0.0.1 --plaintext")]
-pub struct SchedulerArguments {
+struct Listening {
     /// The address to listen on; anything but this machine's own needs certificates, or --plaintext
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     bind: String,
 
-    /// The port to listen on; 0 for one that is free
-    #[arg(long, value_name = "PORT", default_value_t = PORT)]
-    port: u16,
-
-    /// The name or address by which executors reach it [default: the bound address]
+    /// The name or address by which others reach it [default: the bound address]
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
 
@@ -58,12 +48,30 @@ pub struct SchedulerArguments {
     #[command(flatten)]
     certificates: Certificates,
 
+    /// End when standard input does: with whoever started it
+    #[arg(long, hide = true)]
+    until_stdin_ends: bool,
+}
+
+/// Run the scheduler of a cluster
+///
+/// One process of a cluster hands out the work: Apache Ballista's scheduler, which keeps every part of the data on the
+/// executor that has it. Then start executors, and train with --cluster df://HOST:PORT.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  planetree scheduler
+  planetree scheduler --bind 10.0.0.1 --plaintext")]
+pub struct SchedulerArguments {
+    #[command(flatten)]
+    listening: Listening,
+
+    /// The port to listen on; 0 for one that is free
+    #[arg(long, value_name = "PORT", default_value_t = PORT)]
+    port: u16,
+
     /// Seconds without a sign of life after which an executor counts as lost
     #[arg(long, value_name = "SECONDS", default_value_t = 8, value_parser = clap::value_parser!(u64).range(5..))]
     executor_timeout: u64,
-
-    #[arg(long, hide = true)]
-    until_stdin_ends: bool,
 }
 
 /// Run an executor of a cluster
@@ -79,24 +87,12 @@ pub struct ExecutorArguments {
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:50050")]
     scheduler: String,
 
-    /// The address to listen on; anything but this machine's own needs certificates, or --plaintext
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
-    bind: String,
+    #[command(flatten)]
+    listening: Listening,
 
     /// The port to hand results over at, and the next one for tasks; 0 for any that are free
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     port: u16,
-
-    /// The name or address by which others reach it [default: the bound address]
-    #[arg(long, value_name = "HOST")]
-    host: Option<String>,
-
-    /// Listen on a public address without encryption: whoever reaches it can run plans and read files
-    #[arg(long)]
-    plaintext: bool,
-
-    #[command(flatten)]
-    certificates: Certificates,
 
     /// Threads [default: all cores]
     #[arg(long, value_name = "N")]
@@ -109,21 +105,18 @@ pub struct ExecutorArguments {
     /// Folder for results until they are fetched [default: a temporary one]
     #[arg(long, value_name = "DIR")]
     work_dir: Option<PathBuf>,
-
-    #[arg(long, hide = true)]
-    until_stdin_ends: bool,
 }
 
 /// Runs the scheduler.
 pub fn scheduler(arguments: &SchedulerArguments, quiet: bool) -> Result<()> {
     let options = SchedulerOptions {
-        bind: arguments.bind.clone(),
+        bind: arguments.listening.bind.clone(),
         port: arguments.port,
-        host: arguments.host.clone(),
-        plaintext: arguments.plaintext,
-        security: arguments.certificates.read()?,
+        host: arguments.listening.host.clone(),
+        plaintext: arguments.listening.plaintext,
+        security: arguments.listening.certificates.read()?,
         executor_timeout: arguments.executor_timeout,
-        until_stdin_ends: arguments.until_stdin_ends,
+        until_stdin_ends: arguments.listening.until_stdin_ends,
     };
     run_scheduler(&options, |address| {
         if !quiet {
@@ -148,14 +141,14 @@ pub fn executor(arguments: &ExecutorArguments, quiet: bool) -> Result<()> {
     let options = ExecutorOptions {
         scheduler_host: host.to_owned(),
         scheduler_port: port.parse().map_err(|_| odd())?,
-        bind: arguments.bind.clone(),
+        bind: arguments.listening.bind.clone(),
         port: arguments.port,
-        host: arguments.host.clone(),
-        plaintext: arguments.plaintext,
-        security: arguments.certificates.read()?,
+        host: arguments.listening.host.clone(),
+        plaintext: arguments.listening.plaintext,
+        security: arguments.listening.certificates.read()?,
         cache_bytes: arguments.cache_memory,
         work_dir: arguments.work_dir.clone(),
-        until_stdin_ends: arguments.until_stdin_ends,
+        until_stdin_ends: arguments.listening.until_stdin_ends,
     };
     run_executor(&options, || {
         if !quiet {

@@ -262,7 +262,7 @@ fn early_stopping_and_memory_limits_reach_the_folds() {
     let rounds = course(&log, "valid", "ndcg@10").len() as u64;
     assert!(rounds < 300);
     assert_eq!(json["folds"][0]["best_round"].as_u64(), Some(rounds - 3));
-    let limit = "--memory-limit 60MiB";
+    let limit = "--memory-limit 80MiB";
     let whole = outputs(&room.path().join("cv"), 3);
     cv(room.path(), &format!("--data data --folds 3 --output limited {set} {limit}"));
     assert!(outputs(&room.path().join("limited"), 3) == whole);

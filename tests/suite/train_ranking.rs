@@ -4,6 +4,7 @@
 use crate::learning::*;
 use crate::support::*;
 use crate::train_crash::stopped;
+use crate::train_identity::least_memory;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
@@ -59,7 +60,9 @@ fn threads_partitions_and_mapped_data_do_not_change_a_byte() {
     for kind in KINDS {
         for weights in ["", "weighted-"] {
             let expected = model(room.path(), &format!("{kind} --data {weights}one --threads 1"));
-            for other in ["one --threads 4", "many --threads 2", "many --memory-limit 64MiB"] {
+            let limit = least_memory(room.path(), &format!("{kind} --data {weights}many"));
+            let mapped = format!("many --memory-limit {limit}MiB");
+            for other in ["one --threads 4", "many --threads 2", &mapped] {
                 let found = model(room.path(), &format!("{kind} --data {weights}{other}"));
                 assert!(found == expected, "{kind}: {weights}{other}");
             }
