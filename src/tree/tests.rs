@@ -192,7 +192,7 @@ fn lanes_may_be_full() {
     for (max_bin, missing, most) in [(25, Missing::Learned, 676), (255, Missing::Zero, 510)] {
         let rows = 3000;
         let value = |row: usize, feature: usize| match feature {
-            0 | 1 if row % 97 == 0 => f32::NAN,
+            0 | 1 if row.is_multiple_of(97) => f32::NAN,
             0 => (row % max_bin) as f32,
             1 => (row / 7 % max_bin) as f32,
             2 => (row % 2) as f32,
