@@ -26,7 +26,7 @@ pub const JOINT_LANES: usize = LANES / 2;
 /// first-level cache.
 pub const JOINT_CODES: usize = 26 * 26;
 /// Features of a sparse group.
-pub const SPARSE_LANES: usize = 64;
+const SPARSE_LANES: usize = 64;
 /// Cells from one feature of a sparse or dense group to the next. Not a power of two, which would make
 /// equal bins of all features compete for the same lines of the cache.
 pub const STRIDE: usize = 264;
@@ -43,11 +43,13 @@ pub struct Group {
     pub features: Vec<u32>,
     /// Of a joint group, which of the features share each lane.
     pub lanes: Vec<Range<usize>>,
+    /// Where the cells of each feature start in a histogram of the group.
+    pub starts: Vec<usize>,
 }
 
 impl Group {
     fn new(kind: GroupKind, features: Vec<u32>) -> Self {
-        Group { kind, features, lanes: Vec::new() }
+        Group { kind, features, lanes: Vec::new(), starts: Vec::new() }
     }
 
     fn joint(lanes: &[Vec<u32>]) -> Self {
@@ -126,13 +128,13 @@ impl Layout {
         groups.extend(dense_groups(&dense));
         let sparse = sparse.chunks(SPARSE_LANES);
         groups.extend(sparse.map(|features| Group::new(GroupKind::Sparse, features.to_vec())));
-        Self::of(groups, features.len())
+        Self::of(groups, features)
     }
 
     /// Groups features to be looked up row by row: each is a byte.
     pub fn dense(features: &[FeatureBins]) -> Self {
         let all: Vec<u32> = varying(features).collect();
-        Self::of(dense_groups(&all).collect(), features.len())
+        Self::of(dense_groups(&all).collect(), features)
     }
 
     /// Every feature for itself.
@@ -146,12 +148,22 @@ impl Layout {
             };
             Group::new(GroupKind::Column(bytes), vec![feature as u32])
         });
-        Self::of(groups.collect(), features.len())
+        Self::of(groups.collect(), features)
     }
 
-    fn of(groups: Vec<Group>, features: usize) -> Self {
-        let mut places = vec![None; features];
+    fn of(mut groups: Vec<Group>, features: &[FeatureBins]) -> Self {
+        let mut places = vec![None; features.len()];
         let mut columns = Vec::new();
+        for group in &mut groups {
+            let mut start = 0;
+            for feature in &group.features {
+                group.starts.push(start);
+                start += match group.kind {
+                    GroupKind::Dense | GroupKind::Sparse => STRIDE,
+                    GroupKind::Joint | GroupKind::Column(_) => features[*feature as usize].codes(),
+                };
+            }
+        }
         for (group, members) in groups.iter().enumerate() {
             for (lane, feature) in members.features.iter().enumerate() {
                 let column = match members.kind {

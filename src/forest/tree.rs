@@ -2,6 +2,7 @@
 
 use crate::bins::Binning;
 use crate::model::{Branch, Node, Split, Tree};
+use crate::tree::split_of_model;
 
 /// Where a row goes on at a node that is split.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -72,17 +73,14 @@ impl GrownTree {
             let split = match &node.split {
                 None => None,
                 Some(split) => {
-                    let bins = binning.features.get(split.feature as usize)?;
-                    if split.right != split.left + 1 || split.middle.is_some() {
-                        return None;
-                    }
+                    let found = split_of_model(split, binning)?;
                     Some(GrownSplit {
-                        feature: split.feature,
-                        code: bins.code_up_to(split.threshold),
-                        threshold: split.threshold,
-                        missing_left: split.missing == Branch::Left,
+                        feature: found.feature,
+                        code: found.code,
+                        threshold: found.threshold,
+                        missing_left: found.missing_left,
                         left: split.left,
-                        gain: split.gain,
+                        gain: found.gain,
                     })
                 }
             };

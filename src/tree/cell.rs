@@ -69,11 +69,12 @@ fn exp2(exponent: i32) -> f64 {
     f64::from_bits(((1023 + exponent.clamp(-1022, 1023)) as u64) << 52)
 }
 
+/// Adding this constant moves the fraction out of the mantissa, and its bits then count in units.
+const MAGIC: f64 = 6_755_399_441_055_744.0;
+
 /// The nearest whole number, ties to even, of a number within 31 bits.
 #[inline]
 pub fn round(value: f64) -> i32 {
-    // Adding this constant moves the fraction out of the mantissa; no library call is needed.
-    const MAGIC: f64 = 6_755_399_441_055_744.0;
     (value + MAGIC).to_bits() as i32
 }
 
@@ -81,7 +82,6 @@ pub fn round(value: f64) -> i32 {
 /// conversion that vectors lack. Sums over rows are within 47 bits, see [`Scale::gradient_bits`].
 #[inline(always)]
 pub fn exact(whole: i64) -> f64 {
-    const MAGIC: f64 = 6_755_399_441_055_744.0;
     f64::from_bits((whole.wrapping_add(MAGIC.to_bits() as i64)) as u64) - MAGIC
 }
 

@@ -30,6 +30,19 @@ struct CodedNode {
     split: Option<(FoundSplit, NodeId)>,
 }
 
+/// A split of a model that was trained on these bins; `None` if it cannot have been.
+pub fn split_of_model(split: &model::Split, binning: &Binning) -> Option<FoundSplit> {
+    let bins = binning.features.get(split.feature as usize)?;
+    (split.right == split.left + 1 && split.middle.is_none()).then(|| FoundSplit {
+        feature: split.feature,
+        code: bins.code_up_to(split.threshold),
+        threshold: split.threshold,
+        missing_code: bins.missing_code,
+        missing_left: split.missing == model::Branch::Left,
+        gain: split.gain,
+    })
+}
+
 /// A tree with the columns of one partition.
 pub struct Router<'a> {
     tree: &'a CodedTree,
@@ -56,21 +69,7 @@ impl CodedTree {
         let nodes = tree.nodes.iter().map(|node| {
             let split = match &node.split {
                 None => None,
-                Some(split) => {
-                    let bins = binning.features.get(split.feature as usize)?;
-                    if split.right != split.left + 1 || split.middle.is_some() {
-                        return None;
-                    }
-                    let found = FoundSplit {
-                        feature: split.feature,
-                        code: bins.code_up_to(split.threshold),
-                        threshold: split.threshold,
-                        missing_code: bins.missing_code,
-                        missing_left: split.missing == model::Branch::Left,
-                        gain: split.gain,
-                    };
-                    Some((found, split.left as NodeId))
-                }
+                Some(split) => Some((split_of_model(split, binning)?, split.left as NodeId)),
             };
             Some(CodedNode { depth: node.depth, value: node.value, cover: node.cover, split })
         });

@@ -149,13 +149,8 @@ pub fn lane_cells_of_group<C: Cell>(binning: &Binning, group: usize) -> usize {
 /// The cells of one feature within its group's.
 pub fn feature_cells(binning: &Binning, group: usize, place: usize) -> Range<usize> {
     let members = &binning.layout.groups[group];
-    let codes = |feature: &u32| binning.features[*feature as usize].codes();
-    let start = match members.kind {
-        GroupKind::Dense | GroupKind::Sparse => place * STRIDE,
-        GroupKind::Joint => members.features[..place].iter().map(codes).sum(),
-        GroupKind::Column(_) => 0,
-    };
-    start..start + codes(&members.features[place])
+    let start = members.starts[place];
+    start..start + binning.features[members.features[place] as usize].codes()
 }
 
 /// Makes a group's histogram of the cells that rows were added into. `total` is of all these rows.
@@ -310,7 +305,6 @@ impl Blocks<'_> {
             }
             let own = &own[..targets.len()];
             let start = stretch * STRETCH;
-            // Not all at once: the processor has few misses under way at a time.
             match node.rows {
                 None => {
                     let first = node.first + start;
@@ -359,7 +353,7 @@ fn add_stretch<
     for (part, cells) in parts.iter_mut().enumerate().take(passes) {
         let (block, part) = (part * BYTES / LANES, part % (LANES / BYTES));
         for (few, own) in own.chunks(passes).enumerate() {
-            fetch();
+            fetch(); // not all at once: the processor has few misses under way at a time
             for (row, cell) in (few * passes..).zip(own) {
                 let codes = &row_of_block(block, row).as_chunks::<BYTES>().0[part];
                 add_lanes::<C, JOINT, BYTES, CELLS>(codes, *cell, cells);

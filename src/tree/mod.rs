@@ -18,7 +18,7 @@ mod static_bins;
 mod streaming;
 
 pub use cell::{Cell, Scale, Sums, round};
-pub use coded::{CodedTree, Cover, Router};
+pub use coded::{CodedTree, Cover, Router, split_of_model};
 pub use exact::ExactSplits;
 pub use features::FeatureChoice;
 pub use finder::{Ground, OpenNode, SplitFinder};

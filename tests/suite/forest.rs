@@ -21,16 +21,21 @@ const WAYS: [&str; 9] = [
     "--preset rf-pair --set pairs_per_document=4",
 ];
 
-pub fn model(directory: &Path, arguments: &str) -> Vec<u8> {
+fn model(directory: &Path, arguments: &str) -> Vec<u8> {
     train(directory, &format!("{arguments} --set num_trees=5 --set seed=3 --model m"));
     fs::read(directory.join("m")).unwrap()
 }
 
 #[test]
 fn neither_threads_nor_partitions_change_a_byte() {
+    same_bytes(&WAYS, &[("one", 2), ("one", 4), ("many", 2), ("few", 1), ("few", 4)]);
+}
+
+/// Grows forests in some ways, on other partitions and numbers of threads than one of each.
+pub fn same_bytes(ways: &[&str], others: &[(&str, u32)]) {
     let room = room();
     same_rows(room.path());
-    for way in WAYS {
+    for way in ways {
         for kind in ["", "weighted-"] {
             let with = |partitions: &str, threads: u32| {
                 model(room.path(), &format!("{way} --data {kind}{partitions} --threads {threads}"))
@@ -38,9 +43,9 @@ fn neither_threads_nor_partitions_change_a_byte() {
             let expected = with("one", 1);
             let nodes = table_of(&room.path().join("m")).num_rows();
             assert!(nodes > 50, "{way}: the trees have splits");
-            for (partitions, threads) in [("one", 2), ("one", 4), ("many", 2), ("few", 1), ("few", 4)] {
+            for (partitions, threads) in others {
                 assert!(
-                    with(partitions, threads) == expected,
+                    with(partitions, *threads) == expected,
                     "{way}: {kind}{partitions}, {threads} threads"
                 );
             }

@@ -1,7 +1,7 @@
 //! Listwise trees: the same to the byte however they are grown, the best cuts by an outside word, clear about what
 //! cannot be.
 
-use crate::forest::model;
+use crate::forest::same_bytes;
 use crate::learning::*;
 use crate::support::*;
 use crate::train_crash::killed_and_resumed;
@@ -23,23 +23,7 @@ const WAYS: [&str; 6] = [
 
 #[test]
 fn neither_threads_nor_partitions_change_a_byte() {
-    let room = room();
-    same_rows(room.path());
-    for way in WAYS {
-        for kind in ["", "weighted-"] {
-            let with = |partitions: &str, threads: u32| {
-                model(room.path(), &format!("{way} --data {kind}{partitions} --threads {threads}"))
-            };
-            let expected = with("one", 1);
-            assert!(table_of(&room.path().join("m")).num_rows() > 50, "{way}: the trees have splits");
-            for (partitions, threads) in [("one", 4), ("many", 2), ("few", 1)] {
-                assert!(
-                    with(partitions, threads) == expected,
-                    "{way}: {kind}{partitions}, {threads} threads"
-                );
-            }
-        }
-    }
+    same_bytes(&WAYS, &[("one", 4), ("many", 2), ("few", 1)]);
 }
 
 #[test]
