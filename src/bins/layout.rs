@@ -5,10 +5,11 @@
 //!   the first-level cache.
 //! - *Joint*: features of few codes share a lane of two bytes, up to 32 lanes a row. Their codes together are one
 //!   number, so that one addition serves them all; each one's sums are made of the joint ones afterwards.
-//! - *Sparse*: up to 64 features of which most rows have the common code; a row lists the others
+//! - *Sparse*: up to 248 features of which most rows have the common code; a row lists the others
 //!   only, so work and memory go by entries and not by cells. The common code's sums are what is
-//!   left of the node's.
-//! - *Column*: one feature with as many codes as it has values, for exact splits.
+//!   left of the node's. Few such features are dense or joint all the same: a list has a price of its own.
+//! - *Column*: one feature with as many codes as it has values, for exact splits; or one of the few that would need
+//!   a block of their own.
 //!
 //! A constant feature is in no group. The layout follows from the bins alone and changes no result.
 
@@ -25,14 +26,22 @@ pub const JOINT_LANES: usize = LANES / 2;
 /// Joint codes of a lane at most: two features of 25 bins and a code for missing values. More would leave the
 /// first-level cache.
 pub const JOINT_CODES: usize = 26 * 26;
-/// Features of a sparse group.
-const SPARSE_LANES: usize = 64;
+/// So few lanes of a joint block are not worth a block.
+const FEW_LANES: usize = 1;
+/// So few features of a dense block are quicker as columns.
+const FEW_COLUMNS: usize = 3;
+/// Features of a sparse group: entries have two bytes.
+const SPARSE_LANES: usize = u16::MAX as usize / STRIDE;
 /// Cells from one feature of a sparse or dense group to the next. Not a power of two, which would make
 /// equal bins of all features compete for the same lines of the cache.
 pub const STRIDE: usize = 264;
-/// A feature is sparse from this share of its common code on. Measured: an entry of a sparse
-/// group costs about twice a cell of a dense one.
+/// A feature may be sparse from this share of its common code on.
 const SPARSE_SHARE: f32 = 0.75;
+/// What a row of a sparse group takes beside its entries, measured in entries: where it is, and a loop whose end cannot
+/// be guessed.
+const SPARSE_ROW: f32 = 16.0;
+/// What a lane of a dense row takes, measured in entries.
+const DENSE_LANE: f32 = 0.55;
 
 /// Some features that the inner loop treats together.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,9 +73,24 @@ impl Group {
 
     /// Blocks of a row of a dense or joint group.
     pub fn blocks(&self) -> usize {
+        self.half_blocks().div_ceil(2)
+    }
+
+    /// About how long it takes to add a row, measured in lanes.
+    pub fn lanes_per_row(&self) -> usize {
         match self.kind {
-            GroupKind::Joint => self.lanes.len().div_ceil(JOINT_LANES),
-            _ => self.features.len().div_ceil(LANES),
+            GroupKind::Dense => self.half_blocks() * LANES / 2,
+            GroupKind::Joint => self.half_blocks() * JOINT_LANES / 2,
+            GroupKind::Sparse => self.features.len() / 2,
+            GroupKind::Column(_) => 3,
+        }
+    }
+
+    /// Halves of blocks that hold codes.
+    pub fn half_blocks(&self) -> usize {
+        match self.kind {
+            GroupKind::Joint => self.lanes.len().div_ceil(JOINT_LANES / 2),
+            _ => self.features.len().div_ceil(LANES / 2),
         }
     }
 }
@@ -121,13 +145,27 @@ impl Layout {
 
     /// Groups features for histograms.
     pub fn grouped(features: &[FeatureBins]) -> Self {
-        let (sparse, others): (Vec<u32>, Vec<u32>) =
-            varying(features).partition(|feature| features[*feature as usize].common_share >= SPARSE_SHARE);
-        let (joint, dense) = share_lanes(&others, features);
+        let share = |feature: &u32| features[*feature as usize].common_share;
+        let (sparse, mut others): (Vec<u32>, Vec<u32>) =
+            varying(features).partition(|feature| share(feature) >= SPARSE_SHARE);
+        let (sparse, too_few): (Vec<&[u32]>, Vec<&[u32]>) = sparse.chunks(SPARSE_LANES).partition(|chunk| {
+            let entries: f32 = chunk.iter().map(|feature| 1.0 - share(feature)).sum();
+            SPARSE_ROW + entries < DENSE_LANE * chunk.len() as f32
+        });
+        others.extend(too_few.concat());
+        others.sort_unstable();
+        let (mut joint, mut dense) = share_lanes(&others, features);
+        if joint.len() % JOINT_LANES <= FEW_LANES {
+            let few = joint.split_off(joint.len() - joint.len() % JOINT_LANES);
+            dense.extend(few.concat());
+            dense.sort_unstable();
+        }
+        let few = if dense.len() % LANES <= FEW_COLUMNS { dense.len() % LANES } else { 0 };
+        let columns = dense.split_off(dense.len() - few);
         let mut groups: Vec<Group> = joint.chunks(JOINT_LANES * BLOCKS).map(Group::joint).collect();
         groups.extend(dense_groups(&dense));
-        let sparse = sparse.chunks(SPARSE_LANES);
-        groups.extend(sparse.map(|features| Group::new(GroupKind::Sparse, features.to_vec())));
+        groups.extend(columns.into_iter().map(|feature| Group::new(GroupKind::Column(1), vec![feature])));
+        groups.extend(sparse.into_iter().map(|features| Group::new(GroupKind::Sparse, features.to_vec())));
         Self::of(groups, features)
     }
 

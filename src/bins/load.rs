@@ -357,7 +357,7 @@ impl BinnedData {
     }
 }
 
-/// Columns with many zeros, few or many values, missing ones.
+/// Columns with many zeros, few or many values, missing ones; beyond the 40th they have hardly anything but zeros.
 #[cfg(test)]
 pub fn mixed_columns(
     rows: usize,
@@ -370,5 +370,11 @@ pub fn mixed_columns(
         1 => -9f32..9.0,
         1 => Just(f32::NAN),
     ];
-    prop::collection::vec(prop::collection::vec(value, rows), features)
+    let rare = prop_oneof![30 => Just(0f32), 1 => (1i32..9).prop_map(|value| value as f32)];
+    let (mixed, sparse) = (features.min(40), features.saturating_sub(40));
+    let columns = (
+        prop::collection::vec(prop::collection::vec(value, rows), mixed),
+        prop::collection::vec(prop::collection::vec(rare, rows), sparse),
+    );
+    columns.prop_map(|(mixed, sparse)| [mixed, sparse].concat())
 }

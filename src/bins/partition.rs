@@ -13,7 +13,8 @@ use std::sync::Arc;
 /// The codes of some rows.
 #[derive(Debug, Clone)]
 pub struct Codes {
-    batch: RecordBatch,
+    /// Shared, because everybody who looks at some of its columns holds it.
+    batch: Arc<RecordBatch>,
     /// Which columns of the partition are held; `None` for all.
     held: Option<Vec<usize>>,
 }
@@ -86,12 +87,12 @@ impl Column<'_> {
 impl Codes {
     /// Wraps a partition's batch: one column a group, then those of single features.
     pub fn new(batch: RecordBatch) -> Self {
-        Codes { batch, held: None }
+        Codes { batch: Arc::new(batch), held: None }
     }
 
     /// Wraps some of these columns.
     pub fn some(batch: RecordBatch, held: Vec<usize>) -> Self {
-        Codes { batch, held: Some(held) }
+        Codes { batch: Arc::new(batch), held: Some(held) }
     }
 
     /// The Arrow form.

@@ -15,6 +15,12 @@ pub trait Crew<C: Cell>: Holder<C> {
     /// Starts a tree: the root holds all rows, or those that are drawn for it.
     fn start_tree(&mut self, start: &TreeStart) -> Result<()>;
 
+    /// Whether a tree whose values are whole units moves the gradient of every row by exactly its leaf's value, on
+    /// this scale, and the next tree has the same rows. To be asked when a tree is started.
+    fn moves_by_leaves(&mut self) -> bool {
+        false
+    }
+
     /// Adds the tree that was grown to all scores.
     fn add_grown(&mut self, tree: &CodedTree) -> Result<()>;
 

@@ -4,7 +4,7 @@
 use crate::bins::Rows;
 use crate::objective::{Objective, Pulls, Query, Room, Tally};
 use crate::train::Scores;
-use crate::tree::{Cell, RowSets, Scale, round};
+use crate::tree::{Cell, RowSets, Scale, round, whole};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -39,15 +39,18 @@ pub struct GradientSummary {
     pub squares: f64,
     /// The sum of weights, for squared error only.
     pub weight: f64,
+    /// The largest magnitude of a label or score, for squared error only.
+    pub farthest: f64,
 }
 
 impl GradientSummary {
     /// The scale on which all gradients and hessians fit, for so many rows.
     pub fn scale(&self, rows: u64) -> Scale {
         let bits = Scale::gradient_bits(rows);
+        let units = Scale::units(self.most, bits);
         Scale {
             count_bits: Scale::count_bits(rows),
-            gradient: Scale::units(self.most, bits),
+            gradient: if self.farthest > 0.0 { units.min(Scale::most_units(self.farthest)) } else { units },
             weight: if self.heaviest > 0.0 { Scale::units(self.heaviest, bits) } else { 1.0 },
         }
     }
@@ -73,6 +76,7 @@ impl GradientSummary {
             heaviest: self.heaviest.max(other.heaviest),
             squares: self.squares + other.squares,
             weight: self.weight + other.weight,
+            farthest: self.farthest.max(other.farthest),
         }
     }
 }
@@ -118,6 +122,11 @@ impl Gradients {
             Kind::Objective { objective, .. } => !objective.hessians_are_one(),
         };
         hessians || self.heaviest.is_some()
+    }
+
+    /// Whether they are residuals of rows without weights.
+    pub fn are_plain_residuals(&self) -> bool {
+        matches!(self.kind, Kind::Residuals) && self.heaviest.is_none()
     }
 
     /// Whether earlier rounds must be gone through again before a training goes on.
@@ -185,6 +194,13 @@ impl Gradients {
                 C::target(round(gradient * scale.gradient), weight_in_units(weight, scale.weight))
             };
             match &self.kind {
+                Kind::Residuals if self.are_plain_residuals() => {
+                    let residuals = rows[partition].labels.iter().zip(scores.partition(partition));
+                    let target = |(label, score): (&f32, &f64)| {
+                        C::target(target_of_residual(*label, *score, scale.gradient), 1)
+                    };
+                    set.start(residuals.map(target), drawn);
+                }
                 Kind::Residuals => {
                     set.start(residuals(&rows[partition], scores.partition(partition)).map(target), drawn);
                 }
@@ -273,8 +289,17 @@ fn summary_of_residuals(rows: &Rows, scores: &[f64]) -> GradientSummary {
         let error = f64::from(*label) - score;
         summary.squares += error * error * weight;
         summary.weight += weight;
+        let far = f64::from(label.abs()).max(score.abs());
+        summary.farthest = if far > summary.farthest { far } else { summary.farthest };
     }
     summary
+}
+
+/// The residual in units: of label and score each for itself, so that a score that moves by whole units moves it by
+/// exactly as many.
+#[inline(always)]
+fn target_of_residual(label: f32, score: f64, units: f64) -> i32 {
+    round(whole(f64::from(label) * units) - whole(score * units))
 }
 
 /// A weight in units; what weighs anything weighs at least one.

@@ -4,6 +4,7 @@ mod crew;
 mod gradients;
 mod prepare;
 mod share;
+mod whole_scores;
 
 pub(crate) use crew::{Crew, TreeStart};
 pub(crate) use gradients::GradientSummary;
@@ -17,8 +18,8 @@ use crate::progress::unwatched;
 use crate::storage::interrupt;
 use crate::train::{BestRound, Checkpoints, FleetCell, LogEntry, Observer, Outcome, TrainRequest, no_split};
 use crate::tree::{
-    Cell, CodedTree, Cover, ExactSplits, FeatureChoice, Ground, Order, SplitFinder, SplitRules, StaticBins,
-    StreamingRules, StreamingSplits, TreeLimits, grow,
+    CarriedRoot, Cell, CodedTree, Cover, ExactSplits, FeatureChoice, Ground, KeptHistograms, Order,
+    SplitFinder, SplitRules, StaticBins, StreamingRules, StreamingSplits, TreeLimits, carrying_pays, grow,
 };
 use prepare::Prepared;
 use std::time::Instant;
@@ -39,6 +40,8 @@ struct Training<'a, C: Cell> {
     prepared: Prepared,
     /// Whoever holds the rows.
     crew: Box<dyn Crew<C>>,
+    /// The root of the next tree, if the last one told it.
+    root: Option<CarriedRoot<C>>,
     begun: Instant,
     /// Seconds that earlier runs of this training took.
     before: f64,
@@ -55,7 +58,7 @@ impl<'a, C: FleetCell> Training<'a, C> {
     fn new(request: &'a TrainRequest, mut prepared: Prepared, observer: &'a mut dyn Observer) -> Self {
         let crew = prepared.crew(request);
         let before = prepared.log.last().map_or(0.0, |entry| entry.seconds);
-        Training { request, observer, prepared, crew, begun: Instant::now(), before }
+        Training { request, observer, prepared, crew, root: None, begun: Instant::now(), before }
     }
 
     fn run(mut self) -> Result<Outcome> {
@@ -119,6 +122,7 @@ impl<'a, C: FleetCell> Training<'a, C> {
         let scale = gradients.scale(data.row_count());
         let choice = FeatureChoice::draw(parameters, &data.binning.layout, tree);
         let groups = choice.groups(&data.binning.layout);
+        let all_groups = groups.len() == data.binning.layout.groups.len();
         self.crew.start_tree(&TreeStart { tree, scale, groups, limit: None })?;
         let rules = SplitRules {
             min_data: parameters.min_data_in_leaf as i64,
@@ -128,9 +132,18 @@ impl<'a, C: FleetCell> Training<'a, C> {
             scale,
         };
         let ground = Ground { data, rules, choice: &choice, histogram_bytes: self.request.histogram_bytes() };
-        let grown = grow(&ground, limits(parameters), &mut *self.crew, &mut *finder(parameters))?;
+        let limits = limits(parameters);
+        let in_units = manner.values_in_units(parameters, data.row_count());
+        let carries = in_units && all_groups && carrying_pays(data, limits) && self.crew.moves_by_leaves();
+        let given = self.root.take().filter(|root| carries && root.scale == scale);
+        let histograms = match carries {
+            true => KeptHistograms::to_the_end(given.map(|root| root.histogram)),
+            false => KeptHistograms::default(),
+        };
+        let mut finder = finder(parameters, histograms);
+        let grown = grow(&ground, limits, &mut *self.crew, &mut *finder)?;
         let cover = if manner.residuals { Cover::Weight } else { Cover::Rows };
-        let coded = CodedTree::of_grown(&grown, &rules, parameters.learning_rate, cover);
+        let coded = CodedTree::of_grown(&grown, &rules, parameters.learning_rate, in_units, cover);
         let draws = parameters.objective == ObjectiveName::XeNdcg
             || manner.remembers
             || parameters.bagging_fraction < 1.0
@@ -141,6 +154,10 @@ impl<'a, C: FleetCell> Training<'a, C> {
             return Ok(false); // the next round would find the same
         }
         self.crew.add_grown(&coded)?;
+        if carries && round < parameters.num_trees {
+            let units = coded.in_units(scale.gradient);
+            self.root = CarriedRoot::after(&grown, &units, finder.kept(), &ground, &mut *self.crew)?;
+        }
         let tree = coded.to_model();
         for set in validation {
             set.add(&coded, &tree)?;
@@ -259,14 +276,17 @@ fn limits(parameters: &Parameters) -> TreeLimits {
     }
 }
 
-fn finder<C: Cell>(parameters: &Parameters) -> Box<dyn SplitFinder<C>> {
+fn finder<C: Cell>(parameters: &Parameters, kept: KeptHistograms<C>) -> Box<dyn SplitFinder<C>> {
     match parameters.candidates {
-        Candidates::Static => Box::new(StaticBins::default()),
-        Candidates::Streaming => Box::new(StreamingSplits::new(StreamingRules {
-            centroids: parameters.max_bin as usize,
-            grouped: parameters.value_groups > 0,
-            workers: parameters.workers as usize,
-        })),
+        Candidates::Static => Box::new(StaticBins::new(kept)),
+        Candidates::Streaming => {
+            let rules = StreamingRules {
+                centroids: parameters.max_bin as usize,
+                grouped: parameters.value_groups > 0,
+                workers: parameters.workers as usize,
+            };
+            Box::new(StreamingSplits::new(rules, kept))
+        }
         Candidates::Exact => Box::new(ExactSplits),
         Candidates::Random => unreachable!("the settings of boosting refuse it"),
     }

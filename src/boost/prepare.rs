@@ -15,6 +15,7 @@ use crate::train::{
     FleetCell, LogEntry, Metrics, Observer, Opened, PhaseSeconds, Scores, TrainRequest, ValidationSet,
     find_checkpoint, mean_of, open,
 };
+use crate::tree::Scale;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -47,6 +48,15 @@ pub struct Manner {
     pub residuals: bool,
     /// Whether earlier rounds must be gone through again before a training goes on.
     pub remembers: bool,
+}
+
+impl Manner {
+    /// Whether values of trees are whole units of gradients. They are where nobody can notice, because a unit is far
+    /// below what a tree usually says.
+    pub fn values_in_units(&self, parameters: &Parameters, rows: u64) -> bool {
+        let units = f64::from(1 << (Scale::gradient_bits(rows) - 1)) * parameters.learning_rate;
+        self.residuals && !self.weighted && units >= f64::from(1 << 12)
+    }
 }
 
 pub fn prepare(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Prepared> {

@@ -2,12 +2,15 @@
 
 use super::crew::{Crew, TreeStart};
 use super::gradients::{GradientSummary, Gradients};
+use super::whole_scores::WholeScores;
 use crate::bins::BinnedData;
 use crate::config::Parameters;
 use crate::error::Result;
 use crate::metric::Mean;
 use crate::train::{Metrics, Scores, draw_rows};
-use crate::tree::{Cell, CodedTree, HeldHere, Holder, NodeHistogram, NodeSplit, RowSets, Scale, WantedNode};
+use crate::tree::{
+    Cell, CodedTree, HeldHere, Holder, NodeHistogram, NodeId, NodeSplit, RowSets, Scale, WantedNode,
+};
 use std::sync::Arc;
 
 /// See the module.
@@ -19,6 +22,10 @@ pub struct Share<C: Cell> {
     /// The rows of the tree, if not all of them are.
     drawn: Option<Vec<Vec<u32>>>,
     count_bits: u32,
+    /// The largest magnitude of a label or score before this tree.
+    farthest: f64,
+    /// Not known before the first tree.
+    whole: Option<WholeScores>,
 }
 
 /// What is known of rows beside their codes.
@@ -35,7 +42,16 @@ impl<C: Cell> Share<C> {
     /// Rows at the start of a training.
     pub fn new(parameters: &Parameters, data: Arc<BinnedData>, state: ShareState) -> Self {
         let sets = RowSets::new(data.partitions());
-        Share { parameters: parameters.clone(), data, state, sets, drawn: None, count_bits: 0 }
+        Share {
+            parameters: parameters.clone(),
+            data,
+            state,
+            sets,
+            drawn: None,
+            count_bits: 0,
+            farthest: 0.0,
+            whole: None,
+        }
     }
 
     /// The same as [`Crew::update_gradients`], by partition where that makes a difference.
@@ -45,7 +61,7 @@ impl<C: Cell> Share<C> {
 
     /// What the rows of a node add up to.
     #[cfg(feature = "cluster")]
-    pub fn total(&mut self, node: crate::tree::NodeId) -> C {
+    pub fn total(&mut self, node: NodeId) -> C {
         self.held().total(node)
     }
 
@@ -75,6 +91,10 @@ impl<C: Cell> Holder<C> for Share<C> {
         self.held().histograms(groups, nodes)
     }
 
+    fn moved(&mut self, groups: &[usize], moves: &[(NodeId, i32)]) -> Result<Option<NodeHistogram<C>>> {
+        self.held().moved(groups, moves)
+    }
+
     fn here(&self) -> Result<&RowSets<C>> {
         Ok(&self.sets)
     }
@@ -82,12 +102,22 @@ impl<C: Cell> Holder<C> for Share<C> {
 
 impl<C: Cell> Crew<C> for Share<C> {
     fn update_gradients(&mut self, round: u32) -> Result<GradientSummary> {
-        Ok(GradientSummary::of_parts(&self.gradients_by_partition(round)))
+        let summary = GradientSummary::of_parts(&self.gradients_by_partition(round));
+        self.farthest = summary.farthest;
+        Ok(summary)
     }
 
     fn start_tree(&mut self, start: &TreeStart) -> Result<()> {
         self.start(start.tree, &start.scale, start.limit);
         Ok(())
+    }
+
+    fn moves_by_leaves(&mut self) -> bool {
+        if self.drawn.is_some() || !self.state.gradients.are_plain_residuals() {
+            return false;
+        }
+        let check = || WholeScores::check(&self.data.rows, &self.state.scores);
+        self.whole.get_or_insert_with(check).hold(self.farthest)
     }
 
     fn add_grown(&mut self, tree: &CodedTree) -> Result<()> {

@@ -194,7 +194,7 @@ impl Answer {
                 writer.count(2);
                 writer.count(parts.len() as u64);
                 for part in parts {
-                    [part.most, part.heaviest, part.squares, part.weight]
+                    [part.most, part.heaviest, part.squares, part.weight, part.farthest]
                         .into_iter()
                         .for_each(|number| writer.float(number));
                 }
@@ -231,13 +231,14 @@ impl Answer {
             }),
             1 => Answer::Surveyed(Surveyed::read(&mut reader)?),
             2 => {
-                let count = reader.length(32)?;
+                let count = reader.length(40)?;
                 let mut part = || {
                     Ok(GradientSummary {
                         most: reader.float()?,
                         heaviest: reader.float()?,
                         squares: reader.float()?,
                         weight: reader.float()?,
+                        farthest: reader.float()?,
                     })
                 };
                 let parts = (0..count).map(|_| part()).collect::<Result<_>>()?;

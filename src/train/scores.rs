@@ -39,7 +39,7 @@ impl Scores {
         self.partitions.par_iter_mut().zip(&sets.partitions).for_each(|(scores, set)| {
             for (leaf, value) in tree.leaves() {
                 for row in set.places(leaf) {
-                    scores[*row as usize] += value;
+                    scores[row as usize] += value;
                 }
             }
         });
@@ -97,5 +97,5 @@ pub fn mean_of(rows: &[Rows], number: impl Fn(f32) -> f32) -> f64 {
             sums.1 += weight;
         }
     }
-    if sums.1 == 0 { 0.0 } else { sums.0 as f64 / sums.1 as f64 / label_units }
+    if sums.1 == 0 { 0.0 } else { (sums.0 as f64 / sums.1 as f64).round() / label_units }
 }

@@ -52,6 +52,11 @@ impl Scale {
         (63 - (2 * Self::count_bits(rows)).min(55)).min(31)
     }
 
+    /// Units of gradients at most, where labels and scores go this far: they are within 47 bits then, and exact.
+    pub fn most_units(farthest: f64) -> f64 {
+        Self::units(farthest, 31) * f64::from(1 << 17)
+    }
+
     /// The largest power of two that keeps numbers up to `most` within so many bits, sign included.
     pub fn units(most: f64, bits: u32) -> f64 {
         if most == 0.0 {
@@ -76,6 +81,14 @@ const MAGIC: f64 = 6_755_399_441_055_744.0;
 #[inline]
 pub fn round(value: f64) -> i32 {
     (value + MAGIC).to_bits() as i32
+}
+
+/// The nearest whole number, halves upwards, of a number within 50 bits. Whole numbers may be added before or after.
+#[inline(always)]
+pub fn whole(value: f64) -> f64 {
+    let value = value + 0.5;
+    let near = (value + MAGIC) - MAGIC;
+    if near > value { near - 1.0 } else { near }
 }
 
 /// A whole number within 52 bits, sign included, as the floating-point number that it is. As [`round`], without a
@@ -107,6 +120,12 @@ pub trait Cell: Copy + Default + Send + Sync + 'static {
 
     /// A row's target from its fixed-point gradient and weight.
     fn target(gradient: i32, weight: i32) -> Self::Target;
+
+    /// What is added when the gradient of every row inside grows by so many units: gradients alone.
+    fn moved(self, units: i64, count_bits: u32) -> Self;
+
+    /// The gradients alone.
+    fn without_rows(self, count_bits: u32) -> Self;
 }
 
 /// Rows without weights: gradients above counts.
@@ -132,13 +151,28 @@ impl Cell for i64 {
 
     #[inline]
     fn sums(self, count_bits: u32) -> Sums {
-        let count = self & ((1 << count_bits) - 1);
+        let count = self & rows_of(count_bits);
         Sums { gradient: self >> count_bits, weight: count, count }
     }
 
     fn target(gradient: i32, _weight: i32) -> i32 {
         gradient
     }
+
+    #[inline]
+    fn moved(self, units: i64, count_bits: u32) -> i64 {
+        (self & rows_of(count_bits)).wrapping_mul(units) << count_bits
+    }
+
+    #[inline]
+    fn without_rows(self, count_bits: u32) -> i64 {
+        self & !rows_of(count_bits)
+    }
+}
+
+/// The bits that count rows.
+fn rows_of(count_bits: u32) -> i64 {
+    (1 << count_bits) - 1
 }
 
 /// Rows with weights: gradients above counts, and weights.
@@ -168,12 +202,22 @@ impl Cell for [i64; 2] {
 
     #[inline]
     fn sums(self, count_bits: u32) -> Sums {
-        let count = self[0] & ((1 << count_bits) - 1);
+        let count = self[0] & rows_of(count_bits);
         Sums { gradient: self[0] >> count_bits, weight: self[1], count }
     }
 
     fn target(gradient: i32, weight: i32) -> [i32; 2] {
         [gradient, weight]
+    }
+
+    #[inline]
+    fn moved(self, units: i64, count_bits: u32) -> [i64; 2] {
+        [self[0].moved(units, count_bits), 0]
+    }
+
+    #[inline]
+    fn without_rows(self, count_bits: u32) -> [i64; 2] {
+        [self[0].without_rows(count_bits), 0]
     }
 }
 
@@ -205,6 +249,17 @@ mod tests {
         #[test]
         fn whole_numbers_stay_what_they_are(whole in -(1i64 << 51)..1i64 << 51) {
             prop_assert_eq!(exact(whole), whole as f64);
+        }
+
+        #[test]
+        fn whole_numbers_may_be_added_before_or_after_rounding(
+            value in -1e6f64..1e6, halves in -1000i64..1000, more in -(1i64 << 46)..1i64 << 46,
+        ) {
+            for value in [value, halves as f64 / 2.0, more as f64] {
+                prop_assert_eq!(whole(value), (value + 0.5).floor());
+                let value = (value * 1024.0).round() / 1024.0 ; // so that the sum is exact
+                prop_assert_eq!(whole(value + (more >> 10) as f64), whole(value) + (more >> 10) as f64);
+            }
         }
 
         #[test]

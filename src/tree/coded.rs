@@ -50,11 +50,22 @@ pub struct Router<'a> {
 }
 
 impl CodedTree {
-    /// A grown tree whose values are multiplied by the learning rate.
-    pub fn of_grown(tree: &GrownTree, rules: &SplitRules, learning_rate: f64, cover: Cover) -> Self {
+    /// A grown tree whose values are multiplied by the learning rate, and then are whole units of gradients if that is
+    /// wanted.
+    pub fn of_grown(
+        tree: &GrownTree,
+        rules: &SplitRules,
+        learning_rate: f64,
+        in_units: bool,
+        cover: Cover,
+    ) -> Self {
+        let value = |sums| match (learning_rate * rules.value(sums), rules.scale.gradient) {
+            (value, units) if in_units => (value * units).round() / units,
+            (value, _) => value,
+        };
         let nodes = tree.nodes.iter().map(|node| CodedNode {
             depth: node.depth,
-            value: learning_rate * rules.value(node.sums),
+            value: value(node.sums),
             cover: match cover {
                 Cover::Weight => node.sums.weight as f64 / rules.scale.weight,
                 Cover::Rows => node.sums.count as f64,
@@ -98,6 +109,11 @@ impl CodedTree {
     /// Whether the tree has no split.
     pub fn is_leaf(&self) -> bool {
         self.nodes.len() == 1
+    }
+
+    /// The values of all nodes in units of gradients, of which they are whole numbers.
+    pub fn in_units(&self, units: f64) -> Vec<i64> {
+        self.nodes.iter().map(|node| (node.value * units) as i64).collect()
     }
 
     /// All leaves with their values.

@@ -2,6 +2,7 @@
 
 use super::cell::Cell;
 use super::holder::Holder;
+use super::kept::KeptHistograms;
 use super::rows::NodeId;
 use super::split::{FoundSplit, SplitRules};
 use crate::bins::BinnedData;
@@ -58,6 +59,11 @@ pub trait SplitFinder<C: Cell> {
         rows: &mut dyn Holder<C>,
         families: &[Family<C>],
     ) -> Result<Vec<Option<FoundSplit>>>;
+
+    /// The histograms that are left when the tree is complete.
+    fn kept(self: Box<Self>) -> KeptHistograms<C> {
+        KeptHistograms::default()
+    }
 }
 
 /// The better of two splits; of equal ones the one of the earlier feature, so that no order of

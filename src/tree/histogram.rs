@@ -1,14 +1,17 @@
 //! The inner loop: rows of nodes are added into histograms, group by group, partition by partition.
 
 use super::cell::Cell;
-use super::rows::{NodeId, NodeRows, RowSets};
-use crate::bins::{BinnedData, Binning, GroupCodes, GroupKind, JOINT_CODES, JOINT_LANES, LANES, STRIDE};
+use super::rows::{Entry, NodeId, NodeRows, RowSets};
+use crate::bins::{
+    BinnedData, Binning, Group, GroupCodes, GroupKind, JOINT_CODES, JOINT_LANES, LANES, STRIDE,
+};
 use crate::error::Result;
 use prefetch_index::prefetch_index;
 use rayon::prelude::*;
 use std::ops::Range;
 
 /// The histograms of one node: the cells of each group.
+#[derive(Clone)]
 pub struct NodeHistogram<C> {
     /// Empty for a group that was left out.
     pub groups: Vec<Vec<C>>,
@@ -33,10 +36,12 @@ pub struct HistogramBuilder<'a> {
     pub groups: &'a [usize],
 }
 
-/// Some rows of one group, of every partition and node the same share: what one thread does at a
-/// time.
+/// Some rows of some unions of nodes, in one group, of every partition and node the same share: what one thread does
+/// at a time.
 struct Piece {
+    /// Which of the wanted groups.
     group: usize,
+    unions: Range<usize>,
     part: usize,
     parts: usize,
 }
@@ -48,19 +53,31 @@ impl HistogramBuilder<'_> {
         rows: &RowSets<C>,
         nodes: &[WantedNode<C>],
     ) -> Result<Vec<NodeHistogram<C>>> {
-        let pieces = self.pieces();
+        let each: Vec<_> =
+            nodes.iter().map(|wanted| (std::slice::from_ref(&wanted.node), wanted.total)).collect();
+        self.build_unions(rows, &each)
+    }
+
+    /// The histograms of some unions of nodes, whose rows add up to the totals.
+    pub fn build_unions<C: Cell>(
+        &self,
+        rows: &RowSets<C>,
+        unions: &[(&[NodeId], C)],
+    ) -> Result<Vec<NodeHistogram<C>>> {
+        let pieces = self.pieces(rows, unions);
         let built: Vec<Vec<Vec<C>>> = pieces
             .par_iter()
             .with_max_len(1)
-            .map(|piece| self.build_piece(rows, nodes, piece))
+            .map(|piece| self.build_piece(rows, unions, piece))
             .collect::<Result<_>>()?;
-        let mut sums: Vec<Sum<C>> = nodes
+        let mut sums: Vec<Sum<C>> = unions
             .iter()
-            .flat_map(|wanted| self.groups.iter().map(|group| Sum::new(*group, wanted.total)))
+            .flat_map(|(_, total)| self.groups.iter().map(|group| Sum::new(*group, *total)))
             .collect();
-        for (piece, of_nodes) in built.into_iter().enumerate() {
-            let of_group = sums.iter_mut().skip(piece % self.groups.len()).step_by(self.groups.len());
-            of_group.zip(of_nodes).for_each(|(sum, cells)| sum.parts.push(cells));
+        for (piece, of_unions) in pieces.iter().zip(built) {
+            for (union, cells) in piece.unions.clone().zip(of_unions) {
+                sums[union * self.groups.len() + piece.group].parts.push(cells);
+            }
         }
         let cells: Vec<Vec<C>> =
             sums.into_par_iter().with_max_len(1).map(|sum| sum.finish(&self.data.binning)).collect();
@@ -71,32 +88,58 @@ impl HistogramBuilder<'_> {
             self.groups.iter().zip(cells.by_ref()).for_each(|(group, cells)| groups[*group] = cells);
             NodeHistogram { groups }
         };
-        Ok(nodes.iter().map(histogram).collect())
+        Ok(unions.iter().map(histogram).collect())
     }
 
-    /// Cuts the work evenly, whatever the number of groups and partitions: every thread takes its
-    /// share of the rows of each group.
-    fn pieces(&self) -> Vec<Piece> {
-        let parts = rayon::current_num_threads();
-        let of_part = |part| self.groups.iter().map(move |group| Piece { group: *group, part, parts });
-        (0..parts).flat_map(of_part).collect()
+    /// Cuts the work evenly, whatever the number of groups, nodes and partitions. A part of a union has a histogram of its
+    /// own, which must be added to the others; so there are no more parts than keep all threads busy.
+    fn pieces<C: Cell>(&self, rows: &RowSets<C>, unions: &[(&[NodeId], C)]) -> Vec<Piece> {
+        /// Pieces for each thread, so that all end at about the same time.
+        const EACH: usize = 4;
+        let threads = rayon::current_num_threads();
+        let mut pieces = Vec::new();
+        let mut cut = |group: usize, unions: Range<usize>, parts: usize| {
+            pieces.extend((0..parts).map(|part| Piece { group, unions: unions.clone(), part, parts }));
+        };
+        if threads == 1 || !self.data.is_in_memory() {
+            // A partition that must be fetched is fetched for all.
+            (0..self.groups.len()).for_each(|group| cut(group, 0..unions.len(), threads));
+            return pieces;
+        }
+        let count =
+            |(nodes, _): &(&[NodeId], C)| -> usize { nodes.iter().map(|node| rows.count(*node)).sum() };
+        let counts: Vec<usize> = unions.iter().map(count).collect();
+        let lanes: Vec<usize> =
+            self.groups.iter().map(|group| self.data.binning.layout.groups[*group].lanes_per_row()).collect();
+        let all = counts.iter().sum::<usize>() * lanes.iter().sum::<usize>();
+        for (union, count) in counts.iter().enumerate() {
+            for (group, lanes) in lanes.iter().enumerate() {
+                let parts = (count * lanes * threads * EACH).div_ceil(all.max(1)).clamp(1, threads);
+                cut(group, union..union + 1, parts);
+            }
+        }
+        pieces
     }
 
     fn build_piece<C: Cell>(
         &self,
         rows: &RowSets<C>,
-        nodes: &[WantedNode<C>],
+        unions: &[(&[NodeId], C)],
         piece: &Piece,
     ) -> Result<Vec<Vec<C>>> {
-        let cells = lane_cells_of_group::<C>(&self.data.binning, piece.group);
-        let mut histograms: Vec<Vec<C>> = nodes.iter().map(|_| vec![C::default(); cells]).collect();
-        let kind = self.data.binning.layout.groups[piece.group].kind;
+        let unions = &unions[piece.unions.clone()];
+        let number = self.groups[piece.group];
+        let group = &self.data.binning.layout.groups[number];
+        let cells = lane_cells_of_group::<C>(&self.data.binning, number);
+        let mut histograms: Vec<Vec<C>> = unions.iter().map(|_| vec![C::default(); cells]).collect();
         for partition in 0..self.data.partitions() {
-            let codes = self.data.codes(partition, &[piece.group])?;
-            let codes = codes.group(piece.group);
-            for (wanted, cells) in nodes.iter().zip(&mut histograms) {
-                let node_rows = rows.partitions[partition].node(wanted.node).part(piece.part, piece.parts);
-                add_rows(codes, kind, node_rows, self.count_bits, cells);
+            let codes = self.data.codes(partition, &[number])?;
+            let codes = codes.group(number);
+            for ((nodes, _), cells) in unions.iter().zip(&mut histograms) {
+                for node in *nodes {
+                    let node_rows = rows.partitions[partition].node(*node).part(piece.part, piece.parts);
+                    add_rows(codes, group, node_rows, self.count_bits, cells);
+                }
             }
         }
         Ok(histograms)
@@ -238,21 +281,23 @@ fn lane_start<C: Cell>(lane: usize) -> usize {
 /// Adds a node's rows of one partition into one group's cells, lane by lane.
 pub fn add_rows<C: Cell>(
     codes: GroupCodes<'_>,
-    kind: GroupKind,
+    group: &Group,
     node: NodeRows<'_, C>,
     count_bits: u32,
     cells: &mut [C],
 ) {
     match codes {
         GroupCodes::Blocks { blocks, per_row } => {
-            let blocks = Blocks { blocks, per_row };
-            match (kind, C::LANES_AT_A_TIME) {
+            let blocks = Blocks { blocks, per_row, halves: group.half_blocks() };
+            match (group.kind, C::LANES_AT_A_TIME) {
                 (GroupKind::Joint, LANES) => {
-                    blocks.add::<C, true, LANES, JOINT_BLOCK>(node, count_bits, cells)
+                    blocks.add::<C, true, LANES, JOINT_BLOCK, JOINT_HALF>(node, count_bits, cells)
                 }
-                (GroupKind::Joint, _) => blocks.add::<C, true, 8, JOINT_HALF>(node, count_bits, cells),
-                (_, LANES) => blocks.add::<C, false, LANES, BLOCK>(node, count_bits, cells),
-                _ => blocks.add::<C, false, 8, HALF>(node, count_bits, cells),
+                (GroupKind::Joint, _) => {
+                    blocks.add::<C, true, 8, JOINT_HALF, JOINT_HALF>(node, count_bits, cells)
+                }
+                (_, LANES) => blocks.add::<C, false, LANES, BLOCK, HALF>(node, count_bits, cells),
+                _ => blocks.add::<C, false, 8, HALF, HALF>(node, count_bits, cells),
             }
         }
         GroupCodes::Sparse { offsets, entries } => add_sparse(offsets, entries, node, count_bits, cells),
@@ -271,10 +316,12 @@ const STRETCH: usize = 256;
 struct Blocks<'a> {
     blocks: &'a [[u8; LANES]],
     per_row: usize,
+    /// Halves of blocks that hold codes: the last half of a row may be empty.
+    halves: usize,
 }
 
 impl Blocks<'_> {
-    fn add<C: Cell, const JOINT: bool, const BYTES: usize, const CELLS: usize>(
+    fn add<C: Cell, const JOINT: bool, const BYTES: usize, const CELLS: usize, const HALF_CELLS: usize>(
         self,
         node: NodeRows<'_, C>,
         count_bits: u32,
@@ -282,81 +329,99 @@ impl Blocks<'_> {
     ) {
         // A row of a known size is copied without a call.
         match self.per_row {
-            1 => self.add_rows::<C, JOINT, BYTES, CELLS, 1>(node, count_bits, cells),
-            2 => self.add_rows::<C, JOINT, BYTES, CELLS, 2>(node, count_bits, cells),
-            3 => self.add_rows::<C, JOINT, BYTES, CELLS, 3>(node, count_bits, cells),
-            _ => self.add_rows::<C, JOINT, BYTES, CELLS, 4>(node, count_bits, cells),
+            1 => self.add_rows::<C, JOINT, BYTES, CELLS, HALF_CELLS, 1>(node, count_bits, cells),
+            2 => self.add_rows::<C, JOINT, BYTES, CELLS, HALF_CELLS, 2>(node, count_bits, cells),
+            3 => self.add_rows::<C, JOINT, BYTES, CELLS, HALF_CELLS, 3>(node, count_bits, cells),
+            _ => self.add_rows::<C, JOINT, BYTES, CELLS, HALF_CELLS, 4>(node, count_bits, cells),
         }
     }
 
-    fn add_rows<C: Cell, const JOINT: bool, const BYTES: usize, const CELLS: usize, const BLOCKS: usize>(
+    fn add_rows<
+        C: Cell,
+        const JOINT: bool,
+        const BYTES: usize,
+        const CELLS: usize,
+        const HALF_CELLS: usize,
+        const BLOCKS: usize,
+    >(
         self,
         node: NodeRows<'_, C>,
         count_bits: u32,
         cells: &mut [C],
     ) {
         let all = self.blocks.as_chunks::<BLOCKS>().0;
-        let parts = cells.as_chunks_mut::<CELLS>().0;
+        let fetch_row = |row: usize| {
+            prefetch_index(all, row);
+            if BLOCKS == 3 {
+                prefetch_index(self.blocks, row * BLOCKS + BLOCKS - 1); // may be in the next line
+            }
+        };
+        let mut passes = Passes::<C, JOINT, BYTES, CELLS, HALF_CELLS> {
+            parts: cells.as_chunks_mut::<CELLS>().0,
+            halves: self.halves,
+        };
         let mut own = [C::default(); STRETCH];
         let mut copied = [[[0; LANES]; STRETCH]; BLOCKS];
-        for (stretch, targets) in node.targets.chunks(STRETCH).enumerate() {
-            for (own, target) in own.iter_mut().zip(targets) {
-                *own = C::of(*target, count_bits);
+        let mut left = node.entries;
+        while let [first, ..] = left {
+            let (entries, next) = left.split_at(STRETCH.min(left.len()));
+            left = next;
+            for (own, entry) in own.iter_mut().zip(entries) {
+                *own = C::of(entry.target, count_bits);
             }
-            let own = &own[..targets.len()];
-            let start = stretch * STRETCH;
-            match node.rows {
-                None => {
-                    let first = node.first + start;
-                    let rows = &all[first..][..targets.len()];
-                    let mut next = first + STRETCH..(first + 2 * STRETCH).min(all.len());
-                    let fetch = || next.next().into_iter().for_each(|row| prefetch_index(all, row));
-                    add_stretch::<C, JOINT, BYTES, CELLS, BLOCKS>(|b, r| &rows[r][b], own, parts, fetch);
-                }
-                Some(rows) => {
-                    let (rows, next) = rows[start..].split_at(targets.len());
-                    for (place, row) in rows.iter().enumerate() {
-                        for (block, copied) in copied.iter_mut().enumerate() {
-                            copied[place % STRETCH] = all[*row as usize][block];
-                        }
+            let own = &own[..entries.len()];
+            if node.follow {
+                let first = first.row as usize;
+                let rows = &all[first..][..entries.len()];
+                let mut next = first + STRETCH..(first + 2 * STRETCH).min(all.len());
+                passes.add(|b, r| &rows[r][b], own, || next.next().into_iter().for_each(fetch_row));
+            } else {
+                for (place, entry) in entries.iter().enumerate() {
+                    for (block, copied) in copied.iter_mut().enumerate() {
+                        copied[place % STRETCH] = all[entry.row as usize][block];
                     }
-                    let mut next = next.iter();
-                    let fetch = || next.next().into_iter().for_each(|row| prefetch_index(all, *row as usize));
-                    add_stretch::<C, JOINT, BYTES, CELLS, BLOCKS>(
-                        |b, r| &copied[b][r % STRETCH],
-                        own,
-                        parts,
-                        fetch,
-                    );
                 }
+                let mut next = next.iter().map(|entry| entry.row as usize);
+                let fetch = || next.next().into_iter().for_each(fetch_row);
+                passes.add(|b, r| &copied[b][r % STRETCH], own, fetch);
             }
         }
     }
 }
 
-/// Adds some rows, block after block. `fetch` is called once a row in all, for a row that comes later.
-#[inline(always)]
-fn add_stretch<
-    'a,
-    C: Cell,
-    const JOINT: bool,
-    const BYTES: usize,
-    const CELLS: usize,
-    const BLOCKS: usize,
->(
-    row_of_block: impl Fn(usize, usize) -> &'a [u8; LANES],
-    own: &[C],
-    parts: &mut [[C; CELLS]],
-    mut fetch: impl FnMut(),
-) {
-    let passes = BLOCKS * LANES / BYTES;
-    for (part, cells) in parts.iter_mut().enumerate().take(passes) {
-        let (block, part) = (part * BYTES / LANES, part % (LANES / BYTES));
-        for (few, own) in own.chunks(passes).enumerate() {
-            fetch(); // not all at once: the processor has few misses under way at a time
-            for (row, cell) in (few * passes..).zip(own) {
-                let codes = &row_of_block(block, row).as_chunks::<BYTES>().0[part];
-                add_lanes::<C, JOINT, BYTES, CELLS>(codes, *cell, cells);
+/// The cells of the lanes that are added at a time, and how often that is done.
+struct Passes<'a, C, const JOINT: bool, const BYTES: usize, const CELLS: usize, const HALF_CELLS: usize> {
+    parts: &'a mut [[C; CELLS]],
+    halves: usize,
+}
+
+impl<C: Cell, const JOINT: bool, const BYTES: usize, const CELLS: usize, const HALF_CELLS: usize>
+    Passes<'_, C, JOINT, BYTES, CELLS, HALF_CELLS>
+{
+    /// Adds some rows, block after block. `fetch` is called once a row in all, for a row that comes later.
+    #[inline(always)]
+    fn add<'a>(
+        &mut self,
+        row_of_block: impl Fn(usize, usize) -> &'a [u8; LANES],
+        own: &[C],
+        mut fetch: impl FnMut(),
+    ) {
+        let per_part = BYTES * 2 / LANES;
+        let passes = self.halves.div_ceil(per_part);
+        for (pass, cells) in self.parts.iter_mut().enumerate().take(passes) {
+            let (block, part) = (pass * BYTES / LANES, pass % (LANES / BYTES));
+            let is_half = (pass + 1) * per_part > self.halves;
+            for (few, own) in own.chunks(passes).enumerate() {
+                fetch(); // not all at once: the processor has few misses under way at a time
+                let rows = (few * passes..).zip(own).map(|(row, cell)| (row_of_block(block, row), *cell));
+                match cells.first_chunk_mut::<HALF_CELLS>() {
+                    Some(cells) if is_half => rows.for_each(|(row, cell)| {
+                        add_lanes::<C, JOINT, 8, HALF_CELLS>(&row.as_chunks().0[0], cell, cells);
+                    }),
+                    _ => rows.for_each(|(row, cell)| {
+                        add_lanes::<C, JOINT, BYTES, CELLS>(&row.as_chunks().0[part], cell, cells);
+                    }),
+                }
             }
         }
     }
@@ -388,15 +453,16 @@ fn add_sparse<C: Cell>(
     count_bits: u32,
     cells: &mut [C],
 ) {
-    let mut add = |row: usize, target: C::Target| {
-        let cell = C::of(target, count_bits);
+    /// Rows that are fetched before they are added.
+    const AHEAD: usize = 24;
+    for (place, Entry { row, target }) in node.entries.iter().enumerate() {
+        if let Some(later) = node.entries.get(place + AHEAD) {
+            prefetch_index(entries, offsets[later.row as usize] as usize);
+        }
+        let (cell, row) = (C::of(*target, count_bits), *row as usize);
         for entry in &entries[offsets[row] as usize..offsets[row + 1] as usize] {
             cells[usize::from(*entry)].add(cell);
         }
-    };
-    match node.rows {
-        None => (node.first..).zip(node.targets).for_each(|(row, target)| add(row, *target)),
-        Some(rows) => rows.iter().zip(node.targets).for_each(|(row, target)| add(*row as usize, *target)),
     }
 }
 
@@ -406,9 +472,7 @@ fn add_column<C: Cell>(
     count_bits: u32,
     cells: &mut [C],
 ) {
-    let mut add = |row: usize, target: C::Target| cells[code(row)].add(C::of(target, count_bits));
-    match node.rows {
-        None => (node.first..).zip(node.targets).for_each(|(row, target)| add(row, *target)),
-        Some(rows) => rows.iter().zip(node.targets).for_each(|(row, target)| add(*row as usize, *target)),
+    for Entry { row, target } in node.entries {
+        cells[code(*row as usize)].add(C::of(*target, count_bits));
     }
 }

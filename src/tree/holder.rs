@@ -21,6 +21,13 @@ pub trait Holder<C: Cell> {
     /// The histograms of some nodes: the cells of some groups.
     fn histograms(&mut self, groups: &[usize], nodes: &[WantedNode<C>]) -> Result<Vec<NodeHistogram<C>>>;
 
+    /// The histogram of some nodes together if every row of a node had so large a gradient, in units. What gradients
+    /// the rows had is gone then: the tree is complete. `None` if the rows are elsewhere and this is not worth a
+    /// journey.
+    fn moved(&mut self, _groups: &[usize], _moves: &[(NodeId, i32)]) -> Result<Option<NodeHistogram<C>>> {
+        Ok(None)
+    }
+
     /// Is told of a split that was found in a node's histogram and may be made.
     fn found(
         &mut self,
@@ -52,12 +59,24 @@ impl<C: Cell> Holder<C> for HeldHere<'_, C> {
 
     fn split(&mut self, splits: &[NodeSplit]) -> Result<Vec<[C; 2]>> {
         self.sets.split(self.data, splits)?;
-        Ok(splits.iter().map(|split| [self.total(split.left), self.total(split.left + 1)]).collect())
+        let children: Vec<NodeId> = splits.iter().flat_map(|split| [split.left, split.left + 1]).collect();
+        Ok(self.totals(&children).as_chunks().0.to_vec())
     }
 
     fn histograms(&mut self, groups: &[usize], nodes: &[WantedNode<C>]) -> Result<Vec<NodeHistogram<C>>> {
         let builder = HistogramBuilder { data: self.data, count_bits: self.count_bits, groups };
         builder.build(self.sets, nodes)
+    }
+
+    fn moved(&mut self, groups: &[usize], moves: &[(NodeId, i32)]) -> Result<Option<NodeHistogram<C>>> {
+        self.sets.partitions.par_iter_mut().for_each(|rows| {
+            moves.iter().for_each(|(node, units)| rows.aim(*node, C::target(*units, 0)));
+        });
+        let nodes: Vec<NodeId> = moves.iter().map(|(node, _)| *node).collect();
+        let mut total = C::default();
+        self.totals(&nodes).into_iter().for_each(|of_node| total.add(of_node));
+        let builder = HistogramBuilder { data: self.data, count_bits: self.count_bits, groups };
+        Ok(builder.build_unions(self.sets, &[(&nodes, total)])?.pop())
     }
 
     fn here(&self) -> Result<&RowSets<C>> {
@@ -68,15 +87,25 @@ impl<C: Cell> Holder<C> for HeldHere<'_, C> {
 impl<C: Cell> HeldHere<'_, C> {
     /// What the rows of a node add up to.
     pub fn total(&self, node: NodeId) -> C {
-        let of_partition = |partition: &PartitionRows<C>| {
-            let mut total = C::default();
-            let targets = partition.node(node).targets;
-            targets.iter().for_each(|target| total.add(C::of(*target, self.count_bits)));
-            total
+        self.totals(&[node])[0]
+    }
+
+    /// What the rows of nodes add up to, each for itself.
+    fn totals(&self, nodes: &[NodeId]) -> Vec<C> {
+        let of_partition = |partition: &PartitionRows<C>| -> Vec<C> {
+            let total = |node: &NodeId| {
+                let mut total = C::default();
+                let entries = partition.node(*node).entries;
+                entries.iter().for_each(|entry| total.add(C::of(entry.target, self.count_bits)));
+                total
+            };
+            nodes.iter().map(total).collect()
         };
-        let mut total = C::default();
-        let totals: Vec<C> = self.sets.partitions.par_iter().map(of_partition).collect();
-        totals.into_iter().for_each(|part| total.add(part));
-        total
+        let by_partition: Vec<Vec<C>> = self.sets.partitions.par_iter().map(of_partition).collect();
+        let mut totals = vec![C::default(); nodes.len()];
+        for of_partition in by_partition {
+            totals.iter_mut().zip(of_partition).for_each(|(total, part)| total.add(part));
+        }
+        totals
     }
 }

@@ -1,5 +1,6 @@
 //! One tree: histograms of integers, best cuts, rows moved to their nodes.
 
+mod carry;
 mod cell;
 mod centroids;
 mod coded;
@@ -17,7 +18,8 @@ mod split;
 mod static_bins;
 mod streaming;
 
-pub use cell::{Cell, Scale, Sums, round};
+pub use carry::{CarriedRoot, carrying_pays};
+pub use cell::{Cell, Scale, Sums, round, whole};
 pub use coded::{CodedTree, Cover, Router, split_of_model};
 pub use exact::ExactSplits;
 pub use features::FeatureChoice;
@@ -26,6 +28,7 @@ pub use frontier::Order;
 pub use grow::{GrownNode, GrownTree, TreeLimits, grow};
 pub use histogram::{NodeHistogram, WantedNode, cells_of_group, feature_cells};
 pub use holder::{HeldHere, Holder};
+pub use kept::KeptHistograms;
 pub use rows::{NodeId, NodeSplit, RowSets};
 pub use split::{FoundSplit, SplitRules};
 pub use static_bins::StaticBins;

@@ -32,12 +32,9 @@ impl<C: Cell> SortedCells<C> {
 
     fn extend(&mut self, code: impl Fn(usize) -> u32, node: NodeRows<'_, C>) {
         let first = self.targets.len() as u64;
-        let key = |(place, row): (usize, usize)| u64::from(code(row)) << 32 | (first + place as u64);
-        match node.rows {
-            None => self.keys.extend((node.first..node.first + node.targets.len()).enumerate().map(key)),
-            Some(rows) => self.keys.extend(rows.iter().map(|row| *row as usize).enumerate().map(key)),
-        }
-        self.targets.extend_from_slice(node.targets);
+        let rows = node.entries.iter().map(|entry| entry.row as usize);
+        self.keys.extend((first..).zip(rows).map(|(place, row)| u64::from(code(row)) << 32 | place));
+        self.targets.extend(node.entries.iter().map(|entry| entry.target));
     }
 
     /// The sums of what was collected, for a feature of so many codes; then starts afresh.

@@ -10,9 +10,15 @@ use crate::error::Result;
 use rayon::prelude::*;
 
 /// Finds the best cut between bins, for one tree.
-#[derive(Default)]
 pub struct StaticBins<C> {
     histograms: KeptHistograms<C>,
+}
+
+impl<C> StaticBins<C> {
+    /// With room for histograms.
+    pub fn new(histograms: KeptHistograms<C>) -> Self {
+        StaticBins { histograms }
+    }
 }
 
 /// Looks for the best split of each node's histograms. The splits of all nodes of the families, in
@@ -42,9 +48,13 @@ pub fn look<C: Cell>(
         for open in families.iter().flat_map(Family::nodes) {
             let found = if open.wanted { best.next() } else { None };
             splits.push(found.as_ref().and_then(|(split, _)| *split));
-            if let Some((Some(split), (_, histogram))) = found {
-                rows.found(ground, &open, &split, &histogram);
-                kept.keep(open.node, histogram, ground.histogram_bytes);
+            match found {
+                Some((Some(split), (_, histogram))) => {
+                    rows.found(ground, &open, &split, &histogram);
+                    kept.keep(open.node, histogram, ground.histogram_bytes);
+                }
+                Some((None, (_, histogram))) => kept.leave(open.node, histogram, ground.histogram_bytes),
+                None => {}
             }
         }
     }
@@ -83,6 +93,10 @@ impl<C: Cell> SplitFinder<C> for StaticBins<C> {
             best_of_group(ground, open, cells, group, allowed)
         };
         look(ground, &mut self.histograms, rows, families, best)
+    }
+
+    fn kept(self: Box<Self>) -> KeptHistograms<C> {
+        self.histograms
     }
 }
 

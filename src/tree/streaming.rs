@@ -40,9 +40,9 @@ pub struct StreamingRules {
 }
 
 impl<C: Cell> StreamingSplits<C> {
-    /// For one tree.
-    pub fn new(rules: StreamingRules) -> Self {
-        StreamingSplits { rules, histograms: KeptHistograms::default() }
+    /// For one tree, with room for histograms.
+    pub fn new(rules: StreamingRules, histograms: KeptHistograms<C>) -> Self {
+        StreamingSplits { rules, histograms }
     }
 }
 
@@ -81,6 +81,10 @@ impl<C: Cell> SplitFinder<C> for StreamingSplits<C> {
         let mut best =
             (0..wanted.len()).map(|node| found.iter().map(|splits| splits[node]).fold(None, better));
         Ok(open.iter().map(|open| if open.wanted { best.next().flatten() } else { None }).collect())
+    }
+
+    fn kept(self: Box<Self>) -> KeptHistograms<C> {
+        self.histograms
     }
 }
 
@@ -292,14 +296,14 @@ impl<'a, C: Cell> Worker<'a, C> {
 
     /// Adds the rows of one partition.
     fn add(&mut self, codes: GroupCodes<'_>, node: NodeRows<'_, C>) {
-        let kind = self.ground.data.binning.layout.groups[self.group].kind;
-        if let GroupKind::Column(_) = kind {
+        let group = &self.ground.data.binning.layout.groups[self.group];
+        if let GroupKind::Column(_) = group.kind {
             self.sorted.collect(codes, node);
             return;
         }
         let bits = self.ground.rules.scale.count_bits;
-        node.targets.iter().for_each(|target| self.total.add(C::of(*target, bits)));
-        add_rows(codes, kind, node, bits, &mut self.cells);
+        node.entries.iter().for_each(|entry| self.total.add(C::of(entry.target, bits)));
+        add_rows(codes, group, node, bits, &mut self.cells);
     }
 
     /// Hands over the sums of each feature, and starts afresh.

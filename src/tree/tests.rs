@@ -9,7 +9,7 @@ use super::histogram::{HistogramBuilder, NodeHistogram, WantedNode, feature_cell
 use super::holder::HeldHere;
 use super::rows::{NodeSplit, RowSets};
 use super::split::{FoundSplit, SplitRules};
-use super::{ExactSplits, StaticBins, StreamingRules, StreamingSplits};
+use super::{CarriedRoot, ExactSplits, KeptHistograms, StaticBins, StreamingRules, StreamingSplits};
 use crate::bins::{BinOptions, BinnedData, middle, mixed_columns};
 use crate::config::{Missing, Parameters};
 use proptest::prelude::*;
@@ -117,7 +117,7 @@ proptest! {
         for (node, rows) in [(1, &left), (2, &right)] {
             let places: Vec<usize> = (0..data.partitions()).flat_map(|partition| {
                 let first = data.rows[partition].first as usize;
-                sets.partitions[partition].places(node).iter().map(move |row| first + *row as usize)
+                sets.partitions[partition].places(node).map(move |row| first + row as usize)
             }).collect();
             prop_assert_eq!(&places, rows);
         }
@@ -167,6 +167,48 @@ proptest! {
     }
 
     #[test]
+    fn a_carried_root_is_that_of_all_rows(
+        (columns, targets) in data(), partition_rows in 5usize..60, order in 0u32..2, room in 0usize..3,
+        units in prop::collection::vec(-5000i64..5000, 64), threads in 1usize..4,
+    ) {
+        let rows = targets.len();
+        let data = binned(&columns, rows, partition_rows, Some(20));
+        prop_assume!(!data.binning.layout.groups.is_empty());
+        let parameters: Parameters = crate::config::load(None, None, &[]).unwrap();
+        let choice = FeatureChoice::draw(&parameters, &data.binning.layout, 1);
+        let rules = SplitRules { min_data: LEAST, min_weight: 0.0, min_gain: 0.0, lambda: 0.5, scale: scale(rows) };
+        // Room for none, for some, for all.
+        let histogram_bytes = [0, 200_000, 1 << 30][room];
+        let ground = Ground { data: &data, rules, choice: &choice, histogram_bytes };
+        let limits = TreeLimits { depth: 4, order: [Order::Levels, Order::BestFirst { leaves: 7 }][order as usize] };
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let bits = scale(rows).count_bits;
+        let mut sets = sets(&data, &targets);
+        let (grown, carried, moved) = pool.install(|| {
+            let mut held = HeldHere { data: &data, sets: &mut sets, count_bits: bits };
+            let mut finder: Box<dyn SplitFinder<i64>> = Box::new(StaticBins::new(KeptHistograms::to_the_end(None)));
+            let grown = grow(&ground, limits, &mut held, &mut *finder).unwrap();
+            let units = &units[..grown.nodes.len()];
+            let carried = CarriedRoot::after(&grown, units, finder.kept(), &ground, &mut held).unwrap().unwrap();
+            let mut moved = targets.clone();
+            for (node, units) in units.iter().enumerate().filter(|(node, _)| grown.nodes[*node].split.is_none()) {
+                for (partition, set) in held.sets.partitions.iter().enumerate() {
+                    let first = data.rows[partition].first as usize;
+                    set.places(node).for_each(|row| moved[first + row as usize] -= *units as i32);
+                }
+            }
+            (grown, carried, moved)
+        });
+        prop_assert!(grown.nodes.len() == 1 || moved != targets || units.iter().take(grown.nodes.len()).any(|u| *u == 0));
+        let all: Vec<usize> = (0..rows).collect();
+        assert_histogram(&data, &columns, &moved, &all, &carried.histogram);
+        let given = StaticBins::new(KeptHistograms::to_the_end(Some(carried.histogram)));
+        let fresh = StaticBins::new(KeptHistograms::default());
+        let [given, fresh] = [given, fresh].map(|mut finder| grown_by(&data, &moved, &mut finder, 4));
+        prop_assert!(given == fresh);
+    }
+
+    #[test]
     fn one_worker_or_sorted_columns_give_the_same_streaming_trees(
         (columns, targets) in data(), partition_rows in 5usize..60, centroids in 2usize..20,
     ) {
@@ -175,7 +217,7 @@ proptest! {
         let grow_with = |max_bin: Option<usize>, workers: usize, partition_rows: usize| {
             let data = binned(&columns, rows, partition_rows, max_bin);
             let rules = StreamingRules { centroids, grouped: max_bin.is_some(), workers };
-            let tree = grown_by(&data, &targets, &mut StreamingSplits::new(rules), 3);
+            let tree = grown_by(&data, &targets, &mut StreamingSplits::new(rules, KeptHistograms::default()), 3);
             let shape = |node: &super::GrownNode| (node.sums, node.split.map(|(split, left)| (split.feature, left)));
             tree.nodes.iter().map(shape).collect::<Vec<_>>()
         };
@@ -195,11 +237,11 @@ fn lanes_may_be_full() {
             0 | 1 if row.is_multiple_of(97) => f32::NAN,
             0 => (row % max_bin) as f32,
             1 => (row / 7 % max_bin) as f32,
-            2 => (row % 2) as f32,
+            2 | 4 | 5 => (row / feature % 2) as f32,
             _ => (row * row % 251 % max_bin) as f32,
         };
         let columns: Vec<Vec<f32>> =
-            (0..4).map(|feature| (0..rows).map(|row| value(row, feature)).collect()).collect();
+            (0..6).map(|feature| (0..rows).map(|row| value(row, feature)).collect()).collect();
         let targets: Vec<i32> = (0..rows).map(|row| (row * 31 % 2001) as i32 - 1000).collect();
         let options = BinOptions { max_bin: Some(max_bin), missing, sparse: true };
         let data = BinnedData::of_values(&columns, &vec![0.0; rows], 700, &options);
@@ -222,7 +264,7 @@ fn grown(data: &BinnedData, targets: &[i32], exact: bool, depth: u32) -> GrownTr
     if exact {
         grown_by(data, targets, &mut ExactSplits, depth)
     } else {
-        grown_by(data, targets, &mut StaticBins::default(), depth)
+        grown_by(data, targets, &mut StaticBins::new(KeptHistograms::default()), depth)
     }
 }
 

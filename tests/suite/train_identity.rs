@@ -2,6 +2,7 @@
 
 use crate::learning::*;
 use crate::support::*;
+use crate::train_outputs::trees_in;
 use std::fs;
 use std::path::Path;
 
@@ -36,6 +37,27 @@ fn threads_do_not_change_a_byte() {
                 assert!(with(threads) == expected, "{preset} {data} {way}: {threads} threads");
             }
         }
+    }
+}
+
+/// A tree that goes on from a model goes through all rows; the same tree within a training has its root from the tree
+/// before it.
+#[test]
+fn a_root_from_the_tree_before_changes_nothing() {
+    let room = room();
+    dataset(room.path(), "data", &untied(41, 12_000, 12), "--partition-rows 3000");
+    for way in ["planet --set max_depth=3", "pgbrt --set max_depth=3", "planet --set num_leaves=6"] {
+        let common = format!("--preset {way} --data data --set learning_rate=0.1 --set max_bin=31");
+        train(room.path(), &format!("{common} --set num_trees=6 --model whole"));
+        train(room.path(), &format!("{common} --set num_trees=1 --model so-far"));
+        for tree in 2..=6 {
+            train(room.path(), &format!("{common} --set num_trees=1 --start-model so-far --model next"));
+            fs::rename(room.path().join("next"), room.path().join("so-far")).unwrap();
+            assert_eq!(trees_in(&room.path().join("so-far")), tree);
+        }
+        let [whole, one_by_one] = ["whole", "so-far"].map(|model| table_of(&room.path().join(model)));
+        assert!(whole.num_rows() > 6 * 10, "{way}: the trees have splits");
+        assert!(whole == one_by_one, "{way}");
     }
 }
 

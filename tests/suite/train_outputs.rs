@@ -154,7 +154,7 @@ fn the_log_has_its_columns_and_a_row_for_every_split_and_metric() {
     assert_eq!(keys, expected);
 }
 
-fn trees_in(model: &Path) -> usize {
+pub fn trees_in(model: &Path) -> usize {
     let table = table_of(model);
     let trees = table.column_by_name("tree").unwrap().as_primitive::<Int32Type>();
     trees.value(trees.len() - 1) as usize + 1
