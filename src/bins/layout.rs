@@ -26,9 +26,7 @@ pub const JOINT_LANES: usize = LANES / 2;
 /// Joint codes of a lane at most: two features of 25 bins and a code for missing values. More would leave the
 /// first-level cache.
 pub const JOINT_CODES: usize = 26 * 26;
-/// So few lanes of a joint block are not worth a block.
-const FEW_LANES: usize = 1;
-/// So few features of a dense block are quicker as columns.
+/// So few features of a block are quicker as columns.
 const FEW_COLUMNS: usize = 3;
 /// Features of a sparse group: entries have two bytes.
 const SPARSE_LANES: usize = u16::MAX as usize / STRIDE;
@@ -155,9 +153,10 @@ impl Layout {
         others.extend(too_few.concat());
         others.sort_unstable();
         let (mut joint, mut dense) = share_lanes(&others, features);
-        if joint.len() % JOINT_LANES <= FEW_LANES {
-            let few = joint.split_off(joint.len() - joint.len() % JOINT_LANES);
-            dense.extend(few.concat());
+        let few = joint[joint.len() - joint.len() % JOINT_LANES..].concat();
+        if few.len() <= FEW_COLUMNS {
+            joint.truncate(joint.len() - joint.len() % JOINT_LANES);
+            dense.extend(few);
             dense.sort_unstable();
         }
         let few = if dense.len() % LANES <= FEW_COLUMNS { dense.len() % LANES } else { 0 };

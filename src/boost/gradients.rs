@@ -50,7 +50,10 @@ impl GradientSummary {
         let units = Scale::units(self.most, bits);
         Scale {
             count_bits: Scale::count_bits(rows),
-            gradient: if self.farthest > 0.0 { units.min(Scale::most_units(self.farthest)) } else { units },
+            gradient: match self.farthest > 0.0 && self.heaviest == 0.0 {
+                true => units.min(Scale::most_units(self.farthest)),
+                false => units,
+            },
             weight: if self.heaviest > 0.0 { Scale::units(self.heaviest, bits) } else { 1.0 },
         }
     }

@@ -133,9 +133,12 @@ impl<'a, C: FleetCell> Training<'a, C> {
         };
         let ground = Ground { data, rules, choice: &choice, histogram_bytes: self.request.histogram_bytes() };
         let limits = limits(parameters);
-        let in_units = manner.values_in_units(parameters, data.row_count());
+        let in_units = manner.values_in_units(parameters, &scale);
         let carries = in_units && all_groups && carrying_pays(data, limits) && self.crew.moves_by_leaves();
         let given = self.root.take().filter(|root| carries && root.scale == scale);
+        if given.is_some() {
+            tracing::debug!("tree {tree}: its root comes from the tree before it");
+        }
         let histograms = match carries {
             true => KeptHistograms::to_the_end(given.map(|root| root.histogram)),
             false => KeptHistograms::default(),

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// Score, label, place, target, and the copies of the last two while a node is divided.
-const BYTES_PER_ROW: u64 = 8 + 4 + 4 + 4 + 4;
+const BYTES_PER_ROW: u64 = 8 + 4 + 2 * (4 + 4);
 /// Gradient and hessian, and a hessian beside each target.
 const HESSIAN_BYTES_PER_ROW: u64 = 4 + 4 + 4 + 4;
 
@@ -48,14 +48,17 @@ pub struct Manner {
     pub residuals: bool,
     /// Whether earlier rounds must be gone through again before a training goes on.
     pub remembers: bool,
+    /// How far a label is from the base score, on average.
+    pub usual: f64,
 }
 
 impl Manner {
     /// Whether values of trees are whole units of gradients. They are where nobody can notice, because a unit is far
-    /// below what a tree usually says.
-    pub fn values_in_units(&self, parameters: &Parameters, rows: u64) -> bool {
-        let units = f64::from(1 << (Scale::gradient_bits(rows) - 1)) * parameters.learning_rate;
-        self.residuals && !self.weighted && units >= f64::from(1 << 12)
+    /// below what a tree usually says; one label far from all others may make units too large for that.
+    pub fn values_in_units(&self, parameters: &Parameters, scale: &Scale) -> bool {
+        /// Units of a usual first step at least.
+        const LEAST: f64 = 1024.0;
+        self.residuals && !self.weighted && parameters.learning_rate * self.usual * scale.gradient >= LEAST
     }
 }
 
@@ -93,6 +96,7 @@ pub fn prepare(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Pr
             || data.rows.iter().any(|rows| rows.weights.is_some()),
         residuals: objective.is_none(),
         remembers: objective.as_ref().is_some_and(|objective| objective.learns()),
+        usual: mean_of(&data.rows, |label| (f64::from(label) - model.base_score).abs() as f32),
     };
     let state = match request.fleet {
         Some(_) => None,

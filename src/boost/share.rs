@@ -22,7 +22,7 @@ pub struct Share<C: Cell> {
     /// The rows of the tree, if not all of them are.
     drawn: Option<Vec<Vec<u32>>>,
     count_bits: u32,
-    /// The largest magnitude of a label or score before this tree.
+    /// The largest magnitude of a label or score so far.
     farthest: f64,
     /// Not known before the first tree.
     whole: Option<WholeScores>,
@@ -103,7 +103,7 @@ impl<C: Cell> Holder<C> for Share<C> {
 impl<C: Cell> Crew<C> for Share<C> {
     fn update_gradients(&mut self, round: u32) -> Result<GradientSummary> {
         let summary = GradientSummary::of_parts(&self.gradients_by_partition(round));
-        self.farthest = summary.farthest;
+        self.farthest = self.farthest.max(summary.farthest);
         Ok(summary)
     }
 

@@ -22,11 +22,12 @@ impl WholeScores {
         let partitions = 0..rows.len();
         WholeScores {
             units,
-            holds: partitions.into_iter().all(|partition| scores.partition(partition).iter().all(is_whole)),
+            holds: farthest > 0.0
+                && partitions.into_iter().all(|partition| scores.partition(partition).iter().all(is_whole)),
         }
     }
 
-    /// Whether they still are, if they never were above `farthest` since the last time.
+    /// Whether they still are, if they never were above `farthest`.
     pub fn hold(&mut self, farthest: f64) -> bool {
         /// Sums up to here are exact.
         const MOST: f64 = (1u64 << 52) as f64;

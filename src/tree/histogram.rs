@@ -98,6 +98,9 @@ impl HistogramBuilder<'_> {
         const EACH: usize = 4;
         let threads = rayon::current_num_threads();
         let mut pieces = Vec::new();
+        if unions.is_empty() {
+            return pieces;
+        }
         let mut cut = |group: usize, unions: Range<usize>, parts: usize| {
             pieces.extend((0..parts).map(|part| Piece { group, unions: unions.clone(), part, parts }));
         };

@@ -92,19 +92,21 @@ impl<C: Cell> HeldHere<'_, C> {
 
     /// What the rows of nodes add up to, each for itself.
     fn totals(&self, nodes: &[NodeId]) -> Vec<C> {
-        let of_partition = |partition: &PartitionRows<C>| -> Vec<C> {
-            let total = |node: &NodeId| {
-                let mut total = C::default();
-                let entries = partition.node(*node).entries;
-                entries.iter().for_each(|entry| total.add(C::of(entry.target, self.count_bits)));
-                total
-            };
-            nodes.iter().map(total).collect()
+        let parts: Vec<(&PartitionRows<C>, NodeId)> = self
+            .sets
+            .partitions
+            .iter()
+            .flat_map(|rows| nodes.iter().map(move |node| (rows, *node)))
+            .collect();
+        let add_up = |(rows, node): &(&PartitionRows<C>, NodeId)| {
+            let mut total = C::default();
+            rows.node(*node).entries.iter().for_each(|entry| total.add(C::of(entry.target, self.count_bits)));
+            total
         };
-        let by_partition: Vec<Vec<C>> = self.sets.partitions.par_iter().map(of_partition).collect();
+        let of_parts: Vec<C> = parts.par_iter().map(add_up).collect();
         let mut totals = vec![C::default(); nodes.len()];
-        for of_partition in by_partition {
-            totals.iter_mut().zip(of_partition).for_each(|(total, part)| total.add(part));
+        for of_partition in of_parts.chunks(nodes.len().max(1)) {
+            totals.iter_mut().zip(of_partition).for_each(|(total, part)| total.add(*part));
         }
         totals
     }

@@ -3,7 +3,7 @@
 
 use super::cell::Cell;
 use super::split::FoundSplit;
-use crate::bins::{BinnedData, Column};
+use crate::bins::{BinnedData, Codes, Column};
 use crate::error::Result;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -84,14 +84,54 @@ impl<C: Cell> RowSets<C> {
         let mut columns: Vec<usize> = places.iter().map(|place| place.column).collect();
         columns.sort_unstable();
         columns.dedup();
-        self.partitions.par_iter_mut().enumerate().try_for_each(|(partition, rows)| {
-            let codes = data.codes(partition, &columns)?;
-            for (split, place) in splits.iter().zip(&places) {
-                let bins = &data.binning.features[split.split.feature as usize];
-                rows.split(split, &codes.column(*place, bins));
+        // Codes that must be fetched are held for some partitions at a time.
+        let at_a_time = if data.is_in_memory() { usize::MAX } else { rayon::current_num_threads() };
+        let mut numbers = 0..self.partitions.len();
+        for partitions in self.partitions.chunks_mut(at_a_time) {
+            let codes: Vec<Codes> = numbers
+                .by_ref()
+                .take(partitions.len())
+                .map(|partition| data.codes(partition, &columns))
+                .collect::<Result<_>>()?;
+            let parts: Vec<(Part<'_, C::Target>, &Codes)> = partitions
+                .iter_mut()
+                .zip(&codes)
+                .flat_map(|(rows, codes)| rows.parts(splits).into_iter().map(move |part| (part, codes)))
+                .collect();
+            let left: Vec<(usize, usize)> = parts
+                .into_par_iter()
+                .with_max_len(1)
+                .map(|(part, codes)| {
+                    let (split, place) = (&splits[part.split].split, places[part.split]);
+                    let bins = &data.binning.features[split.feature as usize];
+                    (part.split, part.divide(split, &codes.column(place, bins)))
+                })
+                .collect();
+            for (rows, left) in partitions.iter_mut().zip(left.chunks(splits.len())) {
+                left.iter().for_each(|(split, left)| rows.take_over(&splits[*split], *left));
             }
-            Ok(())
-        })
+        }
+        Ok(())
+    }
+}
+
+/// The rows of a node that is split.
+struct Part<'a, T> {
+    /// Which split.
+    split: usize,
+    entries: &'a mut [Entry<T>],
+    spare: &'a mut [Entry<T>],
+}
+
+impl<T: Copy> Part<'_, T> {
+    /// Moves rows that go left to the front; how many they are.
+    fn divide(self, split: &FoundSplit, column: &Column<'_>) -> usize {
+        let (most, missing) = (split.code, split.missing_goes_left().unwrap_or(u32::MAX));
+        let goes_left = |code: u32| (code <= most) | (code == missing);
+        match column.bytes() {
+            Some(codes) => divide(self.entries, self.spare, |row| goes_left(u32::from(codes[row as usize]))),
+            None => divide(self.entries, self.spare, |row| goes_left(column.code(row))),
+        }
     }
 }
 
@@ -134,18 +174,30 @@ impl<C: Cell> PartitionRows<C> {
         self.entries[self.segments[node].clone()].iter().map(|entry| entry.row)
     }
 
-    fn split(&mut self, split: &NodeSplit, column: &Column<'_>) {
+    /// The rows of each split, in the order in which they lie.
+    fn parts(&mut self, splits: &[NodeSplit]) -> Vec<Part<'_, C::Target>> {
+        self.spare.resize(self.entries.len(), Entry::default());
+        let (mut entries, mut spare) = (&mut self.entries[..], &mut self.spare[..]);
+        let segment = |split: &usize| &self.segments[splits[*split].node];
+        let mut order: Vec<usize> = (0..splits.len()).collect();
+        order.sort_by_key(|split| (segment(split).start, segment(split).end));
+        let mut passed = 0;
+        let mut parts = Vec::with_capacity(splits.len());
+        for split in order {
+            let segment = segment(&split);
+            let skipped = segment.start - passed;
+            passed = segment.end;
+            let (mine, others) = entries[skipped..].split_at_mut(segment.len());
+            let (my_spare, other_spare) = spare[skipped..].split_at_mut(segment.len());
+            (entries, spare) = (others, other_spare);
+            parts.push(Part { split, entries: mine, spare: my_spare });
+        }
+        parts
+    }
+
+    /// Gives a split node's rows to its children, of which so many are the left one's.
+    fn take_over(&mut self, split: &NodeSplit, left: usize) {
         let segment = self.segments[split.node].clone();
-        self.spare.resize(segment.len().max(self.spare.len()), Entry::default());
-        let entries = &mut self.entries[segment.clone()];
-        let spare = &mut self.spare[..segment.len()];
-        let (most, missing) = (split.split.code, split.split.missing_goes_left());
-        let missing = missing.unwrap_or(u32::MAX);
-        let goes_left = |code: u32| (code <= most) | (code == missing);
-        let left = match column.bytes() {
-            Some(codes) => divide(entries, spare, |row| goes_left(u32::from(codes[row as usize]))),
-            None => divide(entries, spare, |row| goes_left(column.code(row))),
-        };
         let middle = segment.start + left;
         self.segments.resize(self.segments.len().max(split.left + 2), 0..0);
         self.segments[split.left] = segment.start..middle;
