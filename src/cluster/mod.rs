@@ -16,13 +16,17 @@ mod cells;
 mod codec;
 mod fleet;
 mod holding;
+mod judge;
 mod link;
 mod local;
 mod node;
+mod rows;
+mod score;
 mod security;
 mod serve;
 mod share;
 mod sticky;
+mod sweep;
 mod task;
 mod trees;
 
