@@ -115,6 +115,11 @@ impl Cluster {
         &self.address
     }
 
+    /// How the line is kept from others.
+    pub(super) fn security(&self) -> &Security {
+        &self.security
+    }
+
     /// Whether the machine's metadata service may be asked for credentials.
     pub(super) fn instance_credentials(&self) -> bool {
         self.instance_credentials
@@ -126,6 +131,7 @@ impl Cluster {
             Address::Scheduler { host, port, .. } => (None, Link::new(host, *port, self.security.clone())),
             Address::Local { executors } => {
                 let local = LocalCluster::start(*executors, self.threads)?;
+                // It is of this machine alone, and ends with the command.
                 let link = Link::new("127.0.0.1", local.port(), Security::default());
                 (Some(local), link)
             }

@@ -88,6 +88,11 @@ impl Link {
         }
     }
 
+    /// Where it leads to.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
     /// What went over the line so far.
     pub fn traffic(&self) -> Traffic {
         self.traffic.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -244,6 +249,13 @@ impl Link {
                 &self.shown,
                 format_args!("the certificates do not fit: {}", first_line(text)),
                 "name the authority that signed the cluster's certificates, and a certificate that it signed",
+            ));
+        }
+        if says(&["Unauthenticated", "the token is missing or wrong"]) {
+            return Some(Error::place(
+                &self.shown,
+                "the token is missing or wrong",
+                "name the cluster's with --token-file",
             ));
         }
         if says(&["incompatible", "ballista-version"]) {

@@ -20,6 +20,7 @@ mod judge;
 mod link;
 mod local;
 mod node;
+mod query;
 mod rows;
 mod score;
 mod security;
@@ -28,6 +29,7 @@ mod share;
 mod sticky;
 mod sweep;
 mod task;
+mod token;
 mod trees;
 
 pub use address::{Address, PORT};

@@ -9,9 +9,9 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 /// A scheduler and its executors, which end with the test.
-struct Cluster {
+pub struct Cluster {
     _scheduler: Server,
-    executors: Vec<Child>,
+    pub executors: Vec<Child>,
     port: u16,
     folder: tempfile::TempDir,
     environment: Vec<(String, String)>,
@@ -20,11 +20,11 @@ struct Cluster {
 }
 
 impl Cluster {
-    fn start(executors: usize, environment: &[(String, String)]) -> Self {
+    pub fn start(executors: usize, environment: &[(String, String)]) -> Self {
         Self::start_with(executors, environment, "")
     }
 
-    fn start_with(executors: usize, environment: &[(String, String)], options: &str) -> Self {
+    pub fn start_with(executors: usize, environment: &[(String, String)], options: &str) -> Self {
         let (port, folder) = (free_port(), room());
         let scheduler = command(folder.path(), &format!("--quiet scheduler --port {port} {options}"));
         let mut cluster = Cluster {
@@ -54,7 +54,17 @@ impl Cluster {
         self.executors.push(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     }
 
-    fn url(&self) -> String {
+    /// How many jobs an executor has results of.
+    pub fn jobs_of(&self, executor: usize) -> usize {
+        let folder = self.folder.path().join(format!("executor{executor}/work"));
+        fs::read_dir(folder).unwrap().count()
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub fn url(&self) -> String {
         format!("df://127.0.0.1:{}", self.port)
     }
 }

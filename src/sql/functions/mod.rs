@@ -109,6 +109,26 @@ pub fn all_names() -> Vec<&'static str> {
     FUNCTIONS.iter().map(|function| function.name).collect()
 }
 
+/// Whether a function is given a model before it runs, which cannot go elsewhere.
+pub fn needs_model(name: &str) -> bool {
+    FUNCTIONS.iter().any(|function| function.name == name && matches!(function.make, Make::Scalar(_)))
+}
+
+/// The functions that other machines need to know, to run a query that was planned here.
+#[cfg(feature = "cluster")]
+pub fn travelling_functions() -> (Vec<AggregateUDF>, Vec<WindowUDF>) {
+    let (mut aggregates, mut windows) = (Vec::new(), Vec::new());
+    for function in &FUNCTIONS {
+        match function.make {
+            Make::Metric(entry) => aggregates.push(AggregateUDF::new_from_impl(MetricFunction::new(entry))),
+            Make::Aggregate(make) => aggregates.push(make()),
+            Make::Window(make) => windows.push(make()),
+            Make::Scalar(_) | Make::Table(_) => {}
+        }
+    }
+    (aggregates, windows)
+}
+
 /// Makes all functions known to a session.
 pub fn register(context: &SessionContext, tables: &Arc<Tables>) {
     for function in &FUNCTIONS {
