@@ -175,7 +175,7 @@ pub fn run_executor(options: &ExecutorOptions, ready: impl FnOnce()) -> Result<(
         override_create_grpc_client_endpoint: options.security.endpoint(),
         override_physical_codec: Some(Arc::new(RoundCodec::default())),
         override_function_registry: Some(Arc::new(executor_functions())),
-        override_runtime_producer: Some(Arc::new(move |_| environment(Some(&temporary_files)))),
+        override_runtime_producer: Some(Arc::new(move |_| environment(&temporary_files))),
         override_config_producer: Some(Arc::new(move || {
             client_config(SessionConfig::new_with_ballista(), &security)
         })),

@@ -2,28 +2,44 @@
 //! which every machine reads for itself.
 
 use super::error::outward;
-use super::functions::needs_model;
+use super::functions::{MetricFunction, RANK_IN_QUERY, needs_model};
 use super::scan::SourceTable;
 use crate::error::{Error, Result};
 use crate::storage::Location;
 use datafusion::common::Result as EngineResult;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::source_as_provider;
-use datafusion::execution::SessionState;
+use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::logical_expr::{DdlStatement, Expr, LogicalPlan};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::prelude::SessionConfig;
+use futures::future::BoxFuture;
 use std::any::Any;
 use std::sync::Arc;
 
 /// Refuses places that the machines of a cluster do not have.
 pub type PlaceCheck = Arc<dyn Fn(&Location) -> Result<()> + Send + Sync>;
 
-/// Makes a session of this machine one whose queries run on a cluster.
-pub type Upgrade = Box<dyn Fn(SessionState) -> EngineResult<SessionState> + Send + Sync>;
+/// Makes a session of this machine one that plans for a cluster.
+pub type Upgrade = Box<dyn Fn(SessionState) -> SessionState + Send + Sync>;
+
+/// Runs a plan of such a session on the cluster.
+pub type RunThere = Box<
+    dyn Fn(
+            Arc<dyn ExecutionPlan>,
+            SessionConfig,
+        ) -> BoxFuture<'static, EngineResult<SendableRecordBatchStream>>
+        + Send
+        + Sync,
+>;
 
 /// A cluster that queries run on.
 pub struct Elsewhere {
-    /// Makes a session one of the cluster.
+    /// Makes a session one that plans for it.
     pub upgrade: Upgrade,
+    /// Runs what was planned.
+    pub run: RunThere,
     /// Which places it has.
     pub check: PlaceCheck,
     /// Partitions that keep all its threads at work.
@@ -60,6 +76,11 @@ pub fn belongs_there(plan: &LogicalPlan) -> EngineResult<bool> {
                 {
                     stays = Some(call.func.name().to_owned());
                 }
+                if let Expr::WindowFunction(call) = expression
+                    && call.fun.name() == RANK_IN_QUERY
+                {
+                    return Err(looks_at_order(RANK_IN_QUERY));
+                }
                 Ok(TreeNodeRecursion::Continue)
             })
         })
@@ -68,6 +89,30 @@ pub fn belongs_there(plan: &LogicalPlan) -> EngineResult<bool> {
         Some(name) if reads_files => Err(stays_here(&name, "it holds a model, or rows, of this machine")),
         _ => Ok(reads_files),
     }
+}
+
+/// Refuses metrics whose value depends on the order of rows, which no cluster keeps.
+pub fn refuse_order(plan: &Arc<dyn ExecutionPlan>) -> EngineResult<()> {
+    plan.apply(|node| {
+        for aggregate in node.downcast_ref::<AggregateExec>().into_iter().flat_map(AggregateExec::aggr_expr) {
+            if let Some(function) = aggregate.fun().inner().downcast_ref::<MetricFunction>()
+                && function.looks_at_order(aggregate)?
+            {
+                return Err(looks_at_order(aggregate.fun().name()));
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })
+    .map(drop)
+}
+
+fn looks_at_order(name: &str) -> datafusion::error::DataFusionError {
+    outward(Error::place(
+        "query",
+        format_args!("{name} cannot go to a cluster: it looks at the order of rows, where scores are equal"),
+        "leave --cluster out; or name a convention that does not, such as 'planetree,ties=worst'; or use \
+         `planetree evaluate --cluster`",
+    ))
 }
 
 /// Refuses tables that would be in this machine's memory.

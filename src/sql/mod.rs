@@ -29,7 +29,7 @@ mod shell;
 mod statement;
 mod tables;
 
-pub use elsewhere::{Elsewhere, PlaceCheck, Upgrade};
+pub use elsewhere::{Elsewhere, PlaceCheck, RunThere, Upgrade};
 #[cfg(feature = "cluster")]
 pub(crate) use error::outward;
 #[cfg(feature = "cluster")]

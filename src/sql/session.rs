@@ -1,6 +1,6 @@
 //! What statements share: tables, functions, threads and memory.
 
-use super::elsewhere::{Elsewhere, belongs_there, refuse_memory};
+use super::elsewhere::{Elsewhere, belongs_there, refuse_memory, refuse_order};
 use super::error::{KnownNames, failing, inward};
 use super::functions::{ResolveModels, register};
 use super::order::{KeepOrder, MergeInOrder};
@@ -113,8 +113,7 @@ impl Session {
                     .with_runtime_env(environment.clone())
                     .with_default_features()
                     .build();
-                let state = (elsewhere.upgrade)(state);
-                Some((state.map_err(|error| inward(&error, "", &KnownNames::default()))?, elsewhere))
+                Some(((elsewhere.upgrade)(state), elsewhere))
             }
         };
         let context = context_of(config, environment, &tables);
@@ -288,11 +287,12 @@ impl Session {
             // What the statement is was checked; so is what became of it.
             reading_only().verify_plan(&plan)?;
             refuse_writes(&plan)?;
-            if let Some((cluster, _)) = &self.cluster
+            if let Some((cluster, elsewhere)) = &self.cluster
                 && belongs_there(&plan)?
             {
                 let plan = cluster.create_physical_plan(&plan).await?;
-                return execute_stream(plan, cluster.task_ctx());
+                refuse_order(&plan)?;
+                return (elsewhere.run)(plan, cluster.config().clone()).await;
             }
             let plan = state.create_physical_plan(&plan).await?;
             execute_stream(plan, self.context.task_ctx())

@@ -54,7 +54,8 @@ fn an_evaluation_by_a_cluster_says_the_same() {
     // The same rows in row groups that end within queries, with a column to count by, and in no order at all.
     let Some(python) = python() else { return };
     let cut = "import pyarrow.parquet as p; t = p.read_table('p').replace_schema_metadata(None); \
-               t = t.append_column('market', [[str(hash(q) % 3) for q in t['query_id'].to_pylist()]]); \
+               t = t.append_column('market', [[str(int(q) % 3) for q in t['query_id'].to_pylist()]]); \
+               t = t.set_column(1, 'doc_id', [['d%d' % i for i in range(t.num_rows)]]); \
                p.write_table(t, 'cut.parquet', row_group_size=70); \
                p.write_table(t.take([(i * 7) % t.num_rows for i in range(t.num_rows)]), 'mixed.parquet', \
                row_group_size=500)";
@@ -96,8 +97,8 @@ fn a_prediction_survives_the_loss_of_an_executor() {
     let room = room();
     let at = room.path();
     dataset(at, "small", &graded(22, 60, 25), "");
-    train(at, "--data small --set num_trees=400 --set num_leaves=31 --set max_depth=-1 --model m");
-    dataset(at, "data", &graded(21, 8000, 50), "--partition-rows 10000");
+    train(at, "--data small --set num_trees=200 --set num_leaves=31 --set max_depth=-1 --model m");
+    dataset(at, "data", &graded(21, 4000, 50), "--partition-rows 10000");
     run(at, "predict --model m --data data --output expected").ok();
     let mut cluster = Cluster::start(2, &[]);
     let arguments = format!("predict --model m --data data --output p --cluster {}", cluster.url());
@@ -151,6 +152,15 @@ fn rows_and_rankings_in_an_object_store_need_no_shared_disk() {
         value
     };
     assert_eq!(without_place(&told), without_place(&expected));
+    let query = |text: &str, rest: &str| {
+        let mut command = command(at, &format!("sql --format csv {rest}"));
+        command.envs(environment.iter().cloned());
+        Ran::of(command.args(["-c", text]).output().unwrap()).ok().stdout
+    };
+    let text = "SELECT label, count(*), max(score) FROM 'PLACE' GROUP BY label ORDER BY label";
+    let there = format!("--allow-path s3://bucket --cluster {}", cluster.url());
+    let expected = query(&text.replace("PLACE", "expected"), "");
+    assert_eq!(query(&text.replace("PLACE", "s3://bucket/p"), &there), expected.replace("expected", "p"));
 }
 
 #[test]
@@ -209,11 +219,13 @@ fn queries_on_a_cluster_give_the_same_rows() {
     for query in [
         "SELECT count(*), min(f1), max(f1), count(DISTINCT query_id) FROM data",
         "SELECT label, count(*) AS rows, max(f2) FROM data GROUP BY label ORDER BY label",
-        "SELECT query_id, ndcg(label, score, 10) AS it, err(label, score) FROM 'p.parquet' GROUP BY query_id ORDER BY query_id",
-        "SELECT exact_avg(it) FROM (SELECT ndcg(label, score, 10) AS it FROM 'p.parquet' GROUP BY query_id)",
+        "SELECT query_id, ndcg(label, score, 10, 'planetree,ties=worst') AS it, auc(label, score) FROM 'p.parquet' \
+         GROUP BY query_id ORDER BY query_id",
+        "SELECT exact_avg(it) FROM (SELECT err(label, score, 5, 'planetree,ties=worst') AS it \
+         FROM 'p.parquet' GROUP BY query_id)",
         "SELECT count(*), sum(CAST(d.label AS INT)) FROM data d JOIN (SELECT DISTINCT query_id FROM 'p.parquet' WHERE rank = 1) q \
          ON d.query_id = q.query_id WHERE d.f1 > 0",
-        "SELECT query_id, score, rank_in_query(score) OVER (PARTITION BY query_id ORDER BY score DESC) AS r FROM 'p.parquet' \
+        "SELECT query_id, label, row_number() OVER (PARTITION BY query_id ORDER BY rank) AS r FROM 'p.parquet' \
          ORDER BY query_id, r LIMIT 20",
         "SELECT name, count(*) FROM 'p.parquet' JOIN 'names.csv' USING (label) GROUP BY name ORDER BY name",
         "SELECT 1 + 1",
@@ -252,7 +264,14 @@ fn queries_that_a_cluster_cannot_run_are_named() {
         &here,
         &["score cannot go to a cluster", "leave --cluster out"],
     );
-    fails("SELECT planetree_score('m', f1, f2) FROM data", &here, &["planetree_score", "feature"]);
+    fails(
+        "SELECT planetree_score('m', f1, f2) FROM data",
+        &here,
+        &["planetree_score cannot go to a cluster"],
+    );
+    let order = ["looks at the order of rows", "leave --cluster out", "ties=worst"];
+    fails("SELECT rank_in_query(f1) OVER (PARTITION BY query_id) FROM data", &here, &order);
+    fails("SELECT query_id, ndcg(label, f1, 10) FROM data GROUP BY query_id", &here, &order);
     fails("CREATE TABLE t AS SELECT * FROM data", &here, &["CREATE TABLE cannot go to a cluster"]);
     fails("EXPLAIN SELECT * FROM data", &here, &["EXPLAIN cannot go to a cluster"]);
     fails("SELECT nothing FROM data", &here, &["nothing"]);
