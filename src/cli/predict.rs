@@ -104,7 +104,7 @@ pub fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
     text.map_or(Ok(()), |text| text.output.commit())?;
     let total = started.elapsed().as_secs_f64();
     if let Some(stats) = stats {
-        #[cfg_attr(not(feature = "cluster"), expect(unused_mut))]
+        #[cfg_attr(not(feature = "cluster"), allow(unused_mut))]
         let mut stats_of_run = json!({
             "load_s": report.load_seconds,
             "predict_s": report.predict_seconds,

@@ -137,6 +137,7 @@ fn parse_every(text: &str) -> std::result::Result<Every, String> {
 /// Runs the command.
 pub fn run(arguments: &TrainArguments, quiet: bool) -> Result<()> {
     let begun = Instant::now();
+    #[cfg_attr(not(feature = "cluster"), allow(unused_mut))]
     let mut request = request(arguments)?;
     let model_file = locate(arguments, &arguments.model)?;
     let rounds = arguments.rounds.as_ref().map(|text| locate(arguments, text)).transpose()?;

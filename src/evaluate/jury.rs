@@ -8,6 +8,7 @@ use crate::storage::Location;
 use std::fmt;
 
 /// Predictions and what is to be found out about them.
+#[cfg_attr(not(feature = "cluster"), allow(dead_code))] // nobody reads them there
 pub struct Judged<'a> {
     /// The predictions, which are whole.
     pub predictions: &'a Predictions,

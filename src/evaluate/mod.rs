@@ -42,7 +42,9 @@ use std::sync::Arc;
 #[cfg(feature = "cluster")]
 pub(crate) use jury::judge_groups;
 pub(crate) use predictions::Predictions;
-pub(crate) use worker::{Settings, Stretch};
+pub(crate) use worker::Settings;
+#[cfg(feature = "cluster")]
+pub(crate) use worker::Stretch;
 
 /// Metrics that are taken when none are named; the first decides which queries are the worst.
 pub const DEFAULT_METRICS: &str = "ndcg@10,ndcg@1,ndcg@3,ndcg@5,err,map";

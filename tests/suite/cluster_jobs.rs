@@ -157,10 +157,10 @@ fn rows_and_rankings_in_an_object_store_need_no_shared_disk() {
         command.envs(environment.iter().cloned());
         Ran::of(command.args(["-c", text]).output().unwrap()).ok().stdout
     };
-    let text = "SELECT label, count(*), max(score) FROM 'PLACE' GROUP BY label ORDER BY label";
+    let text = "SELECT label, count(*), max(score) AS most FROM 'PLACE' GROUP BY label ORDER BY label";
     let there = format!("--allow-path s3://bucket --cluster {}", cluster.url());
     let expected = query(&text.replace("PLACE", "expected"), "");
-    assert_eq!(query(&text.replace("PLACE", "s3://bucket/p"), &there), expected.replace("expected", "p"));
+    assert_eq!(query(&text.replace("PLACE", "s3://bucket/p"), &there), expected);
 }
 
 #[test]
