@@ -7,7 +7,7 @@ use clap::Args;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-/// Certificates that all processes of a cluster show each other.
+/// Certificates that all processes of a cluster show each other, and the word that they know.
 #[derive(Debug, Args)]
 pub struct Certificates {
     /// Encrypt: the certificate of the authority that signed all others of the cluster, a PEM file
@@ -21,12 +21,17 @@ pub struct Certificates {
     /// Encrypt: the key of that certificate, a PEM file
     #[arg(long, value_name = "FILE", help_heading = "Encryption")]
     tls_key: Option<PathBuf>,
+
+    /// A file with the token of the cluster, one word: whoever does not bring it along is refused
+    #[arg(long, value_name = "FILE", help_heading = "Encryption")]
+    token_file: Option<PathBuf>,
 }
 
 impl Certificates {
     /// Reads them.
     pub fn read(&self) -> Result<Security> {
-        Security::read(self.tls_ca.as_deref(), self.tls_certificate.as_deref(), self.tls_key.as_deref())
+        Security::read(self.tls_ca.as_deref(), self.tls_certificate.as_deref(), self.tls_key.as_deref())?
+            .with_token(self.token_file.as_deref())
     }
 }
 

@@ -14,6 +14,7 @@ mod logging;
 mod names;
 mod predict;
 mod progress;
+mod remote;
 mod report;
 mod run;
 mod sample;

@@ -1,12 +1,13 @@
 //! `planetree predict`
 
 use super::progress::Progress;
+use super::remote::ClusterOptions;
 use super::size::shown_count;
 use super::stats::{peak_memory_bytes, write_stats};
 use crate::dataset::DatasetReader;
 use crate::error::{Error, Result};
 use crate::model::Model;
-use crate::predict::{PredictionsTable, predict};
+use crate::predict::{PredictedGroup, PredictionsTable, predict};
 use crate::storage::{Access, FileOutput, Location};
 use clap::Args;
 use serde_json::json;
@@ -21,7 +22,8 @@ use std::time::Instant;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   planetree predict --model model.parquet --data test --output predictions.parquet
-  planetree predict --model s3://models/night --data s3://datasets/test --scores scores.txt")]
+  planetree predict --model s3://models/night --data s3://datasets/test --scores scores.txt
+  planetree predict --model model.parquet --data s3://datasets/test --output p.parquet --cluster df://10.0.0.1:50050")]
 pub struct PredictArguments {
     /// The model: a file or a URL
     #[arg(long, value_name = "FILE")]
@@ -47,6 +49,9 @@ pub struct PredictArguments {
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
 
+    #[command(flatten)]
+    cluster: ClusterOptions,
+
     /// Ask the machine's metadata service for credentials of object stores
     #[arg(long)]
     instance_credentials: bool,
@@ -58,6 +63,11 @@ pub fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
     let access = if arguments.instance_credentials { Access::InstanceCredentials } else { Access::Explicit };
     let place = |text: &String| Location::parse(text, access);
     let optional = |text: &Option<String>| text.as_ref().map(place).transpose();
+    let threads = arguments.threads.map_or(0, NonZeroUsize::get);
+    #[cfg(feature = "cluster")]
+    let cluster = arguments.cluster.cluster(threads, arguments.instance_credentials)?;
+    #[cfg(not(feature = "cluster"))]
+    arguments.cluster.refuse()?;
     let model_place = place(&arguments.model)?;
     let model = Model::read(&model_place)?;
     let reader = DatasetReader::open(&place(&arguments.data)?)?;
@@ -74,18 +84,28 @@ pub fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
     let mut text = optional(&arguments.scores)?.map(|place| ScoresText::create(&place)).transpose()?;
     let stats = optional(&arguments.stats)?;
     let mut progress = Progress::start("scoring", Some(reader.manifest().rows), "rows", quiet);
-    let threads = arguments.threads.map_or(0, NonZeroUsize::get);
-    let report = predict(&reader, &model, threads, &mut |group| {
+    let mut sink = |group: PredictedGroup| {
         progress.step(group.scores.len() as u64);
         text.as_mut().map_or(Ok(()), |text| text.write(&group.scores))?;
         table.as_mut().map_or(Ok(()), |table| table.write(group))
-    })?;
+    };
+    #[cfg(feature = "cluster")]
+    let report = match &cluster {
+        Some(cluster) => {
+            let file = model_place.read_all()?.ok_or_else(|| model_place.absent())?;
+            cluster.predict(&reader, &model, &file, &mut sink)?
+        }
+        None => predict(&reader, &model, threads, &mut sink)?,
+    };
+    #[cfg(not(feature = "cluster"))]
+    let report = predict(&reader, &model, threads, &mut sink)?;
     progress.finish();
     table.map_or(Ok(()), |table| table.finish(&model_place, reader.manifest()))?;
     text.map_or(Ok(()), |text| text.output.commit())?;
     let total = started.elapsed().as_secs_f64();
     if let Some(stats) = stats {
-        let stats_of_run = json!({
+        #[cfg_attr(not(feature = "cluster"), allow(unused_mut))]
+        let mut stats_of_run = json!({
             "load_s": report.load_seconds,
             "predict_s": report.predict_seconds,
             "total_s": total,
@@ -94,6 +114,10 @@ pub fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
             "thread_count": report.threads,
             "peak_memory_bytes": peak_memory_bytes(),
         });
+        #[cfg(feature = "cluster")]
+        if let Some(cluster) = &cluster {
+            stats_of_run["cluster"] = super::remote::traffic_figures(&cluster.traffic());
+        }
         write_stats(&stats, &stats_of_run)?;
     }
     if !quiet {

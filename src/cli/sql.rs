@@ -1,8 +1,9 @@
 //! `planetree sql`
 
+use super::remote::ClusterOptions;
 use super::size::parse_size;
 use crate::error::{Error, Result};
-use crate::sql::{Destination, Done, Format, Options, Printer, Roots, Session, Shell};
+use crate::sql::{Destination, Done, Elsewhere, Format, Options, Printer, Roots, Session, Shell};
 use crate::storage::{Access, Location};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -24,6 +25,7 @@ use std::num::NonZeroUsize;
   planetree sql -c \"COPY (SELECT query_id, doc_id, score FROM score('model.parquet', 'test')) TO 'scores.csv'\"
   planetree sql --table a=s3://runs/a.parquet --table b=b.parquet -f compare.sql -o differences.parquet
   planetree sql runs/2026-11-17
+  planetree sql -c \"SELECT count(*) FROM 's3://bucket/train'\" --allow-path s3://bucket --cluster df://10.0.0.1:50050
   echo 'SELECT 1' | planetree sql --format json
 
 SQL reads and writes only below the current directory, the run's directory and --allow-path.")]
@@ -67,6 +69,9 @@ pub struct SqlArguments {
     /// Threads that work on a query [default: all cores]
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
+
+    #[command(flatten)]
+    cluster: ClusterOptions,
 
     /// Ask the machine's metadata service for credentials of object stores
     #[arg(long)]
@@ -134,10 +139,12 @@ impl SqlArguments {
             _ => self.run.as_deref(),
         };
         let allowed = self.allow_path.iter().map(String::as_str).chain(run_root);
+        let threads = self.threads.map_or_else(cores, NonZeroUsize::get);
         let options = Options {
-            threads: self.threads.map_or_else(cores, NonZeroUsize::get),
+            threads,
             memory_limit: self.memory_limit.unwrap_or_else(half_of_memory),
             roots: Roots::new(allowed, access)?,
+            elsewhere: self.elsewhere(threads)?,
         };
         let session = Session::new(options)?;
         if let Some(run) = &run {
@@ -153,6 +160,26 @@ impl SqlArguments {
             session.name_table(name, Location::parse(path, access)?)?;
         }
         Ok(session)
+    }
+
+    /// The cluster that queries run on.
+    #[cfg(feature = "cluster")]
+    fn elsewhere(&self, threads: usize) -> Result<Option<Elsewhere>> {
+        let Some(cluster) = self.cluster.cluster(threads, self.instance_credentials)? else {
+            return Ok(None);
+        };
+        if self.instance_credentials {
+            return Err(Error::usage(
+                "--instance-credentials: SQL on a cluster uses the credentials of its processes",
+                "leave it out, and give scheduler and executors the store's variables",
+            ));
+        }
+        cluster.queries().map(Some)
+    }
+
+    #[cfg(not(feature = "cluster"))]
+    fn elsewhere(&self, _threads: usize) -> Result<Option<Elsewhere>> {
+        self.cluster.refuse().map(|()| None)
     }
 
     fn tell(&self, done: &Done, quiet: bool) {

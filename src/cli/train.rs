@@ -2,6 +2,7 @@
 
 use super::help;
 use super::progress::{Bar, Unit, is_live};
+use super::remote::ClusterOptions;
 use super::size::{parse_size, shown_count};
 use super::stats::{peak_memory_bytes, write_stats};
 use crate::config::{self, EnsembleName};
@@ -111,13 +112,8 @@ pub struct TrainArguments {
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
 
-    /// Train on a cluster: df://HOST:PORT of its scheduler, or local:N for N executors on this machine
-    #[arg(long, value_name = "URL")]
-    cluster: Option<String>,
-
-    #[cfg(feature = "cluster")]
     #[command(flatten)]
-    certificates: super::cluster::Certificates,
+    cluster: ClusterOptions,
 
     /// Ask the machine's metadata service for credentials of object stores
     #[arg(long)]
@@ -141,6 +137,7 @@ fn parse_every(text: &str) -> std::result::Result<Every, String> {
 /// Runs the command.
 pub fn run(arguments: &TrainArguments, quiet: bool) -> Result<()> {
     let begun = Instant::now();
+    #[cfg_attr(not(feature = "cluster"), allow(unused_mut))]
     let mut request = request(arguments)?;
     let model_file = locate(arguments, &arguments.model)?;
     let rounds = arguments.rounds.as_ref().map(|text| locate(arguments, text)).transpose()?;
@@ -153,9 +150,13 @@ pub fn run(arguments: &TrainArguments, quiet: bool) -> Result<()> {
         .map_err(|error| Error::usage(format_args!("cannot start threads: {error}"), "lower --threads"))?;
     let mut reporter = Reporter::new(quiet);
     #[cfg(feature = "cluster")]
-    let cluster = reach_cluster(arguments, pool.current_num_threads(), &mut request)?;
+    let cluster = arguments.cluster.cluster(pool.current_num_threads(), arguments.instance_credentials)?;
+    #[cfg(feature = "cluster")]
+    if let Some(cluster) = &cluster {
+        request.fleet = Some(cluster.clone());
+    }
     #[cfg(not(feature = "cluster"))]
-    refuse_cluster(arguments, &mut request)?;
+    arguments.cluster.refuse()?;
     let outcome = pool.install(|| train(&request, &mut reporter));
     reporter.finish();
     let outcome = outcome?;
@@ -195,34 +196,6 @@ pub fn run(arguments: &TrainArguments, quiet: bool) -> Result<()> {
         ));
     }
     Ok(())
-}
-
-/// Reaches the cluster that the user named, or starts one.
-#[cfg(feature = "cluster")]
-fn reach_cluster(
-    arguments: &TrainArguments,
-    threads: usize,
-    request: &mut TrainRequest,
-) -> Result<Option<Arc<crate::cluster::Cluster>>> {
-    use crate::cluster::{Address, Cluster};
-    let Some(text) = &arguments.cluster else { return Ok(None) };
-    let address = Address::parse(text)?;
-    let credentials = arguments.instance_credentials;
-    let cluster = Arc::new(Cluster::new(address, arguments.certificates.read()?, threads, credentials));
-    request.fleet = Some(cluster.clone());
-    Ok(Some(cluster))
-}
-
-/// Says that there is no cluster in this build.
-#[cfg(not(feature = "cluster"))]
-fn refuse_cluster(arguments: &TrainArguments, _request: &mut TrainRequest) -> Result<()> {
-    match &arguments.cluster {
-        None => Ok(()),
-        Some(_) => Err(Error::usage(
-            "--cluster: this planetree was built without clusters",
-            "build it with the feature `cluster`: cargo install planetree --features cluster",
-        )),
-    }
 }
 
 /// What went over the line to a cluster: how long levels took and how many bytes they were.

@@ -7,7 +7,7 @@ use super::holding::fingerprint;
 use super::link::{Errand, Link, Traffic, run_name};
 use super::local::LocalCluster;
 use super::security::Security;
-use super::share::{divide, file_groups};
+use super::share::{check_place, divide, file_groups};
 use super::task::{Answer, BUILD, Foundation, Grown, Identity, Step, Task, add_means, no_means, pack};
 use super::trees::FleetGrower;
 use crate::bins::{BinOptions, BinnedData, Rows, SAMPLED_ROWS, Source, Summary};
@@ -27,21 +27,39 @@ use datafusion::datasource::physical_plan::FileGroup;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Processes of a cluster that hold the rows of a training.
+/// Processes of a cluster that hold the rows of a training, score rows or judge rankings.
 pub struct Cluster {
     address: Address,
     security: Security,
     /// Of executors that are started on this machine, all together.
     threads: usize,
     instance_credentials: bool,
-    reached: Mutex<Option<Reached>>,
+    training: Mutex<Option<Training>>,
+    /// What went over lines that are closed.
+    traffic: Mutex<Traffic>,
 }
 
 /// A cluster that is there.
-struct Reached {
-    errands: Arc<Errands>,
-    /// Executors that were started for this training, and end with it.
+pub struct Reached {
+    /// The line to it.
+    pub link: Arc<Link>,
+    /// Who is there.
+    pub executors: Vec<Identity>,
+    /// Executors that were started for this command, and end with it.
     _local: Option<LocalCluster>,
+}
+
+impl Reached {
+    /// The threads of all executors.
+    pub fn threads(&self) -> usize {
+        self.executors.iter().map(|executor| executor.threads as usize).sum::<usize>().max(1)
+    }
+}
+
+/// A cluster that trains.
+struct Training {
+    errands: Arc<Errands>,
+    _reached: Reached,
 }
 
 /// What every question of a training needs.
@@ -68,21 +86,52 @@ impl Errands {
 impl Cluster {
     /// A cluster that is reached, or started on this machine with so many threads, when there is something to do.
     pub fn new(address: Address, security: Security, threads: usize, instance_credentials: bool) -> Self {
-        Cluster { address, security, threads, instance_credentials, reached: Mutex::default() }
+        Cluster {
+            address,
+            security,
+            threads,
+            instance_credentials,
+            training: Mutex::default(),
+            traffic: Mutex::default(),
+        }
     }
 
     /// What went over the line so far.
     pub fn traffic(&self) -> Traffic {
-        let reached = self.reached.lock().unwrap_or_else(PoisonError::into_inner);
-        reached.as_ref().map(|reached| reached.errands.link.traffic()).unwrap_or_default()
+        let training = self.training.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*training {
+            Some(training) => training.errands.link.traffic(),
+            None => self.traffic.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+        }
+    }
+
+    /// Remembers what went over a line before it is closed.
+    pub(super) fn keep_traffic(&self, reached: &Reached) {
+        *self.traffic.lock().unwrap_or_else(PoisonError::into_inner) = reached.link.traffic();
+    }
+
+    /// Where the cluster is.
+    pub(super) fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// How the line is kept from others.
+    pub(super) fn security(&self) -> &Security {
+        &self.security
+    }
+
+    /// Whether the machine's metadata service may be asked for credentials.
+    pub(super) fn instance_credentials(&self) -> bool {
+        self.instance_credentials
     }
 
     /// The line to the cluster, and who is there.
-    fn reach(&self) -> Result<(Option<LocalCluster>, Arc<Link>, Vec<Identity>)> {
+    pub(super) fn reach(&self) -> Result<Reached> {
         let (mut local, link) = match &self.address {
             Address::Scheduler { host, port, .. } => (None, Link::new(host, *port, self.security.clone())),
             Address::Local { executors } => {
                 let local = LocalCluster::start(*executors, self.threads)?;
+                // It is of this machine alone, and ends with the command.
                 let link = Link::new("127.0.0.1", local.port(), Security::default());
                 (Some(local), link)
             }
@@ -94,11 +143,11 @@ impl Cluster {
         for executor in &executors {
             tracing::info!("executor {}: {} threads", executor.name, executor.threads);
         }
-        Ok((local, Arc::new(link), executors))
+        Ok(Reached { link: Arc::new(link), executors, _local: local })
     }
 
     /// How many shares the data are divided into: one for each executor, unless the user knows better.
-    fn share_count(&self, executors: usize) -> usize {
+    pub(super) fn share_count(&self, executors: usize) -> usize {
         match &self.address {
             Address::Scheduler { shares: Some(shares), .. } => *shares,
             _ => executors,
@@ -106,9 +155,9 @@ impl Cluster {
     }
 
     fn errands(&self) -> Arc<Errands> {
-        let reached = self.reached.lock().unwrap_or_else(PoisonError::into_inner);
-        let reached = reached.as_ref().expect("a training bins its data before its first round");
-        reached.errands.clone()
+        let training = self.training.lock().unwrap_or_else(PoisonError::into_inner);
+        let training = training.as_ref().expect("a training bins its data before its first round");
+        training.errands.clone()
     }
 
     fn crew<C: WireCell>(
@@ -133,7 +182,7 @@ impl Cluster {
 }
 
 /// Where executors find the dataset.
-fn place_of(location: &Location) -> Result<String> {
+pub fn place_of(location: &Location) -> Result<String> {
     match location {
         Location::Local(path) => {
             let path = std::fs::canonicalize(path).map_err(|error| Error::io(location, "open", &error))?;
@@ -177,11 +226,7 @@ impl Fleet for Cluster {
             return refuse("a model of several datasets");
         }
         match &request.data[..] {
-            [data @ Location::Local(_)] if !self.address.is_here() => Err(Error::place(
-                data,
-                "this is a path of this machine, which the executors of the cluster do not have",
-                "name a dataset in an object store, such as s3://bucket/dataset",
-            )),
+            [data] => check_place(data, &self.address),
             _ => Ok(()),
         }
     }
@@ -199,14 +244,14 @@ impl Fleet for Cluster {
             .flat_map(|file| &file.row_groups)
             .map(|group| group.rows)
             .collect();
-        let (local, link, executors) = self.reach()?;
-        let shares = divide(&rows, self.share_count(executors.len()));
+        let reached = self.reach()?;
+        let shares = divide(&rows, self.share_count(reached.executors.len()));
         tracing::info!("{} shares of {} partitions", shares.len(), rows.len());
         let errands = Arc::new(Errands {
-            link,
+            link: reached.link.clone(),
             groups: file_groups(source, &place, &shares),
-            executors: executors.len(),
-            threads: executors.iter().map(|executor| executor.threads as usize).sum(),
+            executors: reached.executors.len(),
+            threads: reached.threads(),
             task: Task {
                 build: BUILD.to_owned(),
                 run: run_name(),
@@ -216,8 +261,8 @@ impl Fleet for Cluster {
                 step: Step::Probe,
             },
         });
-        let reached = Reached { errands: errands.clone(), _local: local };
-        *self.reached.lock().unwrap_or_else(PoisonError::into_inner) = Some(reached);
+        let training = Training { errands: errands.clone(), _reached: reached };
+        *self.training.lock().unwrap_or_else(PoisonError::into_inner) = Some(training);
         survey(&errands, request, source, options)
     }
 

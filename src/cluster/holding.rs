@@ -2,6 +2,8 @@
 //! All of that is a cache. What it does not have is built anew from the dataset and the trees so far.
 
 use super::cells::{WireCell, write_cell, write_histogram};
+use super::judge::{JudgeQuestion, judge, numbers_of, open_predictions};
+use super::score::{predictor, score};
 use super::share::{key_of, partitions_of};
 use super::task::{Answer, BUILD, Foundation, Grown, Identity, Step, Task, means_to_bytes, unpack};
 use super::trees::{self, dealt, worker_of};
@@ -9,7 +11,10 @@ use crate::bins::{BinOptions, BinnedData, Source, survey};
 use crate::boost::{Crew, Gradients, Share, ShareState, TreeStart};
 use crate::config::Parameters;
 use crate::error::{Error, Result};
+use crate::evaluate::Predictions;
+use crate::model::Model;
 use crate::objective::objective;
+use crate::predict::GroupPredictor;
 use crate::storage::{Access, Location, digest_of};
 use crate::train::{Metrics, Scores};
 use crate::tree::{Holder, NodeSplit, WantedNode};
@@ -20,7 +25,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A training that asked nothing for so long is over, or its shares are built anew.
+/// A command that asked nothing for so long is over, or its shares are built anew.
 const IDLE: Duration = Duration::from_secs(600);
 
 /// What this executor holds.
@@ -36,7 +41,7 @@ pub fn name() -> String {
     NAME.clone()
 }
 
-/// Drops, now and then, the shares of trainings that seem to be over.
+/// Drops, now and then, the shares of commands that seem to be over.
 pub fn drop_idle_shares() {
     std::thread::spawn(|| {
         loop {
@@ -66,7 +71,7 @@ pub fn answer(task: &Task, foundation: &[u8], group: &FileGroup) -> (u64, Answer
         }
         if task.build != BUILD {
             return Err(Error::usage(
-                format_args!("this executor is {BUILD}, the training is {}", task.build),
+                format_args!("this executor is {BUILD}, whoever asks is {}", task.build),
                 "run the same build of planetree everywhere",
             ));
         }
@@ -74,6 +79,7 @@ pub fn answer(task: &Task, foundation: &[u8], group: &FileGroup) -> (u64, Answer
     };
     let answer = match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(answer)) => answer,
+        Ok(Err(Error::Interrupted)) => Answer::Leaving,
         Ok(Err(error)) => Answer::failed(&error),
         Err(_) => Answer::failed(&Error::usage("the executor panicked", "look at its standard error")),
     };
@@ -117,6 +123,10 @@ enum Held {
     Share(Box<Following>),
     /// All rows, for whole trees.
     Whole(Arc<(Parameters, BinnedData)>),
+    /// Predictions that are open.
+    Predictions(Arc<Predictions>),
+    /// A model that scores.
+    Predictor(Arc<GroupPredictor<Model>>),
 }
 
 impl Holdings {
@@ -124,6 +134,12 @@ impl Holdings {
         if let Step::Forget = task.step {
             lock(&self.shares).shares.retain(|_, slot| slot.run != task.run);
             return Ok(Answer::Forgotten);
+        }
+        if let Step::Judge(question) = &task.step {
+            let groups = numbers_of(group);
+            *number = groups.first().map_or(0, |first| *first as u64);
+            let predictions = self.predictions(task, question)?;
+            return Ok(Answer::Judged(judge(&predictions, question, &groups)?));
         }
         let source = self.source(task)?;
         if let Step::Trees { trees, workers } = &task.step {
@@ -136,7 +152,11 @@ impl Holdings {
         let partitions = partitions_of(&source, group)?;
         *number = partitions.first().map_or(0, |first| *first as u64);
         match &task.step {
-            Step::Probe | Step::Forget | Step::Trees { .. } => Ok(Answer::Lacking),
+            Step::Probe | Step::Forget | Step::Trees { .. } | Step::Judge(_) => Ok(Answer::Lacking),
+            Step::Score => match self.predictor(task, foundation, &source)? {
+                Some(predictor) => Ok(Answer::Scored(score(&source, &partitions, &predictor)?)),
+                None => Ok(Answer::Lacking),
+            },
             Step::Survey { features, rows, parameters } => {
                 let options = BinOptions::of(&Parameters::from_toml(parameters)?);
                 Ok(Answer::Surveyed(survey(&source, &partitions, features.clone(), *rows, &options)?))
@@ -193,6 +213,41 @@ impl Holdings {
         Ok(Some(whole))
     }
 
+    /// The predictions of a task.
+    fn predictions(&self, task: &Task, question: &JudgeQuestion) -> Result<Arc<Predictions>> {
+        let slot = self.slot(task, "predictions");
+        let mut held = lock(&slot.held);
+        if let Some(Held::Predictions(predictions)) = &*held {
+            return Ok(predictions.clone());
+        }
+        let opened = Arc::new(open_predictions(task, question)?);
+        *held = Some(Held::Predictions(opened.clone()));
+        Ok(opened)
+    }
+
+    /// The model of a task; `None` if it is not here and did not come along.
+    fn predictor(
+        &self,
+        task: &Task,
+        foundation: &[u8],
+        source: &Source,
+    ) -> Result<Option<Arc<GroupPredictor<Model>>>> {
+        let slot = self.slot(task, "model");
+        let mut held = lock(&slot.held);
+        if let Some(Held::Predictor(predictor)) = &*held {
+            return Ok(Some(predictor.clone()));
+        }
+        if foundation.is_empty() {
+            return Ok(None);
+        }
+        let made = Arc::new(predictor(foundation, source)?);
+        *lock(&slot.bytes) = foundation.len() as u64;
+        *held = Some(Held::Predictor(made.clone()));
+        drop(held);
+        self.make_room(&slot);
+        Ok(Some(made))
+    }
+
     /// The dataset of a task, if it is the one that is meant.
     fn source(&self, task: &Task) -> Result<Arc<Source>> {
         let key = format!("{} {}", task.fingerprint, task.data);
@@ -204,7 +259,7 @@ impl Holdings {
         if fingerprint(&source) != task.fingerprint {
             return Err(Error::place(
                 &task.data,
-                "the dataset is another one here than where the training was started",
+                "the dataset is another one here than where the command was started",
                 "see that all machines of the cluster see the same dataset",
             ));
         }
@@ -324,7 +379,12 @@ impl Following {
                 let bytes = either!(&mut self.share, share => level(share, start, wanted))?;
                 Ok(Some(Answer::Level(bytes)))
             }
-            Step::Probe | Step::Survey { .. } | Step::Trees { .. } | Step::Forget => Ok(None),
+            Step::Probe
+            | Step::Survey { .. }
+            | Step::Trees { .. }
+            | Step::Score
+            | Step::Judge(_)
+            | Step::Forget => Ok(None),
         }
     }
 

@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 /// Bytes of a message at most: a plan with all trees so far, a piece of an answer.
 pub const MESSAGE_BYTES: usize = 256 << 20;
 
-/// How long failures are tried again before the training gives up.
+/// How long failures are tried again before the command gives up.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The same before the cluster ever answered: then it is more likely that something is set up wrongly.
@@ -57,6 +57,8 @@ pub struct Traffic {
     pub sent: u64,
     /// How often a question had to be asked again.
     pub repeated: u64,
+    /// Bytes that came back, for all questions.
+    pub received: u64,
     /// How often a share was built anew after the first time.
     pub rebuilt: u64,
 }
@@ -84,6 +86,11 @@ impl Link {
             security,
             traffic: Mutex::default(),
         }
+    }
+
+    /// Where it leads to.
+    pub fn url(&self) -> &str {
+        &self.url
     }
 
     /// What went over the line so far.
@@ -169,7 +176,7 @@ impl Link {
         }
     }
 
-    /// Tells all shares that a training is over; whether they hear it does not matter.
+    /// Tells all shares that a command is over; whether they hear it does not matter.
     pub fn forget(&self, task: &Task, groups: &[FileGroup]) {
         let task = Task { step: Step::Forget, ..task.clone() };
         let question = Question { task: pack(&task), foundation: Vec::new() };
@@ -224,6 +231,10 @@ impl Link {
         let Some(answers) = put_together(&batches) else {
             return Ok(Err("an answer arrived damaged".to_owned()));
         };
+        let leaving = Answer::Leaving.to_bytes();
+        if let Some(answer) = answers.values().find(|answer| answer.bytes == leaving) {
+            return Ok(Err(format!("executor {} is being stopped", answer.sender)));
+        }
         if answers.len() != groups.len() {
             return Ok(Err(format!("{} of {} shares answered", answers.len(), groups.len())));
         }
@@ -238,6 +249,13 @@ impl Link {
                 &self.shown,
                 format_args!("the certificates do not fit: {}", first_line(text)),
                 "name the authority that signed the cluster's certificates, and a certificate that it signed",
+            ));
+        }
+        if says(&["Unauthenticated", "the token is missing or wrong"]) {
+            return Some(Error::place(
+                &self.shown,
+                "the token is missing or wrong",
+                "name the cluster's with --token-file",
             ));
         }
         if says(&["incompatible", "ballista-version"]) {
@@ -287,6 +305,7 @@ impl Link {
         }
         self.with_traffic(|traffic| {
             traffic.sent += sent;
+            traffic.received += bytes;
             if let Step::Level { .. } = task.step {
                 traffic.levels.push((milliseconds, bytes, most));
             }
@@ -300,7 +319,7 @@ impl Link {
     fn broken(&self, problem: &str) -> Error {
         let remedy = match self.has_answered() {
             true => {
-                "look at the scheduler and its executors; --checkpoint and --resume save what was trained"
+                "look at the scheduler and its executors; a training can go on with --checkpoint and --resume"
             }
             false => "check the address, and name certificates if the cluster asks for them",
         };
@@ -324,7 +343,7 @@ impl Link {
     }
 }
 
-/// A name that no other training has.
+/// A name that no other command has.
 pub fn run_name() -> String {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     format!("{:x}-{:x}", now.as_nanos(), std::process::id())

@@ -1,7 +1,8 @@
-//! Who may speak to a cluster: whoever has a certificate that its authority signed. The engine knows no encryption where
+//! Who may speak to a cluster: whoever has a certificate that its authority signed, and knows its token. The engine knows no encryption where
 //! it listens, so it listens on this machine only, and a door in front of it speaks TLS with the outside and asks
 //! everybody for a certificate.
 
+use super::token::Token;
 use crate::error::{Error, Result};
 use ballista_core::extension::{EndpointOverrideFn, SessionConfigExt};
 use datafusion::prelude::SessionConfig;
@@ -18,10 +19,11 @@ use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
-/// How the line is kept from others; by nothing, unless there are certificates.
+/// How the line is kept from others; by nothing, unless there are certificates or a token.
 #[derive(Clone, Default)]
 pub struct Security {
     tls: Option<Arc<Tls>>,
+    token: Option<Token>,
 }
 
 struct Tls {
@@ -50,7 +52,17 @@ impl Security {
             .identity(identity)
             .timeout(Duration::from_secs(10));
         let acceptor = acceptor(authority, certificate, key)?;
-        Ok(Security { tls: Some(Arc::new(Tls { client, acceptor })) })
+        Ok(Security { tls: Some(Arc::new(Tls { client, acceptor })), token: None })
+    }
+
+    /// The same with a token, from a file.
+    pub fn with_token(self, file: Option<&Path>) -> Result<Self> {
+        Ok(Security { token: file.map(Token::read).transpose()?, ..self })
+    }
+
+    /// What every request must bring along.
+    pub(super) fn token(&self) -> Option<&Token> {
+        self.token.as_ref()
     }
 
     /// Whether the line is encrypted.
@@ -63,15 +75,24 @@ impl Security {
         match self.endpoint() {
             None => config,
             Some(endpoint) => config
-                .with_ballista_use_tls(true)
+                .with_ballista_use_tls(self.uses_tls())
                 .with_ballista_override_create_grpc_client_endpoint(endpoint),
         }
     }
 
-    /// What makes a client's end of a line an encrypted one.
+    /// What makes a client's end of a line an encrypted one that brings the token along.
     pub fn endpoint(&self) -> Option<EndpointOverrideFn> {
-        let client = self.tls.as_ref()?.client.clone();
+        if self.tls.is_none() && self.token.is_none() {
+            return None;
+        }
+        let client = self.tls.as_ref().map(|tls| tls.client.clone());
+        let token = self.token.clone();
         Some(Arc::new(move |endpoint: Endpoint| {
+            let endpoint = match &token {
+                Some(token) => token.bring(endpoint)?,
+                None => endpoint,
+            };
+            let Some(client) = &client else { return Ok(endpoint) };
             let authority = endpoint.uri().authority().map(ToString::to_string).unwrap_or_default();
             let endpoint = Endpoint::from_shared(format!("https://{authority}"))?
                 .connect_timeout(Duration::from_secs(10))
@@ -82,6 +103,10 @@ impl Security {
                 .keep_alive_while_idle(true)
                 .initial_connection_window_size(Some(64 << 20))
                 .initial_stream_window_size(Some(16 << 20));
+            let endpoint = match &token {
+                Some(token) => token.bring(endpoint)?,
+                None => endpoint,
+            };
             Ok(endpoint.tls_config(client.clone())?)
         }))
     }
@@ -92,15 +117,38 @@ impl Security {
         if !self.uses_tls() {
             return Ok(outer);
         }
+        Self::behind(outer, Ipv4Addr::new(127, 0, 0, 2))
+    }
+
+    /// The same for an executor, who asks for the token at its door.
+    pub fn inner_of_executor(&self, outer: SocketAddr) -> Result<SocketAddr> {
+        match &self.token {
+            None => self.inner(outer),
+            Some(_) => Self::behind(outer, Ipv4Addr::new(127, 0, 0, 2)),
+        }
+    }
+
+    /// An address of this machine alone that is not `outer`.
+    fn behind(outer: SocketAddr, other: Ipv4Addr) -> Result<SocketAddr> {
         if outer.ip().is_unspecified() {
             return Err(Error::usage(
-                format_args!("--bind {}: with certificates it must be one address", outer.ip()),
+                format_args!("--bind {}: with certificates or a token it must be one address", outer.ip()),
                 "bind the address by which the others reach this machine",
             ));
         }
         let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        let other = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
-        Ok(SocketAddr::new(if outer.ip() == here { other } else { here }, outer.port()))
+        Ok(SocketAddr::new(if outer.ip() == here { IpAddr::V4(other) } else { here }, outer.port()))
+    }
+
+    /// Opens the doors of an executor: that of certificates outside, that of the token behind it.
+    pub async fn open_executor_door(&self, outer: SocketAddr, inner: SocketAddr) -> std::io::Result<()> {
+        let Some(token) = &self.token else { return self.open_door(outer, inner).await };
+        if !self.uses_tls() {
+            return token.open_door(outer, inner);
+        }
+        let between = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 3)), outer.port());
+        token.open_door(between, inner)?;
+        self.open_door(outer, between).await
     }
 
     /// Opens the door: who knocks at `outer` with a certificate speaks to `inner`. Nothing to do without encryption.

@@ -5,20 +5,25 @@ use super::codec::RoundCodec;
 use super::holding::{drop_idle_shares, set_limit};
 use super::link::MESSAGE_BYTES;
 use super::local::free_ports;
+use super::query::{client_config, environment, executor_functions, scheduler_session};
 use super::security::Security;
 use super::sticky::Sticky;
+use super::token::Token;
 use crate::error::{Error, Result};
 use crate::storage::{border, interrupt};
+use ballista_core::extension::SessionConfigExt;
 use ballista_core::serde::protobuf::scheduler_grpc_server::SchedulerGrpcServer;
 use ballista_executor::executor_process::{ExecutorProcessConfig, start_executor_process};
 use ballista_scheduler::cluster::BallistaCluster;
 use ballista_scheduler::config::{SchedulerConfig, TaskDistributionPolicy};
 use ballista_scheduler::scheduler_process::create_scheduler;
+use datafusion::prelude::SessionConfig;
 use datafusion_proto::protobuf::{LogicalPlanNode, PhysicalPlanNode};
 use std::io::Read;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 
@@ -33,7 +38,7 @@ pub struct SchedulerOptions {
     pub host: Option<String>,
     /// Whether a public address may be bound without encryption.
     pub plaintext: bool,
-    /// Certificates.
+    /// Certificates and token.
     pub security: Security,
     /// Seconds without a sign of life after which an executor counts as lost.
     pub executor_timeout: u64,
@@ -90,6 +95,7 @@ pub fn run_scheduler(options: &SchedulerOptions, ready: impl FnOnce(SocketAddr))
             external_host: options.host.clone().unwrap_or_else(|| options.bind.clone()),
             override_create_grpc_client_endpoint: options.security.endpoint(),
             override_physical_codec: Some(Arc::new(RoundCodec::default())),
+            override_session_builder: Some(Arc::new(scheduler_session)),
             task_distribution: TaskDistributionPolicy::Custom(Arc::new(Sticky::default())),
             executor_timeout_seconds: options.executor_timeout,
             expire_dead_executor_interval_seconds: 1,
@@ -109,6 +115,7 @@ pub fn run_scheduler(options: &SchedulerOptions, ready: impl FnOnce(SocketAddr))
         let service = SchedulerGrpcServer::new(scheduler)
             .max_decoding_message_size(MESSAGE_BYTES)
             .max_encoding_message_size(MESSAGE_BYTES);
+        let service = InterceptedService::new(service, Token::interceptor(options.security.token().cloned()));
         let server = Server::builder().add_service(service).serve_with_incoming(incoming);
         server.await.map_err(|error| error.to_string())
     };
@@ -135,7 +142,8 @@ pub fn run_executor(options: &ExecutorOptions, ready: impl FnOnce()) -> Result<(
     let outer = ports.map(|port| address_of(&format!("{}:{port}", options.bind)));
     let [results, tasks] = outer;
     let (results, tasks) = (results?, tasks?);
-    let (inner_results, inner_tasks) = (options.security.inner(results)?, options.security.inner(tasks)?);
+    let inner = |outer| options.security.inner_of_executor(outer);
+    let (inner_results, inner_tasks) = (inner(results)?, inner(tasks)?);
     let temporary;
     let folder = match &options.work_dir {
         Some(folder) => folder.clone(),
@@ -147,6 +155,7 @@ pub fn run_executor(options: &ExecutorOptions, ready: impl FnOnce()) -> Result<(
             temporary.path().to_owned()
         }
     };
+    let (temporary_files, security) = (folder.clone(), options.security.clone());
     let config = ExecutorProcessConfig {
         bind_host: inner_results.ip().to_string(),
         external_host: Some(options.host.clone().unwrap_or_else(|| options.bind.clone())),
@@ -165,20 +174,27 @@ pub fn run_executor(options: &ExecutorOptions, ready: impl FnOnce()) -> Result<(
         grpc_max_encoding_message_size: MESSAGE_BYTES as u32,
         override_create_grpc_client_endpoint: options.security.endpoint(),
         override_physical_codec: Some(Arc::new(RoundCodec::default())),
+        override_function_registry: Some(Arc::new(executor_functions())),
+        override_runtime_producer: Some(Arc::new(move |_| environment(&temporary_files))),
+        override_config_producer: Some(Arc::new(move || {
+            client_config(SessionConfig::new_with_ballista(), &security)
+        })),
         ..ExecutorProcessConfig::default()
     };
     interrupt::be_orderly(); // the engine hears signals itself, and takes leave of the scheduler
     ready();
     let serve = async {
-        options.security.open_door(results, inner_results).await.map_err(|error| error.to_string())?;
-        options.security.open_door(tasks, inner_tasks).await.map_err(|error| error.to_string())?;
+        for (outer, inner) in [(results, inner_results), (tasks, inner_tasks)] {
+            let opened = options.security.open_executor_door(outer, inner).await;
+            opened.map_err(|error| error.to_string())?;
+        }
         start_executor_process(Arc::new(config)).await.map_err(|error| error.to_string())
     };
     border::wait(serve).map_err(|error| {
         Error::place(
             format_args!("{}:{}", options.scheduler_host, options.scheduler_port),
             format_args!("the executor cannot run: {error}"),
-            "see that the scheduler is there and of the same build, and choose another --port",
+            "see that the scheduler is there, of the same build and with the same token, and choose another --port",
         )
     })
 }

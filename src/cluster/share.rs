@@ -1,14 +1,28 @@
 //! How a dataset is divided: a share is some neighbouring row groups, named by files and stretches of bytes, as plans
 //! name them. So no executor needs to know how many others there are.
 
+use super::address::Address;
 use crate::bins::Source;
 use crate::dataset::GroupId;
 use crate::error::{Error, Result};
+use crate::storage::Location;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::{FileGroup, FileScanConfig};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::physical_plan::ExecutionPlan;
 use std::ops::Range;
+
+/// Refuses a place that only this machine has for a cluster that is elsewhere.
+pub fn check_place(place: &Location, address: &Address) -> Result<()> {
+    match place {
+        Location::Local(_) if !address.is_here() => Err(Error::place(
+            place,
+            "this is a path of this machine, which the executors of the cluster do not have",
+            "name one in an object store, such as s3://bucket/name",
+        )),
+        _ => Ok(()),
+    }
+}
 
 /// Divides partitions of so many rows into at most so many shares of neighbours, about equal.
 pub fn divide(rows: &[u64], most: usize) -> Vec<Range<usize>> {

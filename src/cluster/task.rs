@@ -1,6 +1,8 @@
 //! What executors are asked and what they answer. A question travels inside a plan, so it is small: whoever has lost
 //! what it builds on says so, and is asked again together with all it takes to build it anew.
 
+use super::judge::JudgeQuestion;
+use super::score::Scored;
 use crate::bins::{BinOptions, Binning, DescribedBins, Surveyed};
 use crate::boost::{GradientSummary, TreeStart};
 use crate::config::Parameters;
@@ -14,20 +16,20 @@ use std::ops::Range;
 
 /// Which planetree this is. Executors of another one may not agree on what a question means.
 /// The last number changes with what travels: questions, answers and how features are grouped.
-pub const BUILD: &str = concat!("planetree ", env!("CARGO_PKG_VERSION"), " cluster 2");
+pub const BUILD: &str = concat!("planetree ", env!("CARGO_PKG_VERSION"), " cluster 3");
 
 /// A question to all shares of a dataset.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Task {
     /// The asker's [`BUILD`].
     pub build: String,
-    /// The training, told apart from all others.
+    /// The command that asks, told apart from all others.
     pub run: String,
-    /// Where the dataset is.
+    /// Where the dataset or the table is.
     pub data: String,
     /// Whether the machine's metadata service may be asked for credentials.
     pub instance_credentials: bool,
-    /// What tells the dataset's content apart.
+    /// What tells its content apart.
     pub fingerprint: String,
     /// What to do.
     pub step: Step,
@@ -74,7 +76,11 @@ pub enum Step {
         /// Workers that they are dealt to.
         workers: usize,
     },
-    /// Forget the training.
+    /// Score rows with the model that is the foundation.
+    Score,
+    /// Judge the queries of predictions.
+    Judge(JudgeQuestion),
+    /// Forget all that was asked.
     Forget,
 }
 
@@ -146,7 +152,13 @@ pub enum Answer {
     Level(Vec<u8>),
     /// Trees of a forest.
     Trees(Vec<GrownTree>),
-    /// It has forgotten the training.
+    /// Predictions.
+    Scored(Scored),
+    /// The stretches of row groups, judged; see [`super::judge`].
+    Judged(Vec<Vec<u8>>),
+    /// It is being stopped, and somebody else should answer.
+    Leaving,
+    /// It has forgotten all that was asked.
     Forgotten,
     /// It does not have what the question builds on.
     Lacking,
@@ -216,6 +228,19 @@ impl Answer {
                 writer.count(7);
                 super::trees::write(trees, &mut writer);
             }
+            Answer::Scored(scored) => {
+                writer.count(8);
+                writer.float(scored.load_seconds);
+                writer.float(scored.predict_seconds);
+                writer.count(scored.groups.len() as u64);
+                scored.groups.iter().for_each(|group| writer.list(group));
+            }
+            Answer::Judged(stretches) => {
+                writer.count(9);
+                writer.count(stretches.len() as u64);
+                stretches.iter().for_each(|stretch| writer.list(stretch));
+            }
+            Answer::Leaving => writer.count(10),
         }
         writer.into_bytes()
     }
@@ -251,6 +276,17 @@ impl Answer {
             5 => Answer::Lacking,
             6 => Answer::Failed { problem: reader.text()?, remedy: reader.text()? },
             7 => Answer::Trees(super::trees::read(&mut reader)?),
+            8 => {
+                let (load_seconds, predict_seconds) = (reader.float()?, reader.float()?);
+                let count = reader.length(1)?;
+                let groups = (0..count).map(|_| Ok(reader.list()?.to_vec())).collect::<Result<_>>()?;
+                Answer::Scored(Scored { load_seconds, predict_seconds, groups })
+            }
+            9 => {
+                let count = reader.length(1)?;
+                Answer::Judged((0..count).map(|_| Ok(reader.list()?.to_vec())).collect::<Result<_>>()?)
+            }
+            10 => Answer::Leaving,
             _ => return Err(cut_short()),
         };
         if reader.is_empty() { Ok(answer) } else { Err(cut_short()) }

@@ -10,6 +10,7 @@ mod curve;
 mod documents;
 mod drive;
 mod judgments;
+mod jury;
 mod lines;
 mod predictions;
 mod results;
@@ -23,6 +24,7 @@ mod worker;
 
 pub use curve::{CURVE, CurvePoint};
 pub use judgments::Judgments;
+pub(crate) use jury::{Judged, Jury};
 pub use results::Results;
 pub use segments::Join;
 pub use summary::{MetricSummary, PERCENTILES, SegmentSummary, Summary, mean_of};
@@ -35,9 +37,14 @@ use crate::progress::{SharedMeter, unwatched};
 use crate::storage::Location;
 use arrow::array::RecordBatch;
 use drive::Drive;
-use predictions::Predictions;
 use std::sync::Arc;
-use worker::Settings;
+
+#[cfg(feature = "cluster")]
+pub(crate) use jury::judge_groups;
+pub(crate) use predictions::Predictions;
+pub(crate) use worker::Settings;
+#[cfg(feature = "cluster")]
+pub(crate) use worker::Stretch;
 
 /// Metrics that are taken when none are named; the first decides which queries are the worst.
 pub const DEFAULT_METRICS: &str = "ndcg@10,ndcg@1,ndcg@3,ndcg@5,err,map";
@@ -94,6 +101,8 @@ pub struct Request {
     pub memory_limit: u64,
     /// Told how many rows are read; again, when they had to be sorted.
     pub meter: SharedMeter,
+    /// Who judges row groups of predictions, if not this process.
+    pub(crate) jury: Option<Arc<dyn Jury>>,
 }
 
 impl Request {
@@ -110,6 +119,7 @@ impl Request {
             threads: 0,
             memory_limit: DEFAULT_MEMORY,
             meter: unwatched(),
+            jury: None,
         }
     }
 }
@@ -146,6 +156,9 @@ pub fn evaluate(ranking: &Ranking, request: &Request) -> Result<Results> {
         Ok(results.map(|results| if sorted { results.in_input_order() } else { results }))
     };
     let by = request.by.as_deref();
+    if let Some(jury) = &request.jury {
+        jury::check(&**jury, ranking, request)?;
+    }
     let judged = request.judgments.as_ref().map(Judgments::reader);
     let outcome = match (ranking, judged) {
         (Ranking::Predictions(location), judged) => {
@@ -156,10 +169,25 @@ pub fn evaluate(ranking: &Ranking, request: &Request) -> Result<Results> {
             };
             match judged {
                 Some(judged) => sort(Some(judged))?,
-                None => match judge(predictions.readers(), Some(predictions.rows()), false)? {
-                    None => sort(None)?,
-                    done => done,
-                },
+                None => {
+                    let together = match &request.jury {
+                        None => judge(predictions.readers(), Some(predictions.rows()), false)?,
+                        Some(jury) => {
+                            request.meter.begin(Some(predictions.rows()));
+                            let meter = request.meter.clone();
+                            let drive =
+                                Drive { engine: &engine, settings: &settings, run, sorted: false, meter };
+                            drive.judge_by(
+                                &**jury,
+                                &Judged { predictions: &predictions, settings: &settings, by },
+                            )?
+                        }
+                    };
+                    match together {
+                        None => sort(None)?,
+                        done => done,
+                    }
+                }
             }
         }
         (Ranking::Scores { scores, data }, None) => {

@@ -33,6 +33,38 @@ struct Columns {
 }
 
 impl Predictions {
+    /// Opens predictions of which somebody else knows that they are whole and predictions: their bytes are not checked.
+    #[cfg(feature = "cluster")]
+    pub fn open_checked(location: &Location, by: Option<&str>) -> Result<Self> {
+        let file = TableReader::open_checked(location)?;
+        let columns = Columns::find(file.schema(), location, by)?;
+        Ok(Predictions { file, columns })
+    }
+
+    /// Where they are.
+    #[cfg(feature = "cluster")]
+    pub fn location(&self) -> &Location {
+        self.file.location()
+    }
+
+    /// What tells the file apart from any other.
+    #[cfg(feature = "cluster")]
+    pub fn identity(&self) -> Result<String> {
+        self.file.identity()
+    }
+
+    /// How many rows each row group has.
+    #[cfg(feature = "cluster")]
+    pub fn group_rows(&self) -> Vec<u64> {
+        self.file.group_rows()
+    }
+
+    /// The reader of a row group.
+    #[cfg(feature = "cluster")]
+    pub fn group_reader(&self, group: usize) -> Open {
+        self.reader(vec![group], BATCH_ROWS)
+    }
+
     /// Opens predictions, and finds the column that queries are counted under, if there is one.
     pub fn open(location: &Location, by: Option<&str>) -> Result<Self> {
         let remedy =

@@ -1,5 +1,7 @@
 //! What is known of every query: a row of the metrics table each, in columns.
 
+#[cfg(feature = "cluster")]
+use crate::wire::{Reader, Writer, cut_short};
 use std::collections::HashSet;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -114,6 +116,68 @@ impl Results {
         self.unranked += other.unranked;
     }
 
+    /// Writes everything.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn write(&self, writer: &mut Writer) {
+        writer.count(self.width as u64);
+        writer.text(&self.names);
+        writer.count(self.ends.len() as u64);
+        let mut before = 0;
+        for query in 0..self.queries() {
+            writer.count((self.ends[query] - before) as u64);
+            before = self.ends[query];
+            writer.count(self.documents[query].into());
+            writer.count(self.relevant[query].into());
+            writer.count(self.first_rows[query]);
+        }
+        for values in [&self.values, &self.dcg, &self.ideal_dcg] {
+            writer.count(values.len() as u64);
+            values.iter().for_each(|value| writer.float(*value));
+        }
+        writer.count(self.segments.len() as u64);
+        for segment in &self.segments {
+            writer.count(u64::from(segment.is_some()));
+            writer.text(segment.as_deref().unwrap_or_default());
+        }
+        writer.list(&self.run);
+        [self.rows, self.unjudged, self.unranked].into_iter().for_each(|count| writer.count(count));
+    }
+
+    /// Reads what was written.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn read(reader: &mut Reader<'_>) -> crate::error::Result<Self> {
+        let mut results = Results::new(reader.count()? as usize);
+        results.names = reader.text()?;
+        let queries = reader.length(4)?;
+        let mut end = 0usize;
+        for _ in 0..queries {
+            end = end.saturating_add(reader.count()? as usize);
+            results.ends.push(end);
+            results.documents.push(reader.count()? as u32);
+            results.relevant.push(reader.count()? as u32);
+            results.first_rows.push(reader.count()?);
+        }
+        for values in [&mut results.values, &mut results.dcg, &mut results.ideal_dcg] {
+            let length = reader.length(8)?;
+            *values = (0..length).map(|_| reader.float()).collect::<crate::error::Result<_>>()?;
+        }
+        for _ in 0..reader.length(2)? {
+            let is_known = reader.count()? == 1;
+            let text = reader.text()?;
+            results.segments.push(is_known.then_some(text));
+        }
+        results.run = reader.list()?.to_vec();
+        (results.rows, results.unjudged, results.unranked) =
+            (reader.count()?, reader.count()?, reader.count()?);
+        let gains_fit =
+            [&results.dcg, &results.ideal_dcg].iter().all(|it| it.is_empty() || it.len() == queries);
+        let segments_fit = results.segments.is_empty() || results.segments.len() == queries;
+        let values_fit = Some(results.values.len()) == queries.checked_mul(results.width);
+        let names_fit =
+            end == results.names.len() && results.ends.iter().all(|end| results.names.is_char_boundary(*end));
+        if gains_fit && segments_fit && values_fit && names_fit { Ok(results) } else { Err(cut_short()) }
+    }
+
     /// The same queries in the order in which they appear in the input.
     pub fn in_input_order(&self) -> Results {
         let mut order: Vec<usize> = (0..self.queries()).collect();
@@ -172,5 +236,24 @@ mod tests {
         assert_eq!(sorted.names().collect::<Vec<_>>(), ["", "long", "b"]);
         assert_eq!(sorted.column(0).collect::<Vec<_>>(), [Some(0.25), None, Some(0.5)]);
         assert_eq!((sorted.dcg, sorted.rows), (vec![3.0, 6.0, 9.0], 9));
+    }
+
+    #[cfg(feature = "cluster")]
+    #[test]
+    fn results_travel() {
+        let mut results = Results::new(2);
+        push(&mut results, "b", 9, &[Some(0.5), Some(-0.0)]);
+        push(&mut results, "ü", 300, &[Some(0.25), Some(1.0)]);
+        results.segments = vec![None, Some("de".to_owned())];
+        (results.run, results.unjudged, results.unranked) = (b"b Q0 d 1".to_vec(), 3, 4);
+        for results in [results, Results::new(1)] {
+            let mut writer = Writer::default();
+            results.write(&mut writer);
+            let bytes = writer.into_bytes();
+            assert_eq!(Results::read(&mut Reader::new(&bytes)).unwrap(), results);
+            for cut in 0..bytes.len() {
+                assert!(Results::read(&mut Reader::new(&bytes[..cut])).is_err());
+            }
+        }
     }
 }

@@ -168,6 +168,7 @@ pub const MEANS: &[&str] = &[
     "tls_ca",
     "tls_certificate",
     "tls_key",
+    "token_file",
 ];
 
 /// Options that are not for pipelines, because a run decides about them.

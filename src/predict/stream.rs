@@ -12,6 +12,7 @@ use crate::storage::interrupt;
 use arrow::array::{AsArray, Float32Array, RecordBatch, StringArray};
 use arrow::datatypes::Float32Type;
 use rayon::ThreadPoolBuilder;
+use std::borrow::Borrow;
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, Instant};
@@ -89,12 +90,61 @@ impl GroupScorer {
     }
 }
 
-/// A group on its way: what became of it, and how long it took to read and to score.
-struct Done<T> {
-    result: T,
-    rows: usize,
-    load: Duration,
-    score: Duration,
+/// Predicts row groups of one dataset, each on its own, whatever the model is made of.
+pub struct GroupPredictor<M> {
+    model: M,
+    scorer: Scorer,
+    plan: ColumnPlan,
+}
+
+impl<M: Borrow<Model>> GroupPredictor<M> {
+    /// Prepares a model for a dataset, whose columns must be those of the model.
+    pub fn new(model: M, reader: &DatasetReader) -> Result<Self> {
+        let scorer = Scorer::new(model.borrow());
+        let plan = ColumnPlan::new(model.borrow(), scorer.used_features(), reader)?;
+        Ok(GroupPredictor { model, scorer, plan })
+    }
+
+    /// What the user should know of how model and dataset fit.
+    pub fn warning(&self) -> Option<String> {
+        self.plan.found.warning()
+    }
+
+    /// The predictions of a group.
+    pub fn predict(&self, reader: &DatasetReader, id: GroupId) -> Result<TimedGroup<PredictedGroup>> {
+        self.finish(reader, id, &|group, scores| complete(reader, group, scores))
+    }
+
+    /// Scores a group and makes something of the scores.
+    fn finish<T>(
+        &self,
+        reader: &DatasetReader,
+        id: GroupId,
+        finish: &dyn Fn(&GroupReader, Vec<f64>) -> Result<T>,
+    ) -> Result<TimedGroup<T>> {
+        let started = Instant::now();
+        let group = reader.open_group(id)?;
+        let model: &Model = self.model.borrow();
+        let (scores, score) = match model.ensemble {
+            Ensemble::Wins => score_by_wins(reader, &group, &self.scorer, &self.plan, model)?,
+            Ensemble::Boost | Ensemble::Bag => score_group(reader, &group, &self.scorer, &self.plan)?,
+        };
+        let result = finish(&group, scores)?;
+        Ok(TimedGroup { result, rows: group.rows(), load: started.elapsed() - score, score })
+    }
+}
+
+/// What became of a group, and how long it took to read and to score.
+#[derive(Debug)]
+pub struct TimedGroup<T> {
+    /// What became of it.
+    pub result: T,
+    /// Its rows.
+    pub rows: usize,
+    /// How long it took to read.
+    pub load: Duration,
+    /// How long it took to score.
+    pub score: Duration,
 }
 
 /// Scores all groups. `finish` is run on the workers, `sink` on this thread, in order.
@@ -105,28 +155,18 @@ fn each_group<T: Send>(
     finish: impl Fn(&GroupReader, Vec<f64>) -> Result<T> + Sync,
     sink: &mut dyn FnMut(T) -> Result<()>,
 ) -> Result<Report> {
-    let scorer = Scorer::new(model);
-    let plan = ColumnPlan::new(model, scorer.used_features(), reader)?;
+    let predictor = GroupPredictor::new(model, reader)?;
     let pool = ThreadPoolBuilder::new()
         .num_threads(threads)
         .build()
         .map_err(|error| Error::usage(format_args!("cannot start threads: {error}"), "lower --threads"))?;
     let threads = pool.current_num_threads();
-    let work = |id: GroupId| {
-        let started = Instant::now();
-        let group = reader.open_group(id)?;
-        let (scores, score) = match model.ensemble {
-            Ensemble::Wins => score_by_wins(reader, &group, &scorer, &plan, model)?,
-            Ensemble::Boost | Ensemble::Bag => score_group(reader, &group, &scorer, &plan)?,
-        };
-        let result = finish(&group, scores)?;
-        Ok(Done { result, rows: group.rows(), load: started.elapsed() - score, score })
-    };
+    let work = |id: GroupId| predictor.finish(reader, id, &finish);
     let (mut rows, mut load, mut score) = (0, Duration::ZERO, Duration::ZERO);
     let mut groups = reader.groups().into_iter();
     // The scope runs on this thread, not on the pool's: waiting here keeps no worker from its work.
     pool.in_place_scope(|scope| {
-        let mut pending: VecDeque<Receiver<Result<Done<T>>>> = VecDeque::new();
+        let mut pending: VecDeque<Receiver<Result<TimedGroup<T>>>> = VecDeque::new();
         loop {
             interrupt::check()?;
             // One group more than there are threads: nobody waits while this thread hands one on.
@@ -151,7 +191,7 @@ fn each_group<T: Send>(
         threads,
         load_seconds: per_thread(load),
         predict_seconds: per_thread(score),
-        warning: plan.found.warning(),
+        warning: predictor.warning(),
     })
 }
 

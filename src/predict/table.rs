@@ -20,19 +20,7 @@ impl PredictionsTable {
 
     /// Appends the scores of a row group.
     pub fn write(&mut self, group: PredictedGroup) -> Result<()> {
-        let ranks = Int32Array::from_iter_values(group.ranks.iter().map(|rank| *rank as i32));
-        let batch = RecordBatch::try_new(
-            predictions_schema(),
-            vec![
-                Arc::new(group.query_ids),
-                Arc::new(group.doc_ids),
-                Arc::new(group.labels),
-                Arc::new(Float64Array::from(group.scores)),
-                Arc::new(ranks),
-            ],
-        );
-        let batch = batch.map_err(|error| Error::place("predictions", error, "convert the data again"))?;
-        self.0.write(&batch)
+        self.0.write(&group.into_batch()?)
     }
 
     /// Completes the table, which says of which model and which dataset the scores are.
@@ -50,6 +38,47 @@ impl PredictionsTable {
         self.0.set_metadata("planetree.model_fingerprint", model_fingerprint(model)?);
         self.0.set_metadata("planetree.dataset", fingerprints.collect::<Vec<_>>().join(","));
         self.0.finish()
+    }
+}
+
+impl PredictedGroup {
+    /// The rows as the table has them.
+    pub fn into_batch(self) -> Result<RecordBatch> {
+        let ranks = Int32Array::from_iter_values(self.ranks.iter().map(|rank| *rank as i32));
+        let batch = RecordBatch::try_new(
+            predictions_schema(),
+            vec![
+                Arc::new(self.query_ids),
+                Arc::new(self.doc_ids),
+                Arc::new(self.labels),
+                Arc::new(Float64Array::from(self.scores)),
+                Arc::new(ranks),
+            ],
+        );
+        batch.map_err(|error| Error::place("predictions", error, "convert the data again"))
+    }
+
+    /// The group that rows of the table were made of; `None` if these are none.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn from_batch(batch: &RecordBatch) -> Option<Self> {
+        use arrow::array::AsArray;
+        use arrow::datatypes::{Float32Type, Float64Type, Int32Type};
+        if batch.schema_ref().fields() != predictions_schema().fields() {
+            return None;
+        }
+        Some(PredictedGroup {
+            query_ids: batch.column(0).as_string_opt()?.clone(),
+            doc_ids: batch.column(1).as_string_opt()?.clone(),
+            labels: batch.column(2).as_primitive_opt::<Float32Type>()?.clone(),
+            scores: batch.column(3).as_primitive_opt::<Float64Type>()?.values().to_vec(),
+            ranks: batch
+                .column(4)
+                .as_primitive_opt::<Int32Type>()?
+                .values()
+                .iter()
+                .map(|rank| *rank as u32)
+                .collect(),
+        })
     }
 }
 

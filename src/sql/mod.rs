@@ -15,6 +15,7 @@
 //! - rows are *in order* when the plan below an operator keeps the order that the table has; a *run* is rows
 //!   side by side that have the same key.
 
+mod elsewhere;
 mod error;
 mod foreign;
 mod functions;
@@ -28,6 +29,11 @@ mod shell;
 mod statement;
 mod tables;
 
+pub use elsewhere::{Elsewhere, PlaceCheck, RunThere, Upgrade};
+#[cfg(feature = "cluster")]
+pub(crate) use error::outward;
+#[cfg(feature = "cluster")]
+pub(crate) use functions::travelling_functions;
 pub use functions::{FunctionHelp, function_help};
 pub use output::{Destination, Format};
 pub use roots::Roots;

@@ -1,5 +1,6 @@
 //! What is at a place: a dataset, a table of ours, or files of others.
 
+use super::elsewhere::PlaceCheck;
 use super::error::outward;
 use super::foreign::{ForeignKind, open_foreign};
 use super::scan::{DatasetSource, FileSource, Source, SourceTable};
@@ -13,7 +14,8 @@ use std::sync::Arc;
 
 /// What was found at a place.
 enum Found {
-    Ours(Arc<dyn Source>),
+    /// Rows of ours, and the files that they are in.
+    Ours(Arc<dyn Source>, Vec<Location>),
     Foreign(ForeignKind, Vec<Location>),
 }
 
@@ -22,16 +24,31 @@ pub fn blocking<T>(work: impl FnOnce() -> Result<T>) -> EngineResult<T> {
     tokio::task::block_in_place(work).map_err(outward)
 }
 
-/// Opens whatever is at a place as a table. `check` is asked about files that a directory turns out to have.
+/// Opens whatever is at a place as a table. `check` is asked about files that a directory turns out to have. For a
+/// cluster, which is asked about all files, our own tables are plain files, too.
 pub async fn open_table(
     state: &dyn Session,
     location: &Location,
     check: &(dyn Fn(&Location) -> Result<()> + Sync),
+    cluster: Option<&PlaceCheck>,
 ) -> EngineResult<Arc<dyn TableProvider>> {
-    match blocking(|| look_at(location, check))? {
-        Found::Ours(source) => Ok(Arc::new(SourceTable(source))),
-        Found::Foreign(kind, files) => open_foreign(state, kind, &files).await,
+    open_found(state, blocking(|| look_at(location, check))?, cluster).await
+}
+
+async fn open_found(
+    state: &dyn Session,
+    found: Found,
+    cluster: Option<&PlaceCheck>,
+) -> EngineResult<Arc<dyn TableProvider>> {
+    let (kind, files) = match (found, cluster) {
+        (Found::Ours(source, _), None) => return Ok(Arc::new(SourceTable(source))),
+        (Found::Ours(_, files), Some(_)) => (ForeignKind::Parquet, files),
+        (Found::Foreign(kind, files), _) => (kind, files),
+    };
+    if let Some(cluster) = cluster {
+        files.iter().try_for_each(|file| cluster(file)).map_err(outward)?;
     }
+    open_foreign(state, kind, &files).await
 }
 
 /// Opens several files of others as one table.
@@ -39,20 +56,18 @@ pub async fn open_files(
     state: &dyn Session,
     shown: &str,
     files: Vec<Location>,
+    cluster: Option<&PlaceCheck>,
 ) -> EngineResult<Arc<dyn TableProvider>> {
-    match blocking(|| look_at_all(shown, files))? {
-        Found::Ours(source) => Ok(Arc::new(SourceTable(source))),
-        Found::Foreign(kind, files) => open_foreign(state, kind, &files).await,
-    }
+    open_found(state, blocking(|| look_at_all(shown, files))?, cluster).await
 }
 
 fn look_at(location: &Location, check: &(dyn Fn(&Location) -> Result<()> + Sync)) -> Result<Found> {
     if location.join(MANIFEST).size()?.is_some() {
         let reader = Arc::new(DatasetReader::open(location)?);
-        for file in &reader.manifest().files {
-            check(&location.join(&file.name))?;
-        }
-        return Ok(Found::Ours(Arc::new(DatasetSource::new(reader))));
+        let files: Vec<Location> =
+            reader.manifest().files.iter().map(|file| location.join(&file.name)).collect();
+        files.iter().try_for_each(check)?;
+        return Ok(Found::Ours(Arc::new(DatasetSource::new(reader)), files));
     }
     if location.size()?.is_none() {
         return look_at_all(&location.to_string(), files_of(location, check)?);
@@ -87,7 +102,7 @@ fn look_at_parquet(shown: &str, files: Vec<Location>) -> Result<Found> {
     }
     match ours.len() {
         0 => Ok(Found::Foreign(ForeignKind::Parquet, files)),
-        count if count == files.len() => Ok(Found::Ours(Arc::new(FileSource::new(ours, shown)?))),
+        count if count == files.len() => Ok(Found::Ours(Arc::new(FileSource::new(ours, shown)?), files)),
         _ => Err(Error::place(
             shown,
             "some of these files are planetree's, and some are not",

@@ -1,5 +1,6 @@
 //! What statements share: tables, functions, threads and memory.
 
+use super::elsewhere::{Elsewhere, belongs_there, refuse_memory, refuse_order};
 use super::error::{KnownNames, failing, inward};
 use super::functions::{ResolveModels, register};
 use super::order::{KeepOrder, MergeInOrder};
@@ -19,7 +20,7 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::context::{SQLOptions, SessionConfig, SessionContext};
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
-use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::{DdlStatement, LogicalPlan};
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::execute_stream;
@@ -40,6 +41,8 @@ pub struct Options {
     pub memory_limit: u64,
     /// Where paths may lie.
     pub roots: Roots,
+    /// A cluster that queries run on, if not here.
+    pub elsewhere: Option<Elsewhere>,
 }
 
 /// See the module.
@@ -47,6 +50,8 @@ pub struct Session {
     runtime: Runtime,
     context: SessionContext,
     pub(super) tables: Arc<Tables>,
+    /// The same session on a cluster, and what keeps that there.
+    cluster: Option<(SessionState, Elsewhere)>,
 }
 
 /// What a statement did.
@@ -73,7 +78,7 @@ pub struct Printer {
 impl Session {
     /// Starts a session without named tables.
     pub fn new(options: Options) -> Result<Self> {
-        let Options { threads, memory_limit, roots } = options;
+        let Options { threads, memory_limit, roots, elsewhere } = options;
         let runtime = Builder::new_multi_thread()
             .worker_threads(threads)
             .thread_name("planetree-sql")
@@ -88,15 +93,31 @@ impl Session {
             .with_object_list_cache_limit(0)
             .build_arc()
             .map_err(|error| inward(&error, "", &KnownNames::default()))?;
-        let config = configured(threads, pool);
+        let mut config = configured(threads, pool);
+        if elsewhere.is_some() {
+            // Types that cannot travel; other machines would not have them.
+            config.options_mut().execution.parquet.schema_force_view_types = false;
+        }
         let opener = SessionStateBuilder::new()
             .with_config(config.clone())
             .with_runtime_env(environment.clone())
             .with_default_features()
             .build();
-        let tables = Arc::new(Tables::new(roots, opener));
+        let check = elsewhere.as_ref().map(|elsewhere| elsewhere.check.clone());
+        let tables = Arc::new(Tables::new(roots, opener, check));
+        let cluster = match elsewhere {
+            None => None,
+            Some(elsewhere) => {
+                let state = SessionStateBuilder::new()
+                    .with_config(config.clone().with_target_partitions(elsewhere.partitions))
+                    .with_runtime_env(environment.clone())
+                    .with_default_features()
+                    .build();
+                Some(((elsewhere.upgrade)(state), elsewhere))
+            }
+        };
         let context = context_of(config, environment, &tables);
-        Ok(Session { runtime, context, tables })
+        Ok(Session { runtime, context, tables, cluster })
     }
 
     /// Gives a name to a dataset, a table or a file. A directory that is none of them gives its tables.
@@ -229,6 +250,9 @@ impl Session {
         let outcome = self.wait(async {
             let plan = self.context.state().statement_to_plan(statement).await?;
             self.refuse_named(&plan)?;
+            if self.cluster.is_some() {
+                refuse_memory(&plan)?;
+            }
             self.context.execute_logical_plan(plan).await.map(drop)
         });
         outcome.map_err(|error| self.fault(&error, text))?;
@@ -263,6 +287,13 @@ impl Session {
             // What the statement is was checked; so is what became of it.
             reading_only().verify_plan(&plan)?;
             refuse_writes(&plan)?;
+            if let Some((cluster, elsewhere)) = &self.cluster
+                && belongs_there(&plan)?
+            {
+                let plan = cluster.create_physical_plan(&plan).await?;
+                refuse_order(&plan)?;
+                return (elsewhere.run)(plan, cluster.config().clone()).await;
+            }
             let plan = state.create_physical_plan(&plan).await?;
             execute_stream(plan, self.context.task_ctx())
         });

@@ -1,5 +1,6 @@
 //! The tables of a session: those that have a name, and whatever lies at a path within the roots.
 
+use super::elsewhere::PlaceCheck;
 use super::error::outward;
 use super::foreign::{ForeignKind, open_foreign};
 use super::open::{blocking, open_files, open_table};
@@ -30,6 +31,8 @@ pub struct Tables {
     named: Mutex<BTreeMap<String, Named>>,
     /// What files of others are opened with: the session's memory and stores, and nothing else of it.
     state: SessionState,
+    /// Which places the cluster has that queries run on.
+    cluster: Option<PlaceCheck>,
 }
 
 /// A table that has a name.
@@ -49,8 +52,8 @@ impl fmt::Debug for Tables {
 
 impl Tables {
     /// No tables yet.
-    pub fn new(roots: Roots, state: SessionState) -> Self {
-        Tables { roots, named: Mutex::default(), state }
+    pub fn new(roots: Roots, state: SessionState, cluster: Option<PlaceCheck>) -> Self {
+        Tables { roots, named: Mutex::default(), state, cluster }
     }
 
     /// Where paths may lie.
@@ -86,6 +89,9 @@ impl Tables {
             && kind != ForeignKind::Parquet
             && blocking(|| location.size())?.is_some()
         {
+            if let Some(cluster) = &self.cluster {
+                cluster(location).map_err(outward)?;
+            }
             return open_foreign(&self.state, kind, std::slice::from_ref(location)).await;
         }
         match self.at_path(path).await? {
@@ -115,14 +121,14 @@ impl Tables {
         let check = |location: &Location| self.roots.resolve(&location.to_string()).map(drop);
         if text.contains(['*', '?', '[']) && !text.contains("://") {
             let files = self.roots.expand(text).map_err(outward)?;
-            return open_files(&self.state, text, files).await.map(Some);
+            return open_files(&self.state, text, files, self.cluster.as_ref()).await.map(Some);
         }
         let location = match self.roots.resolve(text) {
             Ok(location) => location,
             Err(_) if !is_path => return Ok(None),
             Err(error) => return Err(outward(error)),
         };
-        let table = open_table(&self.state, &location, &check).await;
+        let table = open_table(&self.state, &location, &check, self.cluster.as_ref()).await;
         // A plain name may be a dataset or a directory beside us; if not, it is misspelt, or a function's.
         if !is_path && table.is_err() && blocking(|| location.join(MANIFEST).size())?.is_none() {
             return Ok(None);
@@ -142,7 +148,7 @@ impl SchemaProvider for Tables {
             Some((_, Named::Open(table))) => Ok(Some(table)),
             Some((_, Named::Place(location))) => {
                 // The user named it, so it may be anywhere, with all that is in it.
-                Ok(Some(open_table(&self.state, &location, &|_| Ok(())).await?))
+                Ok(Some(open_table(&self.state, &location, &|_| Ok(()), self.cluster.as_ref()).await?))
             }
             None => self.at_path(name).await,
         }

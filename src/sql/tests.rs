@@ -66,7 +66,7 @@ fn batch_of(rows: &[Row]) -> RecordBatch {
 
 fn session(threads: usize, memory_limit: u64) -> Session {
     let roots = Roots::new([], Access::Explicit).unwrap();
-    Session::new(Options { threads, memory_limit, roots }).unwrap()
+    Session::new(Options { threads, memory_limit, roots, elsewhere: None }).unwrap()
 }
 
 /// A session with a table of rows, cut into batches of a size.

@@ -51,6 +51,27 @@ impl ParquetFile {
         self.footer().file_metadata().num_rows().max(0) as u64
     }
 
+    /// What tells it apart from any other file: its size and its footer, which has the checksum of a table of ours.
+    #[cfg(feature = "cluster")]
+    pub fn identity(&self) -> Result<String> {
+        const TAIL: u64 = 8; // the length of the metadata, and the magic
+        let size = self.file.size();
+        let tail = self.file.read_range(size.saturating_sub(TAIL), TAIL.min(size))?;
+        let length = match tail[..] {
+            [a, b, c, d, ..] => u64::from(u32::from_le_bytes([a, b, c, d])),
+            _ => 0,
+        };
+        let bytes = (length + TAIL).min(size);
+        let footer = self.file.read_range(size - bytes, bytes)?;
+        Ok(format!("{size} {}", crate::storage::digest_of(&footer)))
+    }
+
+    /// How many rows each row group has.
+    #[cfg(feature = "cluster")]
+    pub fn group_rows(&self) -> Vec<u64> {
+        self.footer().row_groups().iter().map(|group| group.num_rows().max(0) as u64).collect()
+    }
+
     /// How many row groups there are.
     pub fn groups(&self) -> usize {
         self.footer().num_row_groups()

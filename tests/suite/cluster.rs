@@ -9,9 +9,9 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 /// A scheduler and its executors, which end with the test.
-struct Cluster {
+pub struct Cluster {
     _scheduler: Server,
-    executors: Vec<Child>,
+    pub executors: Vec<Child>,
     port: u16,
     folder: tempfile::TempDir,
     environment: Vec<(String, String)>,
@@ -20,11 +20,11 @@ struct Cluster {
 }
 
 impl Cluster {
-    fn start(executors: usize, environment: &[(String, String)]) -> Self {
+    pub fn start(executors: usize, environment: &[(String, String)]) -> Self {
         Self::start_with(executors, environment, "")
     }
 
-    fn start_with(executors: usize, environment: &[(String, String)], options: &str) -> Self {
+    pub fn start_with(executors: usize, environment: &[(String, String)], options: &str) -> Self {
         let (port, folder) = (free_port(), room());
         let scheduler = command(folder.path(), &format!("--quiet scheduler --port {port} {options}"));
         let mut cluster = Cluster {
@@ -54,7 +54,17 @@ impl Cluster {
         self.executors.push(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     }
 
-    fn url(&self) -> String {
+    /// How many jobs an executor has results of.
+    pub fn jobs_of(&self, executor: usize) -> usize {
+        let folder = self.folder.path().join(format!("executor{executor}/work"));
+        fs::read_dir(folder).unwrap().count()
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub fn url(&self) -> String {
         format!("df://127.0.0.1:{}", self.port)
     }
 }
@@ -289,6 +299,26 @@ fn nobody_speaks_to_a_cluster_without_its_certificates() {
     let with = format!("--data data --cluster {}", cluster.url());
     let expected = model(room.path(), "--data data");
     assert!(model(room.path(), &format!("{with} {}", shown("ca.pem", "node"))) == expected);
+    // Queries exchange rows between executors; a token behind the certificates changes nothing for those who know it.
+    fs::write(room.path().join("token"), "a-word-that-nobody-knows").unwrap();
+    let both = format!("{} --token-file {}", shown("ca.pem", "node"), file("token"));
+    let guarded = Cluster::start_with(2, &[], &both);
+    let query = |rest: &str| {
+        let mut command = command(room.path(), &format!("sql --format csv {rest}"));
+        let text = "SELECT query_id, count(*) FROM data GROUP BY query_id ORDER BY query_id";
+        Ran::of(command.args(["-c", text]).output().unwrap()).ok().stdout
+    };
+    run(room.path(), "predict --model m --data data --output expected").ok();
+    for (cluster, known) in [(&cluster, &shown("ca.pem", "node")), (&guarded, &both)] {
+        let there = format!("--cluster {} {known}", cluster.url());
+        run(room.path(), &format!("predict --model m --data data --output p {there}")).ok();
+        assert!(fs::read(room.path().join("p")).unwrap() == fs::read(room.path().join("expected")).unwrap());
+        assert_eq!(query(&there), query(""));
+    }
+    let without = format!("train --data data --model n --cluster {}", guarded.url());
+    let ran = run(room.path(), &format!("{without} {}", shown("ca.pem", "node"))).failed();
+    assert!(ran.stderr.contains("the token is missing or wrong"), "{}", ran.stderr);
+    drop(guarded);
     // Whether a stranger hears why, or only that nobody listens, is up to the order of the packets.
     for certificates in [String::new(), shown("ca.pem", "stranger"), shown("stranger.pem", "node")] {
         let begun = Instant::now();

@@ -5,6 +5,8 @@
 mod bad_input;
 #[cfg(feature = "cluster")]
 mod cluster;
+#[cfg(feature = "cluster")]
+mod cluster_jobs;
 mod compare;
 mod crash;
 mod cv;

@@ -4,6 +4,7 @@ mod report;
 
 use super::help;
 use super::progress::Progress;
+use super::remote::ClusterOptions;
 use super::size::{parse_size, shown_count};
 use crate::error::{Error, Result};
 use crate::evaluate::{
@@ -125,6 +126,9 @@ pub struct EvaluateArguments {
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     memory_limit: Option<u64>,
 
+    #[command(flatten)]
+    cluster: ClusterOptions,
+
     /// Ask the machine's metadata service for credentials of object stores
     #[arg(long)]
     instance_credentials: bool,
@@ -135,6 +139,12 @@ pub fn run(arguments: &EvaluateArguments, quiet: bool) -> Result<()> {
     let started = Instant::now();
     let rankings = arguments.rankings()?;
     let mut request = arguments.request(rankings.len())?;
+    #[cfg(feature = "cluster")]
+    if let Some(cluster) = arguments.cluster.cluster(request.threads, arguments.instance_credentials)? {
+        request.jury = Some(cluster);
+    }
+    #[cfg(not(feature = "cluster"))]
+    arguments.cluster.refuse()?;
     let points = match &arguments.curve {
         Some(_) => CurvePoint::all(rankings.iter().map(|(name, _)| name.as_str()))?,
         None => Vec::new(),

@@ -109,6 +109,25 @@ pub fn all_names() -> Vec<&'static str> {
     FUNCTIONS.iter().map(|function| function.name).collect()
 }
 
+/// The one window function of ours.
+pub const RANK_IN_QUERY: &str = rank_in_query::FUNCTION.name;
+
+/// Whether a function is given a model before it runs, which cannot go elsewhere.
+pub fn needs_model(name: &str) -> bool {
+    FUNCTIONS.iter().any(|function| function.name == name && matches!(function.make, Make::Scalar(_)))
+}
+
+/// The functions that other machines need to know, to run a query that was planned here.
+#[cfg(feature = "cluster")]
+pub fn travelling_functions() -> Vec<AggregateUDF> {
+    let aggregate = |function: &Function| match function.make {
+        Make::Metric(entry) => Some(AggregateUDF::new_from_impl(MetricFunction::new(entry))),
+        Make::Aggregate(make) => Some(make()),
+        Make::Window(_) | Make::Scalar(_) | Make::Table(_) => None,
+    };
+    FUNCTIONS.iter().filter_map(aggregate).collect()
+}
+
 /// Makes all functions known to a session.
 pub fn register(context: &SessionContext, tables: &Arc<Tables>) {
     for function in &FUNCTIONS {
