@@ -28,6 +28,13 @@ pub struct Certificates {
 }
 
 impl Certificates {
+    /// Whether any is named.
+    pub fn are_given(&self) -> bool {
+        [&self.tls_ca, &self.tls_certificate, &self.tls_key, &self.token_file]
+            .into_iter()
+            .any(Option::is_some)
+    }
+
     /// Reads them.
     pub fn read(&self) -> Result<Security> {
         Security::read(self.tls_ca.as_deref(), self.tls_certificate.as_deref(), self.tls_key.as_deref())?
@@ -61,7 +68,7 @@ struct Listening {
 /// Run the scheduler of a cluster
 ///
 /// One process of a cluster hands out the work: Apache Ballista's scheduler, which keeps every part of the data on the
-/// executor that has it. Then start executors, and train with --cluster df://HOST:PORT.
+/// executor that has it. Then start executors, and train, predict, evaluate or query with --cluster df://HOST:PORT.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   planetree scheduler

@@ -2,9 +2,7 @@
 
 #[cfg(feature = "cluster")]
 use crate::cluster::{Address, Cluster, Traffic};
-#[cfg(not(feature = "cluster"))]
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use clap::Args;
 #[cfg(feature = "cluster")]
 use std::sync::Arc;
@@ -31,6 +29,14 @@ impl ClusterOptions {
             threads => threads,
         };
         let address = Address::parse(text)?;
+        if matches!(address, Address::Local { .. }) && self.certificates.are_given() {
+            return Err(Error::usage(
+                format_args!(
+                    "--cluster {text} is of this machine alone and takes neither certificates nor a token"
+                ),
+                "leave --tls-... and --token-file out, or name a scheduler: --cluster df://HOST:PORT",
+            ));
+        }
         Ok(Some(Arc::new(Cluster::new(address, self.certificates.read()?, threads, instance_credentials))))
     }
 

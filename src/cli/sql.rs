@@ -171,7 +171,7 @@ impl SqlArguments {
         if self.instance_credentials {
             return Err(Error::usage(
                 "--instance-credentials: SQL on a cluster uses the credentials of its processes",
-                "leave it out, and give scheduler and executors the store's variables",
+                "leave it out, and give executors the store's variables",
             ));
         }
         cluster.queries().map(Some)

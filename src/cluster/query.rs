@@ -7,7 +7,7 @@ use super::fleet::Cluster;
 use super::link::{MESSAGE_BYTES, run_name};
 use super::security::Security;
 use super::share::check_place;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::sql::{Elsewhere, travelling_functions};
 use crate::storage::{Access, Location};
 use ballista_core::execution_plans::execute_physical_plan;
@@ -49,13 +49,17 @@ impl Cluster {
             }),
             run: Box::new(move |plan, config| {
                 let url = url.clone();
+                let tidy = {
+                    let url = url.clone();
+                    move |error| tidy(&url, &error)
+                };
                 Box::pin(async move {
                     let (codec, ballista) = (RoundCodec::default(), config.ballista_config());
                     let session = format!("planetree-{}", run_name());
                     let stream = execute_physical_plan::<PhysicalPlanNode>(
                         url, &ballista, plan, &codec, session, config,
                     );
-                    let stream = stream.await.map_err(tidy)?;
+                    let stream = stream.await.map_err(&tidy)?;
                     let schema = stream.schema();
                     let stream = stream.map_err(tidy);
                     Ok(Box::pin(RecordBatchStreamAdapter::new(schema, stream)) as SendableRecordBatchStream)
@@ -67,13 +71,17 @@ impl Cluster {
 }
 
 /// What went wrong at the far end, without what it was wrapped in on the way.
-fn tidy(error: DataFusionError) -> DataFusionError {
+fn tidy(url: &str, error: &DataFusionError) -> DataFusionError {
     let text = error.find_root().to_string();
     let text = text.split("message: \"").last().unwrap_or(&text);
     let text = text.split("\", metadata").next().unwrap_or(text);
     // Of tasks that failed, the innermost reason.
     let text = text.rsplit("Task failed due to runtime execution error: ").next().unwrap_or(text);
-    DataFusionError::Execution(text.to_owned())
+    crate::sql::outward(Error::place(
+        format_args!("query on {url}"),
+        text.lines().next().unwrap_or_default(),
+        "if the query is right, look at the scheduler and its executors, and ask again",
+    ))
 }
 
 /// How sessions speak to the processes of a cluster.

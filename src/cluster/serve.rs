@@ -61,7 +61,7 @@ pub struct ExecutorOptions {
     pub host: Option<String>,
     /// Whether a public address may be bound without encryption.
     pub plaintext: bool,
-    /// Certificates.
+    /// Certificates and token.
     pub security: Security,
     /// Bytes that kept shares may take.
     pub cache_bytes: Option<u64>,
@@ -100,9 +100,9 @@ pub fn run_scheduler(options: &SchedulerOptions, ready: impl FnOnce(SocketAddr))
             executor_timeout_seconds: options.executor_timeout,
             expire_dead_executor_interval_seconds: 1,
             no_executors_grace_period_seconds: options.executor_timeout.max(3 * HEARTBEAT),
-            // A level's result is fetched at once, and never again.
-            finished_job_data_clean_up_interval_seconds: 30,
-            finished_job_state_clean_up_interval_seconds: 60,
+            // A level's result is fetched at once and never again, a query's one part after another.
+            finished_job_data_clean_up_interval_seconds: 300,
+            finished_job_state_clean_up_interval_seconds: 360,
             grpc_server_max_decoding_message_size: MESSAGE_BYTES as u32,
             grpc_server_max_encoding_message_size: MESSAGE_BYTES as u32,
             grpc_client_max_message_size: MESSAGE_BYTES as u32,

@@ -37,7 +37,7 @@ impl Token {
             return Err(Error::place(
                 file.display(),
                 format_args!("a token is one word of at least {SHORTEST} letters, digits and signs"),
-                "make one: head -c 32 /dev/urandom | base64 > token",
+                "make one: (umask 077; head -c 32 /dev/urandom | base64 > token)",
             ));
         }
         Ok(Token { text: format!("{PREFIX}{word}").into() })

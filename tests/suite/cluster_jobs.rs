@@ -185,6 +185,8 @@ fn faults_of_other_commands_are_named_with_what_to_do() {
         fails(&format!("{command} --cluster df://10.99.99.99:1"), 1, &elsewhere);
         fails(&format!("{command} --cluster http://host"), 2, &["df://host:port"]);
     }
+    let own = ["of this machine alone", "df://HOST:PORT"];
+    fails("predict --model m --data data --output q --cluster local:2 --token-file token", 2, &own);
     assert!(!at.join("q").exists());
     let alone = ["not judged on a cluster", "leave --cluster out"];
     fails("evaluate --scores s.txt --data data --cluster local:1", 2, &alone);
@@ -275,7 +277,11 @@ fn queries_that_a_cluster_cannot_run_are_named() {
     fails("CREATE TABLE t AS SELECT * FROM data", &here, &["CREATE TABLE cannot go to a cluster"]);
     fails("EXPLAIN SELECT * FROM data", &here, &["EXPLAIN cannot go to a cluster"]);
     fails("SELECT nothing FROM data", &here, &["nothing"]);
-    fails("SELECT CAST(query_id || 'x' AS INT) FROM data", &here, &["error: query: "]);
+    fails(
+        "SELECT CAST(query_id || 'x' AS INT) FROM data",
+        &here,
+        &["error: query on http://127.0.0.1:", "if the query is right"],
+    );
     let nobody = free_port();
     fails(
         "SELECT 1",
