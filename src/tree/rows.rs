@@ -74,8 +74,19 @@ impl<C: Cell> RowSets<C> {
         self.partitions.iter().map(|rows| rows.segments[node].len()).sum()
     }
 
-    /// Moves the rows of split nodes to their children.
-    pub fn split(&mut self, data: &BinnedData, splits: &[NodeSplit]) -> Result<()> {
+    /// Moves the rows of split nodes to their children. A split may be of a child of an earlier one.
+    pub fn split(&mut self, data: &BinnedData, mut splits: &[NodeSplit]) -> Result<()> {
+        while let [first, others @ ..] = splits {
+            let is_child = |split: &NodeSplit| split.node >= first.left;
+            let together = 1 + others.iter().position(is_child).unwrap_or(others.len());
+            self.split_together(data, &splits[..together])?;
+            splits = &splits[together..];
+        }
+        Ok(())
+    }
+
+    /// The same for nodes that all have their rows.
+    fn split_together(&mut self, data: &BinnedData, splits: &[NodeSplit]) -> Result<()> {
         let layout = &data.binning.layout;
         let places: Vec<_> = splits
             .iter()
