@@ -57,7 +57,7 @@ fn a_root_from_the_tree_before_changes_nothing() {
     for (way, carried) in ways {
         let common = format!("--preset {way} --data data --set max_bin=31");
         let lines = |arguments: &str| {
-            let ran = train(room.path(), &format!("--log debug {common} {arguments}"));
+            let ran = run(room.path(), &format!("train --log debug {common} {arguments}")).ok();
             ran.stderr.matches("its root comes from the tree before it").count()
         };
         // The scale may change once or twice, and then all rows are gone through.
