@@ -19,11 +19,10 @@ impl WholeScores {
         let farthest = labels.fold(0f32, |most, label| most.max(label.abs()));
         let units = Scale::most_units(f64::from(farthest));
         let is_whole = |score: &f64| (score * units).fract() == 0.0;
-        let partitions = 0..rows.len();
         WholeScores {
             units,
             holds: farthest > 0.0
-                && partitions.into_iter().all(|partition| scores.partition(partition).iter().all(is_whole)),
+                && (0..rows.len()).all(|partition| scores.partition(partition).iter().all(is_whole)),
         }
     }
 

@@ -237,13 +237,7 @@ impl Fleet for Cluster {
             _ => return Err(cut_short()),
         };
         let Some(reader) = source.readers().next() else { return Err(cut_short()) };
-        let rows: Vec<u64> = reader
-            .manifest()
-            .files
-            .iter()
-            .flat_map(|file| &file.row_groups)
-            .map(|group| group.rows)
-            .collect();
+        let rows: Vec<u64> = reader.manifest().rows_of_groups().collect();
         let reached = self.reach()?;
         let shares = divide(&rows, self.share_count(reached.executors.len()));
         tracing::info!("{} shares of {} partitions", shares.len(), rows.len());

@@ -51,13 +51,7 @@ impl Cluster {
         let warning = GroupPredictor::new(model, reader)?.warning();
         let source = Source::open(data, None)?;
         let place = place_of(data)?;
-        let rows: Vec<u64> = reader
-            .manifest()
-            .files
-            .iter()
-            .flat_map(|file| &file.row_groups)
-            .map(|group| group.rows)
-            .collect();
+        let rows: Vec<u64> = reader.manifest().rows_of_groups().collect();
         let reached = self.reach()?;
         let threads = reached.threads();
         let task = Task {

@@ -194,6 +194,11 @@ impl Manifest {
         }
     }
 
+    /// The rows of each row group, in the order of the rows.
+    pub fn rows_of_groups(&self) -> impl Iterator<Item = u64> + '_ {
+        self.files.iter().flat_map(|file| &file.row_groups).map(|group| group.rows)
+    }
+
     /// What identifies the dataset's content: the hash of its files' hashes.
     pub fn fingerprint(&self) -> Digest {
         let digests: String = self.files.iter().map(|file| format!("{}\n", file.digest())).collect();
