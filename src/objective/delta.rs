@@ -16,7 +16,9 @@ pub struct Columns {
     /// ERR: the chance that nobody was satisfied before a rank. MAP: relevant documents up to the
     /// rank, by the rank.
     before: Vec<f32>,
-    /// What all ranks before one contribute: between two ranks it is a difference.
+    /// Whose difference is what the ranks between two contribute. MAP: what all before a rank do. ERR: what all
+    /// from a rank on do, below zero; these shrink with what is left to contribute, so that far down the list
+    /// a difference keeps its digits.
     sum: Vec<f32>,
     /// What every delta is multiplied by.
     factor: f32,
@@ -100,13 +102,19 @@ impl Columns {
         self.fill(ranked, |label| satisfies(label) as f32);
         self.discounts(ranked.len(), depth, |rank| 1.0 / (rank as f32 + 1.0));
         self.before.clear();
-        self.sum.clear();
-        let (mut unsatisfied, mut sum) = (1.0f64, 0.0f64);
-        for (worth, discount) in self.worth.iter().zip(&self.discount) {
+        let mut unsatisfied = 1.0f64;
+        for worth in &self.worth {
             self.before.push(unsatisfied as f32);
-            self.sum.push(sum as f32);
-            sum += unsatisfied * f64::from(*worth) * f64::from(*discount);
             unsatisfied *= 1.0 - f64::from(*worth);
+        }
+        self.sum.clear();
+        self.sum.resize(self.worth.len(), 0.0);
+        let mut rest = 0.0f64;
+        for rank in (0..self.worth.len()).rev() {
+            let [unsatisfied, worth, discount] =
+                [&self.before, &self.worth, &self.discount].map(|of| f64::from(of[rank]));
+            rest -= unsatisfied * worth * discount;
+            self.sum[rank] = rest as f32;
         }
         self.factor = 1.0;
     }
