@@ -147,9 +147,9 @@ impl Gradients {
         match &mut self.kind {
             Kind::Residuals => {
                 let heaviest = f64::from(self.heaviest.unwrap_or(0.0));
-                let summary = |(partition, rows): (usize, &Rows)| GradientSummary {
-                    heaviest,
-                    ..summary_of_residuals(rows, scores.partition(partition))
+                let summary = |(partition, rows): (usize, &Rows)| {
+                    let residuals = Residuals { rows, scores: scores.partition(partition) };
+                    GradientSummary { heaviest, ..residuals.summary() }
                 };
                 rows.par_iter().enumerate().map(summary).collect()
             }
@@ -198,18 +198,20 @@ impl Gradients {
             };
             match &self.kind {
                 Kind::Residuals if self.are_plain_residuals() => {
-                    let residuals = rows[partition].labels.iter().zip(scores.partition(partition));
+                    let residuals = rows[partition].labels.par_iter().zip(scores.partition(partition));
                     let target = |(label, score): (&f32, &f64)| {
                         C::target(target_of_residual(*label, *score, scale.gradient), 1)
                     };
                     set.start(residuals.map(target), drawn);
                 }
                 Kind::Residuals => {
-                    set.start(residuals(&rows[partition], scores.partition(partition)).map(target), drawn);
+                    let residuals = Residuals { rows: &rows[partition], scores: scores.partition(partition) };
+                    let all = (0..rows[partition].len()).into_par_iter();
+                    set.start(all.map(|row| target(residuals.of(row))), drawn);
                 }
                 Kind::Objective { partitions, .. } => {
                     let Pulled { gradients, hessians, .. } = &partitions[partition];
-                    let pulls = gradients.iter().zip(hessians);
+                    let pulls = gradients.par_iter().zip(hessians);
                     let pulls = pulls.map(|(gradient, hessian)| (f64::from(*gradient), f64::from(*hessian)));
                     set.start(pulls.map(target), drawn);
                 }
@@ -285,17 +287,41 @@ fn weigh(by_rows: bool, weights: &[f32], gradients: &mut [f32], hessians: &mut [
     }
 }
 
-fn summary_of_residuals(rows: &Rows, scores: &[f64]) -> GradientSummary {
-    let mut summary = GradientSummary::default();
-    for ((gradient, weight), (label, score)) in residuals(rows, scores).zip(rows.labels.iter().zip(scores)) {
-        summary.most = if gradient.abs() > summary.most { gradient.abs() } else { summary.most };
-        let error = f64::from(*label) - score;
-        summary.squares += error * error * weight;
-        summary.weight += weight;
-        let far = f64::from(label.abs()).max(score.abs());
-        summary.farthest = if far > summary.farthest { far } else { summary.farthest };
+/// Gradients of a partition under squared error: weighted residuals.
+struct Residuals<'a> {
+    rows: &'a Rows,
+    scores: &'a [f64],
+}
+
+impl Residuals<'_> {
+    /// Gradient and weight of a row.
+    #[inline(always)]
+    fn of(&self, row: usize) -> (f64, f64) {
+        let weight = self.rows.weights.as_ref().map_or(1.0, |weights| f64::from(weights[row]));
+        ((f64::from(self.rows.labels[row]) - self.scores[row]) * weight, weight)
     }
-    summary
+
+    /// Stretch by stretch, added in their order.
+    fn summary(&self) -> GradientSummary {
+        let all: Vec<usize> = (0..self.rows.len()).step_by(AT_A_TIME).collect();
+        let parts: Vec<GradientSummary> = all.into_par_iter().map(|start| self.summary_from(start)).collect();
+        GradientSummary::of_parts(&parts)
+    }
+
+    /// Of the stretch that starts at a row.
+    fn summary_from(&self, start: usize) -> GradientSummary {
+        let mut summary = GradientSummary::default();
+        for row in start..(start + AT_A_TIME).min(self.rows.len()) {
+            let ((gradient, weight), label, score) = (self.of(row), self.rows.labels[row], self.scores[row]);
+            summary.most = if gradient.abs() > summary.most { gradient.abs() } else { summary.most };
+            let error = f64::from(label) - score;
+            summary.squares += error * error * weight;
+            summary.weight += weight;
+            let far = f64::from(label.abs()).max(score.abs());
+            summary.farthest = if far > summary.farthest { far } else { summary.farthest };
+        }
+        summary
+    }
 }
 
 /// The residual in units: of label and score each for itself, so that a score that moves by whole units moves it by
@@ -309,13 +335,4 @@ fn target_of_residual(label: f32, score: f64, units: f64) -> i32 {
 #[inline]
 fn weight_in_units(weight: f64, units: f64) -> i32 {
     round(weight * units).max(i32::from(weight > 0.0))
-}
-
-/// Gradient and weight of each row under squared error: the weighted residual.
-fn residuals<'a>(rows: &'a Rows, scores: &'a [f64]) -> impl ExactSizeIterator<Item = (f64, f64)> + 'a {
-    let weights = rows.weights.as_deref();
-    rows.labels.iter().zip(scores).enumerate().map(move |(row, (label, score))| {
-        let weight = weights.map_or(1.0, |weights| f64::from(weights[row]));
-        ((f64::from(*label) - score) * weight, weight)
-    })
 }

@@ -1,5 +1,6 @@
 //! Boosting: each round grows a tree on the gradients of all rows and adds it to every score.
 
+mod awake;
 mod crew;
 mod gradients;
 mod prepare;
@@ -21,6 +22,7 @@ use crate::tree::{
     CarriedRoot, Cell, CodedTree, Cover, ExactSplits, FeatureChoice, Ground, KeptHistograms, Order,
     SplitFinder, SplitRules, StaticBins, StreamingRules, StreamingSplits, TreeLimits, carrying_pays, grow,
 };
+use awake::Awake;
 use prepare::Prepared;
 use std::time::Instant;
 
@@ -73,10 +75,12 @@ impl<'a, C: FleetCell> Training<'a, C> {
         if !gradients.are_finite() {
             return Err(prepare::unfit_start(self.request));
         }
+        let awake = Awake::new();
         let mut ended = self.stopped_early().map_or(Ended::Complete, Ended::Early);
         while self.prepared.model.rounds < parameters.num_trees && matches!(ended, Ended::Complete) {
             let round = self.prepared.model.rounds + 1;
             let trees = self.prepared.model.trees.len();
+            awake.wake();
             let done = interrupt::check().and_then(|()| self.do_round(round, &mut gradients));
             if let (Err(Error::Interrupted), Some(checkpoints)) = (&done, &mut checkpoints) {
                 // A cluster may be interrupted amid a round, whose tree is then not in the log.

@@ -3,7 +3,7 @@
 
 use crate::bins::{BinnedData, Rows};
 use crate::error::Result;
-use crate::tree::{Cell, CodedTree, RowSets, Scale};
+use crate::tree::{AT_A_TIME, Cell, CodedTree, NodeId, RowSets, Scale};
 use rayon::prelude::*;
 
 /// Scores by partition.
@@ -36,12 +36,16 @@ impl Scores {
 
     /// Adds a tree's values to the rows it was grown from, which are sorted by leaf.
     pub fn add_grown<C: Cell>(&mut self, tree: &CodedTree, sets: &RowSets<C>) {
+        let leaves: Vec<(NodeId, f64)> = tree.leaves().collect();
         self.partitions.par_iter_mut().zip(&sets.partitions).for_each(|(scores, set)| {
-            for (leaf, value) in tree.leaves() {
-                for row in set.places(leaf) {
-                    scores[row as usize] += value;
+            scores.par_chunks_mut(AT_A_TIME).enumerate().for_each(|(chunk, scores)| {
+                let first = chunk * AT_A_TIME;
+                for (leaf, value) in &leaves {
+                    for row in set.places(*leaf, first..first + scores.len()) {
+                        scores[row as usize - first] += value;
+                    }
                 }
-            }
+            });
         });
     }
 

@@ -4,7 +4,7 @@
 use super::cell::Cell;
 use super::finder::{Ground, OpenNode};
 use super::histogram::{HistogramBuilder, NodeHistogram, WantedNode};
-use super::rows::{NodeId, NodeSplit, PartitionRows, RowSets};
+use super::rows::{AT_A_TIME, Entry, NodeId, NodeSplit, RowSets};
 use super::split::FoundSplit;
 use crate::bins::BinnedData;
 use crate::error::Result;
@@ -92,22 +92,22 @@ impl<C: Cell> HeldHere<'_, C> {
 
     /// What the rows of nodes add up to, each for itself.
     fn totals(&self, nodes: &[NodeId]) -> Vec<C> {
-        let parts: Vec<(&PartitionRows<C>, NodeId)> = self
-            .sets
-            .partitions
-            .iter()
-            .flat_map(|rows| nodes.iter().map(move |node| (rows, *node)))
-            .collect();
-        let add_up = |(rows, node): &(&PartitionRows<C>, NodeId)| {
+        let partitions = self.sets.partitions.iter();
+        let stretches = partitions.flat_map(|rows| {
+            let of_node = |(place, node): (usize, &NodeId)| {
+                rows.node(*node).entries.chunks(AT_A_TIME).map(move |entries| (place, entries))
+            };
+            nodes.iter().enumerate().flat_map(of_node)
+        });
+        let stretches: Vec<(usize, &[Entry<C::Target>])> = stretches.collect();
+        let add_up = |(place, entries): &(usize, &[Entry<C::Target>])| {
             let mut total = C::default();
-            rows.node(*node).entries.iter().for_each(|entry| total.add(C::of(entry.target, self.count_bits)));
-            total
+            entries.iter().for_each(|entry| total.add(C::of(entry.target, self.count_bits)));
+            (*place, total)
         };
-        let of_parts: Vec<C> = parts.par_iter().map(add_up).collect();
+        let of_stretches: Vec<(usize, C)> = stretches.par_iter().map(add_up).collect();
         let mut totals = vec![C::default(); nodes.len()];
-        for of_partition in of_parts.chunks(nodes.len().max(1)) {
-            totals.iter_mut().zip(of_partition).for_each(|(total, part)| total.add(*part));
-        }
+        of_stretches.into_iter().for_each(|(place, total)| totals[place].add(total));
         totals
     }
 }

@@ -29,7 +29,7 @@ pub use grow::{GrownNode, GrownTree, TreeLimits, grow};
 pub use histogram::{NodeHistogram, WantedNode, cells_of_group, feature_cells};
 pub use holder::{HeldHere, Holder};
 pub use kept::KeptHistograms;
-pub use rows::{NodeId, NodeSplit, RowSets};
+pub use rows::{AT_A_TIME, NodeId, NodeSplit, RowSets};
 pub use split::{FoundSplit, SplitRules};
 pub use static_bins::StaticBins;
 pub use streaming::{StreamingRules, StreamingSplits};

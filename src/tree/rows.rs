@@ -9,6 +9,9 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
+/// Rows that one thread works on at a time at least.
+pub const AT_A_TIME: usize = 4096;
+
 /// A node by its place in the tree.
 pub type NodeId = usize;
 
@@ -109,13 +112,15 @@ impl<C: Cell> RowSets<C> {
                 .zip(&codes)
                 .flat_map(|(rows, codes)| rows.parts(splits).into_iter().map(move |part| (part, codes)))
                 .collect();
+            let few = parts.len() < 4 * rayon::current_num_threads();
             let left: Vec<(usize, usize)> = parts
                 .into_par_iter()
                 .with_max_len(1)
                 .map(|(part, codes)| {
                     let (split, place) = (&splits[part.split].split, places[part.split]);
                     let bins = &data.binning.features[split.feature as usize];
-                    (part.split, part.divide(split, &codes.column(place, bins)))
+                    let by_several = few && part.entries.len() >= 4 * AT_A_TIME;
+                    (part.split, part.divide(split, &codes.column(place, bins), by_several))
                 })
                 .collect();
             for (rows, left) in partitions.iter_mut().zip(left.chunks(splits.len())) {
@@ -134,14 +139,21 @@ struct Part<'a, T> {
     spare: &'a mut [Entry<T>],
 }
 
-impl<T: Copy> Part<'_, T> {
+impl<T: Copy + Default + Send + Sync> Part<'_, T> {
     /// Moves rows that go left to the front; how many they are.
-    fn divide(self, split: &FoundSplit, column: &Column<'_>) -> usize {
+    fn divide(self, split: &FoundSplit, column: &Column<'_>, by_several: bool) -> usize {
         let (most, missing) = (split.code, split.missing_goes_left().unwrap_or(u32::MAX));
         let goes_left = |code: u32| (code <= most) | (code == missing);
         match column.bytes() {
-            Some(codes) => divide(self.entries, self.spare, |row| goes_left(u32::from(codes[row as usize]))),
-            None => divide(self.entries, self.spare, |row| goes_left(column.code(row))),
+            Some(codes) => self.divide_by(|row| goes_left(u32::from(codes[row as usize])), by_several),
+            None => self.divide_by(|row| goes_left(column.code(row)), by_several),
+        }
+    }
+
+    fn divide_by(self, goes_left: impl Fn(u32) -> bool + Sync, by_several: bool) -> usize {
+        match by_several {
+            true => divide_together(self.entries, self.spare, goes_left),
+            false => divide(self.entries, self.spare, goes_left),
         }
     }
 }
@@ -152,14 +164,15 @@ impl<C: Cell> PartitionRows<C> {
     }
 
     /// Starts a tree: the root holds all rows, or those that were drawn.
-    pub fn start(&mut self, targets: impl ExactSizeIterator<Item = C::Target>, drawn: Option<&[u32]>) {
-        self.entries.clear();
-        let all = (0..targets.len() as u32).zip(targets).map(|(row, target)| Entry { row, target });
+    pub fn start(&mut self, targets: impl IndexedParallelIterator<Item = C::Target>, drawn: Option<&[u32]>) {
+        let all = targets.enumerate().map(|(row, target)| Entry { row: row as u32, target });
+        let all = all.with_min_len(AT_A_TIME);
         match drawn {
-            None => self.entries.extend(all),
+            None => all.collect_into_vec(&mut self.entries),
             Some(drawn) => {
-                let mut wanted = drawn.iter().copied().peekable();
-                self.entries.extend(all.filter(|entry| wanted.next_if_eq(&entry.row).is_some()));
+                all.collect_into_vec(&mut self.spare);
+                self.entries.clear();
+                self.entries.extend(drawn.iter().map(|row| self.spare[*row as usize]));
             }
         }
         self.complete = drawn.is_none();
@@ -180,9 +193,11 @@ impl<C: Cell> PartitionRows<C> {
         self.entries[self.segments[node].clone()].iter_mut().for_each(|entry| entry.target = target);
     }
 
-    /// The places of a node's rows.
-    pub fn places(&self, node: NodeId) -> impl Iterator<Item = u32> + '_ {
-        self.entries[self.segments[node].clone()].iter().map(|entry| entry.row)
+    /// The places of a node's rows, within a range of them.
+    pub fn places(&self, node: NodeId, within: Range<usize>) -> impl Iterator<Item = u32> + '_ {
+        let entries = &self.entries[self.segments[node].clone()];
+        let before = |bound: usize| entries.partition_point(|entry| (entry.row as usize) < bound);
+        entries[before(within.start)..before(within.end)].iter().map(|entry| entry.row)
     }
 
     /// The rows of each split, in the order in which they lie.
@@ -243,4 +258,77 @@ fn divide<T: Copy>(
     }
     entries[left..].copy_from_slice(&spare[..right]);
     left
+}
+
+/// The same by several threads: when all have counted, each knows where its rows go.
+fn divide_together<T: Copy + Default + Send + Sync>(
+    entries: &mut [Entry<T>],
+    spare: &mut [Entry<T>],
+    goes_left: impl Fn(u32) -> bool + Sync,
+) -> usize {
+    let ask =
+        |entries: &[Entry<T>]| -> Vec<bool> { entries.iter().map(|entry| goes_left(entry.row)).collect() };
+    let asked: Vec<(Vec<bool>, usize)> = entries
+        .par_chunks(AT_A_TIME)
+        .map(|entries| {
+            let answers = ask(entries);
+            let left = answers.iter().filter(|answer| **answer).count();
+            (answers, left)
+        })
+        .collect();
+    let all_left = asked.iter().map(|(_, left)| left).sum();
+    let (mut lefts, mut rights) = spare.split_at_mut(all_left);
+    let mut moves = Vec::with_capacity(asked.len());
+    for (entries, (answers, left)) in entries.chunks(AT_A_TIME).zip(&asked) {
+        let (my_left, other_left) = lefts.split_at_mut(*left);
+        let (my_right, other_right) = rights.split_at_mut(entries.len() - left);
+        (lefts, rights) = (other_left, other_right);
+        moves.push((entries, answers, my_left, my_right));
+    }
+    moves.into_par_iter().with_max_len(1).for_each(|(entries, answers, left, right)| {
+        // Where one side is full, what would be behind it is nowhere.
+        let mut nowhere = Entry::default();
+        let (mut to_left, mut to_right) = (0, 0);
+        for (entry, is_left) in entries.iter().zip(answers) {
+            *left.get_mut(to_left).unwrap_or(&mut nowhere) = *entry;
+            *right.get_mut(to_right).unwrap_or(&mut nowhere) = *entry;
+            to_left += usize::from(*is_left);
+            to_right += usize::from(!*is_left);
+        }
+    });
+    entries.par_chunks_mut(AT_A_TIME).zip(spare.par_chunks(AT_A_TIME)).for_each(|(entries, spare)| {
+        entries.copy_from_slice(spare);
+    });
+    all_left
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn rows_are_divided_alike_by_one_and_by_several(
+            count in 0usize..3 * AT_A_TIME, divisor in 1u32..7, less in 0u32..7,
+        ) {
+            let entries: Vec<Entry<i32>> =
+                (0..count as u32).map(|row| Entry { row: row * 3, target: row as i32 }).collect();
+            let goes_left = |row: u32| row % divisor < less;
+            let mut spare = vec![Entry::default(); count];
+            let (mut one, mut several) = (entries.clone(), entries.clone());
+            let left = divide(&mut one, &mut spare, goes_left);
+            prop_assert_eq!(divide_together(&mut several, &mut spare, goes_left), left);
+            let (expected, right): (Vec<Entry<i32>>, Vec<_>) =
+                entries.into_iter().partition(|entry| goes_left(entry.row));
+            prop_assert_eq!(left, expected.len());
+            let expected: Vec<(u32, i32)> =
+                expected.into_iter().chain(right).map(|entry| (entry.row, entry.target)).collect();
+            let pairs = |entries: Vec<Entry<i32>>| -> Vec<(u32, i32)> {
+                entries.into_iter().map(|entry| (entry.row, entry.target)).collect()
+            };
+            prop_assert_eq!(&pairs(one), &expected);
+            prop_assert_eq!(&pairs(several), &expected);
+        }
+    }
 }

@@ -13,6 +13,7 @@ use super::{CarriedRoot, ExactSplits, KeptHistograms, StaticBins, StreamingRules
 use crate::bins::{BinOptions, BinnedData, middle, mixed_columns};
 use crate::config::{Missing, Parameters};
 use proptest::prelude::*;
+use rayon::prelude::*;
 
 const LEAST: i64 = 3;
 
@@ -31,7 +32,7 @@ fn binned(columns: &[Vec<f32>], rows: usize, partition_rows: usize, max_bin: Opt
 fn sets(data: &BinnedData, targets: &[i32]) -> RowSets<i64> {
     let mut sets = RowSets::new(data.partitions());
     for (set, rows) in sets.partitions.iter_mut().zip(&data.rows) {
-        set.start(targets[rows.first as usize..][..rows.len()].iter().copied(), None);
+        set.start(targets[rows.first as usize..][..rows.len()].par_iter().copied(), None);
     }
     sets
 }
@@ -117,7 +118,7 @@ proptest! {
         for (node, rows) in [(1, &left), (2, &right)] {
             let places: Vec<usize> = (0..data.partitions()).flat_map(|partition| {
                 let first = data.rows[partition].first as usize;
-                sets.partitions[partition].places(node).map(move |row| first + row as usize)
+                sets.partitions[partition].places(node, 0..usize::MAX).map(move |row| first + row as usize)
             }).collect();
             prop_assert_eq!(&places, rows);
         }
@@ -137,7 +138,7 @@ proptest! {
         let weighted: Vec<[i32; 2]> = targets.iter().map(|target| [*target, 3 + target % 3]).collect();
         let mut sets = RowSets::<[i64; 2]>::new(data.partitions());
         for (set, rows) in sets.partitions.iter_mut().zip(&data.rows) {
-            set.start(weighted[rows.first as usize..][..rows.len()].iter().copied(), None);
+            set.start(weighted[rows.first as usize..][..rows.len()].par_iter().copied(), None);
         }
         let mut total = <[i64; 2]>::default();
         weighted.iter().for_each(|target| total.add(Cell::of(*target, bits)));
@@ -194,7 +195,7 @@ proptest! {
             for (node, units) in units.iter().enumerate().filter(|(node, _)| grown.nodes[*node].split.is_none()) {
                 for (partition, set) in held.sets.partitions.iter().enumerate() {
                     let first = data.rows[partition].first as usize;
-                    set.places(node).for_each(|row| moved[first + row as usize] -= *units as i32);
+                    set.places(node, 0..usize::MAX).for_each(|row| moved[first + row as usize] -= *units as i32);
                 }
             }
             (grown, carried, moved)
