@@ -1,5 +1,6 @@
-//! How our node goes through the engine: its question as bytes, and everything else as the engine itself does it.
+//! How our nodes go through the engine: what they carry as bytes, and everything else as the engine itself does it.
 
+use super::merge::MergeExec;
 use super::node::{Question, RoundExec};
 use crate::wire::{Reader, Writer};
 use ballista_core::serde::BallistaPhysicalExtensionCodec;
@@ -9,8 +10,9 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
 use std::sync::Arc;
 
-/// What our node's bytes begin with; the engine's own never do.
-const MAGIC: &[u8] = b"\xFFplanetree round\xFF";
+/// What the bytes of our nodes begin with; the engine's own never do.
+const ROUND: &[u8] = b"\xFFplanetree round\xFF";
+const MERGE: &[u8] = b"\xFFplanetree merge\xFF";
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -26,10 +28,14 @@ impl PhysicalExtensionCodec for RoundCodec {
         context: &TaskContext,
         converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let Some(bytes) = bytes.strip_prefix(MAGIC) else {
+        let odd = || DataFusionError::Plan("the round of another planetree".to_owned());
+        if let (Some(bytes), [answers]) = (bytes.strip_prefix(MERGE), inputs) {
+            let weighted = Reader::new(bytes).count().map_err(|_| odd())? == 1;
+            return Ok(Arc::new(MergeExec::new(answers.clone(), weighted)));
+        }
+        let Some(bytes) = bytes.strip_prefix(ROUND) else {
             return self.engine.try_decode(bytes, inputs, context, converter);
         };
-        let odd = || DataFusionError::Plan("the round of another planetree".to_owned());
         let [scan] = inputs else { return Err(odd()) };
         let mut reader = Reader::new(bytes);
         let mut list = || reader.list().map(<[u8]>::to_vec).map_err(|_| odd());
@@ -43,13 +49,19 @@ impl PhysicalExtensionCodec for RoundCodec {
         bytes: &mut Vec<u8>,
         converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<()> {
+        let mut writer = Writer::default();
+        if let Some(merge) = node.downcast_ref::<MergeExec>() {
+            writer.count(merge.weighted().into());
+            bytes.extend_from_slice(MERGE);
+            bytes.extend_from_slice(&writer.into_bytes());
+            return Ok(());
+        }
         let Some(round) = node.downcast_ref::<RoundExec>() else {
             return self.engine.try_encode(node, bytes, converter);
         };
-        let mut writer = Writer::default();
         writer.list(&round.question().task);
         writer.list(&round.question().foundation);
-        bytes.extend_from_slice(MAGIC);
+        bytes.extend_from_slice(ROUND);
         bytes.extend_from_slice(&writer.into_bytes());
         Ok(())
     }
@@ -59,11 +71,21 @@ impl PhysicalExtensionCodec for RoundCodec {
 mod tests {
     use super::*;
     use crate::cluster::link::scan_of;
+    use crate::cluster::merge::Meeting;
     use crate::cluster::share::{groups_of, key_of};
     use datafusion::datasource::listing::PartitionedFile;
     use datafusion::datasource::physical_plan::FileGroup;
     use datafusion_proto::physical_plan::AsExecutionPlan;
     use datafusion_proto::protobuf::PhysicalPlanNode;
+
+    fn there_and_back(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+        let codec = RoundCodec::default();
+        let message = PhysicalPlanNode::try_from_physical_plan(plan, &codec).unwrap();
+        let mut bytes = Vec::new();
+        message.try_encode(&mut bytes).unwrap();
+        let context = TaskContext::default();
+        PhysicalPlanNode::try_decode(&bytes).unwrap().try_into_physical_plan(&context, &codec).unwrap()
+    }
 
     #[test]
     fn a_round_comes_back_with_its_shares() {
@@ -73,18 +95,23 @@ mod tests {
         let groups = vec![FileGroup::new(vec![file(0), file(300)]), FileGroup::new(vec![file(600)])];
         let question = Question { task: b"what".to_vec(), foundation: vec![0, 255, 7] };
         let plan = Arc::new(RoundExec::new(scan_of(groups.clone()), question.clone()));
-        let codec = RoundCodec::default();
-        let message = PhysicalPlanNode::try_from_physical_plan(plan, &codec).unwrap();
-        let mut bytes = Vec::new();
-        message.try_encode(&mut bytes).unwrap();
-        let context = TaskContext::default();
-        let back =
-            PhysicalPlanNode::try_decode(&bytes).unwrap().try_into_physical_plan(&context, &codec).unwrap();
+        let back = there_and_back(plan);
         let back = back.downcast_ref::<RoundExec>().unwrap();
         assert!(back.question() == &question);
         assert_eq!(back.properties().output_partitioning().partition_count(), 2);
         let keys: Vec<String> = groups_of(&**back.children()[0]).unwrap().iter().map(key_of).collect();
         assert_eq!(keys, groups.iter().map(key_of).collect::<Vec<_>>());
         assert_eq!(keys[0], "data/part-0.parquet@0 data/part-0.parquet@300 ");
+    }
+    #[test]
+    fn a_meeting_comes_back_with_its_mergers() {
+        for weighted in [false, true] {
+            let round = Arc::new(RoundExec::new(scan_of(vec![FileGroup::default(); 5]), Question::default()));
+            let back = there_and_back(Meeting { mergers: 3, weighted }.of(round).unwrap());
+            let merge = back.downcast_ref::<MergeExec>().unwrap();
+            assert_eq!(merge.weighted(), weighted);
+            assert_eq!(merge.properties().output_partitioning().partition_count(), 3);
+            assert!(merge.children()[0].children()[0].downcast_ref::<RoundExec>().is_some());
+        }
     }
 }

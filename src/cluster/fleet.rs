@@ -1,30 +1,25 @@
-//! A training whose rows are in a cluster, as the driver sees it: the same rounds, with questions in place of loops.
-//! A level is one question. It carries the splits made since, and its answers the histograms of one child of each.
+//! A cluster as the driver sees it: who is there, what they hold, and what every question of a training needs.
 
-use super::address::Address;
-use super::cells::{WireCell, add_histogram, empty, read_cell};
+use super::address::{Address, Usage};
+use super::cells::{Block, WireCell};
+use super::crew::ClusterCrew;
 use super::holding::fingerprint;
 use super::link::{Errand, Link, Traffic, run_name};
 use super::local::LocalCluster;
+use super::merge::Meeting;
 use super::security::Security;
 use super::share::{check_place, divide, file_groups};
-use super::task::{Answer, BUILD, Foundation, Grown, Identity, Step, Task, add_means, no_means, pack};
+use super::task::{Answer, BUILD, Foundation, Identity, Step, Task};
 use super::trees::FleetGrower;
 use crate::bins::{BinOptions, BinnedData, Rows, SAMPLED_ROWS, Source, Summary};
-use crate::boost::{Crew, GradientSummary, TreeStart};
+use crate::boost::Crew;
 use crate::config::{BaseScore, Candidates, EnsembleName, Parameters};
 use crate::error::{Error, Result};
 use crate::forest::TreeGrower;
-use crate::metric::Mean;
 use crate::storage::Location;
-use crate::train::{Fleet, TrainRequest, draw_limit};
-use crate::tree::{
-    Cell, CodedTree, FoundSplit, Ground, Holder, NodeHistogram, NodeId, NodeSplit, OpenNode, RowSets,
-    WantedNode, feature_cells,
-};
-use crate::wire::{Reader, cut_short};
+use crate::train::{Fleet, TrainRequest};
+use crate::wire::cut_short;
 use datafusion::datasource::physical_plan::FileGroup;
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Processes of a cluster that hold the rows of a training, score rows or judge rankings.
@@ -69,17 +64,52 @@ pub struct Errands {
     /// All but the step.
     pub task: Task,
     /// The files of each share.
-    groups: Vec<FileGroup>,
+    pub groups: Vec<FileGroup>,
     /// Executors when the training began.
     pub executors: usize,
     /// Their threads.
     pub threads: usize,
+    /// How they are used.
+    pub usage: Usage,
 }
 
 impl Errands {
-    fn ask(&self, step: Step, is_first: bool, foundation: &dyn Fn() -> Vec<u8>) -> Result<Vec<Answer>> {
+    /// The answers of all shares, in their order.
+    pub fn ask(&self, step: Step, is_first: bool, foundation: &dyn Fn() -> Vec<u8>) -> Result<Vec<Answer>> {
         let task = Task { step, ..self.task.clone() };
-        self.link.ask(&Errand { task: &task, foundation, is_first, groups: &self.groups })
+        self.link.ask(&Errand { task: &task, foundation, is_first, groups: &self.groups, meeting: None })
+    }
+
+    /// How the answers of a level meet.
+    pub fn meeting(&self, weighted: bool) -> Option<Meeting> {
+        let mergers = self.usage.mergers(self.groups.len());
+        (mergers > 0).then_some(Meeting { mergers, weighted })
+    }
+
+    /// The blocks of a level, each of all shares or of one.
+    pub fn ask_level(
+        &self,
+        step: Step,
+        meeting: Option<Meeting>,
+        is_first: bool,
+        foundation: &dyn Fn() -> Vec<u8>,
+    ) -> Result<Vec<Block>> {
+        let task = Task { step, ..self.task.clone() };
+        let errand = Errand { task: &task, foundation, is_first, groups: &self.groups, meeting };
+        let answers = self.link.ask(&errand)?;
+        let mut all = Vec::with_capacity(answers.len());
+        for (place, answer) in answers.into_iter().enumerate() {
+            match (answer, meeting) {
+                (Answer::Merged { shares, cells }, Some(meeting)) if shares == self.groups.len() as u64 => {
+                    all.push(Block { number: place, of: meeting.blocks(), bytes: cells });
+                }
+                (Answer::Level(mut cells), None) if cells.len() == 1 => {
+                    all.push(Block { number: 0, of: 1, bytes: cells.swap_remove(0) });
+                }
+                _ => return Err(cut_short()),
+            }
+        }
+        Ok(all)
     }
 }
 
@@ -129,7 +159,7 @@ impl Cluster {
     pub(super) fn reach(&self) -> Result<Reached> {
         let (mut local, link) = match &self.address {
             Address::Scheduler { host, port, .. } => (None, Link::new(host, *port, self.security.clone())),
-            Address::Local { executors } => {
+            Address::Local { executors, .. } => {
                 let local = LocalCluster::start(*executors, self.threads)?;
                 // It is of this machine alone, and ends with the command.
                 let link = Link::new("127.0.0.1", local.port(), Security::default());
@@ -148,10 +178,7 @@ impl Cluster {
 
     /// How many shares the data are divided into: one for each executor, unless the user knows better.
     pub(super) fn share_count(&self, executors: usize) -> usize {
-        match &self.address {
-            Address::Scheduler { shares: Some(shares), .. } => *shares,
-            _ => executors,
-        }
+        self.address.usage().shares.unwrap_or(executors)
     }
 
     fn errands(&self) -> Arc<Errands> {
@@ -166,18 +193,7 @@ impl Cluster {
         data: &Arc<BinnedData>,
         base_score: f64,
     ) -> Box<dyn Crew<C>> {
-        Box::new(ClusterCrew::<C> {
-            errands: self.errands(),
-            parameters: parameters.clone(),
-            data: data.clone(),
-            foundation: Foundation::new(parameters, C::WEIGHTED, base_score, &data.binning),
-            was_asked: false,
-            tree: None,
-            last: None,
-            children: HashMap::new(),
-            root: None,
-            metrics: Vec::new(),
-        })
+        Box::new(ClusterCrew::<C>::new(self.errands(), parameters, data, base_score))
     }
 }
 
@@ -246,6 +262,7 @@ impl Fleet for Cluster {
             groups: file_groups(source, &place, &shares),
             executors: reached.executors.len(),
             threads: reached.threads(),
+            usage: self.address.usage(),
             task: Task {
                 build: BUILD.to_owned(),
                 run: run_name(),
@@ -318,158 +335,4 @@ fn survey(
     }
     rows.sort_by_key(|rows| rows.first);
     Ok(BinnedData::elsewhere(options.binning(features), rows))
-}
-
-/// The rows of a cluster, boosted.
-struct ClusterCrew<C: Cell> {
-    errands: Arc<Errands>,
-    parameters: Parameters,
-    /// Without codes.
-    data: Arc<BinnedData>,
-    /// All that a share can be built from.
-    foundation: Foundation,
-    was_asked: bool,
-    /// The tree that grows: what it starts from, and its splits so far.
-    tree: Option<(TreeStart, Vec<NodeSplit>)>,
-    /// The tree that was grown, until everybody has added it.
-    last: Option<Grown>,
-    /// What the rows of a node's children would add up to.
-    children: HashMap<NodeId, [C; 2]>,
-    root: Option<NodeHistogram<C>>,
-    metrics: Vec<Mean>,
-}
-
-impl<C: WireCell> ClusterCrew<C> {
-    fn ask(&mut self, step: Step) -> Result<Vec<Answer>> {
-        let is_first = !std::mem::replace(&mut self.was_asked, true);
-        let foundation = &self.foundation;
-        self.errands.ask(step, is_first, &|| pack(foundation))
-    }
-
-    /// The totals and histograms of some nodes.
-    fn level(&mut self, wanted: &[NodeId]) -> Result<Vec<(C, NodeHistogram<C>)>> {
-        let Some((start, splits)) = self.tree.clone() else { return Err(cut_short()) };
-        let (bits, groups) = (start.scale.count_bits, start.groups.clone());
-        let none = || (C::default(), empty(&self.data.binning, &groups));
-        let mut sums: Vec<(C, NodeHistogram<C>)> = wanted.iter().map(|_| none()).collect();
-        let trees = self.foundation.trees.len();
-        for answer in self.ask(Step::Level { trees, start, splits, wanted: wanted.to_vec() })? {
-            let Answer::Level(bytes) = answer else { return Err(cut_short()) };
-            let mut reader = Reader::new(&bytes);
-            for (total, histogram) in &mut sums {
-                total.add(read_cell(bits, &mut reader)?);
-                add_histogram(histogram, &groups, bits, &mut reader)?;
-            }
-            if !reader.is_empty() {
-                return Err(cut_short());
-            }
-        }
-        Ok(sums)
-    }
-}
-
-impl<C: WireCell> Holder<C> for ClusterCrew<C> {
-    fn root(&mut self) -> Result<C> {
-        let (total, histogram) = self.level(&[0])?.swap_remove(0);
-        self.root = Some(histogram);
-        Ok(total)
-    }
-
-    fn split(&mut self, splits: &[NodeSplit]) -> Result<Vec<[C; 2]>> {
-        if let Some((_, made)) = &mut self.tree {
-            made.extend_from_slice(splits);
-        }
-        splits.iter().map(|split| self.children.remove(&split.node).ok_or_else(cut_short)).collect()
-    }
-
-    fn histograms(&mut self, _groups: &[usize], nodes: &[WantedNode<C>]) -> Result<Vec<NodeHistogram<C>>> {
-        if let (Some(root), [WantedNode { node: 0, .. }]) = (self.root.take(), nodes) {
-            return Ok(vec![root]);
-        }
-        if nodes.is_empty() {
-            return Ok(Vec::new());
-        }
-        let wanted: Vec<NodeId> = nodes.iter().map(|wanted| wanted.node).collect();
-        let sums = self.level(&wanted)?;
-        let bits = self.tree.as_ref().map_or(0, |(start, _)| start.scale.count_bits);
-        if sums.iter().zip(nodes).any(|((total, _), node)| total.sums(bits) != node.total.sums(bits)) {
-            return Err(cut_short());
-        }
-        Ok(sums.into_iter().map(|(_, histogram)| histogram).collect())
-    }
-
-    fn found(&mut self, ground: &Ground<'_>, open: &OpenNode<C>, split: &FoundSplit, of: &NodeHistogram<C>) {
-        let binning = &ground.data.binning;
-        let Some(place) = binning.layout.places[split.feature as usize] else { return };
-        let cells = &of.groups[place.group][feature_cells(binning, place.group, place.lane)];
-        let mut left = C::default();
-        for (code, cell) in (0..).zip(cells) {
-            if code <= split.code || Some(code) == split.missing_goes_left() {
-                left.add(*cell);
-            }
-        }
-        let mut right = open.total;
-        right.subtract(left);
-        self.children.insert(open.node, [left, right]);
-    }
-
-    fn here(&self) -> Result<&RowSets<C>> {
-        Err(Error::usage(
-            "--cluster: these candidates need every row, and the rows are in the cluster",
-            "leave --cluster out, or set candidates=static",
-        ))
-    }
-}
-
-impl<C: WireCell> Crew<C> for ClusterCrew<C> {
-    fn update_gradients(&mut self, round: u32) -> Result<GradientSummary> {
-        let (trees, last) = (self.foundation.trees.len(), self.last.take());
-        let mut all = Vec::new();
-        let mut means = no_means(&self.parameters.metrics);
-        for answer in self.ask(Step::Gradients { round, trees, last })? {
-            let Answer::Gradients { parts, metrics } = answer else { return Err(cut_short()) };
-            all.extend(parts);
-            if !metrics.is_empty() {
-                add_means(&mut means, &metrics)?;
-            }
-        }
-        self.metrics = means;
-        Ok(GradientSummary::of_parts(&all))
-    }
-
-    fn start_tree(&mut self, start: &TreeStart) -> Result<()> {
-        let rows = self.data.row_count();
-        let queries = self.data.rows.iter().map(|rows| rows.query_bounds.len() as u64 - 1).sum();
-        let limit = draw_limit(&self.parameters, rows, queries, start.tree);
-        self.tree = Some((TreeStart { limit, ..start.clone() }, Vec::new()));
-        self.children.clear();
-        self.root = None;
-        Ok(())
-    }
-
-    fn add_grown(&mut self, tree: &CodedTree) -> Result<()> {
-        if let Some((start, splits)) = self.tree.take() {
-            self.last = Some(Grown { start, splits, tree: tree.clone() });
-        }
-        self.foundation.trees.push(tree.clone());
-        Ok(())
-    }
-
-    fn add_earlier(&mut self, _round: u32, tree: &CodedTree) -> Result<()> {
-        self.foundation.trees.push(tree.clone());
-        Ok(())
-    }
-
-    fn metrics(&mut self) -> Result<Vec<Mean>> {
-        Ok(self.metrics.clone())
-    }
-}
-
-impl<C: Cell> Drop for ClusterCrew<C> {
-    /// Lets the executors forget the training. If they do not hear of it, they will in time.
-    fn drop(&mut self) {
-        if self.was_asked {
-            self.errands.link.forget(&self.errands.task, &self.errands.groups);
-        }
-    }
 }

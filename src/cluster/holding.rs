@@ -1,7 +1,7 @@
 //! An executor at work: it keeps the codes, scores and nodes of the shares it is asked about, and follows the training.
 //! All of that is a cache. What it does not have is built anew from the dataset and the trees so far.
 
-use super::cells::{WireCell, write_cell, write_histogram};
+use super::cells::{NodeSums, WireCell, write_blocks};
 use super::judge::{JudgeQuestion, judge, numbers_of, open_predictions};
 use super::score::{predictor, score};
 use super::share::{key_of, partitions_of};
@@ -18,7 +18,6 @@ use crate::predict::GroupPredictor;
 use crate::storage::{Access, Location, digest_of};
 use crate::train::{Metrics, Scores};
 use crate::tree::{Holder, NodeSplit, WantedNode};
-use crate::wire::Writer;
 use datafusion::datasource::physical_plan::FileGroup;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -371,13 +370,14 @@ impl Following {
                 let metrics = either!(&mut self.share, share => share.metrics())?;
                 Ok(Some(Answer::Gradients { parts, metrics: means_to_bytes(&metrics) }))
             }
-            Step::Level { trees, start, splits, wanted } => {
+            Step::Level { trees, start, splits, wanted, groups, blocks } => {
                 if self.trees != *trees {
                     return Ok(None);
                 }
                 self.follow(start, splits)?;
-                let bytes = either!(&mut self.share, share => level(share, start, wanted))?;
-                Ok(Some(Answer::Level(bytes)))
+                let bits = start.scale.count_bits;
+                let nodes = either!(&mut self.share, share => level(share, wanted, groups, bits, *blocks))?;
+                Ok(Some(Answer::Level(nodes)))
             }
             Step::Probe
             | Step::Survey { .. }
@@ -427,18 +427,19 @@ impl Following {
     }
 }
 
-/// Totals and histograms of nodes, as bytes.
-fn level<C: WireCell>(share: &mut Share<C>, start: &TreeStart, wanted: &[usize]) -> Result<Vec<u8>> {
-    let bits = start.scale.count_bits;
+/// Blocks of the totals and histograms of nodes.
+fn level<C: WireCell>(
+    share: &mut Share<C>,
+    wanted: &[usize],
+    groups: &[usize],
+    count_bits: u32,
+    blocks: usize,
+) -> Result<Vec<Vec<u8>>> {
     let nodes: Vec<WantedNode<C>> =
         wanted.iter().map(|node| WantedNode { node: *node, total: share.total(*node) }).collect();
-    let histograms = share.histograms(&start.groups, &nodes)?;
-    let mut writer = Writer::default();
-    for (node, histogram) in nodes.iter().zip(&histograms) {
-        write_cell(node.total, bits, &mut writer);
-        write_histogram(histogram, &start.groups, bits, &mut writer);
-    }
-    Ok(writer.into_bytes())
+    let histograms = share.histograms(groups, &nodes)?;
+    let nodes: Vec<NodeSums<C>> = nodes.into_iter().map(|node| node.total).zip(histograms).collect();
+    Ok(write_blocks(&nodes, groups, count_bits, blocks.max(1)))
 }
 
 #[cfg(test)]

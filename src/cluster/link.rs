@@ -2,6 +2,7 @@
 //! What goes wrong on the way is tried again; the engine itself repeats tasks of executors that were lost.
 
 use super::codec::RoundCodec;
+use super::merge::{ALL_SHARES, Meeting};
 use super::node::{Arrived, Question, RoundExec, put_together, schema};
 use super::security::Security;
 use super::task::{Answer, BUILD, Identity, Step, Task, pack};
@@ -51,7 +52,7 @@ pub struct Link {
 /// What went over the line.
 #[derive(Debug, Default, Clone)]
 pub struct Traffic {
-    /// Of each level: milliseconds, bytes received, and the most of one share.
+    /// Of each level: milliseconds, bytes received, and the most of one share or block.
     pub levels: Vec<(f64, u64, u64)>,
     /// Bytes of plans that were sent, for all levels.
     pub sent: u64,
@@ -73,6 +74,8 @@ pub struct Errand<'a> {
     pub is_first: bool,
     /// The files of each share.
     pub groups: &'a [FileGroup],
+    /// How answers in blocks meet before they come back; then those of all shares are one.
+    pub meeting: Option<Meeting>,
 }
 
 impl Link {
@@ -117,8 +120,13 @@ impl Link {
             )])
         };
         let groups: Vec<FileGroup> = (0..PROBES).map(file).collect();
-        let answers =
-            self.ask(&Errand { task: &task, foundation: &Vec::new, is_first: false, groups: &groups })?;
+        let answers = self.ask(&Errand {
+            task: &task,
+            foundation: &Vec::new,
+            is_first: false,
+            groups: &groups,
+            meeting: None,
+        })?;
         let mut executors = BTreeSet::new();
         for answer in answers {
             let Answer::Here(identity) = answer else { return Err(self.odd()) };
@@ -135,7 +143,6 @@ impl Link {
 
     /// Asks all shares and waits for their answers, in the order of the shares.
     pub fn ask(&self, errand: &Errand<'_>) -> Result<Vec<Answer>> {
-        let begun = Instant::now();
         let mut question = Question { task: pack(errand.task), foundation: Vec::new() };
         if errand.is_first {
             question.foundation = (errand.foundation)();
@@ -145,14 +152,16 @@ impl Link {
         let patience = (errand.task.step == Step::Probe).then_some(PROBE_PATIENCE);
         loop {
             interrupt::check()?;
-            match self.send(&question, errand.groups, patience)? {
+            match self.send(&question, errand.groups, errand.meeting, patience)? {
                 Ok(arrived) => {
                     let bytes: u64 = arrived.iter().map(|answer| answer.bytes.len() as u64).sum();
-                    let most = arrived.iter().map(|answer| answer.bytes.len() as u64).max().unwrap_or(0);
                     let sent = (question.task.len() + question.foundation.len()) as u64;
                     let answers = self.read(&arrived)?;
                     if let Some(answers) = answers {
-                        self.note(errand.task, begun, bytes, most, sent * errand.groups.len() as u64);
+                        self.with_traffic(|traffic| {
+                            traffic.sent += sent * errand.groups.len() as u64;
+                            traffic.received += bytes;
+                        });
                         return Ok(answers);
                     }
                     let lacking = "an executor lacks what the question builds on";
@@ -180,7 +189,7 @@ impl Link {
     pub fn forget(&self, task: &Task, groups: &[FileGroup]) {
         let task = Task { step: Step::Forget, ..task.clone() };
         let question = Question { task: pack(&task), foundation: Vec::new() };
-        let _ = self.send(&question, groups, Some(Duration::from_secs(2)));
+        let _ = self.send(&question, groups, None, Some(Duration::from_secs(2)));
     }
 
     /// Waits a little before the next try, or says that it was the last.
@@ -199,10 +208,14 @@ impl Link {
         &self,
         question: &Question,
         groups: &[FileGroup],
+        meeting: Option<Meeting>,
         patience: Option<Duration>,
     ) -> Result<std::result::Result<Vec<Arrived>, String>> {
-        let plan: Arc<dyn ExecutionPlan> =
+        let mut plan: Arc<dyn ExecutionPlan> =
             Arc::new(RoundExec::new(scan_of(groups.to_vec()), question.clone()));
+        if let Some(meeting) = meeting {
+            plan = meeting.of(plan).map_err(|error| self.broken(&first_line(&error.to_string())))?;
+        }
         let config = self.security.client(
             SessionConfig::new_with_ballista().with_ballista_grpc_client_max_message_size(MESSAGE_BYTES),
         );
@@ -235,8 +248,18 @@ impl Link {
         if let Some(answer) = answers.values().find(|answer| answer.bytes == leaving) {
             return Ok(Err(format!("executor {} is being stopped", answer.sender)));
         }
-        if answers.len() != groups.len() {
-            return Ok(Err(format!("{} of {} shares answered", answers.len(), groups.len())));
+        // Who cannot answer in blocks says so, and that is all there is to know.
+        let others = |(share, _): &&(u64, u64)| *share != ALL_SHARES;
+        let (expected, of) = match meeting {
+            Some(meeting) if answers.keys().filter(others).count() == 0 => (meeting.blocks(), "blocks"),
+            Some(_) => {
+                let others = answers.into_iter().filter(|(place, _)| others(&place));
+                return Ok(Ok(others.map(|(_, answer)| answer).collect()));
+            }
+            None => (groups.len(), "shares"),
+        };
+        if answers.len() != expected {
+            return Ok(Err(format!("{} of {expected} {of} came back", answers.len())));
         }
         Ok(Ok(answers.into_values().collect()))
     }
@@ -294,22 +317,13 @@ impl Link {
         Ok(Some(answers))
     }
 
-    fn note(&self, task: &Task, begun: Instant, bytes: u64, most: u64, sent: u64) {
-        let milliseconds = begun.elapsed().as_secs_f64() * 1000.0;
-        if let Step::Level { start, wanted, .. } = &task.step {
-            tracing::info!(
-                "tree {}, {} nodes: {bytes} bytes from all shares, {most} at most from one, in {milliseconds:.1} ms",
-                start.tree,
-                wanted.len()
-            );
-        }
-        self.with_traffic(|traffic| {
-            traffic.sent += sent;
-            traffic.received += bytes;
-            if let Step::Level { .. } = task.step {
-                traffic.levels.push((milliseconds, bytes, most));
-            }
-        });
+    /// Notes a level, for which there may have been several questions.
+    pub fn note_level(&self, tree: u64, nodes: usize, time: Duration, bytes: u64, most: u64) {
+        let milliseconds = time.as_secs_f64() * 1000.0;
+        tracing::info!(
+            "tree {tree}, {nodes} nodes: {bytes} bytes, {most} at most at once, in {milliseconds:.1} ms"
+        );
+        self.with_traffic(|traffic| traffic.levels.push((milliseconds, bytes, most)));
     }
 
     fn with_traffic(&self, change: impl FnOnce(&mut Traffic)) {

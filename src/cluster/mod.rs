@@ -7,6 +7,8 @@
 //!             └──────────────── histograms, added up ──────────────┘
 //! ```
 //!
+//! Where there are many executors, some of them add up the histograms of all before the driver does; see [`merge`].
+//!
 //! - a *share* is some neighbouring partitions, which one executor holds;
 //! - a *question* is a step of the training, an *answer* what a share says to it;
 //! - a *foundation* is everything that a share can be built from: bins, parameters, the trees so far.
@@ -14,11 +16,13 @@
 mod address;
 mod cells;
 mod codec;
+mod crew;
 mod fleet;
 mod holding;
 mod judge;
 mod link;
 mod local;
+mod merge;
 mod node;
 mod query;
 mod rows;

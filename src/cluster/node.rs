@@ -6,7 +6,7 @@
 
 use super::holding::answer;
 use super::share::groups_of;
-use super::task::Task;
+use super::task::{Answer, Step, Task};
 use arrow::array::{ArrayRef, AsArray, BinaryArray, RecordBatch, StringArray, UInt64Array};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt64Type};
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -27,6 +27,9 @@ use xxhash_rust::xxh3::xxh3_64;
 /// Bytes of an answer that travel in one row.
 const PIECE: usize = 1 << 20;
 
+/// The column by which answers in blocks are brought together.
+pub const BLOCK: &str = "block";
+
 /// See the module.
 #[derive(Clone)]
 pub struct RoundExec {
@@ -44,10 +47,12 @@ pub struct Question {
     pub foundation: Vec<u8>,
 }
 
-/// The columns of answers: which share, which piece of its answer, the bytes, their checksum, and who sends them.
+/// The columns of answers: which share, which block of its answer if that is sent in blocks, which piece of that, the
+/// bytes, their checksum, and who sends them.
 pub fn schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
         Field::new("share", DataType::UInt64, false),
+        Field::new(BLOCK, DataType::UInt64, false),
         Field::new("piece", DataType::UInt64, false),
         Field::new("bytes", DataType::Binary, false),
         Field::new("xxh3", DataType::UInt64, false),
@@ -132,13 +137,20 @@ impl ExecutionPlan for RoundExec {
         let sender = stream.tx();
         stream.spawn_blocking(move || {
             let task: Task = super::task::unpack(&question.task).map_err(failed)?;
+            let in_blocks = matches!(task.step, Step::Level { blocks, .. } if blocks > 1);
             let (share, answer) = answer(&task, &question.foundation, &group);
+            let answers = match answer {
+                Answer::Level(blocks) if in_blocks => {
+                    blocks.into_iter().map(|block| Answer::Level(vec![block])).collect()
+                }
+                answer => vec![answer],
+            };
             let name = super::holding::name();
-            let bytes = answer.to_bytes();
-            for (piece, bytes) in bytes.chunks(PIECE).enumerate() {
-                let batch = to_batch(share, piece as u64, bytes, &name)?;
-                if sender.blocking_send(Ok(batch)).is_err() {
-                    break; // nobody wants more
+            for (block, answer) in (0..).zip(&answers) {
+                for batch in to_batches(share, block, answer, &name) {
+                    if sender.blocking_send(batch).is_err() {
+                        return Ok(()); // nobody wants more
+                    }
                 }
             }
             Ok(())
@@ -151,15 +163,21 @@ fn failed(problem: impl fmt::Display) -> DataFusionError {
     DataFusionError::Execution(problem.to_string())
 }
 
-fn to_batch(share: u64, piece: u64, bytes: &[u8], sender: &str) -> Result<RecordBatch> {
-    let columns: Vec<ArrayRef> = vec![
-        Arc::new(UInt64Array::from(vec![share])),
-        Arc::new(UInt64Array::from(vec![piece])),
-        Arc::new(BinaryArray::from(vec![bytes])),
-        Arc::new(UInt64Array::from(vec![xxh3_64(bytes)])),
-        Arc::new(StringArray::from(vec![sender])),
-    ];
-    Ok(RecordBatch::try_new(schema(), columns)?)
+/// An answer in pieces that are not too large for a message.
+pub fn to_batches(share: u64, block: u64, answer: &Answer, sender: &str) -> Vec<Result<RecordBatch>> {
+    let bytes = answer.to_bytes();
+    let batch = |(piece, bytes): (u64, &[u8])| {
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(UInt64Array::from(vec![share])),
+            Arc::new(UInt64Array::from(vec![block])),
+            Arc::new(UInt64Array::from(vec![piece])),
+            Arc::new(BinaryArray::from(vec![bytes])),
+            Arc::new(UInt64Array::from(vec![xxh3_64(bytes)])),
+            Arc::new(StringArray::from(vec![sender])),
+        ];
+        Ok(RecordBatch::try_new(schema(), columns)?)
+    };
+    (0..).zip(bytes.chunks(PIECE)).map(batch).collect()
 }
 
 /// An answer as it arrived.
@@ -171,30 +189,38 @@ pub struct Arrived {
     pub sender: String,
 }
 
-/// Puts the answers of all shares together, in their order. `None` if a piece is missing or damaged.
-pub fn put_together(batches: &[RecordBatch]) -> Option<BTreeMap<u64, Arrived>> {
-    let mut pieces: BTreeMap<(u64, u64), (Vec<u8>, String)> = BTreeMap::new();
+/// Which share an answer is of, and which block.
+pub type Whose = (u64, u64);
+
+/// Puts answers together, in the order of shares and blocks. `None` if a piece is missing or damaged.
+pub fn put_together(batches: &[RecordBatch]) -> Option<BTreeMap<Whose, Arrived>> {
+    let mut pieces: BTreeMap<(Whose, u64), Arrived> = BTreeMap::new();
     for batch in batches {
         let number = |column: usize, row: usize| {
             Some(batch.columns().get(column)?.as_primitive_opt::<UInt64Type>()?.value(row))
         };
         for row in 0..batch.num_rows() {
-            let bytes = batch.columns().get(2)?.as_binary_opt::<i32>()?.value(row);
-            if xxh3_64(bytes) != number(3, row)? {
+            let bytes = batch.columns().get(3)?.as_binary_opt::<i32>()?.value(row);
+            if xxh3_64(bytes) != number(4, row)? {
                 return None;
             }
-            let sender = batch.columns().get(4)?.as_string_opt::<i32>()?.value(row).to_owned();
-            pieces.insert((number(0, row)?, number(1, row)?), (bytes.to_vec(), sender));
+            let sender = batch.columns().get(5)?.as_string_opt::<i32>()?.value(row).to_owned();
+            let answer = (number(0, row)?, number(1, row)?);
+            pieces.insert((answer, number(2, row)?), Arrived { bytes: bytes.to_vec(), sender });
         }
     }
-    let mut answers: BTreeMap<u64, Arrived> = BTreeMap::new();
-    let mut expected = (u64::MAX, 0);
-    for ((share, piece), (bytes, sender)) in pieces {
-        expected = if share == expected.0 { (share, expected.1 + 1) } else { (share, 0) };
-        if piece != expected.1 {
+    let mut answers: BTreeMap<Whose, Arrived> = BTreeMap::new();
+    let mut last = None;
+    for ((answer, piece), Arrived { bytes, sender }) in pieces {
+        let expected = match last {
+            Some((same, before)) if same == answer => before + 1,
+            _ => 0,
+        };
+        if piece != expected {
             return None;
         }
-        let arrived = answers.entry(share).or_default();
+        last = Some((answer, piece));
+        let arrived = answers.entry(answer).or_default();
         arrived.bytes.extend_from_slice(&bytes);
         arrived.sender = sender;
     }

@@ -46,6 +46,7 @@ impl Sweep<'_> {
                         foundation: self.foundation,
                         is_first: number == 0,
                         groups: &groups,
+                        meeting: None,
                     });
                     let is_over = answers.is_err();
                     if sender.send(answers).is_err() || is_over {

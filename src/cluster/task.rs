@@ -69,6 +69,10 @@ pub enum Step {
         splits: Vec<NodeSplit>,
         /// The nodes whose histograms are wanted.
         wanted: Vec<usize>,
+        /// The groups of features whose histograms are wanted.
+        groups: Vec<usize>,
+        /// Blocks that the answer is cut into; see [`super::cells`].
+        blocks: usize,
     },
     /// Grow some trees of a forest, as many as fall to each worker.
     Trees {
@@ -149,8 +153,15 @@ pub enum Answer {
         /// As bytes.
         metrics: Vec<Vec<u8>>,
     },
-    /// Totals and histograms of nodes; see [`super::cells`].
-    Level(Vec<u8>),
+    /// Blocks of the totals and histograms of nodes; see [`super::cells`].
+    Level(Vec<Vec<u8>>),
+    /// One such block of several shares, added up by an executor.
+    Merged {
+        /// How many shares.
+        shares: u64,
+        /// The block.
+        cells: Vec<u8>,
+    },
     /// Trees of a forest.
     Trees(Vec<GrownTree>),
     /// Predictions.
@@ -211,12 +222,11 @@ impl Answer {
                         .into_iter()
                         .for_each(|number| writer.float(number));
                 }
-                writer.count(metrics.len() as u64);
-                metrics.iter().for_each(|metric| writer.list(metric));
+                write_lists(metrics, &mut writer);
             }
-            Answer::Level(cells) => {
+            Answer::Level(blocks) => {
                 writer.count(3);
-                writer.list(cells);
+                write_lists(blocks, &mut writer);
             }
             Answer::Forgotten => writer.count(4),
             Answer::Lacking => writer.count(5),
@@ -233,15 +243,18 @@ impl Answer {
                 writer.count(8);
                 writer.float(scored.load_seconds);
                 writer.float(scored.predict_seconds);
-                writer.count(scored.groups.len() as u64);
-                scored.groups.iter().for_each(|group| writer.list(group));
+                write_lists(&scored.groups, &mut writer);
             }
             Answer::Judged(stretches) => {
                 writer.count(9);
-                writer.count(stretches.len() as u64);
-                stretches.iter().for_each(|stretch| writer.list(stretch));
+                write_lists(stretches, &mut writer);
             }
             Answer::Leaving => writer.count(10),
+            Answer::Merged { shares, cells } => {
+                writer.count(11);
+                writer.count(*shares);
+                writer.list(cells);
+            }
         }
         writer.into_bytes()
     }
@@ -268,30 +281,34 @@ impl Answer {
                     })
                 };
                 let parts = (0..count).map(|_| part()).collect::<Result<_>>()?;
-                let count = reader.length(1)?;
-                let metrics = (0..count).map(|_| Ok(reader.list()?.to_vec())).collect::<Result<_>>()?;
-                Answer::Gradients { parts, metrics }
+                Answer::Gradients { parts, metrics: read_lists(&mut reader)? }
             }
-            3 => Answer::Level(reader.list()?.to_vec()),
+            3 => Answer::Level(read_lists(&mut reader)?),
             4 => Answer::Forgotten,
             5 => Answer::Lacking,
             6 => Answer::Failed { problem: reader.text()?, remedy: reader.text()? },
             7 => Answer::Trees(super::trees::read(&mut reader)?),
             8 => {
                 let (load_seconds, predict_seconds) = (reader.float()?, reader.float()?);
-                let count = reader.length(1)?;
-                let groups = (0..count).map(|_| Ok(reader.list()?.to_vec())).collect::<Result<_>>()?;
-                Answer::Scored(Scored { load_seconds, predict_seconds, groups })
+                Answer::Scored(Scored { load_seconds, predict_seconds, groups: read_lists(&mut reader)? })
             }
-            9 => {
-                let count = reader.length(1)?;
-                Answer::Judged((0..count).map(|_| Ok(reader.list()?.to_vec())).collect::<Result<_>>()?)
-            }
+            9 => Answer::Judged(read_lists(&mut reader)?),
             10 => Answer::Leaving,
+            11 => Answer::Merged { shares: reader.count()?, cells: reader.list()?.to_vec() },
             _ => return Err(cut_short()),
         };
         if reader.is_empty() { Ok(answer) } else { Err(cut_short()) }
     }
+}
+
+fn write_lists(lists: &[Vec<u8>], writer: &mut Writer) {
+    writer.count(lists.len() as u64);
+    lists.iter().for_each(|list| writer.list(list));
+}
+
+fn read_lists(reader: &mut Reader<'_>) -> Result<Vec<Vec<u8>>> {
+    let count = reader.length(1)?;
+    (0..count).map(|_| Ok(reader.list()?.to_vec())).collect()
 }
 
 /// Means as bytes, in the order of their metrics.

@@ -64,6 +64,7 @@ impl TreeGrower for FleetGrower {
             foundation: &|| pack(&self.foundation),
             is_first,
             groups: &self.groups(),
+            meeting: None,
         })?;
         let mut all = Vec::with_capacity(wanted);
         for answer in answers {

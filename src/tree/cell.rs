@@ -18,6 +18,18 @@ pub struct Sums {
     pub count: i64,
 }
 
+impl std::ops::Add for Sums {
+    type Output = Sums;
+
+    fn add(self, other: Sums) -> Sums {
+        Sums {
+            gradient: self.gradient + other.gradient,
+            weight: self.weight + other.weight,
+            count: self.count + other.count,
+        }
+    }
+}
+
 impl std::ops::Sub for Sums {
     type Output = Sums;
 

@@ -124,6 +124,32 @@ fn a_cluster_trains_the_same_bytes_and_log() {
 }
 
 #[test]
+fn histograms_may_be_merged_by_executors_and_asked_for_in_parts() {
+    let room = room();
+    let examples = graded(23, 120, 25);
+    dataset(room.path(), "data", &examples, "--partition-rows 200");
+    fs::write(room.path().join("rows.csv"), as_csv(&examples)).unwrap();
+    run(room.path(), "convert rows.csv --output weighted --partition-rows 200").ok();
+    let bytes_per_level = |arguments: &str, expected: &[u8]| {
+        let trained = model(room.path(), &format!("{arguments} --stats stats.json"));
+        assert!(trained == expected, "{arguments}");
+        let stats: serde_json::Value =
+            serde_json::from_slice(&fs::read(room.path().join("stats.json")).unwrap()).unwrap();
+        stats["cluster"]["level_bytes_p50"].as_f64().unwrap()
+    };
+    let cluster = Cluster::start(2, &[]);
+    for way in
+        ["--preset planet --data weighted", "--preset lambdamart --data data", "--preset pgbrt --data data"]
+    {
+        let expected = model(room.path(), way);
+        let bytes = ["shares=10&merge=0", "shares=10", "shares=10&merge=1&overlap=3", "merge=4&overlap=2"]
+            .map(|usage| bytes_per_level(&format!("{way} --cluster {}?{usage}", cluster.url()), &expected));
+        // Ten answers, or one of all of them.
+        assert!(bytes[0] > 2.0 * bytes[1], "{way}: {bytes:?}");
+    }
+}
+
+#[test]
 fn executors_of_this_machine_are_started_and_stopped() {
     let room = room();
     dataset(room.path(), "data", &graded(5, 60, 20), "--partition-rows 200");

@@ -81,6 +81,8 @@ fn a_share_built_anew_says_what_the_one_before_said() {
         start: start.clone(),
         splits: splits.to_vec(),
         wanted: wanted.to_vec(),
+        groups: start.groups.clone(),
+        blocks: 1,
     };
     let root = first.step(&level(&[], &[0])).unwrap();
     let second = first.step(&level(&all[..1], &[1])).unwrap();
