@@ -20,7 +20,7 @@ use std::ops::Range;
 /// Bytes of a block of a row, which are features of a dense group.
 pub const LANES: usize = 16;
 /// Blocks of a row at most.
-const BLOCKS: usize = 4;
+pub const BLOCKS: usize = 4;
 /// Lanes of a block of a joint group.
 pub const JOINT_LANES: usize = LANES / 2;
 /// Joint codes of a lane at most: two features of 25 bins and a code for missing values. More would leave the

@@ -20,7 +20,7 @@ mod summary;
 pub(crate) use cache::DescribedBins;
 pub use cache::{BinCache, CacheKey, CacheWriter};
 pub use cuts::{FeatureBins, middle};
-pub use layout::{Group, GroupKind, JOINT_CODES, JOINT_LANES, LANES, Layout, Place, STRIDE};
+pub use layout::{BLOCKS, Group, GroupKind, JOINT_CODES, JOINT_LANES, LANES, Layout, Place, STRIDE};
 #[cfg(test)]
 pub use load::mixed_columns;
 pub use load::{BinOptions, BinnedData, Binning, read_rows};

@@ -6,8 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a thread looks for work.
+/// How long a thread looks for work when there is none.
 const PATIENCE: Duration = Duration::from_millis(1);
+
+/// How long it goes on in all: something that waited when it began to look goes on only when it ends.
+const LONGEST: Duration = Duration::from_millis(20);
 
 /// Trainings of this process: threads that several share have enough to do, and must not wait for one of them.
 static TRAININGS: AtomicUsize = AtomicUsize::new(0);
@@ -63,12 +66,13 @@ fn is_shared() -> bool {
 impl Shared {
     /// Does what there is to do, until there has been nothing for a while.
     fn look_for_work(&self) {
-        let mut last_work = Instant::now();
-        while !self.ended.load(Ordering::Relaxed) && !is_shared() {
+        let begun = Instant::now();
+        let mut last_work = begun;
+        while !self.ended.load(Ordering::Relaxed) && !is_shared() && begun.elapsed() < LONGEST {
             match rayon::yield_now() {
                 Some(Yield::Executed) => last_work = Instant::now(),
                 _ if last_work.elapsed() > PATIENCE => break,
-                _ => std::hint::spin_loop(),
+                _ => std::thread::yield_now(), // somebody else may need the processor
             }
         }
     }

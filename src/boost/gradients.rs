@@ -84,8 +84,9 @@ impl GradientSummary {
     }
 }
 
-/// Rows that one thread works on at a time.
-const AT_A_TIME: usize = 4096;
+/// Rows that one thread works on at a time: whole queries from about so many on; of residuals so many exactly, whose
+/// squares are added up for themselves, so that the last digits of the error in the log depend on it.
+const STRETCH: usize = 4096;
 
 /// Some queries of a partition.
 struct Stretch<'a> {
@@ -191,6 +192,7 @@ impl Gradients {
         drawn: Option<&[Vec<u32>]>,
         sets: &mut RowSets<C>,
     ) {
+        sets.totals.clear();
         sets.partitions.par_iter_mut().enumerate().for_each(|(partition, set)| {
             let drawn = drawn.map(|drawn| drawn[partition].as_slice());
             let target = |(gradient, weight): (f64, f64)| {
@@ -228,7 +230,7 @@ fn cut<'a>(rows: &'a Rows, scores: &'a [f64], pulled: &'a mut Pulled) -> Vec<Str
     let mut first = 0;
     while first + 1 < bounds.len() {
         let start = bounds[first] as usize;
-        let end = bounds.partition_point(|bound| (*bound as usize) < start + AT_A_TIME);
+        let end = bounds.partition_point(|bound| (*bound as usize) < start + STRETCH);
         let end = end.clamp(first + 1, bounds.len() - 1);
         let count = bounds[end] as usize - start;
         let (mine, others) = gradients.split_at_mut(count);
@@ -303,7 +305,7 @@ impl Residuals<'_> {
 
     /// Stretch by stretch, added in their order.
     fn summary(&self) -> GradientSummary {
-        let all: Vec<usize> = (0..self.rows.len()).step_by(AT_A_TIME).collect();
+        let all: Vec<usize> = (0..self.rows.len()).step_by(STRETCH).collect();
         let parts: Vec<GradientSummary> = all.into_par_iter().map(|start| self.summary_from(start)).collect();
         GradientSummary::of_parts(&parts)
     }
@@ -311,7 +313,7 @@ impl Residuals<'_> {
     /// Of the stretch that starts at a row.
     fn summary_from(&self, start: usize) -> GradientSummary {
         let mut summary = GradientSummary::default();
-        for row in start..(start + AT_A_TIME).min(self.rows.len()) {
+        for row in start..(start + STRETCH).min(self.rows.len()) {
             let ((gradient, weight), label, score) = (self.of(row), self.rows.labels[row], self.scores[row]);
             summary.most = if gradient.abs() > summary.most { gradient.abs() } else { summary.most };
             let error = f64::from(label) - score;

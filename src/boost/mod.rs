@@ -75,12 +75,12 @@ impl<'a, C: FleetCell> Training<'a, C> {
         if !gradients.are_finite() {
             return Err(prepare::unfit_start(self.request));
         }
-        let awake = Awake::new();
+        let awake = self.request.fleet.is_none().then(Awake::new); // else the rows are elsewhere
         let mut ended = self.stopped_early().map_or(Ended::Complete, Ended::Early);
         while self.prepared.model.rounds < parameters.num_trees && matches!(ended, Ended::Complete) {
             let round = self.prepared.model.rounds + 1;
             let trees = self.prepared.model.trees.len();
-            awake.wake();
+            awake.iter().for_each(Awake::wake);
             let done = interrupt::check().and_then(|()| self.do_round(round, &mut gradients));
             if let (Err(Error::Interrupted), Some(checkpoints)) = (&done, &mut checkpoints) {
                 // A cluster may be interrupted amid a round, whose tree is then not in the log.

@@ -10,7 +10,8 @@ use std::sync::Arc;
 /// Where the work is done, if not here.
 #[derive(Debug, Args)]
 pub struct ClusterOptions {
-    /// Work on a cluster: df://HOST:PORT of its scheduler, or local:N for N executors on this machine
+    /// Work on a cluster: df://HOST:PORT of its scheduler, or local:N for N executors on this machine; behind it
+    /// ?shares=N&merge=N&overlap=N, see docs/cluster.md
     #[arg(long, value_name = "URL")]
     cluster: Option<String>,
 

@@ -214,7 +214,7 @@ fn traffic_figures(traffic: &crate::cluster::Traffic) -> serde_json::Value {
         "level_ms_p95": time(0.95),
         "level_bytes_p50": bytes(0.5),
         "level_bytes_p95": bytes(0.95),
-        "level_bytes_of_one_share_p95": most(0.95),
+        "level_bytes_at_once_p95": most(0.95),
         "received_bytes": traffic.levels.iter().map(|level| level.1).sum::<u64>(),
         "sent_bytes": traffic.sent,
         "repeated": traffic.repeated,

@@ -30,7 +30,7 @@ pub enum Address {
 pub struct Usage {
     /// Shares to divide the data into; one for each executor if not given.
     pub shares: Option<usize>,
-    /// Tasks that merge answers before the driver does, 0 for none; by the number of executors if not given.
+    /// Tasks that merge answers before the driver does, 0 for none; by the number of shares if not given.
     pub merge: Option<usize>,
     /// Questions for a level, so that what one asks for is computed while the answers of another travel.
     pub overlap: Option<usize>,
@@ -43,7 +43,7 @@ impl Usage {
             match (&*key, value.parse().ok()?) {
                 ("shares", count @ 1..) => usage.shares = Some(count),
                 ("merge", count @ ..=MOST_MERGERS) => usage.merge = Some(count),
-                ("overlap", count @ 1..) => usage.overlap = Some(count),
+                ("overlap", count @ 1..=MOST_OVERLAP) => usage.overlap = Some(count),
                 _ => return None,
             }
         }
@@ -70,6 +70,9 @@ const MOST_LOCAL: usize = 64;
 
 /// Tasks that merge at most.
 const MOST_MERGERS: usize = 1000;
+
+/// Questions for a level at most.
+pub const MOST_OVERLAP: usize = 8;
 
 impl Address {
     /// Reads what the user wrote.
@@ -176,6 +179,7 @@ mod tests {
             "df://a?shares=0",
             "df://a?merge=1001",
             "local:2?overlap=0",
+            "local:2?overlap=9",
             "local:2?merge",
         ] {
             let error = Address::parse(text).unwrap_err();

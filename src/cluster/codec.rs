@@ -29,9 +29,13 @@ impl PhysicalExtensionCodec for RoundCodec {
         converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let odd = || DataFusionError::Plan("the round of another planetree".to_owned());
-        if let (Some(bytes), [answers]) = (bytes.strip_prefix(MERGE), inputs) {
-            let weighted = Reader::new(bytes).count().map_err(|_| odd())? == 1;
-            return Ok(Arc::new(MergeExec::new(answers.clone(), weighted)));
+        if let Some(bytes) = bytes.strip_prefix(MERGE) {
+            return match (bytes, inputs) {
+                ([weighted @ (0 | 1)], [answers]) => {
+                    Ok(Arc::new(MergeExec::new(answers.clone(), *weighted == 1)))
+                }
+                _ => Err(odd()),
+            };
         }
         let Some(bytes) = bytes.strip_prefix(ROUND) else {
             return self.engine.try_decode(bytes, inputs, context, converter);
@@ -49,16 +53,15 @@ impl PhysicalExtensionCodec for RoundCodec {
         bytes: &mut Vec<u8>,
         converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<()> {
-        let mut writer = Writer::default();
         if let Some(merge) = node.downcast_ref::<MergeExec>() {
-            writer.count(merge.weighted().into());
             bytes.extend_from_slice(MERGE);
-            bytes.extend_from_slice(&writer.into_bytes());
+            bytes.push(merge.weighted().into());
             return Ok(());
         }
         let Some(round) = node.downcast_ref::<RoundExec>() else {
             return self.engine.try_encode(node, bytes, converter);
         };
+        let mut writer = Writer::default();
         writer.list(&round.question().task);
         writer.list(&round.question().foundation);
         bytes.extend_from_slice(ROUND);
@@ -103,6 +106,7 @@ mod tests {
         assert_eq!(keys, groups.iter().map(key_of).collect::<Vec<_>>());
         assert_eq!(keys[0], "data/part-0.parquet@0 data/part-0.parquet@300 ");
     }
+
     #[test]
     fn a_meeting_comes_back_with_its_mergers() {
         for weighted in [false, true] {

@@ -76,7 +76,7 @@ impl<C: WireCell> ClusterCrew<C> {
         let ask = |groups: &[usize]| {
             let step = Step::Level {
                 trees: self.foundation.trees.len(),
-                start: start.clone(),
+                start: TreeStart { groups: Vec::new(), ..start.clone() },
                 splits: splits.clone(),
                 wanted: wanted.to_vec(),
                 groups: groups.to_vec(),
@@ -235,7 +235,8 @@ impl<C: WireCell> Crew<C> for ClusterCrew<C> {
     }
 
     fn add_grown(&mut self, tree: &CodedTree) -> Result<()> {
-        if let Some((start, splits)) = self.tree.take() {
+        if let Some((mut start, splits)) = self.tree.take() {
+            start.groups = Vec::new(); // nobody needs them any more
             self.last = Some(Grown { start, splits, tree: tree.clone() });
         }
         self.foundation.trees.push(tree.clone());

@@ -100,7 +100,7 @@ impl Errands {
         let mut all = Vec::with_capacity(answers.len());
         for (place, answer) in answers.into_iter().enumerate() {
             match (answer, meeting) {
-                (Answer::Merged { shares, cells }, Some(meeting)) if shares == self.groups.len() as u64 => {
+                (Answer::Merged { cells, .. }, Some(meeting)) => {
                     all.push(Block { number: place, of: meeting.blocks(), bytes: cells });
                 }
                 (Answer::Level(mut cells), None) if cells.len() == 1 => {

@@ -261,6 +261,15 @@ impl Link {
         if answers.len() != expected {
             return Ok(Err(format!("{} of {expected} {of} came back", answers.len())));
         }
+        for answer in answers.values().filter(|_| meeting.is_some()) {
+            match Answer::from_bytes(&answer.bytes)? {
+                Answer::Merged { shares, .. } if shares == groups.len() as u64 => {}
+                Answer::Merged { shares, .. } => {
+                    return Ok(Err(format!("{shares} of {} shares were merged", groups.len())));
+                }
+                _ => return Err(self.odd()),
+            }
+        }
         Ok(Ok(answers.into_values().collect()))
     }
 

@@ -7,7 +7,7 @@
 //!             └──────────────── histograms, added up ──────────────┘
 //! ```
 //!
-//! Where there are many executors, some of them add up the histograms of all before the driver does; see [`merge`].
+//! Where there are many shares, some executors add up the histograms of all before the driver does; see [`merge`].
 //!
 //! - a *share* is some neighbouring partitions, which one executor holds;
 //! - a *question* is a step of the training, an *answer* what a share says to it;

@@ -7,7 +7,7 @@
 use super::holding::answer;
 use super::share::groups_of;
 use super::task::{Answer, Step, Task};
-use arrow::array::{ArrayRef, AsArray, BinaryArray, RecordBatch, StringArray, UInt64Array};
+use arrow::array::{ArrayRef, AsArray, LargeBinaryArray, RecordBatch, StringArray, UInt64Array};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt64Type};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result};
@@ -54,7 +54,7 @@ pub fn schema() -> SchemaRef {
         Field::new("share", DataType::UInt64, false),
         Field::new(BLOCK, DataType::UInt64, false),
         Field::new("piece", DataType::UInt64, false),
-        Field::new("bytes", DataType::Binary, false),
+        Field::new("bytes", DataType::LargeBinary, false),
         Field::new("xxh3", DataType::UInt64, false),
         Field::new("sender", DataType::Utf8, false),
     ]))
@@ -171,7 +171,7 @@ pub fn to_batches(share: u64, block: u64, answer: &Answer, sender: &str) -> Vec<
             Arc::new(UInt64Array::from(vec![share])),
             Arc::new(UInt64Array::from(vec![block])),
             Arc::new(UInt64Array::from(vec![piece])),
-            Arc::new(BinaryArray::from(vec![bytes])),
+            Arc::new(LargeBinaryArray::from(vec![bytes])),
             Arc::new(UInt64Array::from(vec![xxh3_64(bytes)])),
             Arc::new(StringArray::from(vec![sender])),
         ];
@@ -200,7 +200,7 @@ pub fn put_together(batches: &[RecordBatch]) -> Option<BTreeMap<Whose, Arrived>>
             Some(batch.columns().get(column)?.as_primitive_opt::<UInt64Type>()?.value(row))
         };
         for row in 0..batch.num_rows() {
-            let bytes = batch.columns().get(3)?.as_binary_opt::<i32>()?.value(row);
+            let bytes = batch.columns().get(3)?.as_binary_opt::<i64>()?.value(row);
             if xxh3_64(bytes) != number(4, row)? {
                 return None;
             }

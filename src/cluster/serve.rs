@@ -1,6 +1,6 @@
 //! The processes of a cluster: the engine's scheduler and executor, with our node in them.
 
-use super::address::check_bind;
+use super::address::{MOST_OVERLAP, check_bind};
 use super::codec::RoundCodec;
 use super::holding::{drop_idle_shares, set_limit};
 use super::link::MESSAGE_BYTES;
@@ -164,8 +164,9 @@ pub fn run_executor(options: &ExecutorOptions, ready: impl FnOnce()) -> Result<(
         scheduler_host: options.scheduler_host.clone(),
         scheduler_port: options.scheduler_port,
         scheduler_connect_timeout_seconds: 10,
-        // A share uses all threads by itself; these are only places, enough that a share never waits for one.
-        vcores: rayon::current_num_threads().max(4),
+        // A share uses all threads by itself; these are only places, enough that no share ever waits for one: it would
+        // be given to somebody else.
+        vcores: rayon::current_num_threads().max(4 * MOST_OVERLAP),
         work_dir: Some(folder.to_string_lossy().into_owned()),
         job_data_ttl_seconds: 600,
         job_data_clean_up_interval_seconds: 300,

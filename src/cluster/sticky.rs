@@ -102,11 +102,15 @@ impl DistributionPolicy for Sticky {
                             }
                         }
                     }
-                    // The engine's own stages: as much as there is room for, one executor after the other.
+                    // The engine's own stages, and answers that are merged: every executor gets about as much.
                     None => {
-                        for budget in &mut budgets {
-                            let most =
-                                if collapses(&stage.plan) { usize::MAX } else { budget.vcores as usize };
+                        let executors = budgets.len();
+                        for (place, budget) in budgets.iter_mut().enumerate() {
+                            let fair = stage.pending.remaining().div_ceil(executors - place);
+                            let most = match collapses(&stage.plan) {
+                                true => usize::MAX,
+                                false => fair.min(budget.vcores as usize),
+                            };
                             let here = stage.pending.next_slice(most);
                             if !here.is_empty() {
                                 bound.push(bind(stage, &session, job, budget, here));
@@ -149,8 +153,9 @@ fn bind(
     budget: &mut AvailableVcores,
     partitions: Vec<usize>,
 ) -> BoundTask {
-    let consumed = (partitions.len() as u32).min(budget.vcores).max(1);
-    let consumed = if collapses(&stage.plan) { 1 } else { consumed };
+    // Shares take turns at the threads, so a task of theirs is one, however many they are.
+    let is_one = collapses(&stage.plan) || keys_of(&stage.plan).is_some();
+    let consumed = if is_one { 1 } else { (partitions.len() as u32).clamp(1, budget.vcores.max(1)) };
     let task_id = stage.task_infos.len();
     let attempt = partitions.iter().map(|place| stage.task_failure_numbers[*place]).max().unwrap_or(0);
     let mut info = create_task_info(budget.executor_id.clone(), task_id);

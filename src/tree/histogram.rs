@@ -3,11 +3,12 @@
 use super::cell::Cell;
 use super::rows::{Entry, NodeId, NodeRows, RowSets};
 use crate::bins::{
-    BinnedData, Binning, Group, GroupCodes, GroupKind, JOINT_CODES, JOINT_LANES, LANES, STRIDE,
+    BLOCKS, BinnedData, Binning, Group, GroupCodes, GroupKind, JOINT_CODES, JOINT_LANES, LANES, STRIDE,
 };
 use crate::error::Result;
 use prefetch_index::prefetch_index;
 use rayon::prelude::*;
+use std::cell::RefCell;
 use std::ops::Range;
 
 /// The histograms of one node: the cells of each group.
@@ -310,9 +311,21 @@ pub fn add_rows<C: Cell>(
     }
 }
 
-/// Rows that are added block after block while they are in the cache. Rows of a node are first copied from where they
-/// are, and the rows after them fetched meanwhile.
-const STRETCH: usize = 256;
+/// Rows that are added block after block, each to cells that fill the nearest cache: so many that cells seldom change.
+/// Rows of a node are first copied from where they are.
+const STRETCH: usize = 1024;
+
+/// Rows of a node that are nearer to each other than this are fetched before they are copied; where they are farther
+/// apart, copying them finds them as fast, and what is fetched would only push out cells.
+const NEAR: usize = 8;
+
+/// A block of each row of a stretch.
+type Copied = [[u8; LANES]; STRETCH];
+
+thread_local! {
+    /// Room for the blocks of rows.
+    static COPIED: RefCell<Vec<Copied>> = RefCell::new(vec![[[0; LANES]; STRETCH]; BLOCKS]);
+}
 
 /// The rows of a dense or joint group.
 #[derive(Clone, Copy)]
@@ -331,12 +344,12 @@ impl Blocks<'_> {
         cells: &mut [C],
     ) {
         // A row of a known size is copied without a call.
-        match self.per_row {
-            1 => self.add_rows::<C, JOINT, BYTES, CELLS, HALF_CELLS, 1>(node, count_bits, cells),
-            2 => self.add_rows::<C, JOINT, BYTES, CELLS, HALF_CELLS, 2>(node, count_bits, cells),
-            3 => self.add_rows::<C, JOINT, BYTES, CELLS, HALF_CELLS, 3>(node, count_bits, cells),
-            _ => self.add_rows::<C, JOINT, BYTES, CELLS, HALF_CELLS, 4>(node, count_bits, cells),
-        }
+        COPIED.with_borrow_mut(|copied| match self.per_row {
+            1 => self.add_rows::<C, JOINT, BYTES, CELLS, HALF_CELLS, 1>(node, count_bits, cells, copied),
+            2 => self.add_rows::<C, JOINT, BYTES, CELLS, HALF_CELLS, 2>(node, count_bits, cells, copied),
+            3 => self.add_rows::<C, JOINT, BYTES, CELLS, HALF_CELLS, 3>(node, count_bits, cells, copied),
+            _ => self.add_rows::<C, JOINT, BYTES, CELLS, HALF_CELLS, BLOCKS>(node, count_bits, cells, copied),
+        });
     }
 
     fn add_rows<
@@ -345,18 +358,19 @@ impl Blocks<'_> {
         const BYTES: usize,
         const CELLS: usize,
         const HALF_CELLS: usize,
-        const BLOCKS: usize,
+        const PER_ROW: usize,
     >(
         self,
         node: NodeRows<'_, C>,
         count_bits: u32,
         cells: &mut [C],
+        copied: &mut [Copied],
     ) {
-        let all = self.blocks.as_chunks::<BLOCKS>().0;
+        let all = self.blocks.as_chunks::<PER_ROW>().0;
         let fetch_row = |row: usize| {
             prefetch_index(all, row);
-            if BLOCKS == 3 {
-                prefetch_index(self.blocks, row * BLOCKS + BLOCKS - 1); // may be in the next line
+            if PER_ROW == 3 {
+                prefetch_index(self.blocks, row * PER_ROW + PER_ROW - 1); // may be in the next line
             }
         };
         let mut passes = Passes::<C, JOINT, BYTES, CELLS, HALF_CELLS> {
@@ -364,7 +378,7 @@ impl Blocks<'_> {
             halves: self.halves,
         };
         let mut own = [C::default(); STRETCH];
-        let mut copied = [[[0; LANES]; STRETCH]; BLOCKS];
+        let Some(copied) = copied.first_chunk_mut::<PER_ROW>() else { return };
         let mut left = node.entries;
         while let [first, ..] = left {
             let (entries, next) = left.split_at(STRETCH.min(left.len()));
@@ -384,6 +398,10 @@ impl Blocks<'_> {
                         copied[place % STRETCH] = all[entry.row as usize][block];
                     }
                 }
+                let far = next
+                    .get(entries.len() - 1)
+                    .is_none_or(|last| (last.row - first.row) as usize > 2 * NEAR * entries.len());
+                let next = if far { &[] } else { next };
                 let mut next = next.iter().map(|entry| entry.row as usize);
                 let fetch = || next.next().into_iter().for_each(fetch_row);
                 passes.add(|b, r| &copied[b][r % STRETCH], own, fetch);

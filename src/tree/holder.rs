@@ -54,13 +54,29 @@ pub struct HeldHere<'a, C: Cell> {
 
 impl<C: Cell> Holder<C> for HeldHere<'_, C> {
     fn root(&mut self) -> Result<C> {
-        Ok(self.total(0))
+        let total = self.totals(&[0])[0];
+        self.sets.totals.insert(0, total);
+        Ok(total)
     }
 
     fn split(&mut self, splits: &[NodeSplit]) -> Result<Vec<[C; 2]>> {
         self.sets.split(self.data, splits)?;
-        let children: Vec<NodeId> = splits.iter().flat_map(|split| [split.left, split.left + 1]).collect();
-        Ok(self.totals(&children).as_chunks().0.to_vec())
+        // The larger child is what the smaller one leaves of its parent.
+        let is_left_smaller =
+            |split: &NodeSplit| self.sets.count(split.left) <= self.sets.count(split.left + 1);
+        let smaller: Vec<usize> = splits.iter().map(|split| usize::from(!is_left_smaller(split))).collect();
+        let nodes: Vec<NodeId> = splits.iter().zip(&smaller).map(|(split, side)| split.left + side).collect();
+        let totals = self.totals(&nodes);
+        let mut children = Vec::with_capacity(splits.len());
+        for ((split, side), total) in splits.iter().zip(smaller).zip(totals) {
+            let mut other = self.total(split.node);
+            other.subtract(total);
+            let pair = if side == 0 { [total, other] } else { [other, total] };
+            self.sets.totals.insert(split.left, pair[0]);
+            self.sets.totals.insert(split.left + 1, pair[1]);
+            children.push(pair);
+        }
+        Ok(children)
     }
 
     fn histograms(&mut self, groups: &[usize], nodes: &[WantedNode<C>]) -> Result<Vec<NodeHistogram<C>>> {
@@ -87,7 +103,7 @@ impl<C: Cell> Holder<C> for HeldHere<'_, C> {
 impl<C: Cell> HeldHere<'_, C> {
     /// What the rows of a node add up to.
     pub fn total(&self, node: NodeId) -> C {
-        self.totals(&[node])[0]
+        self.sets.totals.get(&node).copied().unwrap_or_else(|| self.totals(&[node])[0])
     }
 
     /// What the rows of nodes add up to, each for itself.

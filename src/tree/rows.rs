@@ -7,9 +7,10 @@ use crate::bins::{BinnedData, Codes, Column};
 use crate::error::Result;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::ops::Range;
 
-/// Rows that one thread works on at a time at least.
+/// Rows of a partition that one thread works on at a time.
 pub const AT_A_TIME: usize = 4096;
 
 /// A node by its place in the tree.
@@ -19,6 +20,8 @@ pub type NodeId = usize;
 pub struct RowSets<C: Cell> {
     /// Of each partition.
     pub partitions: Vec<PartitionRows<C>>,
+    /// What the rows of nodes add up to, as far as it is known; of no tree before this one.
+    pub totals: HashMap<NodeId, C>,
 }
 
 /// The rows of one partition.
@@ -69,7 +72,10 @@ impl<C: Cell> NodeRows<'_, C> {
 impl<C: Cell> RowSets<C> {
     /// Sets for so many partitions.
     pub fn new(partitions: usize) -> Self {
-        RowSets { partitions: (0..partitions).map(|_| PartitionRows::new()).collect() }
+        RowSets {
+            partitions: (0..partitions).map(|_| PartitionRows::new()).collect(),
+            totals: HashMap::new(),
+        }
     }
 
     /// How many rows a node has.

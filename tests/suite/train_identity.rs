@@ -40,6 +40,34 @@ fn threads_do_not_change_a_byte() {
     }
 }
 
+/// One partition of so many rows is worked on by several threads, stretch by stretch.
+#[test]
+fn the_rows_of_one_partition_may_be_divided_among_threads() {
+    let room = room();
+    let mut examples = untied(43, 40_000, 8);
+    examples.iter_mut().enumerate().for_each(|(row, example)| example.weight = 1.0 + (row % 3) as f64);
+    fs::write(room.path().join("rows.txt"), as_letor(&examples)).unwrap();
+    fs::write(room.path().join("rows.csv"), as_csv(&examples)).unwrap();
+    for (name, options) in [("one", "--partition-rows 50000"), ("many", "--partition-rows 3000")] {
+        run(room.path(), &format!("convert rows.txt --output {name} {options}")).ok();
+        run(room.path(), &format!("convert rows.csv --output weighted-{name} {options}")).ok();
+    }
+    for (way, data) in [
+        ("planet", ""),
+        ("planet --set bagging_fraction=0.8", ""),
+        ("planet --set num_leaves=12 --set max_depth=-1", "weighted-"),
+        ("planet --set query_fraction=0.7", "weighted-"),
+        ("ranknet", ""),
+    ] {
+        let way = format!("--preset {way} --data {data}");
+        let expected = model(room.path(), &format!("{way}many --threads 1"));
+        for threads in [1, 2, 4] {
+            let other = model(room.path(), &format!("{way}one --threads {threads}"));
+            assert!(other == expected, "{way}: {threads} threads");
+        }
+    }
+}
+
 /// A tree that goes on from a model goes through all rows; the same tree within a training has its root from the tree
 /// before it.
 #[test]
