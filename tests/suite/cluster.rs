@@ -155,8 +155,8 @@ fn histograms_may_be_merged_by_executors_and_asked_for_in_parts() {
         let expected = model(room.path(), way);
         let bytes = ["shares=10&merge=0", "shares=10", "shares=10&merge=1&overlap=3", "merge=4&overlap=2"]
             .map(|usage| bytes_per_level(&format!("{way} --cluster {}?{usage}", cluster.url()), &expected));
-        // Ten answers, or one of all of them; of two shares, none of them has few cells.
-        assert!(bytes[1..].iter().all(|merged| bytes[0] > 2.0 * merged), "{way}: {bytes:?}");
+        // Ten answers, or one of all of them: the fewer rows a node has, the fewer cells do they have in common.
+        assert!(bytes[1..].iter().all(|merged| bytes[0] > 1.2 * merged), "{way}: {bytes:?}");
     }
     // The second stage of a job is the merging: both executors did it.
     for executor in 0..2 {
