@@ -53,7 +53,7 @@ impl Usage {
     /// Tasks that merge the answers of so many shares.
     pub fn mergers(&self, shares: usize) -> usize {
         /// From so many shares on, one more stage costs less than it saves the driver; see docs/scale.md.
-        const MANY: usize = 8;
+        const MANY: usize = 4;
         match self.merge {
             Some(mergers) => mergers,
             None if shares < MANY => 0,
@@ -189,8 +189,8 @@ mod tests {
 
     #[test]
     fn many_answers_are_merged_by_few() {
-        let mergers = [1, 7, 8, 9, 100].map(|shares| Usage::default().mergers(shares));
-        assert_eq!(mergers, [0, 0, 3, 3, 10]);
+        let mergers = [1, 3, 4, 9, 100].map(|shares| Usage::default().mergers(shares));
+        assert_eq!(mergers, [0, 0, 2, 3, 10]);
         let told = Usage { merge: Some(0), ..Usage::default() };
         assert_eq!(told.mergers(100), 0);
     }

@@ -217,7 +217,10 @@ impl Link {
             plan = meeting.of(plan).map_err(|error| self.broken(&first_line(&error.to_string())))?;
         }
         let config = self.security.client(
-            SessionConfig::new_with_ballista().with_ballista_grpc_client_max_message_size(MESSAGE_BYTES),
+            SessionConfig::new_with_ballista()
+                .with_ballista_grpc_client_max_message_size(MESSAGE_BYTES)
+                // Files of more than some megabytes would be cut anew, and shares are by row groups.
+                .with_repartition_file_scans(false),
         );
         let (url, session) = (self.url.clone(), self.session.clone());
         let job = async move {

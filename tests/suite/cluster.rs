@@ -164,6 +164,22 @@ fn histograms_may_be_merged_by_executors_and_asked_for_in_parts() {
     }
 }
 
+/// The engine cuts the scans of large files as it likes, unless it is told not to.
+#[test]
+fn shares_of_large_files_stay_whole() {
+    let room = room();
+    run(room.path(), "sample --shape yahoo --rows 40000 --seed 5 --output text").ok();
+    run(room.path(), "convert text/train.txt --output data --partition-rows 2000").ok();
+    let files =
+        fs::read_dir(room.path().join("data")).unwrap().map(|file| file.unwrap().metadata().unwrap().len());
+    assert!(files.sum::<u64>() > 12 << 20, "the engine leaves less than 10 MiB alone");
+    let arguments = "--preset planet --data data --set max_bin=15 --set max_depth=3";
+    let expected = model(room.path(), arguments);
+    for usage in ["shares=3", "shares=3&merge=2"] {
+        assert!(model(room.path(), &format!("{arguments} --cluster local:2?{usage}")) == expected, "{usage}");
+    }
+}
+
 #[test]
 fn executors_of_this_machine_are_started_and_stopped() {
     let room = room();
