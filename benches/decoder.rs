@@ -1,9 +1,9 @@
 //! How fast LETOR text is decoded on one thread: `cargo bench --bench decoder -- FILE`.
 //! Compare with a bare C parser of the same file on the same machine.
 
-use planetree::ingest::builder::BlockBuilder;
 use planetree::ingest::decode::letor::LetorDecoder;
 use planetree::ingest::decode::{Decoder, Lines};
+use planetree::rows::BlockBuilder;
 use std::time::Instant;
 
 fn main() {

@@ -2,9 +2,11 @@
 
 use crate::dataset::MANIFEST;
 use crate::error::{Error, Result};
-use crate::pipeline::RUN_MANIFEST;
 use crate::storage::Location;
 use crate::table::{TableKind, TableReader};
+
+/// The file that says what a pipeline did, in its run directory.
+pub const RUN_MANIFEST: &str = "run.json";
 
 /// How deep directories are looked into: a run, a cross-validation in it, one of its folds.
 const DEPTH: usize = 3;

@@ -60,6 +60,7 @@ pub mod convert;
 pub mod cv;
 pub mod dataset;
 pub mod describe;
+mod driver;
 pub mod error;
 pub mod evaluate;
 pub mod exchange;
@@ -75,7 +76,10 @@ pub mod predict;
 pub mod progress;
 pub mod random;
 pub mod report;
+pub mod rows;
 pub mod sample;
+pub mod size;
+pub mod source;
 #[cfg(feature = "sql")]
 pub mod sql;
 pub mod storage;

@@ -9,11 +9,9 @@ mod cuts;
 mod layout;
 mod load;
 mod pairs;
-mod part;
 mod partition;
 #[cfg(feature = "cluster")]
 mod share;
-mod source;
 mod summary;
 
 #[cfg(feature = "cluster")]
@@ -27,6 +25,5 @@ pub use load::{BinOptions, BinnedData, Binning, read_rows};
 pub use partition::{Codes, Column, GroupCodes};
 #[cfg(feature = "cluster")]
 pub(crate) use share::{Surveyed, survey};
-pub use source::{OpenPartition, Rows, Source};
 #[cfg(feature = "cluster")]
 pub(crate) use summary::{SAMPLED_ROWS, Summary};

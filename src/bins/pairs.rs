@@ -6,10 +6,10 @@
 
 use super::cuts::FeatureBins;
 use super::load::{BinOptions, BinnedData, Binning, code_feature, kept_places, open_all};
-use super::source::{Rows, Source};
 use super::summary::Summary;
 use crate::error::{Error, Result};
 use crate::random::Stream;
+use crate::source::{Rows, Source};
 use crate::storage::interrupt;
 use rayon::prelude::*;
 

@@ -2,9 +2,9 @@
 //! known.
 
 use super::load::{BinOptions, BinnedData, Binning, encode_partition};
-use super::source::{OpenPartition, Rows, Source};
 use super::summary::Summary;
 use crate::error::Result;
+use crate::source::{OpenPartition, Rows, Source};
 use crate::wire::{Reader, Writer, cut_short};
 use rayon::prelude::*;
 use std::ops::Range;

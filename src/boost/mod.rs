@@ -1,23 +1,22 @@
 //! Boosting: each round grows a tree on the gradients of all rows and adds it to every score.
 
 mod awake;
-mod crew;
 mod gradients;
 mod prepare;
 mod share;
 mod whole_scores;
 
-pub(crate) use crew::{Crew, TreeStart};
-pub(crate) use gradients::GradientSummary;
 #[cfg(feature = "cluster")]
 pub(crate) use {gradients::Gradients, share::Share, share::ShareState};
 
 use crate::config::{Candidates, ObjectiveName, Parameters};
+use crate::driver::{
+    BestRound, Checkpoints, Crew, FleetCell, LogEntry, Observer, Outcome, TrainRequest, TreeStart, no_split,
+};
 use crate::error::{Error, Result};
 use crate::metric::{Mean, Metric};
 use crate::progress::unwatched;
 use crate::storage::interrupt;
-use crate::train::{BestRound, Checkpoints, FleetCell, LogEntry, Observer, Outcome, TrainRequest, no_split};
 use crate::tree::{
     CarriedRoot, Cell, CodedTree, Cover, ExactSplits, FeatureChoice, Ground, KeptHistograms, Order,
     SplitFinder, SplitRules, StaticBins, StreamingRules, StreamingSplits, TreeLimits, carrying_pays, grow,

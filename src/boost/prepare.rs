@@ -1,20 +1,21 @@
 //! Everything before the first round: data opened and checked, binned, scores started or rebuilt.
 
-use super::crew::Crew;
 use super::gradients::Gradients;
 use super::share::{Share, ShareState};
-use crate::bins::{BinnedData, FeatureBins, Rows, Source};
+use crate::bins::{BinnedData, FeatureBins};
 use crate::config::{BaseScore, ObjectiveName, Parameters};
+use crate::driver::Crew;
+use crate::driver::{
+    FleetCell, LogEntry, Metrics, Observer, Opened, PhaseSeconds, Scores, TrainRequest, ValidationSet,
+    find_checkpoint, mean_of, open,
+};
 use crate::error::{Error, Result};
 use crate::metric::Metric;
 use crate::model::{Ensemble, Model, ModelFeature};
 use crate::objective::{Objective, objective};
 use crate::predict::scores_of;
+use crate::source::{Rows, Source};
 use crate::suggest;
-use crate::train::{
-    FleetCell, LogEntry, Metrics, Observer, Opened, PhaseSeconds, Scores, TrainRequest, ValidationSet,
-    find_checkpoint, mean_of, open,
-};
 use crate::tree::Scale;
 use std::sync::Arc;
 use std::time::Instant;

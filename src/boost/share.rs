@@ -1,13 +1,13 @@
 //! Rows with their scores and gradients, in this process: all of a training, or the share of one executor of a cluster.
 
-use super::crew::{Crew, TreeStart};
 use super::gradients::{GradientSummary, Gradients};
 use super::whole_scores::WholeScores;
 use crate::bins::BinnedData;
 use crate::config::Parameters;
+use crate::driver::{Crew, GradientSummary, TreeStart};
+use crate::driver::{Metrics, Scores, draw_rows};
 use crate::error::Result;
 use crate::metric::Mean;
-use crate::train::{Metrics, Scores, draw_rows};
 use crate::tree::{
     Cell, CodedTree, HeldHere, Holder, NodeHistogram, NodeId, NodeSplit, RowSets, Scale, WantedNode,
 };

@@ -1,13 +1,13 @@
 //! Scores that are whole multiples of one number, as long as nothing else is added to them. Sums of such scores are
 //! exact, so that a row's gradient under the squared error moves by exactly what a tree says of it.
 
-use crate::bins::Rows;
-use crate::train::Scores;
+use crate::driver::Scores;
+use crate::source::Rows;
 use crate::tree::Scale;
 
 /// See the module.
 pub struct WholeScores {
-    /// Units of 1: no scale of a round has more, see [`super::GradientSummary::scale`].
+    /// Units of 1: no scale of a round has more, see [`crate::driver::GradientSummary::scale`].
     units: f64,
     holds: bool,
 }

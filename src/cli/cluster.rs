@@ -1,8 +1,8 @@
 //! `planetree scheduler` and `planetree executor`
 
-use super::size::parse_size;
 use crate::cluster::{ExecutorOptions, PORT, SchedulerOptions, Security, run_executor, run_scheduler};
 use crate::error::{Error, Result};
+use crate::size::parse_size;
 use clap::Args;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;

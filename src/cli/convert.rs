@@ -2,12 +2,12 @@
 
 use super::names::parse_names;
 use super::progress::{ByteProgress, Progress};
-use super::size::{parse_size, shown_count, shown_size};
 use crate::convert::{ConvertOptions, QueryShare, convert};
 use crate::dataset::{Categories, Manifest};
 use crate::error::{Error, Result};
-use crate::ingest::fault::{FaultEntry, Repair, TABLE};
 use crate::ingest::{Format, Ingest, IngestOptions, RoleOptions, expand};
+use crate::rows::fault::{FaultEntry, Repair, TABLE};
+use crate::size::{parse_size, shown_count, shown_size};
 use crate::storage::{Access, Location};
 use clap::{ArgAction, Args};
 use std::num::NonZeroUsize;

@@ -1,11 +1,11 @@
 //! `planetree export` and `planetree import`
 
 use super::names::parse_names;
-use super::size::shown_count;
 use crate::catalog::refuse_ours;
 use crate::error::{Error, Result};
 use crate::exchange::{self, FORMATS, FeatureNames, Format};
 use crate::model::Model;
+use crate::size::shown_count;
 use crate::storage::{Access, FileOutput, Location};
 use crate::table::{TableKind, TableWriter};
 use clap::Args;

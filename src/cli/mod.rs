@@ -18,7 +18,6 @@ mod remote;
 mod report;
 mod run;
 mod sample;
-pub(crate) mod size;
 #[cfg(feature = "sql")]
 mod sql;
 mod stats;

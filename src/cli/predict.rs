@@ -2,12 +2,12 @@
 
 use super::progress::Progress;
 use super::remote::ClusterOptions;
-use super::size::shown_count;
 use super::stats::{peak_memory_bytes, write_stats};
 use crate::dataset::DatasetReader;
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::predict::{PredictedGroup, PredictionsTable, predict};
+use crate::size::shown_count;
 use crate::storage::{Access, FileOutput, Location};
 use clap::Args;
 use serde_json::json;

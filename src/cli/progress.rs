@@ -1,8 +1,8 @@
 //! How far a long step is: a bar with rate and time left on a terminal, a line now and then
 //! elsewhere. Bars have no colours, and leave nothing behind.
 
-use super::size::{shown_count, shown_size};
 use crate::progress::{Meter, SharedMeter, unwatched};
+use crate::size::{shown_count, shown_size};
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::Arc;

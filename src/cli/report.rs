@@ -1,9 +1,9 @@
 //! `planetree report`
 
-use crate::cli::size::shown_size;
 use crate::error::Result;
 use crate::metric::{Convention, Metric};
 use crate::report::{Request, RunSource, write_report};
+use crate::size::shown_size;
 use crate::storage::{Access, Location};
 use clap::Args;
 use std::num::NonZeroUsize;

@@ -1,8 +1,8 @@
 //! `planetree run`
 
-use super::size::parse_size;
 use crate::error::Result;
 use crate::pipeline::{self, Budget, Commands, Known, Plan, RunRequest, RunStep, Step, Watcher, Why};
+use crate::size::parse_size;
 use crate::storage::Access;
 use clap::Args;
 use std::collections::BTreeSet;

@@ -1,9 +1,9 @@
 //! `planetree sample`
 
 use super::progress::ByteProgress;
-use super::size::{shown_count, shown_size};
 use crate::error::{Error, Result};
 use crate::sample::{SampleOptions, Shape, sample};
+use crate::size::{shown_count, shown_size};
 use clap::Args;
 use std::path::PathBuf;
 

@@ -1,8 +1,8 @@
 //! `planetree sql`
 
 use super::remote::ClusterOptions;
-use super::size::parse_size;
 use crate::error::{Error, Result};
+use crate::size::parse_size;
 use crate::sql::{Destination, Done, Elsewhere, Format, Options, Printer, Roots, Session, Shell};
 use crate::storage::{Access, Location};
 use clap::Args;

@@ -3,7 +3,6 @@
 use super::help;
 use super::progress::{Bar, Unit, is_live};
 use super::remote::ClusterOptions;
-use super::size::{parse_size, shown_count};
 use super::stats::{peak_memory_bytes, write_stats};
 use crate::config::{self, EnsembleName};
 use crate::dataset::DatasetReader;
@@ -11,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::predict::{PredictionsTable, with_scores};
 use crate::progress::{SharedMeter, unwatched};
+use crate::size::{parse_size, shown_count};
 use crate::storage::{Access, Location};
 use crate::table::{TableKind, TableWriter};
 use crate::train::{

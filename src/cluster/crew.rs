@@ -6,11 +6,11 @@ use super::cells::{NodeSums, WireCell, add_block, empty};
 use super::fleet::Errands;
 use super::task::{Answer, Foundation, Grown, Step, add_means, no_means, pack};
 use crate::bins::{BinnedData, Binning};
-use crate::boost::{Crew, GradientSummary, TreeStart};
 use crate::config::Parameters;
+use crate::driver::draw_limit;
+use crate::driver::{Crew, GradientSummary, TreeStart};
 use crate::error::{Error, Result};
 use crate::metric::Mean;
-use crate::train::draw_limit;
 use crate::tree::{
     Cell, CodedTree, FoundSplit, Ground, Holder, NodeHistogram, NodeId, NodeSplit, OpenNode, RowSets,
     WantedNode, cells_of_group, feature_cells,

@@ -2,9 +2,9 @@
 //! name them. So no executor needs to know how many others there are.
 
 use super::address::Address;
-use crate::bins::Source;
 use crate::dataset::GroupId;
 use crate::error::{Error, Result};
+use crate::source::Source;
 use crate::storage::Location;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::{FileGroup, FileScanConfig};

@@ -4,10 +4,10 @@
 use super::judge::JudgeQuestion;
 use super::score::Scored;
 use crate::bins::{BinOptions, Binning, DescribedBins, Surveyed};
-use crate::boost::{GradientSummary, TreeStart};
 use crate::config::Parameters;
+use crate::driver::ForestTree;
+use crate::driver::{GradientSummary, TreeStart};
 use crate::error::{Error, Result};
-use crate::forest::GrownTree;
 use crate::metric::{Mean, Metric};
 use crate::tree::{CodedTree, NodeSplit};
 use crate::wire::{Reader, Writer, cut_short};
@@ -163,7 +163,7 @@ pub enum Answer {
         cells: Vec<u8>,
     },
     /// Trees of a forest.
-    Trees(Vec<GrownTree>),
+    Trees(Vec<ForestTree>),
     /// Predictions.
     Scored(Scored),
     /// The stretches of row groups, judged; see [`super::judge`].

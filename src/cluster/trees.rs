@@ -5,8 +5,8 @@ use super::fleet::Errands;
 use super::link::Errand;
 use super::task::{Answer, Foundation, Step, Task, pack};
 use crate::bins::BinnedData;
+use crate::driver::{Draw, ForestNode, ForestSplit, ForestTree, TreeGrower};
 use crate::error::Result;
-use crate::forest::{Draw, GrownNode, GrownSplit, GrownTree, TreeGrower};
 use crate::wire::{Reader, Writer, cut_short};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::FileGroup;
@@ -51,11 +51,11 @@ pub fn worker_of(group: &FileGroup) -> usize {
 }
 
 impl TreeGrower for FleetGrower {
-    fn grow(&self, tree: u32, _rows: Vec<u32>) -> Result<GrownTree> {
+    fn grow(&self, tree: u32, _rows: Vec<u32>) -> Result<ForestTree> {
         self.grow_together(tree..tree + 1, &|_| Vec::new())?.pop().ok_or_else(cut_short)
     }
 
-    fn grow_together(&self, trees: Range<u32>, _draw: &Draw<'_>) -> Result<Vec<GrownTree>> {
+    fn grow_together(&self, trees: Range<u32>, _draw: &Draw<'_>) -> Result<Vec<ForestTree>> {
         let wanted = trees.len();
         let task = Task { step: Step::Trees { trees, workers: self.workers }, ..self.errands.task.clone() };
         let is_first = self.first.swap(false, std::sync::atomic::Ordering::Relaxed);
@@ -93,7 +93,7 @@ pub fn grow(
     parameters: &crate::config::Parameters,
     data: &BinnedData,
     trees: Range<u32>,
-) -> Result<Vec<GrownTree>> {
+) -> Result<Vec<ForestTree>> {
     if trees.is_empty() {
         return Ok(Vec::new());
     }
@@ -101,7 +101,7 @@ pub fn grow(
 }
 
 /// Writes trees.
-pub fn write(trees: &[GrownTree], writer: &mut Writer) {
+pub fn write(trees: &[ForestTree], writer: &mut Writer) {
     writer.count(trees.len() as u64);
     for tree in trees {
         writer.count(tree.nodes.len() as u64);
@@ -123,19 +123,19 @@ pub fn write(trees: &[GrownTree], writer: &mut Writer) {
 }
 
 /// Reads trees.
-pub fn read(reader: &mut Reader<'_>) -> Result<Vec<GrownTree>> {
+pub fn read(reader: &mut Reader<'_>) -> Result<Vec<ForestTree>> {
     let count = reader.length(1)?;
     (0..count).map(|_| read_tree(reader)).collect()
 }
 
-fn read_tree(reader: &mut Reader<'_>) -> Result<GrownTree> {
+fn read_tree(reader: &mut Reader<'_>) -> Result<ForestTree> {
     let count = reader.length(18)?;
     let mut nodes = Vec::with_capacity(count);
     for _ in 0..count {
         let (depth, value, cover) = (reader.count()? as u32, reader.float()?, reader.float()?);
         let split = match reader.count()? {
             0 => None,
-            _ => Some(GrownSplit {
+            _ => Some(ForestSplit {
                 feature: reader.count()? as u32,
                 code: reader.count()? as u32,
                 threshold: f32::from_bits(reader.count()? as u32),
@@ -144,10 +144,10 @@ fn read_tree(reader: &mut Reader<'_>) -> Result<GrownTree> {
                 gain: reader.float()?,
             }),
         };
-        nodes.push(GrownNode { depth, value, cover, split });
+        nodes.push(ForestNode { depth, value, cover, split });
     }
     // A parent is before its children, and both are there.
-    let fits = |(node, split): (usize, &GrownSplit)| {
+    let fits = |(node, split): (usize, &ForestSplit)| {
         let left = split.left as usize;
         left > node && left < count.saturating_sub(1)
     };
@@ -155,7 +155,7 @@ fn read_tree(reader: &mut Reader<'_>) -> Result<GrownTree> {
     if !splits.into_iter().all(fits) {
         return Err(cut_short());
     }
-    Ok(GrownTree { nodes })
+    Ok(ForestTree { nodes })
 }
 
 #[cfg(test)]
@@ -173,10 +173,12 @@ mod tests {
     #[test]
     fn trees_come_back() {
         let split =
-            GrownSplit { feature: 7, code: 300, threshold: -1.5, missing_left: true, left: 1, gain: 0.1 };
-        let node = |split| GrownNode { depth: 1, value: 1.0 / 3.0, cover: 17.0, split };
-        let trees =
-            vec![GrownTree { nodes: vec![node(Some(split)), node(None), node(None)] }, GrownTree::default()];
+            ForestSplit { feature: 7, code: 300, threshold: -1.5, missing_left: true, left: 1, gain: 0.1 };
+        let node = |split| ForestNode { depth: 1, value: 1.0 / 3.0, cover: 17.0, split };
+        let trees = vec![
+            ForestTree { nodes: vec![node(Some(split)), node(None), node(None)] },
+            ForestTree::default(),
+        ];
         let mut writer = Writer::default();
         write(&trees, &mut writer);
         let bytes = writer.into_bytes();

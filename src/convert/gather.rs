@@ -3,8 +3,8 @@
 
 use crate::dataset::Layout;
 use crate::error::{Error, Result};
-use crate::ingest::block::{Block, Rows};
-use crate::ingest::builder::BlockBuilder;
+use crate::rows::BlockBuilder;
+use crate::rows::{Block, Rows};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};

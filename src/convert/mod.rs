@@ -18,10 +18,10 @@ use crate::dataset::{
     encode_group,
 };
 use crate::error::{Error, Result};
-use crate::ingest::block::{Block, Rows};
-use crate::ingest::builder::BlockBuilder;
-use crate::ingest::fault::Repairs;
 use crate::ingest::{Format, Ingest, SideReader, Totals, Work};
+use crate::rows::BlockBuilder;
+use crate::rows::fault::Repairs;
+use crate::rows::{Block, Rows};
 use crate::storage::{Location, interrupt};
 use categories::CategoryCodes;
 use gather::Gatherer;

@@ -8,8 +8,8 @@ use crate::dataset::{
     WriteOptions, encode_group, write_failure,
 };
 use crate::error::{Error, Result};
-use crate::ingest::block::Block;
-use crate::ingest::builder::BlockBuilder;
+use crate::rows::Block;
+use crate::rows::BlockBuilder;
 use crate::storage::{Digest, Location, digest_of, interrupt};
 use arrow::array::{Array, AsArray, Float32Array, Int32Array, RecordBatch, StringArray};
 use arrow::datatypes::{Float32Type, Int32Type};

@@ -4,7 +4,7 @@
 use super::float_chunk::{ZSTD_LEVEL, encode_floats};
 use super::group::RowGroup;
 use super::layout::{Layout, Role};
-use crate::ingest::block::{Block, Column, Present};
+use crate::rows::{Block, Column, Present};
 use arrow::array::BooleanBufferBuilder;
 use bytes::Bytes;
 use parquet::basic::{Compression, ZstdLevel};

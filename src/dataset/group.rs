@@ -3,7 +3,7 @@
 //! or on memory, so that equal rows make equal files.
 
 use crate::error::{Error, Result};
-use crate::ingest::block::Block;
+use crate::rows::Block;
 use std::ops::Range;
 use std::sync::Arc;
 

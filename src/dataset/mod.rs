@@ -16,7 +16,5 @@ pub use features::FoundFeatures;
 pub use group::{Grouper, Place, RowGroup};
 pub use layout::{FeatureNames, Layout};
 pub use manifest::{Categories, MANIFEST, Manifest, PartEntry, RepairCount, Source, Stretch};
-pub(crate) use read::FileStretch;
-pub use read::{DatasetReader, GroupId, GroupReader, guarded, verify_part};
-pub(crate) use write::write_failure;
+pub use read::{DatasetReader, GroupId, GroupReader, verify_part};
 pub use write::{DatasetWriter, WriteOptions};

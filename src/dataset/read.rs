@@ -4,17 +4,15 @@
 use super::manifest::{Manifest, PartEntry, Stretch};
 use crate::error::{Error, Result};
 use crate::storage::{Location, digest_of};
+use crate::table::{FileStretch, guarded};
 use arrow::array::RecordBatch;
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
-use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::metadata::ParquetMetaDataReader;
-use parquet::file::reader::{ChunkReader, Length};
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// An open dataset.
@@ -185,57 +183,10 @@ fn read_checked(location: &Location, stretch: &Stretch) -> Result<Bytes> {
     Ok(bytes)
 }
 
-/// Runs a Parquet decoder, which panics on some damaged or hostile files.
-pub fn guarded<T>(decode: impl FnOnce() -> ParquetResult<T>) -> ParquetResult<T> {
-    match catch_unwind(AssertUnwindSafe(decode)) {
-        Ok(outcome) => outcome,
-        Err(_) => Err(ParquetError::General("the decoder gave up on it".to_owned())),
-    }
-}
-
 fn damaged(location: &Location, problem: impl std::fmt::Display) -> Error {
     Error::place(
         location,
         format_args!("damaged: {problem}"),
         "restore the file from a copy, or convert the data again",
     )
-}
-
-/// Some bytes of a file, in the place they have there.
-#[derive(Clone)]
-pub(crate) struct FileStretch {
-    /// The size of the whole file.
-    pub(crate) file_bytes: u64,
-    /// Where the bytes start.
-    pub(crate) offset: u64,
-    /// The bytes.
-    pub(crate) bytes: Bytes,
-}
-
-impl Length for FileStretch {
-    fn len(&self) -> u64 {
-        self.file_bytes
-    }
-}
-
-impl ChunkReader for FileStretch {
-    type T = bytes::buf::Reader<Bytes>;
-
-    fn get_read(&self, start: u64) -> ParquetResult<Self::T> {
-        let within = start.checked_sub(self.offset).filter(|within| *within <= self.bytes.len() as u64);
-        match within {
-            Some(within) => Ok(self.bytes.slice(within as usize..).reader()),
-            None => Err(ParquetError::EOF(format!("byte {start} is outside of what was read"))),
-        }
-    }
-
-    fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
-        let within = start.checked_sub(self.offset).map(|within| within as usize);
-        match within {
-            Some(within) if within.checked_add(length).is_some_and(|end| end <= self.bytes.len()) => {
-                Ok(self.bytes.slice(within..within + length))
-            }
-            _ => Err(ParquetError::EOF(format!("byte {start} is outside of what was read"))),
-        }
-    }
 }

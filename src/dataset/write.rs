@@ -6,6 +6,7 @@ use super::manifest::{MANIFEST, Manifest, PartEntry};
 use super::part::Part;
 use crate::error::{Error, Result};
 use crate::storage::{Location, Staging};
+use crate::table::write_failure;
 use parquet::errors::ParquetError;
 
 /// A file ends after this many row groups, unless the user says how many rows it shall have.
@@ -143,20 +144,5 @@ impl DatasetWriter {
 
     fn failed(&self, error: ParquetError) -> Error {
         write_failure(&self.target, error)
-    }
-}
-
-/// What went wrong when a Parquet file was written, as the user should hear it.
-pub(crate) fn write_failure(target: &Location, error: ParquetError) -> Error {
-    match error {
-        ParquetError::External(source) => match source.downcast::<std::io::Error>() {
-            Ok(error) => Error::io(target, "write", &error),
-            Err(source) => Error::place(target, source, "run the command again"),
-        },
-        // The footer's last flush hands on the system's error as text only.
-        error if error.to_string().contains("No space left on device") => {
-            Error::io(target, "write", &std::io::ErrorKind::StorageFull.into())
-        }
-        error => Error::place(target, error, "run the command again"),
     }
 }

@@ -4,9 +4,9 @@
 use super::criterion::Criterion;
 use super::cut::{Best, CutRules, FoundCut};
 use super::features::{Path, TreeFeatures};
-use super::tree::GrownTree;
 use super::view::{Lanes, View};
 use crate::bins::Binning;
+use crate::driver::ForestTree;
 use std::ops::Range;
 
 /// Codes that a byte tells apart.
@@ -112,7 +112,7 @@ impl<K: Criterion> Block<K> {
         ground: &Ground<'_, K>,
         rows: &BlockRows<K>,
         features: &mut TreeFeatures,
-        tree: &mut GrownTree,
+        tree: &mut ForestTree,
         root: OpenNode<K::Sums>,
     ) {
         let count = rows.said.len();
@@ -133,7 +133,7 @@ impl<K: Criterion> Block<K> {
         codes: &[T],
         said: &[K::Row],
         features: &mut TreeFeatures,
-        tree: &mut GrownTree,
+        tree: &mut ForestTree,
     ) {
         let stride = ground.lanes.stride;
         while let Some(node) = self.open.pop() {
@@ -216,7 +216,7 @@ impl<K: Criterion> Ground<'_, K> {
     /// Adds the children of a node to the tree; their rows are for the caller to say.
     pub fn add_children(
         &self,
-        tree: &mut GrownTree,
+        tree: &mut ForestTree,
         node: &OpenNode<K::Sums>,
         left: &K::Sums,
         right: &K::Sums,
@@ -232,7 +232,7 @@ impl<K: Criterion> Ground<'_, K> {
     }
 
     /// Adds a node to the tree.
-    pub fn add_node(&self, tree: &mut GrownTree, depth: u32, sums: &K::Sums) -> u32 {
+    pub fn add_node(&self, tree: &mut ForestTree, depth: u32, sums: &K::Sums) -> u32 {
         tree.add(depth, self.criterion.value(sums), self.criterion.cover(sums))
     }
 }

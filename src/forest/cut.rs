@@ -3,9 +3,9 @@
 
 use super::criterion::{Criterion, FEW_ROWS};
 use super::features::Drawn;
-use super::tree::GrownSplit;
 use crate::bins::{FeatureBins, middle};
 use crate::config::{Candidates, Parameters};
+use crate::driver::ForestSplit;
 
 /// What every cut must respect.
 #[derive(Debug, Clone, Copy)]
@@ -56,8 +56,8 @@ pub struct FoundCut<S> {
 
 impl<S> FoundCut<S> {
     /// The cut as a split of a tree.
-    pub fn to_split(&self, left: u32, gain: f64) -> GrownSplit {
-        GrownSplit {
+    pub fn to_split(&self, left: u32, gain: f64) -> ForestSplit {
+        ForestSplit {
             feature: self.feature,
             code: self.code,
             threshold: self.threshold,

@@ -3,40 +3,18 @@
 //! moments is another grower. `grower()` is the table of them.
 
 use super::features::Path;
-use super::tree::GrownTree;
 use super::{listwise, point};
 use crate::bins::BinnedData;
 use crate::config::{CriterionName, Parameters};
+use crate::driver::{ForestTree, TreeGrower};
 use crate::error::Result;
-use rayon::prelude::*;
 use std::ops::Range;
-
-/// Draws the rows of a tree, given by its number: by their numbers in the dataset, ascending; one that was drawn
-/// twice is there twice.
-pub type Draw<'a> = dyn Fn(u32) -> Vec<u32> + Sync + 'a;
-
-/// Grows trees. What comes out follows from the data, the parameters, the tree's number (the key of its random
-/// draws) and its rows, and from nothing else.
-pub trait TreeGrower: Sync {
-    /// Grows one tree on the thread that asks.
-    fn grow(&self, tree: u32, rows: Vec<u32>) -> Result<GrownTree>;
-
-    /// How many trees should grow at a time, if the grower knows better than the forest.
-    fn together(&self) -> Option<u32> {
-        None
-    }
-
-    /// Grows some trees on all threads, in the order of their numbers.
-    fn grow_together(&self, trees: Range<u32>, draw: &Draw<'_>) -> Result<Vec<GrownTree>> {
-        trees.into_par_iter().with_max_len(1).map(|tree| self.grow(tree, draw(tree))).collect()
-    }
-}
 
 /// The top of a tree, whose open leaves are to be grown further.
 #[derive(Debug, Clone)]
 pub struct Top {
     /// Its nodes.
-    pub tree: GrownTree,
+    pub tree: ForestTree,
     /// The rows of the open leaves, leaf by leaf, each ascending.
     pub rows: Vec<u32>,
     /// The open leaves.
@@ -57,7 +35,7 @@ pub struct OpenLeaf {
 /// Grows trees from a top that another grower made, leaf by leaf.
 pub trait GrowBelow: TreeGrower {
     /// Grows everything below the open leaves of a tree, on the thread that asks.
-    fn grow_below(&self, tree: u32, top: Top) -> Result<GrownTree>;
+    fn grow_below(&self, tree: u32, top: Top) -> Result<ForestTree>;
 }
 
 /// The grower that the parameters ask for; `room` is bytes that sums and copies of rows may take.

@@ -6,8 +6,8 @@ use super::block::{Ground, OpenNode};
 use super::criterion::Criterion;
 use super::cut::{Best, FoundCut};
 use super::features::{Drawn, TreeFeatures};
-use super::tree::GrownTree;
 use super::view::{Lanes, View};
+use crate::driver::ForestTree;
 use std::ops::Range;
 
 /// Codes that a byte tells apart.
@@ -197,7 +197,7 @@ impl<K: Criterion> LargeNode<K> {
     pub fn settle(
         self,
         ground: &Ground<'_, K>,
-        tree: &mut GrownTree,
+        tree: &mut ForestTree,
         rows: &mut [u32],
         spare: &[u32],
     ) -> Option<[OpenNode<K::Sums>; 2]> {

@@ -12,31 +12,26 @@ mod outside;
 mod point;
 mod route;
 mod sample;
-mod tree;
 mod view;
 
-use crate::bins::{BinnedData, Rows, Source};
+use crate::bins::BinnedData;
 use crate::config::{CriterionName, FeatureCount, Parameters, Sampling};
+use crate::driver::{
+    BestRound, Checkpoints, LogEntry, ModelSize, Observer, Opened, Outcome, PhaseSeconds, Scores,
+    TrainRequest, TreeStrength, ValidationSet, find_checkpoint, no_split, open, value_of,
+};
 use crate::error::{Error, Result};
 use crate::metric::Mean;
 use crate::model::{Ensemble, Model, ModelFeature, ModelWriter, Tree};
 use crate::predict::wins;
+use crate::source::{Rows, Source};
 use crate::storage::{Location, interrupt};
-use crate::train::{
-    BestRound, Checkpoints, LogEntry, ModelSize, Observer, Opened, Outcome, PhaseSeconds, Scores,
-    TrainRequest, TreeStrength, ValidationSet, find_checkpoint, no_split, open, value_of,
-};
-pub(crate) use grower::TreeGrower;
 use grower::grower;
 use listwise::{SplitOrder, Yardstick};
 use outside::Outside;
 use route::Router;
 use std::time::Instant;
-pub(crate) use tree::GrownTree;
 use view::{Lanes, View};
-
-#[cfg(feature = "cluster")]
-pub(crate) use {grower::Draw, tree::GrownNode, tree::GrownSplit};
 
 /// What the log calls the rows that a tree did not see.
 const OUT_OF_BAG: &str = "oob";
@@ -65,7 +60,7 @@ pub(crate) fn grow_trees(
     parameters: &Parameters,
     data: &BinnedData,
     trees: std::ops::Range<u32>,
-) -> Result<Vec<GrownTree>> {
+) -> Result<Vec<ForestTree>> {
     /// Bytes that sums and copies of rows may take; the data are in memory anyway.
     const ROOM: usize = 1 << 30;
     let draw = |tree: u32| sample::draw(parameters, &data.rows, tree.into());
@@ -298,7 +293,7 @@ impl Forest<'_> {
     }
 
     /// The next trees, as many as grow well together.
-    fn grow_some(&self, grower: &dyn TreeGrower) -> Result<Vec<GrownTree>> {
+    fn grow_some(&self, grower: &dyn TreeGrower) -> Result<Vec<ForestTree>> {
         let parameters = &self.request.parameters;
         let first = self.model.rounds + 1;
         let together = grower.together().unwrap_or_else(|| self.together());
@@ -317,7 +312,7 @@ impl Forest<'_> {
     }
 
     /// Adds a tree to the model and to all scores.
-    fn add(&mut self, tree: &GrownTree) -> Result<()> {
+    fn add(&mut self, tree: &ForestTree) -> Result<()> {
         let number = self.model.rounds + 1;
         let as_model = tree.to_model();
         self.add_scores(number, tree, &as_model)?;
@@ -334,7 +329,7 @@ impl Forest<'_> {
         Ok(())
     }
 
-    fn add_scores(&mut self, number: u32, tree: &GrownTree, as_model: &Tree) -> Result<()> {
+    fn add_scores(&mut self, number: u32, tree: &ForestTree, as_model: &Tree) -> Result<()> {
         self.add_strength(number, tree)?;
         if let Some(outside) = &mut self.outside {
             outside.add(number.into(), tree, &self.request.parameters, self.data)?;
@@ -350,7 +345,7 @@ impl Forest<'_> {
     fn replay(&mut self) -> Result<()> {
         let trees = std::mem::take(&mut self.model.trees);
         for (number, tree) in (1..).zip(&trees) {
-            let grown = GrownTree::of_model(tree, &self.data.binning).ok_or_else(|| {
+            let grown = ForestTree::of_model(tree, &self.data.binning).ok_or_else(|| {
                 Error::usage("the checkpoint's trees do not fit the data", "start anew without --resume")
             })?;
             self.add_scores(number, &grown, tree)?;
@@ -361,7 +356,7 @@ impl Forest<'_> {
     }
 
     /// Writes the round's values into the log.
-    fn take_metrics(&mut self, tree: &GrownTree, observer: &mut dyn Observer) -> Result<()> {
+    fn take_metrics(&mut self, tree: &ForestTree, observer: &mut dyn Observer) -> Result<()> {
         let parameters = &self.request.parameters;
         let round = self.model.rounds;
         let seconds = self.before + self.begun.elapsed().as_secs_f64();
@@ -391,7 +386,7 @@ impl Forest<'_> {
     }
 
     /// How good a tree ranks while it grows, on the rows it saw and on every validation set.
-    fn add_strength(&mut self, number: u32, tree: &GrownTree) -> Result<()> {
+    fn add_strength(&mut self, number: u32, tree: &ForestTree) -> Result<()> {
         let Some(courses) = &mut self.strength else { return Ok(()) };
         let parameters = &self.request.parameters;
         // Where no order of splits was chosen, level by level is what others compare.
@@ -445,7 +440,7 @@ impl Forest<'_> {
 /// What a tree says of every row of a validation set: by its codes, or (without lanes) by wins.
 fn values_of(
     set: &ValidationSet,
-    tree: &GrownTree,
+    tree: &ForestTree,
     as_model: &Tree,
     lanes: Option<&Lanes>,
 ) -> Result<Scores> {

@@ -2,14 +2,15 @@
 //! rows away from the training.
 
 use super::route::Router;
-use super::tree::GrownTree;
 use super::view::{Lanes, View};
 use super::{sample, wins_of};
-use crate::bins::{BinnedData, Rows};
+use crate::bins::BinnedData;
 use crate::config::Parameters;
+use crate::driver::ForestTree;
+use crate::driver::{Metrics, Scores, ValidationSet};
 use crate::error::Result;
 use crate::metric::{Mean, Metric, evaluate};
-use crate::train::{Metrics, Scores, ValidationSet};
+use crate::source::Rows;
 use rayon::prelude::*;
 use std::sync::Arc;
 
@@ -62,7 +63,7 @@ impl Outside {
     pub fn add(
         &mut self,
         tree: u64,
-        grown: &GrownTree,
+        grown: &ForestTree,
         parameters: &Parameters,
         data: &BinnedData,
     ) -> Result<()> {

@@ -8,12 +8,13 @@ use super::block::{Block, BlockRows, Ground, OpenNode};
 use super::criterion::{Classes, Criterion, MOST_CLASSES, Purity, Variance, WeightedClasses};
 use super::cut::CutRules;
 use super::features::{Path, TreeFeatures};
-use super::grower::{Draw, GrowBelow, OpenLeaf, Top, TreeGrower};
+use super::grower::{GrowBelow, OpenLeaf, Top};
 use super::large::{Buffers, LargeNode};
-use super::tree::GrownTree;
 use super::view::{Lanes, View};
 use crate::bins::{BinnedData, Codes};
 use crate::config::{CriterionName, Parameters};
+use crate::driver::ForestTree;
+use crate::driver::{Draw, TreeGrower};
 use crate::error::{Error, Result};
 use crate::storage::interrupt;
 use crate::tree::{Scale, round};
@@ -170,7 +171,7 @@ impl<'a, K: Criterion> PointGrower<'a, K> {
 
     /// A tree that is nothing but its root.
     fn start(&self, number: u32, rows: Vec<u32>) -> Growth<K> {
-        let mut tree = GrownTree::default();
+        let mut tree = ForestTree::default();
         let node = self.ground.add_node(&mut tree, 0, &self.sums(&rows));
         let root = OpenLeaf { node, path: Path::ROOT, rows: 0..rows.len() };
         self.go_on(number, Top { tree, rows, open: vec![root] })
@@ -205,7 +206,7 @@ impl<'a, K: Criterion> PointGrower<'a, K> {
 /// A tree while it grows.
 struct Growth<K: Criterion> {
     features: TreeFeatures,
-    tree: GrownTree,
+    tree: ForestTree,
     rows: Vec<u32>,
     spare: Vec<u32>,
     /// Nodes that wait to be split, in the order of their places in the tree.
@@ -276,11 +277,11 @@ impl<K: Criterion> Growth<K> {
 }
 
 impl<K: Criterion> TreeGrower for PointGrower<'_, K> {
-    fn grow(&self, tree: u32, rows: Vec<u32>) -> Result<GrownTree> {
+    fn grow(&self, tree: u32, rows: Vec<u32>) -> Result<ForestTree> {
         self.finish(self.start(tree, rows))
     }
 
-    fn grow_together(&self, trees: Range<u32>, draw: &Draw<'_>) -> Result<Vec<GrownTree>> {
+    fn grow_together(&self, trees: Range<u32>, draw: &Draw<'_>) -> Result<Vec<ForestTree>> {
         let trees = trees.into_par_iter().with_max_len(1);
         if self.codes.is_empty() {
             return self.grow_mapped(trees.map(|tree| self.start(tree, draw(tree))).collect());
@@ -290,14 +291,14 @@ impl<K: Criterion> TreeGrower for PointGrower<'_, K> {
 }
 
 impl<K: Criterion> GrowBelow for PointGrower<'_, K> {
-    fn grow_below(&self, tree: u32, top: Top) -> Result<GrownTree> {
+    fn grow_below(&self, tree: u32, top: Top) -> Result<ForestTree> {
         self.finish(self.go_on(tree, top))
     }
 }
 
 impl<K: Criterion> PointGrower<'_, K> {
     /// Grows a tree to its end.
-    fn finish(&self, mut growth: Growth<K>) -> Result<GrownTree> {
+    fn finish(&self, mut growth: Growth<K>) -> Result<ForestTree> {
         interrupt::check()?;
         if self.codes.is_empty() {
             let grown = self.grow_mapped(vec![growth])?;
@@ -330,7 +331,7 @@ impl<K: Criterion> PointGrower<'_, K> {
     }
 
     /// Grows trees of data that are mapped: every way through the partitions serves all of them.
-    fn grow_mapped(&self, mut growths: Vec<Growth<K>>) -> Result<Vec<GrownTree>> {
+    fn grow_mapped(&self, mut growths: Vec<Growth<K>>) -> Result<Vec<ForestTree>> {
         let features = growths.iter().map(|growth| LargeNode::<K>::bytes(&growth.features)).max();
         let node_bytes = features.unwrap_or(1).max(1) * growths.len().max(1);
         let at_a_time = (self.room / node_bytes).max(1);

@@ -1,9 +1,9 @@
 //! What a grown tree says of rows that it was not grown from. Rows are copied side by side, some of them at a
 //! time, and walk down together: while one waits for memory the others go on.
 
-use super::tree::GrownTree;
 use super::view::{Lanes, View};
 use crate::bins::Binning;
+use crate::driver::ForestTree;
 
 /// Rows that are copied together.
 const AT_A_TIME: usize = 256;
@@ -24,14 +24,14 @@ struct Step {
 /// A tree made ready to route rows of the data it was trained on, or of others with the same bins.
 pub struct Router<'a> {
     steps: Vec<Step>,
-    tree: &'a GrownTree,
+    tree: &'a ForestTree,
     lanes: &'a Lanes,
 }
 
 impl<'a> Router<'a> {
     /// Prepares a tree.
-    pub fn new(tree: &'a GrownTree, binning: &Binning, lanes: &'a Lanes) -> Self {
-        let step = |(place, node): (u32, &super::tree::GrownNode)| match &node.split {
+    pub fn new(tree: &'a ForestTree, binning: &Binning, lanes: &'a Lanes) -> Self {
+        let step = |(place, node): (u32, &super::tree::ForestNode)| match &node.split {
             // Whatever its code, a row stays.
             None => Step { lane: 0, code: u32::MAX, missing: u32::MAX, low: place },
             Some(split) => {

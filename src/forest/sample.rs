@@ -1,10 +1,10 @@
 //! Which rows a tree of a forest sees, by their numbers in the dataset.
 
-use crate::bins::Rows;
 use crate::config::{Parameters, Sampling};
+use crate::driver::draw_rows;
 use crate::error::{Error, Result};
 use crate::random::Stream;
-use crate::train::draw_rows;
+use crate::source::Rows;
 
 const OF_DRAWS: u64 = 0x7377_7244;
 

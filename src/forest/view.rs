@@ -1,7 +1,8 @@
 //! The codes of one partition as a forest looks at them: column by column for nodes of many rows, row by row
 //! for blocks of few.
 
-use crate::bins::{BinnedData, Codes, Column, GroupCodes, GroupKind, LANES, Layout, Rows};
+use crate::bins::{BinnedData, Codes, Column, GroupCodes, GroupKind, LANES, Layout};
+use crate::source::Rows;
 
 /// Where every feature is in a row of a block.
 #[derive(Debug, Clone)]

@@ -69,8 +69,8 @@ pub fn delimiter_of_text(text: &[u8]) -> u8 {
 /// The fields of the first record.
 pub fn first_record(lines: Lines<'_>, delimiter: u8) -> Vec<String> {
     let mut names = Vec::new();
-    let stop = super::fault::Fault {
-        kind: super::fault::FaultKind::FieldCount,
+    let stop = crate::rows::fault::Fault {
+        kind: crate::rows::fault::FaultKind::FieldCount,
         line: 0,
         column: 0,
         found: String::new(),

@@ -1,11 +1,8 @@
 //! Inputs to rows. One thread reads, unpacks and cuts; what it hands on ([`Work`]) is decoded on
 //! all cores, in any order, and put back in order by whoever asked.
 
-pub mod block;
-pub mod builder;
 mod cut;
 pub mod decode;
-pub mod fault;
 mod format;
 mod input;
 pub mod number;

@@ -1,6 +1,5 @@
 //! The reading thread's side: opens one input after the other and hands on pieces of work.
 
-use super::builder::BlockBuilder;
 use super::cut::{CutError, Cutter, MAX_LINE, TextChunk};
 use super::decode::batch::{BatchDecoder, TableFault};
 use super::decode::{Decoder, Lines};
@@ -13,6 +12,7 @@ use super::table::Table;
 use super::unpack::Packing;
 use crate::dataset::{FeatureNames, Layout};
 use crate::error::{Error, InputError, Position, Result};
+use crate::rows::BlockBuilder;
 use crate::storage::Digest;
 use arrow::array::RecordBatch;
 use std::io::Read;
@@ -310,8 +310,8 @@ pub(super) fn cut_error(input: &Input, packing: Packing, error: CutError) -> Err
             problem: format!("found a line of more than {} MiB, expected lines of text", MAX_LINE >> 20),
             remedy: "check that this is a text file with line ends".to_owned(),
         })),
-        CutError::QuoteOpen(line) => super::fault::Fault {
-            kind: super::fault::FaultKind::QuoteOpen,
+        CutError::QuoteOpen(line) => crate::rows::fault::Fault {
+            kind: crate::rows::fault::FaultKind::QuoteOpen,
             line,
             column: 1,
             found: "the end of the file".to_owned(),

@@ -1,9 +1,9 @@
 //! LightGBM's side files: the sizes of the queries, weights and positions, a number a line.
 
-use super::block::{Block, QueryRun};
 use super::input::Input;
 use super::unpack::unpack;
 use crate::error::{Error, InputError, Position, Result};
+use crate::rows::{Block, QueryRun};
 use crate::storage::Location;
 use std::io::{BufRead, BufReader, Read};
 
@@ -169,8 +169,10 @@ impl Numbers {
             }
             return match number.parse::<f64>() {
                 Ok(value) if value.is_finite() => Ok(Some(value)),
-                _ => Err(self
-                    .fault(format!("found {}, expected a number", super::fault::shown(number.as_bytes())))),
+                _ => Err(self.fault(format!(
+                    "found {}, expected a number",
+                    crate::rows::fault::shown(number.as_bytes())
+                ))),
             };
         }
     }

@@ -3,9 +3,10 @@
 use super::decode::batch::is_number;
 use super::input::Input;
 use super::roles::{ColumnRole, RoleOptions, Roles};
-use crate::dataset::{guarded, verify_part};
+use crate::dataset::verify_part;
 use crate::error::{Error, Result};
 use crate::storage::Location;
+use crate::table::guarded;
 use arrow::array::RecordBatch;
 use arrow::datatypes::DataType;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};

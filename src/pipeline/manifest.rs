@@ -1,13 +1,12 @@
 //! `run.json`: what a run of a pipeline is, and how far it came. It is written anew after each step,
 //! whole or not at all, so that a rerun knows what is done, and a report or a query what there is.
 
+use crate::catalog::RUN_MANIFEST;
 use crate::error::{Error, Result};
 use crate::storage::{Digest, FileOutput, Location};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The file's name within the run directory.
-pub const RUN_MANIFEST: &str = "run.json";
 /// The table of the steps, beside it, there when the run is complete.
 pub const STEPS_TABLE: &str = "steps.parquet";
 const FORMAT: u32 = 1;

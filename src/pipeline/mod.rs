@@ -33,7 +33,7 @@ mod steps_table;
 pub use child::{AS_STEP, Figures, figures_line};
 pub use decide::{Decision, Known, Why};
 pub use graph::{Step, StepInput};
-pub use manifest::{RUN_MANIFEST, RunManifest, RunStatus, RunStep, STEPS_TABLE, StepStatus};
+pub use manifest::{RunManifest, RunStatus, RunStep, STEPS_TABLE, StepStatus};
 pub use options::Commands;
 pub use plan::{Plan, RunRequest, public};
 pub use run::{Budget, Ran, Watcher, run};

@@ -3,7 +3,8 @@
 
 use super::document::fault;
 use super::draft::Draft;
-use super::manifest::{RUN_MANIFEST, STEPS_TABLE};
+use super::manifest::STEPS_TABLE;
+use crate::catalog::RUN_MANIFEST;
 use crate::error::Result;
 use std::collections::BTreeMap;
 

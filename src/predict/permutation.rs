@@ -2,12 +2,12 @@
 //! among the rows (Breiman 2001).
 
 use super::scorer::Scorer;
-use crate::bins::{Rows, Source};
 use crate::error::{Error, Result};
 use crate::metric::{Mean, Metric, Prepared, evaluate};
 use crate::model::{Ensemble, Model};
 use crate::progress::Meter;
 use crate::random::Stream;
+use crate::source::{Rows, Source};
 use crate::storage::{Location, interrupt};
 use arrow::array::Float32Array;
 use rayon::prelude::*;

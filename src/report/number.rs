@@ -1,7 +1,7 @@
 //! Numbers as a report shows them.
 
 use super::html::Html;
-pub use crate::cli::size::{shown_count, shown_size};
+pub use crate::size::{shown_count, shown_size};
 
 /// A metric's value.
 pub fn value(value: f64) -> String {

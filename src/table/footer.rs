@@ -2,7 +2,7 @@
 //! file with the digits themselves taken as zeros. It must be found before anything is decoded, so it
 //! is looked for as the bytes that Thrift's compact protocol makes of its key and the length 32.
 
-use crate::dataset::{FileStretch, guarded};
+use super::bytes::{FileStretch, guarded};
 use crate::error::Result;
 use crate::storage::{Digest, PinnedFile, RunningDigest, interrupt};
 use bytes::Bytes;

@@ -1,7 +1,7 @@
 //! The row groups of one Parquet file, each decoded on its own: several may be read at once.
 
+use super::bytes::{FileStretch, guarded};
 use super::read::damaged;
-use crate::dataset::{FileStretch, guarded};
 use crate::error::Result;
 use crate::storage::{Location, PinnedFile};
 use arrow::array::RecordBatch;

@@ -1,6 +1,7 @@
 //! Single Parquet files of ours: models, predictions, rounds, metrics, differences. Each carries the
 //! checksum of all its bytes in its own footer, and says there what it is.
 
+mod bytes;
 mod column;
 mod footer;
 mod groups;
@@ -8,6 +9,7 @@ mod kind;
 mod read;
 mod write;
 
+pub use bytes::{FileStretch, guarded, write_failure};
 pub use column::{numbers, texts};
 pub use groups::{GroupBatches, ParquetFile};
 pub use kind::TableKind;

@@ -1,10 +1,10 @@
 //! Writing a table. Its bytes depend on its rows and metadata alone, not on how the rows were
 //! handed in.
 
+use super::bytes::write_failure;
 use super::footer::{self, UNKNOWN};
 use super::kind::TableKind;
 use super::read::TableReader;
-use crate::dataset::write_failure;
 use crate::error::{Error, Result};
 use crate::storage::{FileOutput, Location, RunningDigest};
 use arrow::array::RecordBatch;

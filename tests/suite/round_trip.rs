@@ -3,10 +3,10 @@
 
 use crate::support::*;
 use planetree::ingest::block::Block;
-use planetree::ingest::builder::BlockBuilder;
 use planetree::ingest::decode::letor::LetorDecoder;
 use planetree::ingest::decode::{Decoder, Lines};
 use planetree::random::Stream;
+use planetree::rows::BlockBuilder;
 use proptest::prelude::*;
 
 fn value() -> impl Strategy<Value = f32> {

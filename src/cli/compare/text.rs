@@ -1,8 +1,8 @@
 //! A comparison for people: two systems in detail, or all pairs of several at a glance.
 
 use super::Compared;
-use crate::cli::size::shown_count;
 use crate::compare::{Pair, Test};
+use crate::size::shown_count;
 use std::fmt::Write;
 
 /// The whole comparison.

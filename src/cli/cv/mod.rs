@@ -4,13 +4,13 @@ mod report;
 
 use super::help;
 use super::progress::is_live;
-use super::size::parse_size;
 use super::train::Reporter;
 use crate::config::{self, Parameters};
 use crate::cv::{CrossValidation, CvRequest, Means, Space, Trial, check_trials, search};
 use crate::error::{Error, Result};
 use crate::metric::{Convention, Metric};
 use crate::progress::SharedMeter;
+use crate::size::parse_size;
 use crate::storage::{Access, Location};
 use crate::train::{LogEntry, Observer};
 use clap::Args;

@@ -2,10 +2,10 @@
 
 use super::short;
 use crate::cli::progress::Progress;
-use crate::cli::size::{shown_count, shown_size};
 use crate::dataset::{DatasetReader, Manifest};
 use crate::describe::{Description, FeatureSummary, describe};
 use crate::error::{Error, Result};
+use crate::size::{shown_count, shown_size};
 use crate::storage::Location;
 use serde_json::json;
 use std::fmt::Write;

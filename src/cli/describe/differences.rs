@@ -2,8 +2,8 @@
 
 use super::column::{numbers, texts};
 use super::{Described, line};
-use crate::cli::size::shown_count;
 use crate::error::Result;
+use crate::size::shown_count;
 use crate::table::TableReader;
 use serde_json::json;
 use std::fmt::Write;

@@ -3,10 +3,10 @@
 
 use super::column::numbers;
 use super::{Described, line};
-use crate::cli::size::shown_count;
 use crate::error::Result;
 use crate::evaluate::CONVENTION;
 use crate::metric::{Mean, Metric};
+use crate::size::shown_count;
 use crate::table::TableReader;
 use arrow::datatypes::DataType;
 use serde_json::json;

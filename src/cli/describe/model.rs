@@ -1,9 +1,9 @@
 //! What is in a model: its trees, where they come from, and the features they rely on.
 
 use super::{Described, line, short};
-use crate::cli::size::shown_count;
 use crate::error::{Error, Result};
 use crate::model::{Branch, Ensemble, FeatureImportance, Model, Node, Split, Tree};
+use crate::size::shown_count;
 use crate::table::TableReader;
 use serde_json::{Value, json};
 use std::fmt::Write;

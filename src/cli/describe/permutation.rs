@@ -2,10 +2,10 @@
 
 use super::{Described, line};
 use crate::cli::progress::Progress;
-use crate::cli::size::shown_count;
 use crate::error::Result;
 use crate::model::Model;
 use crate::predict::permutation_importance;
+use crate::size::shown_count;
 use crate::storage::Location;
 use crate::table::TableReader;
 use serde_json::json;

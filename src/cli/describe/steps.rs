@@ -2,8 +2,8 @@
 
 use super::column::{numbers, texts};
 use super::{Described, line};
-use crate::cli::size::{shown_count, shown_size};
 use crate::error::Result;
+use crate::size::{shown_count, shown_size};
 use crate::table::TableReader;
 use arrow::array::{Array, Float64Array};
 use serde_json::json;

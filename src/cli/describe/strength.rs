@@ -1,8 +1,8 @@
 //! What is in a table of tree strengths: how the mean tree comes to rank well.
 
 use super::{Described, line};
-use crate::cli::size::shown_count;
 use crate::error::Result;
+use crate::size::shown_count;
 use crate::table::TableReader;
 use crate::train::{MeanStrength, mean_strengths};
 use serde_json::json;

@@ -2,9 +2,9 @@
 
 use super::column::numbers;
 use super::{Described, line};
-use crate::cli::size::shown_count;
 use crate::error::Result;
 use crate::metric::Metric;
+use crate::size::shown_count;
 use crate::table::TableReader;
 use arrow::array::Array;
 use serde_json::json;

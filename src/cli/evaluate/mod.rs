@@ -5,13 +5,13 @@ mod report;
 use super::help;
 use super::progress::Progress;
 use super::remote::ClusterOptions;
-use super::size::{parse_size, shown_count};
 use crate::error::{Error, Result};
 use crate::evaluate::{
     CurvePoint, DEFAULT_MEMORY, DEFAULT_METRICS, Join, Judgments, MetricsLayout, MetricsTable, Ranking,
     Request, Results, SegmentSummary, Summary, evaluate,
 };
 use crate::metric::{Convention, Metric};
+use crate::size::{parse_size, shown_count};
 use crate::storage::{Access, Location};
 use crate::table::{TableKind, TableWriter};
 use clap::Args;

@@ -1,8 +1,8 @@
 //! What an evaluation prints: for people, and for programs.
 
-use crate::cli::size::shown_count;
 use crate::evaluate::{CurvePoint, MetricSummary, PERCENTILES, Results, SegmentSummary, Summary};
 use crate::metric::{Convention, Metric};
+use crate::size::shown_count;
 use crate::storage::Location;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;

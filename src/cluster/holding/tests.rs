@@ -1,6 +1,6 @@
 use super::*;
-use crate::bins::Rows;
 use crate::config;
+use crate::source::Rows;
 use datafusion::datasource::listing::PartitionedFile;
 
 fn task(step: Step) -> Task {
@@ -60,7 +60,7 @@ fn a_share_built_anew_says_what_the_one_before_said() {
     let mut first = following();
     let Some(Answer::Gradients { parts, .. }) = first.step(&gradients).unwrap() else { panic!() };
     assert_eq!(parts.len(), 4);
-    let scale = crate::boost::GradientSummary::of_parts(&parts).scale(200);
+    let scale = crate::driver::GradientSummary::of_parts(&parts).scale(200);
     let start =
         TreeStart { tree: 1, scale, groups: (0..data().binning.layout.groups.len()).collect(), limit: None };
     let split = |node, left, code| NodeSplit {

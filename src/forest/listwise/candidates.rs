@@ -2,8 +2,8 @@
 
 use super::sums::{Sums, Units};
 use crate::bins::FeatureBins;
+use crate::driver::ForestSplit;
 use crate::forest::cut::between;
-use crate::forest::tree::GrownSplit;
 
 /// Codes of a feature at most: bins, and one for missing values.
 const CODES: usize = 256;
@@ -158,9 +158,9 @@ impl Cuts {
     }
 
     /// A cut as a split of a tree, which still has to be told its feature, its gain and where the children are.
-    pub fn split(&self, cut: usize, bins: &FeatureBins) -> GrownSplit {
+    pub fn split(&self, cut: usize, bins: &FeatureBins) -> ForestSplit {
         let (code, threshold) = place(bins, u32::from(self.codes[cut]), self.above[cut].map(u32::from));
-        GrownSplit { feature: 0, code, threshold, missing_left: self.missing_left, left: 0, gain: 0.0 }
+        ForestSplit { feature: 0, code, threshold, missing_left: self.missing_left, left: 0, gain: 0.0 }
     }
 }
 

@@ -13,9 +13,9 @@ use super::scan::NodeScan;
 use super::sums::{Sums, Units};
 use crate::bins::{BinnedData, Codes, Column};
 use crate::config::LeafOrder;
+use crate::driver::{ForestSplit, ForestTree};
 use crate::error::Result;
 use crate::forest::features::{Path, TreeFeatures};
-use crate::forest::tree::{GrownSplit, GrownTree};
 use crate::storage::interrupt;
 use rayon::prelude::*;
 
@@ -53,7 +53,7 @@ pub struct ListwiseGround<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListwiseTree {
     /// The tree.
-    pub tree: GrownTree,
+    pub tree: ForestTree,
     /// The way to each of its nodes.
     pub paths: Vec<Path>,
     /// Before the first split and after every one.
@@ -77,7 +77,7 @@ struct Growth<'a> {
     features: TreeFeatures,
     measure: Measure,
     partitions: Vec<Partition<'a>>,
-    tree: GrownTree,
+    tree: ForestTree,
     sums: Vec<Sums>,
     paths: Vec<Path>,
     queue: Queue,
@@ -97,7 +97,7 @@ struct Room {
 
 /// The best cut of a node.
 struct Found {
-    split: GrownSplit,
+    split: ForestSplit,
     scores: [f64; 2],
 }
 
@@ -127,7 +127,7 @@ pub fn grow(
         features,
         measure,
         partitions,
-        tree: GrownTree::default(),
+        tree: ForestTree::default(),
         sums: Vec::new(),
         paths: Vec::new(),
         queue: Queue::new(rules.order, rules.seed, tree),
@@ -295,7 +295,8 @@ impl Growth<'_> {
         let gain = most as f64 / self.perfect as f64;
         let feature = features[cuts.place];
         let bins = &self.ground.data.binning.features[feature as usize];
-        let split = GrownSplit { feature, gain, left: self.tree.nodes.len() as u32, ..cuts.split(cut, bins) };
+        let split =
+            ForestSplit { feature, gain, left: self.tree.nodes.len() as u32, ..cuts.split(cut, bins) };
         (gain > self.rules.min_gain).then_some(Found { split, scores: [cuts.left[cut], cuts.right[cut]] })
     }
 

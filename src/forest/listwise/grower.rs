@@ -5,10 +5,11 @@ use super::measure::Yardstick;
 use super::sums::Units;
 use crate::bins::{BinnedData, Codes};
 use crate::config::Parameters;
+use crate::driver::ForestTree;
+use crate::driver::{Draw, TreeGrower};
 use crate::error::{Error, Result};
 use crate::forest::features::TreeFeatures;
-use crate::forest::grower::{Draw, GrowBelow, OpenLeaf, Top, TreeGrower};
-use crate::forest::tree::GrownTree;
+use crate::forest::grower::{GrowBelow, OpenLeaf, Top};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -94,7 +95,7 @@ fn units_of(data: &BinnedData) -> Units {
 }
 
 impl ListGrower<'_> {
-    fn grow_with(&self, rules: &ListwiseRules, tree: u32, rows: &[u32]) -> Result<GrownTree> {
+    fn grow_with(&self, rules: &ListwiseRules, tree: u32, rows: &[u32]) -> Result<ForestTree> {
         let features = TreeFeatures::draw(self.parameters, &self.data.binning.layout, tree.into());
         let ground = ListwiseGround { data: self.data, codes: &self.codes, units: self.units };
         let grown = grow(ground, rules, (tree.into(), rows), features)?;
@@ -111,11 +112,11 @@ impl ListGrower<'_> {
 }
 
 impl TreeGrower for ListGrower<'_> {
-    fn grow(&self, tree: u32, rows: Vec<u32>) -> Result<GrownTree> {
+    fn grow(&self, tree: u32, rows: Vec<u32>) -> Result<ForestTree> {
         self.grow_with(&self.rules, tree, &rows)
     }
 
-    fn grow_together(&self, trees: Range<u32>, draw: &Draw<'_>) -> Result<Vec<GrownTree>> {
+    fn grow_together(&self, trees: Range<u32>, draw: &Draw<'_>) -> Result<Vec<ForestTree>> {
         let mut rules = self.rules.clone();
         if trees.len() >= rayon::current_num_threads() {
             // Every thread has a tree of its own; one that waits for others would take up yet another.

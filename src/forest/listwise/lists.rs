@@ -6,7 +6,8 @@
 
 use super::measure::{Extent, Measure, Yardstick};
 use super::sums::{Sums, Units};
-use crate::bins::{Column, Rows};
+use crate::bins::Column;
+use crate::source::Rows;
 use crate::tree::round;
 use std::ops::Range;
 

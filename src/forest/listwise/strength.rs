@@ -6,8 +6,8 @@ use super::lists::{Lists, MadeSplit, extent_of};
 use super::measure::{Extent, Measure, Yardstick};
 use super::sums::Units;
 use crate::bins::BinnedData;
+use crate::driver::{ForestSplit, ForestTree};
 use crate::error::Result;
-use crate::forest::tree::{GrownSplit, GrownTree};
 use rayon::prelude::*;
 use std::collections::VecDeque;
 
@@ -22,7 +22,7 @@ pub enum SplitOrder {
 
 /// The strength of a tree on some rows of the data, which hold whole queries.
 pub fn strength(
-    tree: &GrownTree,
+    tree: &ForestTree,
     order: SplitOrder,
     (data, rows): (&BinnedData, &[u32]),
     yardstick: &Yardstick,
@@ -66,7 +66,7 @@ pub fn strength(
 }
 
 /// All splits with their nodes.
-fn ordered(tree: &GrownTree, order: SplitOrder) -> Vec<(u32, GrownSplit)> {
+fn ordered(tree: &ForestTree, order: SplitOrder) -> Vec<(u32, ForestSplit)> {
     let mut splits = Vec::new();
     let mut waiting = VecDeque::from([0u32]);
     while let Some(node) = waiting.pop_front() {

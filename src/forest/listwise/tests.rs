@@ -97,7 +97,7 @@ impl Case {
 
 /// Every third list, and every fifth twice.
 fn some_rows(data: &BinnedData) -> Vec<u32> {
-    let drawn = |rows: &crate::bins::Rows| {
+    let drawn = |rows: &crate::source::Rows| {
         let mut drawn = Vec::new();
         for (query, number) in rows.query_bounds.windows(2).zip(rows.first_query..) {
             let copies = if number.is_multiple_of(3) { 0 } else { 1 + usize::from(number.is_multiple_of(5)) };

@@ -6,8 +6,8 @@ use super::lists::extent_of;
 use super::measure::{Extent, Measure};
 use super::order::{Queue, Waiting};
 use super::sums::Sums;
+use crate::driver::{ForestSplit, ForestTree};
 use crate::forest::features::{Path, TreeFeatures};
-use crate::forest::tree::{GrownSplit, GrownTree};
 use crate::tree::round;
 
 /// A document and the leaf it is in.
@@ -103,7 +103,7 @@ struct Slow<'a> {
     factors: Vec<f64>,
     measure: Measure,
     perfect: i64,
-    tree: GrownTree,
+    tree: ForestTree,
     paths: Vec<Path>,
     queue: Queue,
 }
@@ -118,7 +118,7 @@ pub fn grow(
     let (items, factors, measure, perfect) = items_of(&ground, rules, rows);
     let per_node = features.per_node;
     let queue = Queue::new(rules.order, rules.seed, tree);
-    let tree = GrownTree::default();
+    let tree = ForestTree::default();
     let mut slow = Slow { ground, rules, items, factors, measure, perfect, tree, paths: Vec::new(), queue };
     slow.add_node(0, Path::ROOT);
     let mut strength = vec![slow.share(slow.now())];
@@ -168,7 +168,7 @@ impl Slow<'_> {
     }
 
     /// The best cut of a node, and which items it sends to the left.
-    fn best(&self, node: u32, features: &[u32]) -> Option<(GrownSplit, Vec<bool>)> {
+    fn best(&self, node: u32, features: &[u32]) -> Option<(ForestSplit, Vec<bool>)> {
         let before = self.now();
         let here = |item: &&Item| item.node == node;
         let rows = sums_of(self.items.iter().filter(here)).rows;
@@ -205,7 +205,7 @@ impl Slow<'_> {
                         let below = values().filter(|code| *code <= cut).max().unwrap();
                         let (place, threshold) =
                             place(bins, below, values().filter(|code| *code > cut).min());
-                        let split = GrownSplit {
+                        let split = ForestSplit {
                             feature: *feature,
                             code: place,
                             threshold,

@@ -3,8 +3,8 @@
 use super::*;
 use crate::bins::{BinOptions, mixed_columns};
 use crate::config::{Missing, load};
+use crate::driver::ForestNode;
 use crate::forest::criterion::Counts;
-use crate::forest::tree::GrownNode;
 use proptest::prelude::*;
 
 fn parameters(set: &[&str]) -> Parameters {
@@ -47,13 +47,13 @@ impl<K: Criterion> Naive<'_, K> {
     /// Compares a node of a tree with what it should be, and everything below.
     fn check(
         &mut self,
-        tree: &GrownTree,
+        tree: &ForestTree,
         place: u32,
         rows: &[u32],
         path: Path,
     ) -> std::result::Result<(), TestCaseError> {
         let ground = &self.grower.ground;
-        let node: &GrownNode = &tree.nodes[place as usize];
+        let node: &ForestNode = &tree.nodes[place as usize];
         let total = self.sums(rows, |_| true);
         prop_assert_eq!(node.value, ground.criterion.value(&total));
         prop_assert_eq!(node.cover, ground.criterion.cover(&total));
@@ -281,7 +281,7 @@ fn too_many_labels_for_classes_are_refused() {
 }
 
 /// A tree without the numbers of its nodes: each split and each leaf in the order of the walk.
-fn walk(tree: &GrownTree, place: u32, to: &mut Vec<String>) {
+fn walk(tree: &ForestTree, place: u32, to: &mut Vec<String>) {
     let node = &tree.nodes[place as usize];
     to.push(format!(
         "{} {} {:?}",

@@ -1,10 +1,10 @@
 //! Arrow record batches, as a Parquet input gives them, to rows.
 
-use super::super::builder::BlockBuilder;
-use super::super::fault::FaultKind;
 use super::super::roles::{ColumnRole, Roles};
 use super::checked_label;
 use super::delimited::Words;
+use crate::rows::BlockBuilder;
+use crate::rows::fault::FaultKind;
 use arrow::array::{Array, ArrayRef, AsArray, Float64Array, RecordBatch, StringArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type};

@@ -1,10 +1,10 @@
 //! CSV and TSV: one row a record, columns by role.
 
-use super::super::builder::BlockBuilder;
-use super::super::fault::{Fault, FaultKind, shown};
 use super::super::number::{Number, any_number, short_decimal};
 use super::super::roles::{ColumnRole, Roles};
 use super::{Decoder, Lines, checked_label};
+use crate::rows::BlockBuilder;
+use crate::rows::fault::{Fault, FaultKind, shown};
 use csv_core::{ReadRecordResult, ReaderBuilder};
 use std::collections::HashMap;
 

@@ -3,10 +3,10 @@
 //! The common line is read in one pass with no allocation; whatever is unusual in a line (an
 //! exponent, `NULL`, indices out of order, a fault) takes the slow path of that token only.
 
-use super::super::builder::BlockBuilder;
-use super::super::fault::{Fault, FaultKind, shown};
 use super::super::number::{Number, any_number, index_and_colon, short_decimal};
 use super::{Decoder, Lines, checked_label, is_blank};
+use crate::rows::BlockBuilder;
+use crate::rows::fault::{Fault, FaultKind, shown};
 
 /// How to read LETOR text.
 #[derive(Debug, Clone)]
@@ -320,8 +320,8 @@ fn text_or(kind: FaultKind, token: &[u8]) -> FaultKind {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::block::Block;
     use super::*;
+    use crate::rows::Block;
 
     fn decoder() -> LetorDecoder {
         LetorDecoder { index_base: 1, max_features: 10_000, lenient: false, query_in_line: true }

@@ -4,8 +4,8 @@ pub mod batch;
 pub mod delimited;
 pub mod letor;
 
-use super::builder::BlockBuilder;
-use super::fault::Fault;
+use crate::rows::BlockBuilder;
+use crate::rows::fault::Fault;
 
 /// A stretch of whole lines of one input.
 #[derive(Debug, Clone, Copy)]
@@ -30,12 +30,12 @@ pub(super) fn is_blank(byte: u8) -> bool {
 }
 
 /// A label as text says it: the value, NaN for -1 (unjudged), or why not.
-pub(super) fn checked_label(value: f32) -> Result<f32, super::fault::FaultKind> {
+pub(super) fn checked_label(value: f32) -> Result<f32, crate::rows::fault::FaultKind> {
     if value >= 0.0 {
         Ok(value + 0.0) // -0 is 0
     } else if value == -1.0 {
         Ok(f32::NAN)
     } else {
-        Err(super::fault::FaultKind::LabelNegative)
+        Err(crate::rows::fault::FaultKind::LabelNegative)
     }
 }

@@ -1,8 +1,9 @@
 //! The score of every row so far. It can be rebuilt from the dataset and the model: the base plus the
 //! trees' values in order.
 
-use crate::bins::{BinnedData, Rows};
+use crate::bins::BinnedData;
 use crate::error::Result;
+use crate::source::Rows;
 use crate::tree::{AT_A_TIME, Cell, CodedTree, NodeId, RowSets, Scale};
 use rayon::prelude::*;
 

@@ -1,9 +1,9 @@
 //! Which rows a tree sees: all, or a share drawn without replacement. A draw depends on the seed,
 //! the tree and the row's or query's number in the dataset, so no partitioning changes it.
 
-use crate::bins::Rows;
 use crate::config::{Parameters, Sampling};
 use crate::random::Stream;
+use crate::source::Rows;
 use rayon::prelude::*;
 
 const OF_ROWS: u64 = 0x7377_6F52;

@@ -4,11 +4,12 @@ use super::checkpoint::{Resumed, resume};
 use super::memory::Needs;
 use super::request::TrainRequest;
 use super::{Observer, PhaseSeconds};
-use crate::bins::{BinCache, BinOptions, BinnedData, CacheKey, CacheWriter, Source, read_rows};
+use crate::bins::{BinCache, BinOptions, BinnedData, CacheKey, CacheWriter, read_rows};
 use crate::dataset::Manifest;
 use crate::error::{Error, Result};
 use crate::model::{DataUsed, Model};
 use crate::progress::unwatched;
+use crate::source::Source;
 use std::time::Instant;
 
 /// Data that are ready to train on.

@@ -1,6 +1,6 @@
 //! One dataset of those that the trainer reads: its features found by name, labels and weights checked.
 
-use super::source::Rows;
+use super::Rows;
 use crate::dataset::{DatasetReader, FoundFeatures, GroupId, GroupReader, Manifest};
 use crate::error::{Error, Result};
 use crate::storage::Location;

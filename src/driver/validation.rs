@@ -1,11 +1,12 @@
 //! Validation sets: their scores follow the model tree by tree, and every metric is taken each round.
 
 use super::scores::Scores;
-use crate::bins::{BinnedData, Binning, Rows, Source, read_rows};
+use crate::bins::{BinnedData, Binning, read_rows};
 use crate::config::Parameters;
 use crate::error::Result;
 use crate::metric::{Mean, Metric, Prepared, evaluate};
 use crate::model::{Branch, Tree};
+use crate::source::{Rows, Source};
 use crate::tree::CodedTree;
 use rayon::prelude::*;
 use std::sync::Arc;

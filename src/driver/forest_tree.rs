@@ -6,7 +6,7 @@ use crate::tree::split_of_model;
 
 /// Where a row goes on at a node that is split.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct GrownSplit {
+pub struct ForestSplit {
     /// Which feature.
     pub feature: u32,
     /// Rows with a code up to this go left.
@@ -23,7 +23,7 @@ pub struct GrownSplit {
 
 /// A node of a grown tree.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct GrownNode {
+pub struct ForestNode {
     /// 0 for the root.
     pub depth: u32,
     /// The mean label of its rows.
@@ -31,20 +31,20 @@ pub struct GrownNode {
     /// The weight of its rows.
     pub cover: f64,
     /// How it is split.
-    pub split: Option<GrownSplit>,
+    pub split: Option<ForestSplit>,
 }
 
 /// A tree as it was grown: the root first, every parent before its children.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct GrownTree {
+pub struct ForestTree {
     /// Its nodes.
-    pub nodes: Vec<GrownNode>,
+    pub nodes: Vec<ForestNode>,
 }
 
-impl GrownTree {
+impl ForestTree {
     /// Adds a node that is not split yet; its place.
     pub fn add(&mut self, depth: u32, value: f64, cover: f64) -> u32 {
-        self.nodes.push(GrownNode { depth, value, cover, split: None });
+        self.nodes.push(ForestNode { depth, value, cover, split: None });
         self.nodes.len() as u32 - 1
     }
 
@@ -74,7 +74,7 @@ impl GrownTree {
                 None => None,
                 Some(split) => {
                     let found = split_of_model(split, binning)?;
-                    Some(GrownSplit {
+                    Some(ForestSplit {
                         feature: found.feature,
                         code: found.code,
                         threshold: found.threshold,
@@ -84,8 +84,8 @@ impl GrownTree {
                     })
                 }
             };
-            Some(GrownNode { depth: node.depth, value: node.value, cover: node.cover, split })
+            Some(ForestNode { depth: node.depth, value: node.value, cover: node.cover, split })
         });
-        Some(GrownTree { nodes: nodes.collect::<Option<_>>()? })
+        Some(ForestTree { nodes: nodes.collect::<Option<_>>()? })
     }
 }

@@ -1,7 +1,8 @@
 //! What a training needs in memory, so that a limit can be kept or refused before the work.
 
-use crate::bins::{BinOptions, Source};
+use crate::bins::BinOptions;
 use crate::error::{Error, Result};
+use crate::source::Source;
 
 /// Score and label of a row of a validation set.
 const VALIDATION_BYTES_PER_ROW: u64 = 8 + 4;

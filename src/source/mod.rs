@@ -1,12 +1,14 @@
 //! What the trainer reads: one dataset, or several as if they were one, their rows end to end. Features
 //! are found by name; a query is in one of them only.
 
-use super::part::SourcePart;
+mod part;
+
 use crate::dataset::{Categories, DatasetReader, GroupId, GroupReader, Manifest};
 use crate::error::{Error, Result};
 use crate::progress::{SharedMeter, unwatched};
 use crate::storage::Location;
 use arrow::array::{Array, StringArray};
+use part::SourcePart;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Mutex;

@@ -1,11 +1,12 @@
 //! The seam to a cluster: rows that are in other processes, which bin them, follow the trees and add them up.
 
 use super::TrainRequest;
-use crate::bins::{BinOptions, BinnedData, Source};
-use crate::boost::Crew;
+use super::crew::Crew;
+use super::grower::TreeGrower;
+use crate::bins::{BinOptions, BinnedData};
 use crate::config::Parameters;
 use crate::error::Result;
-use crate::forest::TreeGrower;
+use crate::source::Source;
 use crate::tree::Cell;
 use std::sync::Arc;
 
