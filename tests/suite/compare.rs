@@ -67,7 +67,7 @@ fn compared(directory: &Path, number: usize, arguments: &str) -> Value {
 /// Has scipy do again what was compared under these numbers; whether there is a Python for it.
 fn scipy_agrees(directory: &Path, numbers: std::ops::Range<usize>) -> bool {
     let Some(python) = python() else { return false };
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/compare.py");
+    let script = Path::new(crate::support::ROOT).join("tests/suite/compare.py");
     let files = numbers.flat_map(|number| [format!("compared-{number}"), format!("differences-{number}")]);
     let output = Command::new(python).arg(script).args(files).current_dir(directory).output().unwrap();
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

@@ -237,7 +237,7 @@ fn describe_tells_what_is_in_a_dataset() {
 #[test]
 fn the_shipped_sample_is_what_its_command_makes() {
     let room = room();
-    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("sample_data");
+    let shipped = Path::new(crate::support::ROOT).join("sample_data");
     let readme = fs::read_to_string(shipped.join("README.md")).unwrap();
     let command = readme.lines().find_map(|line| line.trim().strip_prefix("planetree ")).unwrap();
     run(room.path(), &command.replace("--output sample_data", "--output made")).ok();

@@ -273,7 +273,7 @@ pub fn reference(directory: &Path, arguments: &str) -> Option<String> {
 
 /// The same for the checks of another script.
 pub fn reference_script(directory: &Path, script: &str, arguments: &str) -> Option<String> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite").join(script);
+    let script = Path::new(crate::support::ROOT).join("tests/suite").join(script);
     let output = Command::new(python()?)
         .arg(script)
         .args(arguments.split_whitespace())

@@ -188,7 +188,7 @@ fn compare(cases: &[Case]) {
     let judged: Vec<Value> = cases.iter().map(Case::judged).collect();
     std::fs::write(&file, serde_json::to_vec(&judged).unwrap()).unwrap();
     let Some(python) = python() else { return };
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/metric_tools.py");
+    let script = Path::new(crate::support::ROOT).join("tests/suite/metric_tools.py");
     let output = Command::new(python).arg(script).arg(&file).output().unwrap();
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{stdout}\n{stderr}");

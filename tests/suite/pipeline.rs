@@ -1,8 +1,8 @@
 //! Pipelines as their users run them: what runs, what is skipped, and what is refused.
 
 use crate::support::*;
-use planetree::pipeline::{RunManifest, RunStatus, StepStatus};
 use planetree::storage::{Access, Location};
+use planetree_run::pipeline::{RunManifest, RunStatus, StepStatus};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};

@@ -4,8 +4,8 @@
 use crate::learning::table_of;
 use crate::pipeline::{manifest, prepared};
 use crate::support::*;
-use planetree::pipeline::StepStatus;
 use planetree::random::Stream;
+use planetree_run::pipeline::StepStatus;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;

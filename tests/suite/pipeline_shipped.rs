@@ -3,12 +3,12 @@
 use crate::pipeline::{manifest, prepared};
 use crate::s3::{environment, moto, put, with_client};
 use crate::support::*;
-use planetree::pipeline::{RunStatus, StepStatus};
+use planetree_run::pipeline::{RunStatus, StepStatus};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+    Path::new(crate::support::ROOT)
 }
 
 /// Options that make a pipeline short, and words that its results have. Data are `sample_data` and links

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// Two rankers on the sample data, as the demo trains them.
 fn sample_run(room: &Path) {
-    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("sample_data");
+    let data = Path::new(crate::support::ROOT).join("sample_data");
     for part in ["train", "vali", "test"] {
         let file = data.join(format!("{part}.txt"));
         run(room, &format!("convert {} --output run/{part}", file.display())).ok();
@@ -300,7 +300,7 @@ fn an_unfinished_run_needs_to_be_asked_for() {
 fn a_pipeline_reports_on_itself() {
     let room = room();
     let room = room.path();
-    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("sample_data");
+    let data = Path::new(crate::support::ROOT).join("sample_data");
     let pipeline = format!(
         r#"
         [pipeline]
@@ -612,7 +612,7 @@ fn a_browser_shows_it() {
     report(room, "run");
     evil_run(&room.join("evil"));
     run(room, "report evil --output evil.html").ok();
-    let source = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let source = Path::new(crate::support::ROOT);
     let output = Command::new(python)
         .arg(source.join("tests/suite/report.py"))
         .arg(chromium)

@@ -2,10 +2,10 @@
 //! makes the decoder do anything but give a row or an error.
 
 use crate::support::*;
-use planetree::ingest::block::Block;
 use planetree::ingest::decode::letor::LetorDecoder;
 use planetree::ingest::decode::{Decoder, Lines};
 use planetree::random::Stream;
+use planetree::rows::Block;
 use planetree::rows::BlockBuilder;
 use proptest::prelude::*;
 

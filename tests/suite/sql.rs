@@ -14,7 +14,7 @@ static TABLES: LazyLock<PathBuf> = LazyLock::new(|| {
     let room = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sql-tables");
     let _ = std::fs::remove_dir_all(&room); // of an earlier run
     std::fs::create_dir_all(&room).unwrap();
-    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("sample_data");
+    let sample = Path::new(crate::support::ROOT).join("sample_data");
     for part in ["train", "vali", "test"] {
         let text = sample.join(format!("{part}.txt"));
         run(&room, &format!("convert {} --output {part}", text.display())).ok();
@@ -99,7 +99,7 @@ impl sqllogictest::DB for Planetree {
 
 #[test]
 fn statements_do_what_the_scripts_say() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/slt");
+    let folder = Path::new(crate::support::ROOT).join("tests/slt");
     let mut scripts: Vec<PathBuf> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     scripts.sort();

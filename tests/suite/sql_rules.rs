@@ -162,7 +162,7 @@ fn damage_is_an_error() {
         tables(),
         &format!(
             "convert {} --output {}/data",
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("sample_data/test.txt").display(),
+            Path::new(crate::support::ROOT).join("sample_data/test.txt").display(),
             room.path().display()
         ),
     )
@@ -348,7 +348,7 @@ fn a_bucket_is_asked_like_a_directory() {
 #[test]
 fn the_shell_edits_remembers_and_obeys() {
     let Some(python) = python() else { return };
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/sql_shell.py");
+    let script = Path::new(crate::support::ROOT).join("tests/suite/sql_shell.py");
     let output = Command::new(python).arg(script).arg(BINARY).current_dir(tables()).output().unwrap();
     let text =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
@@ -381,7 +381,7 @@ fn the_examples_of_the_manual_run() {
             .iter()
             .for_each(|name| link(&format!("test/{name}"), &format!("{dataset}/{name}")));
     }
-    let manual = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/sql.md")).unwrap();
+    let manual = std::fs::read_to_string(Path::new(crate::support::ROOT).join("docs/sql.md")).unwrap();
     let mut examples = 0;
     for block in manual.split("\n\n") {
         let lines: Vec<&str> = block.lines().filter_map(|line| line.strip_prefix("    ")).collect();

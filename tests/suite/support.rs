@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+/// The top of the checkout.
+pub const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
 pub const BINARY: &str = env!("CARGO_BIN_EXE_planetree");
 
 /// The outcome of a run.
@@ -169,7 +172,7 @@ pub fn some_text(queries: usize, documents: usize) -> String {
 
 /// The folder with real data and faults beside the checkout, if it is there.
 pub fn shared(part: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared").join(part);
+    let path = Path::new(ROOT).join("../shared").join(part);
     if !path.exists() {
         skipped(&format!("{} is not beside the checkout", path.display()));
         return None;

@@ -1,0 +1,97 @@
+//! `planetree completions` and `planetree man`: what shells and manual pages know of the command line.
+
+use clap::{Args, Command};
+use clap_complete::Shell;
+use planetree_base::error::{Error, Result};
+use planetree_base::storage::{Access, FileOutput, Location};
+use std::io::Write;
+
+/// Print what a shell needs to complete commands and options
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  planetree completions bash > ~/.local/share/bash-completion/completions/planetree
+  planetree completions zsh > \"${fpath[1]}/_planetree\"
+  planetree completions fish > ~/.config/fish/completions/planetree.fish")]
+pub struct CompletionsArguments {
+    /// Which shell
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+/// Print the manual page of planetree or of one of its commands, or write them all
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  planetree man train | man -l -
+  planetree man --output ~/.local/share/man/man1")]
+pub struct ManArguments {
+    /// A command; without one, the page of planetree itself
+    #[arg(value_name = "COMMAND", conflicts_with = "output")]
+    command: Option<String>,
+
+    /// Write all pages into this directory, a file a command
+    #[arg(long, short, value_name = "DIR")]
+    output: Option<String>,
+}
+
+/// Prints completions.
+pub fn completions(arguments: &CompletionsArguments, mut whole: Command) -> Result<()> {
+    let mut text = Vec::new();
+    clap_complete::generate(arguments.shell, &mut whole, "planetree", &mut text);
+    super::print(&String::from_utf8_lossy(&text))
+}
+
+/// Prints or writes manual pages.
+pub fn man(arguments: &ManArguments, whole: Command) -> Result<()> {
+    let pages = pages(whole)?;
+    let Some(directory) = &arguments.output else {
+        let name = arguments
+            .command
+            .as_ref()
+            .map_or_else(|| "planetree".to_owned(), |name| format!("planetree-{name}"));
+        let page = pages.iter().find(|(page, _)| *page == name).ok_or_else(|| {
+            let names: Vec<&str> =
+                pages.iter().filter_map(|(page, _)| page.strip_prefix("planetree-")).collect();
+            Error::usage(
+                format_args!("there is no command {:?}", arguments.command.as_deref().unwrap_or_default()),
+                format_args!("the commands are {}", names.join(", ")),
+            )
+        })?;
+        return super::print(&page.1);
+    };
+    let directory = Location::parse(directory, Access::Explicit)?;
+    for (name, text) in &pages {
+        let place = directory.join(&format!("{name}.1"));
+        let mut file = FileOutput::create(&place)?;
+        file.write_all(text.as_bytes()).map_err(|error| Error::io(&place, "write", &error))?;
+        file.commit()?;
+    }
+    Ok(())
+}
+
+/// All pages by name: planetree's own, then one a command.
+fn pages(mut whole: Command) -> Result<Vec<(String, String)>> {
+    whole = whole.disable_help_subcommand(true);
+    whole.build();
+    let mut pages = vec![("planetree".to_owned(), page(whole.clone())?)];
+    for command in whole.get_subcommands() {
+        let name = format!("planetree-{}", command.get_name());
+        pages.push((name, page(command.clone())?));
+    }
+    Ok(pages)
+}
+
+fn page(command: Command) -> Result<String> {
+    let mut text = Vec::new();
+    clap_mangen::Man::new(command)
+        .render(&mut text)
+        .map_err(|error| Error::io("manual page", "write", &error))?;
+    Ok(with_examples(&String::from_utf8_lossy(&text)))
+}
+
+/// A page whose last part, examples and tables, keeps its lines as they are.
+fn with_examples(page: &str) -> String {
+    let Some((before, rest)) = page.split_once("\n.SH EXTRA\n") else { return page.to_owned() };
+    let (lines, after) = rest.split_once("\n.SH ").unwrap_or((rest, ""));
+    let after = if after.is_empty() { String::new() } else { format!(".SH {after}") };
+    format!("{before}\n.SH EXAMPLES\n.nf\n{}\n.fi\n{after}", lines.trim_end())
+}

@@ -1,0 +1,3 @@
+//! Columns of tables as numbers or text, as all descriptions take them.
+
+pub use planetree_data::table::{numbers, texts};

@@ -1,0 +1,279 @@
+//! What is in a model: its trees, where they come from, and the features they rely on.
+
+use super::{Described, line, short};
+use planetree_base::error::{Error, Result};
+use planetree_base::size::shown_count;
+use planetree_data::table::TableReader;
+use planetree_model::model::{Branch, Ensemble, FeatureImportance, Model, Node, Split, Tree};
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// Features that are shown unless the user says how many.
+const TOP: usize = 20;
+
+/// Describes a model, or one of its trees.
+pub fn describe(table: &TableReader, top: Option<usize>, tree: Option<usize>) -> Result<Described> {
+    let model = Model::from_table(table)?;
+    if let Some(place) = tree {
+        let Some(tree) = model.trees.get(place) else {
+            let remedy = match model.trees.len() {
+                0 => "this model has no trees".to_owned(),
+                trees => format!("name one from 0 to {}", trees - 1),
+            };
+            return Err(Error::usage(format_args!("{}: there is no tree {place}", table.location()), remedy));
+        };
+        return Ok(Described { text: tree_as_text(&model, tree), json: tree_as_json(&model, place, tree) });
+    }
+    let summary = Summary::of(&model);
+    Ok(Described {
+        text: as_text(table, &model, &summary, top.unwrap_or(TOP)),
+        json: as_json(table, &model, &summary, top.unwrap_or(usize::MAX)),
+    })
+}
+
+struct Summary {
+    /// Least, mean and most leaves of a tree.
+    leaves: Option<(usize, f64, usize)>,
+    depth: u32,
+    /// Features with a split, the most important first.
+    used: Vec<FeatureImportance>,
+    gain: f64,
+}
+
+impl Summary {
+    fn of(model: &Model) -> Self {
+        let leaves: Vec<usize> = model.trees.iter().map(leaves_of).collect();
+        let mean = leaves.iter().sum::<usize>() as f64 / leaves.len().max(1) as f64;
+        let extremes = leaves.iter().min().zip(leaves.iter().max());
+        let nodes = model.trees.iter().flat_map(|tree| &tree.nodes);
+        let used: Vec<_> = model.importance().into_iter().filter(|feature| feature.splits > 0).collect();
+        Summary {
+            leaves: extremes.map(|(least, most)| (*least, mean, *most)),
+            depth: nodes.map(|node| node.depth).max().unwrap_or(0),
+            gain: used.iter().map(|feature| feature.gain).sum(),
+            used,
+        }
+    }
+
+    fn share(&self, feature: &FeatureImportance) -> f64 {
+        if self.gain > 0.0 { feature.gain / self.gain } else { 0.0 }
+    }
+}
+
+fn leaves_of(tree: &Tree) -> usize {
+    tree.nodes.iter().filter(|node| node.split.is_none()).count()
+}
+
+fn as_json(table: &TableReader, model: &Model, summary: &Summary, top: usize) -> Value {
+    let importance: Vec<Value> = summary
+        .used
+        .iter()
+        .take(top)
+        .map(|feature| {
+            json!({
+                "feature": model.features[feature.feature as usize].name,
+                "gain": feature.gain,
+                "gain_share": summary.share(feature),
+                "cover": feature.cover,
+                "splits": feature.splits,
+            })
+        })
+        .collect();
+    json!({
+        "model": table.location().to_string(),
+        "writer": table.metadata("planetree.writer"),
+        "ensemble": model.ensemble,
+        "trees": model.trees.len(),
+        "leaves": summary.leaves.map(|(min, mean, max)| json!({ "min": min, "mean": mean, "max": max })),
+        "depth": summary.depth,
+        "base_score": model.base_score,
+        "rounds": model.rounds,
+        "features": model.features.len(),
+        "features_used": summary.used.len(),
+        "data": model.data,
+        "configuration": model.configuration,
+        "importance": importance,
+    })
+}
+
+fn as_text(table: &TableReader, model: &Model, summary: &Summary, top: usize) -> String {
+    let mut text = String::new();
+    line(&mut text, "model", table.location());
+    line(&mut text, "written by", table.metadata("planetree.writer").unwrap_or("-"));
+    let ensemble = match model.ensemble {
+        Ensemble::Boost => "boost: the base score plus the sum of the trees",
+        Ensemble::Bag => "bag: the base score plus the mean of the trees",
+        Ensemble::Wins => "wins: the mean chance to win against another document, by the mean of the trees",
+    };
+    line(&mut text, "ensemble", ensemble);
+    let rounds = format!(
+        "{} ({} rounds trained)",
+        shown_count(model.trees.len() as u64),
+        shown_count(model.rounds.into())
+    );
+    line(&mut text, "trees", rounds);
+    if let Some((least, mean, most)) = summary.leaves {
+        line(&mut text, "leaves of a tree", format_args!("min {least}  mean {}  max {most}", short(mean)));
+    }
+    line(&mut text, "depth", format_args!("max {}", summary.depth));
+    line(&mut text, "base score", model.base_score);
+    let all = shown_count(model.features.len() as u64);
+    line(&mut text, "features used", format_args!("{} of {all}", shown_count(summary.used.len() as u64)));
+    for data in &model.data {
+        let (rows, queries) = (shown_count(data.rows), shown_count(data.queries));
+        let name = if data.name == "train" { "trained on" } else { &data.name };
+        line(&mut text, name, format_args!("{rows} rows, {queries} queries, {}", data.fingerprint));
+    }
+    if !model.configuration.trim().is_empty() {
+        text.push_str("\nconfiguration\n");
+        for parameter in model.configuration.lines() {
+            let _ = writeln!(text, "  {parameter}");
+        }
+    }
+    if !summary.used.is_empty() && top > 0 {
+        text.push('\n');
+        text.push_str(&importance_as_text(model, summary, top));
+    }
+    text
+}
+
+fn importance_as_text(model: &Model, summary: &Summary, top: usize) -> String {
+    let shown = &summary.used[..top.min(summary.used.len())];
+    let name = |feature: &FeatureImportance| model.features[feature.feature as usize].name.as_str();
+    let width = shown.iter().map(|feature| name(feature).chars().count()).max().unwrap_or(0).clamp(7, 40);
+    let mut text =
+        format!("{:<width$} {:>12} {:>9} {:>14} {:>9}\n", "feature", "gain", "share", "cover", "splits");
+    for feature in shown {
+        let _ = writeln!(
+            text,
+            "{:<width$} {:>12} {:>7.2} % {:>14} {:>9}",
+            name(feature),
+            short(feature.gain),
+            100.0 * summary.share(feature),
+            short(feature.cover),
+            shown_count(feature.splits),
+        );
+    }
+    let hidden = summary.used.len() - shown.len();
+    if hidden > 0 {
+        let _ = writeln!(text, "... and {hidden} more; --top {} shows all", summary.used.len());
+    }
+    text
+}
+
+/// A tree as indented lines. A stack of its own, because a tree may be deeper than ours.
+fn tree_as_text(model: &Model, tree: &Tree) -> String {
+    let mut text = String::new();
+    let mut waiting = vec![(0, "")];
+    while let Some((place, answer)) = waiting.pop() {
+        let node = &tree.nodes[place as usize];
+        // A tree deeper than this is nothing to look at, and its lines must not grow without end.
+        let indent = 2 * node.depth.min(100) as usize;
+        let _ = writeln!(text, "{:indent$}{answer}{}", "", node_as_text(model, node));
+        if let Some(split) = &node.split {
+            // The last one pushed comes first.
+            waiting.extend(split.middle.map(|middle| (middle, "missing: ")));
+            waiting.extend([(split.right, "no: "), (split.left, "yes: ")]);
+        }
+    }
+    text
+}
+
+fn node_as_text(model: &Model, node: &Node) -> String {
+    let cover = short(node.cover);
+    match &node.split {
+        None => format!("value {} (cover {cover})", node.value),
+        Some(split) => {
+            let missing = match split.missing {
+                Branch::Left => ", or missing",
+                Branch::Right | Branch::Middle => "",
+            };
+            let (name, threshold) = (name_of(model, split), split.threshold);
+            format!("{name} <= {threshold}{missing}? (gain {}, cover {cover})", short(split.gain))
+        }
+    }
+}
+
+fn name_of<'a>(model: &'a Model, split: &Split) -> &'a str {
+    &model.features[split.feature as usize].name
+}
+
+fn tree_as_json(model: &Model, place: usize, tree: &Tree) -> Value {
+    let nodes: Vec<Value> = tree
+        .nodes
+        .iter()
+        .map(|node| match &node.split {
+            None => json!({ "depth": node.depth, "value": node.value, "cover": node.cover }),
+            Some(split) => json!({
+                "depth": node.depth,
+                "feature": name_of(model, split),
+                "threshold": split.threshold,
+                "missing": split.missing.name(),
+                "left": split.left,
+                "right": split.right,
+                "middle": split.middle,
+                "gain": split.gain,
+                "value": node.value,
+                "cover": node.cover,
+            }),
+        })
+        .collect();
+    json!({ "tree": place, "group": tree.group, "nodes": nodes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use planetree_base::storage::Location;
+    use planetree_data::table::TableKind;
+    use planetree_model::model::example;
+
+    fn described(top: Option<usize>, tree: Option<usize>) -> Result<Described> {
+        let root = tempfile::tempdir().unwrap();
+        let location = Location::Local(root.path().join("model"));
+        example().write(&location).unwrap();
+        describe(&TableReader::open(&location, TableKind::Model).unwrap(), top, tree)
+    }
+
+    #[test]
+    fn a_model_is_described() {
+        let Described { text, json } = described(None, None).unwrap();
+        for expected in [
+            "trees                 3 (12 rounds trained)\n",
+            "leaves of a tree      min 1  mean 2.3333  max 4\n",
+            "depth                 max 2\n",
+            "base score            0.30000000000000004\n",
+            "features used         2 of 3\n",
+            " rows, 9 queries, ",
+            "\nconfiguration\n  num_trees = 3\n  learning_rate = 0.1\n",
+            "f3            3.5000   63.64 %            110         2\n",
+        ] {
+            assert!(text.contains(expected), "{expected:?} is not in:\n{text}");
+        }
+        assert_eq!((&json["ensemble"], &json["features_used"]), (&json!("boost"), &json!(2)));
+        assert_eq!(json["importance"][1]["feature"], "f1");
+    }
+
+    #[test]
+    fn only_the_top_features_are_shown() {
+        let Described { text, json } = described(Some(1), None).unwrap();
+        assert!(text.ends_with("... and 1 more; --top 2 shows all\n"), "{text}");
+        assert_eq!(json["importance"].as_array().map(Vec::len), Some(1));
+    }
+
+    #[test]
+    fn a_tree_is_shown_as_questions() {
+        let Described { text, json } = described(None, Some(0)).unwrap();
+        let expected = "\
+f3 <= 0.1? (gain 2.5000, cover 100)
+  yes: f3 <= 0.1? (gain 1, cover 10)
+    yes: value 0.1 (cover 10)
+    no: value 3 (cover 10)
+    missing: value -0 (cover 10)
+  no: value 0.000";
+        assert!(text.starts_with(expected), "{text}");
+        assert_eq!(json["nodes"][1]["missing"], "middle");
+        let error = described(None, Some(3)).err().unwrap();
+        assert_eq!((error.exit_code(), error.remedy()), (2, Some("name one from 0 to 2")));
+    }
+}

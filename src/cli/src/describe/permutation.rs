@@ -1,0 +1,56 @@
+//! A model's permutation importance on a dataset.
+
+use super::{Described, line};
+use crate::progress::Progress;
+use planetree_base::error::Result;
+use planetree_base::size::shown_count;
+use planetree_base::storage::Location;
+use planetree_data::table::TableReader;
+use planetree_model::model::Model;
+use planetree_model::predict::permutation_importance;
+use serde_json::json;
+use std::fmt::Write;
+
+/// Features that are shown unless the user says how many.
+const TOP: usize = 20;
+
+/// Takes and describes it.
+pub fn describe(table: &TableReader, data: &Location, top: Option<usize>, quiet: bool) -> Result<Described> {
+    let model = Model::from_table(table)?;
+    let progress = Progress::start("dealing out", None, "features", quiet);
+    let found = permutation_importance(&model, data, 0, &*progress.meter())?;
+    progress.finish();
+    let name = |feature: u32| model.features[feature as usize].name.as_str();
+    let mut text = String::new();
+    line(&mut text, "model", table.location());
+    line(&mut text, "dataset", format_args!("{data}: {} rows looked at", shown_count(found.rows as u64)));
+    line(&mut text, "ndcg@10", format_args!("{:.6}", found.ndcg));
+    line(&mut text, "rmse", format_args!("{:.6}", found.rmse));
+    let shown = &found.features[..found.features.len().min(top.unwrap_or(TOP))];
+    let width =
+        shown.iter().map(|feature| name(feature.feature).chars().count()).max().unwrap_or(0).clamp(7, 40);
+    let _ = writeln!(text, "\n{:<width$} {:>14} {:>14}", "feature", "rmse grows", "ndcg@10 falls"); // a String takes everything
+    for feature in shown {
+        let (rmse, ndcg) = (feature.rmse_increase, feature.ndcg_drop);
+        let _ = writeln!(text, "{:<width$} {rmse:>14.6} {ndcg:>14.6}", name(feature.feature));
+    }
+    let features: Vec<_> = found.features[..found.features.len().min(top.unwrap_or(usize::MAX))]
+        .iter()
+        .map(|feature| {
+            json!({
+                "feature": name(feature.feature),
+                "rmse_increase": feature.rmse_increase,
+                "ndcg@10_drop": feature.ndcg_drop,
+            })
+        })
+        .collect();
+    let json = json!({
+        "model": table.location().to_string(),
+        "dataset": data.to_string(),
+        "rows": found.rows,
+        "ndcg@10": found.ndcg,
+        "rmse": found.rmse,
+        "permutation_importance": features,
+    });
+    Ok(Described { text, json })
+}

@@ -1,0 +1,42 @@
+//! What is in a table of tree strengths: how the mean tree comes to rank well.
+
+use super::{Described, line};
+use planetree_base::error::Result;
+use planetree_base::size::shown_count;
+use planetree_data::table::TableReader;
+use planetree_train::{MeanStrength, mean_strengths};
+use serde_json::json;
+use std::fmt::Write;
+
+/// Numbers of splits whose mean is shown, beside the last.
+const SHOWN: [usize; 6] = [0, 1, 10, 100, 1000, 10_000];
+
+/// Describes a table of tree strengths.
+pub fn describe(table: &TableReader) -> Result<Described> {
+    let strengths = mean_strengths(table)?;
+    let trees = strengths.iter().map(MeanStrength::trees).max().unwrap_or(0) as u64;
+    let longest = strengths.iter().map(MeanStrength::longest).max().unwrap_or(0);
+    let mut text = String::new();
+    line(&mut text, "strength of trees", table.location());
+    line(&mut text, "written by", table.metadata("planetree.writer").unwrap_or("-"));
+    line(&mut text, "trees", shown_count(trees));
+    line(&mut text, "splits at most", shown_count(longest as u64));
+    let _ = writeln!(text, "\n{:<12} {:>10} {:>14}", "split", "splits", "expected ndcg"); // a String takes everything
+    let mut means = Vec::new();
+    for strength in &strengths {
+        let split = &strength.split;
+        for count in SHOWN.into_iter().filter(|count| *count < longest).chain([longest]) {
+            let mean = strength.after(count);
+            let _ = writeln!(text, "{split:<12} {:>10} {mean:>14.6}", shown_count(count as u64));
+            means.push(json!({ "split": split, "splits": count, "expected_ndcg": mean }));
+        }
+    }
+    let json = json!({
+        "strength": table.location().to_string(),
+        "writer": table.metadata("planetree.writer"),
+        "trees": trees,
+        "splits": longest,
+        "means": means,
+    });
+    Ok(Described { text, json })
+}

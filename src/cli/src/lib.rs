@@ -1,0 +1,152 @@
+//! The command line: arguments as typed become requests as meant, once, here.
+
+#[cfg(feature = "cluster")]
+mod cluster;
+mod compare;
+mod completions;
+mod convert;
+mod cv;
+mod describe;
+mod evaluate;
+mod exchange;
+mod help;
+mod logging;
+mod names;
+mod predict;
+mod progress;
+mod remote;
+mod report;
+mod run;
+mod sample;
+#[cfg(feature = "sql")]
+mod sql;
+mod stats;
+mod train;
+
+use clap::{CommandFactory, Parser, Subcommand};
+use planetree_base::error::Error;
+use planetree_run::pipeline;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Learning-to-rank tree ensembles, trained as MapReduce over Parquet.
+#[derive(Debug, Parser)]
+#[command(name = "planetree", version, propagate_version = true, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+
+    /// Say nothing but errors
+    #[arg(long, short, global = true)]
+    quiet: bool,
+
+    /// How much to log on stderr: error, warn, info, debug or trace
+    #[arg(long, global = true, value_name = "LEVEL", default_value = "warn")]
+    log: tracing::Level,
+
+    /// Be a step of a pipeline: end with standard input, and tell figures in the end
+    #[arg(long = pipeline::AS_STEP, global = true, hide = true)]
+    as_step: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Sample(sample::SampleArguments),
+    Convert(Box<convert::ConvertArguments>),
+    Describe(describe::DescribeArguments),
+    Train(Box<train::TrainArguments>),
+    Predict(predict::PredictArguments),
+    Evaluate(Box<evaluate::EvaluateArguments>),
+    Compare(compare::CompareArguments),
+    Cv(Box<cv::CvArguments>),
+    #[cfg(feature = "sql")]
+    Sql(Box<sql::SqlArguments>),
+    Export(exchange::ExportArguments),
+    Import(exchange::ImportArguments),
+    Completions(completions::CompletionsArguments),
+    Man(completions::ManArguments),
+    Run(run::RunArguments),
+    Report(report::ReportArguments),
+    #[cfg(feature = "cluster")]
+    Scheduler(cluster::SchedulerArguments),
+    #[cfg(feature = "cluster")]
+    Executor(cluster::ExecutorArguments),
+}
+
+/// Runs the program. Exit code 0: done, 1: failed, 2: misused.
+pub fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            let _ = error.print(); // nowhere left to say it
+            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+        }
+    };
+    logging::start(arguments.log, arguments.quiet);
+    planetree_base::storage::interrupt::listen();
+    if arguments.as_step {
+        planetree_base::storage::interrupt::listen_to_input();
+    }
+    let (quiet, level, as_step) = (arguments.quiet, arguments.log, arguments.as_step);
+    let outcome = match arguments.command {
+        Command::Sample(arguments) => sample::run(arguments, quiet),
+        Command::Convert(arguments) => convert::run(&arguments, quiet),
+        Command::Describe(arguments) => describe::run(arguments, quiet),
+        Command::Train(arguments) => train::run(&arguments, quiet),
+        Command::Predict(arguments) => predict::run(&arguments, quiet),
+        Command::Evaluate(arguments) => evaluate::run(&arguments, quiet),
+        Command::Compare(arguments) => compare::run(&arguments, quiet),
+        Command::Cv(arguments) => cv::run(&arguments, quiet),
+        #[cfg(feature = "sql")]
+        Command::Sql(arguments) => sql::run(&arguments, quiet),
+        Command::Export(arguments) => exchange::export(&arguments, quiet),
+        Command::Import(arguments) => exchange::import(&arguments, quiet),
+        Command::Completions(arguments) => completions::completions(&arguments, Arguments::command()),
+        Command::Man(arguments) => completions::man(&arguments, Arguments::command()),
+        Command::Run(arguments) => run::run(&arguments, quiet, level),
+        Command::Report(arguments) => report::run(&arguments, quiet, as_step),
+        #[cfg(feature = "cluster")]
+        Command::Scheduler(arguments) => cluster::scheduler(&arguments, quiet),
+        #[cfg(feature = "cluster")]
+        Command::Executor(arguments) => cluster::executor(&arguments, quiet),
+    };
+    if as_step {
+        let figures = pipeline::Figures { peak_memory_bytes: stats::peak_memory_bytes() };
+        say(format_args!("{}", pipeline::figures_line(&figures)));
+    }
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(&error);
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+/// The whole command line, for whoever needs to know which options there are.
+pub fn command_line() -> clap::Command {
+    Arguments::command()
+}
+
+fn complain(error: &Error) {
+    let mut stderr = std::io::stderr().lock();
+    let _ = writeln!(stderr, "error: {error}");
+    if let Some(remedy) = error.remedy() {
+        let _ = writeln!(stderr, "  help: {remedy}");
+    }
+}
+
+/// Says something to the user; that nobody listens is no failure.
+fn say(text: std::fmt::Arguments<'_>) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// Prints machine output; a reader that went away early (`| head`) is no failure.
+fn print(text: &str) -> planetree_base::error::Result<()> {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Error::io("standard output", "write", &error))
+        }
+        _ => Ok(()),
+    }
+}

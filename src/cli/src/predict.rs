@@ -1,0 +1,253 @@
+//! `planetree predict`
+
+use super::progress::Progress;
+use super::remote::ClusterOptions;
+use super::stats::{peak_memory_bytes, write_stats};
+use clap::Args;
+use planetree_base::error::{Error, Result};
+use planetree_base::size::shown_count;
+use planetree_base::storage::{Access, FileOutput, Location};
+use planetree_data::dataset::DatasetReader;
+use planetree_model::model::Model;
+use planetree_model::predict::{PredictedGroup, PredictionsTable, predict};
+use serde_json::json;
+use std::io::Write;
+use std::num::NonZeroUsize;
+use std::time::Instant;
+
+/// Score the documents of a dataset with a model
+///
+/// The predictions are a Parquet table of query_id, doc_id, label, score and rank, in the order of the
+/// dataset's rows. Columns are found by their names. Memory stays bounded, however large the dataset is.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  planetree predict --model model.parquet --data test --output predictions.parquet
+  planetree predict --model s3://models/night --data s3://datasets/test --scores scores.txt
+  planetree predict --model model.parquet --data s3://datasets/test --output p.parquet --cluster df://10.0.0.1:50050")]
+pub struct PredictArguments {
+    /// The model: a file or a URL
+    #[arg(long, value_name = "FILE")]
+    model: String,
+
+    /// The dataset: a directory or a URL
+    #[arg(long, value_name = "DATASET")]
+    data: String,
+
+    /// The predictions to write: a Parquet file or a URL
+    #[arg(long, value_name = "FILE", required_unless_present = "scores")]
+    output: Option<String>,
+
+    /// Write the scores as text, too: one a line, in the order of the rows
+    #[arg(long, value_name = "FILE")]
+    scores: Option<String>,
+
+    /// Write how long each phase took, as JSON
+    #[arg(long, value_name = "FILE")]
+    stats: Option<String>,
+
+    /// Threads that read and score [default: all cores]
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
+
+    #[command(flatten)]
+    cluster: ClusterOptions,
+
+    /// Ask the machine's metadata service for credentials of object stores
+    #[arg(long)]
+    instance_credentials: bool,
+}
+
+/// Runs the command.
+pub fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
+    let started = Instant::now();
+    let access = if arguments.instance_credentials { Access::InstanceCredentials } else { Access::Explicit };
+    let place = |text: &String| Location::parse(text, access);
+    let optional = |text: &Option<String>| text.as_ref().map(place).transpose();
+    let threads = arguments.threads.map_or(0, NonZeroUsize::get);
+    #[cfg(feature = "cluster")]
+    let cluster = arguments.cluster.cluster(threads, arguments.instance_credentials)?;
+    #[cfg(not(feature = "cluster"))]
+    arguments.cluster.refuse()?;
+    let model_place = place(&arguments.model)?;
+    let model = Model::read(&model_place)?;
+    let reader = DatasetReader::open(&place(&arguments.data)?)?;
+    let outputs = [&arguments.output, &arguments.scores, &arguments.stats].map(|text| text.as_deref());
+    if let Some(twice) =
+        (1..3).find(|place| outputs[*place].is_some() && outputs[..*place].contains(&outputs[*place]))
+    {
+        return Err(Error::usage(
+            format_args!("{} is named for two outputs", outputs[twice].unwrap_or_default()),
+            "give the predictions, the scores and the stats a file each",
+        ));
+    }
+    let mut table = optional(&arguments.output)?.map(|place| PredictionsTable::create(&place)).transpose()?;
+    let mut text = optional(&arguments.scores)?.map(|place| ScoresText::create(&place)).transpose()?;
+    let stats = optional(&arguments.stats)?;
+    let mut progress = Progress::start("scoring", Some(reader.manifest().rows), "rows", quiet);
+    let mut sink = |group: PredictedGroup| {
+        progress.step(group.scores.len() as u64);
+        text.as_mut().map_or(Ok(()), |text| text.write(&group.scores))?;
+        table.as_mut().map_or(Ok(()), |table| table.write(group))
+    };
+    #[cfg(feature = "cluster")]
+    let report = match &cluster {
+        Some(cluster) => {
+            let file = model_place.read_all()?.ok_or_else(|| model_place.absent())?;
+            cluster.predict(&reader, &model, &file, &mut sink)?
+        }
+        None => predict(&reader, &model, threads, &mut sink)?,
+    };
+    #[cfg(not(feature = "cluster"))]
+    let report = predict(&reader, &model, threads, &mut sink)?;
+    progress.finish();
+    table.map_or(Ok(()), |table| table.finish(&model_place, reader.manifest()))?;
+    text.map_or(Ok(()), |text| text.output.commit())?;
+    let total = started.elapsed().as_secs_f64();
+    if let Some(stats) = stats {
+        #[cfg_attr(not(feature = "cluster"), allow(unused_mut))]
+        let mut stats_of_run = json!({
+            "load_s": report.load_seconds,
+            "predict_s": report.predict_seconds,
+            "total_s": total,
+            "rows": report.rows,
+            "trees": model.trees.len(),
+            "thread_count": report.threads,
+            "peak_memory_bytes": peak_memory_bytes(),
+        });
+        #[cfg(feature = "cluster")]
+        if let Some(cluster) = &cluster {
+            stats_of_run["cluster"] = super::remote::traffic_figures(&cluster.traffic());
+        }
+        write_stats(&stats, &stats_of_run)?;
+    }
+    if !quiet {
+        if let Some(warning) = &report.warning {
+            super::say(format_args!("warning: {warning}"));
+        }
+        let (rows, trees) = (shown_count(report.rows), shown_count(model.trees.len() as u64));
+        super::say(format_args!("{rows} rows scored with {trees} trees in {total:.2} s"));
+    }
+    Ok(())
+}
+
+/// The scores as text while they are written.
+struct ScoresText {
+    output: FileOutput,
+    place: Location,
+}
+
+impl ScoresText {
+    fn create(place: &Location) -> Result<Self> {
+        Ok(ScoresText { output: FileOutput::create(place)?, place: place.clone() })
+    }
+
+    fn write(&mut self, scores: &[f64]) -> Result<()> {
+        let written = scores.iter().try_for_each(|score| write_score(&mut self.output, *score));
+        written.map_err(|error| Error::io(&self.place, "write", &error))
+    }
+}
+
+/// Writes a score on a line, in as few digits as read back to the same number.
+fn write_score(output: &mut impl Write, score: f64) -> std::io::Result<()> {
+    let is_handy = score == 0.0 || (1e-5..1e16).contains(&score.abs());
+    if is_handy { writeln!(output, "{score}") } else { writeln!(output, "{score:e}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::{Float64Array, Int32Array};
+    use clap::Parser;
+    use planetree_data::dataset::DatasetReader;
+    use planetree_data::table::{TableKind, TableReader};
+    use planetree_model::model::{Branch, Ensemble, Model, ModelFeature, Node, Split, Tree};
+    use planetree_model::predict::{model_fingerprint, predictions_schema};
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        predict: PredictArguments,
+    }
+
+    #[derive(Parser)]
+    struct ConvertLine {
+        #[command(flatten)]
+        convert: crate::convert::ConvertArguments,
+    }
+
+    /// Two trees, of f1 and of f2: 0 up to 0, above it 1 and 10, and 5 and 50 where the value is missing.
+    fn model() -> Model {
+        let leaf = |value| Node { depth: 1, split: None, value, cover: 1.0 };
+        let tree = |feature: u32, above: f64| {
+            let (missing, middle) = (Branch::Middle, Some(3));
+            let split = Split { feature, threshold: 0.0, missing, left: 1, right: 2, middle, gain: 1.0 };
+            let root = Node { depth: 0, split: Some(split), value: 0.0, cover: 1.0 };
+            Tree { group: 0, nodes: vec![root, leaf(0.0), leaf(above), leaf(5.0 * above)] }
+        };
+        let features = ["f1", "f2"].map(|name| ModelFeature { name: name.to_owned(), fill: None }).to_vec();
+        Model {
+            trees: vec![tree(0, 1.0), tree(1, 10.0)],
+            base_score: 0.0,
+            rounds: 2,
+            features,
+            ensemble: Ensemble::Boost,
+            base_feature: None,
+            configuration: String::new(),
+            data: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn all_outputs_are_written() {
+        let room = tempfile::tempdir().unwrap();
+        let at = |name: &str| room.path().join(name).to_string_lossy().into_owned();
+        std::fs::write(at("input"), "1 qid:a 1:1\n0 qid:a 2:3 # d2\n0 qid:b 1:-1\n").unwrap();
+        let line = ["convert", &at("input"), "--output", &at("dataset")];
+        crate::convert::run(&ConvertLine::try_parse_from(line).unwrap().convert, true).unwrap();
+        let reader = DatasetReader::open(&Location::Local(room.path().join("dataset"))).unwrap();
+        let model_place = Location::Local(room.path().join("model"));
+        model().write(&model_place).unwrap();
+        let words = ["predict", "--threads", "2", "--model", &at("model"), "--data", &at("dataset")];
+        let outputs = ["--output", &at("table"), "--scores", &at("text"), "--stats", &at("stats")];
+        let line = Line::try_parse_from(words.iter().chain(&outputs)).unwrap();
+        run(&line.predict, true).unwrap();
+        assert_eq!(std::fs::read_to_string(at("text")).unwrap(), "51\n15\n50\n");
+        let stats: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(at("stats")).unwrap()).unwrap();
+        assert_eq!(
+            (&stats["rows"], &stats["trees"], &stats["thread_count"]),
+            (&json!(3), &json!(2), &json!(2))
+        );
+        assert!(["load_s", "predict_s", "total_s"].iter().all(|key| stats[key].as_f64() > Some(0.0)));
+        let table = TableReader::open(&Location::Local(at("table").into()), TableKind::Predictions).unwrap();
+        assert_eq!(table.schema(), &predictions_schema());
+        let said = |key| table.metadata(key).unwrap().to_owned();
+        assert_eq!(said("planetree.dataset"), reader.manifest().fingerprint().to_string());
+        assert_eq!(said("planetree.model_fingerprint"), model_fingerprint(&model_place).unwrap());
+        let batches: Vec<_> = table.batches().collect::<Result<_>>().unwrap();
+        assert_eq!(**batches[0].column(3), Float64Array::from(vec![51.0, 15.0, 50.0]));
+        assert_eq!(**batches[0].column(4), Int32Array::from(vec![1, 2, 1]));
+        assert!(Line::try_parse_from(words).is_err(), "nothing to write");
+    }
+
+    #[test]
+    fn scores_are_short_and_read_back() {
+        let cases: [(f64, &str); 8] = [
+            (0.1, "0.1"),
+            (-2.0, "-2"),
+            (0.1 + 0.2, "0.30000000000000004"),
+            (1e-300, "1e-300"),
+            (-1.5e22, "-1.5e22"),
+            (0.0, "0"),
+            (-0.0, "-0"),
+            (5e-324, "5e-324"),
+        ];
+        for (score, expected) in cases {
+            let mut text = Vec::new();
+            write_score(&mut text, score).unwrap();
+            let text = String::from_utf8(text).unwrap();
+            assert_eq!(text.trim_end().parse::<f64>().unwrap().to_bits(), score.to_bits());
+            assert_eq!(text, format!("{expected}\n"));
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! Histograms on their way: gradient, count and, where rows have one, weight of each cell that is not empty. Empty
+//! cells are passed over, numbers take as many bytes as they need. What travels can be added without knowing the bins.
+
+use planetree_base::error::Result;
+use planetree_base::wire::{Reader, Writer, cut_short};
+use planetree_train::bins::Binning;
+use planetree_train::tree::{Cell, NodeHistogram, Sums, cells_of_group};
+use std::ops::Range;
+
+/// A cell that can travel.
+pub trait WireCell: Cell {
+    /// Whether it has a weight beside the count.
+    const WEIGHTED: bool;
+
+    /// A cell of given sums.
+    fn of_sums(sums: Sums, count_bits: u32) -> Self;
+}
+
+impl WireCell for i64 {
+    const WEIGHTED: bool = false;
+
+    fn of_sums(sums: Sums, count_bits: u32) -> i64 {
+        (sums.gradient << count_bits).wrapping_add(sums.count)
+    }
+}
+
+impl WireCell for [i64; 2] {
+    const WEIGHTED: bool = true;
+
+    fn of_sums(sums: Sums, count_bits: u32) -> [i64; 2] {
+        [(sums.gradient << count_bits).wrapping_add(sums.count), sums.weight]
+    }
+}
+
+/// Writes one cell.
+fn write_sums(sums: Sums, weighted: bool, writer: &mut Writer) {
+    writer.count(sums.count as u64);
+    writer.signed(sums.gradient);
+    if weighted {
+        writer.signed(sums.weight);
+    }
+}
+
+/// Reads one cell.
+fn read_sums(weighted: bool, reader: &mut Reader<'_>) -> Result<Sums> {
+    let count = reader.count()? as i64;
+    let gradient = reader.signed()?;
+    let weight = if weighted { reader.signed()? } else { count };
+    Ok(Sums { gradient, weight, count })
+}
+
+/// The total and the histograms of a node.
+pub type NodeSums<C> = (C, NodeHistogram<C>);
+
+/// A block on its way.
+pub struct Block {
+    /// Which one.
+    pub number: usize,
+    /// Of how many.
+    pub of: usize,
+    /// As it was written.
+    pub bytes: Vec<u8>,
+}
+
+/// Writes what nodes add up to, some groups of features, cut into equal blocks: each has all nodes, and can be added to
+/// the same block of others.
+pub fn write_blocks<C: WireCell>(
+    nodes: &[NodeSums<C>],
+    groups: &[usize],
+    count_bits: u32,
+    blocks: usize,
+) -> Vec<Vec<u8>> {
+    let cells = nodes.first().map_or(0, |(_, histogram)| cells_in(histogram, groups));
+    let block = |block: usize| {
+        let range = block_range(cells, block, blocks);
+        let mut writer = Writer::default();
+        writer.count(nodes.len() as u64);
+        writer.count(range.len() as u64);
+        for (total, histogram) in nodes {
+            write_sums(total.sums(count_bits), C::WEIGHTED, &mut writer);
+            let pieces = pieces_of(histogram, groups, &range).into_iter();
+            let cells = pieces.flat_map(|(group, piece)| &histogram.groups[group][piece]);
+            write_list(cells.map(|cell| cell.sums(count_bits)), C::WEIGHTED, &mut writer);
+        }
+        writer.into_bytes()
+    };
+    (0..blocks).map(block).collect()
+}
+
+/// Adds a block that was written to sums that have all their cells; see [`empty`].
+pub fn add_block<C: WireCell>(
+    nodes: &mut [NodeSums<C>],
+    groups: &[usize],
+    count_bits: u32,
+    block: &Block,
+) -> Result<()> {
+    let cells = nodes.first().map_or(0, |(_, histogram)| cells_in(histogram, groups));
+    let range = block_range(cells, block.number, block.of);
+    let mut reader = Reader::new(&block.bytes);
+    if (reader.count()?, reader.count()?) != (nodes.len() as u64, range.len() as u64) {
+        return Err(cut_short());
+    }
+    for (total, histogram) in nodes {
+        let sums = read_sums(C::WEIGHTED, &mut reader)?;
+        if block.number == 0 {
+            total.add(C::of_sums(sums, count_bits));
+        }
+        let pieces = pieces_of(histogram, groups, &range);
+        let (mut at, mut passed) = (0, 0);
+        read_list(range.len(), C::WEIGHTED, &mut reader, |place, sums| {
+            while place >= passed + pieces[at].1.len() {
+                passed += pieces[at].1.len();
+                at += 1;
+            }
+            let (group, piece) = &pieces[at];
+            histogram.groups[*group][piece.start + place - passed].add(C::of_sums(sums, count_bits));
+        })?;
+    }
+    if reader.is_empty() { Ok(()) } else { Err(cut_short()) }
+}
+
+/// Cells of a block at most, so that no damaged number asks for all memory.
+const MOST_CELLS: usize = 1 << 26;
+
+/// Adds up the same block of several shares.
+pub fn merge_blocks(blocks: &[&[u8]], weighted: bool) -> Result<Vec<u8>> {
+    let mut readers: Vec<Reader<'_>> = blocks.iter().map(|bytes| Reader::new(bytes)).collect();
+    let mut shape = None;
+    for reader in &mut readers {
+        let this = (reader.count()?, reader.length(0)?);
+        if *shape.get_or_insert(this) != this || this.1 > MOST_CELLS {
+            return Err(cut_short());
+        }
+    }
+    let (nodes, cells) = shape.unwrap_or_default();
+    let mut writer = Writer::default();
+    writer.count(nodes);
+    writer.count(cells as u64);
+    let mut all = vec![Sums::default(); cells];
+    for _ in 0..nodes {
+        let mut total = Sums::default();
+        for reader in &mut readers {
+            total = total + read_sums(weighted, reader)?;
+            read_list(cells, weighted, reader, |place, sums| all[place] = all[place] + sums)?;
+        }
+        write_sums(total, weighted, &mut writer);
+        write_list(all.iter().copied(), weighted, &mut writer);
+        all.fill(Sums::default());
+    }
+    if readers.iter().all(Reader::is_empty) { Ok(writer.into_bytes()) } else { Err(cut_short()) }
+}
+
+/// Writes cells, without the empty ones.
+fn write_list(cells: impl Iterator<Item = Sums>, weighted: bool, writer: &mut Writer) {
+    let mut skipped = 0;
+    for sums in cells {
+        if sums.count == 0 {
+            skipped += 1;
+        } else {
+            writer.count(skipped);
+            write_sums(sums, weighted, writer);
+            skipped = 0;
+        }
+    }
+    writer.count(skipped);
+}
+
+/// Reads so many cells that were written, without the empty ones.
+fn read_list(
+    cells: usize,
+    weighted: bool,
+    reader: &mut Reader<'_>,
+    mut found: impl FnMut(usize, Sums),
+) -> Result<()> {
+    let mut place = reader.count()? as usize;
+    while place < cells {
+        found(place, read_sums(weighted, reader)?);
+        place = (place + 1).saturating_add(reader.count()? as usize);
+    }
+    if place == cells { Ok(()) } else { Err(cut_short()) }
+}
+
+fn cells_in<C>(histogram: &NodeHistogram<C>, groups: &[usize]) -> usize {
+    groups.iter().map(|group| histogram.groups[*group].len()).sum()
+}
+
+/// The cells of a block, counted through all groups.
+fn block_range(cells: usize, block: usize, blocks: usize) -> Range<usize> {
+    cells * block / blocks..cells * (block + 1) / blocks
+}
+
+/// A range of the cells of some groups, counted through all of them: what it is of each.
+fn pieces_of<C>(
+    histogram: &NodeHistogram<C>,
+    groups: &[usize],
+    range: &Range<usize>,
+) -> Vec<(usize, Range<usize>)> {
+    let mut start = 0;
+    let mut pieces = Vec::new();
+    for group in groups {
+        let cells = histogram.groups[*group].len();
+        let within = |bound: usize| bound.clamp(start, start + cells) - start;
+        pieces.push((*group, within(range.start)..within(range.end)));
+        start += cells;
+    }
+    pieces.retain(|(_, piece)| !piece.is_empty());
+    pieces
+}
+
+/// A histogram of nothing.
+pub fn empty<C: Cell>(binning: &Binning, groups: &[usize]) -> NodeHistogram<C> {
+    let mut cells = vec![Vec::new(); binning.layout.groups.len()];
+    groups.iter().for_each(|group| cells[*group] = vec![C::default(); cells_of_group(binning, *group)]);
+    NodeHistogram { groups: cells }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const GROUPS: [usize; 2] = [1, 2];
+
+    fn nothing<C: WireCell>() -> Vec<NodeSums<C>> {
+        let groups = vec![Vec::new(), vec![C::default(); 40], vec![C::default(); 7], vec![C::default(); 3]];
+        vec![(C::default(), NodeHistogram { groups }); 2]
+    }
+
+    fn of_rows<C: WireCell>(rows: &[(usize, i32, i32)], bits: u32) -> Vec<NodeSums<C>> {
+        let mut nodes = nothing::<C>();
+        for (place, gradient, weight) in rows {
+            let (total, histogram) = &mut nodes[place % 2];
+            let cell = C::of(C::target(*gradient, *weight), bits);
+            total.add(cell);
+            for group in GROUPS {
+                let cells = &mut histogram.groups[group];
+                let place = place * 7 % cells.len();
+                cells[place].add(cell);
+            }
+        }
+        nodes
+    }
+
+    /// All cells, and the totals behind them.
+    fn flat<C: WireCell>(nodes: &[NodeSums<C>]) -> Vec<C> {
+        let cells = nodes.iter().flat_map(|(_, histogram)| histogram.groups.iter().flatten());
+        cells.chain(nodes.iter().map(|(total, _)| total)).copied().collect()
+    }
+
+    fn returns<C: WireCell + PartialEq + std::fmt::Debug>(shares: &[Vec<(usize, i32, i32)>], blocks: usize) {
+        let bits = 20;
+        let expected = of_rows::<C>(&shares.concat(), bits);
+        let sent: Vec<Vec<Vec<u8>>> = shares
+            .iter()
+            .map(|rows| write_blocks(&of_rows::<C>(rows, bits), &GROUPS, bits, blocks))
+            .collect();
+        // One after the other, or merged on the way.
+        let (mut added, mut merged) = (nothing::<C>(), nothing::<C>());
+        for block in 0..blocks {
+            let of_shares: Vec<&[u8]> = sent.iter().map(|share| &share[block][..]).collect();
+            let arrived = |bytes: &[u8]| Block { number: block, of: blocks, bytes: bytes.to_vec() };
+            for bytes in &of_shares {
+                add_block(&mut added, &GROUPS, bits, &arrived(bytes)).unwrap();
+            }
+            let sum = merge_blocks(&of_shares, C::WEIGHTED).unwrap();
+            add_block(&mut merged, &GROUPS, bits, &arrived(&sum)).unwrap();
+            for cut in 0..sum.len() {
+                assert!(add_block(&mut nothing::<C>(), &GROUPS, bits, &arrived(&sum[..cut])).is_err());
+                assert!(merge_blocks(&[&sum, &sum[..cut]], C::WEIGHTED).is_err());
+            }
+        }
+        assert_eq!(flat(&added), flat(&expected));
+        assert_eq!(flat(&merged), flat(&expected));
+    }
+
+    proptest! {
+        #[test]
+        fn histograms_add_up_after_their_journey(
+            shares in prop::collection::vec(
+                prop::collection::vec((0usize..80, -8_000_000i32..8_000_000, 0i32..1000), 0..30), 1..4),
+            blocks in 1usize..6,
+        ) {
+            returns::<i64>(&shares, blocks);
+            returns::<[i64; 2]>(&shares, blocks);
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! How our nodes go through the engine: what they carry as bytes, and everything else as the engine itself does it.
+
+use super::merge::MergeExec;
+use super::node::{Question, RoundExec};
+use ballista_core::serde::BallistaPhysicalExtensionCodec;
+use datafusion::common::{DataFusionError, Result};
+use datafusion::execution::TaskContext;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
+use planetree_base::wire::{Reader, Writer};
+use std::sync::Arc;
+
+/// What the bytes of our nodes begin with; the engine's own never do.
+const ROUND: &[u8] = b"\xFFplanetree round\xFF";
+const MERGE: &[u8] = b"\xFFplanetree merge\xFF";
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct RoundCodec {
+    engine: BallistaPhysicalExtensionCodec,
+}
+
+impl PhysicalExtensionCodec for RoundCodec {
+    fn try_decode(
+        &self,
+        bytes: &[u8],
+        inputs: &[Arc<dyn ExecutionPlan>],
+        context: &TaskContext,
+        converter: &dyn PhysicalProtoConverterExtension,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let odd = || DataFusionError::Plan("the round of another planetree".to_owned());
+        if let Some(bytes) = bytes.strip_prefix(MERGE) {
+            return match (bytes, inputs) {
+                ([weighted @ (0 | 1)], [answers]) => {
+                    Ok(Arc::new(MergeExec::new(answers.clone(), *weighted == 1)))
+                }
+                _ => Err(odd()),
+            };
+        }
+        let Some(bytes) = bytes.strip_prefix(ROUND) else {
+            return self.engine.try_decode(bytes, inputs, context, converter);
+        };
+        let [scan] = inputs else { return Err(odd()) };
+        let mut reader = Reader::new(bytes);
+        let mut list = || reader.list().map(<[u8]>::to_vec).map_err(|_| odd());
+        let question = Question { task: list()?, foundation: list()? };
+        Ok(Arc::new(RoundExec::new(scan.clone(), question)))
+    }
+
+    fn try_encode(
+        &self,
+        node: Arc<dyn ExecutionPlan>,
+        bytes: &mut Vec<u8>,
+        converter: &dyn PhysicalProtoConverterExtension,
+    ) -> Result<()> {
+        if let Some(merge) = node.downcast_ref::<MergeExec>() {
+            bytes.extend_from_slice(MERGE);
+            bytes.push(merge.weighted().into());
+            return Ok(());
+        }
+        let Some(round) = node.downcast_ref::<RoundExec>() else {
+            return self.engine.try_encode(node, bytes, converter);
+        };
+        let mut writer = Writer::default();
+        writer.list(&round.question().task);
+        writer.list(&round.question().foundation);
+        bytes.extend_from_slice(ROUND);
+        bytes.extend_from_slice(&writer.into_bytes());
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link::scan_of;
+    use crate::merge::Meeting;
+    use crate::share::{groups_of, key_of};
+    use datafusion::datasource::listing::PartitionedFile;
+    use datafusion::datasource::physical_plan::FileGroup;
+    use datafusion_proto::physical_plan::AsExecutionPlan;
+    use datafusion_proto::protobuf::PhysicalPlanNode;
+
+    fn there_and_back(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+        let codec = RoundCodec::default();
+        let message = PhysicalPlanNode::try_from_physical_plan(plan, &codec).unwrap();
+        let mut bytes = Vec::new();
+        message.try_encode(&mut bytes).unwrap();
+        let context = TaskContext::default();
+        PhysicalPlanNode::try_decode(&bytes).unwrap().try_into_physical_plan(&context, &codec).unwrap()
+    }
+
+    #[test]
+    fn a_round_comes_back_with_its_shares() {
+        let file = |start| {
+            PartitionedFile::new_with_range("data/part-0.parquet".to_owned(), 900, start, start + 300)
+        };
+        let groups = vec![FileGroup::new(vec![file(0), file(300)]), FileGroup::new(vec![file(600)])];
+        let question = Question { task: b"what".to_vec(), foundation: vec![0, 255, 7] };
+        let plan = Arc::new(RoundExec::new(scan_of(groups.clone()), question.clone()));
+        let back = there_and_back(plan);
+        let back = back.downcast_ref::<RoundExec>().unwrap();
+        assert!(back.question() == &question);
+        assert_eq!(back.properties().output_partitioning().partition_count(), 2);
+        let keys: Vec<String> = groups_of(&**back.children()[0]).unwrap().iter().map(key_of).collect();
+        assert_eq!(keys, groups.iter().map(key_of).collect::<Vec<_>>());
+        assert_eq!(keys[0], "data/part-0.parquet@0 data/part-0.parquet@300 ");
+    }
+
+    #[test]
+    fn a_meeting_comes_back_with_its_mergers() {
+        for weighted in [false, true] {
+            let round = Arc::new(RoundExec::new(scan_of(vec![FileGroup::default(); 5]), Question::default()));
+            let back = there_and_back(Meeting { mergers: 3, weighted }.of(round).unwrap());
+            let merge = back.downcast_ref::<MergeExec>().unwrap();
+            assert_eq!(merge.weighted(), weighted);
+            assert_eq!(merge.properties().output_partitioning().partition_count(), 3);
+            assert!(merge.children()[0].children()[0].downcast_ref::<RoundExec>().is_some());
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! The rows of a cluster, boosted: a level is one question. It carries the splits made since, and its answers the
+//! histograms of one child of each. It may also be several, each of some features, so that executors add up while
+//! answers travel.
+
+use super::cells::{NodeSums, WireCell, add_block, empty};
+use super::fleet::Errands;
+use super::task::{Answer, Foundation, Grown, Step, add_means, no_means, pack};
+use planetree_base::error::{Error, Result};
+use planetree_base::wire::cut_short;
+use planetree_metric::Mean;
+use planetree_train::bins::{BinnedData, Binning};
+use planetree_train::config::Parameters;
+use planetree_train::draw_limit;
+use planetree_train::tree::{
+    Cell, CodedTree, FoundSplit, Ground, Holder, NodeHistogram, NodeId, NodeSplit, OpenNode, RowSets,
+    WantedNode, cells_of_group, feature_cells,
+};
+use planetree_train::{Crew, GradientSummary, TreeStart};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The rows of a training.
+pub struct ClusterCrew<C: Cell> {
+    errands: Arc<Errands>,
+    parameters: Parameters,
+    /// Without codes.
+    data: Arc<BinnedData>,
+    /// All that a share can be built from.
+    foundation: Foundation,
+    was_asked: bool,
+    /// The tree that grows: what it starts from, and its splits so far.
+    tree: Option<(TreeStart, Vec<NodeSplit>)>,
+    /// The tree that was grown, until everybody has added it.
+    last: Option<Grown>,
+    /// What the rows of a node's children would add up to.
+    children: HashMap<NodeId, [C; 2]>,
+    root: Option<NodeHistogram<C>>,
+    metrics: Vec<Mean>,
+}
+
+impl<C: WireCell> ClusterCrew<C> {
+    /// Before the first tree.
+    pub fn new(
+        errands: Arc<Errands>,
+        parameters: &Parameters,
+        data: &Arc<BinnedData>,
+        base_score: f64,
+    ) -> Self {
+        ClusterCrew {
+            errands,
+            parameters: parameters.clone(),
+            data: data.clone(),
+            foundation: Foundation::new(parameters, C::WEIGHTED, base_score, &data.binning),
+            was_asked: false,
+            tree: None,
+            last: None,
+            children: HashMap::new(),
+            root: None,
+            metrics: Vec::new(),
+        }
+    }
+
+    fn ask(&mut self, step: Step) -> Result<Vec<Answer>> {
+        let is_first = !std::mem::replace(&mut self.was_asked, true);
+        let foundation = &self.foundation;
+        self.errands.ask(step, is_first, &|| pack(foundation))
+    }
+
+    /// The totals and histograms of some nodes.
+    fn level(&mut self, wanted: &[NodeId]) -> Result<Vec<NodeSums<C>>> {
+        let Some((start, splits)) = &self.tree else { return Err(cut_short()) };
+        let is_first = !std::mem::replace(&mut self.was_asked, true);
+        let meeting = self.errands.meeting(C::WEIGHTED);
+        let begun = Instant::now();
+        let ask = |groups: &[usize]| {
+            let step = Step::Level {
+                trees: self.foundation.trees.len(),
+                start: TreeStart { groups: Vec::new(), ..start.clone() },
+                splits: splits.clone(),
+                wanted: wanted.to_vec(),
+                groups: groups.to_vec(),
+                blocks: meeting.map_or(1, |meeting| meeting.blocks()),
+            };
+            self.errands.ask_level(step, meeting, is_first, &|| pack(&self.foundation))
+        };
+        let parts = in_parts(&self.data.binning, &start.groups, self.errands.usage.overlap.unwrap_or(1));
+        let answers = side_by_side(&parts, |groups| ask(groups));
+        let mut sums: Option<Vec<NodeSums<C>>> = None;
+        let (mut bytes, mut most) = (0, 0);
+        for (groups, blocks) in parts.iter().zip(answers) {
+            let none = || (C::default(), empty(&self.data.binning, groups));
+            let mut of_part: Vec<NodeSums<C>> = wanted.iter().map(|_| none()).collect();
+            for block in blocks? {
+                bytes += block.bytes.len() as u64;
+                most = most.max(block.bytes.len() as u64);
+                add_block(&mut of_part, groups, start.scale.count_bits, &block)?;
+            }
+            match &mut sums {
+                None => sums = Some(of_part),
+                Some(sums) => join(sums, of_part, groups, start.scale.count_bits)?,
+            }
+        }
+        self.errands.link.note_level(start.tree, wanted.len(), begun.elapsed(), bytes, most);
+        Ok(sums.unwrap_or_default())
+    }
+}
+
+/// Cuts groups into parts of about as many cells; there is one at least.
+fn in_parts(binning: &Binning, groups: &[usize], parts: usize) -> Vec<Vec<usize>> {
+    let parts = parts.clamp(1, groups.len().max(1));
+    let cells = |group: &usize| cells_of_group(binning, *group);
+    let all: usize = groups.iter().map(cells).sum();
+    let mut cut: Vec<Vec<usize>> = vec![Vec::new(); parts];
+    let mut before = 0;
+    for group in groups {
+        let middle = before + cells(group) / 2;
+        cut[middle * parts / all.max(1)].push(*group);
+        before += cells(group);
+    }
+    if !groups.is_empty() {
+        cut.retain(|part| !part.is_empty());
+    }
+    cut
+}
+
+/// Does something with each, all at the same time.
+fn side_by_side<T: Sync, R: Send>(all: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    match all {
+        [one] => vec![work(one)],
+        _ => std::thread::scope(|scope| {
+            let work = &work;
+            let threads: Vec<_> = all.iter().map(|one| scope.spawn(move || work(one))).collect();
+            let ended = threads.into_iter().map(|thread| thread.join());
+            ended.map(|result| result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+        }),
+    }
+}
+
+/// Takes over groups of the same nodes.
+fn join<C: WireCell>(
+    sums: &mut [NodeSums<C>],
+    others: Vec<NodeSums<C>>,
+    groups: &[usize],
+    count_bits: u32,
+) -> Result<()> {
+    for ((total, histogram), (other_total, mut other)) in sums.iter_mut().zip(others) {
+        if total.sums(count_bits) != other_total.sums(count_bits) {
+            return Err(cut_short());
+        }
+        for group in groups {
+            histogram.groups[*group] = std::mem::take(&mut other.groups[*group]);
+        }
+    }
+    Ok(())
+}
+
+impl<C: WireCell> Holder<C> for ClusterCrew<C> {
+    fn root(&mut self) -> Result<C> {
+        let (total, histogram) = self.level(&[0])?.swap_remove(0);
+        self.root = Some(histogram);
+        Ok(total)
+    }
+
+    fn split(&mut self, splits: &[NodeSplit]) -> Result<Vec<[C; 2]>> {
+        if let Some((_, made)) = &mut self.tree {
+            made.extend_from_slice(splits);
+        }
+        splits.iter().map(|split| self.children.remove(&split.node).ok_or_else(cut_short)).collect()
+    }
+
+    fn histograms(&mut self, _groups: &[usize], nodes: &[WantedNode<C>]) -> Result<Vec<NodeHistogram<C>>> {
+        if let (Some(root), [WantedNode { node: 0, .. }]) = (self.root.take(), nodes) {
+            return Ok(vec![root]);
+        }
+        if nodes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let wanted: Vec<NodeId> = nodes.iter().map(|wanted| wanted.node).collect();
+        let sums = self.level(&wanted)?;
+        let bits = self.tree.as_ref().map_or(0, |(start, _)| start.scale.count_bits);
+        if sums.iter().zip(nodes).any(|((total, _), node)| total.sums(bits) != node.total.sums(bits)) {
+            return Err(cut_short());
+        }
+        Ok(sums.into_iter().map(|(_, histogram)| histogram).collect())
+    }
+
+    fn found(&mut self, ground: &Ground<'_>, open: &OpenNode<C>, split: &FoundSplit, of: &NodeHistogram<C>) {
+        let binning = &ground.data.binning;
+        let Some(place) = binning.layout.places[split.feature as usize] else { return };
+        let cells = &of.groups[place.group][feature_cells(binning, place.group, place.lane)];
+        let mut left = C::default();
+        for (code, cell) in (0..).zip(cells) {
+            if code <= split.code || Some(code) == split.missing_goes_left() {
+                left.add(*cell);
+            }
+        }
+        let mut right = open.total;
+        right.subtract(left);
+        self.children.insert(open.node, [left, right]);
+    }
+
+    fn here(&self) -> Result<&RowSets<C>> {
+        Err(Error::usage(
+            "--cluster: these candidates need every row, and the rows are in the cluster",
+            "leave --cluster out, or set candidates=static",
+        ))
+    }
+}
+
+impl<C: WireCell> Crew<C> for ClusterCrew<C> {
+    fn update_gradients(&mut self, round: u32) -> Result<GradientSummary> {
+        let (trees, last) = (self.foundation.trees.len(), self.last.take());
+        let mut all = Vec::new();
+        let mut means = no_means(&self.parameters.metrics);
+        for answer in self.ask(Step::Gradients { round, trees, last })? {
+            let Answer::Gradients { parts, metrics } = answer else { return Err(cut_short()) };
+            all.extend(parts);
+            if !metrics.is_empty() {
+                add_means(&mut means, &metrics)?;
+            }
+        }
+        self.metrics = means;
+        Ok(GradientSummary::of_parts(&all))
+    }
+
+    fn start_tree(&mut self, start: &TreeStart) -> Result<()> {
+        let rows = self.data.row_count();
+        let queries = self.data.rows.iter().map(|rows| rows.query_bounds.len() as u64 - 1).sum();
+        let limit = draw_limit(&self.parameters, rows, queries, start.tree);
+        self.tree = Some((TreeStart { limit, ..start.clone() }, Vec::new()));
+        self.children.clear();
+        self.root = None;
+        Ok(())
+    }
+
+    fn add_grown(&mut self, tree: &CodedTree) -> Result<()> {
+        if let Some((mut start, splits)) = self.tree.take() {
+            start.groups = Vec::new(); // nobody needs them any more
+            self.last = Some(Grown { start, splits, tree: tree.clone() });
+        }
+        self.foundation.trees.push(tree.clone());
+        Ok(())
+    }
+
+    fn add_earlier(&mut self, _round: u32, tree: &CodedTree) -> Result<()> {
+        self.foundation.trees.push(tree.clone());
+        Ok(())
+    }
+
+    fn metrics(&mut self) -> Result<Vec<Mean>> {
+        Ok(self.metrics.clone())
+    }
+}
+
+impl<C: Cell> Drop for ClusterCrew<C> {
+    /// Lets the executors forget the training. If they do not hear of it, they will in time.
+    fn drop(&mut self) {
+        if self.was_asked {
+            self.errands.link.forget(&self.errands.task, &self.errands.groups);
+        }
+    }
+}

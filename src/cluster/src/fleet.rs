@@ -1,0 +1,339 @@
+//! A cluster as the driver sees it: who is there, what they hold, and what every question of a training needs.
+
+use super::address::{Address, Usage};
+use super::cells::{Block, WireCell};
+use super::crew::ClusterCrew;
+use super::holding::fingerprint;
+use super::link::{Errand, Link, Traffic, run_name};
+use super::local::LocalCluster;
+use super::merge::Meeting;
+use super::security::Security;
+use super::share::{check_place, divide, file_groups};
+use super::task::{Answer, BUILD, Foundation, Identity, Step, Task};
+use super::trees::FleetGrower;
+use datafusion::datasource::physical_plan::FileGroup;
+use planetree_base::error::{Error, Result};
+use planetree_base::storage::Location;
+use planetree_base::wire::cut_short;
+use planetree_data::source::{Rows, Source};
+use planetree_train::Crew;
+use planetree_train::TreeGrower;
+use planetree_train::bins::{BinOptions, BinnedData, SAMPLED_ROWS, Summary};
+use planetree_train::config::{BaseScore, Candidates, EnsembleName, Parameters};
+use planetree_train::{Fleet, TrainRequest};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Processes of a cluster that hold the rows of a training, score rows or judge rankings.
+pub struct Cluster {
+    address: Address,
+    security: Security,
+    /// Of executors that are started on this machine, all together.
+    threads: usize,
+    instance_credentials: bool,
+    training: Mutex<Option<Training>>,
+    /// What went over lines that are closed.
+    traffic: Mutex<Traffic>,
+}
+
+/// A cluster that is there.
+pub struct Reached {
+    /// The line to it.
+    pub link: Arc<Link>,
+    /// Who is there.
+    pub executors: Vec<Identity>,
+    /// Executors that were started for this command, and end with it.
+    _local: Option<LocalCluster>,
+}
+
+impl Reached {
+    /// The threads of all executors.
+    pub fn threads(&self) -> usize {
+        self.executors.iter().map(|executor| executor.threads as usize).sum::<usize>().max(1)
+    }
+}
+
+/// A cluster that trains.
+struct Training {
+    errands: Arc<Errands>,
+    _reached: Reached,
+}
+
+/// What every question of a training needs.
+pub struct Errands {
+    /// The line.
+    pub link: Arc<Link>,
+    /// All but the step.
+    pub task: Task,
+    /// The files of each share.
+    pub groups: Vec<FileGroup>,
+    /// Executors when the training began.
+    pub executors: usize,
+    /// Their threads.
+    pub threads: usize,
+    /// How they are used.
+    pub usage: Usage,
+}
+
+impl Errands {
+    /// The answers of all shares, in their order.
+    pub fn ask(&self, step: Step, is_first: bool, foundation: &dyn Fn() -> Vec<u8>) -> Result<Vec<Answer>> {
+        let task = Task { step, ..self.task.clone() };
+        self.link.ask(&Errand { task: &task, foundation, is_first, groups: &self.groups, meeting: None })
+    }
+
+    /// How the answers of a level meet.
+    pub fn meeting(&self, weighted: bool) -> Option<Meeting> {
+        let mergers = self.usage.mergers(self.groups.len());
+        (mergers > 0).then_some(Meeting { mergers, weighted })
+    }
+
+    /// The blocks of a level, each of all shares or of one.
+    pub fn ask_level(
+        &self,
+        step: Step,
+        meeting: Option<Meeting>,
+        is_first: bool,
+        foundation: &dyn Fn() -> Vec<u8>,
+    ) -> Result<Vec<Block>> {
+        let task = Task { step, ..self.task.clone() };
+        let errand = Errand { task: &task, foundation, is_first, groups: &self.groups, meeting };
+        let answers = self.link.ask(&errand)?;
+        let mut all = Vec::with_capacity(answers.len());
+        for (place, answer) in answers.into_iter().enumerate() {
+            match (answer, meeting) {
+                (Answer::Merged { cells, .. }, Some(meeting)) => {
+                    all.push(Block { number: place, of: meeting.blocks(), bytes: cells });
+                }
+                (Answer::Level(mut cells), None) if cells.len() == 1 => {
+                    all.push(Block { number: 0, of: 1, bytes: cells.swap_remove(0) });
+                }
+                _ => return Err(cut_short()),
+            }
+        }
+        Ok(all)
+    }
+}
+
+impl Cluster {
+    /// A cluster that is reached, or started on this machine with so many threads, when there is something to do.
+    pub fn new(address: Address, security: Security, threads: usize, instance_credentials: bool) -> Self {
+        Cluster {
+            address,
+            security,
+            threads,
+            instance_credentials,
+            training: Mutex::default(),
+            traffic: Mutex::default(),
+        }
+    }
+
+    /// What went over the line so far.
+    pub fn traffic(&self) -> Traffic {
+        let training = self.training.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*training {
+            Some(training) => training.errands.link.traffic(),
+            None => self.traffic.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+        }
+    }
+
+    /// Remembers what went over a line before it is closed.
+    pub(super) fn keep_traffic(&self, reached: &Reached) {
+        *self.traffic.lock().unwrap_or_else(PoisonError::into_inner) = reached.link.traffic();
+    }
+
+    /// Where the cluster is.
+    pub(super) fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// How the line is kept from others.
+    pub(super) fn security(&self) -> &Security {
+        &self.security
+    }
+
+    /// Whether the machine's metadata service may be asked for credentials.
+    pub(super) fn instance_credentials(&self) -> bool {
+        self.instance_credentials
+    }
+
+    /// The line to the cluster, and who is there.
+    pub(super) fn reach(&self) -> Result<Reached> {
+        let (mut local, link) = match &self.address {
+            Address::Scheduler { host, port, .. } => (None, Link::new(host, *port, self.security.clone())),
+            Address::Local { executors, .. } => {
+                let local = LocalCluster::start(*executors, self.threads)?;
+                // It is of this machine alone, and ends with the command.
+                let link = Link::new("127.0.0.1", local.port(), Security::default());
+                (Some(local), link)
+            }
+        };
+        let executors = match &mut local {
+            Some(local) => local.wait_for_executors(&link)?,
+            None => link.executors()?,
+        };
+        for executor in &executors {
+            tracing::info!("executor {}: {} threads", executor.name, executor.threads);
+        }
+        Ok(Reached { link: Arc::new(link), executors, _local: local })
+    }
+
+    /// How many shares the data are divided into: one for each executor, unless the user knows better.
+    pub(super) fn share_count(&self, executors: usize) -> usize {
+        self.address.usage().shares.unwrap_or(executors)
+    }
+
+    fn errands(&self) -> Arc<Errands> {
+        let training = self.training.lock().unwrap_or_else(PoisonError::into_inner);
+        let training = training.as_ref().expect("a training bins its data before its first round");
+        training.errands.clone()
+    }
+
+    fn crew<C: WireCell>(
+        &self,
+        parameters: &Parameters,
+        data: &Arc<BinnedData>,
+        base_score: f64,
+    ) -> Box<dyn Crew<C>> {
+        Box::new(ClusterCrew::<C>::new(self.errands(), parameters, data, base_score))
+    }
+}
+
+/// Where executors find the dataset.
+pub fn place_of(location: &Location) -> Result<String> {
+    match location {
+        Location::Local(path) => {
+            let path = std::fs::canonicalize(path).map_err(|error| Error::io(location, "open", &error))?;
+            Ok(path.to_string_lossy().into_owned())
+        }
+        Location::Remote(_) => Ok(location.to_string()),
+    }
+}
+
+impl Fleet for Cluster {
+    fn check(&self, request: &TrainRequest) -> Result<()> {
+        let parameters = &request.parameters;
+        let refuse = |what: &str| {
+            Err(Error::usage(
+                format_args!("--cluster: {what} is not trained on a cluster"),
+                "leave --cluster out, or see docs/cluster.md for what is",
+            ))
+        };
+        if parameters.forest.pairs_per_document.is_some() {
+            return refuse("a forest of pairs");
+        }
+        if request.out_of_bag || request.strength {
+            return refuse(
+                "a forest with scores out of bag (--oob, or --rounds without --valid) or with --strength",
+            );
+        }
+        match parameters.candidates {
+            _ if parameters.ensemble == EnsembleName::Bag => {}
+            Candidates::Static => {}
+            Candidates::Streaming if parameters.value_groups > 0 && parameters.workers == 1 => {}
+            Candidates::Streaming => return refuse("streaming with several workers or without value_groups"),
+            _ => return refuse("a model with these candidates"),
+        }
+        if parameters.unbiased {
+            return refuse("an unbiased objective");
+        }
+        if request.start.is_some() || matches!(parameters.base_score, BaseScore::Feature(_)) {
+            return refuse("a model that starts from another one or from a feature");
+        }
+        if request.data.len() > 1 {
+            return refuse("a model of several datasets");
+        }
+        match &request.data[..] {
+            [data] => check_place(data, &self.address),
+            _ => Ok(()),
+        }
+    }
+
+    fn bin(&self, request: &TrainRequest, source: &Source, options: &BinOptions) -> Result<BinnedData> {
+        let place = match &request.data[..] {
+            [data] => place_of(data)?,
+            _ => return Err(cut_short()),
+        };
+        let Some(reader) = source.readers().next() else { return Err(cut_short()) };
+        let rows: Vec<u64> = reader.manifest().rows_of_groups().collect();
+        let reached = self.reach()?;
+        let shares = divide(&rows, self.share_count(reached.executors.len()));
+        tracing::info!("{} shares of {} partitions", shares.len(), rows.len());
+        let errands = Arc::new(Errands {
+            link: reached.link.clone(),
+            groups: file_groups(source, &place, &shares),
+            executors: reached.executors.len(),
+            threads: reached.threads(),
+            usage: self.address.usage(),
+            task: Task {
+                build: BUILD.to_owned(),
+                run: run_name(),
+                data: place,
+                instance_credentials: self.instance_credentials,
+                fingerprint: fingerprint(source),
+                step: Step::Probe,
+            },
+        });
+        let training = Training { errands: errands.clone(), _reached: reached };
+        *self.training.lock().unwrap_or_else(PoisonError::into_inner) = Some(training);
+        survey(&errands, request, source, options)
+    }
+
+    fn grower(&self, parameters: &Parameters, data: &BinnedData) -> Result<Box<dyn TreeGrower>> {
+        let foundation = Foundation::new(parameters, false, 0.0, &data.binning);
+        Ok(Box::new(FleetGrower::new(self.errands(), foundation)))
+    }
+
+    fn plain_crew(
+        &self,
+        parameters: &Parameters,
+        data: &Arc<BinnedData>,
+        base_score: f64,
+    ) -> Box<dyn Crew<i64>> {
+        self.crew(parameters, data, base_score)
+    }
+
+    fn weighted_crew(
+        &self,
+        parameters: &Parameters,
+        data: &Arc<BinnedData>,
+        base_score: f64,
+    ) -> Box<dyn Crew<[i64; 2]>> {
+        self.crew(parameters, data, base_score)
+    }
+}
+
+/// Bins the features by what all shares say of them, some at a time.
+fn survey(
+    errands: &Errands,
+    request: &TrainRequest,
+    source: &Source,
+    options: &BinOptions,
+) -> Result<BinnedData> {
+    /// Bytes of summaries at a time; a run takes 8.
+    const BYTES: u64 = 256 << 20;
+    let kept =
+        if options.max_bin.is_some() { source.row_count().min(SAMPLED_ROWS) } else { source.row_count() };
+    let at_a_time = (BYTES / (8 * kept.max(1))).clamp(1, source.features().max(1) as u64) as usize;
+    let mut features = Vec::with_capacity(source.features());
+    let mut rows: Vec<Rows> = Vec::new();
+    for start in (0..source.features()).step_by(at_a_time) {
+        let these = start..(start + at_a_time).min(source.features());
+        let step = Step::Survey {
+            features: these.clone(),
+            rows: start == 0,
+            parameters: request.parameters.to_toml(),
+        };
+        let mut summaries: Vec<Vec<Summary>> = these.map(|_| Vec::new()).collect();
+        for answer in errands.ask(step, false, &Vec::new)? {
+            let Answer::Surveyed(surveyed) = answer else { return Err(cut_short()) };
+            rows.extend(surveyed.rows);
+            if surveyed.summaries.len() != summaries.len() {
+                return Err(cut_short());
+            }
+            summaries.iter_mut().zip(surveyed.summaries).for_each(|(all, summary)| all.push(summary));
+        }
+        features.extend(summaries.into_iter().map(|all| options.bins(&Summary::merge_all(all))));
+    }
+    rows.sort_by_key(|rows| rows.first);
+    Ok(BinnedData::elsewhere(options.binning(features), rows))
+}

@@ -1,0 +1,158 @@
+//! Judging rankings on a cluster: executors judge the queries of row groups, the driver puts together those that go on
+//! from one row group to the next, and sums up in the order of the rows.
+
+use super::fleet::{Cluster, place_of};
+use super::link::run_name;
+use super::rows::{rows_from_bytes, rows_to_bytes};
+use super::share::check_place;
+use super::sweep::{Sweep, Wave, waves};
+use super::task::{Answer, BUILD, Step, Task};
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::FileGroup;
+use planetree_base::error::{Error, Result};
+use planetree_base::storage::{Access, Location};
+use planetree_base::wire::{Reader, Writer, cut_short};
+use planetree_judge::evaluate::{Judged, Jury, Predictions, Results, Settings, Stretch, judge_groups};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What is to be found out about every query, as it travels.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JudgeQuestion {
+    metrics: Vec<String>,
+    convention: String,
+    gains: bool,
+    by: Option<String>,
+    tag: Option<String>,
+    input: String,
+}
+
+impl JudgeQuestion {
+    fn of(settings: &Settings, by: Option<&str>) -> Self {
+        JudgeQuestion {
+            metrics: settings.metrics.iter().map(ToString::to_string).collect(),
+            convention: settings.convention.to_string(),
+            gains: settings.gains,
+            by: by.map(str::to_owned),
+            tag: settings.tag.clone(),
+            input: settings.input.clone(),
+        }
+    }
+
+    fn settings(&self) -> Result<Settings> {
+        Ok(Settings {
+            metrics: self.metrics.iter().map(|name| name.parse()).collect::<Result<_>>()?,
+            convention: self.convention.parse()?,
+            judgments: None,
+            complete: false,
+            gains: self.gains,
+            segments: self.by.is_some(),
+            tag: self.tag.clone(),
+            input: self.input.clone(),
+        })
+    }
+}
+
+impl fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Cluster({:?})", self.address())
+    }
+}
+
+impl Jury for Cluster {
+    fn check(&self, location: &Location) -> Result<()> {
+        check_place(location, self.address())
+    }
+
+    fn judge(&self, judged: &Judged<'_>, sink: &mut dyn FnMut(Stretch) -> Result<bool>) -> Result<()> {
+        let location = judged.predictions.location();
+        let place = place_of(location)?;
+        let rows = judged.predictions.group_rows();
+        let reached = self.reach()?;
+        let task = Task {
+            build: BUILD.to_owned(),
+            run: run_name(),
+            data: place.clone(),
+            instance_credentials: self.instance_credentials(),
+            fingerprint: judged.predictions.identity()?,
+            step: Step::Judge(JudgeQuestion::of(judged.settings, judged.by)),
+        };
+        let sweep = Sweep {
+            link: &reached.link,
+            task: &task,
+            waves: &waves(&rows, reached.threads(), self.share_count(reached.executors.len())),
+            groups: &|wave| named_groups(&place, wave),
+            foundation: &Vec::new,
+        };
+        let outcome = sweep.run(&mut |answer| {
+            let Answer::Judged(stretches) = answer else { return Err(cut_short()) };
+            for bytes in &stretches {
+                if !sink(stretch_from_bytes(bytes)?)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        });
+        self.keep_traffic(&reached);
+        outcome
+    }
+}
+
+/// Row groups of one file as plans name them: by their numbers, in place of stretches of bytes.
+fn named_groups(place: &str, wave: &Wave) -> Vec<FileGroup> {
+    let path = place.trim_start_matches('/');
+    let file = |group: usize| {
+        PartitionedFile::new_with_range(path.to_owned(), group as u64 + 1, group as i64, group as i64 + 1)
+    };
+    wave.iter().map(|share| share.clone().map(file).collect()).collect()
+}
+
+/// The row groups that a file group names.
+pub fn numbers_of(group: &FileGroup) -> Vec<usize> {
+    group.iter().filter_map(|file| file.range.as_ref()).map(|range| range.start as usize).collect()
+}
+
+/// Opens the predictions of a task, if they are those that are meant.
+pub fn open_predictions(task: &Task, question: &JudgeQuestion) -> Result<Predictions> {
+    let access = if task.instance_credentials { Access::InstanceCredentials } else { Access::Explicit };
+    let predictions =
+        Predictions::open_checked(&Location::parse(&task.data, access)?, question.by.as_deref())?;
+    if predictions.identity()? != task.fingerprint {
+        return Err(Error::place(
+            &task.data,
+            "the predictions are others here than where the command was started",
+            "see that all machines of the cluster see the same file",
+        ));
+    }
+    Ok(predictions)
+}
+
+/// Judges some row groups, on all threads.
+pub fn judge(predictions: &Predictions, question: &JudgeQuestion, groups: &[usize]) -> Result<Vec<Vec<u8>>> {
+    let settings = question.settings()?;
+    let judge = |group: &usize| stretch_to_bytes(&judge_groups(predictions, &settings, *group)?);
+    groups.par_iter().map(judge).collect()
+}
+
+fn stretch_to_bytes(stretch: &Stretch) -> Result<Vec<u8>> {
+    let mut writer = Writer::default();
+    writer.list(&rows_to_bytes(&stretch.head)?);
+    writer.count(u64::from(stretch.tail.is_some()));
+    if let Some(tail) = &stretch.tail {
+        writer.list(&rows_to_bytes(tail)?);
+    }
+    stretch.between.write(&mut writer);
+    Ok(writer.into_bytes())
+}
+
+fn stretch_from_bytes(bytes: &[u8]) -> Result<Stretch> {
+    let mut reader = Reader::new(bytes);
+    let head = rows_from_bytes(reader.list()?)?;
+    let tail = match reader.count()? {
+        0 => None,
+        _ => Some(rows_from_bytes(reader.list()?)?),
+    };
+    let between = Results::read(&mut reader)?;
+    if reader.is_empty() { Ok(Stretch { head, between, tail }) } else { Err(cut_short()) }
+}

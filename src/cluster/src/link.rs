@@ -1,0 +1,391 @@
+//! The driver's line to a cluster: a question goes out as a plan, the answers of all shares come back in their order.
+//! What goes wrong on the way is tried again; the engine itself repeats tasks of executors that were lost.
+
+use super::codec::RoundCodec;
+use super::merge::{ALL_SHARES, Meeting};
+use super::node::{Arrived, Question, RoundExec, put_together, schema};
+use super::security::Security;
+use super::task::{Answer, BUILD, Identity, Step, Task, pack};
+use arrow::array::RecordBatch;
+use arrow::datatypes::{DataType, Field, Schema};
+use ballista_core::execution_plans::execute_physical_plan;
+use ballista_core::extension::SessionConfigExt;
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::prelude::SessionConfig;
+use datafusion_proto::protobuf::PhysicalPlanNode;
+use futures::TryStreamExt;
+use planetree_base::error::{Error, Result};
+use planetree_base::storage::{border, interrupt};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Bytes of a message at most: a plan with all trees so far, a piece of an answer.
+pub const MESSAGE_BYTES: usize = 256 << 20;
+
+/// How long failures are tried again before the command gives up.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The same before the cluster ever answered: then it is more likely that something is set up wrongly.
+const FIRST_PATIENCE: Duration = Duration::from_secs(3);
+
+/// How long executors may take to say who they are.
+const PROBE_PATIENCE: Duration = Duration::from_secs(20);
+
+/// Questions of a probe; so many executors are found at most.
+const PROBES: usize = 64;
+
+/// See the module.
+pub struct Link {
+    /// As the user named it.
+    shown: String,
+    url: String,
+    session: String,
+    security: Security,
+    traffic: Mutex<Traffic>,
+}
+
+/// What went over the line.
+#[derive(Debug, Default, Clone)]
+pub struct Traffic {
+    /// Of each level: milliseconds, bytes received, and the most of one share or block.
+    pub levels: Vec<(f64, u64, u64)>,
+    /// Bytes of plans that were sent, for all levels.
+    pub sent: u64,
+    /// How often a question had to be asked again.
+    pub repeated: u64,
+    /// Bytes that came back, for all questions.
+    pub received: u64,
+    /// How often a share was built anew after the first time.
+    pub rebuilt: u64,
+}
+
+/// A question and those it goes to.
+pub struct Errand<'a> {
+    /// What is asked.
+    pub task: &'a Task,
+    /// What to build on, if somebody lacks it.
+    pub foundation: &'a dyn Fn() -> Vec<u8>,
+    /// Whether that is sent at once.
+    pub is_first: bool,
+    /// The files of each share.
+    pub groups: &'a [FileGroup],
+    /// How answers in blocks meet before they come back; then those of all shares are one.
+    pub meeting: Option<Meeting>,
+}
+
+impl Link {
+    /// A line to the scheduler at a host and port.
+    pub fn new(host: &str, port: u16, security: Security) -> Self {
+        let scheme = if security.uses_tls() { "https" } else { "http" };
+        Link {
+            shown: format!("{host}:{port}"),
+            url: format!("{scheme}://{host}:{port}"),
+            session: format!("planetree-{}", run_name()),
+            security,
+            traffic: Mutex::default(),
+        }
+    }
+
+    /// Where it leads to.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// What went over the line so far.
+    pub fn traffic(&self) -> Traffic {
+        self.traffic.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Asks who is there.
+    pub fn executors(&self) -> Result<Vec<Identity>> {
+        let task = Task {
+            build: BUILD.to_owned(),
+            run: "probe".to_owned(),
+            data: String::new(),
+            instance_credentials: false,
+            fingerprint: String::new(),
+            step: Step::Probe,
+        };
+        let file = |place: usize| {
+            FileGroup::new(vec![PartitionedFile::new_with_range(
+                "probe".to_owned(),
+                PROBES as u64,
+                place as i64,
+                place as i64 + 1,
+            )])
+        };
+        let groups: Vec<FileGroup> = (0..PROBES).map(file).collect();
+        let answers = self.ask(&Errand {
+            task: &task,
+            foundation: &Vec::new,
+            is_first: false,
+            groups: &groups,
+            meeting: None,
+        })?;
+        let mut executors = BTreeSet::new();
+        for answer in answers {
+            let Answer::Here(identity) = answer else { return Err(self.odd()) };
+            if identity.build != BUILD {
+                return Err(Error::usage(
+                    format_args!("{}: it is {}, this is {BUILD}", identity.name, identity.build),
+                    "run the same build of planetree everywhere",
+                ));
+            }
+            executors.insert(identity);
+        }
+        Ok(executors.into_iter().collect())
+    }
+
+    /// Asks all shares and waits for their answers, in the order of the shares.
+    pub fn ask(&self, errand: &Errand<'_>) -> Result<Vec<Answer>> {
+        let mut question = Question { task: pack(errand.task), foundation: Vec::new() };
+        if errand.is_first {
+            question.foundation = (errand.foundation)();
+        }
+        let mut failures = 0;
+        let mut first_failure = None;
+        let patience = (errand.task.step == Step::Probe).then_some(PROBE_PATIENCE);
+        loop {
+            interrupt::check()?;
+            match self.send(&question, errand.groups, errand.meeting, patience)? {
+                Ok(arrived) => {
+                    let bytes: u64 = arrived.iter().map(|answer| answer.bytes.len() as u64).sum();
+                    let sent = (question.task.len() + question.foundation.len()) as u64;
+                    let answers = self.read(&arrived)?;
+                    if let Some(answers) = answers {
+                        self.with_traffic(|traffic| {
+                            traffic.sent += sent * errand.groups.len() as u64;
+                            traffic.received += bytes;
+                        });
+                        return Ok(answers);
+                    }
+                    let lacking = "an executor lacks what the question builds on";
+                    if !question.foundation.is_empty() {
+                        failures += 1;
+                        let since = *first_failure.get_or_insert_with(Instant::now);
+                        self.give_up_after(since, failures, lacking)?;
+                    } else {
+                        tracing::info!("{}: {lacking}; it is built anew", self.shown);
+                        self.with_traffic(|traffic| traffic.rebuilt += 1);
+                        question.foundation = (errand.foundation)();
+                    }
+                }
+                Err(problem) => {
+                    failures += 1;
+                    self.with_traffic(|traffic| traffic.repeated += 1);
+                    let since = *first_failure.get_or_insert_with(Instant::now);
+                    self.give_up_after(since, failures, &problem)?;
+                }
+            }
+        }
+    }
+
+    /// Tells all shares that a command is over; whether they hear it does not matter.
+    pub fn forget(&self, task: &Task, groups: &[FileGroup]) {
+        let task = Task { step: Step::Forget, ..task.clone() };
+        let question = Question { task: pack(&task), foundation: Vec::new() };
+        let _ = self.send(&question, groups, None, Some(Duration::from_secs(2)));
+    }
+
+    /// Waits a little before the next try, or says that it was the last.
+    fn give_up_after(&self, first_failure: Instant, failures: u32, problem: &str) -> Result<()> {
+        tracing::warn!("{}: {problem}; asking again", self.shown);
+        let patience = if self.has_answered() { PATIENCE } else { FIRST_PATIENCE };
+        if first_failure.elapsed() > patience {
+            return Err(self.broken(problem));
+        }
+        let pause = Duration::from_millis(100 << failures.min(5));
+        border::wait_or_interrupt(async move { tokio::time::sleep(pause).await })
+    }
+
+    /// Sends a question once. The inner error is worth another try.
+    fn send(
+        &self,
+        question: &Question,
+        groups: &[FileGroup],
+        meeting: Option<Meeting>,
+        patience: Option<Duration>,
+    ) -> Result<std::result::Result<Vec<Arrived>, String>> {
+        let mut plan: Arc<dyn ExecutionPlan> =
+            Arc::new(RoundExec::new(scan_of(groups.to_vec()), question.clone()));
+        if let Some(meeting) = meeting {
+            plan = meeting.of(plan).map_err(|error| self.broken(&first_line(&error.to_string())))?;
+        }
+        let config = self.security.client(
+            SessionConfig::new_with_ballista()
+                .with_ballista_grpc_client_max_message_size(MESSAGE_BYTES)
+                // Files of more than some megabytes would be cut anew, and shares are by row groups.
+                .with_repartition_file_scans(false),
+        );
+        let (url, session) = (self.url.clone(), self.session.clone());
+        let job = async move {
+            let codec = RoundCodec::default();
+            let ballista = config.ballista_config();
+            let stream =
+                execute_physical_plan::<PhysicalPlanNode>(url, &ballista, plan, &codec, session, config)
+                    .await?;
+            stream.try_collect::<Vec<RecordBatch>>().await
+        };
+        let job = async move { tokio::time::timeout(patience.unwrap_or(Duration::MAX), job).await };
+        let batches = match border::wait_or_interrupt(job)? {
+            Err(_) => return Err(self.nobody()),
+            Ok(Ok(batches)) => batches,
+            Ok(Err(error)) => {
+                let text = error.find_root().to_string();
+                return match self.is_final(&text) {
+                    Some(error) => Err(error),
+                    None => Ok(Err(first_line(&text))),
+                };
+            }
+        };
+        debug_assert!(batches.iter().all(|batch| batch.schema().fields() == schema().fields()));
+        let Some(answers) = put_together(&batches) else {
+            return Ok(Err("an answer arrived damaged".to_owned()));
+        };
+        let leaving = Answer::Leaving.to_bytes();
+        if let Some(answer) = answers.values().find(|answer| answer.bytes == leaving) {
+            return Ok(Err(format!("executor {} is being stopped", answer.sender)));
+        }
+        // Who cannot answer in blocks says so, and that is all there is to know.
+        let others = |(share, _): &&(u64, u64)| *share != ALL_SHARES;
+        let (expected, of) = match meeting {
+            Some(meeting) if answers.keys().filter(others).count() == 0 => (meeting.blocks(), "blocks"),
+            Some(_) => {
+                let others = answers.into_iter().filter(|(place, _)| others(&place));
+                return Ok(Ok(others.map(|(_, answer)| answer).collect()));
+            }
+            None => (groups.len(), "shares"),
+        };
+        if answers.len() != expected {
+            return Ok(Err(format!("{} of {expected} {of} came back", answers.len())));
+        }
+        for answer in answers.values().filter(|_| meeting.is_some()) {
+            match Answer::from_bytes(&answer.bytes)? {
+                Answer::Merged { shares, .. } if shares == groups.len() as u64 => {}
+                Answer::Merged { shares, .. } => {
+                    return Ok(Err(format!("{shares} of {} shares were merged", groups.len())));
+                }
+                _ => return Err(self.odd()),
+            }
+        }
+        Ok(Ok(answers.into_values().collect()))
+    }
+
+    /// What no further try would change.
+    fn is_final(&self, text: &str) -> Option<Error> {
+        let says = |signs: &[&str]| signs.iter().any(|sign| text.contains(sign));
+        if says(&["certificate", "Certificate", "fatal alert"]) {
+            return Some(Error::place(
+                &self.shown,
+                format_args!("the certificates do not fit: {}", first_line(text)),
+                "name the authority that signed the cluster's certificates, and a certificate that it signed",
+            ));
+        }
+        if says(&["Unauthenticated", "the token is missing or wrong"]) {
+            return Some(Error::place(
+                &self.shown,
+                "the token is missing or wrong",
+                "name the cluster's with --token-file",
+            ));
+        }
+        if says(&["incompatible", "ballista-version"]) {
+            return Some(Error::place(
+                &self.shown,
+                first_line(text),
+                "run the same build of planetree everywhere",
+            ));
+        }
+        if !self.has_answered() && says(&["ConnectError", "Connection refused", "dns error"]) {
+            return Some(Error::place(
+                &self.shown,
+                "there is no scheduler",
+                "start one with `planetree scheduler`, or check the address",
+            ));
+        }
+        None
+    }
+
+    /// Whether the cluster ever answered a question.
+    fn has_answered(&self) -> bool {
+        self.traffic().sent > 0
+    }
+
+    fn read(&self, arrived: &[Arrived]) -> Result<Option<Vec<Answer>>> {
+        let mut answers = Vec::with_capacity(arrived.len());
+        for Arrived { bytes, sender } in arrived {
+            match Answer::from_bytes(bytes)? {
+                Answer::Lacking => return Ok(None),
+                Answer::Failed { problem, remedy } => {
+                    return Err(Error::place(format_args!("executor {sender}"), problem, remedy));
+                }
+                answer => answers.push(answer),
+            }
+        }
+        Ok(Some(answers))
+    }
+
+    /// Notes a level, for which there may have been several questions.
+    pub fn note_level(&self, tree: u64, nodes: usize, time: Duration, bytes: u64, most: u64) {
+        let milliseconds = time.as_secs_f64() * 1000.0;
+        tracing::info!(
+            "tree {tree}, {nodes} nodes: {bytes} bytes, {most} at most at once, in {milliseconds:.1} ms"
+        );
+        self.with_traffic(|traffic| traffic.levels.push((milliseconds, bytes, most)));
+    }
+
+    fn with_traffic(&self, change: impl FnOnce(&mut Traffic)) {
+        change(&mut self.traffic.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn broken(&self, problem: &str) -> Error {
+        let remedy = match self.has_answered() {
+            true => {
+                "look at the scheduler and its executors; a training can go on with --checkpoint and --resume"
+            }
+            false => "check the address, and name certificates if the cluster asks for them",
+        };
+        Error::place(&self.shown, format_args!("the cluster gives no answer: {problem}"), remedy)
+    }
+
+    fn nobody(&self) -> Error {
+        Error::place(
+            &self.shown,
+            "the scheduler is there, but no executor answers",
+            "start some with `planetree executor`",
+        )
+    }
+
+    fn odd(&self) -> Error {
+        Error::place(
+            &self.shown,
+            "an executor answered another question",
+            "run the same build of planetree everywhere",
+        )
+    }
+}
+
+/// A name that no other command has.
+pub fn run_name() -> String {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    format!("{:x}-{:x}", now.as_nanos(), std::process::id())
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().chars().take(300).collect()
+}
+
+/// A scan of files that nobody runs: it tells the engine which shares there are. All of them are called local, so that
+/// the scheduler needs no access to object stores.
+pub fn scan_of(groups: Vec<FileGroup>) -> Arc<dyn ExecutionPlan> {
+    let schema = Arc::new(Schema::new(vec![Field::new("query_id", DataType::Utf8, false)]));
+    let config =
+        FileScanConfigBuilder::new(ObjectStoreUrl::local_filesystem(), Arc::new(ParquetSource::new(schema)))
+            .with_file_groups(groups)
+            .build();
+    DataSourceExec::from_data_source(config)
+}

@@ -1,0 +1,149 @@
+//! A cluster on this machine, for tests and for trying out: a scheduler and some executors, each a process of its own.
+//! They end with the process that started them: their standard input is a pipe from it, which closes whatever happens.
+
+use super::link::Link;
+use super::task::Identity;
+use planetree_base::error::{Error, Result};
+use planetree_base::storage::interrupt;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// See the module.
+pub struct LocalCluster {
+    port: u16,
+    executors: usize,
+    children: Vec<Child>,
+    /// Where executors put what they hand over; it goes with them.
+    _folder: tempfile::TempDir,
+}
+
+/// How long processes may take to start.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+impl LocalCluster {
+    /// Starts a scheduler and some executors, which share the threads.
+    pub fn start(executors: usize, threads: usize) -> Result<Self> {
+        interrupt::be_orderly(); // there are processes and a folder to clean up from now on
+        let program = std::env::current_exe().map_err(|error| Error::io("planetree", "find", &error))?;
+        let folder = tempfile::Builder::new()
+            .prefix("planetree-cluster-")
+            .tempdir()
+            .map_err(|error| Error::io("temporary folder", "create", &error))?;
+        let port = free_port()?;
+        let mut cluster = LocalCluster { port, executors, children: Vec::new(), _folder: folder };
+        let address = format!("127.0.0.1:{port}");
+        cluster.spawn(&program, &["scheduler", "--port", &port.to_string()])?;
+        cluster.wait_for_scheduler()?;
+        let threads = (threads / executors).max(1).to_string();
+        for number in 0..executors {
+            let folder: PathBuf = cluster._folder.path().join(number.to_string());
+            std::fs::create_dir(&folder).map_err(|error| Error::io(folder.display(), "create", &error))?;
+            let folder = folder.to_string_lossy().into_owned();
+            let arguments = [
+                "executor",
+                "--scheduler",
+                &address,
+                "--port",
+                "0",
+                "--threads",
+                &threads,
+                "--work-dir",
+                &folder,
+            ];
+            cluster.spawn(&program, &arguments)?;
+        }
+        Ok(cluster)
+    }
+
+    /// The scheduler's port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    fn spawn(&mut self, program: &std::path::Path, arguments: &[&str]) -> Result<()> {
+        let child = Command::new(program)
+            .args(arguments)
+            .args(["--until-stdin-ends", "--quiet"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .map_err(|error| Error::io(program.display(), "start", &error))?;
+        tracing::info!("started {}: process {}", arguments[0], child.id());
+        self.children.push(child);
+        Ok(())
+    }
+
+    fn wait_for_scheduler(&mut self) -> Result<()> {
+        let begun = Instant::now();
+        while TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_err() {
+            interrupt::check()?;
+            let ended = self.children.iter_mut().any(|child| !matches!(child.try_wait(), Ok(None)));
+            if ended || begun.elapsed() > PATIENCE {
+                return Err(Error::usage(
+                    "--cluster: the scheduler did not start",
+                    "look at what it says on standard error",
+                ));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+
+    /// Waits until all executors have reported.
+    pub fn wait_for_executors(&mut self, link: &Link) -> Result<Vec<Identity>> {
+        let begun = Instant::now();
+        loop {
+            let executors = link.executors()?;
+            let here = executors.len();
+            if here >= self.executors {
+                return Ok(executors);
+            }
+            let ended = self.children.iter_mut().any(|child| !matches!(child.try_wait(), Ok(None)));
+            if ended || begun.elapsed() > PATIENCE {
+                return Err(Error::usage(
+                    format_args!("--cluster: {here} of {} executors started", self.executors),
+                    "look at what they say on standard error",
+                ));
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+impl Drop for LocalCluster {
+    fn drop(&mut self) {
+        // Without their standard input they end; whoever does not is ended.
+        for child in &mut self.children {
+            drop(child.stdin.take());
+        }
+        let begun = Instant::now();
+        for child in &mut self.children {
+            while begun.elapsed() < Duration::from_secs(5) && matches!(child.try_wait(), Ok(None)) {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// A port that nobody listens on.
+pub fn free_port() -> Result<u16> {
+    free_ports::<1>().map(|[port]| port)
+}
+
+/// Some ports that nobody listens on, all different.
+pub fn free_ports<const COUNT: usize>() -> Result<[u16; COUNT]> {
+    let failed = |error: &std::io::Error| Error::io("127.0.0.1", "listen at", error);
+    let listen = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+    // All of them are held until the last is known.
+    let listeners: Vec<TcpListener> =
+        (0..COUNT).map(|_| listen()).collect::<std::io::Result<_>>().map_err(|error| failed(&error))?;
+    let mut ports = [0; COUNT];
+    for (port, listener) in ports.iter_mut().zip(&listeners) {
+        *port = listener.local_addr().map_err(|error| failed(&error))?.port();
+    }
+    Ok(ports)
+}

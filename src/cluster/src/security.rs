@@ -1,0 +1,213 @@
+//! Who may speak to a cluster: whoever has a certificate that its authority signed, and knows its token. The engine knows no encryption where
+//! it listens, so it listens on this machine only, and a door in front of it speaks TLS with the outside and asks
+//! everybody for a certificate.
+
+use super::token::Token;
+use ballista_core::extension::{EndpointOverrideFn, SessionConfigExt};
+use datafusion::prelude::SessionConfig;
+use planetree_base::error::{Error, Result};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::crypto::ring::default_provider;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::{RootCertStore, ServerConfig};
+use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
+
+/// How the line is kept from others; by nothing, unless there are certificates or a token.
+#[derive(Clone, Default)]
+pub struct Security {
+    tls: Option<Arc<Tls>>,
+    token: Option<Token>,
+}
+
+struct Tls {
+    client: ClientTlsConfig,
+    acceptor: TlsAcceptor,
+}
+
+impl Security {
+    /// Reads PEM files: the authority's certificate, one's own, and its key. All three, or none for no encryption.
+    pub fn read(authority: Option<&Path>, certificate: Option<&Path>, key: Option<&Path>) -> Result<Self> {
+        let (authority, certificate, key) = match (authority, certificate, key) {
+            (Some(authority), Some(certificate), Some(key)) => (authority, certificate, key),
+            (None, None, None) => return Ok(Security::default()),
+            _ => {
+                return Err(Error::usage(
+                    "an encrypted cluster needs an authority, a certificate and its key",
+                    "name all of --tls-ca, --tls-certificate and --tls-key, or none",
+                ));
+            }
+        };
+        let read =
+            |file: &Path| std::fs::read(file).map_err(|error| Error::io(file.display(), "read", &error));
+        let identity = Identity::from_pem(read(certificate)?, read(key)?);
+        let client = ClientTlsConfig::new()
+            .ca_certificate(Certificate::from_pem(read(authority)?))
+            .identity(identity)
+            .timeout(Duration::from_secs(10));
+        let acceptor = acceptor(authority, certificate, key)?;
+        Ok(Security { tls: Some(Arc::new(Tls { client, acceptor })), token: None })
+    }
+
+    /// The same with a token, from a file.
+    pub fn with_token(self, file: Option<&Path>) -> Result<Self> {
+        Ok(Security { token: file.map(Token::read).transpose()?, ..self })
+    }
+
+    /// What every request must bring along.
+    pub(super) fn token(&self) -> Option<&Token> {
+        self.token.as_ref()
+    }
+
+    /// Whether the line is encrypted.
+    pub fn uses_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// A client's configuration.
+    pub fn client(&self, config: SessionConfig) -> SessionConfig {
+        match self.endpoint() {
+            None => config,
+            Some(endpoint) => config
+                .with_ballista_use_tls(self.uses_tls())
+                .with_ballista_override_create_grpc_client_endpoint(endpoint),
+        }
+    }
+
+    /// What makes a client's end of a line an encrypted one that brings the token along.
+    pub fn endpoint(&self) -> Option<EndpointOverrideFn> {
+        if self.tls.is_none() && self.token.is_none() {
+            return None;
+        }
+        let client = self.tls.as_ref().map(|tls| tls.client.clone());
+        let token = self.token.clone();
+        Some(Arc::new(move |endpoint: Endpoint| {
+            let endpoint = match &token {
+                Some(token) => token.bring(endpoint)?,
+                None => endpoint,
+            };
+            let Some(client) = &client else { return Ok(endpoint) };
+            let authority = endpoint.uri().authority().map(ToString::to_string).unwrap_or_default();
+            let endpoint = Endpoint::from_shared(format!("https://{authority}"))?
+                .connect_timeout(Duration::from_secs(10))
+                .tcp_nodelay(true)
+                .tcp_keepalive(Some(Duration::from_secs(60)))
+                .http2_keep_alive_interval(Duration::from_secs(60))
+                .keep_alive_timeout(Duration::from_secs(20))
+                .keep_alive_while_idle(true)
+                .initial_connection_window_size(Some(64 << 20))
+                .initial_stream_window_size(Some(16 << 20));
+            let endpoint = match &token {
+                Some(token) => token.bring(endpoint)?,
+                None => endpoint,
+            };
+            Ok(endpoint.tls_config(client.clone())?)
+        }))
+    }
+
+    /// The address that the engine listens on when others are to reach `outer`: the same, or behind the door. It has the
+    /// same port on another address of this machine alone, because the engine names one port for both.
+    pub fn inner(&self, outer: SocketAddr) -> Result<SocketAddr> {
+        if !self.uses_tls() {
+            return Ok(outer);
+        }
+        Self::behind(outer, Ipv4Addr::new(127, 0, 0, 2))
+    }
+
+    /// The same for an executor, who asks for the token at its door.
+    pub fn inner_of_executor(&self, outer: SocketAddr) -> Result<SocketAddr> {
+        match &self.token {
+            None => self.inner(outer),
+            Some(_) => Self::behind(outer, Ipv4Addr::new(127, 0, 0, 2)),
+        }
+    }
+
+    /// An address of this machine alone that is not `outer`.
+    fn behind(outer: SocketAddr, other: Ipv4Addr) -> Result<SocketAddr> {
+        if outer.ip().is_unspecified() {
+            return Err(Error::usage(
+                format_args!("--bind {}: with certificates or a token it must be one address", outer.ip()),
+                "bind the address by which the others reach this machine",
+            ));
+        }
+        let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        Ok(SocketAddr::new(if outer.ip() == here { IpAddr::V4(other) } else { here }, outer.port()))
+    }
+
+    /// Opens the doors of an executor: that of certificates outside, that of the token behind it.
+    pub async fn open_executor_door(&self, outer: SocketAddr, inner: SocketAddr) -> std::io::Result<()> {
+        let Some(token) = &self.token else { return self.open_door(outer, inner).await };
+        if !self.uses_tls() {
+            return token.open_door(outer, inner);
+        }
+        let between = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 3)), outer.port());
+        token.open_door(between, inner)?;
+        self.open_door(outer, between).await
+    }
+
+    /// Opens the door: who knocks at `outer` with a certificate speaks to `inner`. Nothing to do without encryption.
+    pub async fn open_door(&self, outer: SocketAddr, inner: SocketAddr) -> std::io::Result<()> {
+        let Some(tls) = self.tls.clone() else { return Ok(()) };
+        let listener = TcpListener::bind(outer).await?;
+        tokio::spawn(async move {
+            loop {
+                let Ok((stream, _)) = listener.accept().await else {
+                    tokio::time::sleep(HANDSHAKE / 100).await; // too many are open: some will end
+                    continue;
+                };
+                let tls = tls.clone();
+                tokio::spawn(async move {
+                    let _ = stream.set_nodelay(true);
+                    // Who has no certificate is told so by the handshake, and nothing else.
+                    let handshake = tokio::time::timeout(HANDSHAKE, tls.acceptor.accept(stream));
+                    let Ok(Ok(mut outside)) = handshake.await else { return };
+                    let Ok(mut inside) = TcpStream::connect(inner).await else { return };
+                    let _ = inside.set_nodelay(true);
+                    let _ = tokio::io::copy_bidirectional(&mut outside, &mut inside).await;
+                });
+            }
+        });
+        Ok(())
+    }
+}
+
+/// How long who knocks may take to show a certificate.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
+fn acceptor(authority: &Path, certificate: &Path, key: &Path) -> Result<TlsAcceptor> {
+    let unfit = |file: &Path, problem: &dyn std::fmt::Display| {
+        Error::place(
+            file.display(),
+            format_args!("not fit for TLS: {problem}"),
+            "name a PEM file of the right kind",
+        )
+    };
+    let certificates = |file: &Path| -> Result<Vec<CertificateDer<'static>>> {
+        let all = CertificateDer::pem_file_iter(file).and_then(Iterator::collect);
+        let all: Vec<_> = all.map_err(|error| unfit(file, &error))?;
+        if all.is_empty() { Err(unfit(file, &"there is no certificate")) } else { Ok(all) }
+    };
+    let mut roots = RootCertStore::empty();
+    for root in certificates(authority)? {
+        roots.add(root).map_err(|error| unfit(authority, &error))?;
+    }
+    let provider = Arc::new(default_provider());
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
+        .build()
+        .map_err(|error| unfit(authority, &error))?;
+    let own_key = PrivateKeyDer::from_pem_file(key).map_err(|error| unfit(key, &error))?;
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| unfit(certificate, &error))?
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(certificates(certificate)?, own_key)
+        .map_err(|error| unfit(certificate, &error))?;
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}

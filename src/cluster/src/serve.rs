@@ -1,0 +1,219 @@
+//! The processes of a cluster: the engine's scheduler and executor, with our node in them.
+
+use super::address::{MOST_OVERLAP, check_bind};
+use super::codec::RoundCodec;
+use super::holding::{drop_idle_shares, set_limit};
+use super::link::MESSAGE_BYTES;
+use super::local::free_ports;
+use super::query::{client_config, environment, executor_functions, scheduler_session};
+use super::security::Security;
+use super::sticky::Sticky;
+use super::token::Token;
+use ballista_core::extension::SessionConfigExt;
+use ballista_core::serde::protobuf::scheduler_grpc_server::SchedulerGrpcServer;
+use ballista_executor::executor_process::{ExecutorProcessConfig, start_executor_process};
+use ballista_scheduler::cluster::BallistaCluster;
+use ballista_scheduler::config::{SchedulerConfig, TaskDistributionPolicy};
+use ballista_scheduler::scheduler_process::create_scheduler;
+use datafusion::prelude::SessionConfig;
+use datafusion_proto::protobuf::{LogicalPlanNode, PhysicalPlanNode};
+use planetree_base::error::{Error, Result};
+use planetree_base::storage::{border, interrupt};
+use std::io::Read;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tonic::service::interceptor::InterceptedService;
+use tonic::transport::Server;
+use tonic::transport::server::TcpIncoming;
+
+/// How the scheduler is run.
+#[derive(Clone)]
+pub struct SchedulerOptions {
+    /// The address to listen on.
+    pub bind: String,
+    /// The port to listen on; 0 for one that is free.
+    pub port: u16,
+    /// The name that executors find it by; the address if not given.
+    pub host: Option<String>,
+    /// Whether a public address may be bound without encryption.
+    pub plaintext: bool,
+    /// Certificates and token.
+    pub security: Security,
+    /// Seconds without a sign of life after which an executor counts as lost.
+    pub executor_timeout: u64,
+    /// Whether the process ends when its standard input does.
+    pub until_stdin_ends: bool,
+}
+
+/// How an executor is run.
+#[derive(Clone)]
+pub struct ExecutorOptions {
+    /// The scheduler's host.
+    pub scheduler_host: String,
+    /// The scheduler's port.
+    pub scheduler_port: u16,
+    /// The address to listen on.
+    pub bind: String,
+    /// The port to hand results over at, and the next one for tasks; 0 for any that are free.
+    pub port: u16,
+    /// The name that others find it by; the address if not given.
+    pub host: Option<String>,
+    /// Whether a public address may be bound without encryption.
+    pub plaintext: bool,
+    /// Certificates and token.
+    pub security: Security,
+    /// Bytes that kept shares may take.
+    pub cache_bytes: Option<u64>,
+    /// Where results wait to be fetched; a temporary folder if not given.
+    pub work_dir: Option<PathBuf>,
+    /// Whether the process ends when its standard input does.
+    pub until_stdin_ends: bool,
+}
+
+/// Seconds between an executor's signs of life.
+const HEARTBEAT: u64 = 2;
+
+/// Runs a scheduler until it is stopped; `ready` is told where it listens.
+pub fn run_scheduler(options: &SchedulerOptions, ready: impl FnOnce(SocketAddr)) -> Result<()> {
+    check_bind(&options.bind, options.plaintext || options.security.uses_tls())?;
+    if options.until_stdin_ends {
+        end_with_stdin();
+    }
+    let place = format!("{}:{}", options.bind, options.port);
+    let outer = address_of(&place)?;
+    let inner = options.security.inner(outer)?;
+    let serve = async {
+        // Without delay: else every question waits for the acknowledgement of the one before.
+        let incoming = TcpIncoming::bind(inner).map_err(|error| error.to_string())?.with_nodelay(Some(true));
+        let inner = incoming.local_addr().map_err(|error| error.to_string())?;
+        let outer = SocketAddr::new(outer.ip(), inner.port());
+        options.security.open_door(outer, inner).await.map_err(|error| error.to_string())?;
+        let config = Arc::new(SchedulerConfig {
+            bind_host: options.bind.clone(),
+            bind_port: outer.port(),
+            external_host: options.host.clone().unwrap_or_else(|| options.bind.clone()),
+            override_create_grpc_client_endpoint: options.security.endpoint(),
+            override_physical_codec: Some(Arc::new(RoundCodec::default())),
+            override_session_builder: Some(Arc::new(scheduler_session)),
+            task_distribution: TaskDistributionPolicy::Custom(Arc::new(Sticky::default())),
+            executor_timeout_seconds: options.executor_timeout,
+            expire_dead_executor_interval_seconds: 1,
+            no_executors_grace_period_seconds: options.executor_timeout.max(3 * HEARTBEAT),
+            // A level's result is fetched at once and never again, a query's one part after another.
+            finished_job_data_clean_up_interval_seconds: 300,
+            finished_job_state_clean_up_interval_seconds: 360,
+            grpc_server_max_decoding_message_size: MESSAGE_BYTES as u32,
+            grpc_server_max_encoding_message_size: MESSAGE_BYTES as u32,
+            grpc_client_max_message_size: MESSAGE_BYTES as u32,
+            ..SchedulerConfig::default()
+        });
+        let cluster = BallistaCluster::new_from_config(&config).await.map_err(|error| error.to_string())?;
+        let scheduler = create_scheduler::<LogicalPlanNode, PhysicalPlanNode>(cluster, config).await;
+        let scheduler = scheduler.map_err(|error| error.to_string())?;
+        ready(outer);
+        let service = SchedulerGrpcServer::new(scheduler)
+            .max_decoding_message_size(MESSAGE_BYTES)
+            .max_encoding_message_size(MESSAGE_BYTES);
+        let service = InterceptedService::new(service, Token::interceptor(options.security.token().cloned()));
+        let server = Server::builder().add_service(service).serve_with_incoming(incoming);
+        server.await.map_err(|error| error.to_string())
+    };
+    border::wait_or_interrupt(serve)?.map_err(|problem| {
+        Error::place(&place, format_args!("the scheduler cannot run: {problem}"), "choose another --port")
+    })
+}
+
+/// Runs an executor until it is stopped.
+pub fn run_executor(options: &ExecutorOptions, ready: impl FnOnce()) -> Result<()> {
+    check_bind(&options.bind, options.plaintext || options.security.uses_tls())?;
+    if options.until_stdin_ends {
+        end_with_stdin();
+    }
+    if let Some(bytes) = options.cache_bytes {
+        set_limit(bytes);
+    }
+    drop_idle_shares();
+    let ports = match options.port {
+        0 => free_ports()?,
+        port => [port, port.saturating_add(1)],
+    };
+    let [port, grpc_port] = ports;
+    let outer = ports.map(|port| address_of(&format!("{}:{port}", options.bind)));
+    let [results, tasks] = outer;
+    let (results, tasks) = (results?, tasks?);
+    let inner = |outer| options.security.inner_of_executor(outer);
+    let (inner_results, inner_tasks) = (inner(results)?, inner(tasks)?);
+    let temporary;
+    let folder = match &options.work_dir {
+        Some(folder) => folder.clone(),
+        None => {
+            temporary = tempfile::Builder::new()
+                .prefix("planetree-executor-")
+                .tempdir()
+                .map_err(|error| Error::io("temporary folder", "create", &error))?;
+            temporary.path().to_owned()
+        }
+    };
+    let (temporary_files, security) = (folder.clone(), options.security.clone());
+    let config = ExecutorProcessConfig {
+        bind_host: inner_results.ip().to_string(),
+        external_host: Some(options.host.clone().unwrap_or_else(|| options.bind.clone())),
+        port,
+        grpc_port,
+        scheduler_host: options.scheduler_host.clone(),
+        scheduler_port: options.scheduler_port,
+        scheduler_connect_timeout_seconds: 10,
+        // A share uses all threads by itself; these are only places, enough that no share ever waits for one: it would
+        // be given to somebody else.
+        vcores: rayon::current_num_threads().max(4 * MOST_OVERLAP),
+        work_dir: Some(folder.to_string_lossy().into_owned()),
+        job_data_ttl_seconds: 600,
+        job_data_clean_up_interval_seconds: 300,
+        executor_heartbeat_interval_seconds: HEARTBEAT,
+        grpc_max_decoding_message_size: MESSAGE_BYTES as u32,
+        grpc_max_encoding_message_size: MESSAGE_BYTES as u32,
+        override_create_grpc_client_endpoint: options.security.endpoint(),
+        override_physical_codec: Some(Arc::new(RoundCodec::default())),
+        override_function_registry: Some(Arc::new(executor_functions())),
+        override_runtime_producer: Some(Arc::new(move |_| environment(&temporary_files))),
+        override_config_producer: Some(Arc::new(move || {
+            client_config(SessionConfig::new_with_ballista(), &security)
+        })),
+        ..ExecutorProcessConfig::default()
+    };
+    interrupt::be_orderly(); // the engine hears signals itself, and takes leave of the scheduler
+    ready();
+    let serve = async {
+        for (outer, inner) in [(results, inner_results), (tasks, inner_tasks)] {
+            let opened = options.security.open_executor_door(outer, inner).await;
+            opened.map_err(|error| error.to_string())?;
+        }
+        start_executor_process(Arc::new(config)).await.map_err(|error| error.to_string())
+    };
+    border::wait(serve).map_err(|error| {
+        Error::place(
+            format_args!("{}:{}", options.scheduler_host, options.scheduler_port),
+            format_args!("the executor cannot run: {error}"),
+            "see that the scheduler is there, of the same build and with the same token, and choose another --port",
+        )
+    })
+}
+
+fn address_of(text: &str) -> Result<SocketAddr> {
+    text.parse().map_err(|_| {
+        Error::usage(
+            format_args!("--bind: {text} is no address"),
+            "write a number such as 127.0.0.1 or 0.0.0.0",
+        )
+    })
+}
+
+/// Ends the process when whoever started it is gone.
+fn end_with_stdin() {
+    std::thread::spawn(|| {
+        let mut bytes = [0; 64];
+        while std::io::stdin().read(&mut bytes).is_ok_and(|count| count > 0) {}
+        std::process::exit(0);
+    });
+}

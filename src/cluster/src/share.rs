@@ -1,0 +1,135 @@
+//! How a dataset is divided: a share is some neighbouring row groups, named by files and stretches of bytes, as plans
+//! name them. So no executor needs to know how many others there are.
+
+use super::address::Address;
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::{FileGroup, FileScanConfig};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::physical_plan::ExecutionPlan;
+use planetree_base::error::{Error, Result};
+use planetree_base::storage::Location;
+use planetree_data::dataset::GroupId;
+use planetree_data::source::Source;
+use std::ops::Range;
+
+/// Refuses a place that only this machine has for a cluster that is elsewhere.
+pub fn check_place(place: &Location, address: &Address) -> Result<()> {
+    match place {
+        Location::Local(_) if !address.is_here() => Err(Error::place(
+            place,
+            "this is a path of this machine, which the executors of the cluster do not have",
+            "name one in an object store, such as s3://bucket/name",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Divides partitions of so many rows into at most so many shares of neighbours, about equal.
+pub fn divide(rows: &[u64], most: usize) -> Vec<Range<usize>> {
+    let shares = most.clamp(1, rows.len().max(1));
+    let total: u64 = rows.iter().sum::<u64>().max(1);
+    let mut bounds = vec![0];
+    let mut before = 0;
+    for (partition, rows) in rows.iter().enumerate() {
+        // A partition belongs where its middle is, but every share gets one.
+        let middle = before + rows / 2;
+        let share = (u128::from(middle) * shares as u128 / u128::from(total)) as usize;
+        if share >= bounds.len() && bounds.len() < shares && partition > bounds[bounds.len() - 1] {
+            bounds.push(partition);
+        }
+        before += rows;
+    }
+    while bounds.len() < shares {
+        // Halve the share with most partitions.
+        let ends = bounds.iter().copied().skip(1).chain([rows.len()]);
+        let widest = bounds.iter().copied().zip(ends).max_by_key(|(start, end)| end - start);
+        let (start, end) = widest.unwrap_or((0, rows.len()));
+        bounds.push(start + (end - start) / 2);
+        bounds.sort_unstable();
+    }
+    bounds.push(rows.len());
+    bounds.windows(2).map(|pair| pair[0]..pair[1]).collect()
+}
+
+/// The files and stretches of each share, as plans name them.
+pub fn file_groups(source: &Source, place: &str, shares: &[Range<usize>]) -> Vec<FileGroup> {
+    let Some(reader) = source.readers().next() else { return Vec::new() };
+    let files = &reader.manifest().files;
+    let file = |partition: usize| {
+        let GroupId { file, group } = source.group_id(partition);
+        let entry = &files[file];
+        let stretch = entry.row_groups[group].stretch;
+        let path = format!("{}/{}", place.trim_start_matches('/'), entry.name);
+        PartitionedFile::new_with_range(
+            path,
+            entry.bytes,
+            stretch.offset as i64,
+            (stretch.offset + stretch.bytes) as i64,
+        )
+    };
+    shares.iter().map(|share| share.clone().map(file).collect()).collect()
+}
+
+/// The partitions that a file group names.
+pub fn partitions_of(source: &Source, group: &FileGroup) -> Result<Vec<usize>> {
+    let unknown = || {
+        Error::place(
+            source.place(),
+            "the plan names files that the dataset does not have",
+            "see that all machines of the cluster see the same dataset",
+        )
+    };
+    let reader = source.readers().next().ok_or_else(unknown)?;
+    let files = &reader.manifest().files;
+    let find = |file: &PartitionedFile| {
+        let name = file.object_meta.location.filename().unwrap_or_default();
+        let offset = file.range.as_ref().map_or(0, |range| range.start as u64);
+        (0..source.partitions()).find(|partition| {
+            let GroupId { file, group } = source.group_id(*partition);
+            files[file].name == name && files[file].row_groups[group].stretch.offset == offset
+        })
+    };
+    group.iter().map(|file| find(file).ok_or_else(unknown)).collect()
+}
+
+/// What tells a share apart from others: its files and stretches.
+pub fn key_of(group: &FileGroup) -> String {
+    let mut key = String::new();
+    for file in group.iter() {
+        let start = file.range.as_ref().map_or(0, |range| range.start);
+        key.push_str(&format!("{}@{start} ", file.object_meta.location));
+    }
+    key
+}
+
+/// The file groups of a scan.
+pub fn groups_of(scan: &dyn ExecutionPlan) -> Option<&[FileGroup]> {
+    let source = scan.downcast_ref::<DataSourceExec>()?.data_source();
+    Some(&source.downcast_ref::<FileScanConfig>()?.file_groups)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn shares_cover_everything_once_and_none_is_empty(
+            rows in prop::collection::vec(1u64..1000, 1..40), most in 1usize..12,
+        ) {
+            let shares = divide(&rows, most);
+            prop_assert_eq!(shares.len(), most.min(rows.len()));
+            prop_assert!(shares.iter().all(|share| !share.is_empty()));
+            let all: Vec<usize> = shares.into_iter().flatten().collect();
+            prop_assert_eq!(all, (0..rows.len()).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn shares_of_equal_partitions_are_equal() {
+        assert_eq!(divide(&[10; 6], 3), [0..2, 2..4, 4..6]);
+        assert_eq!(divide(&[10; 7], 2), [0..3, 3..7]);
+        assert_eq!(divide(&[100, 1, 1, 1], 2), [0..1, 1..4]);
+    }
+}

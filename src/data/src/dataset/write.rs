@@ -1,0 +1,148 @@
+//! Row groups to a finished dataset.
+
+use super::encode::EncodedGroup;
+use super::layout::Layout;
+use super::manifest::{MANIFEST, Manifest, PartEntry};
+use super::part::Part;
+use crate::table::write_failure;
+use parquet::errors::ParquetError;
+use planetree_base::error::{Error, Result};
+use planetree_base::storage::{Location, Staging};
+
+/// A file ends after this many row groups, unless the user says how many rows it shall have.
+const PART_GROUPS: usize = 4;
+
+/// How a dataset is written.
+#[derive(Debug, Clone, Copy)]
+pub struct WriteOptions {
+    /// Rows of a file, rounded up to whole queries.
+    pub partition_rows: Option<usize>,
+    /// Whether an existing dataset may be replaced.
+    pub overwrite: bool,
+    /// The format that the rows came from.
+    pub source_format: &'static str,
+}
+
+/// A dataset while it is written; dropped before [`DatasetWriter::commit`], it leaves no trace.
+pub struct DatasetWriter {
+    target: Location,
+    layout: Layout,
+    options: WriteOptions,
+    staging: Staging,
+    superseded: Vec<String>,
+    open: Option<Part>,
+    /// Finished files and how many features each has.
+    finished: Vec<(PartEntry, usize)>,
+    width: usize,
+    unlabelled: u64,
+}
+
+impl DatasetWriter {
+    /// Prepares to write to `target`.
+    pub fn begin(target: &Location, layout: Layout, options: WriteOptions) -> Result<Self> {
+        let staging = Staging::begin(target, MANIFEST, options.overwrite)?;
+        // What an overwritten dataset consists of; one too damaged to tell is just replaced.
+        let superseded = match Manifest::read(target) {
+            Ok(old) if options.overwrite => old.files.into_iter().map(|file| file.name).collect(),
+            _ => Vec::new(),
+        };
+        Ok(DatasetWriter {
+            target: target.clone(),
+            width: layout.features.given().unwrap_or(0),
+            layout,
+            options,
+            staging,
+            superseded,
+            open: None,
+            finished: Vec::new(),
+            unlabelled: 0,
+        })
+    }
+
+    /// Appends a row group.
+    pub fn append(&mut self, group: EncodedGroup) -> Result<()> {
+        self.width = self.width.max(group.width);
+        self.unlabelled += group.unlabelled as u64;
+        self.make_room()?;
+        let mut part = match self.open.take() {
+            Some(part) => part,
+            None => self.new_part(self.finished.len())?,
+        };
+        part.append(group).map_err(|error| self.failed(error))?;
+        let is_full = match self.options.partition_rows {
+            Some(rows) => part.rows() >= rows,
+            None => part.row_groups() >= PART_GROUPS,
+        };
+        self.open = Some(part);
+        if is_full { self.finish_part() } else { Ok(()) }
+    }
+
+    /// A file open with too few columns is begun anew with enough of them.
+    fn make_room(&mut self) -> Result<()> {
+        if self.open.as_ref().is_none_or(|part| part.width() >= self.width) {
+            return Ok(());
+        }
+        if let Some(narrow) = self.open.take() {
+            let width = narrow.width();
+            let (file, entry) = narrow.finish().map_err(|error| self.failed(error))?;
+            let file = file.into_readable().map_err(|error| Error::io(&self.target, "read back", &error))?;
+            let mut wide = self.new_part(self.finished.len())?;
+            wide.append_file(&file, &entry, width).map_err(|error| self.failed(error))?;
+            self.open = Some(wide);
+        }
+        Ok(())
+    }
+
+    fn new_part(&mut self, number: usize) -> Result<Part> {
+        let file = self.staging.create()?;
+        Part::new(file, &self.layout, self.width, number, self.options.source_format)
+            .map_err(|error| self.failed(error))
+    }
+
+    fn finish_part(&mut self) -> Result<()> {
+        if let Some(part) = self.open.take() {
+            let width = part.width();
+            let (file, entry) = part.finish().map_err(|error| self.failed(error))?;
+            self.staging.keep(file, &entry.name)?;
+            self.finished.push((entry, width));
+        }
+        Ok(())
+    }
+
+    /// Files finished before the last feature was met get its column too.
+    fn widen_finished(&mut self) -> Result<()> {
+        for number in 0..self.finished.len() {
+            let (narrow, width) = self.finished[number].clone();
+            if width == self.width {
+                continue;
+            }
+            let file = self.staging.reopen(&narrow.name)?;
+            let mut wide = self.new_part(number)?;
+            wide.append_file(&file, &narrow, width).map_err(|error| self.failed(error))?;
+            let (file, entry) = wide.finish().map_err(|error| self.failed(error))?;
+            self.staging.discard(&narrow.name)?;
+            self.staging.keep(file, &entry.name)?;
+            self.finished[number] = (entry, self.width);
+        }
+        Ok(())
+    }
+
+    /// Completes the manifest and makes the dataset visible.
+    pub fn commit(mut self, mut manifest: Manifest) -> Result<Manifest> {
+        self.finish_part()?;
+        self.widen_finished()?;
+        manifest.files = self.finished.drain(..).map(|(entry, _)| entry).collect();
+        manifest.rows = manifest.files.iter().map(|file| file.rows).sum();
+        manifest.queries = manifest.files.iter().map(|file| file.queries).sum();
+        manifest.unlabelled = self.unlabelled;
+        manifest.weight = self.layout.weight;
+        manifest.position = self.layout.position;
+        manifest.features = (0..self.width).map(|feature| self.layout.features.name(feature)).collect();
+        self.staging.commit(&manifest.to_bytes(), &self.superseded)?;
+        Ok(manifest)
+    }
+
+    fn failed(&self, error: ParquetError) -> Error {
+        write_failure(&self.target, error)
+    }
+}

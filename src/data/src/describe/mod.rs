@@ -1,0 +1,129 @@
+//! What is in a dataset: one pass over its row groups, each summarised on its own, the summaries
+//! merged in order.
+
+mod distinct;
+mod feature;
+mod queries;
+
+pub use feature::{FeatureKind, FeatureSummary};
+pub use queries::QuerySummary;
+
+use crate::dataset::{DatasetReader, GroupId, Manifest};
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::datatypes::Float32Type;
+use planetree_base::error::{Error, Result};
+use planetree_base::storage::interrupt;
+use rayon::prelude::*;
+
+/// The summary of a dataset.
+pub struct Description {
+    /// Of its queries, labels and documents.
+    pub queries: QuerySummary,
+    /// Of each feature.
+    pub features: Vec<FeatureSummary>,
+}
+
+/// Reads a dataset and summarises it; `progress` is told the rows of each row group.
+pub fn describe(reader: &DatasetReader, progress: &mut dyn FnMut(u64)) -> Result<Description> {
+    let features = reader.manifest().features.len();
+    let mut whole =
+        Description { queries: QuerySummary::default(), features: vec![FeatureSummary::default(); features] };
+    // A wave of as many row groups as there are threads, so that memory stays bounded and sums
+    // are added in the same order on any machine.
+    for wave in reader.groups().chunks(rayon::current_num_threads()) {
+        interrupt::check()?;
+        let parts: Vec<Result<(Description, u64)>> =
+            wave.par_iter().map(|id| summarise(reader, *id)).collect();
+        for part in parts {
+            let (part, rows) = part?;
+            whole.merge(part);
+            progress(rows);
+        }
+    }
+    Ok(whole)
+}
+
+impl Description {
+    fn merge(&mut self, other: Description) {
+        self.queries.merge(&other.queries);
+        for (mine, theirs) in self.features.iter_mut().zip(&other.features) {
+            mine.merge(theirs);
+        }
+    }
+
+    /// What a user should look at before training on this.
+    pub fn warnings(&self, manifest: &Manifest) -> Vec<String> {
+        let mut warnings = self.queries.warnings();
+        let named = |pick: fn(&FeatureSummary) -> bool| -> Vec<&str> {
+            self.features
+                .iter()
+                .zip(&manifest.features)
+                .filter(|(feature, _)| pick(feature))
+                .map(|(_, name)| name.as_str())
+                .collect()
+        };
+        let absent = named(|feature| feature.present == 0);
+        let constant = named(|feature| feature.present > 0 && feature.is_constant());
+        for (names, problem) in [(absent, "no value at all"), (constant, "the same value everywhere")] {
+            if !names.is_empty() {
+                let features = if names.len() == 1 { "feature has" } else { "features have" };
+                warnings.push(format!("{} {features} {problem}: {}", names.len(), first_few(&names)));
+            }
+        }
+        warnings
+    }
+}
+
+fn first_few(names: &[&str]) -> String {
+    const FEW: usize = 8;
+    let dots = if names.len() > FEW { ", ..." } else { "" };
+    format!("{}{dots}", names[..names.len().min(FEW)].join(", "))
+}
+
+fn summarise(reader: &DatasetReader, id: GroupId) -> Result<(Description, u64)> {
+    /// Columns decoded at a time, so that a wide sparse group needs little memory.
+    const AT_A_TIME: usize = 32;
+    let manifest = reader.manifest();
+    let odd = || {
+        Error::place(
+            &manifest.files[id.file].name,
+            "its columns are not those of a dataset",
+            "convert the data again",
+        )
+    };
+    let group = reader.open_group(id)?;
+    let names = group.names();
+    let first = names.len().checked_sub(manifest.features.len()).ok_or_else(odd)?;
+    if names[first..] != manifest.features {
+        return Err(odd());
+    }
+    // Each feature is hashed into its row's hash, so that rows that repeat each other are found.
+    let mut row_hashes = vec![0u64; group.rows()];
+    let mut features = Vec::with_capacity(manifest.features.len());
+    for start in (first..names.len()).step_by(AT_A_TIME) {
+        let batch = group.read(start..(start + AT_A_TIME).min(names.len()))?;
+        for column in batch.columns() {
+            let column = column.as_primitive_opt::<Float32Type>().ok_or_else(odd)?;
+            features.push(FeatureSummary::of(column, &mut row_hashes));
+        }
+    }
+    let queries = query_summary(&group.read(0..first)?, &row_hashes).ok_or_else(odd)?;
+    Ok((Description { queries, features }, group.rows() as u64))
+}
+
+fn query_summary(batch: &RecordBatch, row_hashes: &[u64]) -> Option<QuerySummary> {
+    let ids = batch.column_by_name("query_id")?.as_string_opt::<i32>()?;
+    let documents = batch.column_by_name("doc_id")?.as_string_opt::<i32>()?;
+    let labels = batch.column_by_name("label")?.as_primitive_opt::<Float32Type>()?;
+    let mut summary = QuerySummary::default();
+    let mut start = 0;
+    while start < ids.len() {
+        let mut end = start + 1;
+        while end < ids.len() && ids.value(end) == ids.value(start) {
+            end += 1;
+        }
+        summary.add_query(start..end, labels, documents, row_hashes);
+        start = end;
+    }
+    Some(summary)
+}

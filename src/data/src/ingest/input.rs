@@ -1,0 +1,164 @@
+//! What the user named as input: files, directories, globs, URLs, or `-`.
+
+use crate::dataset::{Categories, MANIFEST, PartEntry};
+use planetree_base::error::{Error, Result};
+use planetree_base::storage::{Access, Location};
+use std::io::Read;
+
+/// One file to read.
+#[derive(Debug, Clone)]
+pub struct Input {
+    /// Where it is; `None` is standard input.
+    pub location: Option<Location>,
+    /// Its name in messages.
+    pub name: String,
+    /// What the manifest says of it, if it is part of a dataset.
+    pub part: Option<PartEntry>,
+    /// What the codes in it stand for, if it is part of a dataset.
+    pub categories: Vec<Categories>,
+}
+
+/// What lies beside data and is not data.
+const SIDE_FILES: &[&str] = &[".query", ".weight", ".position", ".cd", ".group", ".init", ".names"];
+
+impl Input {
+    /// A file or object.
+    pub fn at(location: Location) -> Self {
+        Input { name: location.to_string(), location: Some(location), part: None, categories: Vec::new() }
+    }
+
+    /// Opens it from the start.
+    pub fn open(&self) -> Result<Box<dyn Read + Send>> {
+        match &self.location {
+            Some(location) => location.open(),
+            None => Ok(Box::new(std::io::stdin())),
+        }
+    }
+
+    /// Its size in bytes, where that is known.
+    pub fn size(&self) -> Option<u64> {
+        self.location.as_ref().and_then(|location| location.size().ok().flatten())
+    }
+
+    /// The file beside it of the same name with `suffix` added, with or without its packing's
+    /// ending.
+    pub fn beside(&self, suffix: &str) -> Result<Option<Location>> {
+        let name = self.location.as_ref().map(Location::name).unwrap_or_default();
+        let packing = [".gz", ".bz2", ".xz", ".zst"].into_iter().find(|ending| name.ends_with(ending));
+        match packing {
+            Some(packing) => Ok(self.renamed(packing, suffix)?.or(self.renamed("", suffix)?)),
+            None => self.renamed("", suffix),
+        }
+    }
+
+    /// The file beside it whose name has another ending, if there is one.
+    pub fn renamed(&self, strip: &str, add: &str) -> Result<Option<Location>> {
+        let Some(location) = &self.location else { return Ok(None) };
+        let beside = location.with_suffix(strip, add);
+        Ok(beside.size()?.map(|_| beside))
+    }
+}
+
+/// Every file the arguments name, in the order of the arguments, sorted within a directory or a
+/// pattern.
+pub fn expand(arguments: &[String], access: Access) -> Result<Vec<Input>> {
+    let mut inputs = Vec::new();
+    for argument in arguments {
+        if argument == "-" {
+            inputs.push(Input {
+                location: None,
+                name: "<stdin>".to_owned(),
+                part: None,
+                categories: Vec::new(),
+            });
+            continue;
+        }
+        let found = expand_one(argument, access)?;
+        if found.is_empty() {
+            let shown = Location::parse(argument, access)?;
+            return Err(Error::place(shown, "nothing to read here", "check the spelling of the path"));
+        }
+        inputs.extend(found);
+    }
+    Ok(inputs)
+}
+
+fn expand_one(argument: &str, access: Access) -> Result<Vec<Input>> {
+    let location = Location::parse(argument, access)?;
+    // What follows a question mark in a URL is no pattern, and may be secret.
+    let is_pattern = match &location {
+        Location::Local(_) => argument.contains(['*', '?', '[']),
+        Location::Remote(_) => argument.split('?').next().unwrap_or_default().contains(['*', '[']),
+    };
+    match &location {
+        Location::Local(path) if is_pattern && !path.exists() => {
+            let paths =
+                glob::glob(&path.to_string_lossy()).map_err(|error| bad_pattern(&location, &error))?;
+            let mut inputs = Vec::new();
+            for path in paths {
+                let path = path.map_err(|error| Error::io(error.path().display(), "list", error.error()))?;
+                if path.is_file() {
+                    inputs.push(Input::at(Location::Local(path)));
+                }
+            }
+            Ok(inputs)
+        }
+        Location::Local(path) if path.is_dir() => in_directory(&location),
+        Location::Local(path) if !path.exists() => Err(location.absent()),
+        Location::Local(_) => Ok(vec![Input::at(location)]),
+        Location::Remote(_) if is_pattern => remote_pattern(&location, argument, access),
+        Location::Remote(_) => {
+            if !argument.ends_with('/') && location.size()?.is_some() {
+                return Ok(vec![Input::at(location)]);
+            }
+            if location.is_http() {
+                return Err(location.absent());
+            }
+            in_directory(&location)
+        }
+    }
+}
+
+/// The data files of a directory or prefix: a dataset's own parts, or what looks like data.
+fn in_directory(location: &Location) -> Result<Vec<Input>> {
+    let names = location.list()?;
+    if names.iter().any(|name| name == MANIFEST) {
+        let manifest = crate::dataset::Manifest::read(location)?;
+        let of_part = |file: PartEntry| Input {
+            categories: manifest.categories.clone(),
+            part: Some(file.clone()),
+            ..Input::at(location.join(&file.name))
+        };
+        return Ok(manifest.files.iter().cloned().map(of_part).collect());
+    }
+    let is_data = |name: &&String| {
+        let lower = name.to_ascii_lowercase();
+        let hidden = name.starts_with(['.', '_']);
+        let told = lower.starts_with("readme") || lower.starts_with("license");
+        !hidden && !told && !SIDE_FILES.iter().any(|ending| lower.ends_with(ending))
+    };
+    Ok(names.iter().filter(is_data).map(|name| Input::at(location.join(name))).collect())
+}
+
+/// Objects of one prefix whose last name matches a pattern.
+fn remote_pattern(shown: &Location, argument: &str, access: Access) -> Result<Vec<Input>> {
+    let (prefix, pattern) = argument.rsplit_once('/').unwrap_or(("", argument));
+    if prefix.contains(['*', '[']) {
+        return Err(Error::usage(
+            format_args!("{shown}: in a URL a pattern may stand only in the last name"),
+            "name the prefixes one by one",
+        ));
+    }
+    let pattern = glob::Pattern::new(pattern).map_err(|error| bad_pattern(shown, &error))?;
+    let directory = Location::parse(prefix, access)?;
+    let names = directory.list()?;
+    Ok(names
+        .iter()
+        .filter(|name| pattern.matches(name))
+        .map(|name| Input::at(directory.join(name)))
+        .collect())
+}
+
+fn bad_pattern(shown: &Location, error: &glob::PatternError) -> Error {
+    Error::usage(format_args!("{shown}: not a pattern: {error}"), "check the brackets")
+}

@@ -1,0 +1,164 @@
+//! One dataset of those that the trainer reads: its features found by name, labels and weights checked.
+
+use super::Rows;
+use crate::dataset::{DatasetReader, FoundFeatures, GroupId, GroupReader, Manifest};
+use arrow::array::{Array, ArrayRef, AsArray, StringArray};
+use arrow::datatypes::{Float32Type, Int32Type};
+use planetree_base::error::{Error, Result};
+use planetree_base::storage::Location;
+use std::ops::Range;
+
+/// Further down nobody looks, and what is learned of positions would take too much room.
+const MOST_POSITIONS: i32 = 10_000;
+
+/// A labelled dataset whose columns are known to fit.
+pub struct SourcePart {
+    reader: DatasetReader,
+    /// The column of each feature; `None` for one that this dataset never has.
+    columns: Vec<Option<usize>>,
+}
+
+impl SourcePart {
+    /// Opens a dataset that has rows, all of them labelled.
+    pub fn open_reader(location: &Location) -> Result<DatasetReader> {
+        let reader = DatasetReader::open(location)?;
+        let manifest = reader.manifest();
+        let refuse = |problem: String, remedy: &str| Err(Error::place(location, problem, remedy));
+        if manifest.rows == 0 {
+            return refuse("there are no rows".to_owned(), "name a dataset with rows");
+        }
+        if manifest.unlabelled > 0 {
+            let (unlabelled, rows) = (manifest.unlabelled, manifest.rows);
+            let problem = format!("{unlabelled} of {rows} rows have no label");
+            return refuse(
+                problem,
+                "training and validation need a label in every row; convert labelled rows only",
+            );
+        }
+        Ok(reader)
+    }
+
+    /// Finds the features in a dataset, and says what the user should know of it.
+    pub fn find(reader: DatasetReader, names: &[String]) -> Result<(Self, Option<String>)> {
+        let found =
+            FoundFeatures::find(names.iter().map(String::as_str), reader.manifest(), reader.location())?;
+        let warning = found.warning().map(|warning| format!("{}: {warning}", reader.location()));
+        Ok((SourcePart { columns: found.places, reader }, warning))
+    }
+
+    /// The dataset.
+    pub fn reader(&self) -> &DatasetReader {
+        &self.reader
+    }
+
+    /// The column of each feature among the dataset's; `None` for one that it never has.
+    pub fn columns(&self) -> &[Option<usize>] {
+        &self.columns
+    }
+
+    fn manifest(&self) -> &Manifest {
+        self.reader.manifest()
+    }
+
+    fn location(&self) -> &Location {
+        self.reader.location()
+    }
+
+    /// Reads a row group's bytes and checks them.
+    pub fn open_group(&self, id: GroupId) -> Result<GroupReader> {
+        let group = self.reader.open_group(id)?;
+        let names = group.names();
+        let features = &self.manifest().features;
+        let odd = names.len() < features.len() || names[names.len() - features.len()..] != features[..];
+        if odd { Err(self.odd_columns()) } else { Ok(group) }
+    }
+
+    /// Decodes neighbouring features, which for a wide dataset is quicker than one by one; what is
+    /// missing or not finite is NaN.
+    pub fn values_of(&self, group: &GroupReader, features: Range<usize>) -> Result<Vec<Vec<f32>>> {
+        let columns = &self.columns[features.clone()];
+        let (Some(first), Some(last)) = (columns[0], columns[columns.len() - 1]) else {
+            return features.map(|feature| self.one_by_one(group, feature)).collect();
+        };
+        if last.checked_sub(first) != Some(columns.len() - 1) || columns.len() == 1 {
+            return features.map(|feature| self.one_by_one(group, feature)).collect();
+        }
+        let start = group.columns() - self.manifest().features.len() + first;
+        let batch = group.read(start..start + columns.len())?;
+        batch.columns().iter().map(|column| self.as_values(column)).collect()
+    }
+
+    fn one_by_one(&self, group: &GroupReader, feature: usize) -> Result<Vec<f32>> {
+        let Some(column) = self.columns[feature] else { return Ok(vec![f32::NAN; group.rows()]) };
+        let place = group.columns() - self.manifest().features.len() + column;
+        self.as_values(group.read(place..place + 1)?.column(0))
+    }
+
+    fn as_values(&self, column: &ArrayRef) -> Result<Vec<f32>> {
+        let array = column.as_primitive_opt::<Float32Type>().ok_or_else(|| self.odd_columns())?;
+        let mut values: Vec<f32> = array.values().to_vec();
+        if let Some(present) = array.nulls() {
+            for (value, present) in values.iter_mut().zip(present.iter()) {
+                *value = if present { *value } else { f32::NAN };
+            }
+        }
+        for value in &mut values {
+            *value = if value.is_finite() { *value } else { f32::NAN };
+        }
+        Ok(values)
+    }
+
+    /// Reads labels, weights and queries of a row group that begins with row `first` of all parts,
+    /// and row `first_here` of this one; and the queries' ids, one a row.
+    pub fn rows(&self, group: &GroupReader, first: u64, first_here: u64) -> Result<(Rows, StringArray)> {
+        let names = group.names();
+        let read = |name: &str| match names.iter().position(|column| *column == name) {
+            Some(place) => Ok(Some(group.read(place..place + 1)?.column(0).clone())),
+            None => Ok(None),
+        };
+        let queries = read("query_id")?.ok_or_else(|| self.odd_columns())?;
+        let queries = queries.as_string_opt::<i32>().ok_or_else(|| self.odd_columns())?;
+        let mut query_bounds = vec![0];
+        for row in 1..queries.len() {
+            if queries.value(row) != queries.value(row - 1) {
+                query_bounds.push(row as u32);
+            }
+        }
+        query_bounds.push(queries.len() as u32);
+        let numbers = |name: &str| -> Result<Option<Vec<f32>>> {
+            let Some(column) = read(name)? else { return Ok(None) };
+            let column = column.as_primitive_opt::<Float32Type>().ok_or_else(|| self.odd_columns())?;
+            let values = column.values();
+            let bad = (0..column.len()).find(|row| column.is_null(*row) || !values[*row].is_finite());
+            if let Some(place) = bad {
+                let (row, query) = (first_here + place as u64, queries.value(place));
+                return Err(Error::place(
+                    self.location(),
+                    format_args!("the {name} of row {row} (query {query}) is missing or not finite"),
+                    "convert the data again with finite numbers",
+                ));
+            }
+            Ok(Some(values.to_vec()))
+        };
+        let labels = numbers("label")?.ok_or_else(|| self.odd_columns())?;
+        let weights = numbers("weight")?;
+        if weights.as_ref().is_some_and(|weights| weights.iter().any(|weight| *weight < 0.0)) {
+            return Err(Error::place(self.location(), "a weight is negative", "weights are 0 or more"));
+        }
+        let positions = match read("position")? {
+            None => None,
+            Some(column) => {
+                let column = column.as_primitive_opt::<Int32Type>().ok_or_else(|| self.odd_columns())?;
+                // The first is 1 in data and 0 here.
+                let known = column.null_count() == 0
+                    && column.values().iter().all(|at| (1..=MOST_POSITIONS).contains(at));
+                known.then(|| column.values().iter().map(|at| (at - 1) as u32).collect())
+            }
+        };
+        Ok((Rows { first, first_query: 0, labels, weights, positions, query_bounds }, queries.clone()))
+    }
+
+    fn odd_columns(&self) -> Error {
+        Error::place(self.location(), "its columns are not those of a dataset", "convert the data again")
+    }
+}

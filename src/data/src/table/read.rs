@@ -1,0 +1,214 @@
+//! Reading a table: every byte is checked before any is decoded, so damage is an error that names the
+//! file, never another value. Row groups are read one after another, as they are asked for.
+
+use super::footer::{self, Footer};
+use super::groups::{GroupBatches, ParquetFile};
+use super::kind::TableKind;
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use planetree_base::error::{Error, Result};
+use planetree_base::storage::{Location, PinnedFile};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Rows that are decoded together.
+const BATCH_ROWS: usize = 1 << 16;
+
+/// A table that is whole.
+pub struct TableReader {
+    kind: TableKind,
+    file: Arc<ParquetFile>,
+    values: BTreeMap<String, String>,
+}
+
+/// A Parquet file, whoever wrote it.
+pub enum AnyParquet {
+    /// A table of ours, which is whole.
+    Ours(TableReader),
+    /// A file of somebody else's, which nobody can check.
+    Foreign(Arc<ParquetFile>),
+}
+
+impl TableReader {
+    /// Opens a table of some kind and checks all its bytes.
+    pub fn open(location: &Location, kind: TableKind) -> Result<Self> {
+        let table = Self::open_as(location, kind.name(), kind.remedy())?;
+        if table.kind != kind {
+            let problem = format_args!("this is {}, not {}", table.kind.noun(), kind.noun());
+            return Err(Error::place(location, problem, kind.remedy()));
+        }
+        Ok(table)
+    }
+
+    /// Opens a table of any kind and checks all its bytes.
+    pub fn open_any(location: &Location) -> Result<Self> {
+        Self::open_as(location, "table", "name a file or a dataset that planetree wrote")
+    }
+
+    /// Opens a table of any kind and checks all its bytes, or a Parquet file of somebody else's.
+    /// The remedy is for whoever named something else.
+    pub fn open_or_foreign(location: &Location, remedy: &str) -> Result<AnyParquet> {
+        Self::open_parquet(location, "table", remedy)
+    }
+
+    /// Opens a Parquet file of which somebody else knows that it is whole: its bytes are not checked.
+    pub fn open_checked(location: &Location) -> Result<Arc<ParquetFile>> {
+        let file = PinnedFile::open(location)?.ok_or_else(|| location.absent())?;
+        let decoded = match Footer::read(&file)? {
+            Footer::Foreign(footer) => footer.decode(&file),
+            Footer::Ours(footer) => footer.decode(&file),
+            Footer::Unknown | Footer::DatasetPart | Footer::Broken(_) => {
+                return Err(damaged(location, "it is not the file that was meant"));
+            }
+        };
+        Ok(Arc::new(ParquetFile::new(file, decoded)?))
+    }
+
+    fn open_as(location: &Location, wanted: &str, remedy: &str) -> Result<Self> {
+        match Self::open_parquet(location, wanted, remedy)? {
+            AnyParquet::Ours(table) => Ok(table),
+            AnyParquet::Foreign(_) => Err(not_ours(location, wanted, "planetree did not write it", remedy)),
+        }
+    }
+
+    fn open_parquet(location: &Location, wanted: &str, remedy: &str) -> Result<AnyParquet> {
+        let not_ours = |problem: &str| not_ours(location, wanted, problem, remedy);
+        let Some(file) = PinnedFile::open(location)? else {
+            return Err(match location {
+                Location::Local(path) if path.is_dir() => not_ours("it is a directory"),
+                _ => location.absent(),
+            });
+        };
+        let footer = match Footer::read(&file)? {
+            Footer::Unknown => return Err(not_ours("it is not a Parquet file")),
+            Footer::DatasetPart => return Err(not_ours("it is a part of a dataset")),
+            Footer::Broken(problem) => return Err(damaged(location, problem)),
+            Footer::Foreign(footer) => {
+                let decoded = footer.decode(&file);
+                return Ok(AnyParquet::Foreign(Arc::new(ParquetFile::new(file, decoded)?)));
+            }
+            Footer::Ours(footer) => footer,
+        };
+        if !footer.matches(&file)? {
+            return Err(damaged(location, "its content does not match its checksum"));
+        }
+        let decoded = footer.decode(&file);
+        let file = ParquetFile::new(file, decoded)?;
+        let pairs = file.footer().file_metadata().key_value_metadata().into_iter().flatten();
+        let values: BTreeMap<String, String> =
+            pairs.filter_map(|pair| Some((pair.key.clone(), pair.value.clone()?))).collect();
+        let name = values.get(footer::TABLE).map_or("", String::as_str);
+        match TableKind::from_name(name) {
+            Some(kind) => Ok(AnyParquet::Ours(TableReader { kind, file: Arc::new(file), values })),
+            None => Err(not_ours(&format!("it is a table of another kind, {name:?}"))),
+        }
+    }
+
+    /// What a file says it is; `None` if it is no table of ours, or not there. The rest of the file is
+    /// not checked.
+    pub fn kind_of(location: &Location) -> Result<Option<TableKind>> {
+        let Some(file) = PinnedFile::open(location)? else { return Ok(None) };
+        let Footer::Ours(footer) = Footer::read(&file)? else { return Ok(None) };
+        let metadata = footer.decode(&file).ok();
+        Ok(metadata.and_then(|metadata| TableKind::from_name(footer::value(&metadata, footer::TABLE)?)))
+    }
+
+    /// How many rows a Parquet file says it has, whoever wrote it; `None` if it is none. The rest of the
+    /// file is not checked.
+    pub fn rows_of(location: &Location) -> Result<Option<u64>> {
+        let Some(file) = PinnedFile::open(location)? else { return Ok(None) };
+        let metadata = match Footer::read(&file)? {
+            Footer::Ours(footer) => footer.decode(&file).ok(),
+            Footer::Foreign(footer) => footer.decode(&file).ok(),
+            _ => None,
+        };
+        Ok(metadata.and_then(|metadata| u64::try_from(metadata.file_metadata().num_rows()).ok()))
+    }
+
+    /// What it is.
+    pub fn kind(&self) -> TableKind {
+        self.kind
+    }
+
+    /// Where the table is.
+    pub fn location(&self) -> &Location {
+        self.file.location()
+    }
+
+    /// Its columns.
+    pub fn schema(&self) -> &SchemaRef {
+        self.file.schema()
+    }
+
+    /// How many rows there are.
+    pub fn rows(&self) -> u64 {
+        self.file.rows()
+    }
+
+    /// Its row groups.
+    pub fn file(&self) -> &Arc<ParquetFile> {
+        &self.file
+    }
+
+    /// A value of the file's metadata.
+    pub fn metadata(&self, key: &str) -> Option<&str> {
+        self.values.get(key).map(String::as_str)
+    }
+
+    /// All of the file's metadata.
+    pub fn all_metadata(&self) -> &BTreeMap<String, String> {
+        &self.values
+    }
+
+    /// The rows in their order, some at a time. The first error is the last item.
+    pub fn batches(&self) -> impl Iterator<Item = Result<RecordBatch>> {
+        TableBatches { table: self, group: 0, current: None }
+    }
+}
+
+struct TableBatches<'a> {
+    table: &'a TableReader,
+    /// The row group that comes next.
+    group: usize,
+    current: Option<GroupBatches>,
+}
+
+impl TableBatches<'_> {
+    fn step(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            match self.current.as_mut().and_then(Iterator::next) {
+                Some(batch) => return batch.map(Some),
+                None => self.current = None,
+            }
+            if self.group == self.table.file.groups() {
+                return Ok(None);
+            }
+            self.current = Some(self.table.file.group_batches(self.group, None, BATCH_ROWS)?);
+            self.group += 1;
+        }
+    }
+}
+
+impl Iterator for TableBatches<'_> {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let step = self.step();
+        if step.is_err() {
+            (self.current, self.group) = (None, self.table.file.groups());
+        }
+        step.transpose()
+    }
+}
+
+fn not_ours(location: &Location, wanted: &str, problem: &str, remedy: &str) -> Error {
+    Error::place(location, format_args!("not a planetree {wanted}: {problem}"), remedy)
+}
+
+pub(super) fn damaged(location: &Location, problem: impl std::fmt::Display) -> Error {
+    Error::place(
+        location,
+        format_args!("damaged: {problem}"),
+        "restore the file from a copy, or make it again",
+    )
+}

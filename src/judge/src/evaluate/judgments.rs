@@ -1,0 +1,84 @@
+//! Labels that come from elsewhere than the ranking: a dataset, or qrels.
+
+use super::rows::{JUDGMENTS, RowColumns};
+use super::scores::DatasetColumns;
+use super::trec;
+use crate::plan::{Batches, Open, SORT_ROWS};
+use arrow::array::{Array, Float64Array, RecordBatch};
+use planetree_base::error::{Error, Result};
+use planetree_base::storage::Location;
+use planetree_data::dataset::{DatasetReader, GroupReader};
+use std::sync::Arc;
+
+/// Where labels come from.
+#[derive(Debug, Clone)]
+pub enum Judgments {
+    /// A dataset with the same documents; each must be there.
+    Dataset(Location),
+    /// Judgments of some documents; the others are not relevant.
+    Qrels(Location),
+}
+
+impl Judgments {
+    /// Where they are.
+    pub fn location(&self) -> &Location {
+        match self {
+            Judgments::Dataset(location) | Judgments::Qrels(location) => location,
+        }
+    }
+
+    /// The reader of the judgments, as rows without scores.
+    pub fn reader(&self) -> Open {
+        match self {
+            Judgments::Qrels(location) => trec::qrels_reader(location),
+            Judgments::Dataset(location) => {
+                let location = location.clone();
+                Arc::new(move || {
+                    let dataset = DatasetReader::open(&location)?;
+                    let (mut groups, mut first_row) = (dataset.groups().into_iter(), 0);
+                    let read = move || -> Option<Vec<Result<RecordBatch>>> {
+                        let group = dataset.open_group(groups.next()?);
+                        let batches =
+                            group.and_then(|group| labels(&group, dataset.location(), &mut first_row));
+                        Some(match batches {
+                            Ok(batches) => batches.into_iter().map(Ok).collect(),
+                            Err(error) => vec![Err(error)],
+                        })
+                    };
+                    Ok(Box::new(std::iter::from_fn(read).flatten()) as Batches)
+                })
+            }
+        }
+    }
+}
+
+/// The labels of a row group. Its batches own their rows: slices of one would each count as the whole.
+fn labels(group: &GroupReader, location: &Location, first_row: &mut u64) -> Result<Vec<RecordBatch>> {
+    let mut batches = Vec::new();
+    group.read_batches(&[0, 1, 2], SORT_ROWS, &mut |batch| {
+        let columns = DatasetColumns::of(&batch, location)?;
+        if let Some(row) = (0..columns.rows()).find(|row| columns.doc_ids.is_null(*row)) {
+            return Err(Error::place(
+                location,
+                format_args!(
+                    "row {} has no doc_id, by which its label would be found",
+                    *first_row + row as u64 + 1
+                ),
+                "convert data with document ids; scores in the order of the rows go with --scores and --data",
+            ));
+        }
+        let rows = columns.rows();
+        let judgments = RowColumns {
+            query_ids: columns.query_ids,
+            doc_ids: columns.doc_ids,
+            labels: columns.labels,
+            scores: Float64Array::new_null(rows),
+            first_row: JUDGMENTS + *first_row,
+            segments: None,
+        };
+        *first_row += rows as u64;
+        batches.push(judgments.into_batch()?);
+        Ok(())
+    })?;
+    Ok(batches)
+}

@@ -1,0 +1,255 @@
+//! What is known of every query: a row of the metrics table each, in columns.
+
+use planetree_base::wire::{Reader, Writer, cut_short};
+use std::collections::HashSet;
+use xxhash_rust::xxh3::xxh3_128;
+
+/// The results of some queries. Those of several stretches of the input append to those of all of it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Results {
+    /// How many metrics there are.
+    width: usize,
+    names: String,
+    /// Where each query's name ends among `names`.
+    ends: Vec<usize>,
+    /// Ranked documents of each query.
+    pub documents: Vec<u32>,
+    /// Relevant documents of each query.
+    pub relevant: Vec<u32>,
+    /// Each query's first row in the input.
+    first_rows: Vec<u64>,
+    /// The values of all metrics, query by query; not a number where a query does not count.
+    values: Vec<f64>,
+    /// DCG, where that was asked for.
+    pub dcg: Vec<f64>,
+    /// DCG of the best order, where that was asked for.
+    pub ideal_dcg: Vec<f64>,
+    /// What each query is counted under, where that was asked for.
+    pub segments: Vec<Option<String>>,
+    /// The ranking as text, where that was asked for.
+    pub run: Vec<u8>,
+    /// Rows that were ranked.
+    pub rows: u64,
+    /// Queries without any judgment, which are left out.
+    pub unjudged: u64,
+    /// Queries that have judgments but no ranked document.
+    pub unranked: u64,
+}
+
+/// One query's results.
+pub struct QueryResult<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Ranked documents.
+    pub documents: usize,
+    /// Relevant documents.
+    pub relevant: usize,
+    /// Its first row in the input.
+    pub first_row: u64,
+    /// The metrics' values, `None` where it does not count.
+    pub values: &'a [Option<f64>],
+}
+
+impl Results {
+    /// No queries yet, for a number of metrics.
+    pub fn new(width: usize) -> Self {
+        Results { width, ..Results::default() }
+    }
+
+    /// How many queries there are.
+    pub fn queries(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// How many metrics there are.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// The name of a query.
+    pub fn name(&self, query: usize) -> &str {
+        let start = if query == 0 { 0 } else { self.ends[query - 1] };
+        &self.names[start..self.ends[query]]
+    }
+
+    /// All names in their order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        (0..self.queries()).map(|query| self.name(query))
+    }
+
+    /// A query's value of a metric; `None` if the query does not count.
+    pub fn value(&self, query: usize, metric: usize) -> Option<f64> {
+        Some(self.values[query * self.width + metric]).filter(|value| !value.is_nan())
+    }
+
+    /// All queries' values of a metric.
+    pub fn column(&self, metric: usize) -> impl Iterator<Item = Option<f64>> {
+        (0..self.queries()).map(move |query| self.value(query, metric))
+    }
+
+    /// Adds a query.
+    pub fn push(&mut self, query: &QueryResult<'_>) {
+        self.names.push_str(query.name);
+        self.ends.push(self.names.len());
+        self.documents.push(u32::try_from(query.documents).unwrap_or(u32::MAX));
+        self.relevant.push(u32::try_from(query.relevant).unwrap_or(u32::MAX));
+        self.first_rows.push(query.first_row);
+        self.values.extend(query.values.iter().map(|value| value.unwrap_or(f64::NAN)));
+        self.rows += query.documents as u64;
+    }
+
+    /// Adds what follows in the input.
+    pub fn append(&mut self, mut other: Results) {
+        let shift = self.names.len();
+        self.names.push_str(&other.names);
+        self.ends.extend(other.ends.iter().map(|end| shift + end));
+        self.documents.append(&mut other.documents);
+        self.relevant.append(&mut other.relevant);
+        self.first_rows.append(&mut other.first_rows);
+        self.values.append(&mut other.values);
+        self.dcg.append(&mut other.dcg);
+        self.ideal_dcg.append(&mut other.ideal_dcg);
+        self.segments.append(&mut other.segments);
+        self.rows += other.rows;
+        self.unjudged += other.unjudged;
+        self.unranked += other.unranked;
+    }
+
+    /// Writes everything.
+    pub fn write(&self, writer: &mut Writer) {
+        writer.count(self.width as u64);
+        writer.text(&self.names);
+        writer.count(self.ends.len() as u64);
+        let mut before = 0;
+        for query in 0..self.queries() {
+            writer.count((self.ends[query] - before) as u64);
+            before = self.ends[query];
+            writer.count(self.documents[query].into());
+            writer.count(self.relevant[query].into());
+            writer.count(self.first_rows[query]);
+        }
+        for values in [&self.values, &self.dcg, &self.ideal_dcg] {
+            writer.count(values.len() as u64);
+            values.iter().for_each(|value| writer.float(*value));
+        }
+        writer.count(self.segments.len() as u64);
+        for segment in &self.segments {
+            writer.count(u64::from(segment.is_some()));
+            writer.text(segment.as_deref().unwrap_or_default());
+        }
+        writer.list(&self.run);
+        [self.rows, self.unjudged, self.unranked].into_iter().for_each(|count| writer.count(count));
+    }
+
+    /// Reads what was written.
+    pub fn read(reader: &mut Reader<'_>) -> planetree_base::error::Result<Self> {
+        let mut results = Results::new(reader.count()? as usize);
+        results.names = reader.text()?;
+        let queries = reader.length(4)?;
+        let mut end = 0usize;
+        for _ in 0..queries {
+            end = end.saturating_add(reader.count()? as usize);
+            results.ends.push(end);
+            results.documents.push(reader.count()? as u32);
+            results.relevant.push(reader.count()? as u32);
+            results.first_rows.push(reader.count()?);
+        }
+        for values in [&mut results.values, &mut results.dcg, &mut results.ideal_dcg] {
+            let length = reader.length(8)?;
+            *values = (0..length).map(|_| reader.float()).collect::<planetree_base::error::Result<_>>()?;
+        }
+        for _ in 0..reader.length(2)? {
+            let is_known = reader.count()? == 1;
+            let text = reader.text()?;
+            results.segments.push(is_known.then_some(text));
+        }
+        results.run = reader.list()?.to_vec();
+        (results.rows, results.unjudged, results.unranked) =
+            (reader.count()?, reader.count()?, reader.count()?);
+        let gains_fit =
+            [&results.dcg, &results.ideal_dcg].iter().all(|it| it.is_empty() || it.len() == queries);
+        let segments_fit = results.segments.is_empty() || results.segments.len() == queries;
+        let values_fit = Some(results.values.len()) == queries.checked_mul(results.width);
+        let names_fit =
+            end == results.names.len() && results.ends.iter().all(|end| results.names.is_char_boundary(*end));
+        if gains_fit && segments_fit && values_fit && names_fit { Ok(results) } else { Err(cut_short()) }
+    }
+
+    /// The same queries in the order in which they appear in the input.
+    pub fn in_input_order(&self) -> Results {
+        let mut order: Vec<usize> = (0..self.queries()).collect();
+        order.sort_by_key(|query| self.first_rows[*query]);
+        let mut sorted = Results::new(self.width);
+        for query in order {
+            let values: Vec<_> = (0..self.width).map(|metric| self.value(query, metric)).collect();
+            sorted.push(&QueryResult {
+                name: self.name(query),
+                documents: self.documents[query] as usize,
+                relevant: self.relevant[query] as usize,
+                first_row: self.first_rows[query],
+                values: &values,
+            });
+            sorted.dcg.extend(self.dcg.get(query));
+            sorted.ideal_dcg.extend(self.ideal_dcg.get(query));
+            sorted.segments.extend(self.segments.get(query).cloned());
+        }
+        (sorted.unjudged, sorted.unranked) = (self.unjudged, self.unranked);
+        sorted
+    }
+}
+
+/// The queries that have been seen, by the hashes of their names.
+#[derive(Default)]
+pub struct SeenQueries(HashSet<u128>);
+
+impl SeenQueries {
+    /// Whether a query is new; it is not the next time.
+    pub fn is_new(&mut self, name: &str) -> bool {
+        self.0.insert(xxh3_128(name.as_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn push(results: &mut Results, name: &str, first_row: u64, values: &[Option<f64>]) {
+        let query = QueryResult { name, documents: 3, relevant: 1, first_row, values };
+        results.push(&query);
+        results.dcg.push(first_row as f64);
+    }
+
+    #[test]
+    fn stretches_append_and_go_back_into_their_order() {
+        let mut first = Results::new(2);
+        push(&mut first, "b", 9, &[Some(0.5), None]);
+        push(&mut first, "", 3, &[Some(0.25), Some(1.0)]);
+        let mut second = Results::new(2);
+        push(&mut second, "long", 6, &[None, Some(0.0)]);
+        first.append(second);
+        assert_eq!(first.names().collect::<Vec<_>>(), ["b", "", "long"]);
+        assert_eq!(first.column(1).collect::<Vec<_>>(), [None, Some(1.0), Some(0.0)]);
+        let sorted = first.in_input_order();
+        assert_eq!(sorted.names().collect::<Vec<_>>(), ["", "long", "b"]);
+        assert_eq!(sorted.column(0).collect::<Vec<_>>(), [Some(0.25), None, Some(0.5)]);
+        assert_eq!((sorted.dcg, sorted.rows), (vec![3.0, 6.0, 9.0], 9));
+    }
+
+    #[test]
+    fn results_travel() {
+        let mut results = Results::new(2);
+        push(&mut results, "b", 9, &[Some(0.5), Some(-0.0)]);
+        push(&mut results, "ü", 300, &[Some(0.25), Some(1.0)]);
+        results.segments = vec![None, Some("de".to_owned())];
+        (results.run, results.unjudged, results.unranked) = (b"b Q0 d 1".to_vec(), 3, 4);
+        for results in [results, Results::new(1)] {
+            let mut writer = Writer::default();
+            results.write(&mut writer);
+            let bytes = writer.into_bytes();
+            assert_eq!(Results::read(&mut Reader::new(&bytes)).unwrap(), results);
+            for cut in 0..bytes.len() {
+                assert!(Results::read(&mut Reader::new(&bytes[..cut])).is_err());
+            }
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! By which rules a ranking is judged: tools disagree on the same scores, so the rules are data.
+//!
+//! ```text
+//! preset ──► switches ──► convention ──► every number, and the text that is stored with it
+//! ```
+
+mod presets;
+mod switches;
+
+pub use presets::{Preset, presets};
+pub use switches::{Switch, switches};
+
+use super::discount::Discount;
+use super::gain::Gain;
+use super::{Metric, Unfit, known};
+use planetree_base::error::{Error, Result};
+use planetree_base::suggest;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::{Arc, LazyLock};
+
+/// All rules of judging. Made of text, a preset and then switches: `letor4,gain=linear`.
+#[derive(Debug, Clone)]
+pub struct Convention {
+    /// The preset it began with.
+    pub base: &'static str,
+    /// What a label is worth to NDCG and DCG.
+    pub gain: Gain,
+    /// What a gain is multiplied by at a rank.
+    pub discount: Discount,
+    /// How deep NDCG and DCG look when they are named without a depth.
+    pub depth: Option<u32>,
+    /// The same for MAP, MRR, precision and recall.
+    pub binary_depth: Option<u32>,
+    /// What NDCG is without anything of worth.
+    pub empty: Empty,
+    /// What MAP is without a relevant document.
+    pub map_empty: Empty,
+    /// What recall is without a relevant document.
+    pub recall_empty: Empty,
+    /// What happens when a query has fewer documents than the depth.
+    pub short: Short,
+    /// How equal scores are ranked for NDCG, DCG, ERR and inversions.
+    pub ties: Ties,
+    /// The same for MAP, MRR, precision, recall and AUC.
+    pub binary_ties: Ties,
+    /// Which labels are relevant to MAP, MRR, precision, recall and AUC.
+    pub relevant: Threshold,
+    /// What average precision is divided by.
+    pub map_normaliser: MapNormaliser,
+    /// Whether MAP looks at the whole list, whatever its depth.
+    pub map_whole: bool,
+    /// How a label becomes ERR's probability to satisfy.
+    pub err_grade: ErrGrade,
+    /// How deep ERR looks when it is named without a depth.
+    pub err_depth: Option<u32>,
+    /// Where the ideal order and the number of relevant documents come from.
+    pub ideal: Ideal,
+    /// How exactly scores are compared.
+    pub scores: Width,
+}
+
+/// What a query without relevant documents is worth.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Empty {
+    /// This much.
+    Value(f64),
+    /// It is left out.
+    Skip,
+}
+
+/// What happens when a query has fewer documents than the depth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Short {
+    /// The depth is the number of documents.
+    Truncate,
+    /// Irrelevant documents fill it up: precision is divided by the depth.
+    Pad,
+    /// NDCG and DCG are 0, precision is divided by the depth.
+    Zero,
+}
+
+/// How documents of equal scores are ranked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ties {
+    /// As they came.
+    Input,
+    /// The greater document id first.
+    Document,
+    /// In every order, and the metric is the mean over all of them.
+    Average,
+    /// The lower label first.
+    Worst,
+    /// The higher label first.
+    Best,
+    /// All of them at the last of their ranks.
+    Last,
+}
+
+/// Which labels are relevant.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Threshold {
+    /// This label and higher ones.
+    From(f32),
+    /// Higher labels only.
+    Above(f32),
+}
+
+/// What average precision is divided by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MapNormaliser {
+    /// The number of relevant documents.
+    Relevant,
+    /// The same, but not more than the depth.
+    Depth,
+    /// The number of relevant documents down to the depth.
+    Found,
+}
+
+/// How a label becomes the probability that a document satisfies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrGrade {
+    /// (2^label - 1) / 2^this.
+    Highest(u32),
+    /// The label is the probability.
+    Label,
+}
+
+/// Where the ideal order comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ideal {
+    /// The documents that are ranked.
+    List,
+    /// All documents that were judged, if they are given.
+    Judgments,
+}
+
+/// How exactly scores are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Width {
+    /// As they are.
+    Float64,
+    /// Rounded to float32: scores that differ less are equal.
+    Float32,
+}
+
+impl Convention {
+    /// The default, shared.
+    pub fn standard() -> Arc<Convention> {
+        static STANDARD: LazyLock<Arc<Convention>> = LazyLock::new(Arc::default);
+        Arc::clone(&STANDARD)
+    }
+
+    /// All presets, the default first.
+    pub fn presets() -> &'static [Preset] {
+        presets()
+    }
+
+    /// Every switch and its value, in the order of the table.
+    pub fn values(&self) -> Vec<(&'static str, String)> {
+        switches().iter().map(|switch| (switch.name, (switch.print)(self))).collect()
+    }
+
+    /// Whether a document of this label counts as relevant.
+    #[inline]
+    pub fn is_relevant(&self, label: f32) -> bool {
+        let label = known(label);
+        match self.relevant {
+            Threshold::From(least) => label >= least,
+            Threshold::Above(most) => label > most,
+        }
+    }
+
+    /// What a document of this label is worth to NDCG.
+    #[inline]
+    pub fn gain(&self, label: f32) -> f64 {
+        self.gain.of(known(label))
+    }
+
+    /// What a gain is multiplied by at a rank that is counted from 0.
+    #[inline]
+    pub fn discount(&self, rank: usize) -> f64 {
+        self.discount.at(rank)
+    }
+
+    /// How deep a metric looks: `None` if ranks are all the same to it, `Some(None)` for the whole list.
+    pub fn depth(&self, metric: &Metric) -> Option<Option<u32>> {
+        match metric {
+            Metric::Rmse => None,
+            Metric::Ndcg(depth) | Metric::Dcg(depth) => Some(depth.or(self.depth)),
+            Metric::Err(depth) => Some(depth.or(self.err_depth)),
+            Metric::Map(_) if self.map_whole => Some(None),
+            Metric::Map(depth) | Metric::Mrr(depth) | Metric::Precision(depth) | Metric::Recall(depth) => {
+                Some(depth.or(self.binary_depth))
+            }
+            Metric::Auc | Metric::PartialAuc(..) | Metric::KendallTau | Metric::Inversions => Some(None),
+        }
+    }
+
+    /// Refuses labels that have no gain: those beyond a table, or without a value in a formula.
+    pub fn check_labels(&self, labels: &[f32]) -> Result<(), Unfit> {
+        if matches!(self.gain, Gain::Exp2 | Gain::Linear | Gain::Positive) {
+            return Ok(());
+        }
+        let unfit = |label: &f32| !label.is_nan() && !self.gain.has(*label);
+        match labels.iter().position(unfit) {
+            Some(row) => Err(Unfit {
+                row: Some(row),
+                problem: format!("the label {} has no gain in gain={}", labels[row], self.gain),
+                remedy: "choose a gain that has a value for every label".to_owned(),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses what contradicts itself.
+    fn check(self, text: &str) -> Result<Self> {
+        if self.map_normaliser == MapNormaliser::Found && self.binary_ties == Ties::Average {
+            return Err(Error::usage(
+                format_args!("convention {text:?}: map_normaliser=found does not go with averaged ties"),
+                "choose other binary_ties, such as worst, or map_normaliser=depth",
+            ));
+        }
+        Ok(self)
+    }
+
+    fn set(&mut self, text: &str, setting: &str) -> Result<()> {
+        let Some((name, value)) = setting.split_once('=') else {
+            let names = presets().iter().map(|preset| preset.name);
+            let nearest = suggest::nearest(setting, names.chain(switches().iter().map(|switch| switch.name)));
+            return Err(Error::usage(
+                format_args!("convention {text:?}: {setting:?} is no switch=value"),
+                suggest::did_you_mean(&nearest, "name a preset first, then switches: letor4,gain=linear"),
+            ));
+        };
+        let (name, value) = (name.trim(), value.trim());
+        let Some(switch) = switches().iter().find(|switch| switch.name.eq_ignore_ascii_case(name)) else {
+            let names: Vec<&str> = switches().iter().map(|switch| switch.name).collect();
+            return Err(Error::usage(
+                format_args!("convention {text:?}: unknown switch {name:?}"),
+                suggest::did_you_mean(
+                    &suggest::nearest(name, names.iter().copied()),
+                    &format!("there are {}", names.join(", ")),
+                ),
+            ));
+        };
+        (switch.read)(self, value).map_err(|problem| {
+            let nearest = suggest::nearest(value, switch.values.split(", "));
+            Error::usage(
+                format_args!("convention {text:?}: {}={value}: {problem}", switch.name),
+                suggest::did_you_mean(&nearest, &format!("{} may be {}", switch.name, switch.values)),
+            )
+        })
+    }
+}
+
+impl FromStr for Convention {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let mut settings: Vec<&str> =
+            text.split(',').map(str::trim).filter(|word| !word.is_empty()).collect();
+        let mut convention = match settings.first() {
+            Some(name) if !name.contains('=') => {
+                let preset = Preset::named(name)?;
+                settings.remove(0);
+                preset.convention()?
+            }
+            _ => Convention::default(),
+        };
+        for setting in settings {
+            convention.set(text, setting)?;
+        }
+        convention.check(text)
+    }
+}
+
+/// The preset and every switch that differs from it; reads back as the same convention.
+impl fmt::Display for Convention {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.base)?;
+        // As it will be read: a switch may set others, which follow it in the table.
+        let mut read =
+            Preset::named(self.base).and_then(|preset| preset.convention()).map_err(|_| fmt::Error)?;
+        for switch in switches() {
+            let value = (switch.print)(self);
+            if value != (switch.print)(&read) {
+                write!(f, ",{}={value}", switch.name)?;
+                (switch.read)(&mut read, &value).map_err(|_| fmt::Error)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Equal rules, whatever preset they began with.
+impl PartialEq for Convention {
+    fn eq(&self, other: &Self) -> bool {
+        switches().iter().all(|switch| (switch.print)(self) == (switch.print)(other))
+    }
+}
+
+/// The convention of planetree: what most learners do, with nothing for a query without anything to find.
+impl Default for Convention {
+    fn default() -> Self {
+        Convention {
+            base: presets::DEFAULT,
+            gain: Gain::Exp2,
+            discount: Discount::Log2,
+            depth: None,
+            binary_depth: None,
+            empty: Empty::Value(0.0),
+            map_empty: Empty::Value(0.0),
+            recall_empty: Empty::Value(0.0),
+            short: Short::Truncate,
+            ties: Ties::Input,
+            binary_ties: Ties::Input,
+            relevant: Threshold::From(1.0),
+            map_normaliser: MapNormaliser::Relevant,
+            map_whole: false,
+            err_grade: ErrGrade::Highest(4),
+            err_depth: None,
+            ideal: Ideal::List,
+            scores: Width::Float64,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

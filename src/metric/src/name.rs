@@ -1,0 +1,270 @@
+//! The table of all metrics: how they are written, read and explained.
+
+use super::Metric;
+use planetree_base::error::{Error, Result};
+use planetree_base::suggest;
+use std::fmt;
+use std::str::FromStr;
+
+/// A metric in the table of all.
+struct Entry {
+    name: &'static str,
+    aliases: &'static [&'static str],
+    make: Make,
+    help: &'static str,
+}
+
+/// How a name becomes a metric.
+enum Make {
+    Plain(Metric),
+    WithDepth(fn(Option<u32>) -> Metric),
+    WithRange(fn(u32, u32) -> Metric),
+}
+
+/// A new metric is one file, one line here and one where its value is taken (`value.rs`).
+const ENTRIES: [Entry; 12] = [
+    Entry {
+        name: "ndcg",
+        aliases: &["normalized_dcg"],
+        make: Make::WithDepth(Metric::Ndcg),
+        help: "discounted gain over that of the best order",
+    },
+    Entry { name: "dcg", aliases: &[], make: Make::WithDepth(Metric::Dcg), help: "discounted gain" },
+    Entry {
+        name: "err",
+        aliases: &["expected_reciprocal_rank"],
+        make: Make::WithDepth(Metric::Err),
+        help: "expected reciprocal rank at which a user is satisfied",
+    },
+    Entry {
+        name: "map",
+        aliases: &["ap", "mean_average_precision", "average_precision"],
+        make: Make::WithDepth(Metric::Map),
+        help: "mean precision at the relevant documents",
+    },
+    Entry {
+        name: "mrr",
+        aliases: &["rr", "recip_rank", "reciprocal_rank", "mean_reciprocal_rank"],
+        make: Make::WithDepth(Metric::Mrr),
+        help: "one over the rank of the first relevant document",
+    },
+    Entry {
+        name: "p",
+        aliases: &["precision", "prec", "pre"],
+        make: Make::WithDepth(Metric::Precision),
+        help: "share of relevant documents among the first",
+    },
+    Entry {
+        name: "recall",
+        aliases: &["r"],
+        make: Make::WithDepth(Metric::Recall),
+        help: "share of the relevant documents that are among the first",
+    },
+    Entry {
+        name: "auc",
+        aliases: &["roc_auc"],
+        make: Make::Plain(Metric::Auc),
+        help: "area under the ROC curve",
+    },
+    Entry {
+        name: "pauc",
+        aliases: &["partial_auc"],
+        make: Make::WithRange(Metric::PartialAuc),
+        help: "its area between two false-positive rates in percent",
+    },
+    Entry {
+        name: "tau",
+        aliases: &["kendall", "kendall_tau", "kendalltau"],
+        make: Make::Plain(Metric::KendallTau),
+        help: "Kendall's tau-b of scores and labels",
+    },
+    Entry {
+        name: "inversions",
+        aliases: &["inverted_pairs"],
+        make: Make::Plain(Metric::Inversions),
+        help: "pairs of documents in the wrong order",
+    },
+    Entry {
+        name: "rmse",
+        aliases: &["l2_root", "root_mean_squared_error"],
+        make: Make::Plain(Metric::Rmse),
+        help: "root of the mean squared difference of score and label, over rows",
+    },
+];
+
+/// How every metric is written and what it is, for `--help`.
+pub fn help_table() -> Vec<(String, &'static str)> {
+    ENTRIES.iter().map(|entry| (entry.written(), entry.help)).collect()
+}
+
+impl Entry {
+    fn written(&self) -> String {
+        match self.make {
+            Make::Plain(_) => self.name.to_owned(),
+            Make::WithDepth(_) => format!("{}@K", self.name),
+            Make::WithRange(_) => format!("{}@I-J", self.name),
+        }
+    }
+
+    fn is_called(&self, name: &str) -> bool {
+        let mut names = self.aliases.iter().chain([&self.name]);
+        names.any(|known| known.eq_ignore_ascii_case(name))
+    }
+
+    /// What may follow the name.
+    fn remedy(&self) -> String {
+        match self.make {
+            Make::Plain(_) => format!("write {}", self.name),
+            Make::WithDepth(_) => format!("write {0}@10, or {0} for the whole list", self.name),
+            Make::WithRange(_) => {
+                format!("write {0}@0-5 for the false-positive rates from 0 to 5 percent", self.name)
+            }
+        }
+    }
+}
+
+impl Metric {
+    fn entry(&self) -> &'static Entry {
+        &ENTRIES[match self {
+            Metric::Ndcg(_) => 0,
+            Metric::Dcg(_) => 1,
+            Metric::Err(_) => 2,
+            Metric::Map(_) => 3,
+            Metric::Mrr(_) => 4,
+            Metric::Precision(_) => 5,
+            Metric::Recall(_) => 6,
+            Metric::Auc => 7,
+            Metric::PartialAuc(..) => 8,
+            Metric::KendallTau => 9,
+            Metric::Inversions => 10,
+            Metric::Rmse => 11,
+        }]
+    }
+}
+
+impl fmt::Display for Metric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.entry().name)?;
+        match self {
+            Metric::Ndcg(Some(depth))
+            | Metric::Dcg(Some(depth))
+            | Metric::Err(Some(depth))
+            | Metric::Map(Some(depth))
+            | Metric::Mrr(Some(depth))
+            | Metric::Precision(Some(depth))
+            | Metric::Recall(Some(depth)) => write!(f, "@{depth}"),
+            Metric::PartialAuc(from, to) => write!(f, "@{from}-{to}"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl FromStr for Metric {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let text = text.trim();
+        let (name, range) = match text.split_once('@') {
+            Some((name, range)) => (name, Some(range)),
+            None => (text, None),
+        };
+        let Some(entry) = ENTRIES.iter().find(|entry| entry.is_called(name)) else {
+            let names = ENTRIES.iter().flat_map(|entry| entry.aliases.iter().chain([&entry.name]).copied());
+            let all: Vec<String> = ENTRIES.iter().map(Entry::written).collect();
+            return Err(Error::usage(
+                format_args!("unknown metric {text:?}"),
+                suggest::did_you_mean(
+                    &suggest::nearest(name, names),
+                    &format!("there are {}", all.join(", ")),
+                ),
+            ));
+        };
+        let fault = |problem: &dyn fmt::Display| {
+            Error::usage(format_args!("metric {text:?}: {problem}"), entry.remedy())
+        };
+        match (&entry.make, range) {
+            (Make::Plain(metric), None) => Ok(*metric),
+            (Make::Plain(_), Some(_)) => Err(fault(&format_args!("{} has no depth", entry.name))),
+            (Make::WithDepth(make), None) => Ok(make(None)),
+            (Make::WithDepth(make), Some(depth)) => match depth.parse() {
+                Ok(depth) if depth > 0 => Ok(make(Some(depth))),
+                _ => Err(fault(&format_args!("{depth:?} is no depth"))),
+            },
+            (Make::WithRange(_), None) => Err(fault(&format_args!("{} needs a range", entry.name))),
+            (Make::WithRange(make), Some(range)) => match percents(range) {
+                Some((from, to)) => Ok(make(from, to)),
+                None => Err(fault(&format_args!("{range:?} is no range of percents"))),
+            },
+        }
+    }
+}
+
+/// Two percents, the lower first: `0-5`, or as the thesis writes it, `[0,5]`.
+fn percents(range: &str) -> Option<(u32, u32)> {
+    let range = range.strip_prefix('[').and_then(|range| range.strip_suffix(']')).unwrap_or(range);
+    let (from, to) = range.split_once(['-', ','])?;
+    let (from, to) = (from.trim().parse().ok()?, to.trim().parse().ok()?);
+    (from < to && to <= 100).then_some((from, to))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_printed_as_they_are_read() {
+        for name in ["ndcg", "ndcg@10", "err@5", "rmse", "p@5", "recall@10", "auc", "pauc@0-5", "tau", "map"]
+        {
+            assert_eq!(name.parse::<Metric>().unwrap().to_string(), name);
+            assert_eq!(name.to_uppercase().parse::<Metric>().unwrap().to_string(), name);
+        }
+        for (alias, name) in [
+            ("precision@5", "p@5"),
+            ("mean_average_precision", "map"),
+            ("rr", "mrr"),
+            ("pauc@[0,5]", "pauc@0-5"),
+        ] {
+            assert_eq!(alias.parse::<Metric>().unwrap().to_string(), name);
+        }
+    }
+
+    #[test]
+    fn the_table_leads_from_names_to_metrics_and_back() {
+        for entry in &ENTRIES {
+            for name in entry.aliases.iter().chain([&entry.name]) {
+                let text = match entry.make {
+                    Make::Plain(_) => (*name).to_owned(),
+                    Make::WithDepth(_) => format!("{name}@7"),
+                    Make::WithRange(_) => format!("{name}@1-99"),
+                };
+                let metric: Metric = text.parse().unwrap();
+                assert_eq!(metric.entry().name, entry.name);
+                assert_eq!(metric.to_string(), text.replace(name, entry.name));
+                assert_eq!(ENTRIES.iter().filter(|other| other.is_called(name)).count(), 1, "{name}");
+            }
+        }
+        assert_eq!(help_table().len(), ENTRIES.len());
+    }
+
+    #[test]
+    fn faulty_names_say_what_was_meant() {
+        let all = "there are ndcg@K, dcg@K, err@K, map@K, mrr@K, p@K, recall@K, auc, pauc@I-J, tau, inversions, rmse";
+        let pauc = "write pauc@0-5 for the false-positive rates from 0 to 5 percent";
+        for (name, problem, remedy) in [
+            ("ndgc@10", "unknown metric \"ndgc@10\"", "did you mean ndcg?"),
+            ("accuracy", "unknown metric \"accuracy\"", all),
+            ("", "unknown metric \"\"", all),
+            ("rmse@10", "metric \"rmse@10\": rmse has no depth", "write rmse"),
+            ("ndcg@0", "metric \"ndcg@0\": \"0\" is no depth", "write ndcg@10, or ndcg for the whole list"),
+            ("err@", "metric \"err@\": \"\" is no depth", "write err@10, or err for the whole list"),
+            ("map@-5", "metric \"map@-5\": \"-5\" is no depth", "write map@10, or map for the whole list"),
+            ("pauc", "metric \"pauc\": pauc needs a range", pauc),
+            ("pauc@5-5", "metric \"pauc@5-5\": \"5-5\" is no range of percents", pauc),
+            ("pauc@5-101", "metric \"pauc@5-101\": \"5-101\" is no range of percents", pauc),
+        ] {
+            let error = name.parse::<Metric>().unwrap_err();
+            assert_eq!(error.to_string(), problem);
+            assert_eq!(error.remedy(), Some(remedy));
+        }
+    }
+}

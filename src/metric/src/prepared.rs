@@ -1,0 +1,212 @@
+//! A metric over a partition, with what depends on the labels alone worked out once.
+
+use super::convention::{Convention, Ties};
+use super::judge::QueryRows;
+use super::mean::Mean;
+use super::ndcg::BestGains;
+use super::ranked::{Look, Sorter};
+use super::value::Facts;
+use super::{Metric, rmse};
+use planetree_base::error::{Error, Result};
+use std::sync::Arc;
+
+/// A metric that knows the queries of one partition.
+#[derive(Debug, Clone)]
+pub struct Prepared {
+    metric: Metric,
+    convention: Arc<Convention>,
+    /// What the labels of every query say, in their order.
+    facts: Vec<Facts>,
+}
+
+impl Metric {
+    /// Works out what does not change from round to round, under the default convention. Query `q` has the
+    /// rows from `query_bounds[q]` up to `query_bounds[q + 1]`.
+    pub fn prepare(&self, labels: &[f32], query_bounds: &[u32]) -> Prepared {
+        self.prepare_for(Convention::standard(), labels, query_bounds)
+    }
+
+    /// The same under another convention. Ties by document id are refused, for training knows no documents,
+    /// and so are labels without a gain.
+    pub fn prepare_under(
+        &self,
+        convention: &Arc<Convention>,
+        labels: &[f32],
+        query_bounds: &[u32],
+    ) -> Result<Prepared> {
+        if [convention.ties, convention.binary_ties].contains(&Ties::Document) {
+            return Err(Error::usage(
+                format_args!("convention {convention}: ties=docid cannot be followed while training"),
+                "choose other ties, such as ties=input, or evaluate the predictions afterwards",
+            ));
+        }
+        convention.check_labels(labels).map_err(|unfit| {
+            Error::usage(format_args!("convention {convention}: {}", unfit.problem), unfit.remedy)
+        })?;
+        Ok(self.prepare_for(Arc::clone(convention), labels, query_bounds))
+    }
+
+    fn prepare_for(&self, convention: Arc<Convention>, labels: &[f32], query_bounds: &[u32]) -> Prepared {
+        let mut best = BestGains::default();
+        let facts_of = |rows: std::ops::Range<usize>| {
+            let labels = &labels[rows];
+            if self.needs_best(&convention) {
+                best.find(labels, &convention, convention.depth(self).flatten());
+            }
+            let relevant =
+                if self.needs_relevant(&convention) { convention.count_relevant(labels) } else { 0 };
+            self.facts(&convention, relevant, &best)
+        };
+        let facts = queries(query_bounds).map(facts_of).collect();
+        Prepared { metric: *self, facts, convention }
+    }
+}
+
+impl Prepared {
+    /// Which metric it is.
+    pub fn metric(&self) -> Metric {
+        self.metric
+    }
+}
+
+/// The means of the metrics over one partition, whose means merge with those of other partitions.
+/// `metrics` were prepared with the same labels and bounds.
+pub fn evaluate(metrics: &[Prepared], labels: &[f32], scores: &[f64], query_bounds: &[u32]) -> Vec<Mean> {
+    let mut means: Vec<Mean> = metrics.iter().map(|prepared| Mean::new(prepared.metric)).collect();
+    let mut rest = means.as_mut_slice();
+    // One order serves all metrics of a convention.
+    for metrics in metrics.chunk_by(|one, other| Arc::ptr_eq(&one.convention, &other.convention)) {
+        let (means, others) = rest.split_at_mut(metrics.len());
+        evaluate_together(metrics, labels, scores, query_bounds, means);
+        rest = others;
+    }
+    means
+}
+
+fn evaluate_together(
+    metrics: &[Prepared],
+    labels: &[f32],
+    scores: &[f64],
+    query_bounds: &[u32],
+    means: &mut [Mean],
+) {
+    let mut by_query: Vec<(&Prepared, &mut Mean)> = Vec::new();
+    for (prepared, mean) in metrics.iter().zip(means) {
+        if prepared.metric == Metric::Rmse {
+            rmse::squared_errors(labels, scores).for_each(|error| mean.add(error));
+        } else {
+            by_query.push((prepared, mean));
+        }
+    }
+    let Some((first, _)) = by_query.first() else { return };
+    let convention = Arc::clone(&first.convention);
+    let look = Look::of(by_query.iter().map(|(prepared, _)| &prepared.metric), &convention);
+    let mut sorter = Sorter::default();
+    for (query, rows) in queries(query_bounds).enumerate() {
+        let rows =
+            QueryRows { labels: &labels[rows.clone()], scores: &scores[rows], documents: None, judged: None };
+        // Ties by document id, which alone could fail, were refused when the metrics were prepared.
+        let Ok(views) = sorter.views(&rows, &look, &convention) else { continue };
+        for (prepared, mean) in &mut by_query {
+            if let Some(value) = prepared.metric.value(&views, &prepared.facts[query], &convention) {
+                mean.add(value);
+            }
+        }
+    }
+}
+
+/// The rows of every query.
+fn queries(bounds: &[u32]) -> impl Iterator<Item = std::ops::Range<usize>> {
+    bounds.windows(2).map(|bounds| bounds[0] as usize..bounds[1] as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Judge;
+    use proptest::prelude::*;
+
+    const METRICS: [Metric; 14] = [
+        Metric::Ndcg(Some(10)),
+        Metric::Rmse,
+        Metric::Ndcg(Some(3)),
+        Metric::Err(None),
+        Metric::Ndcg(None),
+        Metric::Err(Some(5)),
+        Metric::Dcg(Some(5)),
+        Metric::Map(None),
+        Metric::Mrr(Some(3)),
+        Metric::Precision(Some(5)),
+        Metric::Recall(Some(5)),
+        Metric::PartialAuc(0, 30),
+        Metric::KendallTau,
+        Metric::Inversions,
+    ];
+
+    fn evaluate_all(metrics: &[Metric], labels: &[f32], scores: &[f64], query_bounds: &[u32]) -> Vec<Mean> {
+        let prepared: Vec<Prepared> =
+            metrics.iter().map(|metric| metric.prepare(labels, query_bounds)).collect();
+        evaluate(&prepared, labels, scores, query_bounds)
+    }
+
+    proptest! {
+        #[test]
+        fn together_they_are_what_a_judge_says_of_query_after_query(
+            queries in proptest::collection::vec(
+                proptest::collection::vec(((0_u8..5).prop_map(f32::from), -1.0..1.0), 0..70), 0..8),
+            conventions in proptest::collection::vec(0_usize..4, METRICS.len()),
+        ) {
+            let mut bounds = vec![0_u32];
+            bounds.extend(queries.iter().scan(0, |end, query| { *end += query.len() as u32; Some(*end) }));
+            let (labels, scores): (Vec<f32>, Vec<f64>) = queries.iter().flatten().copied().unzip();
+            let known = ["planetree", "letor4", "empty=skip", "catboost"].map(|text| Arc::new(text.parse().unwrap()));
+            let conventions: Vec<&Arc<Convention>> = conventions.iter().map(|number| &known[*number]).collect();
+            let prepared: Vec<Prepared> = METRICS
+                .iter()
+                .zip(&conventions)
+                .map(|(metric, convention)| metric.prepare_under(convention, &labels, &bounds).unwrap())
+                .collect();
+            let together = evaluate(&prepared, &labels, &scores, &bounds);
+            for ((metric, convention), mean) in METRICS.iter().zip(conventions).zip(together) {
+                let mut slow = vec![Mean::new(*metric)];
+                let mut judge = Judge::new(&[*metric], convention);
+                for query in &queries {
+                    let (labels, scores): (Vec<f32>, Vec<f64>) = query.iter().copied().unzip();
+                    let rows = QueryRows { labels: &labels, scores: &scores, documents: None, judged: None };
+                    judge.query(&rows).unwrap();
+                    judge.add_to(&mut slow, &rows, 1.0);
+                }
+                prop_assert_eq!(&mean, &slow[0], "{} {}", metric, convention);
+            }
+        }
+    }
+
+    #[test]
+    fn partitions_merge_to_the_whole() {
+        let labels: Vec<f32> = (0..600).map(|row| (row * 7 % 5) as f32).collect();
+        let scores: Vec<f64> = (0..600).map(|row| f64::from(row * 31 % 101) / 7.0).collect();
+        let bounds: Vec<u32> = (0..=20).map(|query| query * 30).collect();
+        let whole = evaluate_all(&METRICS, &labels, &scores, &bounds);
+        let mut merged: Vec<Mean> = METRICS.iter().map(|metric| Mean::new(*metric)).collect();
+        for (from, to) in [(10, 20), (0, 3), (3, 10)] {
+            let rows = from * 30..to * 30;
+            let bounds: Vec<u32> = bounds[from..=to].iter().map(|bound| bound - bounds[from]).collect();
+            let part = evaluate_all(&METRICS, &labels[rows.clone()], &scores[rows], &bounds);
+            merged.iter_mut().zip(&part).for_each(|(mean, other)| mean.merge(other));
+        }
+        assert_eq!(whole, merged);
+    }
+
+    #[test]
+    fn what_training_cannot_follow_is_refused() {
+        let fault = |text: &str| {
+            let convention = Arc::new(text.parse().unwrap());
+            Metric::Ndcg(None).prepare_under(&convention, &[0.0, 3.0], &[0, 2]).unwrap_err().to_string()
+        };
+        assert_eq!(fault("trec"), "convention trec: ties=docid cannot be followed while training");
+        assert_eq!(
+            fault("gain=0:1:3"),
+            "convention planetree,gain=0:1:3: the label 3 has no gain in gain=0:1:3"
+        );
+    }
+}

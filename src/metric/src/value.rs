@@ -1,0 +1,105 @@
+//! The value of a metric for one query that is ranked.
+
+use super::convention::{Convention, Empty, Ideal, Short};
+use super::judge::QueryRows;
+use super::ndcg::BestGains;
+use super::ranked::Views;
+use super::{Metric, auc, dcg, err, inversions, kendall, map, mrr, precision, recall, rmse};
+
+/// What is known of a query from its labels alone.
+#[derive(Debug, Clone, Copy)]
+pub struct Facts {
+    /// How many documents are relevant.
+    pub relevant: usize,
+    /// Whether any document has a gain above 0; not asked unless such queries are left out.
+    pub worthy: bool,
+    /// DCG of the best order, for NDCG.
+    pub ideal: f64,
+}
+
+impl Convention {
+    /// The labels that decide on the ideal order and on what there is to find.
+    pub fn judged<'a>(&self, rows: &QueryRows<'a>) -> &'a [f32] {
+        match (self.ideal, rows.judged) {
+            (Ideal::Judgments, Some(judged)) => judged,
+            _ => rows.labels,
+        }
+    }
+
+    /// How many documents are relevant.
+    pub fn count_relevant(&self, labels: &[f32]) -> usize {
+        labels.iter().filter(|label| self.is_relevant(**label)).count()
+    }
+}
+
+impl Metric {
+    /// Whether the best order matters to it.
+    pub(super) fn needs_best(&self, convention: &Convention) -> bool {
+        match self {
+            Metric::Ndcg(_) => true,
+            Metric::Dcg(_) | Metric::Err(_) => convention.empty == Empty::Skip,
+            _ => false,
+        }
+    }
+
+    /// Whether the number of relevant documents matters to it.
+    pub(super) fn needs_relevant(&self, convention: &Convention) -> bool {
+        match self {
+            Metric::Map(_) | Metric::Recall(_) => true,
+            Metric::Mrr(_) | Metric::Precision(_) => convention.empty == Empty::Skip,
+            _ => false,
+        }
+    }
+
+    /// What its labels say of a query: `best` has the best gains as deep as this metric looks.
+    pub(super) fn facts(&self, convention: &Convention, relevant: usize, best: &BestGains) -> Facts {
+        let ideal = match self {
+            Metric::Ndcg(_) => best.ideal(convention, self.places(convention)),
+            _ => 0.0,
+        };
+        Facts { relevant, worthy: best.most() > 0.0, ideal }
+    }
+
+    /// The value for a query, `None` if the query does not count.
+    pub(super) fn value(&self, views: &Views<'_>, facts: &Facts, convention: &Convention) -> Option<f64> {
+        let depth = self.places(convention);
+        let Views { graded, binary, by_score: (labels, ends), rows } = views;
+        let is_short = depth != usize::MAX && depth > graded.documents;
+        let skipped = |empty: bool| empty && convention.empty == Empty::Skip;
+        match self {
+            Metric::Rmse => rmse::rmse(rows.labels, rows.scores),
+            Metric::Ndcg(_) if facts.ideal <= 0.0 => convention.empty.value(),
+            Metric::Dcg(_) | Metric::Err(_) if skipped(!facts.worthy) => None,
+            Metric::Ndcg(_) | Metric::Dcg(_) if is_short && convention.short == Short::Zero => Some(0.0),
+            Metric::Ndcg(_) => Some(dcg::dcg(graded, convention, depth) / facts.ideal),
+            Metric::Dcg(_) => Some(dcg::dcg(graded, convention, depth)),
+            Metric::Err(_) => Some(err::err(graded, convention, depth)),
+            Metric::Map(_) if facts.relevant == 0 => convention.map_empty.value(),
+            Metric::Map(_) => Some(map::average_precision(binary, convention, depth, facts.relevant)),
+            Metric::Recall(_) if facts.relevant == 0 => convention.recall_empty.value(),
+            Metric::Recall(_) => Some(recall::recall(binary, convention, depth, facts.relevant)),
+            Metric::Mrr(_) | Metric::Precision(_) if skipped(facts.relevant == 0) => None,
+            Metric::Mrr(_) => Some(mrr::reciprocal_rank(binary, convention, depth)),
+            Metric::Precision(_) => Some(precision::precision(binary, convention, depth)),
+            Metric::Auc => auc::area(labels, ends, convention, (0, 100)),
+            Metric::PartialAuc(from, to) => auc::area(labels, ends, convention, (*from, *to)),
+            Metric::KendallTau => kendall::tau(labels, ends),
+            Metric::Inversions => Some(inversions::inversions(labels, ends, convention)),
+        }
+    }
+
+    /// How many ranks it looks at.
+    fn places(&self, convention: &Convention) -> usize {
+        convention.depth(self).flatten().map_or(usize::MAX, |depth| depth as usize)
+    }
+}
+
+impl Empty {
+    /// What an empty query is worth, `None` if it does not count.
+    pub fn value(self) -> Option<f64> {
+        match self {
+            Empty::Value(value) => Some(value),
+            Empty::Skip => None,
+        }
+    }
+}

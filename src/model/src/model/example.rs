@@ -1,0 +1,48 @@
+//! A small model for the tests of this crate and of those that show models.
+
+use super::{Branch, DataUsed, Ensemble, Model, ModelFeature, Node, Split, Tree};
+use planetree_base::storage::digest_of;
+
+pub(super) fn leaf(depth: u32, value: f64) -> Node {
+    Node { depth, split: None, value, cover: 10.0 }
+}
+
+pub(super) fn split(feature: u32, left: u32, right: u32, gain: f64) -> Split {
+    let missing = Branch::Right;
+    Split { feature, threshold: 0.1, missing, left, right, middle: None, gain }
+}
+
+/// Three trees on three features, one of them without a split.
+#[doc(hidden)]
+pub fn example() -> Model {
+    let first = Node { depth: 0, split: Some(split(2, 1, 2, 2.5)), value: 0.25, cover: 100.0 };
+    let middle = Split { missing: Branch::Middle, middle: Some(4), ..split(2, 3, 5, 1.0) };
+    let second = Node { depth: 1, split: Some(middle), value: -0.5, cover: 10.0 };
+    let third = Node { depth: 0, split: Some(split(0, 1, 2, 2.0)), value: 0.0, cover: 100.0 };
+    Model {
+        ensemble: Ensemble::Boost,
+        base_score: 0.1 + 0.2,
+        base_feature: None,
+        features: vec![
+            ModelFeature { name: "f1".into(), fill: None },
+            ModelFeature { name: "größe \"x\"".into(), fill: Some(0.1) },
+            ModelFeature { name: "f3".into(), fill: Some(-3.4e-38) },
+        ],
+        trees: vec![
+            Tree {
+                group: 0,
+                nodes: vec![first, second, leaf(1, 1e-300), leaf(2, 0.1), leaf(2, -0.0), leaf(2, 3.0)],
+            },
+            Tree { group: 1, nodes: vec![leaf(0, 7.0)] },
+            Tree { group: 0, nodes: vec![third, leaf(1, 1.0), leaf(1, 2.0)] },
+        ],
+        configuration: "num_trees = 3\nlearning_rate = 0.1\n".into(),
+        data: vec![DataUsed {
+            name: "train".into(),
+            fingerprint: digest_of(b"x"),
+            rows: u64::MAX,
+            queries: 9,
+        }],
+        rounds: 12,
+    }
+}

@@ -1,0 +1,217 @@
+//! The scorer against its slow twin, which does what the model says node by node.
+
+use crate::model::{Branch, Ensemble, Model, ModelFeature, Node, Split, Tree};
+use crate::predict::Scorer;
+use arrow::array::Float32Array;
+use fearless_simd::Level;
+use planetree_base::random::Stream;
+use proptest::prelude::*;
+
+/// The value of a row in a tree.
+fn tree_value(tree: &Tree, value_of: &dyn Fn(u32) -> f32) -> f64 {
+    let mut node = 0;
+    while let Some(split) = &tree.nodes[node as usize].split {
+        let value = value_of(split.feature);
+        let branch = match () {
+            () if value.is_nan() => split.missing,
+            () if value <= split.threshold => Branch::Left,
+            () => Branch::Right,
+        };
+        node = match branch {
+            Branch::Left => split.left,
+            Branch::Right => split.right,
+            Branch::Middle => split.middle.expect("a middle branch has a node"),
+        };
+    }
+    tree.nodes[node as usize].value
+}
+
+/// The score of a row.
+fn twin(model: &Model, row: &[f32]) -> f64 {
+    let value_of = |feature: u32| match model.features[feature as usize].fill {
+        Some(fill) if row[feature as usize].is_nan() => fill,
+        _ => row[feature as usize],
+    };
+    let values = model.trees.iter().map(|tree| tree_value(tree, &value_of));
+    match model.ensemble {
+        Ensemble::Boost => values.fold(model.base_score, |score, value| score + value),
+        Ensemble::Bag | Ensemble::Wins if model.trees.is_empty() => model.base_score,
+        Ensemble::Bag | Ensemble::Wins => {
+            model.base_score + values.fold(0.0, |sum, value| sum + value) / model.trees.len() as f64
+        }
+    }
+}
+
+/// What a random model is made of.
+#[derive(Debug, Clone)]
+pub(crate) struct Shape {
+    pub(crate) seed: u64,
+    pub(crate) ensemble: Ensemble,
+    pub(crate) features: usize,
+    pub(crate) trees: usize,
+    pub(crate) most_leaves: usize,
+    /// How many numbers there are for values and thresholds: few make many equal ones.
+    pub(crate) numbers: u64,
+}
+
+/// A value or threshold: mostly one of a few numbers, sometimes an extreme one.
+fn number(stream: &mut Stream, numbers: u64) -> f32 {
+    const ODD: [f32; 8] =
+        [0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, f32::MIN, f32::MIN_POSITIVE, 1e-45];
+    match stream.bits() % 8 {
+        0 => ODD[(stream.bits() % 8) as usize],
+        _ => (stream.bits() % numbers) as f32 - (numbers / 2) as f32,
+    }
+}
+
+pub(crate) fn random_model(shape: &Shape) -> Model {
+    let mut stream = Stream::new(&[shape.seed]);
+    let fill = |stream: &mut Stream| stream.bits().is_multiple_of(4).then(|| number(stream, shape.numbers));
+    let features = (0..shape.features)
+        .map(|feature| ModelFeature { name: format!("f{feature}"), fill: fill(&mut stream) })
+        .collect();
+    let trees = (0..shape.trees).map(|_| random_tree(shape, &mut stream)).collect();
+    Model {
+        ensemble: shape.ensemble,
+        base_score: stream.normal(),
+        base_feature: None,
+        features,
+        trees,
+        configuration: String::new(),
+        data: Vec::new(),
+        rounds: shape.trees as u32,
+    }
+}
+
+/// A tree that grows at random leaves.
+fn random_tree(shape: &Shape, stream: &mut Stream) -> Tree {
+    let leaf = |depth, stream: &mut Stream| Node { depth, split: None, value: stream.normal(), cover: 1.0 };
+    let leaves = 1 + (stream.bits() as usize) % shape.most_leaves;
+    let mut tree = Tree { group: 0, nodes: vec![leaf(0, stream)] };
+    let mut open = vec![0];
+    while open.len() < leaves {
+        // Often the newest leaf, so that some trees are deep.
+        let at = if stream.bits().is_multiple_of(2) {
+            open.len() - 1
+        } else {
+            stream.bits() as usize % open.len()
+        };
+        let parent = open.swap_remove(at);
+        let missing = match stream.bits() % 3 {
+            0 => Branch::Left,
+            1 => Branch::Right,
+            _ if open.len() + 3 <= leaves => Branch::Middle,
+            _ => Branch::Left,
+        };
+        let first = tree.nodes.len() as u32;
+        let children = if missing == Branch::Middle { 3 } else { 2 };
+        let depth = tree.nodes[parent].depth + 1;
+        tree.nodes[parent].split = Some(Split {
+            feature: (stream.bits() % shape.features as u64) as u32,
+            threshold: number(stream, shape.numbers),
+            missing,
+            left: first,
+            right: first + 1,
+            middle: (missing == Branch::Middle).then_some(first + 2),
+            gain: 0.0,
+        });
+        for _ in 0..children {
+            open.push(tree.nodes.len());
+            tree.nodes.push(leaf(depth, stream));
+        }
+    }
+    tree
+}
+
+pub(crate) fn random_rows(shape: &Shape, rows: usize) -> Vec<f32> {
+    let mut stream = Stream::new(&[shape.seed, 1]);
+    let mut value = || match stream.bits() % 4 {
+        0 => f32::NAN,
+        _ => number(&mut stream, shape.numbers),
+    };
+    (0..rows * shape.features).map(|_| value()).collect()
+}
+
+fn check(shape: &Shape, rows: usize) {
+    let (model, values) = (random_model(shape), random_rows(shape, rows));
+    let expected: Vec<u64> = values.chunks(shape.features).map(|row| twin(&model, row).to_bits()).collect();
+    let bits = |scores: &[f64]| -> Vec<u64> { scores.iter().map(|score| score.to_bits()).collect() };
+    // The same values as columns: missing ones as nulls, or as NaN in every third column.
+    let column = |feature: usize| -> Float32Array {
+        let values = values.iter().skip(feature).step_by(shape.features);
+        values.map(|value| (!value.is_nan() || feature.is_multiple_of(3)).then_some(*value)).collect()
+    };
+    let columns: Vec<Float32Array> = (0..shape.features).map(column).collect();
+    let columns: Vec<_> = columns.iter().map(Some).collect();
+    // What any machine can do, and what this one can.
+    for level in [Level::baseline(), Level::new()] {
+        let scorer = Scorer::for_level(&model, level);
+        let mut scores = vec![f64::NAN; rows];
+        scorer.score(&values, &mut scores);
+        assert_eq!(bits(&scores), expected, "row by row: {shape:?}");
+        scores.fill(f64::NAN);
+        scorer.score_columns(&columns, &mut scores);
+        assert_eq!(bits(&scores), expected, "by columns: {shape:?}");
+    }
+}
+
+fn shapes() -> impl Strategy<Value = Shape> {
+    let ensemble = prop_oneof![Just(Ensemble::Boost), Just(Ensemble::Bag)];
+    let leaves = prop_oneof![Just(1), 2..40usize, 40..101usize];
+    let numbers = prop_oneof![2..20u64, 20..2000u64];
+    (any::<u64>(), ensemble, 1..12usize, 0..9usize, leaves, numbers).prop_map(
+        |(seed, ensemble, features, trees, most_leaves, numbers)| Shape {
+            seed,
+            ensemble,
+            features,
+            trees,
+            most_leaves,
+            numbers,
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn any_model_scores_as_its_nodes_say(shape in shapes(), rows in 0..300usize) {
+        check(&shape, rows);
+    }
+}
+
+const PLAIN: Shape =
+    Shape { seed: 7, ensemble: Ensemble::Boost, features: 5, trees: 3, most_leaves: 31, numbers: 50 };
+
+#[test]
+fn large_trees_score_as_their_nodes_say() {
+    for (seed, most_leaves) in [(1, 300), (2, 2_000), (3, 20_000)] {
+        check(&Shape { seed, most_leaves, trees: 6, ..PLAIN }, 200);
+    }
+}
+
+#[test]
+fn a_feature_may_have_more_thresholds_than_a_byte_can_count() {
+    for seed in 0..4 {
+        check(&Shape { seed, features: 1, trees: 40, most_leaves: 100, numbers: 100_000, ..PLAIN }, 300);
+        check(&Shape { seed, features: 2, trees: 4, most_leaves: 5_000, numbers: 1_000_000, ..PLAIN }, 300);
+    }
+}
+
+#[test]
+fn features_may_be_many() {
+    check(&Shape { features: 70_000, trees: 10, ..PLAIN }, 20);
+}
+
+#[test]
+fn a_model_without_trees_scores_the_base_score() {
+    for ensemble in [Ensemble::Boost, Ensemble::Bag] {
+        check(&Shape { trees: 0, ensemble, ..PLAIN }, 3);
+    }
+}
+
+#[test]
+fn a_feature_without_a_column_is_missing_or_filled() {
+    let model = random_model(&Shape { trees: 20, ..PLAIN });
+    let mut scores = [0.0; 3];
+    Scorer::new(&model).score_columns(&[None; 5], &mut scores);
+    assert_eq!(scores, [twin(&model, &[f32::NAN; 5]); 3]);
+}

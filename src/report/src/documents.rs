@@ -1,0 +1,232 @@
+//! The documents of a system's ranking: what labels are at which rank, what scores labels have, and the
+//! lists of the queries that are shown.
+
+use arrow::array::Array;
+use planetree_base::error::Result;
+use planetree_base::storage::Location;
+use planetree_data::table::{TableKind, TableReader, numbers, texts};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Ranks that have a column of their own; deeper ones share the columns of [`DEEPER`].
+pub const RANKS: usize = 10;
+/// The columns of deeper ranks: their names and where they begin.
+pub const DEEPER: [(&str, u32); 3] = [("11–20", 11), ("21–50", 21), ("51+", 51)];
+/// Documents of a query that are listed.
+pub const LISTED: usize = 20;
+/// Different labels that are told apart; more are put together.
+const LABELS: usize = 10;
+/// Scores of which the spread is taken; of more rows every so many.
+const SCORES: u64 = 2_000_000;
+
+/// What is known of the documents.
+pub struct Documents {
+    /// The labels, the lowest first.
+    pub grades: Vec<Grade>,
+    /// The lists of the queries that were asked for, by name.
+    pub lists: BTreeMap<String, QueryList>,
+    /// Of how many rows one was taken for the spread of scores.
+    pub every: u64,
+    /// Whether labels were put together.
+    pub merged: bool,
+    /// The highest label.
+    pub highest: Option<f32>,
+}
+
+/// What is known of a label, or of some neighbouring ones.
+pub struct Grade {
+    /// Its name.
+    pub name: String,
+    /// Documents at each rank, then in each column of deeper ones.
+    pub at_rank: Vec<u64>,
+    /// Scores in ascending order.
+    pub scores: Vec<f64>,
+    /// Documents.
+    pub count: u64,
+    /// The mean score of all of them.
+    pub mean: f64,
+}
+
+/// The documents of a query.
+#[derive(Default)]
+pub struct QueryList {
+    /// The first documents by rank.
+    pub first: Vec<Document>,
+    /// All documents.
+    pub documents: u64,
+}
+
+/// A document of a ranking.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Document {
+    /// Counted from 1.
+    pub rank: u32,
+    /// Its name, if it has one.
+    pub id: Option<String>,
+    /// Its label.
+    pub label: Option<f32>,
+    /// Its score.
+    pub score: f64,
+}
+
+/// A label as bits that are in the order of the labels.
+fn ordered(label: f32) -> i32 {
+    let bits = (label + 0.0).to_bits() as i32;
+    bits ^ (((bits >> 31) as u32) >> 1) as i32
+}
+
+impl Documents {
+    /// Reads a table of predictions, and keeps the lists of some queries.
+    pub fn read(location: &Location, queries: &BTreeSet<&str>) -> Result<Self> {
+        let table = TableReader::open(location, TableKind::Predictions)?;
+        let every = table.rows().div_ceil(SCORES).max(1);
+        let mut labels: BTreeMap<i32, (f32, Grade)> = BTreeMap::new();
+        let mut lists: BTreeMap<String, QueryList> = BTreeMap::new();
+        let mut row = 0;
+        for batch in table.batches() {
+            let batch = batch?;
+            let (names, ids) = (texts(&table, &batch, "query_id")?, texts(&table, &batch, "doc_id")?);
+            let (known, scores) = (numbers(&table, &batch, "label")?, numbers(&table, &batch, "score")?);
+            let ranks = numbers(&table, &batch, "rank")?;
+            for place in 0..batch.num_rows() {
+                let (score, rank) = (scores.value(place), ranks.value(place) as u32);
+                let label = known.is_valid(place).then(|| known.value(place) as f32);
+                if let Some(label) = label {
+                    let (_, grade) =
+                        labels.entry(ordered(label)).or_insert_with(|| (label, Grade::new(label)));
+                    grade.at_rank[column(rank)] += 1;
+                    grade.count += 1;
+                    grade.mean += score;
+                    if row % every == 0 {
+                        grade.scores.push(score);
+                    }
+                }
+                row += 1;
+                if !queries.contains(names.value(place)) {
+                    continue;
+                }
+                let list = lists.entry(names.value(place).to_owned()).or_default();
+                let id = ids.is_valid(place).then(|| ids.value(place).to_owned());
+                list.add(Document { rank, id, label, score });
+            }
+        }
+        let merged = labels.len() > LABELS;
+        let highest = labels.values().last().map(|(label, _)| *label);
+        let mut grades = merge(labels.into_values().collect());
+        for grade in &mut grades {
+            grade.mean /= grade.count as f64;
+            grade.scores.sort_by(f64::total_cmp);
+        }
+        Ok(Documents { grades, lists, every, merged, highest })
+    }
+}
+
+impl Grade {
+    fn new(label: f32) -> Self {
+        Grade {
+            name: label.to_string(),
+            at_rank: vec![0; RANKS + DEEPER.len()],
+            scores: Vec::new(),
+            count: 0,
+            mean: 0.0,
+        }
+    }
+
+    /// The score that a share of the documents is below, between two in proportion.
+    pub fn quantile(&self, share: f64) -> f64 {
+        let Some(last) = self.scores.len().checked_sub(1) else { return f64::NAN };
+        let place = share * last as f64;
+        let (below, above) = (self.scores[place as usize], self.scores[(place as usize + 1).min(last)]);
+        below + (above - below) * place.fract()
+    }
+}
+
+impl QueryList {
+    fn add(&mut self, document: Document) {
+        self.documents += 1;
+        let place = self.first.partition_point(|other| other.rank <= document.rank);
+        if place < LISTED {
+            self.first.insert(place, document);
+            self.first.truncate(LISTED);
+        }
+    }
+}
+
+/// The column of a rank.
+fn column(rank: u32) -> usize {
+    let deeper = DEEPER.iter().take_while(|(_, from)| rank >= *from).count();
+    if deeper == 0 { rank.saturating_sub(1) as usize } else { RANKS + deeper - 1 }
+}
+
+/// Puts neighbouring labels together where there are too many to tell apart, about as many documents each.
+fn merge(labels: Vec<(f32, Grade)>) -> Vec<Grade> {
+    if labels.len() <= LABELS {
+        return labels.into_iter().map(|(_, grade)| grade).collect();
+    }
+    let all: u64 = labels.iter().map(|(_, grade)| grade.count).sum();
+    let mut merged: Vec<(f32, f32, Grade)> = Vec::new();
+    let mut so_far = 0;
+    for (label, grade) in labels {
+        let bucket = so_far * LABELS as u64 / all.max(1);
+        so_far += grade.count;
+        match merged.last_mut().filter(|(_, _, last)| last.name == bucket.to_string()) {
+            Some((_, to, last)) => {
+                *to = label;
+                last.count += grade.count;
+                last.mean += grade.mean;
+                last.scores.extend(grade.scores);
+                for (sum, more) in last.at_rank.iter_mut().zip(grade.at_rank) {
+                    *sum += more;
+                }
+            }
+            None => merged.push((label, label, Grade { name: bucket.to_string(), ..grade })),
+        }
+    }
+    let named = |(from, to, grade): (f32, f32, Grade)| {
+        let name = if from == to { from.to_string() } else { format!("{from} to {to}") };
+        Grade { name, ..grade }
+    };
+    merged.into_iter().map(named).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_have_columns() {
+        let columns: Vec<usize> = [1, 2, 10, 11, 20, 21, 50, 51, 5000].map(column).to_vec();
+        assert_eq!(columns, [0, 1, 9, 10, 10, 11, 11, 12, 12]);
+    }
+
+    #[test]
+    fn labels_are_in_order() {
+        let mut labels = [3.0, -1.0, 0.0, -0.5, 2.5, -0.0];
+        labels.sort_by_key(|label| ordered(*label));
+        assert_eq!(labels, [-1.0, -0.5, 0.0, -0.0, 2.5, 3.0]);
+        assert_eq!(ordered(0.0), ordered(-0.0));
+    }
+
+    #[test]
+    fn many_labels_are_put_together() {
+        let labels: Vec<(f32, Grade)> = (0..1000)
+            .map(|label| {
+                let label = label as f32 / 4.0;
+                (label, Grade { count: 1, mean: 1.0, scores: vec![1.0], ..Grade::new(label) })
+            })
+            .collect();
+        let merged = merge(labels);
+        assert_eq!(merged.len(), LABELS);
+        assert_eq!(merged.iter().map(|grade| grade.count).sum::<u64>(), 1000);
+        assert_eq!(merged[0].name, "0 to 24.75");
+    }
+
+    #[test]
+    fn the_first_documents_are_kept_in_order() {
+        let mut list = QueryList::default();
+        for rank in (1..=50).rev() {
+            list.add(Document { rank, id: None, label: None, score: 0.0 });
+        }
+        let ranks: Vec<u32> = list.first.iter().map(|document| document.rank).collect();
+        assert_eq!((list.documents, ranks), (50, (1..=20).collect()));
+    }
+}

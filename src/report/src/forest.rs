@@ -1,0 +1,145 @@
+//! The trees of a model as the page browses them: columns of nodes, as many trees as there is room for.
+
+use super::chart::rounded;
+use super::html::shortened;
+use planetree_model::model::{Branch, Model, Tree};
+use serde::Serialize;
+
+/// Trees of a model on the page.
+#[derive(Debug, Serialize)]
+pub struct Forest {
+    /// The model's name.
+    pub name: String,
+    /// How many trees the model has.
+    pub all: usize,
+    /// The names of the features that are asked, by the numbers of the nodes.
+    features: Vec<String>,
+    /// The trees that are shown.
+    pub trees: Vec<ShownTree>,
+}
+
+/// One tree: its nodes in columns, children by their numbers, -1 where there is none.
+#[derive(Debug, Serialize)]
+pub struct ShownTree {
+    /// Its place in the model, from 0.
+    pub number: usize,
+    feature: Vec<i64>,
+    threshold: Vec<f32>,
+    /// Where missing values go: left, right or to the middle, as 0, 1 and 2.
+    missing: Vec<u8>,
+    left: Vec<i64>,
+    right: Vec<i64>,
+    middle: Vec<i64>,
+    value: Vec<f64>,
+    gain: Vec<f64>,
+    cover: Vec<f64>,
+}
+
+impl Forest {
+    /// The trees of a model that have room within a number of nodes, the first and the last among them and
+    /// the others evenly between; none if not even one has.
+    pub fn of(name: &str, model: &Model, nodes: usize) -> Self {
+        let mut asked: Vec<u32> = model
+            .trees
+            .iter()
+            .flat_map(|tree| &tree.nodes)
+            .filter_map(|node| Some(node.split.as_ref()?.feature))
+            .collect();
+        asked.sort_unstable();
+        asked.dedup();
+        let chosen = chosen(&model.trees, nodes);
+        Forest {
+            name: shortened(name),
+            all: model.trees.len(),
+            trees: chosen.iter().map(|number| shown(*number, &model.trees[*number], &asked)).collect(),
+            features: asked.iter().map(|place| shortened(&model.features[*place as usize].name)).collect(),
+        }
+    }
+}
+
+/// Which trees are shown: as many as there is room for.
+fn chosen(trees: &[Tree], nodes: usize) -> Vec<usize> {
+    let evenly = |count: usize| -> Vec<usize> {
+        let last = trees.len().saturating_sub(1);
+        (0..count).map(|place| if count == 1 { 0 } else { place * last / (count - 1) }).collect()
+    };
+    let fits =
+        |places: &[usize]| places.iter().map(|place| trees[*place].nodes.len()).sum::<usize>() <= nodes;
+    let mut count = trees.len();
+    while count > 0 && !fits(&evenly(count)) {
+        count = if count > 64 { count * 9 / 10 } else { count - 1 };
+    }
+    evenly(count)
+}
+
+fn shown(number: usize, tree: &Tree, asked: &[u32]) -> ShownTree {
+    let splits = || tree.nodes.iter().map(|node| node.split.as_ref());
+    let child = |of: fn(&planetree_model::model::Split) -> Option<u32>| {
+        splits().map(|split| split.and_then(of).map_or(-1, i64::from)).collect()
+    };
+    ShownTree {
+        number,
+        feature: splits()
+            .map(|split| {
+                split.map_or(-1, |split| asked.partition_point(|place| *place < split.feature) as i64)
+            })
+            .collect(),
+        threshold: splits().map(|split| split.map_or(0.0, |split| split.threshold)).collect(),
+        missing: splits()
+            .map(|split| match split.map_or(Branch::Right, |split| split.missing) {
+                Branch::Left => 0,
+                Branch::Right => 1,
+                Branch::Middle => 2,
+            })
+            .collect(),
+        left: child(|split| Some(split.left)),
+        right: child(|split| Some(split.right)),
+        middle: child(|split| split.middle),
+        value: tree.nodes.iter().map(|node| rounded(node.value)).collect(),
+        gain: splits().map(|split| split.map_or(0.0, |split| rounded(split.gain))).collect(),
+        cover: tree.nodes.iter().map(|node| rounded(node.cover)).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use planetree_model::model::example;
+
+    #[test]
+    fn nodes_keep_their_questions() {
+        let model = example();
+        let forest = Forest::of("m", &model, 1000);
+        assert_eq!((forest.trees.len(), forest.all), (3, 3));
+        for (shown, tree) in forest.trees.iter().zip(&model.trees) {
+            for (node, real) in tree.nodes.iter().enumerate() {
+                match &real.split {
+                    None => assert_eq!((shown.feature[node], shown.left[node]), (-1, -1)),
+                    Some(split) => {
+                        let name = &forest.features[shown.feature[node] as usize];
+                        assert_eq!(*name, model.features[split.feature as usize].name);
+                        assert_eq!(shown.threshold[node], split.threshold);
+                        assert_eq!(shown.right[node], i64::from(split.right));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn as_many_trees_as_there_is_room_for() {
+        let mut model = example();
+        let one = model.trees[0].clone();
+        model.trees = vec![one; 500];
+        let nodes = model.trees[0].nodes.len();
+        let numbers = |room: usize| -> Vec<usize> {
+            Forest::of("m", &model, room).trees.iter().map(|tree| tree.number).collect()
+        };
+        assert_eq!(numbers(nodes * 500).len(), 500);
+        let some = numbers(nodes * 100);
+        assert!((90..=100).contains(&some.len()), "{}", some.len());
+        assert_eq!((some[0], some[some.len() - 1]), (0, 499));
+        assert_eq!(numbers(nodes), [0]);
+        assert!(numbers(0).is_empty());
+    }
+}

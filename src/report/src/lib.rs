@@ -1,0 +1,114 @@
+//! A run as a page: one HTML file that needs nothing else.
+//!
+//! ```text
+//! runs ──► tables ──► material: systems judged and compared, models, documents of some queries
+//!                        │
+//!                        ▼ sections: charts (data and words), tables, trees
+//!                      page ──► template + style + scripts + data ──► one file
+//! ```
+//!
+//! A new chart is a file in `sections/` and a line in its table; the browser draws it from its data.
+
+mod chart;
+mod documents;
+mod forest;
+mod html;
+mod material;
+mod number;
+mod page;
+mod run;
+mod sections;
+mod system;
+mod trials;
+
+pub use run::RunSource;
+
+use html::Html;
+use material::Material;
+use page::{Page, Placed};
+use planetree_base::error::Result;
+use planetree_base::storage::Location;
+use planetree_metric::{Convention, Metric};
+use sections::{Content, SECTIONS};
+
+/// What is to be reported.
+pub struct Request {
+    /// The runs.
+    pub runs: Vec<RunSource>,
+    /// The metric that decides.
+    pub metric: Metric,
+    /// The rules of metrics; `None` for those of the runs' own metrics, or else the default.
+    pub convention: Option<Convention>,
+    /// The page's heading; `None` for what the runs are called.
+    pub title: Option<String>,
+    /// Whether runs that are not complete are shown.
+    pub unfinished: bool,
+    /// Whether a step of a run asks, which waited for what it is to show.
+    pub within_run: bool,
+    /// Threads, 0 for all cores.
+    pub threads: usize,
+}
+
+/// What was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Written {
+    /// Bytes of the page.
+    pub bytes: usize,
+    /// Systems in it.
+    pub systems: usize,
+    /// Models in it.
+    pub models: usize,
+}
+
+/// Writes a report, whole or not at all. The same runs give the same bytes.
+pub fn write_report(request: &Request, output: &Location) -> Result<Written> {
+    page::refuse_other(output)?;
+    let material = Material::gather(request)?;
+    let title = request.title.clone().unwrap_or_else(|| title_of(&material));
+    let mut page = Page::default();
+    let mut placed = Vec::new();
+    for section in SECTIONS {
+        let lead = Html::paragraph("lead", section.lead);
+        let content = match (section.make)(&material, &mut page)? {
+            Content::Shown(content) => content,
+            Content::Absent(reason) => {
+                Html::classed("div", "absent", Html::prose(format_args!("Not shown. {reason}")))
+            }
+            Content::Nothing => continue,
+        };
+        let content = if section.lead.is_empty() { content } else { lead.and(content) };
+        placed.push(Placed { id: section.id, title: section.title, content });
+    }
+    if let Some(summary) = placed.first_mut() {
+        summary.content = sections::hero(&material, &title).and(summary.content.clone());
+    }
+    let notices: Vec<String> = material
+        .runs
+        .iter()
+        .filter_map(|run| {
+            Some(format!(
+                "Unfinished: {} is not complete: {}. Tables may be missing.",
+                run.name,
+                run.unfinished.as_ref()?
+            ))
+        })
+        .collect();
+    let footer = format!(
+        "{}. Metrics by the convention {}. This file needs no network.",
+        page::PROGRAM,
+        material.judging.convention
+    );
+    let whole = page::assemble(&page, &title, &notices, &placed, &footer);
+    page::write(output, &whole)?;
+    Ok(Written { bytes: whole.len(), systems: material.systems.len(), models: material.models.len() })
+}
+
+fn title_of(material: &Material) -> String {
+    let names: Vec<&str> = material.runs.iter().map(|run| run.name.as_str()).collect();
+    match (names.as_slice(), material.runs[0].manifest.as_ref()) {
+        ([_], Some(manifest)) if !manifest.pipeline.is_empty() => manifest.pipeline.clone(),
+        ([one], _) => (*one).to_owned(),
+        ([one, two], _) => format!("{one} and {two}"),
+        (several, _) => format!("{} and {} other runs", several[0], several.len() - 1),
+    }
+}

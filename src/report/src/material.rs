@@ -1,0 +1,335 @@
+//! Everything that the sections look at, read and worked out once.
+
+use super::Request;
+use super::chart::COLOURS;
+use super::documents::Documents;
+use super::run::Run;
+use super::system::{Judging, System, systems_of};
+use planetree_base::error::{Error, Result};
+use planetree_data::catalog::{Entry, EntryKind};
+use planetree_data::dataset::DatasetReader;
+use planetree_data::dataset::Manifest;
+use planetree_data::table::{TableKind, TableReader};
+use planetree_judge::compare::{self, Aligned, Pair, Test, compare};
+use planetree_judge::evaluate::{CONVENTION, METRICS, default_metrics};
+use planetree_metric::{Convention, Metric};
+use planetree_model::model::Model;
+use planetree_model::predict::model_fingerprint;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Queries that are shown at either end.
+pub const EXTREMES: usize = 8;
+/// Queries that moved most, in either direction.
+const MOVED: usize = 6;
+/// Groups of queries that are shown.
+const SETS: usize = 6;
+/// Models that are shown in detail; their trees share the room of the page.
+pub const MODELS: usize = 8;
+
+/// What there is.
+pub struct Material {
+    /// The runs in the order in which they were named.
+    pub runs: Vec<Run>,
+    /// By what rankings are judged.
+    pub judging: Judging,
+    /// All systems.
+    pub systems: Vec<System>,
+    /// The systems that ranked the same queries, together.
+    pub sets: Vec<QuerySet>,
+    /// Systems of other queries, for which there is no room.
+    pub left_out: Vec<String>,
+    /// The models, the first of which are shown in detail.
+    pub models: Vec<NamedModel>,
+    /// The datasets.
+    pub datasets: Vec<(String, Manifest)>,
+}
+
+/// Systems that ranked the same queries.
+pub struct QuerySet {
+    /// What the queries are.
+    pub name: String,
+    /// The systems, by their places; those that are shown side by side.
+    pub systems: Vec<usize>,
+    /// Systems that are not shown because there are so many.
+    pub left_out: usize,
+    /// The documents of each, where there are predictions.
+    pub documents: Vec<Option<Documents>>,
+    /// The worst queries of each, then the best, by their places among its own.
+    pub extremes: Vec<[Vec<usize>; 2]>,
+    /// How they compare, if there are several; or why they do not.
+    pub comparison: Option<Result<Comparison, String>>,
+}
+
+/// Systems side by side.
+pub struct Comparison {
+    /// Their values.
+    pub aligned: Aligned,
+    /// All pairs.
+    pub pairs: Vec<Pair>,
+    /// How they were compared.
+    pub options: compare::Options,
+}
+
+/// A model of a run.
+pub struct NamedModel {
+    /// What it is called.
+    pub name: String,
+    /// What identifies it.
+    pub fingerprint: String,
+    /// The model.
+    pub model: Model,
+}
+
+impl Material {
+    /// Reads the runs.
+    pub fn gather(request: &Request) -> Result<Self> {
+        let mut runs: Vec<Run> = Vec::new();
+        for source in &request.runs {
+            runs.push(Run::open(source, request.unfinished, request.within_run)?);
+        }
+        number_names(&mut runs);
+        let judging = judging(&runs, request)?;
+        let namer = Namer { runs: &runs };
+        let systems = systems_of(&runs, &judging, &|run, entry| namer.system(run, entry))?;
+        let mut models = Vec::new();
+        let mut datasets = Vec::new();
+        for (place, run) in runs.iter().enumerate() {
+            for entry in run.tables(TableKind::Model) {
+                models.push(NamedModel {
+                    name: namer.name(place, &entry.name),
+                    fingerprint: model_fingerprint(&entry.location)?,
+                    model: Model::read(&entry.location)?,
+                });
+            }
+            for entry in run.datasets() {
+                let manifest = DatasetReader::open(&entry.location)?.manifest().clone();
+                datasets.push((namer.name(place, &entry.name), manifest));
+            }
+        }
+        let mut material =
+            Material { judging, sets: Vec::new(), left_out: Vec::new(), systems, models, datasets, runs };
+        (material.sets, material.left_out) = material.query_sets()?;
+        Ok(material)
+    }
+
+    /// The systems of a set, with the colour of each.
+    pub fn members<'m>(&'m self, set: &'m QuerySet) -> impl Iterator<Item = (usize, &'m System)> {
+        (1..).zip(set.systems.iter().map(|place| &self.systems[*place]))
+    }
+
+    /// All tables of a kind, with their names.
+    pub fn tables(&self, kind: TableKind) -> Vec<(String, &Entry)> {
+        let namer = Namer { runs: &self.runs };
+        let mut tables = Vec::new();
+        for (place, run) in self.runs.iter().enumerate() {
+            tables.extend(run.tables(kind).map(|entry| (namer.name(place, &entry.name), entry)));
+        }
+        tables
+    }
+
+    /// The name of the dataset with a fingerprint.
+    pub fn dataset_named(&self, fingerprint: &str) -> Option<&str> {
+        let found =
+            self.datasets.iter().find(|(_, manifest)| manifest.fingerprint().to_string() == fingerprint);
+        found.map(|(name, _)| name.as_str())
+    }
+
+    /// The name of the model with a fingerprint.
+    pub fn model_named(&self, fingerprint: &str) -> Option<&str> {
+        self.models.iter().find(|model| model.fingerprint == fingerprint).map(|model| model.name.as_str())
+    }
+
+    /// Why there is nothing that needs labels: a reason for each system without values.
+    pub fn why_unjudged(&self) -> String {
+        let reasons: Vec<String> = self
+            .systems
+            .iter()
+            .filter_map(|system| Some(format!("{}: {}", system.name, system.judged.as_ref().err()?)))
+            .collect();
+        match reasons.is_empty() {
+            true => "There are no predictions or metrics in the run.".to_owned(),
+            false => format!("It needs labels. {}.", reasons.join("; ")),
+        }
+    }
+
+    /// Puts systems with the same queries together.
+    fn query_sets(&self) -> Result<(Vec<QuerySet>, Vec<String>)> {
+        let mut groups: Vec<(Vec<&str>, Vec<usize>)> = Vec::new();
+        for (place, system) in self.systems.iter().enumerate() {
+            let Ok(judged) = &system.judged else { continue };
+            let names: Vec<&str> = judged.queries.iter().map(|query| query.query.as_str()).collect();
+            match groups.iter_mut().find(|(known, _)| *known == names) {
+                Some((_, systems)) => systems.push(place),
+                None => groups.push((names, vec![place])),
+            }
+        }
+        let others = groups.split_off(groups.len().min(SETS));
+        let names = others.iter().flat_map(|(_, systems)| systems);
+        let names = names.map(|place| self.systems[*place].name.clone()).collect();
+        let sets = groups.into_iter().map(|(_, systems)| self.query_set(systems));
+        Ok((sets.collect::<Result<_>>()?, names))
+    }
+
+    fn query_set(&self, mut systems: Vec<usize>) -> Result<QuerySet> {
+        let left_out = systems.len().saturating_sub(COLOURS);
+        systems.truncate(COLOURS);
+        let first = &self.systems[systems[0]];
+        let dataset = first.metadata.get("planetree.dataset").and_then(|print| self.dataset_named(print));
+        let name = dataset.unwrap_or(&first.name).to_owned();
+        let comparison = if systems.len() > 1 { Some(self.compared(&systems)?) } else { None };
+        let extremes: Vec<[Vec<usize>; 2]> = systems.iter().map(|place| self.extremes(*place)).collect();
+        let mut documents = Vec::new();
+        for (member, place) in systems.iter().enumerate() {
+            let system = &self.systems[*place];
+            let (Some(predictions), Ok(judged)) = (&system.predictions, &system.judged) else {
+                documents.push(None);
+                continue;
+            };
+            let mut wanted: BTreeSet<&str> = extremes[member]
+                .iter()
+                .flatten()
+                .map(|query| judged.queries[*query].query.as_str())
+                .collect();
+            if let Some(Ok(comparison)) = &comparison {
+                wanted.extend(comparison.moved(member));
+            }
+            documents.push(Some(Documents::read(predictions, &wanted)?));
+        }
+        Ok(QuerySet { name, systems, left_out, documents, extremes, comparison })
+    }
+
+    /// The places of the worst and of the best queries that have something relevant.
+    fn extremes(&self, system: usize) -> [Vec<usize>; 2] {
+        let Ok(judged) = &self.systems[system].judged else { return [Vec::new(), Vec::new()] };
+        let sign = if self.judging.metric.higher_is_better() { 1.0 } else { -1.0 };
+        let mut counted: Vec<(f64, usize)> = judged
+            .queries
+            .iter()
+            .enumerate()
+            .filter(|(_, query)| query.documents.is_none_or(|(_, relevant)| relevant > 0))
+            .filter_map(|(place, query)| Some((sign * query.value?, place)))
+            .collect();
+        counted.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
+        // A query is at one end only.
+        let (worst, best) = counted.split_at(counted.len().div_ceil(2));
+        let worst = worst.iter().take(EXTREMES).map(|(_, place)| *place).collect();
+        let best = best.iter().rev().take(EXTREMES).map(|(_, place)| *place).collect();
+        [worst, best]
+    }
+
+    fn compared(&self, systems: &[usize]) -> Result<Result<Comparison, String>> {
+        let as_compared = |place: &usize| {
+            let system = &self.systems[*place];
+            let name = || system.name.clone();
+            let queries = system.judged.as_ref().map(|judged| judged.queries.clone()).unwrap_or_default();
+            compare::System { name: name(), file: name(), place: name(), queries }
+        };
+        let systems: Vec<compare::System> = systems.iter().map(as_compared).collect();
+        let aligned = match Aligned::of(&systems) {
+            Ok(aligned) => aligned,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        // As `planetree compare` does it.
+        let options = compare::Options {
+            higher_is_better: self.judging.metric.higher_is_better(),
+            test: Test::Randomisation,
+            alpha: 0.05,
+            permutations: 100_000,
+            resamples: 10_000,
+            level: 0.95,
+            seed: 1,
+            top: MOVED,
+        };
+        let pool =
+            rayon::ThreadPoolBuilder::new().num_threads(self.judging.threads).build().map_err(|error| {
+                Error::usage(format_args!("cannot start threads: {error}"), "lower --threads")
+            })?;
+        let pairs = pool.install(|| compare(&aligned, &options))?;
+        Ok(Ok(Comparison { aligned, pairs, options }))
+    }
+}
+
+impl Comparison {
+    /// The queries that moved most between a system and others.
+    fn moved(&self, member: usize) -> impl Iterator<Item = &str> {
+        let pairs = self.pairs.iter().filter(move |pair| pair.a == member || pair.b == member);
+        pairs
+            .flat_map(|pair| pair.improved.iter().chain(&pair.worsened))
+            .map(|query| self.aligned.queries[*query].as_str())
+    }
+}
+
+/// What things are called: with several runs, by the run too.
+struct Namer<'r> {
+    runs: &'r [Run],
+}
+
+impl Namer<'_> {
+    fn name(&self, run: usize, entry: &str) -> String {
+        match self.runs.len() {
+            1 => entry.to_owned(),
+            _ => format!("{}/{entry}", self.runs[run].name),
+        }
+    }
+
+    /// The only ranking of a run needs no name but the run's, and that of a cross-validation none but its directory's.
+    fn system(&self, run: usize, entry: &str) -> String {
+        let entry = entry.strip_suffix("/predictions").unwrap_or(entry);
+        let only = |kind| self.runs[run].tables(kind).count() == 1;
+        match self.runs.len() {
+            1 => entry.to_owned(),
+            _ if only(TableKind::Predictions) => self.runs[run].name.clone(),
+            _ => self.name(run, entry),
+        }
+    }
+}
+
+/// Gives every run a name of its own.
+fn number_names(runs: &mut [Run]) {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for run in runs {
+        let times = seen.entry(run.name.clone()).or_default();
+        *times += 1;
+        if *times > 1 {
+            run.name = format!("{} ({times})", run.name);
+        }
+    }
+}
+
+/// The metrics and the rules: those that were asked for, or those of the runs' own metrics.
+fn judging(runs: &[Run], request: &Request) -> Result<Judging> {
+    let mut metrics = vec![request.metric];
+    metrics.extend(default_metrics()?);
+    let mut conventions: Vec<Convention> = Vec::new();
+    for entry in runs.iter().flat_map(|run| &run.entries) {
+        if entry.kind != EntryKind::Table(TableKind::Metrics) {
+            continue;
+        }
+        let table = TableReader::open(&entry.location, TableKind::Metrics)?;
+        metrics.extend(
+            table
+                .metadata(METRICS)
+                .unwrap_or_default()
+                .split(',')
+                .filter_map(|name| name.parse::<Metric>().ok()),
+        );
+        if let Some(Ok(convention)) = table.metadata(CONVENTION).map(str::parse)
+            && !conventions.contains(&convention)
+        {
+            conventions.push(convention);
+        }
+    }
+    let mut known = Vec::new();
+    for metric in metrics {
+        if !known.contains(&metric) {
+            known.push(metric);
+        }
+    }
+    // Tables that disagree decide nothing.
+    let convention = match (&request.convention, conventions.as_slice()) {
+        (Some(asked), _) => asked.clone(),
+        (None, [only]) => only.clone(),
+        (None, _) => Convention::default(),
+    };
+    Ok(Judging { metric: request.metric, metrics: known, convention, threads: request.threads })
+}

@@ -1,0 +1,68 @@
+//! Numbers as a report shows them.
+
+use super::html::Html;
+pub use planetree_base::size::{shown_count, shown_size};
+
+/// A metric's value.
+pub fn value(value: f64) -> String {
+    format!("{value:.4}")
+}
+
+/// A value or a dash.
+pub fn or_dash(known: Option<f64>) -> Html {
+    Html::text(known.filter(|value| value.is_finite()).map_or_else(|| "–".to_owned(), value))
+}
+
+/// A number of any size in few characters.
+pub fn short(value: f64) -> String {
+    let size = value.abs();
+    if value == 0.0 || (value.fract() == 0.0 && size < 1e15) {
+        let sign = if value < 0.0 { "-" } else { "" };
+        format!("{sign}{}", shown_count(size as u64))
+    } else if (1e-3..1e7).contains(&size) {
+        format!("{value:.4}")
+    } else {
+        format!("{value:.2e}")
+    }
+}
+
+/// A difference with its sign.
+pub fn signed(value: f64) -> String {
+    format!("{value:+.4}").replace('-', "−")
+}
+
+/// A probability.
+pub fn probability(p: f64) -> String {
+    if p < 0.0001 { "< 0.0001".to_owned() } else { format!("{p:.4}") }
+}
+
+/// A count as a cell of a table.
+pub fn count(count: u64) -> Html {
+    Html::text(shown_count(count))
+}
+
+/// A time.
+pub fn seconds(seconds: f64) -> String {
+    match seconds {
+        ..1.0 => format!("{:.0} ms", seconds * 1000.0),
+        ..120.0 => format!("{seconds:.1} s"),
+        ..7200.0 => format!("{:.1} min", seconds / 60.0),
+        _ => format!("{:.1} h", seconds / 3600.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_short() {
+        assert_eq!(short(1_234_567.0), "1,234,567");
+        assert_eq!(short(-12.0), "-12");
+        assert_eq!(short(0.12345), "0.1235");
+        assert_eq!(short(1.5e-9), "1.50e-9");
+        assert_eq!(signed(-0.25), "−0.2500");
+        assert_eq!(probability(0.000_01), "< 0.0001");
+        assert_eq!([0.0125, 3.25, 600.0, 9000.0].map(seconds), ["12 ms", "3.2 s", "10.0 min", "2.5 h"]);
+    }
+}

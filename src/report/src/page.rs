@@ -1,0 +1,253 @@
+//! The page: a template and what is put into it, as one file without anything from elsewhere.
+
+use super::chart::Chart;
+use super::forest::Forest;
+use super::html::{Html, Table, embedded};
+use planetree_base::error::{Error, Result};
+use planetree_base::storage::{FileOutput, Location};
+use serde::Serialize;
+use std::io::Write;
+
+const TEMPLATE: &str = include_str!("assets/template.html");
+const STYLE: &str = include_str!("assets/report.css");
+/// In the order in which they need each other.
+const SCRIPTS: [&str; 4] = [
+    include_str!("assets/charts.js"),
+    include_str!("assets/figures.js"),
+    include_str!("assets/trees.js"),
+    include_str!("assets/page.js"),
+];
+/// What the report's own data are called by the program that wrote it.
+pub const PROGRAM: &str = concat!("planetree ", env!("CARGO_PKG_VERSION"));
+/// What only a report of ours says.
+const SIGNATURE: &str = "<meta name=\"generator\" content=\"planetree ";
+
+/// What the sections of a page have in common while they are made.
+#[derive(Debug, Default, Serialize)]
+pub struct Page {
+    charts: Vec<Labelled>,
+    forests: Vec<Forest>,
+    #[serde(skip)]
+    tabs: usize,
+    /// Bytes of what is shown query by query.
+    #[serde(skip)]
+    spent: usize,
+}
+
+/// Bytes that lists of documents and charts of queries may take together.
+const ROOM: usize = 2_500_000;
+
+#[derive(Debug, Serialize)]
+struct Labelled {
+    label: String,
+    #[serde(flatten)]
+    chart: Chart,
+}
+
+/// A chart with its words, and the same numbers as a table.
+pub struct Figure {
+    /// What it shows.
+    pub title: String,
+    /// How to read it.
+    pub note: String,
+    /// The chart.
+    pub chart: Chart,
+    /// The numbers.
+    pub table: Table,
+}
+
+impl Page {
+    /// Puts a figure on the page; its table opens when it is asked for.
+    pub fn figure(&mut self, figure: Figure) -> Html {
+        self.place(figure, &[])
+    }
+
+    /// Puts a figure on the page with its table open: it says more than the chart.
+    pub fn figure_with_table(&mut self, figure: Figure) -> Html {
+        self.place(figure, &[("open", "")])
+    }
+
+    fn place(&mut self, figure: Figure, details: &[(&str, &str)]) -> Html {
+        let Figure { title, note, chart, table } = figure;
+        let number = self.charts.len().to_string();
+        self.charts.push(Labelled { label: title.clone(), chart });
+        let caption = Html::element("strong", &[], Html::name(&title)).and(Html::element(
+            "span",
+            &[],
+            Html::text(note),
+        ));
+        let plot = Html::classed("div", "plot", Html::new());
+        let details =
+            Html::element("details", details, Html::markup("<summary>Table</summary>").and(table.html()));
+        let content = Html::element("figcaption", &[], caption).and(plot).and(details);
+        Html::element("figure", &[("data-chart", &number)], content)
+    }
+
+    /// Something that is shown query by query, as long as there is room for more of it.
+    pub fn if_room(&mut self, content: Html) -> Html {
+        if self.has_room(content.as_str().len()) {
+            return content;
+        }
+        left_out()
+    }
+
+    /// Whether there is room for so many bytes more, which are taken then.
+    pub fn has_room(&mut self, bytes: usize) -> bool {
+        let fits = self.spent + bytes <= ROOM;
+        if fits {
+            self.spent += bytes;
+        }
+        fits
+    }
+
+    /// Puts a model's trees on the page.
+    pub fn forest(&mut self, forest: Forest) -> Html {
+        let number = self.forests.len().to_string();
+        self.forests.push(forest);
+        Html::element("div", &[("data-forest", &number)], Html::new())
+    }
+
+    /// Panels of which one is seen at a time; a single one needs no tabs.
+    pub fn tabs(&mut self, label: &str, mut panels: Vec<(String, Html)>) -> Html {
+        if panels.len() == 1 {
+            return panels.remove(0).1;
+        }
+        let first = self.tabs;
+        self.tabs += panels.len();
+        let mut list = Html::new();
+        let mut all = Html::new();
+        for (number, (name, content)) in (first..).zip(panels) {
+            let (tab, panel) = (format!("tab-{number}"), format!("panel-{number}"));
+            let selected = if number == first { "true" } else { "false" };
+            let attributes = [
+                ("type", "button"),
+                ("role", "tab"),
+                ("id", tab.as_str()),
+                ("aria-controls", panel.as_str()),
+                ("aria-selected", selected),
+            ];
+            list.push(Html::element("button", &attributes, Html::name(&name)));
+            let attributes =
+                [("role", "tabpanel"), ("id", panel.as_str()), ("aria-labelledby", tab.as_str())];
+            let title = Html::classed("h3", "paneltitle", Html::name(&name));
+            all.push(Html::element("div", &attributes, title.and(content)));
+        }
+        let list =
+            Html::element("div", &[("class", "tablist"), ("role", "tablist"), ("aria-label", label)], list);
+        list.and(all)
+    }
+}
+
+/// What stands in the place of something for which there is no room.
+pub fn left_out() -> Html {
+    Html::paragraph("note", "Left out to keep this file small; report fewer runs to see it.")
+}
+
+/// A section that is on the page.
+pub struct Placed {
+    /// The name that links have for it.
+    pub id: &'static str,
+    /// Its heading.
+    pub title: &'static str,
+    /// What is below the heading.
+    pub content: Html,
+}
+
+/// The whole page.
+pub fn assemble(page: &Page, title: &str, notices: &[String], placed: &[Placed], footer: &str) -> String {
+    let data = serde_json::to_string(page).expect("names and numbers always serialise");
+    let contents: Html = placed
+        .iter()
+        .map(|section| {
+            let link =
+                Html::element("a", &[("href", &format!("#{}", section.id))], Html::text(section.title));
+            Html::element("li", &[], link)
+        })
+        .collect();
+    let sections: Html = placed.iter().map(as_section).collect();
+    let notices: Html = notices
+        .iter()
+        .map(|notice| Html::element("div", &[("class", "notice"), ("role", "note")], Html::text(notice)))
+        .collect();
+    fill(TEMPLATE, |slot| match slot {
+        "program" => PROGRAM.to_owned(),
+        "title" => Html::text(title).as_str().to_owned(),
+        "css" => STYLE.trim_end().to_owned(),
+        "contents" => contents.as_str().to_owned(),
+        "notices" => notices.as_str().to_owned(),
+        "sections" => sections.as_str().to_owned(),
+        "footer" => Html::text(footer).as_str().to_owned(),
+        "data" => embedded(&data),
+        "script" => SCRIPTS.concat().trim_end().to_owned(),
+        other => unreachable!("the template has no {other}"),
+    })
+}
+
+fn as_section(section: &Placed) -> Html {
+    let heading = format!("{}-heading", section.id);
+    // The first has the page's own heading.
+    let title = match section.id {
+        "summary" => Html::new(),
+        _ => Html::element("h2", &[("id", &heading)], Html::text(section.title)),
+    };
+    let attributes = [("id", section.id), ("aria-labelledby", heading.as_str())];
+    Html::element("section", &attributes, title.and(section.content.clone()))
+}
+
+/// Replaces `{{slots}}` in one pass: what is put in is not looked at again.
+fn fill(template: &str, value: impl Fn(&str) -> String) -> String {
+    let mut filled = String::new();
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once("{{") {
+        let (slot, behind) = after.split_once("}}").unwrap_or((after, ""));
+        filled.push_str(before);
+        filled.push_str(&value(slot));
+        rest = behind;
+    }
+    filled.push_str(rest);
+    filled
+}
+
+/// An error if there is something at the output's place that is no report of ours.
+pub fn refuse_other(output: &Location) -> Result<()> {
+    let Some(size) = output.size()?.filter(|size| *size > 0) else { return Ok(()) };
+    let start = output.read_range(0, size.min(1024))?;
+    if String::from_utf8_lossy(&start).contains(SIGNATURE) {
+        return Ok(());
+    }
+    let problem = "this exists and is no report that planetree wrote";
+    Err(Error::place(output, problem, "choose another name, or remove it first"))
+}
+
+/// Writes the page, whole or not at all.
+pub fn write(output: &Location, page: &str) -> Result<()> {
+    let mut file = FileOutput::create(output)?;
+    file.write_all(page.as_bytes()).map_err(|error| Error::io(output, "write", &error))?;
+    refuse_other(output)?; // it may have appeared meanwhile
+    file.commit()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_filled_once() {
+        assert_eq!(fill("a {{x}} b {{y}}", |slot| format!("[{slot} {{{{x}}}}]")), "a [x {{x}}] b [y {{x}}]");
+    }
+
+    #[test]
+    fn a_page_is_one_file() {
+        let page = assemble(&Page::default(), "<t>", &[], &[], "");
+        assert!(page.starts_with("<!doctype html>") && page[..1024].contains(SIGNATURE));
+        assert!(page.contains("<title>&lt;t&gt;</title>"));
+        for elsewhere in ["src=", "http://", "https://", "@import", "url("] {
+            let allowed = page.matches("http://www.w3.org/2000/svg").count();
+            let found = page.matches(elsewhere).count();
+            assert_eq!(found, if elsewhere == "http://" { allowed } else { 0 }, "{elsewhere}");
+        }
+        // Nothing of ours ends the elements it stands in.
+        assert_eq!(page.matches("</script>").count(), 3);
+        assert_eq!(page.matches("</style>").count(), 1);
+    }
+}

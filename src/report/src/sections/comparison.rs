@@ -1,0 +1,354 @@
+//! Systems side by side: differences with their intervals, tests, and the queries that moved most.
+
+use super::Content;
+use super::queries::{documents_table, query_details};
+use crate::chart::{Axis, Chart, Counts, IntervalRow, StackRow, parts, rounded};
+use crate::documents::QueryList;
+use crate::html::{Html, Table, figures, shortened, words};
+use crate::material::{Comparison, Material, QuerySet};
+use crate::number::{count, or_dash, probability, shown_count, signed, value};
+use crate::page::{Figure, Page, left_out};
+use planetree_base::error::Result;
+use planetree_judge::compare::Pair;
+
+/// Pairs that are shown query by query.
+const PAIRS: usize = 6;
+/// Points of a scatter; of more queries every so many.
+const POINTS: usize = 1500;
+/// Bins of the differences: an odd number, so that no difference is in the middle of one.
+const BINS: usize = 21;
+
+/// Makes the section.
+pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
+    let mut panels = Vec::new();
+    for set in &material.sets {
+        match &set.comparison {
+            None => {}
+            Some(Err(problem)) => {
+                let absent =
+                    Html::classed("div", "absent", Html::text(format_args!("Not compared: {problem}.")));
+                panels.push((set.name.clone(), absent));
+            }
+            Some(Ok(comparison)) => {
+                panels.push((set.name.clone(), of_set(material, set, comparison, page)));
+            }
+        }
+    }
+    Ok(match (panels.is_empty(), material.sets.len(), material.systems.len()) {
+        (false, ..) => Content::Shown(page.tabs("Queries", panels)),
+        (true, 2.., _) => Content::Absent(
+            "There are several rankings, but no two of the same queries, so they cannot be compared."
+                .to_owned(),
+        ),
+        (true, _, 2..) => Content::Absent(material.why_unjudged()),
+        _ => Content::Nothing,
+    })
+}
+
+/// What a comparison comes to, in a sentence that names the better one first.
+pub fn verdict(pair: &Pair, names: &[&str], material: &Material) -> Html {
+    let metric = material.judging.metric;
+    let (a, b) = (shortened(names[pair.a]), shortened(names[pair.b]));
+    let said = if pair.wins + pair.losses == 0 {
+        format!("{b} and {a} have the same {metric} for every query.")
+    } else {
+        let mean = pair.difference.mean;
+        let sign = if mean < 0.0 { -1.0 } else { 1.0 };
+        let (ahead, behind) = if (sign > 0.0) == metric.higher_is_better() { (b, a) } else { (a, b) };
+        let interval = pair.interval.map_or_else(String::new, |interval| {
+            let ends =
+                if sign > 0.0 { [interval.low, interval.high] } else { [-interval.high, -interval.low] };
+            format!("{:.0} % interval {} to {}, ", interval.level * 100.0, signed(ends[0]), signed(ends[1]))
+        });
+        let p = probability(pair.corrected);
+        let equals = if p.starts_with('<') { "" } else { "= " };
+        format!("{ahead} is ahead of {behind} by {} {metric} ({interval}p {equals}{p}).", value(mean.abs()))
+    };
+    let (class, word) = if pair.differs { ("yes", "unlikely to be chance") } else { ("", "may be chance") };
+    let badge = Html::classed("span", &format!("badge {class}"), Html::text(word));
+    Html::classed("div", &format!("verdict {class}"), badge.and(Html::element("span", &[], Html::text(said))))
+}
+
+fn of_set(material: &Material, set: &QuerySet, comparison: &Comparison, page: &mut Page) -> Html {
+    let names: Vec<&str> = material.members(set).map(|(_, system)| system.name.as_str()).collect();
+    let metric = material.judging.metric.to_string();
+    let mut html = Html::new();
+    for note in &comparison.aligned.notes {
+        html.push(Html::paragraph("note", note));
+    }
+    if let [pair] = comparison.pairs.as_slice() {
+        html.push(verdict(pair, &names, material));
+    }
+    if names.len() > 2 {
+        html.push(Html::card(
+            format_args!("Every {metric} against every other"),
+            every_pair(comparison, &names),
+        ));
+    }
+    html.push(page.figure_with_table(differences(comparison, &names, &metric)));
+    html.push(page.figure(wins(comparison, &names)));
+    let mut panels = Vec::new();
+    for pair in comparison.pairs.iter().take(PAIRS) {
+        let title = title(pair, &names);
+        let mut charts = page.figure(spread(comparison, pair, &names, &metric));
+        let drawn = scatter(material, comparison, pair, &names);
+        // A point has its query's name in the chart and in the table.
+        let bytes: usize =
+            comparison.aligned.queries.iter().take(POINTS).map(|query| 2 * query.len().min(200) + 60).sum();
+        charts.push(if page.has_room(bytes) { page.figure(drawn) } else { left_out() });
+        let mut content = Html::classed("div", "grid", charts);
+        content.push(Html::element("div", &[], moved(material, set, (comparison, pair), page)));
+        panels.push((title, content));
+    }
+    html.push(page.tabs("Pairs", panels));
+    if comparison.pairs.len() > PAIRS {
+        html.push(Html::paragraph(
+            "note",
+            format_args!("The first {PAIRS} of {} pairs are shown query by query.", comparison.pairs.len()),
+        ));
+    }
+    html
+}
+
+fn title(pair: &Pair, names: &[&str]) -> String {
+    format!("{} against {}", shortened(names[pair.b]), shortened(names[pair.a]))
+}
+
+/// All systems by all systems: what the row is above the column, marked if that is unlikely to be chance.
+fn every_pair(comparison: &Comparison, names: &[&str]) -> Html {
+    let mut columns = vec![figures(""), words("ranking"), figures("mean")];
+    columns.extend((1..=names.len()).map(figures));
+    let mut table = Table::new(columns);
+    for (row, name) in names.iter().enumerate() {
+        let found = |column: usize| {
+            comparison.pairs.iter().find(|pair| [(row, column), (column, row)].contains(&(pair.a, pair.b)))
+        };
+        let own = comparison.pairs.iter().find_map(|pair| match row {
+            row if row == pair.a => Some(pair.mean_a),
+            row if row == pair.b => Some(pair.mean_b),
+            _ => None,
+        });
+        let mut cells = vec![Html::text(row + 1), Html::name(name), or_dash(own)];
+        cells.extend((0..names.len()).map(|column| match found(column) {
+            None => Html::text("–"),
+            Some(pair) => {
+                let sign = if pair.b == row { 1.0 } else { -1.0 };
+                let mark = marks(pair, comparison.options.alpha);
+                Html::text(format_args!("{}{mark}", signed(sign * pair.difference.mean)))
+            }
+        }));
+        table.row(cells);
+    }
+    let note = format!(
+        "The row less the column. ** and *: unlikely to be chance, p of the randomisation test corrected by Holm at most {} and {}.",
+        comparison.options.alpha / 5.0,
+        comparison.options.alpha
+    );
+    table.html().and(Html::paragraph("note", note))
+}
+
+/// How sure a difference is: two stars at a fifth of the level, one at the level.
+fn marks(pair: &Pair, alpha: f64) -> &'static str {
+    match pair.corrected {
+        _ if !pair.differs => "",
+        p if p <= alpha / 5.0 => " **",
+        _ => " *",
+    }
+}
+
+/// The mean difference of every pair with its interval.
+fn differences(comparison: &Comparison, names: &[&str], metric: &str) -> Figure {
+    let mut table = Table::new([
+        words("pair"),
+        figures("mean"),
+        figures("against"),
+        figures("difference"),
+        figures("interval"),
+        figures("p"),
+        figures("p (Holm)"),
+        figures("t-test p"),
+        figures("Wilcoxon p"),
+    ]);
+    let mut rows = Vec::new();
+    for pair in &comparison.pairs {
+        let mean = pair.difference.mean;
+        let (low, high) = pair.interval.map_or((mean, mean), |interval| (interval.low, interval.high));
+        let interval = format!("{} to {}", signed(low), signed(high));
+        let p = pair.p(comparison.options.test).map_or_else(|| "–".to_owned(), probability);
+        let cells = [
+            Html::name(&title(pair, names)),
+            Html::text(value(pair.mean_b)),
+            Html::text(value(pair.mean_a)),
+            Html::text(signed(mean)),
+            Html::text(&interval),
+            Html::text(&p),
+            Html::text(probability(pair.corrected)),
+            Html::text(pair.t_test.map_or_else(|| "–".to_owned(), |test| probability(test.p))),
+            Html::text(probability(pair.wilcoxon.p)),
+        ];
+        if pair.differs {
+            table.best_row(cells)
+        } else {
+            table.row(cells)
+        }
+        let said = if pair.differs { "yes" } else { "no" };
+        let tells = [
+            ("difference", signed(mean)),
+            ("interval", interval),
+            ("p", p),
+            ("p (Holm)", probability(pair.corrected)),
+            ("differs", said.to_owned()),
+        ];
+        rows.push(IntervalRow {
+            name: title(pair, names),
+            low: rounded(low),
+            middle: rounded(mean),
+            high: rounded(high),
+            slot: if pair.differs { 1 } else { 8 },
+            dots: Vec::new(),
+            tells: tells.map(|(name, text)| (name.to_owned(), text)).into(),
+        });
+    }
+    let options = &comparison.options;
+    Figure {
+        title: format!("Difference of the mean {metric}"),
+        note: format!(
+            "With a {:.0} % interval by bootstrap. Blue: unlikely to be chance (randomisation test, p corrected by Holm at most {}).",
+            options.level * 100.0,
+            options.alpha
+        ),
+        chart: Chart::Intervals {
+            x: Axis::of(&format!("difference of {metric}")),
+            reference: Some(0.0),
+            rows,
+        },
+        table,
+    }
+}
+
+fn wins(comparison: &Comparison, names: &[&str]) -> Figure {
+    let mut table = Table::new([words("pair"), figures("better"), figures("same"), figures("worse")]);
+    let mut rows = Vec::new();
+    for pair in &comparison.pairs {
+        table.row([Html::name(&title(pair, names)), count(pair.wins), count(pair.ties), count(pair.losses)]);
+        rows.push(StackRow { name: title(pair, names), counts: vec![pair.wins, pair.ties, pair.losses] });
+    }
+    Figure {
+        title: "Queries that got better and worse".to_owned(),
+        note: format!("Of {} queries.", shown_count(comparison.aligned.queries.len() as u64)),
+        chart: Chart::Stack { parts: parts(&[("better", 1), ("same", 8), ("worse", 2)]), rows },
+        table,
+    }
+}
+
+fn pair_values<'c>(comparison: &'c Comparison, pair: &Pair) -> (&'c [f64], &'c [f64]) {
+    (&comparison.aligned.values[pair.a], &comparison.aligned.values[pair.b])
+}
+
+/// The differences of all queries.
+fn spread(comparison: &Comparison, pair: &Pair, names: &[&str], metric: &str) -> Figure {
+    let (first, second) = pair_values(comparison, pair);
+    let differences: Vec<f64> = first.iter().zip(second).map(|(a, b)| b - a).collect();
+    let furthest = differences.iter().fold(0.0_f64, |most, one| most.max(one.abs()));
+    let furthest = if furthest > 0.0 { furthest } else { 1.0 };
+    let edges: Vec<f64> =
+        (0..=BINS).map(|edge| rounded(furthest * (2.0 * edge as f64 / BINS as f64 - 1.0))).collect();
+    let counts = super::queries::binned(&differences, &edges);
+    let mut table = Table::new([words("difference"), figures("queries")]);
+    for (bin, queries) in counts.iter().enumerate() {
+        table.row([
+            Html::text(format_args!("{} to {}", signed(edges[bin]), signed(edges[bin + 1]))),
+            count(*queries),
+        ]);
+    }
+    Figure {
+        title: format!("Difference of {metric}, query by query"),
+        note: format!("{}: right of the line {} is higher.", title(pair, names), shortened(names[pair.b])),
+        chart: Chart::Histogram {
+            x: Axis::of(&format!("difference of {metric}")),
+            y: Axis::whole("queries"),
+            edges,
+            series: vec![Counts { name: title(pair, names), slot: 1, counts }],
+            reference: Some(0.0),
+            sides: Some(if comparison.options.higher_is_better { [2, 8, 1] } else { [1, 8, 2] }),
+        },
+        table,
+    }
+}
+
+fn scatter(material: &Material, comparison: &Comparison, pair: &Pair, names: &[&str]) -> Figure {
+    let (first, second) = pair_values(comparison, pair);
+    let every = first.len().div_ceil(POINTS).max(1);
+    let points: Vec<(f64, f64, String)> = (0..first.len())
+        .step_by(every)
+        .map(|query| {
+            (rounded(first[query]), rounded(second[query]), shortened(&comparison.aligned.queries[query]))
+        })
+        .collect();
+    let mut table =
+        Table::new([words("query"), figures(names[pair.a]), figures(names[pair.b]), figures("difference")]);
+    let listed = first.len().div_ceil(POINTS / 5).max(1);
+    for query in (0..first.len()).step_by(listed) {
+        table.row([
+            Html::name(&comparison.aligned.queries[query]),
+            Html::text(value(first[query])),
+            Html::text(value(second[query])),
+            Html::text(signed(second[query] - first[query])),
+        ]);
+    }
+    let mut note = "A point a query; above the line the second is higher.".to_owned();
+    if every > 1 {
+        note.push_str(&format!(" One query of {every} is drawn, one of {listed} is in the table."));
+    } else if listed > 1 {
+        note.push_str(&format!(" One query of {listed} is in the table."));
+    }
+    Figure {
+        title: format!("{} of every query, both ways", material.judging.metric),
+        note,
+        chart: Chart::Scatter {
+            x: Axis::of(names[pair.a]),
+            y: Axis::of(names[pair.b]),
+            higher: comparison.options.higher_is_better,
+            parts: parts(&[("better", 1), ("same", 8), ("worse", 2)]),
+            points,
+        },
+        table,
+    }
+}
+
+/// The queries that moved most, with both rankings side by side.
+fn moved(material: &Material, set: &QuerySet, compared: (&Comparison, &Pair), page: &mut Page) -> Html {
+    let (comparison, pair) = compared;
+    let names: Vec<&str> = material.members(set).map(|(_, system)| system.name.as_str()).collect();
+    let metric = material.judging.metric;
+    let (first, second) = pair_values(comparison, pair);
+    let mut cards = Html::new();
+    for (heading, places) in [("Improved most", &pair.improved), ("Worsened most", &pair.worsened)] {
+        if places.is_empty() {
+            continue;
+        }
+        let queries: Html = places
+            .iter()
+            .map(|place| {
+                let query = &comparison.aligned.queries[*place];
+                let (before, after) = (first[*place], second[*place]);
+                let figures = format!("{} → {} ({})", value(before), value(after), signed(after - before));
+                let list = |member: usize| set.documents[member].as_ref()?.lists.get(query);
+                let ranked = |member: usize, before: Option<&QueryList>| {
+                    let heading = Html::element("h4", &[], Html::name(names[member]));
+                    let table = documents_table(list(member)?, set.documents[member].as_ref(), before);
+                    Some(Html::element("div", &[], heading.and(table)))
+                };
+                let lists: Html =
+                    [ranked(pair.a, None), ranked(pair.b, list(pair.a))].into_iter().flatten().collect();
+                let inside = match lists.is_empty() {
+                    true => Html::paragraph("note", "The documents are not in the run: it has metrics only."),
+                    false => page.if_room(Html::classed("div", "side", lists)),
+                };
+                query_details(query, "", &figures, inside)
+            })
+            .collect();
+        cards.push(Html::card(format_args!("{heading} by {metric}"), queries));
+    }
+    cards
+}

@@ -1,0 +1,117 @@
+//! Which features the models rely on.
+
+use super::Content;
+use crate::chart::{Bar, Chart, rounded};
+use crate::html::{Html, Table, figures, shortened, words};
+use crate::material::{MODELS, Material, NamedModel};
+use crate::number::{count, short, shown_count};
+use crate::page::{Figure, Page};
+use planetree_base::error::Result;
+use planetree_model::model::FeatureImportance;
+
+/// Features in a chart.
+const DRAWN: usize = 20;
+/// Features in a table.
+const LISTED: usize = 100;
+
+/// A way to add up splits.
+struct Measure {
+    name: &'static str,
+    note: &'static str,
+    of: fn(&FeatureImportance) -> f64,
+}
+
+const MEASURES: [Measure; 3] = [
+    Measure {
+        name: "Gain",
+        note: "How much the splits on a feature reduced the loss.",
+        of: |feature| feature.gain,
+    },
+    Measure {
+        name: "Cover",
+        note: "The weight of the training documents that the splits decided on.",
+        of: |feature| feature.cover,
+    },
+    Measure { name: "Splits", note: "How many splits there are.", of: |feature| feature.splits as f64 },
+];
+
+/// Makes the section.
+pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
+    if material.models.is_empty() {
+        return Ok(Content::Nothing);
+    }
+    let mut panels = Vec::new();
+    for named in material.models.iter().take(MODELS) {
+        panels.push((named.name.clone(), of_model(named, page)));
+    }
+    let mut html = page.tabs("Models", panels);
+    if material.models.len() > MODELS {
+        html.push(Html::paragraph(
+            "note",
+            format_args!("The first {MODELS} of {} models are shown.", material.models.len()),
+        ));
+    }
+    Ok(Content::Shown(html))
+}
+
+fn of_model(named: &NamedModel, page: &mut Page) -> Html {
+    let used: Vec<FeatureImportance> =
+        named.model.importance().into_iter().filter(|feature| feature.splits > 0).collect();
+    if used.is_empty() {
+        return Html::classed("div", "absent", Html::text("The model has no splits."));
+    }
+    let panels = MEASURES.iter().map(|measure| {
+        let figure = figure(named, &used, measure);
+        (measure.name.to_owned(), page.figure(figure))
+    });
+    let panels = panels.collect();
+    page.tabs("Measures", panels)
+}
+
+fn figure(named: &NamedModel, used: &[FeatureImportance], measure: &Measure) -> Figure {
+    let name = |feature: &FeatureImportance| shortened(&named.model.features[feature.feature as usize].name);
+    let total: f64 = used.iter().map(measure.of).sum();
+    let share = |feature: &FeatureImportance| if total > 0.0 { (measure.of)(feature) / total } else { 0.0 };
+    let mut sorted: Vec<&FeatureImportance> = used.iter().collect();
+    sorted.sort_by(|one, other| (measure.of)(other).total_cmp(&(measure.of)(one)));
+    let mut table = Table::new([
+        words("feature"),
+        figures("share"),
+        figures("gain"),
+        figures("cover"),
+        figures("splits"),
+    ]);
+    for feature in sorted.iter().take(LISTED) {
+        table.row([
+            Html::text(name(feature)),
+            Html::text(format_args!("{:.2} %", 100.0 * share(feature))),
+            Html::text(short(feature.gain)),
+            Html::text(short(feature.cover)),
+            count(feature.splits),
+        ]);
+    }
+    let rows: Vec<Bar> = sorted
+        .iter()
+        .take(DRAWN)
+        .map(|feature| Bar {
+            name: name(feature),
+            value: rounded((measure.of)(feature)),
+            text: format!("{:.1} %", 100.0 * share(feature)),
+            slot: 1,
+        })
+        .collect();
+    let mut note = measure.note.to_owned();
+    if used.len() > DRAWN {
+        let listed = if used.len() > LISTED { format!("the first {LISTED}") } else { "all".to_owned() };
+        note.push_str(&format!(
+            " The first {DRAWN} of {} features that are used; the table has {listed}.",
+            shown_count(used.len() as u64)
+        ));
+    }
+    Figure {
+        title: format!("{} of {}", measure.name, named.name),
+        note,
+        chart: Chart::Bars { measure: format!("share of {}", measure.name.to_lowercase()), rows },
+        table,
+    }
+}

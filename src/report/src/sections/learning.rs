@@ -1,0 +1,209 @@
+//! Learning curves: a metric after every round, of every split.
+
+use super::Content;
+use crate::chart::{Axis, COLOURS, Chart, Line, Mark, rounded};
+use crate::html::{Html, Table, figures, words};
+use crate::material::Material;
+use crate::number::{count, value};
+use crate::page::{Figure, Page};
+use arrow::array::Array;
+use planetree_base::error::Result;
+use planetree_base::storage::Location;
+use planetree_data::table::{TableKind, TableReader, numbers, texts};
+use planetree_metric::Metric;
+
+/// Points of a line; of more rounds every so many, and always the best and the last.
+const POINTS: usize = 300;
+/// Logs that are shown.
+const LOGS: usize = 12;
+
+/// One metric of one split over the rounds.
+struct Course {
+    split: String,
+    metric: String,
+    points: Vec<(u64, f64)>,
+}
+
+impl Course {
+    /// The round that a training would keep: the first of the best.
+    fn best(&self) -> Option<(u64, f64)> {
+        let metric = self.metric.parse::<Metric>().ok();
+        let better = |one: f64, other: f64| match &metric {
+            Some(metric) => metric.is_better(one, other),
+            None => {
+                self.metric.contains("loss") && one < other || !self.metric.contains("loss") && one > other
+            }
+        };
+        self.points.iter().copied().reduce(|best, point| if better(point.1, best.1) { point } else { best })
+    }
+
+    /// As many points as a picture needs.
+    fn thinned(&self) -> Vec<(f64, f64)> {
+        let every = self.points.len().div_ceil(POINTS).max(1);
+        let best = self.best().map(|(round, _)| round);
+        let last = self.points.len().saturating_sub(1);
+        let points = self.points.iter().enumerate();
+        points
+            .filter(|(place, (round, _))| place % every == 0 || *place == last || Some(*round) == best)
+            .map(|(_, (round, value))| (*round as f64, rounded(*value)))
+            .collect()
+    }
+
+    fn is_train(&self) -> bool {
+        self.split == "train"
+    }
+}
+
+fn courses(location: &Location) -> Result<Vec<Course>> {
+    let table = TableReader::open(location, TableKind::Rounds)?;
+    let mut courses: Vec<Course> = Vec::new();
+    for batch in table.batches() {
+        let batch = batch?;
+        let (rounds, values) = (numbers(&table, &batch, "round")?, numbers(&table, &batch, "value")?);
+        let (splits, metrics) = (texts(&table, &batch, "split")?, texts(&table, &batch, "metric")?);
+        for row in (0..batch.num_rows()).filter(|row| values.is_valid(*row) && values.value(*row).is_finite())
+        {
+            let (split, metric) = (splits.value(row), metrics.value(row));
+            let point = (rounds.value(row) as u64, values.value(row));
+            match courses.iter_mut().find(|course| course.split == split && course.metric == metric) {
+                Some(course) => course.points.push(point),
+                None => courses.push(Course {
+                    split: split.to_owned(),
+                    metric: metric.to_owned(),
+                    points: vec![point],
+                }),
+            }
+        }
+    }
+    Ok(courses)
+}
+
+/// Makes the section.
+pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
+    let logs = material.tables(TableKind::Rounds);
+    if logs.is_empty() {
+        return Ok(match material.models.is_empty() {
+            true => Content::Nothing,
+            false => Content::Absent(
+                "There is no log of rounds; `planetree train --rounds FILE` writes one.".to_owned(),
+            ),
+        });
+    }
+    let mut read = Vec::new();
+    for (name, entry) in logs.iter().take(LOGS) {
+        read.push((name.clone(), courses(&entry.location)?));
+    }
+    let mut panels = Vec::new();
+    if let Some(all) = together(&read) {
+        panels.push(("All".to_owned(), page.figure(all)));
+    }
+    for (name, courses) in &read {
+        let mut metrics: Vec<&str> = courses.iter().map(|course| course.metric.as_str()).collect();
+        metrics.dedup();
+        metrics.sort_unstable();
+        metrics.dedup();
+        // Ranking metrics first: they are what the training is for.
+        metrics.sort_by_key(|metric| !metric.parse::<Metric>().is_ok_and(|metric| metric.higher_is_better()));
+        let figures: Html =
+            metrics.iter().map(|metric| page.figure(of_metric(name, metric, courses))).collect();
+        panels.push((name.clone(), Html::classed("div", "grid", figures)));
+    }
+    let mut html = page.tabs("Trainings", panels);
+    if logs.len() > LOGS {
+        html.push(Html::paragraph(
+            "note",
+            format_args!("The first {LOGS} of {} logs are shown.", logs.len()),
+        ));
+    }
+    Ok(Content::Shown(html))
+}
+
+fn of_metric(name: &str, metric: &str, courses: &[Course]) -> Figure {
+    let lines = courses.iter().filter(|course| course.metric == metric);
+    let lines: Vec<(String, bool, &Course)> =
+        lines.map(|course| (course.split.clone(), course.is_train(), course)).collect();
+    figure(format!("{metric} of {name}"), metric, &lines)
+}
+
+/// The validation of several trainings in one picture, by a metric that all have.
+fn together(read: &[(String, Vec<Course>)]) -> Option<Figure> {
+    if read.len() < 2 {
+        return None;
+    }
+    let course = |courses: &'_ [Course], metric: &str| -> Option<usize> {
+        courses.iter().position(|course| !course.is_train() && course.metric == metric)
+    };
+    let metric = read[0].1.iter().filter(|course| !course.is_train()).map(|course| course.metric.as_str());
+    let metric = metric
+        .into_iter()
+        .find(|metric| read.iter().all(|(_, courses)| course(courses, metric).is_some()))?;
+    let lines: Vec<(String, bool, &Course)> = read
+        .iter()
+        .take(COLOURS)
+        .filter_map(|(name, courses)| Some((name.clone(), false, &courses[course(courses, metric)?])))
+        .collect();
+    Some(figure(format!("{metric} of all trainings on their validation sets"), metric, &lines))
+}
+
+fn figure(title: String, metric: &str, lines: &[(String, bool, &Course)]) -> Figure {
+    let mut table = Table::new([
+        words("split"),
+        figures("best round"),
+        figures("value"),
+        figures("last round"),
+        figures("value"),
+    ]);
+    let mut series = Vec::new();
+    let mut thinned = false;
+    for (slot, (name, dashed, course)) in (1..).zip(lines.iter().take(COLOURS)) {
+        let best = course.best();
+        let points = course.thinned();
+        thinned |= points.len() < course.points.len();
+        if let (Some((round, best)), Some((last, end))) = (best, course.points.last()) {
+            table.row([
+                Html::name(name),
+                count(round),
+                Html::text(value(best)),
+                count(*last),
+                Html::text(value(*end)),
+            ]);
+        }
+        // Where a training's own rows are best says nothing about when to stop.
+        let mark = best.filter(|_| !course.is_train()).map(|(round, best)| Mark {
+            x: round as f64,
+            y: rounded(best),
+            text: format!("best: {round}"),
+        });
+        series.push(Line { name: name.clone(), slot, dashed: *dashed, points, mark });
+    }
+    let note = if thinned { "Some rounds are left out of the picture, never the best." } else { "" };
+    Figure {
+        title,
+        note: note.to_owned(),
+        chart: Chart::Lines { x: Axis::whole("round"), y: Axis::of(metric), series },
+        table,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_and_the_last_round_are_always_there() {
+        let points: Vec<(u64, f64)> =
+            (1..=5000).map(|round| (round, if round == 777 { 2.0 } else { 1.0 })).collect();
+        let course = Course { split: "valid".into(), metric: "ndcg@10".into(), points };
+        assert_eq!(course.best(), Some((777, 2.0)));
+        let thinned = course.thinned();
+        assert!(thinned.len() <= POINTS + 2, "{}", thinned.len());
+        assert!(thinned.contains(&(777.0, 2.0)) && thinned.contains(&(5000.0, 1.0)));
+    }
+
+    #[test]
+    fn of_an_error_the_least_is_best() {
+        let points = vec![(1, 0.5), (2, 0.25), (3, 0.25), (4, 0.75)];
+        let course = Course { split: "valid".into(), metric: "rmse".into(), points };
+        assert_eq!(course.best(), Some((2, 0.25)));
+    }
+}

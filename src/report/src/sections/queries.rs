@@ -1,0 +1,267 @@
+//! How the metric is spread over queries, and the queries at either end.
+
+use super::Content;
+use crate::chart::{Axis, Chart, Counts, Line, rounded};
+use crate::documents::{Document, Documents, QueryList};
+use crate::html::{Html, Table, figures, words};
+use crate::material::{Material, QuerySet};
+use crate::number::{count, short, shown_count, value};
+use crate::page::{Figure, Page};
+use crate::system::Judged;
+use planetree_base::error::Result;
+
+/// Bins of a histogram.
+const BINS: usize = 20;
+/// Series that stand side by side in a histogram; of more, the lines tell.
+const SIDE_BY_SIDE: usize = 3;
+
+/// Makes the section.
+pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
+    if material.sets.is_empty() {
+        return Ok(match material.systems.is_empty() {
+            true => Content::Nothing,
+            false => Content::Absent(material.why_unjudged()),
+        });
+    }
+    let mut panels = Vec::new();
+    for set in &material.sets {
+        let mut html = Html::new();
+        let mut charts = Html::new();
+        charts.push(page.figure(histogram(material, set)));
+        charts.push(page.figure(cumulative(material, set)));
+        html.push(Html::classed("div", "grid", charts));
+        let mut ends = Vec::new();
+        for (member, (_, system)) in material.members(set).enumerate() {
+            ends.push((system.name.clone(), both_ends(material, set, member, page)));
+        }
+        html.push(page.tabs("Rankings", ends));
+        panels.push((set.name.clone(), html));
+    }
+    Ok(Content::Shown(page.tabs("Queries", panels)))
+}
+
+fn values(judged: &Judged) -> Vec<f64> {
+    let mut values: Vec<f64> = judged.queries.iter().filter_map(|query| query.value).collect();
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+fn all_values(material: &Material, set: &QuerySet) -> Vec<(usize, String, Vec<f64>)> {
+    let members = material.members(set);
+    members
+        .filter_map(|(slot, system)| Some((slot, system.name.clone(), values(system.judged.as_ref().ok()?))))
+        .collect()
+}
+
+/// Where bins begin and end: from 0 to 1 if all values are there.
+pub fn edges(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let (low, high) = values.fold((0.0_f64, 1.0_f64), |(low, high), value| (low.min(value), high.max(value)));
+    (0..=BINS).map(|edge| rounded(low + (high - low) * edge as f64 / BINS as f64)).collect()
+}
+
+/// How many values are in each bin; the last one has its upper end too.
+pub fn binned(values: &[f64], edges: &[f64]) -> Vec<u64> {
+    let mut counts = vec![0; edges.len() - 1];
+    for value in values {
+        let bin = edges.partition_point(|edge| edge <= value).saturating_sub(1);
+        counts[bin.min(edges.len() - 2)] += 1;
+    }
+    counts
+}
+
+fn histogram(material: &Material, set: &QuerySet) -> Figure {
+    let metric = material.judging.metric.to_string();
+    let all = all_values(material, set);
+    let edges = edges(all.iter().flat_map(|(_, _, values)| values.iter().copied()));
+    let series: Vec<Counts> = all
+        .iter()
+        .map(|(slot, name, values)| Counts {
+            name: name.clone(),
+            slot: *slot,
+            counts: binned(values, &edges),
+        })
+        .collect();
+    let mut columns = vec![words(&metric)];
+    columns.extend(series.iter().map(|one| figures(&one.name)));
+    let mut table = Table::new(columns);
+    for bin in 0..BINS {
+        let mut cells = vec![Html::text(format_args!("{} to {}", value(edges[bin]), value(edges[bin + 1])))];
+        cells.extend(series.iter().map(|one| count(one.counts[bin])));
+        table.row(cells);
+    }
+    let shown = series.len().min(SIDE_BY_SIDE);
+    let note = match series.len() - shown {
+        0 => String::new(),
+        _ => format!("The first {shown} rankings; the table has all {}.", series.len()),
+    };
+    let series = series.into_iter().take(shown).collect();
+    Figure {
+        title: format!("{metric} of every query"),
+        note,
+        chart: Chart::Histogram {
+            x: Axis::of(&metric),
+            y: Axis::whole("queries"),
+            edges,
+            series,
+            reference: None,
+            sides: None,
+        },
+        table,
+    }
+}
+
+/// The share of queries that are below each value.
+fn cumulative(material: &Material, set: &QuerySet) -> Figure {
+    let metric = material.judging.metric.to_string();
+    let all = all_values(material, set);
+    let mut columns = vec![figures("share of queries")];
+    columns.extend(all.iter().map(|(_, name, _)| figures(name)));
+    let mut table = Table::new(columns);
+    let at = |values: &[f64], share: f64| {
+        let last = values.len().checked_sub(1)?;
+        Some(values[(share * last as f64).round() as usize])
+    };
+    for percent in (0..=100).step_by(5) {
+        let mut cells = vec![Html::text(format_args!("{percent} %"))];
+        cells.extend(
+            all.iter().map(|(_, _, values)| crate::number::or_dash(at(values, f64::from(percent) / 100.0))),
+        );
+        table.row(cells);
+    }
+    let points = |values: &[f64]| -> Vec<(f64, f64)> {
+        let steps = values.len().clamp(2, 101) - 1;
+        let point = |step: usize| {
+            let share = step as f64 / steps as f64;
+            Some((rounded(100.0 * share), rounded(at(values, share)?)))
+        };
+        (0..=steps).filter_map(point).collect()
+    };
+    let series: Vec<Line> = all
+        .iter()
+        .map(|(slot, name, values)| Line {
+            name: name.clone(),
+            slot: *slot,
+            dashed: false,
+            points: points(values),
+            mark: None,
+        })
+        .collect();
+    Figure {
+        title: format!("Queries from the worst to the best {metric}"),
+        note: "So many per cent of the queries are at or below the line.".to_owned(),
+        chart: Chart::Lines {
+            x: Axis { name: "% of queries:".to_owned(), ..Axis::of("% of queries") },
+            y: Axis::of(&metric),
+            series,
+        },
+        table,
+    }
+}
+
+fn both_ends(material: &Material, set: &QuerySet, member: usize, page: &mut Page) -> Html {
+    let system = &material.systems[set.systems[member]];
+    let Ok(judged) = &system.judged else { return Html::new() };
+    let documents = set.documents[member].as_ref();
+    let mut cards = Html::new();
+    for (title, places) in ["Worst queries", "Best queries"].iter().zip(&set.extremes[member]) {
+        if places.is_empty() {
+            continue;
+        }
+        let queries: Html = places
+            .iter()
+            .map(|place| {
+                let query = &judged.queries[*place];
+                let figures = query.value.map_or_else(String::new, value);
+                let inside = match documents.and_then(|documents| documents.lists.get(&query.query)) {
+                    Some(list) => page.if_room(documents_table(list, documents, None)),
+                    None => Html::paragraph("note", "The documents are not in the run: it has metrics only."),
+                };
+                let said = match query.documents {
+                    Some((documents, relevant)) => {
+                        format!("{} documents, {} relevant", shown_count(documents), shown_count(relevant))
+                    }
+                    None => String::new(),
+                };
+                query_details(&query.query, &said, &figures, inside)
+            })
+            .collect();
+        cards.push(Html::card(format_args!("{title} by {}", material.judging.metric), queries));
+    }
+    if cards.is_empty() {
+        return Html::paragraph("note", "No query has something relevant.");
+    }
+    Html::classed("div", "grid apart", cards)
+}
+
+/// A query that opens to show what is inside.
+pub fn query_details(query: &str, said: &str, figures: &str, inside: Html) -> Html {
+    let summary = Html::classed("span", "id", Html::name(query))
+        .and(Html::classed("span", "soft", Html::text(said)))
+        .and(Html::classed("span", "figures", Html::text(figures)));
+    let summary = Html::element("summary", &[], summary);
+    Html::classed("details", "query", summary.and(Html::classed("div", "inside", inside)))
+}
+
+/// The documents of a query as a system ranked them, and where another had them.
+pub fn documents_table(list: &QueryList, documents: Option<&Documents>, before: Option<&QueryList>) -> Html {
+    let highest = documents.and_then(|documents| documents.highest).unwrap_or(1.0);
+    let mut columns = vec![figures("rank"), words("document"), figures("label"), figures("score")];
+    columns.extend(before.map(|_| figures("was")));
+    let mut table = Table::new(columns);
+    for document in &list.first {
+        let label = match document.label {
+            Some(label) => grade(label, highest),
+            None => Html::text("–"),
+        };
+        let id = document.id.as_deref().map_or_else(|| Html::text("–"), Html::name);
+        let mut cells = vec![
+            Html::text(document.rank),
+            Html::classed("span", "id", id),
+            label,
+            Html::text(short(document.score)),
+        ];
+        cells.extend(before.map(|before| rank_before(document, before)));
+        table.row(cells);
+    }
+    let hidden = list.documents - list.first.len() as u64;
+    let note = match hidden {
+        0 => Html::new(),
+        hidden => Html::paragraph("note", format_args!("{} more documents follow.", shown_count(hidden))),
+    };
+    table.html().and(note)
+}
+
+/// Where a document was, and in which direction it went.
+fn rank_before(document: &Document, before: &QueryList) -> Html {
+    let was = before.first.iter().find(|other| document.id.is_some() && other.id == document.id);
+    let Some(was) = was.map(|was| was.rank) else { return Html::classed("span", "soft", Html::text("–")) };
+    let arrow = match was.cmp(&document.rank) {
+        std::cmp::Ordering::Greater => "▲",
+        std::cmp::Ordering::Less => "▼",
+        std::cmp::Ordering::Equal => "=",
+    };
+    Html::classed("span", "soft", Html::text(format_args!("{was} {arrow}")))
+}
+
+/// A label on a ground that is the darker the higher it is.
+fn grade(label: f32, highest: f32) -> Html {
+    let share = if highest > 0.0 { (label / highest).clamp(0.0, 1.0) } else { 0.0 };
+    let class = if share > 0.5 { "grade dark" } else { "grade" };
+    let style = format!("--share:{:.2}", 0.9 * share);
+    Html::element("span", &[("class", class), ("style", &style)], Html::text(label))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_is_in_one_bin() {
+        let edges = edges([0.0, 0.5, 1.0].into_iter());
+        assert_eq!((edges.len(), edges[0], edges[BINS]), (BINS + 1, 0.0, 1.0));
+        let counts = binned(&[0.0, 0.049, 0.05, 0.999, 1.0], &edges);
+        assert_eq!((counts[0], counts[1], counts[BINS - 1]), (2, 1, 2));
+        let wide = super::edges([-3.0, 7.0].into_iter());
+        assert_eq!((wide[0], wide[BINS]), (-3.0, 7.0));
+    }
+}

@@ -1,0 +1,301 @@
+//! What is in the runs, and what came out of them, at a glance.
+
+use super::Content;
+use crate::html::{Html, Table, figures, shortened, words};
+use crate::material::{Material, QuerySet};
+use crate::number::{count, or_dash, seconds, short, shown_count, shown_size, signed};
+use crate::page::Page;
+use crate::sections::comparison::verdict;
+use planetree_base::error::Result;
+use planetree_model::model::Model;
+
+/// Rows of a table of the summary; more are told, not listed.
+const LISTED: usize = 60;
+/// Pairs of which the summary tells.
+const VERDICTS: usize = 3;
+
+/// The page's own heading.
+pub fn hero(material: &Material, title: &str) -> Html {
+    let manifests: Vec<_> = material.runs.iter().filter_map(|run| run.manifest.as_ref()).collect();
+    let described = match manifests.as_slice() {
+        [manifest] if !manifest.description.trim().is_empty() => {
+            Html::classed("p", "lead", Html::text(manifest.description.trim()))
+        }
+        _ => Html::new(),
+    };
+    let counts = [
+        (material.runs.len(), "run", "runs"),
+        (material.datasets.len(), "dataset", "datasets"),
+        (material.models.len(), "model", "models"),
+        (material.systems.len(), "ranking", "rankings"),
+    ];
+    let counts: Vec<String> = counts
+        .iter()
+        .filter(|(count, ..)| *count > 0)
+        .map(|(count, one, several)| format!("{count} {}", if *count == 1 { one } else { several }))
+        .collect();
+    let heading = Html::element("h1", &[("id", "summary-heading")], Html::name(title));
+    let counts = Html::paragraph("soft", format_args!("{}.", counts.join(", ")));
+    Html::classed("div", "hero", heading.and(described).and(counts))
+}
+
+/// Makes the section.
+pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
+    let mut html = Html::new();
+    let panels: Vec<(String, Html)> =
+        material.sets.iter().map(|set| (set.name.clone(), set_summary(material, set))).collect();
+    if panels.is_empty() {
+        html.push(Html::classed(
+            "div",
+            "absent",
+            Html::text(format_args!("There are no metrics. {}", material.why_unjudged())),
+        ));
+    } else {
+        html.push(page.tabs("Queries", panels));
+    }
+    if !material.sets.is_empty() && material.systems.iter().any(|system| system.judged.is_err()) {
+        html.push(Html::paragraph(
+            "note",
+            format_args!("Some rankings are not judged. {}", material.why_unjudged()),
+        ));
+    }
+    if !material.left_out.is_empty() {
+        let names: Vec<String> = material.left_out.iter().take(LISTED).map(|name| shortened(name)).collect();
+        html.push(Html::paragraph(
+            "note",
+            format_args!(
+                "{} rankings of other queries are left out, to keep this file small: {}.",
+                material.left_out.len(),
+                names.join(", ")
+            ),
+        ));
+    }
+    let mut cards = Html::new();
+    cards.push(models(material));
+    cards.push(datasets(material));
+    cards.push(runs(material));
+    Ok(Content::Shown(html.and(cards)))
+}
+
+/// The systems of some queries: tiles, what the comparison says, and a table.
+fn set_summary(material: &Material, set: &QuerySet) -> Html {
+    let metric = material.judging.metric;
+    let mut tiles = Html::new();
+    let mut base = None;
+    let best = best_mean(material, set, 0);
+    for (slot, system) in material.members(set) {
+        let Ok(judged) = &system.judged else { continue };
+        let mean = judged.means.first().copied().flatten();
+        let mut tile = Html::classed("div", "name", Html::name(&system.name));
+        let badge = match set.systems.len() > 1 && mean.is_some() && mean == best {
+            true => Html::classed("span", "badge yes", Html::text("best")),
+            false => Html::new(),
+        };
+        tile.push(Html::classed("div", "value", or_dash(mean).and(badge)));
+        let below = match (base, mean) {
+            (None, _) => {
+                Html::paragraph("delta soft", format_args!("{metric}, {} queries", judged.queries.len()))
+            }
+            (Some((name, first)), Some(mean)) => {
+                let better = if metric.higher_is_better() { mean > first } else { mean < first };
+                let class = if mean == first {
+                    "soft"
+                } else if better {
+                    "good"
+                } else {
+                    "bad"
+                };
+                let change = Html::classed("span", class, Html::text(signed(mean - first)));
+                Html::classed(
+                    "p",
+                    "delta",
+                    change.and(Html::classed("span", "soft", Html::text(format_args!(" against {name}")))),
+                )
+            }
+            (Some(_), None) => Html::new(),
+        };
+        tile.push(below);
+        if base.is_none() {
+            base = mean.map(|mean| (system.name.as_str(), mean));
+        }
+        tiles.push(Html::classed("div", &format!("s{slot}"), tile));
+    }
+    let mut html = Html::classed("div", "tiles", tiles);
+    if let Some(Ok(comparison)) = &set.comparison {
+        let names: Vec<&str> = material.members(set).map(|(_, system)| system.name.as_str()).collect();
+        for pair in comparison.pairs.iter().take(VERDICTS) {
+            html.push(verdict(pair, &names, material));
+        }
+        let link =
+            Html::element("a", &[("href", "#comparison")], Html::text("How they compare, query by query"));
+        html.push(Html::element("p", &[], link));
+    }
+    html.and(Html::card("Rankings", systems_table(material, set)))
+}
+
+/// The best mean of a metric among the systems of a set.
+fn best_mean(material: &Material, set: &QuerySet, place: usize) -> Option<f64> {
+    let metric = &material.judging.metrics[place];
+    let means = material
+        .members(set)
+        .filter_map(|(_, system)| system.judged.as_ref().ok()?.means.get(place).copied().flatten());
+    means.reduce(|one, other| if metric.is_better(other, one) { other } else { one })
+}
+
+fn systems_table(material: &Material, set: &QuerySet) -> Html {
+    let metrics = &material.judging.metrics;
+    let mut columns = vec![words("ranking"), words("model"), figures("queries"), figures("documents")];
+    columns.extend(metrics.iter().map(figures));
+    let mut table = Table::new(columns);
+    let bests: Vec<Option<f64>> = (0..metrics.len()).map(|place| best_mean(material, set, place)).collect();
+    for (slot, system) in material.members(set) {
+        let Ok(judged) = &system.judged else { continue };
+        let print = system.metadata.get("planetree.model_fingerprint");
+        let model = print.and_then(|print| material.model_named(print)).unwrap_or("–");
+        let swatch = Html::classed("span", &format!("swatch s{slot}"), Html::new());
+        let mut cells = vec![
+            Html::classed("span", "named", swatch.and(Html::name(&system.name))),
+            Html::name(model),
+            count(judged.queries.len() as u64),
+            count(system.rows),
+        ];
+        for (place, best) in bests.iter().enumerate() {
+            let mean = judged.means.get(place).copied().flatten();
+            let cell = or_dash(mean);
+            let is_best = set.systems.len() > 1 && mean.is_some() && mean == *best;
+            cells.push(if is_best { Html::element("strong", &[], cell) } else { cell });
+        }
+        table.row(cells);
+    }
+    let empty =
+        material.members(set).find_map(|(_, system)| Some(system.judged.as_ref().ok()?.empty)).unwrap_or(0);
+    let mut note = format!("Means over queries by the convention {}.", material.judging.convention);
+    if empty > 0 {
+        note.push_str(&format!(" {} of the queries have nothing relevant.", shown_count(empty as u64)));
+    }
+    if set.left_out > 0 {
+        note.push_str(&format!(
+            " {} more rankings of these queries are not shown: the first {} are.",
+            set.left_out,
+            set.systems.len()
+        ));
+    }
+    table.html().and(Html::paragraph("note", note))
+}
+
+fn models(material: &Material) -> Html {
+    if material.models.is_empty() {
+        return Html::new();
+    }
+    let mut table = Table::new([
+        words("model"),
+        figures("trees"),
+        figures("rounds"),
+        figures("leaves"),
+        figures("depth"),
+        words("features used"),
+        words("trained on"),
+    ]);
+    let mut configurations = Html::new();
+    for named in material.models.iter().take(LISTED) {
+        let model = &named.model;
+        let used = model.importance().iter().filter(|feature| feature.splits > 0).count();
+        let train = model.data.iter().find(|data| data.name == "train");
+        let trained = train.map_or_else(
+            || "–".to_owned(),
+            |data| format!("{} rows, {} queries", shown_count(data.rows), shown_count(data.queries)),
+        );
+        table.row([
+            Html::name(&named.name),
+            count(model.trees.len() as u64),
+            count(model.rounds.into()),
+            count(leaves(model)),
+            Html::text(
+                model.trees.iter().flat_map(|tree| &tree.nodes).map(|node| node.depth).max().unwrap_or(0),
+            ),
+            Html::text(format_args!("{used} of {}", model.features.len())),
+            Html::text(trained),
+        ]);
+        if configurations.as_str().len() < 200_000 {
+            let code =
+                Html::element("pre", &[], Html::element("code", &[], Html::text(&model.configuration)));
+            let summary =
+                Html::element("summary", &[], Html::name(&format!("Configuration of {}", named.name)));
+            configurations.push(Html::element(
+                "details",
+                &[],
+                summary.and(Html::classed("div", "scroll", code)),
+            ));
+        }
+    }
+    Html::card("Models", table.html().and(more(material.models.len())).and(configurations))
+}
+
+fn leaves(model: &Model) -> u64 {
+    model.trees.iter().flat_map(|tree| &tree.nodes).filter(|node| node.split.is_none()).count() as u64
+}
+
+fn datasets(material: &Material) -> Html {
+    if material.datasets.is_empty() {
+        return Html::new();
+    }
+    let mut table = Table::new([
+        words("dataset"),
+        figures("rows"),
+        figures("queries"),
+        figures("features"),
+        figures("unlabelled"),
+        figures("size"),
+        words("fingerprint"),
+    ]);
+    for (name, manifest) in material.datasets.iter().take(LISTED) {
+        let print = manifest.fingerprint().to_string();
+        table.row([
+            Html::name(name),
+            count(manifest.rows),
+            count(manifest.queries),
+            count(manifest.features.len() as u64),
+            count(manifest.unlabelled),
+            Html::text(shown_size(manifest.files.iter().map(|file| file.bytes).sum())),
+            Html::classed("span", "id", Html::text(&print[..print.len().min(12)])),
+        ]);
+    }
+    Html::card("Datasets", table.html().and(more(material.datasets.len())))
+}
+
+fn runs(material: &Material) -> Html {
+    let manifests: Vec<_> =
+        material.runs.iter().filter_map(|run| Some((&run.name, run.manifest.as_ref()?))).collect();
+    if manifests.is_empty() {
+        return Html::new();
+    }
+    let mut table = Table::new([
+        words("run"),
+        words("pipeline"),
+        words("parameters"),
+        figures("steps"),
+        figures("time"),
+        words("program"),
+    ]);
+    for (name, manifest) in manifests.iter().take(LISTED) {
+        let parameters: Vec<String> =
+            manifest.parameters.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let time: f64 = manifest.steps.iter().filter_map(|step| step.seconds).sum();
+        table.row([
+            Html::name(name),
+            Html::name(&manifest.pipeline),
+            Html::name(&if parameters.is_empty() { "–".to_owned() } else { parameters.join(", ") }),
+            count(manifest.steps.len() as u64),
+            Html::text(seconds(time)),
+            Html::name(&manifest.program),
+        ]);
+    }
+    Html::card("Runs", table.html().and(more(manifests.len())))
+}
+
+fn more(all: usize) -> Html {
+    match all.saturating_sub(LISTED) {
+        0 => Html::new(),
+        hidden => Html::paragraph("note", format_args!("{} more are not listed.", short(hidden as f64))),
+    }
+}

@@ -1,0 +1,224 @@
+//! Systems: rankings that a run has, judged by the report itself, or the values that a metrics table has of
+//! rankings which are not there.
+
+use super::run::Run;
+use arrow::array::Array;
+use planetree_base::error::{Error, Result};
+use planetree_base::storage::Location;
+use planetree_data::catalog::Entry;
+use planetree_data::table::{TableKind, TableReader};
+use planetree_judge::compare::{QueryValue, Source, read_systems};
+use planetree_judge::evaluate::{METRICS, Ranking, Request, Results, Summary, evaluate};
+use planetree_metric::{Convention, Metric};
+use std::collections::BTreeMap;
+
+/// How deep the curve of NDCG goes.
+pub const DEPTH: u32 = 20;
+
+/// By what rankings are judged.
+pub struct Judging {
+    /// The metric that decides.
+    pub metric: Metric,
+    /// The metrics of the summary, the deciding one first.
+    pub metrics: Vec<Metric>,
+    /// The rules.
+    pub convention: Convention,
+    /// Threads, 0 for all cores.
+    pub threads: usize,
+}
+
+/// One ranking of a run.
+pub struct System {
+    /// What it is called.
+    pub name: String,
+    /// Its predictions; `None` if only values are there.
+    pub predictions: Option<Location>,
+    /// What made the scores and what they are of, as the file says.
+    pub metadata: BTreeMap<String, String>,
+    /// Its documents.
+    pub rows: u64,
+    /// Its values, or why there are none.
+    pub judged: Result<Judged, String>,
+}
+
+/// The values of a system.
+pub struct Judged {
+    /// The mean of every metric of the summary, where it is known.
+    pub means: Vec<Option<f64>>,
+    /// The deciding metric of every query, sorted by name.
+    pub queries: Vec<QueryValue>,
+    /// NDCG at every depth.
+    pub curve: Vec<(u32, f64)>,
+    /// Queries without anything relevant.
+    pub empty: usize,
+}
+
+/// All systems of all runs, in their order. `named` says what a table of a run is called.
+pub fn systems_of(
+    runs: &[Run],
+    judging: &Judging,
+    named: &dyn Fn(usize, &str) -> String,
+) -> Result<Vec<System>> {
+    let mut systems = Vec::new();
+    for (place, run) in runs.iter().enumerate() {
+        let mut found = Vec::new();
+        for entry in run.tables(TableKind::Predictions) {
+            found.push(of_predictions(entry, named(place, &entry.name), judging)?);
+        }
+        // Metrics are of predictions, mostly of those beside them; they count where these say nothing.
+        if !found.iter().any(|system| system.judged.is_ok()) {
+            for entry in run.tables(TableKind::Metrics) {
+                found.extend(of_metrics(entry, &named(place, &entry.name), judging)?);
+            }
+        }
+        systems.extend(found);
+    }
+    tell_apart(&mut systems);
+    Ok(systems)
+}
+
+fn of_predictions(entry: &Entry, name: String, judging: &Judging) -> Result<System> {
+    let table = TableReader::open(&entry.location, TableKind::Predictions)?;
+    let (rows, metadata) = (table.rows(), table.all_metadata().clone());
+    let judged = match unlabelled(&table)? {
+        _ if rows == 0 => Err("there are no rows in it".to_owned()),
+        0 => match judged(&entry.location, judging) {
+            Ok(judged) => Ok(judged),
+            Err(error) => Err(said_of_content(error)?),
+        },
+        missing if missing == rows => Err("its documents have no labels".to_owned()),
+        missing => Err(format!("{missing} of its {rows} documents have no label")),
+    };
+    Ok(System { name, predictions: Some(entry.location.clone()), metadata, rows, judged })
+}
+
+/// What an error says of the rows, which can be read but not judged; an error if it is of something else.
+fn said_of_content(error: Error) -> Result<String> {
+    match &error {
+        Error::Place { problem, .. }
+            if !["cannot ", "damaged"].iter().any(|start| problem.starts_with(start)) =>
+        {
+            Ok(problem.clone())
+        }
+        _ => Err(error),
+    }
+}
+
+/// Rows without a label.
+fn unlabelled(table: &TableReader) -> Result<u64> {
+    let Ok(place) = table.schema().index_of("label") else { return Ok(table.rows()) };
+    let mut missing = 0;
+    for group in 0..table.file().groups() {
+        for batch in table.file().group_batches(group, Some(&[place]), 1 << 16)? {
+            missing += batch?.column(0).null_count() as u64;
+        }
+    }
+    Ok(missing)
+}
+
+fn judged(location: &Location, judging: &Judging) -> Result<Judged> {
+    let mut metrics = judging.metrics.clone();
+    for depth in 1..=DEPTH {
+        let metric = Metric::Ndcg(Some(depth));
+        if !metrics.contains(&metric) {
+            metrics.push(metric);
+        }
+    }
+    let request =
+        Request { threads: judging.threads, ..Request::new(metrics.clone(), judging.convention.clone()) };
+    let results = evaluate(&Ranking::Predictions(location.clone()), &request)?;
+    let summary = Summary::of(&results, &metrics, 0);
+    let mean =
+        |metric: &Metric| summary.metrics.iter().find(|one| one.metric == *metric).and_then(|one| one.mean);
+    let depths = (1..=DEPTH).filter_map(|depth| Some((depth, mean(&Metric::Ndcg(Some(depth)))?)));
+    Ok(Judged {
+        means: judging.metrics.iter().map(mean).collect(),
+        curve: depths.collect(),
+        queries: values_of(&results),
+        empty: summary.empty,
+    })
+}
+
+/// The deciding metric is the first.
+fn values_of(results: &Results) -> Vec<QueryValue> {
+    let mut values: Vec<QueryValue> = (0..results.queries())
+        .map(|query| QueryValue {
+            query: results.name(query).to_owned(),
+            value: results.value(query, 0).filter(|value| value.is_finite()),
+            documents: Some((results.documents[query].into(), results.relevant[query].into())),
+        })
+        .collect();
+    values.sort_by(|one, other| one.query.cmp(&other.query));
+    values
+}
+
+/// The systems of a metrics table, as far as it has the metrics.
+fn of_metrics(entry: &Entry, name: &str, judging: &Judging) -> Result<Vec<System>> {
+    let table = TableReader::open(&entry.location, TableKind::Metrics)?;
+    let has = table.metadata(METRICS).unwrap_or_default();
+    let has: Vec<Metric> = has.split(',').filter_map(|name| name.parse().ok()).collect();
+    let sources = [Source { name: None, location: entry.location.clone() }];
+    let read = |metric: &Metric| read_systems(&sources, &metric.to_string(), None, judging.threads);
+    if !has.contains(&judging.metric) {
+        let reason = format!("its table has no {}", judging.metric);
+        return Ok(vec![without_values(name.to_owned(), table.rows(), reason)]);
+    }
+    let first = read(&judging.metric)?;
+    if first.convention != judging.convention {
+        let reason = format!("its values were taken by the convention {}", first.convention);
+        return Ok(vec![without_values(name.to_owned(), table.rows(), reason)]);
+    }
+    let several = first.systems.len() > 1;
+    let mut systems: Vec<System> = first
+        .systems
+        .into_iter()
+        .map(|system| {
+            let empty =
+                system.queries.iter().filter(|query| query.documents.is_some_and(|(_, some)| some == 0));
+            let documents = system.queries.iter().filter_map(|query| Some(query.documents?.0));
+            let name = if several { format!("{name}/{}", system.name) } else { name.to_owned() };
+            System {
+                name,
+                predictions: None,
+                metadata: BTreeMap::new(),
+                rows: documents.sum(),
+                judged: Ok(Judged {
+                    means: Vec::new(),
+                    curve: Vec::new(),
+                    empty: empty.count(),
+                    queries: system.queries,
+                }),
+            }
+        })
+        .collect();
+    for metric in &judging.metrics {
+        let values = if has.contains(metric) { read(metric)?.systems } else { Vec::new() };
+        for (place, system) in systems.iter_mut().enumerate() {
+            let values = values.get(place).map(|system| &system.queries[..]).unwrap_or_default();
+            let counted: Vec<f64> = values.iter().filter_map(|query| query.value).collect();
+            let mean = counted.iter().sum::<f64>() / counted.len() as f64;
+            // An error over rows is no mean over queries.
+            let mean = Some(mean).filter(|mean| mean.is_finite() && *metric != Metric::Rmse);
+            if let Ok(judged) = &mut system.judged {
+                judged.means.push(mean);
+            }
+        }
+    }
+    Ok(systems)
+}
+
+fn without_values(name: String, rows: u64, reason: String) -> System {
+    System { name, predictions: None, metadata: BTreeMap::new(), rows, judged: Err(reason) }
+}
+
+/// Numbers names that are there more than once.
+fn tell_apart(systems: &mut [System]) {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for system in systems {
+        let times = seen.entry(system.name.clone()).or_default();
+        *times += 1;
+        if *times > 1 {
+            system.name = format!("{} ({times})", system.name);
+        }
+    }
+}

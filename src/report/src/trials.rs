@@ -1,0 +1,95 @@
+//! The trials of a search, read back from their table and ranked as the search ranked them.
+
+use arrow::array::Array;
+use planetree_base::error::Result;
+use planetree_base::storage::Location;
+use planetree_data::table::{TableKind, TableReader, numbers, texts};
+use planetree_metric::Metric;
+
+/// A search's trials.
+pub struct Trials {
+    /// The metric that ranks them.
+    pub metric: String,
+    /// The parameters that were searched.
+    pub parameters: Vec<String>,
+    /// The trials, the best first; those without a value last.
+    pub ranking: Vec<TrialRow>,
+}
+
+/// One trial.
+pub struct TrialRow {
+    /// Its number.
+    pub number: u64,
+    /// The values of the parameters.
+    pub values: Vec<String>,
+    /// Mean and deviation on the validation parts.
+    pub valid: Option<(f64, f64)>,
+    /// Mean and deviation on the test parts.
+    pub test: Option<(f64, f64)>,
+    /// Why it has no values.
+    pub problem: Option<String>,
+}
+
+impl Trials {
+    /// Reads a table of trials.
+    pub fn read(location: &Location) -> Result<Self> {
+        let table = TableReader::open(location, TableKind::Trials)?;
+        let metric = table.metadata("planetree.metric").unwrap_or_default().to_owned();
+        // Between the number and the first metric are the parameters.
+        let is_result = |name: &str| {
+            ["valid_", "test_"].iter().any(|split| name.starts_with(split)) || name == "best_round"
+        };
+        let names = table.schema().fields().iter().map(|field| field.name().clone());
+        let parameters: Vec<String> = names.skip(1).take_while(|name| !is_result(name)).collect();
+        let mut ranking = Vec::new();
+        for batch in table.batches() {
+            let batch = batch?;
+            // There are no such columns when no trial made a model.
+            let column = |name: String| -> Result<Option<_>> {
+                batch.column_by_name(&name).map(|_| numbers(&table, &batch, &name)).transpose()
+            };
+            let spread = |split: &str| -> Result<_> {
+                let name = format!("{split}_{metric}");
+                Ok(column(name.clone())?.zip(column(format!("{name}_deviation"))?))
+            };
+            let (valid, test) = (spread("valid")?, spread("test")?);
+            let trial = numbers(&table, &batch, "trial")?;
+            let problems = texts(&table, &batch, "problem")?;
+            let columns =
+                parameters.iter().map(|name| texts(&table, &batch, name)).collect::<Result<Vec<_>>>()?;
+            for row in 0..batch.num_rows() {
+                let value = |column: &Option<(arrow::array::Float64Array, arrow::array::Float64Array)>| {
+                    let (mean, deviation) = column.as_ref()?;
+                    mean.is_valid(row).then(|| (mean.value(row), deviation.value(row)))
+                };
+                ranking.push(TrialRow {
+                    number: trial.value(row) as u64,
+                    values: columns.iter().map(|column| column.value(row).to_owned()).collect(),
+                    valid: value(&valid),
+                    test: value(&test),
+                    problem: problems.is_valid(row).then(|| problems.value(row).to_owned()),
+                });
+            }
+        }
+        let higher = metric.parse::<Metric>().map_or(true, |metric| metric.higher_is_better());
+        let badness = |row: &TrialRow| match row.valid {
+            Some((mean, _)) if mean.is_nan() => f64::INFINITY,
+            Some((mean, _)) => {
+                if higher {
+                    -mean
+                } else {
+                    mean
+                }
+            }
+            None => f64::INFINITY,
+        };
+        // Stable: the first of equals first.
+        ranking.sort_by(|one, other| badness(one).total_cmp(&badness(other)));
+        Ok(Trials { metric, parameters, ranking })
+    }
+
+    /// The number of the best trial, if one has a value.
+    pub fn best(&self) -> Option<u64> {
+        self.ranking.first().filter(|row| row.valid.is_some()).map(|row| row.number)
+    }
+}

@@ -1,0 +1,74 @@
+//! The trials of a search as a table: a row per trial, a column per parameter and per metric.
+
+use super::search::TrialResult;
+use super::space::Space;
+use super::spread::Spread;
+use arrow::array::{ArrayRef, Float64Array, Int32Array, Int64Array, ListArray, RecordBatch, StringArray};
+use arrow::datatypes::{Field, Int32Type, Schema};
+use planetree_base::error::{Error, Result};
+use planetree_base::storage::Location;
+use planetree_data::table::{TableKind, TableWriter};
+use planetree_metric::Metric;
+use planetree_train::config::ValueKind;
+use std::sync::Arc;
+
+/// Writes all trials so far, in their order; `metric` is the one that ranks them.
+pub fn write_trials(
+    space: &Space,
+    trials: &[TrialResult],
+    metric: &Metric,
+    location: &Location,
+) -> Result<()> {
+    let mut columns: Vec<(String, ArrayRef)> = Vec::new();
+    let numbers = trials.iter().map(|result| result.trial.number as i32);
+    columns.push(("trial".to_owned(), Arc::new(Int32Array::from_iter_values(numbers))));
+    for (place, key) in space.keys().iter().enumerate() {
+        let texts = || trials.iter().map(|result| result.trial.choices[place].value.as_str());
+        let column: ArrayRef = match key.kind {
+            ValueKind::Whole => Arc::new(texts().map(|text| text.parse().ok()).collect::<Int64Array>()),
+            ValueKind::Real => Arc::new(texts().map(|text| text.parse().ok()).collect::<Float64Array>()),
+            ValueKind::Word => Arc::new(StringArray::from_iter_values(texts())),
+        };
+        columns.push((key.name.to_owned(), column));
+    }
+    add_spreads("valid", trials, |result| &result.valid[..], &mut columns);
+    add_spreads("test", trials, |result| &result.test[..], &mut columns);
+    let rounds = |result: &TrialResult| -> Vec<f64> {
+        result.best_rounds.iter().map(|round| f64::from(*round)).collect()
+    };
+    let means =
+        trials.iter().map(|result| Some(Spread::of(&rounds(result)).mean).filter(|mean| !mean.is_nan()));
+    columns.push(("best_round".to_owned(), Arc::new(means.collect::<Float64Array>())));
+    let lists = trials.iter().map(|result| Some(result.best_rounds.iter().map(|round| Some(*round as i32))));
+    let lists = ListArray::from_iter_primitive::<Int32Type, _, _>(lists);
+    columns.push(("best_rounds".to_owned(), Arc::new(lists)));
+    let problems = trials.iter().map(|result| result.problem.as_deref());
+    columns.push(("problem".to_owned(), Arc::new(problems.collect::<StringArray>())));
+    let field = |(name, column): &(String, ArrayRef)| Field::new(name, column.data_type().clone(), true);
+    let schema = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
+    let arrays = columns.into_iter().map(|(_, column)| column).collect();
+    let batch = RecordBatch::try_new(schema.clone(), arrays)
+        .map_err(|error| Error::place(location, error, "report this: it is a fault of planetree"))?;
+    let mut writer = TableWriter::create(location, TableKind::Trials, schema)?;
+    writer.set_metadata("planetree.metric", metric.to_string());
+    writer.write(&batch)?;
+    writer.finish()
+}
+
+/// Two columns for every metric of a split: the mean over the folds, and the deviation.
+fn add_spreads(
+    split: &str,
+    trials: &[TrialResult],
+    of: fn(&TrialResult) -> &[(String, Spread)],
+    columns: &mut Vec<(String, ArrayRef)>,
+) {
+    let Some(first) = trials.iter().find(|result| result.problem.is_none()) else { return };
+    for (place, (metric, _)) in of(first).iter().enumerate() {
+        let spread = |result: &TrialResult| of(result).get(place).map(|(_, spread)| *spread);
+        let column = |number: fn(Spread) -> f64| -> ArrayRef {
+            Arc::new(trials.iter().map(|result| spread(result).map(number)).collect::<Float64Array>())
+        };
+        columns.push((format!("{split}_{metric}"), column(|spread| spread.mean)));
+        columns.push((format!("{split}_{metric}_deviation"), column(|spread| spread.deviation)));
+    }
+}

@@ -1,0 +1,13 @@
+//! Area under the ROC curve of a query, or of any rows.
+
+use super::ranking::{Depth, MetricEntry};
+use super::{Function, Make};
+use planetree_metric::Metric;
+
+pub const FUNCTION: Function =
+    Function { name: "auc", usage: USAGE, help: "area under the ROC curve", make: Make::Metric(&ENTRY) };
+
+const USAGE: &str = "auc(label, score [, convention])";
+
+const ENTRY: MetricEntry =
+    MetricEntry { name: "auc", usage: USAGE, depth: Depth::None, metric: |_| Metric::Auc };

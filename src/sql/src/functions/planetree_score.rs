@@ -1,0 +1,196 @@
+//! The score that a model gives to features of any table.
+
+use super::{Function, Make};
+use crate::error::outward;
+use arrow::array::{AsArray, Float32Array, Float64Array};
+use arrow::datatypes::{DataType, Float32Type};
+use datafusion::common::{DFSchema, Result as EngineResult, ScalarValue, exec_err};
+use datafusion::functions::core::expr_fn::get_field;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    cast,
+};
+use planetree_base::error::{Error, Result};
+use planetree_base::suggest;
+use planetree_model::model::Model;
+use planetree_model::predict::Scorer;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+pub const FUNCTION: Function = Function {
+    name: "planetree_score",
+    usage: "planetree_score('model', f1, f2, ...) or planetree_score('model', struct)",
+    help: "score of a row: columns called like the model's features, or all features in their order",
+    make: Make::Scalar(|| ScalarUDF::new_from_impl(PlanetreeScore::unresolved())),
+};
+
+/// The function: as it is written, or with its model.
+#[derive(Debug)]
+pub struct PlanetreeScore {
+    signature: Signature,
+    model: Option<ScoredBy>,
+}
+
+#[derive(Debug, Clone)]
+struct ScoredBy {
+    name: String,
+    scorer: Arc<Scorer>,
+    /// The feature of every argument.
+    features: Vec<usize>,
+}
+
+impl PartialEq for PlanetreeScore {
+    fn eq(&self, other: &Self) -> bool {
+        let key = |one: &Self| one.model.as_ref().map(|model| (model.name.clone(), model.features.clone()));
+        key(self) == key(other)
+    }
+}
+
+impl Eq for PlanetreeScore {}
+
+impl Hash for PlanetreeScore {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.model.as_ref().map(|model| (&model.name, &model.features)).hash(state);
+    }
+}
+
+impl PlanetreeScore {
+    fn unresolved() -> Self {
+        PlanetreeScore { signature: Signature::variadic_any(Volatility::Immutable), model: None }
+    }
+
+    /// Whether it has its model.
+    pub fn is_resolved(&self) -> bool {
+        self.model.is_some()
+    }
+
+    /// The call with its model: arguments found among the model's features.
+    pub fn resolve(name: &str, model: &Model, arguments: &[Expr], schema: &DFSchema) -> EngineResult<Expr> {
+        model.check_single_rows(name).map_err(outward)?;
+        let scorer = Arc::new(Scorer::new(model));
+        let used: Vec<usize> = scorer.used_features().map(|feature| feature as usize).collect();
+        let mut given: Vec<(usize, Expr)> = Vec::new();
+        match arguments {
+            [one] if matches!(one.get_type(schema)?, DataType::Struct(_)) => {
+                let DataType::Struct(fields) = one.get_type(schema)? else { return exec_err!("no struct") };
+                for field in &fields {
+                    let feature = find(name, model, field.name()).map_err(outward)?;
+                    given.push((feature, get_field(one.clone(), field.name().as_str())));
+                }
+            }
+            _ => match by_names(model, arguments) {
+                Some(features) => given.extend(features.into_iter().zip(arguments.iter().cloned())),
+                None => {
+                    by_places(name, model, arguments).map_err(outward)?;
+                    given.extend(arguments.iter().cloned().enumerate());
+                }
+            },
+        }
+        let lacking: Vec<&str> = used
+            .iter()
+            .filter(|feature| given.iter().all(|(given, _)| given != *feature))
+            .map(|feature| model.features[*feature].name.as_str())
+            .collect();
+        if !lacking.is_empty() {
+            return Err(outward(Error::place(
+                FUNCTION.name,
+                format_args!("{name} also needs {}", few(&lacking)),
+                "give all features that its trees ask for; score('model', 'dataset') finds them by itself",
+            )));
+        }
+        let mut features = Vec::new();
+        let mut values = Vec::new();
+        for (feature, value) in given {
+            let kind = value.get_type(schema)?;
+            if !kind.is_numeric() && !kind.is_null() {
+                let feature = &model.features[feature].name;
+                let problem = format!("{feature} is of type {kind}, expected a number");
+                return Err(outward(Error::place(FUNCTION.name, problem, FUNCTION.usage)));
+            }
+            features.push(feature);
+            values.push(cast(value, DataType::Float32));
+        }
+        let resolved = PlanetreeScore {
+            signature: Signature::variadic_any(Volatility::Immutable),
+            model: Some(ScoredBy { name: name.to_owned(), scorer, features }),
+        };
+        Ok(ScalarUDF::new_from_impl(resolved).call(values))
+    }
+}
+
+/// The features that columns are called by, if all of them are called so.
+fn by_names(model: &Model, arguments: &[Expr]) -> Option<Vec<usize>> {
+    let feature = |argument: &Expr| {
+        let name = match argument {
+            Expr::Column(column) => &column.name,
+            Expr::Alias(alias) => &alias.name,
+            _ => return None,
+        };
+        model.features.iter().position(|feature| feature.name == *name)
+    };
+    arguments.iter().map(feature).collect()
+}
+
+/// All features in the model's order.
+fn by_places(name: &str, model: &Model, arguments: &[Expr]) -> Result<()> {
+    if arguments.len() == model.features.len() {
+        return Ok(());
+    }
+    let names: Vec<&str> = model.features.iter().map(|feature| feature.name.as_str()).collect();
+    Err(Error::place(
+        FUNCTION.name,
+        format_args!(
+            "{name} has {} features, but {} arguments are given, and not all are columns called like one",
+            names.len(),
+            arguments.len()
+        ),
+        format_args!("the features are {}", few(&names)),
+    ))
+}
+
+fn find(name: &str, model: &Model, feature: &str) -> Result<usize> {
+    let names = || model.features.iter().map(|feature| feature.name.as_str());
+    names().position(|other| other == feature).ok_or_else(|| {
+        let near = suggest::nearest(feature, names());
+        let remedy = suggest::did_you_mean(&near, "planetree describe shows a model's features");
+        Error::place(FUNCTION.name, format_args!("{name} has no feature {feature}"), remedy)
+    })
+}
+
+fn few(names: &[&str]) -> String {
+    const FEW: usize = 8;
+    format!("{}{}", names[..names.len().min(FEW)].join(", "), if names.len() > FEW { ", ..." } else { "" })
+}
+
+impl ScalarUDFImpl for PlanetreeScore {
+    fn name(&self) -> &str {
+        FUNCTION.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> EngineResult<DataType> {
+        Ok(DataType::Float64)
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> EngineResult<ColumnarValue> {
+        let Some(model) = &self.model else { return exec_err!("planetree_score: the model was not found") };
+        let is_constant = arguments.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
+        let rows = if is_constant { 1 } else { arguments.number_rows };
+        let mut columns: Vec<Option<Float32Array>> = Vec::new();
+        for (feature, value) in model.features.iter().zip(arguments.args) {
+            let column = value.into_array(rows)?.as_primitive::<Float32Type>().clone();
+            columns.resize(columns.len().max(feature + 1), None);
+            columns[*feature] = Some(column);
+        }
+        let columns: Vec<Option<&Float32Array>> = columns.iter().map(Option::as_ref).collect();
+        let mut scores = vec![0.0; rows];
+        model.scorer.score_columns(&columns, &mut scores);
+        Ok(match is_constant {
+            true => ColumnarValue::Scalar(ScalarValue::Float64(scores.first().copied())),
+            false => ColumnarValue::Array(Arc::new(Float64Array::from(scores))),
+        })
+    }
+}

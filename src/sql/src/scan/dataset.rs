@@ -1,0 +1,61 @@
+//! A dataset. Every row group is checked against the manifest when it is read.
+
+use super::{Sink, Source, Wanted};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use planetree_base::error::Result;
+use planetree_data::dataset::{DatasetReader, Manifest};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// See the module.
+pub struct DatasetSource {
+    reader: Arc<DatasetReader>,
+    schema: SchemaRef,
+}
+
+impl DatasetSource {
+    /// The rows of an open dataset.
+    pub fn new(reader: Arc<DatasetReader>) -> Self {
+        let schema = Arc::new(dataset_schema(reader.manifest()));
+        DatasetSource { reader, schema }
+    }
+}
+
+/// The columns of a dataset.
+pub fn dataset_schema(manifest: &Manifest) -> Schema {
+    let mut fields = vec![
+        Field::new("query_id", DataType::Utf8, false),
+        Field::new("doc_id", DataType::Utf8, true),
+        Field::new("label", DataType::Float32, true),
+    ];
+    fields.extend(manifest.weight.then(|| Field::new("weight", DataType::Float32, true)));
+    fields.extend(manifest.position.then(|| Field::new("position", DataType::Int32, true)));
+    fields.extend(manifest.features.iter().map(|name| Field::new(name, DataType::Float32, true)));
+    Schema::new(fields)
+}
+
+impl Source for DatasetSource {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn shown(&self) -> String {
+        format!("dataset {}", self.reader.location())
+    }
+
+    fn unit_rows(&self) -> Vec<u64> {
+        let files = self.reader.manifest().files.iter();
+        files.flat_map(|file| file.row_groups.iter().map(|group| group.rows)).collect()
+    }
+
+    fn read(&self, units: Range<usize>, wanted: &Wanted, sink: &mut Sink<'_>) -> Result<()> {
+        let ascending = wanted.ascending();
+        for id in self.reader.groups().drain(units) {
+            let group = self.reader.open_group(id)?;
+            group.read_batches(&ascending, wanted.batch_rows, &mut |batch| {
+                sink(wanted.arranged(&batch, &ascending)?)
+            })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,218 @@
+//! What the line editor asks: is the input complete, and what could come next?
+
+use crate::functions::function_help;
+use crate::session::Session;
+use rustyline::completion::{Completer, FilenameCompleter, Pair};
+use rustyline::highlight::Highlighter;
+use rustyline::hint::Hinter;
+use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use rustyline::{Context, Helper};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Words that are worth completing.
+const KEYWORDS: [&str; 36] = [
+    "SELECT",
+    "FROM",
+    "WHERE",
+    "GROUP BY",
+    "ORDER BY",
+    "HAVING",
+    "LIMIT",
+    "OFFSET",
+    "DISTINCT",
+    "JOIN",
+    "LEFT JOIN",
+    "INNER JOIN",
+    "FULL JOIN",
+    "USING",
+    "ON",
+    "AS",
+    "AND",
+    "OR",
+    "NOT",
+    "NULL",
+    "IS",
+    "IN",
+    "BETWEEN",
+    "LIKE",
+    "CASE",
+    "WHEN",
+    "THEN",
+    "ELSE",
+    "END",
+    "UNION ALL",
+    "WITH",
+    "OVER",
+    "PARTITION BY",
+    "QUALIFY",
+    "COPY",
+    "EXPLAIN",
+];
+
+/// See the module.
+pub struct ShellHelper {
+    session: Arc<Session>,
+    files: FilenameCompleter,
+    functions: Vec<String>,
+    /// Columns of tables that were asked for.
+    columns: RefCell<HashMap<String, Vec<String>>>,
+}
+
+impl ShellHelper {
+    /// Knows the tables and functions of a session.
+    pub fn new(session: Arc<Session>) -> Self {
+        let mut functions: Vec<String> = function_help().iter().map(|one| one.name.to_owned()).collect();
+        functions.extend(session.function_names());
+        functions.dedup();
+        ShellHelper { session, files: FilenameCompleter::new(), functions, columns: RefCell::default() }
+    }
+
+    /// The columns of the tables that a line names.
+    fn columns_in(&self, line: &str) -> Vec<String> {
+        let known = self.session.table_names();
+        let words = line.split(|letter: char| letter.is_whitespace() || ",;()".contains(letter));
+        let mut columns = Vec::new();
+        for word in words {
+            let name = word.trim_matches(['\'', '"']);
+            let is_path = word.starts_with('\'') && word.len() > 2 && word.ends_with('\'');
+            if is_path || known.iter().any(|table| table == name) {
+                let mut seen = self.columns.borrow_mut();
+                let found = seen.entry(name.to_owned()).or_insert_with(|| {
+                    let columns = self.session.columns_of(name).unwrap_or_default();
+                    columns.into_iter().map(|(column, _)| column).collect()
+                });
+                columns.extend(found.iter().cloned());
+            }
+        }
+        columns
+    }
+}
+
+/// A name as SQL has to write it.
+fn quoted(name: &str) -> String {
+    let is_plain = name.starts_with(|letter: char| letter.is_ascii_lowercase() || letter == '_')
+        && name.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_');
+    if is_plain { name.to_owned() } else { format!("\"{name}\"") }
+}
+
+impl Completer for ShellHelper {
+    type Candidate = Pair;
+
+    fn complete(
+        &self,
+        line: &str,
+        place: usize,
+        context: &Context<'_>,
+    ) -> rustyline::Result<(usize, Vec<Pair>)> {
+        let before = &line[..place];
+        if before.matches('\'').count() % 2 == 1 {
+            return self.files.complete(line, place, context); // within quotes: a path
+        }
+        let start = before
+            .rfind(|letter: char| !(letter.is_alphanumeric() || "_\\.@\"".contains(letter)))
+            .map_or(0, |place| place + before[place..].chars().next().map_or(1, char::len_utf8));
+        let word = before[start..].trim_start_matches('"').to_lowercase();
+        let mut names: Vec<String> = Vec::new();
+        if start == 0 && word.starts_with(['.', '\\']) {
+            names.extend(super::commands::names().map(str::to_owned));
+        } else {
+            names.extend(
+                self.columns_in(line).iter().chain(&self.session.table_names()).map(|name| quoted(name)),
+            );
+            names.extend(self.functions.iter().map(|name| format!("{name}(")));
+            names.extend(KEYWORDS.map(str::to_owned));
+        }
+        let fits = |name: &String| name.trim_start_matches('"').to_lowercase().starts_with(&word);
+        let mut seen = std::collections::HashSet::new();
+        let pairs =
+            names.into_iter().filter(|name| !word.is_empty() && fits(name) && seen.insert(name.clone()));
+        Ok((start, pairs.map(|name| Pair { display: name.clone(), replacement: name }).collect()))
+    }
+}
+
+impl Hinter for ShellHelper {
+    type Hint = String;
+}
+
+impl Highlighter for ShellHelper {}
+
+impl Validator for ShellHelper {
+    fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
+        Ok(match is_complete(context.input()) {
+            true => ValidationResult::Valid(None),
+            false => ValidationResult::Incomplete,
+        })
+    }
+}
+
+impl Helper for ShellHelper {}
+
+/// Whether an input can be run: a command, nothing, or statements up to a `;` that is no part of a text or a
+/// comment.
+pub fn is_complete(input: &str) -> bool {
+    let trimmed = input.trim();
+    if trimmed.is_empty() || trimmed.starts_with(['.', '\\']) {
+        return true;
+    }
+    let mut letters = input.chars().peekable();
+    let mut ended = false;
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\'' | '"' => {
+                ended = false;
+                // A doubled quote ends one text and begins the next, which comes to the same.
+                if !letters.by_ref().any(|other| other == letter) {
+                    return false;
+                }
+            }
+            '-' if letters.peek() == Some(&'-') => {
+                letters.by_ref().find(|other| *other == '\n');
+            }
+            '/' if letters.peek() == Some(&'*') => {
+                let mut last = ' ';
+                if !letters.by_ref().any(|other| std::mem::replace(&mut last, other) == '*' && other == '/') {
+                    return false;
+                }
+            }
+            ';' => ended = true,
+            other if other.is_whitespace() => {}
+            _ => ended = false,
+        }
+    }
+    ended
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_end_with_a_semicolon_of_their_own() {
+        for input in [
+            "",
+            "  ",
+            "SELECT 1;",
+            "SELECT 1; -- done",
+            "SELECT ';';",
+            "\\d",
+            ".tables",
+            "SELECT 1;\n/* x */ ",
+            "SELECT 'it''s';",
+        ] {
+            assert!(is_complete(input), "{input:?}");
+        }
+        for input in [
+            "SELECT 1",
+            "SELECT ';",
+            "SELECT 1 -- ;",
+            "SELECT 1 /* ; */",
+            "SELECT \";\"",
+            "SELECT 1; SELECT 2",
+            "/* open ;",
+        ] {
+            assert!(!is_complete(input), "{input:?}");
+        }
+    }
+}

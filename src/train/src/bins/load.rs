@@ -1,0 +1,377 @@
+//! From a dataset to binned partitions: summarise every feature, cut it into bins, encode.
+
+use super::cache::{BinCache, CacheWriter};
+use super::cuts::FeatureBins;
+use super::layout::Layout;
+use super::partition::{CodeColumn, Codes, assemble, schema};
+use super::summary::{Keep, SAMPLED_ROWS, Summary};
+use crate::config::{Candidates, EnsembleName, Missing, Parameters};
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use planetree_base::error::Result;
+use planetree_base::storage::interrupt;
+use planetree_data::source::{OpenPartition, Rows, Source};
+use rayon::prelude::*;
+use std::sync::Mutex;
+
+/// How features become codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BinOptions {
+    /// Bins a feature at most; `None` tells all values apart.
+    pub max_bin: Option<usize>,
+    /// What missing values are taken for.
+    pub missing: Missing,
+    /// Whether features of which most rows have one code are listed by entry.
+    pub sparse: bool,
+}
+
+impl BinOptions {
+    /// What a training needs.
+    pub fn of(parameters: &Parameters) -> Self {
+        let max_bin = match parameters.candidates {
+            Candidates::Static => Some(parameters.max_bin as usize),
+            Candidates::Random => Some(parameters.max_bin as usize).filter(|bins| *bins > 0),
+            Candidates::Streaming => Some(parameters.value_groups as usize).filter(|groups| *groups > 0),
+            Candidates::Exact => None,
+        };
+        // A tree of a forest looks at a few features of a node, code by code.
+        BinOptions {
+            max_bin,
+            missing: parameters.missing,
+            sparse: parameters.ensemble == EnsembleName::Boost,
+        }
+    }
+
+    pub(crate) fn keep(&self, rows: u64) -> Keep {
+        if self.max_bin.is_some() { Keep::sample_of(rows) } else { Keep::ALL }
+    }
+
+    /// The bins of a feature with this distribution.
+    pub fn bins(&self, summary: &Summary) -> FeatureBins {
+        match self.max_bin {
+            Some(max_bin) => FeatureBins::equal_depth(summary, self.missing, max_bin),
+            None => FeatureBins::every_value(summary, self.missing),
+        }
+    }
+
+    /// How features with these bins are coded and grouped.
+    pub fn binning(&self, features: Vec<FeatureBins>) -> Binning {
+        Binning { layout: self.layout(&features), features }
+    }
+
+    pub(super) fn layout(&self, features: &[FeatureBins]) -> Layout {
+        Layout::of_kind(self.max_bin.is_some(), self.sparse, features)
+    }
+}
+
+/// How every feature is coded and grouped.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Binning {
+    /// The bins of each feature.
+    pub features: Vec<FeatureBins>,
+    /// How features are grouped.
+    pub layout: Layout,
+}
+
+/// A dataset in codes.
+pub struct BinnedData {
+    /// How it is coded.
+    pub binning: Binning,
+    /// Labels and queries of each partition.
+    pub rows: Vec<Rows>,
+    store: Store,
+}
+
+enum Store {
+    Memory(Vec<Codes>),
+    Cache(BinCache),
+    /// In other processes.
+    Elsewhere,
+}
+
+impl BinnedData {
+    /// Bins a dataset in memory: feature by feature, each decoded once.
+    pub fn in_memory(source: &Source, options: &BinOptions) -> Result<Self> {
+        source.expect_passes(2); // read, coded
+        let (groups, rows) = open_all(source)?;
+        let keep = options.keep(source.row_count());
+        let kept = kept_places(keep, &rows);
+        let at_a_time = (source.features() / (8 * rayon::current_num_threads())).clamp(1, 16);
+        let starts: Vec<usize> = (0..source.features()).step_by(at_a_time).collect();
+        let coded: Vec<Vec<(FeatureBins, Vec<CodeColumn>)>> = starts
+            .into_par_iter()
+            .map(|start| {
+                interrupt::check()?;
+                let features = start..(start + at_a_time).min(source.features());
+                let mut values: Vec<_> = Vec::with_capacity(groups.len());
+                for group in &groups {
+                    values.push(source.values_of(group, features.clone())?.into_iter());
+                }
+                let code = |_| {
+                    let values: Vec<Vec<f32>> = values.iter_mut().filter_map(Iterator::next).collect();
+                    code_feature(&values, &kept, options)
+                };
+                Ok(features.clone().map(code).collect())
+            })
+            .collect::<Result<_>>()?;
+        drop(groups);
+        let mut features = Vec::with_capacity(source.features());
+        let mut by_partition: Vec<Vec<Option<CodeColumn>>> =
+            rows.iter().map(|_| Vec::with_capacity(source.features())).collect();
+        for (bins, codes) in coded.into_iter().flatten() {
+            features.push(bins);
+            let mut codes = codes.into_iter();
+            by_partition.iter_mut().for_each(|columns| columns.push(codes.next()));
+        }
+        let binning = Binning { layout: options.layout(&features), features };
+        let partitions = by_partition.into_par_iter().zip(&rows);
+        let partitions =
+            partitions.map(|(columns, rows)| binning.put_together(columns, rows.len())).collect();
+        Ok(BinnedData { binning, rows, store: Store::Memory(partitions) })
+    }
+
+    /// Codes a dataset in memory by bins that are known.
+    pub fn by_bins(source: &Source, binning: &Binning) -> Result<Self> {
+        source.expect_passes(2);
+        let (groups, rows) = open_all(source)?;
+        let partitions = groups.par_iter().map(|group| encode_partition(source, group, binning));
+        let partitions = partitions.collect::<Result<_>>()?;
+        Ok(BinnedData { binning: binning.clone(), rows, store: Store::Memory(partitions) })
+    }
+
+    /// Bins a dataset into a cache on disk, with about `budget` bytes of memory: some features at a
+    /// time are summarised over all partitions, then partition after partition is encoded.
+    pub fn in_cache(
+        source: &Source,
+        options: &BinOptions,
+        cache: &mut CacheWriter,
+        budget: u64,
+    ) -> Result<(Binning, Vec<Rows>)> {
+        let all_rows = source.row_count();
+        let keep = options.keep(all_rows);
+        let kept_rows = if keep == Keep::ALL { all_rows } else { all_rows.min(SAMPLED_ROWS) };
+        // A run takes 8 bytes, and merging needs it twice.
+        let at_a_time = (budget / 4 / (kept_rows * 16)).clamp(1, source.features() as u64) as usize;
+        // Read once for each of the passes and once to be encoded; summarised; encoded.
+        source.expect_passes(source.features().div_ceil(at_a_time) as u64 + 3);
+        let mut features = Vec::with_capacity(source.features());
+        let mut rows: Vec<Rows> = Vec::new();
+        for start in (0..source.features()).step_by(at_a_time) {
+            let end = (start + at_a_time).min(source.features());
+            let summaries: Vec<Mutex<Summary>> = (start..end).map(|_| Mutex::default()).collect();
+            for partition in 0..source.partitions() {
+                interrupt::check()?;
+                let group = source.open_partition(partition)?;
+                if start == 0 {
+                    rows.push(source.rows(partition, &group)?);
+                }
+                let kept = keep.places(source.first_row(partition), group.rows());
+                (start..end).into_par_iter().try_for_each(|feature| {
+                    let summary = Summary::of(&source.values(&group, feature)?, kept.as_deref());
+                    summaries[feature - start].lock().expect("no holder of this lock panics").merge(summary);
+                    Ok(())
+                })?;
+            }
+            for summary in summaries {
+                let summary = summary.into_inner().expect("no holder of this lock panics");
+                features.push(options.bins(&summary));
+            }
+        }
+        number_queries(&mut rows);
+        let binning = Binning { layout: options.layout(&features), features };
+        cache.begin(&binning)?;
+        for partition in 0..source.partitions() {
+            interrupt::check()?;
+            let group = source.open_partition(partition)?;
+            cache.write(encode_partition(source, &group, &binning)?.batch())?;
+        }
+        Ok((binning, rows))
+    }
+
+    /// A dataset whose codes are in a cache.
+    pub fn of_cache(binning: Binning, rows: Vec<Rows>, cache: BinCache) -> Self {
+        BinnedData { binning, rows, store: Store::Cache(cache) }
+    }
+
+    /// A dataset whose codes are in other processes.
+    pub fn elsewhere(binning: Binning, rows: Vec<Rows>) -> Self {
+        BinnedData { binning, rows, store: Store::Elsewhere }
+    }
+
+    /// A dataset whose codes are in memory.
+    pub(super) fn of_memory(binning: Binning, rows: Vec<Rows>, partitions: Vec<Codes>) -> Self {
+        BinnedData { binning, rows, store: Store::Memory(partitions) }
+    }
+
+    /// Some columns of a partition: there, or mapped for as long as they are held.
+    pub fn codes(&self, partition: usize, columns: &[usize]) -> Result<Codes> {
+        match &self.store {
+            Store::Memory(partitions) => Ok(partitions[partition].clone()),
+            Store::Cache(cache) => cache.codes(partition, columns),
+            Store::Elsewhere => Err(elsewhere()),
+        }
+    }
+
+    /// All columns of a partition.
+    pub fn all_codes(&self, partition: usize) -> Result<Codes> {
+        let layout = &self.binning.layout;
+        self.codes(partition, &(0..layout.groups.len() + layout.columns.len()).collect::<Vec<_>>())
+    }
+
+    /// Whether all codes are in memory.
+    pub fn is_in_memory(&self) -> bool {
+        matches!(self.store, Store::Memory(_))
+    }
+
+    /// How many partitions there are.
+    pub fn partitions(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// How many rows there are.
+    pub fn row_count(&self) -> u64 {
+        self.rows.iter().map(|rows| rows.len() as u64).sum()
+    }
+}
+
+/// The bins of a feature and its codes in each partition, none if it is constant.
+pub(super) fn code_feature(
+    values: &[Vec<f32>],
+    kept: &[Option<Vec<u32>>],
+    options: &BinOptions,
+) -> (FeatureBins, Vec<CodeColumn>) {
+    let summaries = values.iter().zip(kept).map(|(values, kept)| Summary::of(values, kept.as_deref()));
+    let bins = options.bins(&Summary::merge_all(summaries.collect()));
+    let constant = bins.is_constant();
+    let codes = values.iter().filter(|_| !constant).map(|values| CodeColumn::encode(&bins, values)).collect();
+    (bins, codes)
+}
+
+impl Binning {
+    pub(super) fn put_together(&self, mut columns: Vec<Option<CodeColumn>>, rows: usize) -> Codes {
+        let arrays = self.layout.groups.iter().map(|group| {
+            let take = |feature: u32| columns[feature as usize].take().expect("a feature is in one group");
+            assemble(group, rows, &self.features, take)
+        });
+        self.batch(arrays.collect(), rows)
+    }
+
+    fn batch(&self, groups: Vec<(ArrayRef, Vec<ArrayRef>)>, rows: usize) -> Codes {
+        let (mut arrays, columns): (Vec<ArrayRef>, Vec<Vec<ArrayRef>>) = groups.into_iter().unzip();
+        arrays.extend(columns.into_iter().flatten());
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let batch = RecordBatch::try_new_with_options(schema(&self.layout), arrays, &options);
+        Codes::new(batch.expect("the arrays are those of the schema"))
+    }
+}
+
+/// Why there are no codes.
+fn elsewhere() -> planetree_base::error::Error {
+    planetree_base::error::Error::usage(
+        "this training looks at every row, and the rows are in the cluster",
+        "leave --cluster out",
+    )
+}
+
+pub(super) fn encode_partition(source: &Source, group: &OpenPartition, binning: &Binning) -> Result<Codes> {
+    let groups = binning.layout.groups.par_iter();
+    let arrays = groups.map(|members| {
+        let mut columns = Vec::with_capacity(members.features.len());
+        for feature in &members.features {
+            let values = source.values(group, *feature as usize)?;
+            columns.push(CodeColumn::encode(&binning.features[*feature as usize], &values));
+        }
+        let mut columns = columns.into_iter();
+        let take = |_| columns.next().expect("a column for each feature was made above");
+        Ok(assemble(members, group.rows(), &binning.features, take))
+    });
+    Ok(binning.batch(arrays.collect::<Result<_>>()?, group.rows()))
+}
+
+pub(super) fn open_all(source: &Source) -> Result<(Vec<OpenPartition>, Vec<Rows>)> {
+    let opened = (0..source.partitions()).into_par_iter().map(|partition| {
+        let group = source.open_partition(partition)?;
+        let rows = source.rows(partition, &group)?;
+        Ok((group, rows))
+    });
+    let (groups, mut rows): (Vec<OpenPartition>, Vec<Rows>) =
+        opened.collect::<Result<Vec<_>>>()?.into_iter().unzip();
+    number_queries(&mut rows);
+    Ok((groups, rows))
+}
+
+/// Labels and queries only, when the codes are in a cache already.
+pub fn read_rows(source: &Source) -> Result<Vec<Rows>> {
+    source.expect_passes(1);
+    let read = |partition| source.rows(partition, &source.open_partition(partition)?);
+    let mut rows = (0..source.partitions()).map(read).collect::<Result<Vec<_>>>()?;
+    number_queries(&mut rows);
+    Ok(rows)
+}
+
+fn number_queries(rows: &mut [Rows]) {
+    let mut before = 0;
+    for rows in rows {
+        rows.first_query = before;
+        before += rows.query_bounds.len() as u64 - 1;
+    }
+}
+
+pub(super) fn kept_places(keep: Keep, rows: &[Rows]) -> Vec<Option<Vec<u32>>> {
+    rows.par_iter().map(|rows| keep.places(rows.first, rows.len())).collect()
+}
+
+#[doc(hidden)]
+impl BinnedData {
+    /// For tests: data made of columns of values, NaN for missing, in partitions of so many rows.
+    pub fn of_values(
+        columns: &[Vec<f32>],
+        labels: &[f32],
+        partition_rows: usize,
+        options: &BinOptions,
+    ) -> Self {
+        let summaries = columns.iter().map(|column| Summary::of(column, None));
+        let features: Vec<FeatureBins> = summaries.map(|summary| options.bins(&summary)).collect();
+        let binning = Binning { layout: options.layout(&features), features };
+        let mut rows = Vec::new();
+        let mut partitions = Vec::new();
+        for start in (0..labels.len()).step_by(partition_rows) {
+            let range = start..(start + partition_rows).min(labels.len());
+            let encode = |(column, bins): (&Vec<f32>, &FeatureBins)| {
+                Some(CodeColumn::encode(bins, &column[range.clone()]))
+            };
+            let codes = columns.iter().zip(&binning.features).map(encode).collect();
+            partitions.push(binning.put_together(codes, range.len()));
+            rows.push(Rows {
+                first: start as u64,
+                first_query: start as u64,
+                labels: labels[range.clone()].to_vec(),
+                weights: None,
+                positions: None,
+                query_bounds: (0..=range.len() as u32).collect(),
+            });
+        }
+        BinnedData { binning, rows, store: Store::Memory(partitions) }
+    }
+}
+
+/// Columns with many zeros, few or many values, missing ones; beyond the 40th they have hardly anything but zeros.
+#[cfg(test)]
+pub fn mixed_columns(
+    rows: usize,
+    features: usize,
+) -> impl proptest::strategy::Strategy<Value = Vec<Vec<f32>>> {
+    use proptest::prelude::*;
+    let value = prop_oneof![
+        4 => Just(0f32),
+        3 => (0i32..40).prop_map(|value| value as f32 / 8.0),
+        1 => -9f32..9.0,
+        1 => Just(f32::NAN),
+    ];
+    let rare = prop_oneof![30 => Just(0f32), 1 => (1i32..9).prop_map(|value| value as f32)];
+    let (mixed, sparse) = (features.min(40), features.saturating_sub(40));
+    let columns = (
+        prop::collection::vec(prop::collection::vec(value, rows), mixed),
+        prop::collection::vec(prop::collection::vec(rare, rows), sparse),
+    );
+    columns.prop_map(|(mixed, sparse)| [mixed, sparse].concat())
+}

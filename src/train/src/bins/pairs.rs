@@ -1,0 +1,146 @@
+//! Pairs of documents as rows: every feature is the difference of the two documents' values, the label says
+//! whether the first one is better. A forest that learns them knows which of two documents goes first.
+//!
+//! All pairs of different labels would be the square of a query's documents. A document asks for so many pairs
+//! at most, with partners drawn by seed, query and document; with few documents that is every pair.
+
+use super::cuts::FeatureBins;
+use super::load::{BinOptions, BinnedData, Binning, code_feature, kept_places, open_all};
+use super::summary::Summary;
+use planetree_base::error::{Error, Result};
+use planetree_base::random::Stream;
+use planetree_base::storage::interrupt;
+use planetree_data::source::{Rows, Source};
+use rayon::prelude::*;
+
+const OF_PAIRS: u64 = 0x7372_6950;
+
+/// Two rows of a partition, the first of which counts.
+type Pair = (u32, u32);
+
+impl BinnedData {
+    /// Bins pairs of a dataset's documents, with at most so many a document asks for. The bins' fills are those
+    /// of single documents, before any difference is taken.
+    pub fn of_pairs(source: &Source, options: &BinOptions, per_document: u32, seed: u64) -> Result<Self> {
+        let (groups, documents) = open_all(source)?;
+        let pairs: Vec<Vec<Vec<Pair>>> =
+            documents.par_iter().map(|rows| draw_pairs(rows, per_document as usize, seed)).collect();
+        let count: usize = pairs.iter().flatten().map(Vec::len).sum();
+        if count == 0 {
+            return Err(Error::place(
+                source.place(),
+                "no query has documents of different labels: there are no pairs to learn from",
+                "train on queries with different labels, or set pairs_per_document=0",
+            ));
+        }
+        let rows = rows_of_pairs(&documents, &pairs);
+        let (keep, keep_pairs) = (options.keep(source.row_count()), options.keep(count as u64));
+        let (kept, kept_pairs) = (kept_places(keep, &documents), kept_places(keep_pairs, &rows));
+        let coded = (0..source.features()).into_par_iter().map(|feature| {
+            interrupt::check()?;
+            let mut values = Vec::with_capacity(groups.len());
+            for group in &groups {
+                values.push(source.values(group, feature)?);
+            }
+            let summaries =
+                values.iter().zip(&kept).map(|(values, kept)| Summary::of(values, kept.as_deref()));
+            let fill = options.bins(&Summary::merge_all(summaries.collect())).fill;
+            let differences = values.iter().zip(&pairs);
+            let differences: Vec<Vec<f32>> =
+                differences.map(|(values, pairs)| differences_of(values, fill, pairs)).collect();
+            let (bins, codes) = code_feature(&differences, &kept_pairs, options);
+            Ok((FeatureBins { fill, ..bins }, codes))
+        });
+        let mut features = Vec::with_capacity(source.features());
+        let mut by_partition: Vec<Vec<_>> = rows.iter().map(|_| Vec::new()).collect();
+        for (bins, codes) in coded.collect::<Result<Vec<_>>>()? {
+            features.push(bins);
+            let mut codes = codes.into_iter();
+            by_partition.iter_mut().for_each(|columns| columns.push(codes.next()));
+        }
+        let binning = Binning { layout: options.layout(&features), features };
+        let partitions = by_partition.into_par_iter().zip(&rows);
+        let partitions: Vec<_> =
+            partitions.map(|(columns, rows)| binning.put_together(columns, rows.len())).collect();
+        Ok(BinnedData::of_memory(binning, rows, partitions))
+    }
+}
+
+/// The pairs of every query of a partition.
+fn draw_pairs(rows: &Rows, per_document: usize, seed: u64) -> Vec<Vec<Pair>> {
+    let draw = |(number, query): (u64, std::ops::Range<usize>)| {
+        let labels = &rows.labels[query.clone()];
+        let mut pairs: Vec<Pair> = Vec::new();
+        let mut others: Vec<u32> = Vec::new();
+        for (document, label) in labels.iter().enumerate() {
+            let document = document as u32;
+            others.clear();
+            others.extend((0..labels.len() as u32).filter(|other| labels[*other as usize] != *label));
+            let wanted = per_document.min(others.len());
+            if wanted < others.len() {
+                let mut stream = Stream::new(&[seed, OF_PAIRS, rows.first_query + number, document.into()]);
+                for place in 0..wanted {
+                    let other = place + (stream.uniform() * (others.len() - place) as f64) as usize;
+                    others.swap(place, other);
+                }
+            }
+            let partners = others[..wanted].iter();
+            pairs.extend(partners.map(|other| (document.min(*other), document.max(*other))));
+        }
+        pairs.sort_unstable();
+        pairs.dedup(); // both may have asked for each other
+        // Which of the two counts is drawn, so that either answer is as likely.
+        let first = query.start as u32;
+        let turn = |(one, other): Pair| {
+            let key = [seed, OF_PAIRS, rows.first_query + number, u64::from(one) << 32 | u64::from(other)];
+            let (one, other) = (first + one, first + other);
+            if Stream::new(&key).bits() & 1 == 1 { (other, one) } else { (one, other) }
+        };
+        pairs.into_iter().map(turn).collect()
+    };
+    (0..).zip(rows.queries()).map(draw).collect()
+}
+
+/// The pairs as rows of a dataset, with the queries of the documents.
+fn rows_of_pairs(documents: &[Rows], pairs: &[Vec<Vec<Pair>>]) -> Vec<Rows> {
+    let mut first = 0;
+    let rows = documents.iter().zip(pairs).map(|(documents, queries)| {
+        let mut query_bounds = vec![0u32];
+        let all = || queries.iter().flatten();
+        query_bounds.extend(queries.iter().scan(0, |end, pairs| {
+            *end += pairs.len() as u32;
+            Some(*end)
+        }));
+        let better =
+            |(one, other): &Pair| documents.labels[*one as usize] > documents.labels[*other as usize];
+        let mean = |weights: &Vec<f32>, (one, other): &Pair| {
+            f32::midpoint(weights[*one as usize], weights[*other as usize])
+        };
+        let weights = documents.weights.as_ref();
+        let rows = Rows {
+            first,
+            first_query: documents.first_query,
+            labels: all().map(|pair| if better(pair) { 1.0 } else { 0.0 }).collect(),
+            weights: weights.map(|weights| all().map(|pair| mean(weights, pair)).collect()),
+            positions: None,
+            query_bounds,
+        };
+        first += rows.len() as u64;
+        rows
+    });
+    rows.collect()
+}
+
+/// The differences of a feature; what stays missing in one of the two is missing.
+fn differences_of(values: &[f32], fill: Option<f32>, pairs: &[Vec<Pair>]) -> Vec<f32> {
+    let filled = |row: u32| {
+        let value = values[row as usize];
+        if value.is_nan() { fill.unwrap_or(f32::NAN) } else { value }
+    };
+    let difference = |(one, other): &Pair| {
+        let difference = filled(*one) - filled(*other);
+        // The difference of two huge numbers may be none.
+        if difference.is_infinite() { difference.signum() * f32::MAX } else { difference }
+    };
+    pairs.iter().flatten().map(difference).collect()
+}

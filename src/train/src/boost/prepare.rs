@@ -1,0 +1,319 @@
+//! Everything before the first round: data opened and checked, binned, scores started or rebuilt.
+
+use super::gradients::Gradients;
+use super::share::{Share, ShareState};
+use crate::bins::{BinnedData, FeatureBins};
+use crate::config::{BaseScore, ObjectiveName, Parameters};
+use crate::driver::Crew;
+use crate::driver::{
+    FleetCell, LogEntry, Metrics, Observer, Opened, PhaseSeconds, Scores, TrainRequest, ValidationSet,
+    find_checkpoint, mean_of, open,
+};
+use crate::objective::{Objective, objective};
+use crate::tree::Scale;
+use planetree_base::error::{Error, Result};
+use planetree_base::suggest;
+use planetree_data::source::{Rows, Source};
+use planetree_metric::Metric;
+use planetree_model::model::{Ensemble, Model, ModelFeature};
+use planetree_model::predict::scores_of;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Score, label, place, target, and the copies of the last two while a node is divided.
+const BYTES_PER_ROW: u64 = 8 + 4 + 2 * (4 + 4);
+/// Gradient and hessian, and a hessian beside each target.
+const HESSIAN_BYTES_PER_ROW: u64 = 4 + 4 + 4 + 4;
+
+/// What the rounds start from.
+pub struct Prepared {
+    pub data: Arc<BinnedData>,
+    /// Scores and gradients, before the trees of earlier rounds; `None` if the rows are elsewhere.
+    pub state: Option<ShareState>,
+    pub manner: Manner,
+    pub validation: Vec<ValidationSet>,
+    /// The model so far.
+    pub model: Model,
+    /// Its trees that come from the start model.
+    pub start_trees: usize,
+    pub log: Vec<LogEntry>,
+    pub seconds: PhaseSeconds,
+}
+
+/// What kind of training it is.
+#[derive(Debug, Clone, Copy)]
+pub struct Manner {
+    /// Whether rows need more than a gradient and a count: a weight or a hessian.
+    pub weighted: bool,
+    /// Whether the objective is the squared error.
+    pub residuals: bool,
+    /// Whether earlier rounds must be gone through again before a training goes on.
+    pub remembers: bool,
+    /// How far a label is from the base score, on average.
+    pub usual: f64,
+}
+
+impl Manner {
+    /// Whether values of trees are whole units of gradients. They are where nobody can notice, because a unit is far
+    /// below what a tree usually says; one label far from all others may make units too large for that.
+    pub fn values_in_units(&self, parameters: &Parameters, scale: &Scale) -> bool {
+        /// Units of a usual first step at least.
+        const LEAST: f64 = 1024.0;
+        self.residuals && !self.weighted && parameters.learning_rate * self.usual * scale.gradient >= LEAST
+    }
+}
+
+pub fn prepare(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Prepared> {
+    let parameters = &request.parameters;
+    let start_features = start_features(request)?;
+    let bytes_per_row = BYTES_PER_ROW
+        + if parameters.objective == ObjectiveName::Squared { 0 } else { HESSIAN_BYTES_PER_ROW };
+    let opened = open(request, start_features.as_deref(), bytes_per_row, observer)?;
+    check_fills(request, &opened.data)?;
+
+    let begun = Instant::now();
+    let objective = objective(parameters);
+    check_objective(&opened.source, &opened.data, parameters, objective.as_deref())?;
+    let mut model = new_model(request, &opened, objective.as_deref())?;
+    let mut start_trees = model.trees.len();
+    let mut log = Vec::new();
+    if let Some(resumed) = find_checkpoint(request, &model, observer)? {
+        start_trees = resumed.start_trees;
+        let configuration = std::mem::take(&mut model.configuration);
+        model = Model { configuration, ..resumed.model };
+        log = resumed.log;
+    }
+    let Opened { source, data, options, mut validation, seconds } = opened;
+    let mut sets = Vec::new();
+    for (named, source) in request.validation.iter().zip(&mut validation) {
+        let step = format!("reading {}", named.name);
+        source.watch(observer.begin(&step, source.values_count(), "values"));
+        let start = |rows: &[Rows]| start_scores(request, source, &model, rows);
+        let cuts = options.max_bin.is_some();
+        sets.push(ValidationSet::load(&named.name, source, &data.binning, cuts, parameters, &start)?);
+    }
+    let manner = Manner {
+        weighted: objective.as_ref().is_some_and(|objective| !objective.hessians_are_one())
+            || data.rows.iter().any(|rows| rows.weights.is_some()),
+        residuals: objective.is_none(),
+        remembers: objective.as_ref().is_some_and(|objective| objective.learns()),
+        usual: mean_of(&data.rows, |label| (f64::from(label) - model.base_score).abs() as f32),
+    };
+    let state = match request.fleet {
+        Some(_) => None,
+        None => Some(ShareState {
+            scores: start_scores(request, &source, &model, &data.rows)?,
+            gradients: Gradients::new(objective, &data.rows),
+            metrics: if manner.residuals { None } else { Some(Metrics::new(parameters, &data.rows)?) },
+        }),
+    };
+    let mut prepared =
+        Prepared { data: Arc::new(data), state, manner, validation: sets, model, start_trees, log, seconds };
+    prepared.seconds.load += begun.elapsed().as_secs_f64();
+    Ok(prepared)
+}
+
+impl Prepared {
+    /// Whoever holds the rows: this process, if it has their scores, or a cluster. To be asked once.
+    pub fn crew<C: FleetCell>(&mut self, request: &TrainRequest) -> Box<dyn Crew<C>> {
+        match (self.state.take(), &request.fleet) {
+            (None, Some(fleet)) => C::crew(&**fleet, &request.parameters, &self.data, self.model.base_score),
+            (state, _) => {
+                let state = state.expect("without a cluster, everything is here");
+                Box::new(Share::new(&request.parameters, self.data.clone(), state))
+            }
+        }
+    }
+}
+
+fn start_features(request: &TrainRequest) -> Result<Option<Vec<String>>> {
+    let Some(start) = &request.start else { return Ok(None) };
+    if request.parameters.base_score != BaseScore::Auto {
+        return Err(Error::usage(
+            "base_score goes with a new model; a start model has its own",
+            "leave base_score or --start-model out",
+        ));
+    }
+    if start.ensemble != Ensemble::Boost {
+        return Err(Error::usage(
+            "the start model is a mean of trees, which further trees cannot be added to",
+            "start from a boosted model",
+        ));
+    }
+    Ok(Some(start.features.iter().map(|feature| feature.name.clone()).collect()))
+}
+
+/// A model says once what missing values are taken for, so old and new trees must agree on it.
+fn check_fills(request: &TrainRequest, data: &BinnedData) -> Result<()> {
+    let Some(start) = &request.start else { return Ok(()) };
+    let differs = |(old, new): &(&ModelFeature, &FeatureBins)| old.fill != new.fill;
+    match start.features.iter().zip(&data.binning.features).find(differs) {
+        None => Ok(()),
+        Some((old, new)) => {
+            let shown = |fill: Option<f32>| fill.map_or("missing".to_owned(), |fill| fill.to_string());
+            Err(Error::usage(
+                format_args!(
+                    "the start model takes missing values of {} for {}, this training for {}",
+                    old.name,
+                    shown(old.fill),
+                    shown(new.fill)
+                ),
+                "set missing as the start model has it; a mean or median is that of its own training data",
+            ))
+        }
+    }
+}
+
+/// Why the training cannot go on after a round.
+pub fn diverged(round: u32) -> Error {
+    Error::Untrainable(Box::new(Error::usage(
+        format_args!("the scores are beyond all numbers after round {round}"),
+        "lower learning_rate; 0.01 to 0.3 is usual",
+    )))
+}
+
+/// Why the training cannot even begin.
+pub fn unfit_start(request: &TrainRequest) -> Error {
+    Error::place(
+        request.place(),
+        "labels, weights or the scores to start from are too large for gradients",
+        "scale them down, or start from another base_score",
+    )
+}
+
+fn new_model(request: &TrainRequest, opened: &Opened, objective: Option<&dyn Objective>) -> Result<Model> {
+    let Opened { source, data, .. } = opened;
+    let features = source.names();
+    let (base_score, base_feature) = base_score(&request.parameters, source, data, features, objective)?;
+    let bins = &data.binning.features;
+    let own =
+        features.iter().zip(bins).map(|(name, bins)| ModelFeature { name: name.clone(), fill: bins.fill });
+    let start = request.start.as_ref();
+    Ok(Model {
+        ensemble: Ensemble::Boost,
+        base_score: start.map_or(base_score, |start| start.base_score),
+        base_feature: start.map_or(base_feature, |start| start.base_feature),
+        features: start.map_or_else(|| own.collect(), |start| start.features.clone()),
+        trees: start.map_or_else(Vec::new, |start| start.trees.clone()),
+        configuration: request.parameters.to_toml(),
+        data: opened.data_used(request),
+        rounds: 0,
+    })
+}
+
+/// The score that the first tree starts from, and the feature that is added to it.
+fn base_score(
+    parameters: &Parameters,
+    source: &Source,
+    data: &BinnedData,
+    features: &[String],
+    objective: Option<&dyn Objective>,
+) -> Result<(f64, Option<u32>)> {
+    let relevant = |label: f32| if label >= parameters.relevant_from { 1.0 } else { 0.0 };
+    match &parameters.base_score {
+        BaseScore::Constant(score) => Ok((*score, None)),
+        BaseScore::Feature(name) => match features.iter().position(|feature| feature == name) {
+            Some(place) => Ok((0.0, Some(place as u32))),
+            None => Err(Error::place(
+                source.place(),
+                format_args!("base_score = feature:{name}: there is no such feature"),
+                suggest::did_you_mean(
+                    &suggest::nearest(name, features.iter().map(String::as_str)),
+                    "planetree describe lists the features",
+                ),
+            )),
+        },
+        BaseScore::Auto => Ok(match objective {
+            None => (mean_of(&data.rows, |label| label), None),
+            Some(objective) => (objective.start(mean_of(&data.rows, relevant)), None),
+        }),
+    }
+}
+
+/// An objective that no query says anything to would grow trees of nothing.
+fn check_objective(
+    source: &Source,
+    data: &BinnedData,
+    parameters: &Parameters,
+    objective: Option<&dyn Objective>,
+) -> Result<()> {
+    let Some(objective) = objective else { return Ok(()) };
+    let mut queries = data.rows.iter().flat_map(|rows| rows.queries().map(|query| &rows.labels[query]));
+    if !queries.any(|labels| objective.has_pull(labels)) {
+        return Err(Error::place(
+            source.place(),
+            "no query has documents of different labels: there is no order to learn",
+            "train on queries with different labels, or set objective=squared",
+        ));
+    }
+    let mut labels = data.rows.iter().flat_map(|rows| &rows.labels);
+    if parameters.objective == ObjectiveName::XeNdcg
+        && let Some(label) = labels.clone().find(|label| **label < 0.0)
+    {
+        return Err(Error::place(
+            source.place(),
+            format_args!("the label {label} is negative, which objective xendcg has no use for"),
+            "train on labels from 0, or set objective=listnet",
+        ));
+    }
+    let asks_gains = !matches!(parameters.lambda_metric, Metric::Err(_) | Metric::Map(None));
+    if parameters.objective == ObjectiveName::LambdaRank && asks_gains {
+        /// More would not fit single precision.
+        const MOST_GAIN: f64 = 1e30;
+        let unfit = |label: f32| {
+            let gain = parameters.label_gain.of(label);
+            !parameters.label_gain.has(label) || !(0.0..=MOST_GAIN).contains(&gain)
+        };
+        if let Some(label) = labels.find(|label| unfit(**label)) {
+            return Err(Error::place(
+                source.place(),
+                format_args!(
+                    "the label {label} has no gain in label_gain = {}, or one below 0 or above 1e30",
+                    parameters.label_gain
+                ),
+                "choose a gain that has a value for every label: linear, a table, an expression",
+            ));
+        }
+    }
+    if parameters.objective == ObjectiveName::Logistic {
+        let mut labels = data.rows.iter().flat_map(|rows| &rows.labels);
+        let first = labels.clone().next().is_some_and(|label| *label >= parameters.relevant_from);
+        if labels.all(|label| (*label >= parameters.relevant_from) == first) {
+            return Err(Error::place(
+                source.place(),
+                format_args!(
+                    "{} label is at least relevant_from = {}: there is nothing to learn",
+                    if first { "every" } else { "no" },
+                    parameters.relevant_from
+                ),
+                "set relevant_from to a label between the lowest and the highest",
+            ));
+        }
+    }
+    if parameters.unbiased && data.rows.iter().any(|rows| rows.positions.is_none()) {
+        return Err(Error::place(
+            source.place(),
+            "unbiased = true: there is no position of every row, from 1 to 10,000",
+            "convert data with a position column that counts from 1, or set unbiased=false",
+        ));
+    }
+    Ok(())
+}
+
+/// Scores before the first round: the base, or what the start model says.
+fn start_scores(request: &TrainRequest, source: &Source, model: &Model, rows: &[Rows]) -> Result<Scores> {
+    let bare;
+    let start = match (&request.start, model.base_feature) {
+        (None, None) => return Ok(Scores::constant(rows, model.base_score)),
+        (None, Some(_)) => {
+            bare = Model { trees: Vec::new(), ..model.clone() };
+            &bare
+        }
+        (Some(start), _) => start,
+    };
+    let mut scores = Vec::new();
+    for reader in source.readers() {
+        scores.extend(scores_of(reader, start)?);
+    }
+    Ok(Scores::given(rows, &scores))
+}

@@ -1,0 +1,72 @@
+//! All parameters as text for `planetree train --help`.
+
+use super::keys::{KEYS, Kind};
+
+const WIDTH: usize = 100;
+const INDENT: usize = 24;
+
+/// The table of parameters with their ranges, defaults and other names, no wider than 100 columns.
+pub fn help_table() -> String {
+    let mut text = String::new();
+    let mut agreed = Vec::new();
+    for key in &KEYS {
+        if matches!(key.kind, Kind::Agreed { .. }) {
+            agreed.push(key.name);
+            continue;
+        }
+        let mut facts = vec![key.expected(key.name)];
+        if !key.default.is_empty() {
+            facts.push(format!("default {}", key.default));
+        }
+        if !key.aliases.is_empty() {
+            facts.push(format!("also {}", key.aliases.join(", ")));
+        }
+        let begin = format!("  {:<width$}", key.name, width = INDENT - 2);
+        wrap(&mut text, &begin, key.help);
+        wrap(&mut text, &" ".repeat(INDENT), &format!("[{}]", facts.join("; ")));
+    }
+    let rest = format!(
+        "{} are accepted when they say what planetree does anyway, such as one new draw of rows a tree.",
+        agreed.join(", ")
+    );
+    wrap(&mut text, "  ", &rest);
+    text
+}
+
+/// Adds words after `begin`, in lines that are all indented as deep.
+pub fn wrap(text: &mut String, begin: &str, words: &str) {
+    let mut line = begin.to_owned();
+    let mut is_empty = true;
+    for word in words.split_whitespace() {
+        if !is_empty && line.len() + 1 + word.len() > WIDTH {
+            text.push_str(&line);
+            text.push('\n');
+            line = " ".repeat(begin.len());
+            is_empty = true;
+        }
+        if !is_empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        is_empty = false;
+    }
+    text.push_str(&line);
+    text.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_there_and_lines_are_short() {
+        let help = help_table();
+        for key in &KEYS {
+            assert!(help.contains(key.name), "{}", key.name);
+            if !matches!(key.kind, Kind::Agreed { .. }) {
+                key.names().for_each(|name| assert!(help.contains(name), "{name}"));
+            }
+        }
+        assert!(help.lines().all(|line| line.len() <= WIDTH), "{help}");
+    }
+}

@@ -1,0 +1,74 @@
+//! Named algorithms: settings that a paper made known. A new one is a TOML file and a line here.
+
+use super::source::{Setting, read_toml};
+use planetree_base::error::{Error, Result};
+use planetree_base::suggest;
+use std::sync::LazyLock;
+
+/// The preset of those who name none.
+pub const DEFAULT: &str = "planet";
+
+/// A named algorithm.
+#[derive(Debug, Clone)]
+pub struct Preset {
+    /// What `--preset` calls it.
+    pub name: &'static str,
+    /// What it is, in one line.
+    pub description: String,
+    /// Where it comes from.
+    pub paper: String,
+    text: &'static str,
+}
+
+const TEXTS: [(&str, &str); 15] = [
+    ("planet", include_str!("presets/planet.toml")),
+    ("pgbrt", include_str!("presets/pgbrt.toml")),
+    ("gbrt", include_str!("presets/gbrt.toml")),
+    ("mart", include_str!("presets/mart.toml")),
+    ("lambdamart", include_str!("presets/lambdamart.toml")),
+    ("lambdamart-err", include_str!("presets/lambdamart-err.toml")),
+    ("ranknet", include_str!("presets/ranknet.toml")),
+    ("gbrank", include_str!("presets/gbrank.toml")),
+    ("xendcg", include_str!("presets/xendcg.toml")),
+    ("rf-point", include_str!("presets/rf-point.toml")),
+    ("rf-rand", include_str!("presets/rf-rand.toml")),
+    ("rf-pair", include_str!("presets/rf-pair.toml")),
+    ("rf", include_str!("presets/rf.toml")),
+    ("rf-list", include_str!("presets/rf-list.toml")),
+    ("rf-hybrid", include_str!("presets/rf-hybrid.toml")),
+];
+
+const OTHERS: [&str; 2] = ["description", "paper"];
+
+static PRESETS: LazyLock<Vec<Preset>> = LazyLock::new(|| {
+    let read = |(name, text): (&'static str, &'static str)| {
+        let document = read_toml(name, text, &OTHERS).expect("presets are part of the program and tested");
+        let other = |key| document.others.get(key).map(|other| other.text.clone()).unwrap_or_default();
+        Preset { name, description: other("description"), paper: other("paper"), text }
+    };
+    TEXTS.into_iter().map(read).collect()
+});
+
+/// All presets, the default one first.
+pub fn presets() -> &'static [Preset] {
+    &PRESETS
+}
+
+impl Preset {
+    /// The preset of a name.
+    pub fn named(name: &str) -> Result<&'static Preset> {
+        presets().iter().find(|preset| preset.name.eq_ignore_ascii_case(name)).ok_or_else(|| {
+            let names: Vec<&str> = presets().iter().map(|preset| preset.name).collect();
+            let near = suggest::nearest(name, names.iter().copied());
+            let all = format!("the presets are {}", names.join(", "));
+            Error::usage(format_args!("unknown preset {name:?}"), suggest::did_you_mean(&near, &all))
+        })
+    }
+
+    /// Its settings, which give way silently to what contradicts them.
+    pub(super) fn settings(&self) -> Result<Vec<Setting>> {
+        let mut settings = read_toml(&format!("preset {}", self.name), self.text, &OTHERS)?.settings;
+        settings.iter_mut().for_each(|setting| setting.chosen = false);
+        Ok(settings)
+    }
+}

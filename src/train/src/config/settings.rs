@@ -1,0 +1,395 @@
+//! Settings of several sources, unchecked until [`Settings::check`]; only what is checked can train.
+
+use super::keys::{KEYS, Key};
+use super::source::Setting;
+use super::value::Fault;
+use super::words::Word;
+use super::{
+    BaseScore, Candidates, CriterionName, EnsembleName, FeatureCount, ForestParameters, LeafOrder,
+    ListwiseParameters, Missing, ObjectiveName, Parameters, Sampling,
+};
+use planetree_base::error::{Error, Result};
+use planetree_metric::{Convention, Discount, Gain, Metric};
+use std::collections::BTreeMap;
+
+/// What is set, by the parameter's printed name.
+#[derive(Default)]
+pub struct Settings {
+    given: BTreeMap<&'static str, Setting>,
+}
+
+impl Settings {
+    /// Adds what one source says; it replaces what earlier sources said.
+    pub fn add(&mut self, source: Vec<Setting>) -> Result<()> {
+        let mut said: BTreeMap<&'static str, Setting> = BTreeMap::new();
+        for setting in source {
+            let name = setting.key.name;
+            if let Some(earlier) = said.get(name).filter(|earlier| earlier.written != setting.written) {
+                return Err(setting.fault(Fault {
+                    problem: format!("{name} is given twice, before as {}", earlier.written),
+                    remedy: format!("write {name} once; {} are its names", setting.key.names_listed()),
+                }));
+            }
+            said.insert(name, setting);
+        }
+        if let Some(setting) = said.remove("query_fraction") {
+            spell_out(&setting, &mut said)?;
+        }
+        // A share and a number of queries are two ways to say one thing: the later source counts.
+        if said.contains_key("bagging_fraction") && !said.contains_key("queries_per_tree") {
+            self.given.remove("queries_per_tree");
+        }
+        self.given.extend(said);
+        Ok(())
+    }
+
+    /// Reads every value and checks whether they go together.
+    pub fn check(&self) -> Result<Parameters> {
+        let mut parameters = blank();
+        for key in &KEYS {
+            match self.given.get(key.name) {
+                Some(setting) => key
+                    .read(&setting.written, &setting.text, &mut parameters)
+                    .map_err(|fault| setting.fault(fault))?,
+                None if key.default.is_empty() => {}
+                None => key.read(key.name, key.default, &mut parameters).map_err(|fault| {
+                    Error::usage(format_args!("{}, by default: {}", key.name, fault.problem), fault.remedy)
+                })?,
+            }
+        }
+        self.check_ensemble(&mut parameters)?;
+        self.check_listwise(&mut parameters)?;
+        self.check_candidates(&mut parameters)?;
+        self.check_objective(&mut parameters)?;
+        // Who asks for a number of leaves does not mean the preset's depth.
+        if parameters.num_leaves.is_some() && self.is_chosen("num_leaves") && !self.is_chosen("max_depth") {
+            parameters.max_depth = None;
+        }
+        let is_boosted = parameters.ensemble == EnsembleName::Boost;
+        if is_boosted && parameters.max_depth.is_none() && parameters.num_leaves.is_none() {
+            return Err(self.fault(
+                "max_depth",
+                "a tree needs a limit: max_depth or num_leaves",
+                "set num_leaves=31 or max_depth=5, for example",
+            ));
+        }
+        Ok(parameters)
+    }
+
+    /// What belongs to boosting is refused with a forest if somebody chose it, and the other way round; what only
+    /// a preset says, or the default, gives way.
+    fn check_ensemble(&self, parameters: &mut Parameters) -> Result<()> {
+        let is_bag = parameters.ensemble == EnsembleName::Bag;
+        let (kind, foreign, remedy): (&str, &[(&str, &str)], &str) = match parameters.ensemble {
+            EnsembleName::Boost => ("boosting", &OF_FORESTS, "ensemble=bag"),
+            EnsembleName::Bag => ("a forest", &OF_BOOSTING, "ensemble=boost"),
+        };
+        for (name, neutral) in foreign {
+            let Some(key) = Key::named(name) else { continue };
+            let given = key.print(parameters);
+            let _ = key.read(name, neutral, parameters); // they can be read, a test sees to it
+            if self.is_chosen(name) && given != key.print(parameters) {
+                let problem = format!("{kind} has no {name}");
+                return Err(self.fault(name, &problem, &format!("leave it out, or set {remedy}")));
+            }
+        }
+        let unfit = if is_bag { Candidates::Streaming } else { Candidates::Random };
+        if parameters.candidates == unfit {
+            if self.is_chosen("candidates") || !self.is_chosen("ensemble") {
+                return Err(self.fault(
+                    "candidates",
+                    &format!("{kind} has no {} candidates", unfit.name()),
+                    "set candidates=static or candidates=exact",
+                ));
+            }
+            parameters.candidates = Candidates::Static;
+        }
+        if parameters.queries_per_tree.is_some() {
+            if self.is_chosen("bagging_by") && parameters.bagging_by == Sampling::Rows {
+                return Err(self.fault(
+                    "bagging_by",
+                    "it contradicts queries_per_tree",
+                    "leave one of them out",
+                ));
+            }
+            let both = self.is_chosen("queries_per_tree") && self.is_chosen("bagging_fraction");
+            if both && parameters.bagging_fraction < 1.0 {
+                return Err(self.fault(
+                    "queries_per_tree",
+                    "there is a share of queries too, in bagging_fraction or query_fraction",
+                    "give a number or a share, not both",
+                ));
+            }
+            parameters.bagging_by = Sampling::Queries;
+            parameters.bagging_fraction = 1.0;
+        }
+        if parameters.forest.pairs_per_document.is_some() && parameters.candidates != Candidates::Static {
+            return Err(self.fault(
+                "pairs_per_document",
+                &format!("pairs have no {} candidates", parameters.candidates.name()),
+                "set candidates=static",
+            ));
+        }
+        Ok(())
+    }
+
+    /// What listwise trees need, and what only they have.
+    fn check_listwise(&self, parameters: &mut Parameters) -> Result<()> {
+        let forest = &mut parameters.forest;
+        if forest.criterion == CriterionName::Ndcg && forest.listwise.levels.is_some() {
+            // Of a preset and a choice the choice counts.
+            match (self.is_chosen("criterion"), self.is_chosen("listwise_levels")) {
+                (true, false) => forest.listwise.levels = None,
+                (false, true) => forest.criterion = CriterionName::Entropy,
+                _ => {
+                    return Err(self.fault(
+                        "listwise_levels",
+                        "with criterion=ndcg all levels are listwise",
+                        "leave one of them out, or set criterion=entropy for the levels below",
+                    ));
+                }
+            }
+        }
+        if !forest.is_listwise() {
+            for key in OF_LISTS.into_iter().filter_map(Key::named) {
+                let given = key.print(parameters);
+                let _ = key.read(key.name, key.default, parameters); // defaults can be read, a test sees to it
+                if self.is_chosen(key.name) && given != key.print(parameters) {
+                    return Err(self.fault(
+                        key.name,
+                        "only listwise trees have it",
+                        "leave it out, or set criterion=ndcg or listwise_levels",
+                    ));
+                }
+            }
+            return Ok(());
+        }
+        if parameters.candidates != Candidates::Static {
+            let (problem, remedy) = ("listwise trees need static candidates", "set candidates=static");
+            return Err(self.fault("candidates", problem, remedy));
+        }
+        if parameters.forest.pairs_per_document.is_some() {
+            return Err(self.fault(
+                "pairs_per_document",
+                "listwise trees look at whole queries, not at pairs",
+                "leave it out, or set criterion=entropy and listwise_levels=0",
+            ));
+        }
+        let draws = parameters.bagging_fraction < 1.0 || parameters.forest.bootstrap;
+        if draws && parameters.bagging_by == Sampling::Rows {
+            return Err(self.fault(
+                "bagging_by",
+                "listwise trees look at whole queries",
+                "set bagging_by=queries, or query_fraction instead of bagging_fraction",
+            ));
+        }
+        Ok(())
+    }
+
+    /// What belongs to one kind of candidates is refused with another if somebody chose it, and left
+    /// out if it is only a preset's or the default.
+    fn check_candidates(&self, parameters: &mut Parameters) -> Result<()> {
+        let (kind, most) = match parameters.candidates {
+            Candidates::Static => ("static", 255),
+            Candidates::Streaming => ("streaming", 10_000),
+            Candidates::Exact => ("exact", 0),
+            Candidates::Random => ("random", 255),
+        };
+        if parameters.candidates == Candidates::Exact {
+            if parameters.max_bin != 0 && self.is_chosen("max_bin") {
+                return Err(self.fault(
+                    "max_bin",
+                    "exact candidates have no bins",
+                    "leave it out or set it to 0, or set candidates=static or candidates=streaming",
+                ));
+            }
+            parameters.max_bin = 0;
+        } else if parameters.candidates == Candidates::Random && parameters.max_bin == 0 {
+            // All values are told apart.
+        } else if !(2..=most).contains(&parameters.max_bin) {
+            let more = if kind == "static" && parameters.max_bin > most {
+                "; candidates=streaming takes up to 10000"
+            } else {
+                ""
+            };
+            return Err(self.fault(
+                "max_bin",
+                &format!("{kind} candidates need a whole number from 2 to {most}"),
+                &format!("set max_bin={}{more}", most.min(255)),
+            ));
+        }
+        if parameters.candidates != Candidates::Streaming {
+            if parameters.value_groups != 0 && self.is_chosen("value_groups") {
+                return Err(self.fault(
+                    "value_groups",
+                    &format!("{kind} candidates have no value groups"),
+                    "leave it out or set it to 0, or set candidates=streaming",
+                ));
+            }
+            if parameters.workers > 1 && self.is_chosen("workers") {
+                return Err(self.fault(
+                    "workers",
+                    &format!("{kind} candidates are the same for any number of workers"),
+                    "leave it out, or set candidates=streaming",
+                ));
+            }
+            parameters.value_groups = 0;
+            parameters.workers = 0;
+        } else if parameters.workers == 0 {
+            return Err(self.fault("workers", "somebody must do the work", "set it to 1 or more"));
+        } else if parameters.value_groups == 1 {
+            return Err(self.fault(
+                "value_groups",
+                "one group tells no values apart",
+                "set it to 2 to 255, or to 0 for all values",
+            ));
+        }
+        Ok(())
+    }
+
+    /// What belongs to one objective is refused with another if somebody chose it, and left at its default
+    /// if only a preset says otherwise.
+    fn check_objective(&self, parameters: &mut Parameters) -> Result<()> {
+        use ObjectiveName::{GbRank, LambdaRank, Logistic, RankNet};
+        let objective = parameters.objective;
+        let belongs: [(&str, &[ObjectiveName]); 9] = [
+            ("lambda_metric", &[LambdaRank]),
+            ("truncation_level", &[LambdaRank, RankNet, GbRank]),
+            ("sigma", &[LambdaRank, RankNet]),
+            ("lambda_norm", &[LambdaRank, RankNet, GbRank]),
+            ("margin", &[GbRank]),
+            ("label_gain", &[LambdaRank]),
+            ("relevant_from", &[LambdaRank, Logistic]),
+            ("unbiased", &[LambdaRank, RankNet]),
+            ("bias_norm", &[LambdaRank, RankNet]),
+        ];
+        for (name, objectives) in belongs {
+            let Some(key) = Key::named(name).filter(|_| !objectives.contains(&objective)) else { continue };
+            if name == "label_gain" && parameters.forest.is_listwise() {
+                continue;
+            }
+            let given = key.print(parameters);
+            let _ = key.read(name, key.default, parameters); // defaults can be read, a test sees to it
+            if self.is_chosen(name) && given != key.print(parameters) {
+                let names: Vec<&str> = objectives.iter().map(|objective| objective.name()).collect();
+                return Err(self.fault(
+                    name,
+                    &format!("objective {} has no {name}", objective.name()),
+                    &format!("leave it out, or set objective={}", names.join(" or objective=")),
+                ));
+            }
+        }
+        if objective == LambdaRank && parameters.lambda_metric == Metric::Rmse {
+            return Err(self.fault(
+                "lambda_metric",
+                &format!("{} does not depend on the order", parameters.lambda_metric),
+                "set lambda_metric=ndcg, err or map, for example",
+            ));
+        }
+        Ok(())
+    }
+
+    fn is_chosen(&self, name: &str) -> bool {
+        self.given.get(name).is_some_and(|setting| setting.chosen)
+    }
+
+    /// An error about a parameter, with its place if somebody chose it.
+    fn fault(&self, name: &str, problem: &str, remedy: &str) -> Error {
+        match self.given.get(name).filter(|setting| setting.chosen) {
+            Some(setting) => setting.fault(Fault { problem: problem.to_owned(), remedy: remedy.to_owned() }),
+            None => Error::usage(problem, remedy),
+        }
+    }
+}
+
+/// What boosting has no use for, and the value that says so.
+const OF_FORESTS: [(&str, &str); 5] = [
+    ("criterion", "variance"),
+    ("bootstrap", "false"),
+    ("pairs_per_document", "0"),
+    ("tree_strength", "false"),
+    ("listwise_levels", "0"),
+];
+/// What only listwise trees have.
+const OF_LISTS: [&str; 3] = ["leaf_order", "listwise_discount", "listwise_truncation"];
+/// What forests have no use for, and the value that says so.
+const OF_BOOSTING: [(&str, &str); 6] = [
+    ("objective", "squared"),
+    ("learning_rate", "1.0"),
+    ("num_leaves", "0"),
+    ("lambda_l2", "0.0"),
+    ("min_sum_hessian", "0.0"),
+    ("base_score", "auto"),
+];
+
+/// Turns `query_fraction` into the two parameters that it is short for.
+fn spell_out(shorthand: &Setting, said: &mut BTreeMap<&'static str, Setting>) -> Result<()> {
+    for (name, text) in [("bagging_fraction", shorthand.text.as_str()), ("bagging_by", "queries")] {
+        match said.get(name) {
+            Some(other) if name == "bagging_by" && other.text.eq_ignore_ascii_case(text) => {}
+            Some(other) => {
+                return Err(shorthand.fault(Fault {
+                    problem: format!("it contradicts {} = {}", other.written, other.text),
+                    remedy: "give query_fraction alone, or bagging_fraction and bagging_by".to_owned(),
+                }));
+            }
+            None => {
+                let Some(key) = Key::named(name) else { continue };
+                said.insert(key.name, Setting { key, text: text.to_owned(), ..shorthand.clone() });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What the table of parameters fills in.
+fn blank() -> Parameters {
+    Parameters {
+        ensemble: EnsembleName::Boost,
+        forest: ForestParameters {
+            criterion: CriterionName::Variance,
+            bootstrap: false,
+            pairs_per_document: None,
+            tree_strength: false,
+            listwise: ListwiseParameters {
+                levels: None,
+                order: LeafOrder::Breadth,
+                discount: Discount::Log2,
+                truncation: None,
+            },
+        },
+        objective: ObjectiveName::Squared,
+        lambda_metric: Metric::Ndcg(None),
+        truncation_level: None,
+        sigma: 0.0,
+        lambda_norm: false,
+        margin: 0.0,
+        label_gain: Gain::Exp2,
+        relevant_from: 0.0,
+        unbiased: false,
+        bias_norm: 0.0,
+        base_score: BaseScore::Auto,
+        convention: Convention::default(),
+        min_sum_hessian: 0.0,
+        candidates: Candidates::Static,
+        num_trees: 0,
+        learning_rate: 0.0,
+        max_depth: None,
+        num_leaves: None,
+        min_data_in_leaf: 0,
+        min_gain: 0.0,
+        lambda_l2: 0.0,
+        max_bin: 0,
+        value_groups: 0,
+        workers: 0,
+        bagging_fraction: 0.0,
+        bagging_by: Sampling::Rows,
+        queries_per_tree: None,
+        feature_fraction: 0.0,
+        features_per_node: FeatureCount::All,
+        missing: Missing::Zero,
+        seed: 0,
+        early_stopping_rounds: None,
+        metrics: Vec::new(),
+    }
+}

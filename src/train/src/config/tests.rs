@@ -1,0 +1,528 @@
+//! Settings from everywhere, right and wrong.
+
+use super::keys::{KEYS, Key, Kind};
+use super::*;
+use planetree_metric::{Convention, Gain, Metric};
+use proptest::prelude::*;
+
+fn with(set: &[&str]) -> Result<Parameters> {
+    load(None, None, &set.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>())
+}
+
+fn with_preset(preset: &str, set: &[&str]) -> Result<Parameters> {
+    load(Some(preset), None, &set.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>())
+}
+
+/// What a config file called `train.toml` with this text gives.
+fn with_file(text: &str, set: &[&str]) -> Result<Parameters> {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("train.toml");
+    std::fs::write(&path, text).unwrap();
+    let set: Vec<String> = set.iter().map(|text| (*text).to_owned()).collect();
+    load(None, Some(&Location::Local(path)), &set).map_err(|error| {
+        let place = format!("{}/", directory.path().display());
+        Error::usage(error.to_string().replace(&place, ""), error.remedy().unwrap_or_default())
+    })
+}
+
+fn refused(outcome: Result<Parameters>, problem: &str, remedy: &str) {
+    let error = outcome.unwrap_err();
+    assert_eq!((error.to_string().as_str(), error.remedy().unwrap_or_default()), (problem, remedy));
+    assert_eq!(error.exit_code(), 2);
+}
+
+/// A value that is not the default, and how it is printed.
+fn another_value(key: &Key) -> (&'static str, &'static str) {
+    match key.name {
+        "candidates" => ("streaming", "\"streaming\""),
+        "ensemble" => ("RF", "\"bag\""),
+        "criterion" => ("log_loss", "\"entropy\""),
+        "bootstrap" | "tree_strength" => ("1", "true"),
+        "bagging_by" => ("queries", "\"queries\""),
+        "leaf_order" => ("biggest", "\"biggest\""),
+        "listwise_discount" => ("power:0.1", "\"power:0.1\""),
+        "features_per_node" => ("0.25", "0.25"),
+        "missing" => ("learned", "\"learned\""),
+        "objective" => ("rank:ndcg", "\"lambdarank\""),
+        "lambda_metric" => ("ERR", "\"err\""),
+        "lambda_norm" => ("no", "false"),
+        "unbiased" => ("1", "true"),
+        "label_gain" => ("0,1,5", "\"0:1:5\""),
+        "convention" => ("lightgbm", "\"lightgbm\""),
+        "base_score" => ("feature:f3", "\"feature:f3\""),
+        "metric" => ("err,NDCG@5", "[\"err\", \"ndcg@5\"]"),
+        "value_groups" => ("7", "7"),
+        "workers" => ("3", "3"),
+        _ if matches!(key.kind, Kind::Real { .. }) => ("0.125", "0.125"),
+        _ => ("7", "7"),
+    }
+}
+
+#[test]
+fn every_parameter_can_be_set_under_every_name() {
+    for key in KEYS.iter().filter(|key| !matches!(key.kind, Kind::Agreed { .. } | Kind::QueryFraction)) {
+        let (value, printed) = another_value(key);
+        let preset = match key.name {
+            "criterion" | "tree_strength" => "rf",
+            "bootstrap" | "pairs_per_document" | "listwise_levels" => "rf-point",
+            "leaf_order" | "listwise_discount" | "listwise_truncation" => "rf-list",
+            "value_groups" | "workers" => "pgbrt",
+            "margin" => "gbrank",
+            "lambda_metric" | "truncation_level" | "sigma" | "lambda_norm" | "label_gain"
+            | "relevant_from" | "unbiased" | "bias_norm" => "lambdamart",
+            _ => "planet",
+        };
+        assert_ne!(key.print(&with_preset(preset, &[]).unwrap()).unwrap(), printed, "{}", key.name);
+        for name in key.names() {
+            let parameters = with_preset(preset, &[&format!("{name}={value}")]).unwrap();
+            assert_eq!(key.print(&parameters).unwrap(), printed, "{name}");
+            let in_file = with_file(&format!("preset = \"{preset}\"\n{name} = {printed}\n"), &[]).unwrap();
+            assert_eq!(in_file, parameters, "{name}");
+        }
+    }
+}
+
+#[test]
+fn what_planetree_does_anyway_may_be_said() {
+    for key in &KEYS {
+        let Kind::Agreed { values, .. } = &key.kind else { continue };
+        for name in key.names() {
+            for value in *values {
+                assert_eq!(with(&[&format!("{name}={value}")]).unwrap(), with(&[]).unwrap());
+            }
+            assert!(with(&[&format!("{name}=17")]).is_err(), "{name}");
+        }
+    }
+}
+
+#[test]
+fn presets_are_the_papers_settings() {
+    let planet = with_preset("planet", &[]).unwrap();
+    assert_eq!(planet, with(&[]).unwrap());
+    assert_eq!(planet, Parameters::from_toml("").unwrap(), "defaults are those of the first preset");
+    assert_eq!((planet.candidates, planet.num_trees, planet.max_depth), (Candidates::Static, 250, Some(5)));
+    assert_eq!((planet.learning_rate, planet.max_bin, planet.min_data_in_leaf), (0.06, 255, 20));
+    assert_eq!((planet.value_groups, planet.bagging_fraction, planet.seed), (0, 1.0, 0));
+    assert_eq!(planet.metrics, [Metric::Ndcg(Some(10)), Metric::Rmse]);
+    let pgbrt = with_preset("pgbrt", &[]).unwrap();
+    assert_eq!((pgbrt.candidates, pgbrt.max_bin, pgbrt.value_groups), (Candidates::Streaming, 50, 255));
+    assert_eq!((pgbrt.num_trees, pgbrt.min_data_in_leaf, pgbrt.missing), (250, 1, Missing::Zero));
+    let gbrt = with_preset("gbrt", &[]).unwrap();
+    assert_eq!((gbrt.candidates, gbrt.max_bin, gbrt.value_groups), (Candidates::Exact, 0, 0));
+    assert_eq!((gbrt.num_trees, gbrt.max_depth, gbrt.learning_rate), (1000, Some(4), 0.1));
+    for preset in presets() {
+        assert!(!preset.description.is_empty() && !preset.paper.is_empty(), "{}", preset.name);
+    }
+    let point = with_preset("rf-point", &[]).unwrap();
+    assert_eq!((point.ensemble, point.forest.criterion), (EnsembleName::Bag, CriterionName::Entropy));
+    assert_eq!((point.num_trees, point.bagging_fraction, point.bagging_by), (500, 0.63, Sampling::Queries));
+    assert_eq!(
+        (point.features_per_node, point.max_depth, point.min_data_in_leaf),
+        (FeatureCount::Log2, None, 1)
+    );
+    let rand = with_preset("rf-rand", &[]).unwrap();
+    assert_eq!((rand.candidates, rand.features_per_node), (Candidates::Random, FeatureCount::Count(1)));
+    let rf = with_preset("rf", &[]).unwrap();
+    assert_eq!((rf.forest.bootstrap, rf.bagging_by, rf.bagging_fraction), (true, Sampling::Rows, 1.0));
+    assert_eq!(rf.features_per_node, FeatureCount::Fraction(0.1));
+    refused(with_preset("pgbtr", &[]), "unknown preset \"pgbtr\"", "did you mean pgbrt?");
+    refused(
+        with_preset("forest", &[]),
+        "unknown preset \"forest\"",
+        "the presets are planet, pgbrt, gbrt, mart, lambdamart, lambdamart-err, ranknet, gbrank, xendcg, \
+         rf-point, rf-rand, rf-pair, rf, rf-list, rf-hybrid",
+    );
+}
+
+#[test]
+fn later_sources_replace_earlier_ones() {
+    let text = "preset = 'gbrt'\nn_estimators = 7\nmetric = ['err', 'rmse']\nseed = 0x10\n";
+    let parameters = with_file(text, &["eta=0.5", "num_trees=8", "num_trees=9"]).unwrap();
+    assert_eq!((parameters.num_trees, parameters.learning_rate, parameters.seed), (9, 0.5, 16));
+    assert_eq!((parameters.candidates, parameters.max_depth), (Candidates::Exact, Some(4)));
+    assert_eq!(parameters.metrics, [Metric::Err(None), Metric::Rmse]);
+    // A preset's bins give way to other candidates.
+    assert_eq!(with(&["candidates=exact"]).unwrap().max_bin, 0);
+    assert_eq!(with_preset("pgbrt", &["candidates=static"]).unwrap().value_groups, 0);
+}
+
+#[test]
+fn one_parameter_under_two_names_in_one_source_is_a_slip() {
+    refused(
+        with(&["eta=0.1", "lr=0.2"]),
+        "--set lr=0.2: learning_rate is given twice, before as eta",
+        "write learning_rate once; learning_rate, eta, shrinkage_rate, lr are its names",
+    );
+    refused(
+        with_file("trees = 5\nnum_trees = 6\n", &[]),
+        "train.toml:2:1: num_trees = 6: num_trees is given twice, before as trees",
+        "write num_trees once; num_trees, num_iterations, n_estimators, num_boost_round, num_round, \
+         num_rounds, n_iter, iterations, num_iteration, nrounds, trees are its names",
+    );
+    assert_eq!(with_file("trees = 5\n", &["num_trees=6"]).unwrap().num_trees, 6);
+}
+
+#[test]
+fn an_unknown_name_is_answered_with_the_nearest() {
+    let otherwise = "`planetree train --help` lists all parameters";
+    for (name, remedy) in [
+        ("learnig_rate", "did you mean learning_rate?"),
+        ("Learning-Rate", "did you mean learning_rate?"),
+        ("n_estimator", "did you mean n_estimators?"),
+        ("max_leafs", "did you mean max_leaves?"),
+        ("num_treees", "did you mean num_trees?"),
+        ("frobnicate", otherwise),
+        ("", otherwise),
+    ] {
+        refused(with(&[&format!("{name}=1")]), &format!("unknown parameter {name:?}"), remedy);
+    }
+    refused(
+        with_file("# of today\nlearnig_rate = 0.1\n", &[]),
+        "train.toml:2:1: unknown parameter \"learnig_rate\"",
+        "did you mean learning_rate?",
+    );
+}
+
+#[test]
+fn wrong_values_say_what_is_expected() {
+    for (setting, expected) in [
+        ("num_trees=0", "a whole number from 1 to 1000000"),
+        ("num_trees=2.5", "a whole number from 1 to 1000000"),
+        ("num_trees=-1", "a whole number from 1 to 1000000"),
+        ("num_trees=", "a whole number from 1 to 1000000"),
+        ("learning_rate=0", "a number above 0, at most 10"),
+        ("learning_rate=nan", "a number above 0, at most 10"),
+        ("learning_rate=10.5", "a number above 0, at most 10"),
+        ("max_depth=65", "a whole number from 1 to 64, or 0 or -1 for none"),
+        ("max_depth=-2", "a whole number from 1 to 64, or 0 or -1 for none"),
+        ("num_leaves=1", "a whole number from 2 to 1048576, or 0 or -1 for none"),
+        ("min_data_in_leaf=x", "a whole number from 0"),
+        ("lambda_l2=-1", "a number from 0"),
+        ("lambda_l2=inf", "a number from 0"),
+        ("subsample=1.1", "a number above 0, at most 1"),
+        ("query_fraction=0", "a number above 0, at most 1"),
+        ("candidates=quantile", "static, streaming, exact or random"),
+        ("early_stopping=true", "a whole number from 1 to 1000000, or 0 or -1 for none"),
+        ("max_features=0", "a count such as 10, a fraction with a decimal point such as 0.1, log2 or all"),
+        ("max_features=1.5", "a count such as 10, a fraction with a decimal point such as 0.1, log2 or all"),
+        ("colsample_bynode=2", "a fraction above 0, at most 1, or log2 or all"),
+        ("seed=-1", "a whole number from 0"),
+    ] {
+        let error = with(&[setting]).unwrap_err();
+        assert_eq!(error.to_string(), format!("--set {setting}: expected {expected}"));
+        assert!(error.remedy().unwrap().starts_with("the default is "), "{setting}");
+    }
+    refused(
+        with_file("candidates = \"static\"\nlearning_rate = 0\n", &[]),
+        "train.toml:2:1: learning_rate = 0: expected a number above 0, at most 10",
+        "the default is 0.06",
+    );
+    refused(
+        with(&["metric=ndcg@10,ndgc"]),
+        "--set metric=ndcg@10,ndgc: unknown metric \"ndgc\"",
+        "did you mean ndcg?",
+    );
+    refused(with(&["metric=err,ERR"]), "--set metric=err,ERR: err is given twice", "name it once");
+    assert!(with(&["metric=,"]).is_err());
+}
+
+#[test]
+fn faulty_files_and_arguments_are_pointed_at() {
+    let syntax = "a line is key = value, with words in quotes: candidates = \"static\"";
+    let error = with_file("num_trees = 5\ncandidates = static\n", &[]).unwrap_err();
+    assert!(error.to_string().starts_with("train.toml:2:"), "{error}");
+    assert!(error.to_string().ends_with(", in `candidates = static`"), "{error}");
+    assert_eq!(error.remedy(), Some(syntax));
+    let error = with_file("seed = 1\nseed = 2\n", &[]).unwrap_err();
+    assert!(error.to_string().starts_with("train.toml:2:1: duplicate key"), "{error}");
+    refused(
+        with_file("[train]\nnum_trees = 5\n", &[]),
+        "train.toml:1:2: train is a table, not a value",
+        "write parameters as key = value, without a [section]",
+    );
+    refused(
+        with_file("preset = 'gbtr'", &[]),
+        "train.toml:1:1: unknown preset \"gbtr\"",
+        "did you mean gbrt?",
+    );
+    refused(
+        with(&["num_trees"]),
+        "--set num_trees: there is no value",
+        "write --set key=value, such as --set num_trees=100",
+    );
+    refused(with(&["preset=gbrt"]), "--set preset: a preset is no parameter", "write --preset gbrt");
+    let absent = load(None, Some(&Location::Local("no/such.toml".into())), &[]).unwrap_err();
+    assert!(absent.to_string().starts_with("no/such.toml: cannot open"), "{absent}");
+}
+
+#[test]
+fn contradictions_are_refused() {
+    refused(
+        with(&["max_bin=256"]),
+        "--set max_bin=256: static candidates need a whole number from 2 to 255",
+        "set max_bin=255; candidates=streaming takes up to 10000",
+    );
+    refused(
+        with(&["b=1", "splits=streaming"]),
+        "--set b=1: streaming candidates need a whole number from 2 to 10000",
+        "set max_bin=255",
+    );
+    assert_eq!(with(&["b=10000", "splits=streaming"]).unwrap().max_bin, 10_000);
+    refused(
+        with_preset("gbrt", &["max_bin=50"]),
+        "--set max_bin=50: exact candidates have no bins",
+        "leave it out or set it to 0, or set candidates=static or candidates=streaming",
+    );
+    refused(
+        with(&["value_groups=50"]),
+        "--set value_groups=50: static candidates have no value groups",
+        "leave it out or set it to 0, or set candidates=streaming",
+    );
+    refused(
+        with_preset("pgbrt", &["value_groups=1"]),
+        "--set value_groups=1: one group tells no values apart",
+        "set it to 2 to 255, or to 0 for all values",
+    );
+    refused(
+        with(&["max_depth=-1"]),
+        "--set max_depth=-1: a tree needs a limit: max_depth or num_leaves",
+        "set num_leaves=31 or max_depth=5, for example",
+    );
+    let best_first = with(&["max_depth=0", "num_leaves=31"]).unwrap();
+    assert_eq!((best_first.max_depth, best_first.num_leaves), (None, Some(31)));
+    assert_eq!(with(&["num_leaves=1000"]).unwrap().max_depth, None, "the preset's depth gives way");
+    assert_eq!(with(&["num_leaves=1000", "max_depth=7"]).unwrap().max_depth, Some(7));
+}
+
+#[test]
+fn what_belongs_to_the_other_ensemble_is_refused() {
+    for (setting, name) in [
+        ("eta=0.1", "learning_rate"),
+        ("objective=lambdarank", "objective"),
+        ("num_leaves=31", "num_leaves"),
+        ("lambda_l2=1", "lambda_l2"),
+        ("base_score=1", "base_score"),
+    ] {
+        let problem = format!("--set {setting}: a forest has no {name}");
+        refused(with_preset("rf", &[setting]), &problem, "leave it out, or set ensemble=boost");
+    }
+    for setting in ["criterion=gini", "bootstrap=true", "pairs_per_document=3", "tree_strength=true"] {
+        let name = setting.split('=').next().unwrap();
+        let problem = format!("--set {setting}: boosting has no {name}");
+        refused(with(&[setting]), &problem, "leave it out, or set ensemble=bag");
+    }
+    let remedy = "set candidates=static or candidates=exact";
+    refused(with(&["splits=random"]), "--set splits=random: boosting has no random candidates", remedy);
+    refused(
+        with_preset("rf", &["candidates=streaming"]),
+        "--set candidates=streaming: a forest has no streaming candidates",
+        remedy,
+    );
+    // A preset's own settings give way.
+    let bagged = with_preset("pgbrt", &["ensemble=bag"]).unwrap();
+    assert_eq!((bagged.candidates, bagged.learning_rate, bagged.value_groups), (Candidates::Static, 1.0, 0));
+    assert_eq!(
+        with_preset("rf-rand", &["ensemble=boost", "max_depth=3"]).unwrap().candidates,
+        Candidates::Static
+    );
+    assert_eq!(with_preset("rf-rand", &["max_bin=0"]).unwrap().max_bin, 0);
+    assert!(with_preset("rf-pair", &["candidates=exact"]).is_err());
+}
+
+#[test]
+fn a_number_of_queries_takes_the_place_of_a_share() {
+    let counted = with_preset("rf-point", &["queries_per_tree=50"]).unwrap();
+    assert_eq!((counted.queries_per_tree, counted.bagging_fraction), (Some(50), 1.0));
+    assert_eq!(counted.bagging_by, Sampling::Queries);
+    let shared = with_file("queries_per_tree = 50\n", &["query_fraction=0.5"]).unwrap();
+    assert_eq!((shared.queries_per_tree, shared.bagging_fraction), (None, 0.5));
+    assert!(with(&["queries_per_tree=50", "query_fraction=0.5"]).is_err());
+    assert!(with(&["queries_per_tree=50", "bagging_by=rows"]).is_err());
+}
+
+#[test]
+fn a_share_of_queries_is_bagging_by_queries() {
+    let parameters = with(&["query_fraction=0.63"]).unwrap();
+    assert_eq!((parameters.bagging_fraction, parameters.bagging_by), (0.63, Sampling::Queries));
+    assert_eq!(with(&["query_fraction=0.63", "sampling=queries"]).unwrap(), parameters);
+    let remedy = "give query_fraction alone, or bagging_fraction and bagging_by";
+    for (other, shown) in [("subsample=0.5", "subsample = 0.5"), ("bagging_by=rows", "bagging_by = rows")] {
+        refused(
+            with(&["query_fraction=0.63", other]),
+            &format!("--set query_fraction=0.63: it contradicts {shown}"),
+            remedy,
+        );
+    }
+    let later = with_file("subsample = 0.5\n", &["query_fraction=0.63"]).unwrap();
+    assert_eq!(later, parameters);
+}
+
+#[test]
+fn early_stopping_needs_something_to_validate_on() {
+    let parameters = with(&["early_stopping=10"]).unwrap();
+    assert!(parameters.check_validation(true).is_ok() && with(&[]).unwrap().check_validation(false).is_ok());
+    refused(
+        parameters.check_validation(false).map(|()| parameters),
+        "early_stopping_rounds = 10: there is no validation set",
+        "name one with --valid, or set early_stopping_rounds=0",
+    );
+}
+
+#[test]
+fn feature_counts_are_at_least_one_and_at_most_all() {
+    let count = |text: &str| with(&[&format!("features_per_node={text}")]).unwrap().features_per_node;
+    assert_eq!((count("all").of(46), count("10").of(46), count("10").of(4)), (46, 10, 4));
+    assert_eq!((count("0.1").of(46), count("0.1").of(3), count("1.0").of(46)), (5, 1, 46));
+    assert_eq!((count("log2").of(46), count("LOG2").of(64), count("log2").of(1)), (6, 7, 1));
+    assert_eq!((count("1").of(46), count("all").of(0), count("log2").of(0)), (1, 1, 1));
+    assert_eq!(with(&["colsample_bynode=1"]).unwrap().features_per_node, FeatureCount::Fraction(1.0));
+    assert_eq!(with(&["max_features=1"]).unwrap().features_per_node, FeatureCount::Count(1));
+}
+
+#[test]
+fn printed_parameters_name_everything() {
+    let text = with_preset("gbrt", &[]).unwrap().to_toml();
+    assert_eq!(
+        text,
+        "ensemble = \"boost\"\nobjective = \"squared\"\nlambda_metric = \"ndcg\"\ntruncation_level = 30\nsigma = 1.0\nlambda_norm = true\n\
+         margin = 1.0\nlabel_gain = \"exp2\"\nrelevant_from = 1.0\nunbiased = false\nbias_norm = 1.0\n\
+         base_score = \"auto\"\ncandidates = \"exact\"\ncriterion = \"variance\"\nlistwise_levels = 0\nleaf_order = \"breadth\"\nlistwise_discount = \"log2\"\nlistwise_truncation = 0\npairs_per_document = 0\nnum_trees = 1000\nlearning_rate = 0.1\nmax_depth = 4\nnum_leaves = 0\n\
+         min_data_in_leaf = 1\nmin_gain = 0.0\nlambda_l2 = 0.0\nmin_sum_hessian = 0.0\nmax_bin = 0\nvalue_groups = 0\nworkers = 0\n\
+         bagging_fraction = 1.0\nbagging_by = \"rows\"\nqueries_per_tree = 0\nbootstrap = false\nfeature_fraction = 1.0\nfeatures_per_node = \"all\"\n\
+         missing = \"zero\"\nseed = 0\nearly_stopping_rounds = 0\ntree_strength = false\nmetric = [\"ndcg@10\", \"rmse\"]\n\
+         convention = \"planetree\"\n"
+    );
+    assert_eq!(with_file(&text, &[]).unwrap(), with_preset("gbrt", &[]).unwrap());
+}
+
+#[test]
+fn listwise_trees_take_what_fits_them() {
+    let list = with_preset("rf-list", &[]).unwrap();
+    assert_eq!((list.forest.criterion, list.forest.listwise.levels), (CriterionName::Ndcg, None));
+    let hybrid = with_preset("rf-hybrid", &[]).unwrap();
+    assert_eq!((hybrid.forest.criterion, hybrid.forest.listwise.levels), (CriterionName::Entropy, Some(6)));
+    // What somebody chose counts more than the preset.
+    let chosen = with_preset("rf-list", &["listwise_levels=4"]).unwrap().forest;
+    assert_eq!((chosen.criterion, chosen.listwise.levels), (CriterionName::Entropy, Some(4)));
+    let chosen = with_preset("rf-hybrid", &["criterion=ndcg"]).unwrap().forest;
+    assert_eq!((chosen.criterion, chosen.listwise.levels), (CriterionName::Ndcg, None));
+    assert_eq!(with_preset("rf-list", &["label_gain=linear"]).unwrap().label_gain, Gain::Linear);
+    for (preset, set, text) in [
+        ("rf-point", &["leaf_order=random"][..], "only listwise trees have it"),
+        ("rf-point", &["listwise_truncation=10"], "only listwise trees have it"),
+        ("rf-list", &["candidates=exact"], "listwise trees need static candidates"),
+        ("rf-list", &["bagging_by=rows"], "whole queries"),
+        ("rf-list", &["pairs_per_document=3"], "whole queries"),
+        ("rf-list", &["listwise_discount=power:-1"], "expected log2"),
+        ("rf-list", &["criterion=ndcg", "listwise_levels=3"], "all levels are listwise"),
+        ("mart", &["listwise_levels=3"], "boosting has no listwise_levels"),
+    ] {
+        let error = with_preset(preset, set).unwrap_err();
+        assert!(error.to_string().contains(text), "{set:?}: {error}");
+        assert!(error.remedy().is_some(), "{set:?}");
+    }
+}
+
+fn any_parameters() -> impl Strategy<Value = Parameters> {
+    let numbers = (1..=1_000_000_u32, 1e-9..10.0, 0_u32..=64, 2..=1_048_576_u32, 1..1_000_000_u64);
+    let reals = (0.0..1e9, 0.0..1e-7, 1e-12..=1.0, 1e-3..=1.0);
+    let features = prop_oneof![
+        Just(FeatureCount::All),
+        Just(FeatureCount::Log2),
+        (1_usize..1000).prop_map(FeatureCount::Count),
+        (1e-9..=1.0).prop_map(FeatureCount::Fraction),
+        Just(FeatureCount::Fraction(1.0)),
+    ];
+    let kinds = prop_oneof![
+        (2..=255_u32).prop_map(|bins| (Candidates::Static, bins, 0)),
+        (2..=10_000_u32, prop_oneof![Just(0), 2..=255_u32]).prop_map(|(bins, groups)| (
+            Candidates::Streaming,
+            bins,
+            groups
+        )),
+        Just((Candidates::Exact, 0, 0)),
+    ];
+    let missing = prop_oneof![
+        Just(Missing::Zero),
+        Just(Missing::One),
+        Just(Missing::Mean),
+        Just(Missing::Median),
+        Just(Missing::Learned),
+    ];
+    let metrics = Just(vec![Metric::Err(Some(5)), Metric::Ndcg(None), Metric::Rmse]).prop_shuffle();
+    let rest = (missing, metrics, 0..=i64::MAX as u64, proptest::option::of(1_u32..100));
+    (numbers, reals, features, kinds, rest).prop_map(|(numbers, reals, features_per_node, kinds, rest)| {
+        let ranks = numbers.0 % 3 == 0;
+        let counts = numbers.4 % 3 == 0;
+        let bags = !ranks && kinds.0 != Candidates::Streaming && numbers.4 % 2 == 0;
+        Parameters {
+            ensemble: if bags { EnsembleName::Bag } else { EnsembleName::Boost },
+            forest: ForestParameters {
+                criterion: if bags { CriterionName::Gini } else { CriterionName::Variance },
+                bootstrap: bags,
+                pairs_per_document: (bags && kinds.0 == Candidates::Static).then_some(3),
+                tree_strength: bags,
+                listwise: ListwiseParameters {
+                    levels: None,
+                    order: LeafOrder::Breadth,
+                    discount: planetree_metric::Discount::Log2,
+                    truncation: None,
+                },
+            },
+            objective: if ranks { ObjectiveName::LambdaRank } else { ObjectiveName::Squared },
+            lambda_metric: if ranks { Metric::Err(Some(7)) } else { Metric::Ndcg(None) },
+            truncation_level: if ranks { None } else { Some(30) },
+            sigma: if ranks { reals.2 } else { 1.0 },
+            lambda_norm: !ranks,
+            margin: 1.0,
+            label_gain: if ranks { Gain::Table(vec![0.0, reals.0]) } else { Gain::Exp2 },
+            relevant_from: if ranks { 2.5 } else { 1.0 },
+            unbiased: ranks,
+            bias_norm: if ranks { reals.1 } else { 1.0 },
+            base_score: match numbers.0 % 5 {
+                _ if bags => BaseScore::Auto,
+                0 => BaseScore::Feature("a \"b\" c".to_owned()),
+                1 => BaseScore::Constant(-reals.0),
+                _ => BaseScore::Auto,
+            },
+            convention: if ranks { "letor4,ties=worst".parse().unwrap() } else { Convention::default() },
+            min_sum_hessian: if bags { 0.0 } else { reals.1 },
+            candidates: kinds.0,
+            num_trees: numbers.0,
+            learning_rate: if bags { 1.0 } else { numbers.1 },
+            max_depth: (numbers.2 > 0).then_some(numbers.2),
+            num_leaves: (!bags && numbers.2 % 2 == 0).then_some(numbers.3),
+            min_data_in_leaf: numbers.4,
+            min_gain: reals.0,
+            lambda_l2: if bags { 0.0 } else { reals.1 },
+            max_bin: kinds.1,
+            value_groups: kinds.2,
+            workers: u32::from(kinds.0 == Candidates::Streaming),
+            bagging_fraction: if counts { 1.0 } else { reals.2 },
+            bagging_by: if !counts && numbers.0 % 2 == 0 { Sampling::Rows } else { Sampling::Queries },
+            queries_per_tree: counts.then_some(numbers.3),
+            feature_fraction: reals.3,
+            features_per_node,
+            missing: rest.0,
+            seed: rest.2,
+            early_stopping_rounds: rest.3,
+            metrics: rest.1,
+        }
+    })
+}
+
+proptest! {
+    #[test]
+    fn parameters_are_read_as_they_were_printed(parameters in any_parameters()) {
+        let text = parameters.to_toml();
+        prop_assert_eq!(&Parameters::from_toml(&text).unwrap(), &parameters);
+        prop_assert_eq!(Parameters::from_toml(&text).unwrap().to_toml(), text);
+    }
+
+    #[test]
+    fn no_text_makes_it_fall_over(text in "\\PC*", name in "[a-z_0-9=@.\n\"\\[\\]]{0,40}") {
+        let _ = Parameters::from_toml(&text);
+        let _ = Parameters::from_toml(&name);
+        let _ = load(None, None, &[text, name]);
+    }
+}

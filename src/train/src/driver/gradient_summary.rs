@@ -1,0 +1,60 @@
+//! What is known of all gradients of a round, added up over workers.
+
+use crate::tree::Scale;
+
+/// What the gradients of all rows are like.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct GradientSummary {
+    /// The largest magnitude.
+    pub most: f64,
+    /// The largest weight or hessian; 0 where nobody needs them.
+    pub heaviest: f64,
+    /// The sum of squared errors, for squared error only.
+    pub squares: f64,
+    /// The sum of weights, for squared error only.
+    pub weight: f64,
+    /// The largest magnitude of a label or score, for squared error only.
+    pub farthest: f64,
+}
+
+impl GradientSummary {
+    /// The scale on which all gradients and hessians fit, for so many rows.
+    pub fn scale(&self, rows: u64) -> Scale {
+        let bits = Scale::gradient_bits(rows);
+        let units = Scale::units(self.most, bits);
+        Scale {
+            count_bits: Scale::count_bits(rows),
+            gradient: match self.farthest > 0.0 && self.heaviest == 0.0 {
+                true => units.min(Scale::most_units(self.farthest)),
+                false => units,
+            },
+            weight: if self.heaviest > 0.0 { Scale::units(self.heaviest, bits) } else { 1.0 },
+        }
+    }
+
+    /// Whether all of them are numbers.
+    pub fn are_finite(&self) -> bool {
+        self.most.is_finite() && self.heaviest.is_finite()
+    }
+
+    /// The error of the scores under squared error.
+    pub fn rmse(&self) -> f64 {
+        if self.weight > 0.0 { (self.squares / self.weight).sqrt() } else { 0.0 }
+    }
+
+    /// All of several parts, added in their order.
+    pub fn of_parts(parts: &[GradientSummary]) -> Self {
+        parts.iter().copied().fold(GradientSummary::default(), GradientSummary::and)
+    }
+
+    /// The summary of both.
+    pub fn and(self, other: Self) -> Self {
+        GradientSummary {
+            most: self.most.max(other.most),
+            heaviest: self.heaviest.max(other.heaviest),
+            squares: self.squares + other.squares,
+            weight: self.weight + other.weight,
+            farthest: self.farthest.max(other.farthest),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The training log: a value for each round, split and metric.
+
+use arrow::array::{Float64Array, Int32Array, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Field, Schema};
+use planetree_base::error::Result;
+use planetree_base::storage::Location;
+use planetree_data::table::{TableKind, TableWriter};
+use planetree_metric::Metric;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// One value of the log.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LogEntry {
+    /// Counted from 1: the number of trees that made the scores.
+    pub round: u32,
+    /// `train`, or the name of a validation set.
+    pub split: String,
+    /// The metric's name.
+    pub metric: String,
+    /// Its value; no number where no query counts.
+    #[serde(deserialize_with = "number_or_none")]
+    pub value: f64,
+    /// Seconds since the first round began.
+    pub seconds: f64,
+}
+
+/// Finds the best round of the values that decide on early stopping.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct BestRound {
+    /// Counted from 1.
+    pub round: u32,
+    /// Its value.
+    pub value: f64,
+}
+
+impl BestRound {
+    /// The best of the log so far, the first of equals.
+    pub fn of(log: &[LogEntry], split: &str, metric: &Metric) -> Option<BestRound> {
+        let name = metric.to_string();
+        // A metric that counts no query has no value.
+        let entries =
+            log.iter().filter(|entry| entry.split == split && entry.metric == name && !entry.value.is_nan());
+        entries.fold(None, |best: Option<BestRound>, entry| match best {
+            Some(best) if !metric.is_better(entry.value, best.value) => Some(best),
+            _ => Some(BestRound { round: entry.round, value: entry.value }),
+        })
+    }
+}
+
+/// JSON has no word for what is no number but `null`.
+fn number_or_none<'de, D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<f64, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NAN))
+}
+
+/// Writes the log as a table.
+pub fn write_rounds(log: &[LogEntry], location: &Location) -> Result<()> {
+    let schema = Arc::new(Schema::new(vec![
+        Field::new("round", DataType::Int32, false),
+        Field::new("split", DataType::Utf8, false),
+        Field::new("metric", DataType::Utf8, false),
+        Field::new("value", DataType::Float64, false),
+        Field::new("seconds", DataType::Float64, false),
+    ]));
+    let batch = RecordBatch::try_new(
+        schema.clone(),
+        vec![
+            Arc::new(Int32Array::from_iter_values(log.iter().map(|entry| entry.round as i32))),
+            Arc::new(StringArray::from_iter_values(log.iter().map(|entry| entry.split.as_str()))),
+            Arc::new(StringArray::from_iter_values(log.iter().map(|entry| entry.metric.as_str()))),
+            Arc::new(Float64Array::from_iter_values(log.iter().map(|entry| entry.value))),
+            Arc::new(Float64Array::from_iter_values(log.iter().map(|entry| entry.seconds))),
+        ],
+    );
+    let mut table = TableWriter::create(location, TableKind::Rounds, schema)?;
+    table.write(&batch.expect("the columns are those of the schema"))?;
+    table.finish()
+}

@@ -1,0 +1,74 @@
+//! What a training needs in memory, so that a limit can be kept or refused before the work.
+
+use crate::bins::BinOptions;
+use planetree_base::error::{Error, Result};
+use planetree_data::source::Source;
+
+/// Score and label of a row of a validation set.
+const VALIDATION_BYTES_PER_ROW: u64 = 8 + 4;
+/// Key, target, cell and list entry of a row while a column is sorted.
+const SORTED_BYTES_PER_ROW: u64 = 8 + 4 + 8 + 16;
+/// The program itself, and what its libraries keep; with the engine of clusters it is larger.
+const PROGRAM: u64 = 64 << 20;
+
+/// What a training needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Needs {
+    /// With all codes in memory.
+    pub in_memory: u64,
+    /// With codes in a cache on disk.
+    pub in_cache: u64,
+}
+
+impl Needs {
+    /// Estimates from what the manifest says; `bytes_per_row` is what the training keeps of a row beside its
+    /// codes.
+    pub fn of(source: &Source, options: &BinOptions, validation: &[Source], bytes_per_row: u64) -> Self {
+        let (rows, features) = (source.row_count(), source.features() as u64);
+        let all_files = || source.manifests().flat_map(|manifest| &manifest.files);
+        let files: u64 = all_files().map(|file| file.bytes).sum();
+        let groups = all_files().flat_map(|file| &file.row_groups);
+        let (group_rows, group_bytes) = groups
+            .fold((0, 0), |(rows, bytes), group| (rows.max(group.rows), bytes.max(group.stretch.bytes)));
+        let threads = rayon::current_num_threads() as u64;
+        // Binned: a byte among its neighbours and one in a column of its own. All values told apart:
+        // a code of up to four bytes, and each thread sorts a column.
+        let (code_bytes, sorting) = match options.max_bin {
+            Some(_) => (2, 0),
+            None => (4, rows * SORTED_BYTES_PER_ROW * threads),
+        };
+        let held = |source: &Source| {
+            let bytes_per_value = if options.max_bin.is_some() { 2 } else { 4 };
+            source.row_count() * (VALIDATION_BYTES_PER_ROW + bytes_per_value * features)
+        };
+        let validation: u64 = validation.iter().map(held).sum();
+        let always = PROGRAM + rows * bytes_per_row + sorting + validation;
+
+        // An eighth of the limit is for histograms, which come after binning.
+        let with_histograms = |bytes: u64| bytes + bytes.div_ceil(7);
+        let codes = rows * code_bytes * features;
+        // One partition at a time: its bytes, a decoded column a thread, its codes.
+        let partition = group_bytes + group_rows * (code_bytes * features + threads * 16);
+        Needs {
+            in_memory: (always + codes + files).max(with_histograms(always + codes)),
+            in_cache: (always + partition).max(with_histograms(always)),
+        }
+    }
+
+    /// Whether the codes must go to a cache; an error if even that is too much.
+    pub fn must_use_cache(&self, limit: Option<u64>) -> Result<bool> {
+        let Some(limit) = limit else { return Ok(false) };
+        if self.in_cache > limit {
+            let mebibytes = |bytes: u64| bytes.div_ceil(1 << 20);
+            return Err(Error::usage(
+                format_args!(
+                    "--memory-limit {}MiB is too small: this training needs about {} MiB",
+                    mebibytes(limit),
+                    mebibytes(self.in_cache)
+                ),
+                "raise --memory-limit, or train on fewer rows, or convert with a smaller --partition-rows",
+            ));
+        }
+        Ok(self.in_memory > limit)
+    }
+}

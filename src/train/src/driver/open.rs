@@ -1,0 +1,219 @@
+//! Everything before the first tree that all trainings need: data opened and checked, binned; a checkpoint found.
+
+use super::checkpoint::{Resumed, resume};
+use super::memory::Needs;
+use super::request::TrainRequest;
+use super::{Observer, PhaseSeconds};
+use crate::bins::{BinCache, BinOptions, BinnedData, CacheKey, CacheWriter, read_rows};
+use planetree_base::error::{Error, Result};
+use planetree_base::progress::unwatched;
+use planetree_data::dataset::Manifest;
+use planetree_data::source::Source;
+use planetree_model::model::{DataUsed, Model};
+use std::time::Instant;
+
+/// Data that are ready to train on.
+pub struct Opened {
+    /// Where they come from.
+    pub source: Source,
+    /// In codes.
+    pub data: BinnedData,
+    /// How they were coded.
+    pub options: BinOptions,
+    /// The validation sets, in the order of the request.
+    pub validation: Vec<Source>,
+    /// Seconds of reading and binning so far.
+    pub seconds: PhaseSeconds,
+}
+
+/// Opens, checks and bins. `features` are the names wanted, `None` for all there are; `bytes_per_row` is
+/// what the training keeps of a row beside its codes.
+pub fn open(
+    request: &TrainRequest,
+    features: Option<&[String]>,
+    bytes_per_row: u64,
+    observer: &mut dyn Observer,
+) -> Result<Opened> {
+    let begun = Instant::now();
+    let mut seconds = PhaseSeconds::default();
+    request.parameters.check_validation(!request.validation.is_empty())?;
+    let mut source = Source::open_all(&request.data, features)?;
+    check_size(&source)?;
+    let validation = open_validation(request, source.names(), observer)?;
+    source.warnings.iter().for_each(|warning| observer.note(warning));
+    seconds.load = begun.elapsed().as_secs_f64();
+
+    let begun = Instant::now();
+    let options = BinOptions::of(&request.parameters);
+    source.watch(observer.begin("binning", source.values_count(), "values"));
+    let data = bin(request, &source, &options, &validation, bytes_per_row)?;
+    source.watch(unwatched());
+    seconds.bin = begun.elapsed().as_secs_f64();
+    check_labels(&source, &data)?;
+    Ok(Opened { source, data, options, validation, seconds })
+}
+
+impl Opened {
+    /// What the model is trained and validated on.
+    pub fn data_used(&self, request: &TrainRequest) -> Vec<DataUsed> {
+        let train = self.source.manifests().map(|manifest| used("train", manifest));
+        let named = request.validation.iter().zip(&self.validation);
+        let valid =
+            named.flat_map(|(named, source)| source.manifests().map(|manifest| used(&named.name, manifest)));
+        train.chain(valid).collect()
+    }
+}
+
+/// Goes on from the checkpoint, if that is asked for and there is one; it must be of the training that
+/// `model` begins.
+pub fn find_checkpoint(
+    request: &TrainRequest,
+    model: &Model,
+    observer: &mut dyn Observer,
+) -> Result<Option<Resumed>> {
+    let (true, Some(plan)) = (request.resume, &request.checkpoint) else { return Ok(None) };
+    let resumed = resume(&plan.location, model, &request.parameters)?;
+    observer.note(&match &resumed {
+        Some(resumed) => format!("going on from round {} of {}", resumed.model.rounds, plan.location),
+        None => format!("{}: there is no checkpoint yet; starting anew", plan.location),
+    });
+    Ok(resumed)
+}
+
+/// More rows than that, and sums would not fit their cells.
+const MOST_ROWS: u64 = (1 << 28) - 1;
+
+fn open_validation(
+    request: &TrainRequest,
+    features: &[String],
+    observer: &mut dyn Observer,
+) -> Result<Vec<Source>> {
+    let mut opened = Vec::new();
+    for (place, named) in request.validation.iter().enumerate() {
+        let taken =
+            named.name == "train" || request.validation[..place].iter().any(|other| other.name == named.name);
+        if taken {
+            return Err(Error::usage(
+                format_args!("two datasets are called {:?}", named.name),
+                "name them apart: --valid NAME=DATASET",
+            ));
+        }
+        let source = Source::open(&named.location, Some(features))?;
+        source.warnings.iter().for_each(|warning| observer.note(warning));
+        opened.push(source);
+    }
+    Ok(opened)
+}
+
+fn check_size(source: &Source) -> Result<()> {
+    let rows = source.row_count();
+    if rows > MOST_ROWS {
+        return Err(Error::place(
+            source.place(),
+            format_args!("{rows} rows are more than one training can take ({MOST_ROWS})"),
+            "train on a sample of the queries",
+        ));
+    }
+    Ok(())
+}
+
+fn bin(
+    request: &TrainRequest,
+    source: &Source,
+    options: &BinOptions,
+    validation: &[Source],
+    bytes_per_row: u64,
+) -> Result<BinnedData> {
+    if let Some(pairs) = request.parameters.forest.pairs_per_document {
+        check_pairs(request, source, pairs)?;
+        return BinnedData::of_pairs(source, options, pairs, request.parameters.seed);
+    }
+    if let Some(fleet) = &request.fleet {
+        return fleet.bin(request, source, options);
+    }
+    let needs = Needs::of(source, options, validation, bytes_per_row);
+    if !needs.must_use_cache(request.memory_limit)? {
+        return BinnedData::in_memory(source, options);
+    }
+    let limit = request.memory_limit.unwrap_or(u64::MAX);
+    let key = CacheKey::new(&request.cache, source, options);
+    if let Some((cache, binning)) = BinCache::find(&key)? {
+        tracing::info!("binned data found in {}", request.cache.display());
+        return Ok(BinnedData::of_cache(binning, read_rows(source)?, cache));
+    }
+    let mut writer = CacheWriter::create(&key, options)?;
+    let budget = limit.saturating_sub(needs.in_cache);
+    let (binning, rows) = BinnedData::in_cache(source, options, &mut writer, budget)?;
+    Ok(BinnedData::of_cache(binning, rows, writer.finish()?))
+}
+
+/// Refuses more pairs than fit one training, or the memory.
+fn check_pairs(request: &TrainRequest, source: &Source, pairs: u32) -> Result<()> {
+    let remedy = "lower pairs_per_document, or train on fewer queries";
+    let most = source.row_count() * u64::from(pairs);
+    if most > MOST_ROWS {
+        let problem =
+            format!("pairs_per_document = {pairs}: up to {most} pairs are more than one training can take");
+        return Err(Error::place(source.place(), problem, remedy));
+    }
+    // A code by row and one by column, and what a tree keeps of a row.
+    let bytes = most * (2 * source.features() as u64 + 64);
+    match request.memory_limit {
+        Some(limit) if bytes > limit => Err(Error::usage(
+            format_args!(
+                "--memory-limit: pairs may take up to {} MiB, and they are never mapped",
+                bytes >> 20
+            ),
+            remedy,
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn check_labels(source: &Source, data: &BinnedData) -> Result<()> {
+    let mut labels = data.rows.iter().flat_map(|rows| &rows.labels);
+    let first = labels.next().copied().unwrap_or_default();
+    if labels.all(|label| *label == first) {
+        return Err(Error::place(
+            source.place(),
+            format_args!("every label is {first}: there is nothing to learn"),
+            "train on rows with different labels",
+        ));
+    }
+    if data.binning.layout.groups.is_empty() {
+        return Err(Error::place(
+            source.place(),
+            "no feature varies: each has the same value in every row",
+            "train on data with features that differ between rows",
+        ));
+    }
+    Ok(())
+}
+
+/// Why no tree has a split.
+pub fn no_split(request: &TrainRequest, data: &BinnedData) -> Error {
+    let (rows, least) = (data.row_count(), request.parameters.min_data_in_leaf);
+    let reason = if rows < 2 * least {
+        format!(
+            "there are {rows} rows, and min_data_in_leaf = {least} wants that many on both sides of a split"
+        )
+    } else {
+        let gain = request.parameters.min_gain;
+        format!("no cut has {least} rows on both sides and gains more than min_gain = {gain}")
+    };
+    Error::Untrainable(Box::new(Error::place(
+        request.place(),
+        format_args!("no split was possible: {reason}"),
+        "lower min_data_in_leaf or min_gain, or train on more rows",
+    )))
+}
+
+/// A dataset as a model names it.
+pub fn used(name: &str, manifest: &Manifest) -> DataUsed {
+    DataUsed {
+        name: name.to_owned(),
+        fingerprint: manifest.content(),
+        rows: manifest.rows,
+        queries: manifest.queries,
+    }
+}

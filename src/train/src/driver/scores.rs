@@ -1,0 +1,106 @@
+//! The score of every row so far. It can be rebuilt from the dataset and the model: the base plus the
+//! trees' values in order.
+
+use crate::bins::BinnedData;
+use crate::tree::{AT_A_TIME, Cell, CodedTree, NodeId, RowSets, Scale};
+use planetree_base::error::Result;
+use planetree_data::source::Rows;
+use rayon::prelude::*;
+
+/// Scores by partition.
+pub struct Scores {
+    partitions: Vec<Vec<f64>>,
+}
+
+impl Scores {
+    /// All rows at one score.
+    pub fn constant(rows: &[Rows], score: f64) -> Self {
+        Scores { partitions: rows.iter().map(|rows| vec![score; rows.len()]).collect() }
+    }
+
+    /// Given scores of all rows, in their order.
+    pub fn given(rows: &[Rows], scores: &[f64]) -> Self {
+        let of = |rows: &Rows| scores[rows.first as usize..][..rows.len()].to_vec();
+        Scores { partitions: rows.iter().map(of).collect() }
+    }
+
+    /// Scores by partition.
+    pub fn of_partitions(partitions: Vec<Vec<f64>>) -> Self {
+        Scores { partitions }
+    }
+
+    /// All scores divided by a number.
+    pub fn divided_by(&self, number: f64) -> Self {
+        let divide = |scores: &Vec<f64>| scores.iter().map(|score| score / number).collect();
+        Scores { partitions: self.partitions.par_iter().map(divide).collect() }
+    }
+
+    /// Adds a tree's values to the rows it was grown from, which are sorted by leaf.
+    pub fn add_grown<C: Cell>(&mut self, tree: &CodedTree, sets: &RowSets<C>) {
+        let leaves: Vec<(NodeId, f64)> = tree.leaves().collect();
+        self.partitions.par_iter_mut().zip(&sets.partitions).for_each(|(scores, set)| {
+            scores.par_chunks_mut(AT_A_TIME).enumerate().for_each(|(chunk, scores)| {
+                let first = chunk * AT_A_TIME;
+                for (leaf, value) in &leaves {
+                    for row in set.places(*leaf, first..first + scores.len()) {
+                        scores[row as usize - first] += value;
+                    }
+                }
+            });
+        });
+    }
+
+    /// Adds a tree's values to all rows but the drawn ones.
+    pub fn add_routed(
+        &mut self,
+        tree: &CodedTree,
+        data: &BinnedData,
+        but: Option<&[Vec<u32>]>,
+    ) -> Result<()> {
+        self.partitions.par_iter_mut().enumerate().try_for_each(|(partition, scores)| {
+            let codes = data.codes(partition, &tree.columns(&data.binning))?;
+            let router = tree.router(&data.binning, &codes);
+            let mut but = but.map_or(&[][..], |but| &but[partition]).iter().copied().peekable();
+            for (row, score) in scores.iter_mut().enumerate() {
+                if but.next_if_eq(&(row as u32)).is_none() {
+                    *score += router.value(row as u32);
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Adds what a function says of each row, by partition and place.
+    pub fn add_values(&mut self, value: impl Fn(usize, usize) -> f64 + Sync) {
+        self.partitions.par_iter_mut().enumerate().for_each(|(partition, scores)| {
+            scores.iter_mut().enumerate().for_each(|(row, score)| *score += value(partition, row));
+        });
+    }
+
+    /// The scores of a partition.
+    pub fn partition(&self, partition: usize) -> &[f64] {
+        &self.partitions[partition]
+    }
+}
+
+/// The mean of a number that follows from labels, each row by its weight, the same in any order of adding.
+pub fn mean_of(rows: &[Rows], number: impl Fn(f32) -> f32) -> f64 {
+    let mut sums = (0i128, 0i128);
+    let labels = rows.iter().flat_map(|rows| &rows.labels);
+    let largest = labels.fold(0f32, |most, label| most.max(number(*label).abs()));
+    let weights = || rows.iter().flat_map(|rows| rows.weights.iter().flatten());
+    let heaviest = weights().fold(0f32, |most, weight| most.max(*weight));
+    // Without weights, or with none above 0, every row counts 1.
+    let heaviest = if heaviest > 0.0 { heaviest } else { 1.0 };
+    let label_units = Scale::units(f64::from(largest), 31) * 1024.0;
+    let weight_units = Scale::units(f64::from(heaviest), 31);
+    for rows in rows {
+        for (row, label) in rows.labels.iter().enumerate() {
+            let weight = rows.weights.as_ref().map_or(1.0, |weights| weights[row]);
+            let weight = (f64::from(weight) * weight_units).round() as i128;
+            sums.0 += (f64::from(number(*label)) * label_units).round() as i128 * weight;
+            sums.1 += weight;
+        }
+    }
+    if sums.1 == 0 { 0.0 } else { (sums.0 as f64 / sums.1 as f64).round() / label_units }
+}

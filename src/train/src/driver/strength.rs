@@ -1,0 +1,95 @@
+//! How good single trees rank while they grow, as a table: a value for each tree, split of the data and number of
+//! splits made.
+
+use arrow::array::{Float64Array, Int32Array, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Field, Schema};
+use planetree_base::error::{Error, Result};
+use planetree_base::storage::Location;
+use planetree_data::table::{TableKind, TableReader, TableWriter, numbers, texts};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The course of one tree on one split of the data.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TreeStrength {
+    /// Counted from 1.
+    pub tree: u32,
+    /// `train` for the rows that the tree saw, or the name of a validation set.
+    pub split: String,
+    /// The expected NDCG before the first split and after every one.
+    pub values: Vec<f64>,
+}
+
+/// Writes the courses of some trees.
+pub fn write_strength(courses: &[TreeStrength], location: &Location) -> Result<()> {
+    let schema = Arc::new(Schema::new(vec![
+        Field::new("tree", DataType::Int32, false),
+        Field::new("splits", DataType::Int32, false),
+        Field::new("split", DataType::Utf8, false),
+        Field::new("expected_ndcg", DataType::Float64, false),
+    ]));
+    let mut table = TableWriter::create(location, TableKind::Strength, schema.clone())?;
+    for course in courses {
+        let count = course.values.len();
+        let batch = RecordBatch::try_new(
+            schema.clone(),
+            vec![
+                Arc::new(Int32Array::from(vec![course.tree as i32; count])),
+                Arc::new(Int32Array::from_iter_values(0..count as i32)),
+                Arc::new(StringArray::from_iter_values(std::iter::repeat_n(&course.split, count))),
+                Arc::new(Float64Array::from(course.values.clone())),
+            ],
+        );
+        table.write(&batch.map_err(|error| Error::place(location, error, "name another file"))?)?;
+    }
+    table.finish()
+}
+
+/// The courses of all trees on one split of the data.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MeanStrength {
+    /// `train`, or the name of a validation set.
+    pub split: String,
+    courses: Vec<Vec<f64>>,
+}
+
+impl MeanStrength {
+    /// How many trees there are.
+    pub fn trees(&self) -> usize {
+        self.courses.len()
+    }
+
+    /// The most splits that a tree has.
+    pub fn longest(&self) -> usize {
+        self.courses.iter().map(Vec::len).max().unwrap_or(1) - 1
+    }
+
+    /// The mean expected NDCG of the trees after so many splits; a tree that ended earlier stays what it is.
+    pub fn after(&self, splits: usize) -> f64 {
+        let at = |values: &Vec<f64>| values[splits.min(values.len() - 1)];
+        self.courses.iter().map(at).sum::<f64>() / self.courses.len() as f64
+    }
+}
+
+/// Reads a table of tree strengths, a mean course for each split of the data, `train` before others.
+pub fn mean_strengths(table: &TableReader) -> Result<Vec<MeanStrength>> {
+    let mut courses: BTreeMap<(String, u64), Vec<f64>> = BTreeMap::new();
+    for batch in table.batches() {
+        let batch = batch?;
+        let (tree, value) = (numbers(table, &batch, "tree")?, numbers(table, &batch, "expected_ndcg")?);
+        let split = texts(table, &batch, "split")?;
+        for row in 0..batch.num_rows() {
+            let key = (split.value(row).to_owned(), tree.value(row) as u64);
+            courses.entry(key).or_default().push(value.value(row));
+        }
+    }
+    let mut means: Vec<MeanStrength> = Vec::new();
+    for ((split, _), values) in courses {
+        match means.last_mut() {
+            Some(last) if last.split == split => last.courses.push(values),
+            _ => means.push(MeanStrength { split, courses: vec![values] }),
+        }
+    }
+    means.sort_by_key(|mean| mean.split != "train");
+    Ok(means)
+}

@@ -1,0 +1,209 @@
+//! Validation sets: their scores follow the model tree by tree, and every metric is taken each round.
+
+use super::scores::Scores;
+use crate::bins::{BinnedData, Binning, read_rows};
+use crate::config::Parameters;
+use crate::tree::CodedTree;
+use planetree_base::error::Result;
+use planetree_data::source::{Rows, Source};
+use planetree_metric::{Mean, Metric, Prepared, evaluate};
+use planetree_model::model::{Branch, Tree};
+use rayon::prelude::*;
+use std::sync::Arc;
+
+/// A validation set.
+pub struct ValidationSet {
+    /// Its name in the log.
+    pub name: String,
+    features: Features,
+    scores: Scores,
+    metrics: Metrics,
+}
+
+/// Metrics that are taken of the same rows every round.
+pub struct Metrics {
+    prepared: Vec<Vec<Prepared>>,
+}
+
+impl Metrics {
+    /// Works out what does not change from round to round.
+    pub fn new(parameters: &Parameters, rows: &[Rows]) -> Result<Self> {
+        let convention = Arc::new(parameters.convention.clone());
+        let prepare = |rows: &Rows| {
+            let of = |metric: &Metric| metric.prepare_under(&convention, &rows.labels, &rows.query_bounds);
+            parameters.metrics.iter().map(of).collect()
+        };
+        Ok(Metrics { prepared: rows.par_iter().map(prepare).collect::<Result<_>>()? })
+    }
+
+    /// The metrics of the scores so far.
+    pub fn evaluate(&self, rows: &[Rows], scores: &Scores) -> Vec<Mean> {
+        let parts: Vec<Vec<Mean>> = (0..rows.len())
+            .into_par_iter()
+            .map(|place| {
+                let rows = &rows[place];
+                evaluate(&self.prepared[place], &rows.labels, scores.partition(place), &rows.query_bounds)
+            })
+            .collect();
+        parts
+            .into_iter()
+            .reduce(|mut sum, part| {
+                sum.iter_mut().zip(&part).for_each(|(sum, part)| sum.merge(part));
+                sum
+            })
+            .unwrap_or_default()
+    }
+}
+
+/// Bins of equal depth cut where trees split, so codes suffice. Other thresholds fall anywhere
+/// between two values, so that values must be kept.
+enum Features {
+    Coded(BinnedData),
+    Values { rows: Vec<Rows>, partitions: Vec<Vec<f32>>, width: usize },
+}
+
+impl ValidationSet {
+    /// Reads a validation set; `thresholds_are_cuts` says that trees split between bins only.
+    pub fn load(
+        name: &str,
+        source: &Source,
+        binning: &Binning,
+        thresholds_are_cuts: bool,
+        parameters: &Parameters,
+        start: &dyn Fn(&[Rows]) -> Result<Scores>,
+    ) -> Result<Self> {
+        let features = if thresholds_are_cuts {
+            Features::Coded(BinnedData::by_bins(source, binning)?)
+        } else {
+            read_values(source, binning)?
+        };
+        let rows = features.rows();
+        let metrics = Metrics::new(parameters, rows)?;
+        Ok(ValidationSet { name: name.to_owned(), scores: start(rows)?, metrics, features })
+    }
+
+    /// Adds a tree's values to all scores.
+    pub fn add(&mut self, coded: &CodedTree, tree: &Tree) -> Result<()> {
+        match &self.features {
+            Features::Coded(data) => self.scores.add_routed(coded, data, None),
+            Features::Values { partitions, width, .. } => {
+                self.scores.add_values(|partition, row| {
+                    value_of(tree, &partitions[partition][row * width..][..*width])
+                });
+                Ok(())
+            }
+        }
+    }
+
+    /// The metrics of the scores so far.
+    pub fn evaluate(&self) -> Vec<Mean> {
+        self.metrics.evaluate(self.features.rows(), &self.scores)
+    }
+
+    /// What a tree says of every row, in their order. `coded` says it of the rows of a partition in codes.
+    pub fn values(
+        &self,
+        tree: &Tree,
+        coded: impl Fn(&BinnedData, usize) -> Result<Vec<f64>> + Sync,
+    ) -> Result<Scores> {
+        let values = (0..self.features.rows().len()).into_par_iter().map(|partition| match &self.features {
+            Features::Coded(data) => coded(data, partition),
+            Features::Values { partitions, width, .. } => {
+                Ok(partitions[partition].chunks_exact(*width).map(|row| value_of(tree, row)).collect())
+            }
+        });
+        Ok(Scores::of_partitions(values.collect::<Result<_>>()?))
+    }
+
+    /// The scores that a function gives the documents of each query, given one after another with so many values
+    /// each. The set must have been loaded with its values.
+    pub fn by_query(&self, score: impl Fn(&[f32], usize) -> Vec<f64> + Sync) -> Scores {
+        let of_partition = |(rows, partition): (&Rows, usize)| match &self.features {
+            Features::Coded(_) => vec![0.0; rows.len()],
+            Features::Values { partitions, width, .. } => {
+                let values = &partitions[partition];
+                let of_query = |query: std::ops::Range<usize>| {
+                    score(&values[query.start * width..query.end * width], *width)
+                };
+                rows.queries().flat_map(of_query).collect()
+            }
+        };
+        let rows = self.features.rows();
+        Scores::of_partitions(rows.par_iter().zip(0..rows.len()).map(of_partition).collect())
+    }
+
+    /// The data in codes, if that is how the set was loaded.
+    pub fn coded(&self) -> Option<&BinnedData> {
+        match &self.features {
+            Features::Coded(data) => Some(data),
+            Features::Values { .. } => None,
+        }
+    }
+
+    /// The rows.
+    pub fn rows(&self) -> &[Rows] {
+        self.features.rows()
+    }
+
+    /// Adds what a tree said of every row.
+    pub fn add_all(&mut self, values: &Scores) {
+        self.scores.add_values(|partition, row| values.partition(partition)[row]);
+    }
+
+    /// The metrics of the mean of so many trees whose values were added up.
+    pub fn evaluate_mean(&self, trees: u32) -> Vec<Mean> {
+        self.metrics.evaluate(self.features.rows(), &self.scores.divided_by(f64::from(trees.max(1))))
+    }
+
+    /// The metrics of other scores of the same rows.
+    pub fn evaluate_others(&self, scores: &Scores) -> Vec<Mean> {
+        self.metrics.evaluate(self.features.rows(), scores)
+    }
+}
+
+impl Features {
+    fn rows(&self) -> &[Rows] {
+        match self {
+            Features::Coded(data) => &data.rows,
+            Features::Values { rows, .. } => rows,
+        }
+    }
+}
+
+fn read_values(source: &Source, binning: &Binning) -> Result<Features> {
+    let width = source.features();
+    let rows = read_rows(source)?;
+    source.expect_passes(2);
+    let partitions = (0..source.partitions()).into_par_iter().map(|partition| {
+        let group = source.open_partition(partition)?;
+        let mut values = vec![0f32; group.rows() * width];
+        for feature in 0..width {
+            let fill = binning.features[feature].fill.unwrap_or(f32::NAN);
+            for (row, value) in source.values(&group, feature)?.into_iter().enumerate() {
+                values[row * width + feature] = if value.is_nan() { fill } else { value };
+            }
+        }
+        Ok(values)
+    });
+    Ok(Features::Values { partitions: partitions.collect::<Result<_>>()?, rows, width })
+}
+
+/// What a tree says of a row of values.
+pub fn value_of(tree: &Tree, row: &[f32]) -> f64 {
+    let mut id = 0;
+    loop {
+        let node = &tree.nodes[id as usize];
+        let Some(split) = &node.split else { return node.value };
+        let value = row[split.feature as usize];
+        let branch = match value {
+            value if value.is_nan() => split.missing,
+            value if value <= split.threshold => Branch::Left,
+            _ => Branch::Right,
+        };
+        id = match branch {
+            Branch::Left => split.left,
+            Branch::Right => split.right,
+            Branch::Middle => split.middle.unwrap_or(split.right),
+        };
+    }
+}

@@ -1,0 +1,333 @@
+//! Growing a tree whose cuts are chosen by the ranking of whole queries.
+//!
+//! A leaf after the other is asked for its best cut, all other leaves as they are (algorithm 4 of the
+//! paper). Three questions go to every partition, and their answers add up: the sums of
+//! the leaf's labels by code, from which the scores of both sides of every cut follow; the steps
+//! of all lists along the cuts; and, when the best cut is made, by how much the lists grew.
+
+use super::candidates::{CodeSums, Cuts, tries_both_sides};
+use super::lists::{Lists, MadeSplit, NodeSummary, extent_of};
+use super::measure::{Extent, Measure, Yardstick};
+use super::order::{Queue, Waiting};
+use super::scan::NodeScan;
+use super::sums::{Sums, Units};
+use crate::bins::{BinnedData, Codes, Column};
+use crate::config::LeafOrder;
+use crate::driver::{ForestSplit, ForestTree};
+use crate::forest::features::{Path, TreeFeatures};
+use planetree_base::error::Result;
+use planetree_base::storage::interrupt;
+use rayon::prelude::*;
+
+/// How trees are grown.
+#[derive(Debug, Clone)]
+pub struct ListwiseRules {
+    /// How rankings are judged.
+    pub yardstick: Yardstick,
+    /// Which leaf is split next.
+    pub order: LeafOrder,
+    /// Splits from the root to a leaf at most.
+    pub depth: u32,
+    /// Rows on either side of a split at least.
+    pub min_rows: i64,
+    /// A split must gain more than this.
+    pub min_gain: f64,
+    /// Nodes of so many rows are worth the work of several threads.
+    pub worth_sharing: i64,
+    /// Key of random draws.
+    pub seed: u64,
+}
+
+/// What trees are grown on.
+#[derive(Clone, Copy)]
+pub struct ListwiseGround<'a> {
+    /// The data.
+    pub data: &'a BinnedData,
+    /// The codes of each partition.
+    pub codes: &'a [Codes],
+    /// How labels become whole numbers.
+    pub units: Units,
+}
+
+/// A tree, and the expected NDCG of its lists while it grew.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ListwiseTree {
+    /// The tree.
+    pub tree: ForestTree,
+    /// The way to each of its nodes.
+    pub paths: Vec<Path>,
+    /// Before the first split and after every one.
+    pub strength: Vec<f64>,
+    /// The leaves at the greatest depth, each with its rows: others may go on there.
+    pub deepest: Vec<(u32, Vec<u32>)>,
+}
+
+/// Roundings of a row's list at most, in units: a gain must be more than that.
+pub const ROUNDINGS: i64 = 64;
+
+struct Partition<'a> {
+    lists: Lists<'a>,
+    codes: &'a Codes,
+    scan: NodeScan,
+}
+
+struct Growth<'a> {
+    ground: ListwiseGround<'a>,
+    rules: &'a ListwiseRules,
+    features: TreeFeatures,
+    measure: Measure,
+    partitions: Vec<Partition<'a>>,
+    tree: ForestTree,
+    sums: Vec<Sums>,
+    paths: Vec<Path>,
+    queue: Queue,
+    worth: i64,
+    perfect: i64,
+    room: Room,
+}
+
+/// Memory that serves one node after the other.
+#[derive(Default)]
+struct Room {
+    sums: Vec<CodeSums>,
+    cuts: Vec<Cuts>,
+    used: usize,
+    steps: Vec<Vec<i64>>,
+}
+
+/// The best cut of a node.
+struct Found {
+    split: ForestSplit,
+    scores: [f64; 2],
+}
+
+/// Grows the tree of a number on some rows of the dataset: whole queries, ascending.
+pub fn grow(
+    ground: ListwiseGround<'_>,
+    rules: &ListwiseRules,
+    (tree, rows): (u64, &[u32]),
+    features: TreeFeatures,
+) -> Result<ListwiseTree> {
+    let mut extent = Extent::default();
+    for partition in &ground.data.rows {
+        extent.merge(&extent_of(partition, rows, &rules.yardstick));
+    }
+    let measure = Measure::new(&rules.yardstick, &extent);
+    let partition = |(of_partition, codes)| Partition {
+        lists: Lists::new(of_partition, rows, &measure, &ground.units),
+        codes,
+        scan: NodeScan::default(),
+    };
+    let partitions: Vec<Partition<'_>> = ground.data.rows.iter().zip(ground.codes).map(partition).collect();
+    let mut growth = Growth {
+        worth: partitions.iter().map(|partition| partition.lists.worth()).sum(),
+        perfect: partitions.iter().map(|partition| partition.lists.perfect()).sum(),
+        ground,
+        rules,
+        features,
+        measure,
+        partitions,
+        tree: ForestTree::default(),
+        sums: Vec::new(),
+        paths: Vec::new(),
+        queue: Queue::new(rules.order, rules.seed, tree),
+        room: Room::default(),
+    };
+    let mut strength = vec![growth.strength()];
+    growth.add_node(0, Path::ROOT);
+    while let Some(node) = growth.queue.next() {
+        interrupt::check()?;
+        if let Some(found) = growth.best_cut(node) {
+            growth.make(node, &found);
+            strength.push(growth.strength());
+        }
+    }
+    let deepest = growth.deepest();
+    Ok(ListwiseTree { tree: growth.tree, paths: growth.paths, strength, deepest })
+}
+
+impl Growth<'_> {
+    fn strength(&self) -> f64 {
+        if self.perfect == 0 { 0.0 } else { self.worth as f64 / self.perfect as f64 }
+    }
+
+    fn add_node(&mut self, depth: u32, path: Path) {
+        let node = self.sums.len() as u32;
+        let mut summary = NodeSummary::default();
+        for partition in &self.partitions {
+            summary.merge(&partition.lists.summary(node));
+        }
+        let NodeSummary { sums, labels } = summary;
+        let score = self.ground.units.score(&sums);
+        self.tree.add(depth, score, self.ground.units.cover(&sums));
+        self.sums.push(sums);
+        self.paths.push(path);
+        // Where all labels are equal, both sides of every cut score the same.
+        let may_split = sums.rows >= self.rules.min_rows.max(1).saturating_mul(2) && labels.0 < labels.1;
+        if depth < self.rules.depth && may_split {
+            self.queue.push(Waiting { node, rows: sums.rows, score });
+        }
+    }
+
+    fn deepest(&self) -> Vec<(u32, Vec<u32>)> {
+        let leaves = (0..).zip(&self.tree.nodes).filter(|(_, node)| node.depth == self.rules.depth);
+        let rows = |node: u32| self.partitions.iter().flat_map(move |partition| partition.lists.rows(node));
+        leaves.map(|(node, _)| (node, rows(node).collect())).collect()
+    }
+
+    fn best_cut(&mut self, node: u32) -> Option<Found> {
+        self.features.start(self.paths[node as usize]);
+        let mut features = Vec::with_capacity(self.features.per_node);
+        while features.len() < self.features.per_node
+            && let Some(drawn) = self.features.next()
+        {
+            features.push(drawn.feature);
+        }
+        features.sort_unstable();
+        self.add_sums(node, &features);
+        self.take_cuts(node, &features);
+        self.add_steps(node);
+        self.best(node, &features)
+    }
+
+    fn is_shared(&self, node: u32) -> bool {
+        self.sums[node as usize].rows >= self.rules.worth_sharing && rayon::current_num_threads() > 1
+    }
+
+    /// First question: the labels of a node by the codes of each feature.
+    fn add_sums(&mut self, node: u32, features: &[u32]) {
+        let binning = &self.ground.data.binning;
+        let add = |partition: &mut Partition<'_>, sums: &mut [CodeSums]| {
+            if partition.lists.documents(node).is_empty() {
+                return;
+            }
+            let column = |feature: &u32| {
+                let place = binning.layout.places[*feature as usize].expect("a tree's features vary");
+                partition.codes.column(place, &binning.features[*feature as usize])
+            };
+            let columns: Vec<Column<'_>> = features.iter().map(column).collect();
+            partition.scan.add_sums(&partition.lists, node, &columns, sums);
+        };
+        let shared = self.is_shared(node);
+        let sums = &mut self.room.sums;
+        sums.resize_with(features.len().max(sums.len()), CodeSums::default);
+        sums.iter_mut().for_each(CodeSums::clear);
+        if !shared {
+            self.partitions.iter_mut().for_each(|partition| add(partition, sums));
+            return;
+        }
+        let of_partition = |partition| {
+            let mut sums = vec![CodeSums::default(); features.len()];
+            add(partition, &mut sums);
+            sums
+        };
+        let parts: Vec<Vec<CodeSums>> = self.partitions.par_iter_mut().map(of_partition).collect();
+        for part in parts {
+            sums.iter_mut().zip(part).for_each(|(sums, part)| sums.merge(&part));
+        }
+    }
+
+    /// The cuts of each feature; twice where missing values try both sides.
+    fn take_cuts(&mut self, node: u32, features: &[u32]) {
+        let total = self.sums[node as usize];
+        let Room { sums, cuts, used, steps } = &mut self.room;
+        *used = 0;
+        for (place, (feature, sums)) in features.iter().zip(sums).enumerate() {
+            let missing = self.ground.data.binning.features[*feature as usize].missing_code;
+            for missing_left in [false, true] {
+                if missing_left && !tries_both_sides(sums, missing) {
+                    continue;
+                }
+                if cuts.len() == *used {
+                    cuts.push(Cuts::default());
+                    steps.push(Vec::new());
+                }
+                let cuts = &mut cuts[*used];
+                cuts.place = place;
+                cuts.take(sums, &total, (missing, missing_left), self.rules.min_rows, &self.ground.units);
+                steps[*used].clear();
+                steps[*used].resize(cuts.len(), 0);
+                *used += 1;
+            }
+        }
+    }
+
+    /// Second question: the steps of all lists along the cuts.
+    fn add_steps(&mut self, node: u32) {
+        let shared = self.is_shared(node);
+        let Room { cuts, used, steps, .. } = &mut self.room;
+        let (cuts, steps) = (&cuts[..*used], &mut steps[..*used]);
+        let measure = &self.measure;
+        if !shared {
+            for partition in &mut self.partitions {
+                partition.scan.add_steps(&partition.lists, node, cuts, measure, steps);
+            }
+            return;
+        }
+        let of_partition = |partition: &mut Partition<'_>| {
+            let mut steps: Vec<Vec<i64>> = cuts.iter().map(|cuts| vec![0; cuts.len()]).collect();
+            partition.scan.add_steps(&partition.lists, node, cuts, measure, &mut steps);
+            steps
+        };
+        let parts: Vec<Vec<Vec<i64>>> = self.partitions.par_iter_mut().map(of_partition).collect();
+        for (steps, part) in parts.into_iter().flat_map(|part| (0..).zip(part)) {
+            let to: &mut Vec<i64> = &mut self.room.steps[steps];
+            to.iter_mut().zip(part).for_each(|(step, part)| *step += part);
+        }
+    }
+
+    /// The cut that gains most; of equal ones that of the earlier feature, the lower one.
+    fn best(&self, node: u32, features: &[u32]) -> Option<Found> {
+        let Room { cuts, used, steps, .. } = &self.room;
+        let mut most = ROUNDINGS * self.sums[node as usize].rows;
+        let mut best = None;
+        for (cuts, steps) in cuts[..*used].iter().zip(steps) {
+            let mut gain = 0;
+            for (cut, step) in steps.iter().enumerate() {
+                gain += step;
+                if gain > most {
+                    most = gain;
+                    best = Some((cuts, cut));
+                }
+            }
+        }
+        let (cuts, cut) = best?;
+        let gain = most as f64 / self.perfect as f64;
+        let feature = features[cuts.place];
+        let bins = &self.ground.data.binning.features[feature as usize];
+        let split =
+            ForestSplit { feature, gain, left: self.tree.nodes.len() as u32, ..cuts.split(cut, bins) };
+        (gain > self.rules.min_gain).then_some(Found { split, scores: [cuts.left[cut], cuts.right[cut]] })
+    }
+
+    /// Makes a split and asks the third question.
+    fn make(&mut self, node: u32, found: &Found) {
+        let Found { split, scores } = *found;
+        let binning = &self.ground.data.binning;
+        let place = binning.layout.places[split.feature as usize].expect("a tree's features vary");
+        let bins = &binning.features[split.feature as usize];
+        let made = MadeSplit {
+            node,
+            left: split.left,
+            code: split.code,
+            missing_left: bins.missing_code.filter(|_| split.missing_left),
+            scores,
+        };
+        let measure = &self.measure;
+        let make = |partition: &mut Partition<'_>| {
+            let column = partition.codes.column(place, bins);
+            partition.lists.split(&made, Some(&column), measure)
+        };
+        let grown: i64 = if self.is_shared(node) {
+            self.partitions.par_iter_mut().map(make).sum()
+        } else {
+            self.partitions.iter_mut().map(make).sum()
+        };
+        self.worth += grown;
+        let depth = self.tree.nodes[node as usize].depth + 1;
+        let path = self.paths[node as usize];
+        self.tree.nodes[node as usize].split = Some(split);
+        self.add_node(depth, path.left());
+        self.add_node(depth, path.right());
+    }
+}

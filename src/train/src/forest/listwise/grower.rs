@@ -1,0 +1,128 @@
+//! The grower of forests whose splits are listwise, on all levels or on the first ones.
+
+use super::grow::{ListwiseGround, ListwiseRules, grow};
+use super::measure::Yardstick;
+use super::sums::Units;
+use crate::bins::{BinnedData, Codes};
+use crate::config::Parameters;
+use crate::driver::ForestTree;
+use crate::driver::{Draw, TreeGrower};
+use crate::forest::features::TreeFeatures;
+use crate::forest::grower::{GrowBelow, OpenLeaf, Top};
+use planetree_base::error::{Error, Result};
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Nodes of so many rows are worth the work of several threads.
+const WORTH_SHARING: i64 = 16_384;
+
+/// What a tree keeps of a row while it grows: its document, twice while documents move, a tie, and a code for each
+/// of some features.
+pub const BYTES_PER_ROW: u64 = 24 + 24 + 24 + 16;
+
+struct ListGrower<'a> {
+    parameters: &'a Parameters,
+    data: &'a BinnedData,
+    codes: Vec<Codes>,
+    units: Units,
+    rules: ListwiseRules,
+    /// Takes over below the listwise levels.
+    below: Option<Box<dyn GrowBelow + 'a>>,
+}
+
+/// The grower that the parameters ask for; `below` takes over below the listwise levels.
+pub fn grower<'a>(
+    parameters: &'a Parameters,
+    data: &'a BinnedData,
+    below: Option<Box<dyn GrowBelow + 'a>>,
+) -> Result<Box<dyn TreeGrower + 'a>> {
+    check(parameters, data)?;
+    let listwise = &parameters.forest.listwise;
+    let deepest = parameters.max_depth.unwrap_or(u32::MAX);
+    let rules = ListwiseRules {
+        yardstick: Yardstick::of(parameters),
+        order: listwise.order,
+        depth: listwise.levels.map_or(deepest, |levels| levels.min(deepest)),
+        min_rows: i64::try_from(parameters.min_data_in_leaf).unwrap_or(i64::MAX),
+        min_gain: parameters.min_gain,
+        worth_sharing: WORTH_SHARING,
+        seed: parameters.seed,
+    };
+    let codes = (0..data.partitions()).map(|partition| data.all_codes(partition)).collect::<Result<_>>()?;
+    Ok(Box::new(ListGrower { parameters, data, codes, units: units_of(data), rules, below }))
+}
+
+/// Refuses what has no ranking to improve.
+fn check(parameters: &Parameters, data: &BinnedData) -> Result<()> {
+    let queries: usize = data.rows.iter().map(|rows| rows.query_bounds.len() - 1).sum();
+    if queries < 2 {
+        return Err(Error::usage(
+            "all rows are of one query: listwise trees are grown on some of many",
+            "train on more queries, or set criterion=entropy and listwise_levels=0",
+        ));
+    }
+    /// More would leave no bits for small gains beside it.
+    const MOST_GAIN: f64 = 1e30;
+    let unfit = |label: &&f32| {
+        let gain = parameters.label_gain.of(**label);
+        !parameters.label_gain.has(**label) || !(0.0..=MOST_GAIN).contains(&gain)
+    };
+    match data.rows.iter().flat_map(|rows| &rows.labels).find(unfit) {
+        None => Ok(()),
+        Some(label) => Err(Error::usage(
+            format_args!(
+                "the label {label} has no gain in label_gain = {}, or one below 0 or above 1e30",
+                parameters.label_gain
+            ),
+            "choose a gain that has a value for every label: linear, a table, an expression",
+        )),
+    }
+}
+
+fn units_of(data: &BinnedData) -> Units {
+    let mut most = 0f64;
+    let mut heaviest: Option<f64> = None;
+    for rows in &data.rows {
+        for (row, label) in rows.labels.iter().enumerate() {
+            let weight = rows.weights.as_ref().map(|weights| f64::from(weights[row]));
+            most = most.max((f64::from(*label) * weight.unwrap_or(1.0)).abs());
+            if let Some(weight) = weight {
+                heaviest = Some(heaviest.map_or(weight, |heaviest| heaviest.max(weight)));
+            }
+        }
+    }
+    Units::of(most, heaviest)
+}
+
+impl ListGrower<'_> {
+    fn grow_with(&self, rules: &ListwiseRules, tree: u32, rows: &[u32]) -> Result<ForestTree> {
+        let features = TreeFeatures::draw(self.parameters, &self.data.binning.layout, tree.into());
+        let ground = ListwiseGround { data: self.data, codes: &self.codes, units: self.units };
+        let grown = grow(ground, rules, (tree.into(), rows), features)?;
+        let Some(below) = &self.below else { return Ok(grown.tree) };
+        let mut top = Top { tree: grown.tree, rows: Vec::new(), open: Vec::new() };
+        for (node, rows) in grown.deepest {
+            let first = top.rows.len();
+            top.rows.extend(rows);
+            let path = grown.paths[node as usize];
+            top.open.push(OpenLeaf { node, path, rows: first..top.rows.len() });
+        }
+        below.grow_below(tree, top)
+    }
+}
+
+impl TreeGrower for ListGrower<'_> {
+    fn grow(&self, tree: u32, rows: Vec<u32>) -> Result<ForestTree> {
+        self.grow_with(&self.rules, tree, &rows)
+    }
+
+    fn grow_together(&self, trees: Range<u32>, draw: &Draw<'_>) -> Result<Vec<ForestTree>> {
+        let mut rules = self.rules.clone();
+        if trees.len() >= rayon::current_num_threads() {
+            // Every thread has a tree of its own; one that waits for others would take up yet another.
+            rules.worth_sharing = i64::MAX;
+        }
+        let trees = trees.into_par_iter().with_max_len(1);
+        trees.map(|tree| self.grow_with(&rules, tree, &draw(tree))).collect()
+    }
+}

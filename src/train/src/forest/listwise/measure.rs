@@ -1,0 +1,223 @@
+//! What ranks and gains are worth, as whole numbers.
+//!
+//! Documents that share a score share the mean gain of their tie (eq. 13), so a tie that starts at
+//! a rank is worth its mean gain times the discounts of the ranks it takes. That product is
+//! rounded once, to one scale for all queries of a tree; from there on everything is addition
+//! of whole numbers, so that no order of adding and no shortcut changes a sum.
+
+use crate::config::Parameters;
+use crate::tree::Scale;
+use planetree_metric::{Discount, Gain};
+
+/// How a ranking is judged.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Yardstick {
+    /// What a label is worth.
+    pub gain: Gain,
+    /// What a gain is multiplied by at a rank (eq. 8, 14 and 15).
+    pub discount: Discount,
+    /// Ranks that count; `None` for all.
+    pub truncation: Option<u32>,
+}
+
+impl Yardstick {
+    /// The yardstick that the parameters ask for.
+    pub fn of(parameters: &Parameters) -> Self {
+        let listwise = &parameters.forest.listwise;
+        Yardstick {
+            gain: parameters.label_gain.clone(),
+            discount: listwise.discount,
+            truncation: listwise.truncation,
+        }
+    }
+}
+
+/// What has to be known of all lists of a tree before any is judged; parts of it merge.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Extent {
+    /// Documents of the longest list.
+    pub longest: u32,
+    /// Lists.
+    pub lists: u64,
+    /// The largest gain of a document.
+    pub most_gain: f64,
+    /// The weight of the heaviest list.
+    pub most_weight: f64,
+}
+
+impl Extent {
+    /// Adds other lists.
+    pub fn merge(&mut self, other: &Extent) {
+        self.longest = self.longest.max(other.longest);
+        self.lists += other.lists;
+        self.most_gain = self.most_gain.max(other.most_gain);
+        self.most_weight = self.most_weight.max(other.most_weight);
+    }
+}
+
+/// A yardstick in the units of one tree.
+#[derive(Debug, Clone)]
+pub struct Measure {
+    gain: Gain,
+    /// The discounts of all ranks before one, added up.
+    before: Vec<f64>,
+    gain_units: f64,
+    /// Units of an NDCG of 1 of a list of weight 1.
+    units: f64,
+}
+
+/// Bits of the finest unit: products of this size are rounded exactly.
+const FINEST: u32 = 48;
+
+impl Measure {
+    /// The measure of a tree's lists.
+    pub fn new(yardstick: &Yardstick, extent: &Extent) -> Self {
+        let mut before = Vec::with_capacity(extent.longest as usize + 1);
+        let mut sum = 0.0;
+        before.push(sum);
+        for rank in 0..extent.longest {
+            if yardstick.truncation.is_none_or(|most| rank < most) {
+                sum += yardstick.discount.at(rank as usize);
+            }
+            before.push(sum);
+        }
+        // The worths of all lists together stay below 2^62.
+        let bits = (61 - (u64::BITS - extent.lists.leading_zeros())).min(FINEST);
+        let heaviest = if extent.most_weight > 0.0 { extent.most_weight } else { 1.0 };
+        Measure {
+            gain: yardstick.gain.clone(),
+            before,
+            gain_units: Scale::units(extent.most_gain, 31),
+            units: (1u64 << bits) as f64 / heaviest,
+        }
+    }
+
+    /// A label's gain in units.
+    pub fn gain_of(&self, label: f32) -> i32 {
+        crate::tree::round(self.gain.of(label) * self.gain_units)
+    }
+
+    /// What a list's gains are multiplied by to become shares of its best DCG; 0 for a list without
+    /// relevant documents. `gains` are those of all its documents; they end up sorted.
+    pub fn factor_of(&self, gains: &mut [i32], weight: f64) -> f64 {
+        gains.sort_unstable_by(|one, other| other.cmp(one));
+        let discounts = self.before.windows(2).map(|pair| pair[1] - pair[0]);
+        let best: f64 = gains.iter().zip(discounts).map(|(gain, discount)| f64::from(*gain) * discount).sum();
+        if best > 0.0 { weight * self.units / best } else { 0.0 }
+    }
+
+    /// What a list of a weight is worth that is ranked as well as can be.
+    pub fn perfect(&self, weight: f64) -> i64 {
+        round(weight * self.units)
+    }
+
+    /// What each document of a tie pulls: the mean gain, as a share of the best DCG.
+    #[inline]
+    pub fn pull(&self, gains: i64, count: u32, factor: f64) -> f64 {
+        gains as f64 / f64::from(count) * factor
+    }
+
+    /// What a tie is worth that takes `count` ranks from `start` on.
+    #[inline]
+    pub fn worth(&self, pull: f64, start: u32, count: u32) -> i64 {
+        let start = start as usize;
+        round(pull * (self.before[start + count as usize] - self.before[start]))
+    }
+}
+
+/// The nearest whole number, ties to even, of a number below 2^51.
+#[inline]
+fn round(value: f64) -> i64 {
+    // Adding this constant moves the fraction out of the mantissa; no library call is needed.
+    const MAGIC: f64 = 6_755_399_441_055_744.0;
+    (value + MAGIC).to_bits().wrapping_sub(MAGIC.to_bits()) as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn measure(discount: Discount, truncation: Option<u32>) -> Measure {
+        let yardstick = Yardstick { gain: Gain::Exp2, discount, truncation };
+        Measure::new(&yardstick, &Extent { longest: 20, lists: 1, most_gain: 31.0, most_weight: 1.0 })
+    }
+
+    #[test]
+    fn the_example_of_table_iii_comes_out() {
+        // Seven documents in leaves of score 1.7, 0.9 and 0.4; the last column has their expected gains.
+        let measure = measure(Discount::Log2, None);
+        let labels = [0.0f32, 2.0, 1.0, 1.0, 0.0, 1.0, 1.0];
+        let mut gains: Vec<i32> = labels.iter().map(|label| measure.gain_of(*label)).collect();
+        let of_ties: Vec<i64> =
+            [0..3, 3..5, 5..7].map(|tie| gains[tie].iter().map(|gain| i64::from(*gain)).sum()).to_vec();
+        let expected = [1.33, 0.5, 1.0];
+        let ties = of_ties.iter().zip([3u32, 2, 2]);
+        for ((gains, count), expected) in ties.clone().zip(expected) {
+            let mean = measure.pull(*gains, count, 1.0) / measure.gain_units;
+            assert!((mean - expected).abs() < 0.005, "{mean} {expected}");
+        }
+        let factor = measure.factor_of(&mut gains, 1.0);
+        let mut start = 0;
+        let mut worth = 0;
+        for (gains, count) in ties {
+            worth += measure.worth(measure.pull(*gains, count, factor), start, count);
+            start += count;
+        }
+        // Eq. 11 and 12 by hand.
+        let discount = |rank: f64| 1.0 / (rank + 1.0).log2();
+        let expected_dcg = 4.0 / 3.0 * (discount(1.0) + discount(2.0) + discount(3.0))
+            + 0.5 * (discount(4.0) + discount(5.0))
+            + (discount(6.0) + discount(7.0));
+        let best = 3.0 * discount(1.0) + (2..=5).map(|rank| discount(f64::from(rank))).sum::<f64>();
+        assert!((worth as f64 / measure.perfect(1.0) as f64 - expected_dcg / best).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_best_order_is_worth_one_under_every_discount() {
+        for discount in
+            [Discount::Log2, Discount::LogPower(0.1), Discount::LogPower(4.0), Discount::Power(0.01)]
+        {
+            for truncation in [None, Some(1), Some(3), Some(100)] {
+                let measure = measure(discount, truncation);
+                let labels = [3.0f32, 2.0, 2.0, 1.0, 0.0, 0.0];
+                let mut gains: Vec<i32> = labels.iter().map(|label| measure.gain_of(*label)).collect();
+                let ranked = gains.clone();
+                let factor = measure.factor_of(&mut gains, 1.0);
+                let worth: i64 = (0..)
+                    .zip(&ranked)
+                    .map(|(rank, gain)| measure.worth(measure.pull(i64::from(*gain), 1, factor), rank, 1))
+                    .sum();
+                assert!(
+                    (worth as f64 / measure.perfect(1.0) as f64 - 1.0).abs() < 1e-12,
+                    "{discount} {truncation:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_list_without_gains_has_no_factor() {
+        let measure = measure(Discount::Log2, None);
+        assert_eq!(measure.factor_of(&mut [0, 0], 1.0), 0.0);
+        assert_eq!(measure.factor_of(&mut [], 1.0), 0.0);
+    }
+
+    #[test]
+    fn worths_of_any_number_of_lists_fit() {
+        for lists in [1u64, 4000, 1 << 20, 1 << 40] {
+            let yardstick = Yardstick { gain: Gain::Exp2, discount: Discount::Log2, truncation: None };
+            let measure =
+                Measure::new(&yardstick, &Extent { longest: 1, lists, most_gain: 1.0, most_weight: 2.0 });
+            let of_one = (2.0 * measure.units) as i128;
+            assert!(of_one * i128::from(lists) < 1 << 62 && of_one >= 1 << 20, "{lists}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn rounding_is_to_the_nearest_even(value in -1e15f64..1e15) {
+            prop_assert_eq!(round(value) as f64, value.round_ties_even());
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Which leaf is split next. A listwise gain depends on all other leaves, so the order matters
+//! (section 4.3.3 of the paper).
+
+use crate::config::LeafOrder;
+use planetree_base::random::Stream;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// A leaf that waits to be split.
+#[derive(Debug, Clone, Copy)]
+pub struct Waiting {
+    /// Which leaf.
+    pub node: u32,
+    /// Its rows.
+    pub rows: i64,
+    /// Its score.
+    pub score: f64,
+}
+
+/// The leaves that wait.
+pub struct Queue {
+    waiting: Waiters,
+    key: [u64; 2],
+    asked: u64,
+}
+
+enum Waiters {
+    Line(VecDeque<u32>),
+    Crowd(Vec<u32>),
+    /// By a key that orders as the leaves do; of equal ones the first node counts.
+    Ranked(BinaryHeap<(u64, Reverse<u32>)>, fn(&Waiting) -> u64),
+}
+
+const OF_LEAF: u64 = 0x6661_654C;
+
+impl Queue {
+    /// The queue of a new tree; random draws depend on seed, tree and step alone.
+    pub fn new(order: LeafOrder, seed: u64, tree: u64) -> Self {
+        let waiting = match order {
+            LeafOrder::Breadth => Waiters::Line(VecDeque::new()),
+            LeafOrder::Random => Waiters::Crowd(Vec::new()),
+            LeafOrder::Biggest => Waiters::Ranked(BinaryHeap::new(), |leaf| leaf.rows as u64),
+            LeafOrder::MostRelevant => Waiters::Ranked(BinaryHeap::new(), |leaf| ascending(leaf.score)),
+        };
+        Queue { waiting, key: [seed, tree], asked: 0 }
+    }
+
+    /// Adds a leaf.
+    pub fn push(&mut self, leaf: Waiting) {
+        match &mut self.waiting {
+            Waiters::Line(line) => line.push_back(leaf.node),
+            Waiters::Crowd(crowd) => crowd.push(leaf.node),
+            Waiters::Ranked(heap, key) => heap.push((key(&leaf), Reverse(leaf.node))),
+        }
+    }
+
+    /// The next leaf.
+    pub fn next(&mut self) -> Option<u32> {
+        match &mut self.waiting {
+            Waiters::Line(line) => line.pop_front(),
+            Waiters::Crowd(crowd) if crowd.is_empty() => None,
+            Waiters::Crowd(crowd) => {
+                self.asked += 1;
+                let mut stream = Stream::new(&[self.key[0], OF_LEAF, self.key[1], self.asked]);
+                let place = (stream.uniform() * crowd.len() as f64) as usize;
+                Some(crowd.swap_remove(place))
+            }
+            Waiters::Ranked(heap, _) => heap.pop().map(|(_, Reverse(node))| node),
+        }
+    }
+}
+
+/// A whole number that orders as the number does.
+fn ascending(number: f64) -> u64 {
+    let bits = number.to_bits();
+    if bits >> 63 == 0 { bits | 1 << 63 } else { !bits }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order_of(order: LeafOrder, seed: u64) -> Vec<u32> {
+        let mut queue = Queue::new(order, seed, 1);
+        let leaves = [(10, 0.5), (30, -1.0), (20, 2.0), (30, 0.5), (5, -2.0)];
+        for (node, (rows, score)) in (0..).zip(leaves) {
+            queue.push(Waiting { node, rows, score });
+        }
+        std::iter::from_fn(|| queue.next()).collect()
+    }
+
+    #[test]
+    fn every_order_takes_every_leaf_once() {
+        assert_eq!(order_of(LeafOrder::Breadth, 0), [0, 1, 2, 3, 4]);
+        assert_eq!(order_of(LeafOrder::Biggest, 0), [1, 3, 2, 0, 4]);
+        assert_eq!(order_of(LeafOrder::MostRelevant, 0), [2, 0, 3, 1, 4]);
+        let orders: Vec<Vec<u32>> = (0..20).map(|seed| order_of(LeafOrder::Random, seed)).collect();
+        assert!(orders.iter().any(|order| *order != orders[0]));
+        assert_eq!(orders[3], order_of(LeafOrder::Random, 3));
+        for mut order in orders {
+            order.sort_unstable();
+            assert_eq!(order, [0, 1, 2, 3, 4]);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! How good a tree ranks while it grows: the expected NDCG of lists before its first split and after every one
+//! (section 6.3 of the paper). The tree is grown again split by split, whatever criterion chose them, on the rows it
+//! saw or on others.
+
+use super::lists::{Lists, MadeSplit, extent_of};
+use super::measure::{Extent, Measure, Yardstick};
+use super::sums::Units;
+use crate::bins::BinnedData;
+use crate::driver::{ForestSplit, ForestTree};
+use planetree_base::error::Result;
+use rayon::prelude::*;
+use std::collections::VecDeque;
+
+/// In which order a tree's splits are made again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SplitOrder {
+    /// As they were made.
+    AsGrown,
+    /// Level by level.
+    Breadth,
+}
+
+/// The strength of a tree on some rows of the data, which hold whole queries.
+pub fn strength(
+    tree: &ForestTree,
+    order: SplitOrder,
+    (data, rows): (&BinnedData, &[u32]),
+    yardstick: &Yardstick,
+) -> Result<Vec<f64>> {
+    let mut extent = Extent::default();
+    data.rows.iter().for_each(|partition| extent.merge(&extent_of(partition, rows, yardstick)));
+    let measure = Measure::new(yardstick, &extent);
+    let splits = ordered(tree, order);
+    let parts = (0..data.partitions()).into_par_iter().map(|partition| {
+        let codes = data.all_codes(partition)?;
+        // Scores come from the tree, not from these rows.
+        let units = Units { label: 1.0, weight: 1.0 };
+        let mut lists = Lists::new(&data.rows[partition], rows, &measure, &units);
+        let mut worths = vec![lists.worth()];
+        for (node, split) in &splits {
+            let feature = split.feature as usize;
+            let bins = &data.binning.features[feature];
+            let column = data.binning.layout.places[feature].map(|place| codes.column(place, bins));
+            let made = MadeSplit {
+                node: *node,
+                left: split.left,
+                code: split.code,
+                missing_left: bins.missing_code.filter(|_| split.missing_left),
+                scores: [split.left, split.left + 1].map(|child| tree.nodes[child as usize].value),
+            };
+            worths.push(lists.split(&made, column.as_ref(), &measure));
+        }
+        Ok((lists.perfect(), worths))
+    });
+    let (mut perfect, mut steps) = (0, vec![0; splits.len() + 1]);
+    for (of_part, worths) in parts.collect::<Result<Vec<_>>>()? {
+        perfect += of_part;
+        steps.iter_mut().zip(worths).for_each(|(step, worth)| *step += worth);
+    }
+    let mut worth = 0i64;
+    let share = |step: i64| {
+        worth += step;
+        if perfect == 0 { 0.0 } else { worth as f64 / perfect as f64 }
+    };
+    Ok(steps.into_iter().map(share).collect())
+}
+
+/// All splits with their nodes.
+fn ordered(tree: &ForestTree, order: SplitOrder) -> Vec<(u32, ForestSplit)> {
+    let mut splits = Vec::new();
+    let mut waiting = VecDeque::from([0u32]);
+    while let Some(node) = waiting.pop_front() {
+        if let Some(split) = tree.nodes[node as usize].split {
+            waiting.extend([split.left, split.left + 1]);
+            splits.push((node, split));
+        }
+    }
+    if order == SplitOrder::AsGrown {
+        // Children are numbered as they appear.
+        splits.sort_by_key(|(_, split)| split.left);
+    }
+    splits
+}

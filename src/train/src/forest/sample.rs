@@ -1,0 +1,84 @@
+//! Which rows a tree of a forest sees, by their numbers in the dataset.
+
+use crate::config::{Parameters, Sampling};
+use crate::driver::draw_rows;
+use planetree_base::error::{Error, Result};
+use planetree_base::random::Stream;
+use planetree_data::source::Rows;
+
+const OF_DRAWS: u64 = 0x7377_7244;
+
+/// How many queries, or rows, there are to draw from, and how many are drawn.
+fn counts(parameters: &Parameters, rows: &[Rows]) -> (u64, u64) {
+    let all: u64 = match parameters.bagging_by {
+        Sampling::Rows => rows.iter().map(|rows| rows.len() as u64).sum(),
+        Sampling::Queries => rows.iter().map(|rows| rows.query_bounds.len() as u64 - 1).sum(),
+    };
+    let wanted = match parameters.queries_per_tree {
+        Some(count) => u64::from(count).min(all),
+        None => (all as f64 * parameters.bagging_fraction).round() as u64,
+    };
+    (all, wanted)
+}
+
+/// Refuses a share that is nothing, and says what is asked for in vain.
+pub fn check(parameters: &Parameters, rows: &[Rows], note: &mut dyn FnMut(&str)) -> Result<()> {
+    let (all, wanted) = counts(parameters, rows);
+    let what = match parameters.bagging_by {
+        Sampling::Rows => "rows",
+        Sampling::Queries => "queries",
+    };
+    if wanted == 0 {
+        return Err(Error::usage(
+            format_args!("bagging_fraction = {} of {all} {what} is none", parameters.bagging_fraction),
+            "raise bagging_fraction or query_fraction",
+        ));
+    }
+    if let Some(count) = parameters.queries_per_tree.filter(|count| u64::from(*count) > all) {
+        note(&format!(
+            "queries_per_tree = {count}: there are {all} queries, and every tree sees all of them"
+        ));
+    }
+    Ok(())
+}
+
+/// The rows of a tree, ascending; one that was drawn twice is there twice.
+pub fn draw(parameters: &Parameters, rows: &[Rows], tree: u64) -> Vec<u32> {
+    if parameters.forest.bootstrap {
+        return draw_again_and_again(parameters, rows, tree);
+    }
+    match draw_rows(parameters, rows, tree, None) {
+        None => (0..rows.iter().map(|rows| rows.len() as u32).sum()).collect(),
+        Some(drawn) => {
+            let numbered = rows.iter().zip(&drawn);
+            numbered.flat_map(|(rows, drawn)| drawn.iter().map(|row| rows.first as u32 + row)).collect()
+        }
+    }
+}
+
+fn draw_again_and_again(parameters: &Parameters, rows: &[Rows], tree: u64) -> Vec<u32> {
+    let (all, wanted) = counts(parameters, rows);
+    let mut times = vec![0u16; all as usize];
+    let mut stream = Stream::new(&[parameters.seed, OF_DRAWS, tree]);
+    for _ in 0..wanted {
+        let drawn = &mut times[(stream.uniform() * all as f64) as usize];
+        *drawn = drawn.saturating_add(1);
+    }
+    let mut numbers = Vec::with_capacity(wanted as usize);
+    match parameters.bagging_by {
+        Sampling::Rows => {
+            for (row, times) in (0..).zip(times) {
+                numbers.extend(std::iter::repeat_n(row, usize::from(times)));
+            }
+        }
+        Sampling::Queries => {
+            let queries = rows.iter().flat_map(|rows| rows.queries().map(move |query| (rows.first, query)));
+            for ((first, query), times) in queries.zip(times) {
+                for row in query {
+                    numbers.extend(std::iter::repeat_n((first + row as u64) as u32, usize::from(times)));
+                }
+            }
+        }
+    }
+    numbers
+}

@@ -1,0 +1,27 @@
+//! Training: parameters ([`config`]), binned data ([`bins`]), objectives, trees, boosting and forests.
+//!
+//! [`train`] takes a [`TrainRequest`] and returns an [`Outcome`]. `driver/` is what boosting and forests share.
+
+pub mod bins;
+pub mod boost;
+pub mod config;
+mod driver;
+pub mod forest;
+pub mod objective;
+pub mod tree;
+
+pub use driver::*;
+
+use config::EnsembleName;
+use planetree_base::error::Result;
+
+/// Trains a model.
+pub fn train(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Outcome> {
+    if let Some(fleet) = &request.fleet {
+        fleet.check(request)?;
+    }
+    match request.parameters.ensemble {
+        EnsembleName::Boost => boost::train(request, observer),
+        EnsembleName::Bag => forest::train(request, observer),
+    }
+}

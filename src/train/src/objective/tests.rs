@@ -1,0 +1,276 @@
+//! Every objective against slow, obviously right twins: all pairs in double precision, and finite
+//! differences of the cost where there is one.
+
+use super::*;
+use crate::config::load;
+use planetree_metric::{Convention, Metric};
+use proptest::prelude::*;
+
+fn parameters(settings: &[&str]) -> Parameters {
+    let settings: Vec<String> = settings.iter().map(|&setting| setting.to_owned()).collect();
+    load(None, None, &settings).unwrap()
+}
+
+fn pulled(objective: &dyn Objective, labels: &[f32], scores: &[f64]) -> (Vec<f64>, Vec<f64>) {
+    let (mut gradients, mut hessians) = (vec![7.0; labels.len()], vec![7.0; labels.len()]);
+    let query = Query {
+        number: 3,
+        round: 2,
+        labels,
+        scores,
+        positions: None,
+        of_labels: objective.of_labels(labels),
+    };
+    let mut room = Room::default();
+    // What an earlier query left behind does not matter.
+    let other = Query { labels: &[1.0, 0.0, 2.0], scores: &[0.5, 1.0, 0.0], of_labels: 1.0, ..query };
+    objective.pull(&other, &mut room, Pulls { gradients: &mut [0.0; 3], hessians: &mut [0.0; 3] });
+    objective.pull(&query, &mut room, Pulls { gradients: &mut gradients, hessians: &mut hessians });
+    let doubled = |numbers: Vec<f32>| numbers.into_iter().map(f64::from).collect();
+    (doubled(gradients), doubled(hessians))
+}
+
+/// All pairs in double precision; deltas by swapping and judging again.
+fn pulled_slowly(parameters: &Parameters, labels: &[f32], scores: &[f64]) -> (Vec<f64>, Vec<f64>) {
+    let scores: Vec<f64> = {
+        let best = scores.iter().copied().fold(f64::MIN, f64::max);
+        scores.iter().map(|score| f64::from((score - best) as f32)).collect()
+    };
+    let mut order: Vec<usize> = (0..labels.len()).collect();
+    order.sort_by(|a, b| scores[*b].partial_cmp(&scores[*a]).unwrap());
+    let ranked: Vec<f32> = order.iter().map(|place| labels[*place]).collect();
+    let convention = Convention { gain: parameters.label_gain.clone(), ..Convention::default() };
+    let (mut gradients, mut hessians) = (vec![0.0; labels.len()], vec![0.0; labels.len()]);
+    let last = parameters.truncation_level.map_or(usize::MAX, |level| level as usize);
+    let spread = order.len() > 1 && scores[order[0]] != scores[order[order.len() - 1]];
+    // NDCG without a depth is as deep as pairs are.
+    let metric = match parameters.lambda_metric {
+        Metric::Ndcg(None) => Metric::Ndcg(parameters.truncation_level),
+        other => other,
+    };
+    let mut total = 0.0;
+    for i in 0..order.len() {
+        for j in i + 1..order.len() {
+            if i >= last || ranked[i] == ranked[j] {
+                continue;
+            }
+            let (high, low) = if ranked[i] > ranked[j] { (order[i], order[j]) } else { (order[j], order[i]) };
+            let x = scores[high] - scores[low];
+            let mut weight = match parameters.objective {
+                ObjectiveName::LambdaRank => metric.swap_delta(&convention, &ranked, i, j).abs(),
+                _ => 1.0,
+            };
+            if parameters.lambda_norm && spread {
+                weight /= 0.01 + x.abs();
+            }
+            let (first, second) = if parameters.objective == ObjectiveName::GbRank {
+                ((parameters.margin - x).max(0.0), if x < parameters.margin { 1.0 } else { 0.0 })
+            } else {
+                let wrong = 1.0 / (1.0 + (parameters.sigma * x).exp());
+                (parameters.sigma * wrong, parameters.sigma * parameters.sigma * wrong * (1.0 - wrong))
+            };
+            total += 2.0 * weight * first;
+            gradients[high] += weight * first;
+            gradients[low] -= weight * first;
+            hessians[high] += weight * second;
+            hessians[low] += weight * second;
+        }
+    }
+    if parameters.lambda_norm && total > 0.0 {
+        let factor = (1.0 + total).log2() / total;
+        gradients.iter_mut().chain(&mut hessians).for_each(|pull| *pull *= factor);
+    }
+    (gradients, hessians)
+}
+
+fn documents() -> impl Strategy<Value = (Vec<f32>, Vec<f64>)> {
+    let document = ((0u8..5).prop_map(f32::from), prop_oneof![(-3i8..3).prop_map(f64::from), -5.0..5.0]);
+    proptest::collection::vec(document, 1..70).prop_map(|documents| documents.into_iter().unzip())
+}
+
+const PAIRWISE: [&[&str]; 9] = [
+    &["objective=ranknet", "truncation_level=0", "lambda_norm=false"],
+    &["objective=ranknet", "truncation_level=7", "sigma=2"],
+    &["objective=lambdarank"],
+    &["objective=lambdarank", "lambda_metric=ndcg@10", "lambda_norm=false", "truncation_level=12"],
+    &["objective=lambdarank", "label_gain=0,2,3,4,9"],
+    &["objective=lambdarank", "lambda_metric=err", "truncation_level=0"],
+    &["objective=lambdarank", "lambda_metric=err@5", "lambda_norm=false"],
+    &["objective=lambdarank", "lambda_metric=map"],
+    &["objective=gbrank", "margin=1.5", "truncation_level=20"],
+];
+
+/// Where the pulls of pairs differ from those of all pairs one by one.
+fn check_pairs(labels: &[f32], scores: &[f64]) -> Result<(), TestCaseError> {
+    for settings in PAIRWISE {
+        let parameters = parameters(settings);
+        let (gradients, hessians) = pulled(&*objective(&parameters).unwrap(), labels, scores);
+        let (slow_gradients, slow_hessians) = pulled_slowly(&parameters, labels, scores);
+        for (fast, slow) in [(&gradients, &slow_gradients), (&hessians, &slow_hessians)] {
+            let most = slow.iter().fold(1e-3f64, |most, pull| most.max(pull.abs()));
+            for (one, other) in fast.iter().zip(slow) {
+                prop_assert!((one - other).abs() < 2e-5 * most, "{settings:?}: {fast:?} {slow:?}");
+            }
+        }
+        let sum: f64 = gradients.iter().sum();
+        let size: f64 = gradients.iter().map(|gradient| gradient.abs()).sum();
+        prop_assert!(sum.abs() <= 1e-5 * size.max(1e-3), "{settings:?}: {sum} of {size}");
+        prop_assert!(hessians.iter().all(|hessian| *hessian >= 0.0));
+    }
+    Ok(())
+}
+
+#[test]
+fn behind_many_good_documents_err_keeps_its_digits() {
+    check_pairs(&[4.0, 4.0, 4.0, 4.0, 1.0, 0.0], &[1.0, 3.4, 0.0, 3.9, 0.0, -2.5]).unwrap();
+}
+
+proptest! {
+    #[test]
+    fn pairs_pull_as_a_naive_loop_over_all_of_them_says((labels, scores) in documents()) {
+        check_pairs(&labels, &scores)?;
+    }
+
+    #[test]
+    fn metrics_without_a_closed_form_are_asked_swap_by_swap((labels, scores) in documents()) {
+        for metric in ["p@5", "mrr", "map@7", "dcg@10", "recall@3"] {
+            let settings = ["objective=lambdarank".to_owned(), format!("lambda_metric={metric}")];
+            let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+            let parameters = parameters(&settings);
+            let (gradients, _) = pulled(&*objective(&parameters).unwrap(), &labels, &scores);
+            let (slow, _) = pulled_slowly(&parameters, &labels, &scores);
+            let most = slow.iter().fold(1e-3f64, |most, pull| most.max(pull.abs()));
+            for (one, other) in gradients.iter().zip(&slow) {
+                prop_assert!((one - other).abs() < 2e-5 * most, "{metric}: {gradients:?} {slow:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn gradients_are_the_slopes_of_the_cost((labels, scores) in documents()) {
+        type Cost = fn(&[f32], &[f64]) -> f64;
+        let costs: [(&[&str], Cost); 5] = [
+            (&["objective=ranknet", "truncation_level=0", "lambda_norm=false"], |labels, scores| {
+                of_pairs(labels, scores, |x| (-x).exp().ln_1p())
+            }),
+            (&["objective=gbrank", "truncation_level=0", "lambda_norm=false"], |labels, scores| {
+                of_pairs(labels, scores, |x| (1.0 - x).max(0.0).powi(2) / 2.0)
+            }),
+            (&["objective=logistic", "relevant_from=2"], |labels, scores| {
+                let cost = |(label, score): (&f32, &f64)| {
+                    (if *label >= 2.0 { -score } else { *score }).exp().ln_1p()
+                };
+                labels.iter().zip(scores).map(cost).sum()
+            }),
+            (&["objective=listnet"], |labels, scores| {
+                let shares = |numbers: &[f64]| -> Vec<f64> {
+                    let sum: f64 = numbers.iter().map(|number| number.exp()).sum();
+                    numbers.iter().map(|number| number.exp() / sum).collect()
+                };
+                let wanted: Vec<f64> = labels.iter().map(|label| f64::from(*label)).collect();
+                -shares(&wanted).iter().zip(shares(scores)).map(|(want, share)| want * share.ln()).sum::<f64>()
+            }),
+            (&["objective=query_rmse"], |labels, scores| {
+                let errors = || labels.iter().zip(scores).map(|(label, score)| f64::from(*label) - score);
+                let mean = errors().sum::<f64>() / labels.len() as f64;
+                errors().map(|error| (error - mean).powi(2) / 2.0).sum()
+            }),
+        ];
+        for (settings, cost) in costs {
+            let parameters = parameters(settings);
+            let (gradients, hessians) = pulled(&*objective(&parameters).unwrap(), &labels, &scores);
+            for place in 0..labels.len() {
+                let at = |step: f64| {
+                    let mut scores = scores.clone();
+                    scores[place] += step;
+                    cost(&labels, &scores)
+                };
+                let step = 1e-5;
+                let slope = -(at(step) - at(-step)) / (2.0 * step);
+                prop_assert!((gradients[place] - slope).abs() < 1e-3 * slope.abs().max(1.0),
+                    "{settings:?} {place}: {} {slope}", gradients[place]);
+                if !settings[0].contains("gbrank") && !settings[0].contains("query_rmse") {
+                    let step = 1e-3;
+                    let bend = (at(step) - 2.0 * at(0.0) + at(-step)) / (step * step);
+                    prop_assert!((hessians[place] - bend).abs() < 1e-3 * bend.abs().max(1.0),
+                        "{settings:?} {place}: {} {bend}", hessians[place]);
+                }
+            }
+        }
+    }
+}
+
+fn of_pairs(labels: &[f32], scores: &[f64], cost: impl Fn(f64) -> f64) -> f64 {
+    let mut sum = 0.0;
+    for i in 0..labels.len() {
+        for j in 0..labels.len() {
+            if labels[i] > labels[j] {
+                sum += cost(scores[i] - scores[j]);
+            }
+        }
+    }
+    sum
+}
+
+#[test]
+fn a_score_a_hundredth_behind_divides_nothing_by_zero() {
+    let behind = f64::from(0.01f32);
+    for settings in PAIRWISE {
+        let parameters = parameters(settings);
+        let pulls = pulled(&*objective(&parameters).unwrap(), &[1.0, 0.0, 2.0], &[behind, 0.0, 0.0]);
+        assert!(pulls.0.iter().chain(&pulls.1).all(|pull| pull.is_finite()), "{settings:?}: {pulls:?}");
+    }
+}
+
+#[test]
+fn cross_entropy_draws_differ_by_round_and_query_and_sum_to_nothing() {
+    let parameters = parameters(&["objective=xendcg"]);
+    let objective = objective(&parameters).unwrap();
+    let (labels, scores) = ([0.0, 1.0, 4.0, 0.0], [0.3, 0.1, -0.2, 0.5]);
+    let pull = |round, number| {
+        let (mut gradients, mut hessians) = ([0.0; 4], [0.0; 4]);
+        let query =
+            Query { number, round, labels: &labels, scores: &scores, positions: None, of_labels: 0.0 };
+        let pulls = Pulls { gradients: &mut gradients, hessians: &mut hessians };
+        objective.pull(&query, &mut Room::default(), pulls);
+        gradients
+    };
+    assert_eq!(pull(1, 1), pull(1, 1));
+    assert_ne!(pull(1, 1), pull(2, 1));
+    assert_ne!(pull(1, 1), pull(1, 2));
+    for round in 0..200 {
+        let gradients = pull(round, 5);
+        assert!(gradients.iter().sum::<f32>().abs() < 1e-6);
+        // 2^4 less at most 1, of at most 2^0 + 2^1 + 2^4 + 2^0.
+        assert!(gradients[2] > 0.5 && gradients.iter().all(|pull| pull.abs() < 1.0));
+    }
+}
+
+#[test]
+fn clicks_further_down_count_more_once_positions_are_known_to_matter() {
+    let parameters = parameters(&["objective=lambdarank", "unbiased=true"]);
+    let mut objective = objective(&parameters).unwrap();
+    // Whatever is shown first is clicked, so a click at the last place says much.
+    let (labels, scores) = ([1.0, 0.0, 0.0, 1.0], [0.0; 4]);
+    let positions = [0, 1, 2, 3];
+    let pull = |objective: &dyn Objective, room: &mut Room, labels: &[f32]| {
+        let (mut gradients, mut hessians) = ([0.0; 4], [0.0; 4]);
+        let of_labels = objective.of_labels(labels);
+        let query =
+            Query { number: 0, round: 1, labels, scores: &scores, positions: Some(&positions), of_labels };
+        objective.pull(&query, room, Pulls { gradients: &mut gradients, hessians: &mut hessians });
+        gradients
+    };
+    let mut room = Room::default();
+    let before = pull(&*objective, &mut room, &labels);
+    for _ in 0..20 {
+        pull(&*objective, &mut room, &[1.0, 0.0, 0.0, 0.0]);
+    }
+    assert!(objective.learns());
+    objective.learn(&std::mem::take(&mut room.tally));
+    let after = pull(&*objective, &mut room, &labels);
+    assert!(after[3] / after[0] > before[3] / before[0], "{before:?} {after:?}");
+    let mut merged = Tally::default();
+    merged.merge(&room.tally);
+    assert_eq!(merged, room.tally);
+}

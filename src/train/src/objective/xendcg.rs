@@ -1,0 +1,40 @@
+//! XE-NDCG: cross entropy between the scores' distribution and one over randomly lowered gains, which
+//! bounds NDCG (Bruch, An alternative cross entropy loss for learning-to-rank, 2021).
+
+use super::softmax::{pull_to, softmax};
+use super::{Objective, Pulls, Query, Room};
+use crate::config::Parameters;
+use planetree_base::random::Stream;
+
+const OF_GAINS: u64 = 0x6E69_6147;
+
+/// Cross-entropy surrogate of NDCG.
+#[derive(Debug)]
+pub struct XeNdcg {
+    seed: u64,
+}
+
+impl XeNdcg {
+    pub fn new(parameters: &Parameters) -> Self {
+        XeNdcg { seed: parameters.seed }
+    }
+}
+
+impl Objective for XeNdcg {
+    fn pull(&self, query: &Query<'_>, room: &mut Room, pulls: Pulls<'_>) {
+        let mut draw = Stream::new(&[self.seed, OF_GAINS, u64::from(query.round), query.number]);
+        // 2^label less a number from 0 to 1 (eq. 6 there), drawn anew every round.
+        let mut wanted = std::mem::take(&mut room.wanted);
+        wanted.clear();
+        wanted.extend(query.labels.iter().map(|label| {
+            /// Beyond it sums would overflow.
+            const MOST: f32 = 512.0;
+            libm::exp2(f64::from(label.min(MOST))) - draw.uniform()
+        }));
+        let sum: f64 = wanted.iter().sum();
+        wanted.iter_mut().for_each(|gain| *gain /= if sum > 0.0 { sum } else { 1.0 });
+        softmax(query.scores.iter().copied(), &mut room.shares);
+        pull_to(&room.shares, |place| wanted[place], pulls);
+        room.wanted = wanted;
+    }
+}

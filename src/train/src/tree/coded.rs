@@ -1,0 +1,169 @@
+//! A tree with its values, over codes: routes rows that it was not grown from.
+
+use super::grow::GrownTree;
+use super::rows::NodeId;
+use super::split::{FoundSplit, SplitRules};
+use crate::bins::{Binning, Codes, Column};
+use planetree_model::model;
+use serde::{Deserialize, Serialize};
+
+/// What a node's cover counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cover {
+    /// The weights of its rows.
+    Weight,
+    /// Its rows, where hessians take the place of weights.
+    Rows,
+}
+
+/// A tree over codes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CodedTree {
+    nodes: Vec<CodedNode>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct CodedNode {
+    depth: u32,
+    value: f64,
+    cover: f64,
+    split: Option<(FoundSplit, NodeId)>,
+}
+
+/// A split of a model that was trained on these bins; `None` if it cannot have been.
+pub fn split_of_model(split: &model::Split, binning: &Binning) -> Option<FoundSplit> {
+    let bins = binning.features.get(split.feature as usize)?;
+    (split.right == split.left + 1 && split.middle.is_none()).then(|| FoundSplit {
+        feature: split.feature,
+        code: bins.code_up_to(split.threshold),
+        threshold: split.threshold,
+        missing_code: bins.missing_code,
+        missing_left: split.missing == model::Branch::Left,
+        gain: split.gain,
+    })
+}
+
+/// A tree with the columns of one partition.
+pub struct Router<'a> {
+    tree: &'a CodedTree,
+    columns: Vec<Option<Column<'a>>>,
+}
+
+impl CodedTree {
+    /// A grown tree whose values are multiplied by the learning rate, and then are whole units of gradients if that is
+    /// wanted.
+    pub fn of_grown(
+        tree: &GrownTree,
+        rules: &SplitRules,
+        learning_rate: f64,
+        in_units: bool,
+        cover: Cover,
+    ) -> Self {
+        let value = |sums| match (learning_rate * rules.value(sums), rules.scale.gradient) {
+            (value, units) if in_units => (value * units).round() / units,
+            (value, _) => value,
+        };
+        let nodes = tree.nodes.iter().map(|node| CodedNode {
+            depth: node.depth,
+            value: value(node.sums),
+            cover: match cover {
+                Cover::Weight => node.sums.weight as f64 / rules.scale.weight,
+                Cover::Rows => node.sums.count as f64,
+            },
+            split: node.split,
+        });
+        CodedTree { nodes: nodes.collect() }
+    }
+
+    /// A tree of a model that was trained on these bins.
+    pub fn of_model(tree: &model::Tree, binning: &Binning) -> Option<Self> {
+        let nodes = tree.nodes.iter().map(|node| {
+            let split = match &node.split {
+                None => None,
+                Some(split) => Some((split_of_model(split, binning)?, split.left as NodeId)),
+            };
+            Some(CodedNode { depth: node.depth, value: node.value, cover: node.cover, split })
+        });
+        Some(CodedTree { nodes: nodes.collect::<Option<_>>()? })
+    }
+
+    /// The tree as a part of a model.
+    pub fn to_model(&self) -> model::Tree {
+        let nodes = self.nodes.iter().map(|node| model::Node {
+            depth: node.depth,
+            value: node.value,
+            cover: node.cover,
+            split: node.split.map(|(split, left)| model::Split {
+                feature: split.feature,
+                threshold: split.threshold,
+                missing: if split.missing_left { model::Branch::Left } else { model::Branch::Right },
+                left: left as u32,
+                right: left as u32 + 1,
+                middle: None,
+                gain: split.gain,
+            }),
+        });
+        model::Tree { group: 0, nodes: nodes.collect() }
+    }
+
+    /// Whether the tree has no split.
+    pub fn is_leaf(&self) -> bool {
+        self.nodes.len() == 1
+    }
+
+    /// The values of all nodes in units of gradients, of which they are whole numbers.
+    pub fn in_units(&self, units: f64) -> Vec<i64> {
+        self.nodes.iter().map(|node| (node.value * units) as i64).collect()
+    }
+
+    /// All leaves with their values.
+    pub fn leaves(&self) -> impl Iterator<Item = (NodeId, f64)> + '_ {
+        self.nodes
+            .iter()
+            .enumerate()
+            .filter(|(_, node)| node.split.is_none())
+            .map(|(id, node)| (id, node.value))
+    }
+
+    /// The columns that the features of its splits are looked up in.
+    pub fn columns(&self, binning: &Binning) -> Vec<usize> {
+        let mut columns: Vec<usize> = self
+            .nodes
+            .iter()
+            .filter_map(|node| self.place(node, binning))
+            .map(|place| place.column)
+            .collect();
+        columns.sort_unstable();
+        columns.dedup();
+        columns
+    }
+
+    fn place(&self, node: &CodedNode, binning: &Binning) -> Option<crate::bins::Place> {
+        binning.layout.places[node.split.as_ref()?.0.feature as usize]
+    }
+
+    /// The tree with the columns of a partition, which holds the columns of its splits.
+    pub fn router<'a>(&'a self, binning: &Binning, codes: &'a Codes) -> Router<'a> {
+        let column = |node: &CodedNode| {
+            let place = self.place(node, binning)?;
+            Some(codes.column(place, &binning.features[node.split.as_ref()?.0.feature as usize]))
+        };
+        Router { tree: self, columns: self.nodes.iter().map(column).collect() }
+    }
+}
+
+impl Router<'_> {
+    /// What the tree says of a row.
+    #[inline]
+    pub fn value(&self, row: u32) -> f64 {
+        let mut id = 0;
+        loop {
+            let node = &self.tree.nodes[id];
+            let Some((split, left)) = &node.split else { return node.value };
+            // A feature that is constant in these bins has no column: all rows have code 0.
+            let code = self.columns[id].as_ref().map_or(0, |column| column.code(row));
+            let goes_left = code <= split.code || Some(code) == split.missing_goes_left();
+            id = left + usize::from(!goes_left);
+        }
+    }
+}

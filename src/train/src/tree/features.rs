@@ -1,0 +1,75 @@
+//! Which features a tree and a node may use. Draws depend on seed, tree and node alone.
+
+use super::rows::NodeId;
+use crate::bins::Layout;
+use crate::config::{FeatureCount, Parameters};
+use planetree_base::random::Stream;
+
+/// The features of one tree.
+pub struct FeatureChoice {
+    /// Features of the tree, ascending.
+    of_tree: Vec<u32>,
+    per_node: FeatureCount,
+    features: usize,
+    key: [u64; 2],
+}
+
+const OF_TREE: u64 = 0x7265_6554;
+const OF_NODE: u64 = 0x6564_6F4E;
+
+impl FeatureChoice {
+    /// Draws the features of a tree.
+    pub fn draw(parameters: &Parameters, layout: &Layout, tree: u64) -> Self {
+        let all: Vec<u32> =
+            layout.places.iter().enumerate().filter(|(_, p)| p.is_some()).map(|(f, _)| f as u32).collect();
+        let mut stream = Stream::new(&[parameters.seed, OF_TREE, tree]);
+        let count = FeatureCount::Fraction(parameters.feature_fraction).of(all.len());
+        FeatureChoice {
+            of_tree: draw(all, count, &mut stream),
+            per_node: parameters.features_per_node,
+            features: layout.places.len(),
+            key: [parameters.seed, tree],
+        }
+    }
+
+    /// Whether a feature may be used in a node, for every feature.
+    pub fn of_node(&self, node: NodeId) -> Vec<bool> {
+        let mut allowed = vec![false; self.features];
+        let count = self.per_node.of(self.of_tree.len());
+        if count >= self.of_tree.len() {
+            self.of_tree.iter().for_each(|feature| allowed[*feature as usize] = true);
+        } else {
+            let mut stream = Stream::new(&[self.key[0], OF_NODE, self.key[1], node as u64]);
+            let drawn = draw(self.of_tree.clone(), count, &mut stream);
+            drawn.iter().for_each(|feature| allowed[*feature as usize] = true);
+        }
+        allowed
+    }
+
+    /// The groups that hold features of the tree.
+    pub fn groups(&self, layout: &Layout) -> Vec<usize> {
+        let mut groups: Vec<usize> = self
+            .of_tree
+            .iter()
+            .filter_map(|feature| layout.places[*feature as usize])
+            .map(|p| p.group)
+            .collect();
+        groups.sort_unstable();
+        groups.dedup();
+        groups
+    }
+}
+
+/// Draws `count` of the features without replacement, ascending.
+fn draw(mut features: Vec<u32>, count: usize, stream: &mut Stream) -> Vec<u32> {
+    if count >= features.len() {
+        return features;
+    }
+    for place in 0..count {
+        let other = place + (stream.uniform() * (features.len() - place) as f64) as usize;
+        features.swap(place, other);
+    }
+    features.truncate(count);
+    features.sort_unstable();
+    features
+}

@@ -1,0 +1,326 @@
+//! Candidates are quantiles of streaming histograms, built anew for every node (pGBRT).
+//!
+//! Partitions are dealt to workers, a stretch each. A worker feeds the values of a node's rows into a
+//! histogram of b bins, in ascending order, equal values together (which gives the bins that one by
+//! one would). The master merges the workers' histograms in their order and cuts where the
+//! interpolated sums say. Values of a feature beyond `value_groups` distinct ones are told apart by group.
+//!
+//! One worker sees all rows, so that its sums by code are those of static bins: siblings come by
+//! subtraction there too, and the partitioning does not matter.
+
+use super::cell::{Cell, Sums};
+use super::centroids::{Centroid, StreamingHistogram};
+use super::finder::{Family, Ground, OpenNode, SplitFinder, better};
+use super::histogram::{add_rows, feature_cells, finish, lane_cells_of_group};
+use super::holder::Holder;
+use super::kept::KeptHistograms;
+use super::rows::{NodeRows, RowSets};
+use super::sorted_cells::SortedCells;
+use super::split::FoundSplit;
+use super::static_bins::look;
+use crate::bins::{Codes, FeatureBins, GroupCodes, GroupKind};
+use planetree_base::error::Result;
+use rayon::prelude::*;
+
+/// Finds splits from centroids.
+pub struct StreamingSplits<C> {
+    rules: StreamingRules,
+    histograms: KeptHistograms<C>,
+}
+
+/// How streaming histograms are made.
+#[derive(Debug, Clone, Copy)]
+pub struct StreamingRules {
+    /// b: bins of a histogram.
+    pub centroids: usize,
+    /// Whether codes stand for groups of values, so that cuts lie between groups.
+    pub grouped: bool,
+    /// Workers that partitions are dealt to.
+    pub workers: usize,
+}
+
+impl<C: Cell> StreamingSplits<C> {
+    /// For one tree, with room for histograms.
+    pub fn new(rules: StreamingRules, histograms: KeptHistograms<C>) -> Self {
+        StreamingSplits { rules, histograms }
+    }
+}
+
+/// What the master knows of one feature in one node.
+struct Merged {
+    histogram: StreamingHistogram,
+    /// Rows by code, for the rule of smallest leaves.
+    counts: Vec<i64>,
+    missing: Sums,
+}
+
+impl<C: Cell> SplitFinder<C> for StreamingSplits<C> {
+    fn find(
+        &mut self,
+        ground: &Ground<'_>,
+        rows: &mut dyn Holder<C>,
+        families: &[Family<C>],
+    ) -> Result<Vec<Option<FoundSplit>>> {
+        if self.rules.grouped && self.rules.workers == 1 {
+            let rules = self.rules;
+            let best = |open: &OpenNode<C>, cells: &[C], group: usize, allowed: &[bool]| {
+                rules.best_of_cells(ground, open, cells, group, allowed)
+            };
+            return look(ground, &mut self.histograms, rows, families, best);
+        }
+        let rows = rows.here()?;
+        let open: Vec<OpenNode<C>> = families.iter().flat_map(Family::nodes).collect();
+        let wanted: Vec<OpenNode<C>> = open.iter().copied().filter(|open| open.wanted).collect();
+        let allowed: Vec<Vec<bool>> = wanted.iter().map(|open| ground.choice.of_node(open.node)).collect();
+        let groups = ground.choice.groups(&ground.data.binning.layout);
+        let found: Vec<Vec<Option<FoundSplit>>> = groups
+            .par_iter()
+            .with_max_len(1)
+            .map(|group| self.rules.find_in_group(ground, rows, &wanted, &allowed, *group))
+            .collect::<Result<_>>()?;
+        let mut best =
+            (0..wanted.len()).map(|node| found.iter().map(|splits| splits[node]).fold(None, better));
+        Ok(open.iter().map(|open| if open.wanted { best.next().flatten() } else { None }).collect())
+    }
+
+    fn kept(self: Box<Self>) -> KeptHistograms<C> {
+        self.histograms
+    }
+}
+
+impl StreamingRules {
+    /// The best split of a group from the sums of all rows by code: there is one worker.
+    fn best_of_cells<C: Cell>(
+        &self,
+        ground: &Ground<'_>,
+        open: &OpenNode<C>,
+        cells: &[C],
+        group: usize,
+        allowed: &[bool],
+    ) -> Option<FoundSplit> {
+        let binning = &ground.data.binning;
+        let bits = ground.rules.scale.count_bits;
+        let mut list = Vec::new();
+        let mut best = None;
+        for (lane, feature) in binning.layout.groups[group].features.iter().enumerate() {
+            if !allowed[*feature as usize] {
+                continue;
+            }
+            let bins = &binning.features[*feature as usize];
+            list_present(&cells[feature_cells(binning, group, lane)], bits, &mut list);
+            let mut merged = self.nothing(bins);
+            merged.absorb(&list, bins, ground, self.centroids);
+            best = better(best, self.best_cut(ground, open, *feature, &merged));
+        }
+        best
+    }
+
+    fn nothing(&self, bins: &FeatureBins) -> Merged {
+        Merged {
+            histogram: StreamingHistogram::new(self.centroids),
+            counts: vec![0; bins.codes()],
+            missing: Sums::default(),
+        }
+    }
+
+    fn find_in_group<C: Cell>(
+        &self,
+        ground: &Ground<'_>,
+        rows: &RowSets<C>,
+        wanted: &[OpenNode<C>],
+        allowed: &[Vec<bool>],
+        group: usize,
+    ) -> Result<Vec<Option<FoundSplit>>> {
+        let binning = &ground.data.binning;
+        let features = &binning.layout.groups[group].features;
+        let nothing = |feature: &u32| self.nothing(&binning.features[*feature as usize]);
+        let mut merged: Vec<Vec<Merged>> =
+            wanted.iter().map(|_| features.iter().map(nothing).collect()).collect();
+        let mut worker = Worker::new(ground, group);
+        let partitions = ground.data.partitions();
+        let workers = self.workers.min(partitions);
+        for number in 0..workers {
+            let own = number * partitions / workers..(number + 1) * partitions / workers;
+            let codes: Vec<Codes> =
+                own.clone().map(|partition| ground.data.codes(partition, &[group])).collect::<Result<_>>()?;
+            for ((open, of_node), allowed) in wanted.iter().zip(&mut merged).zip(allowed) {
+                for (partition, codes) in own.clone().zip(&codes) {
+                    worker.add(codes.group(group), rows.partitions[partition].node(open.node));
+                }
+                worker.hand_over(|lane, list| {
+                    let feature = features[lane];
+                    if allowed[feature as usize] {
+                        of_node[lane].absorb(
+                            list,
+                            &binning.features[feature as usize],
+                            ground,
+                            self.centroids,
+                        );
+                    }
+                });
+            }
+        }
+        let splits = wanted.iter().zip(merged).map(|(open, of_node)| {
+            let of_feature =
+                |(merged, feature): (Merged, &u32)| self.best_cut(ground, open, *feature, &merged);
+            of_node.into_iter().zip(features).map(of_feature).fold(None, better)
+        });
+        Ok(splits.collect())
+    }
+
+    /// The candidate with the best score (eq. 9 of the paper, from interpolated sums).
+    fn best_cut<C: Cell>(
+        &self,
+        ground: &Ground<'_>,
+        open: &OpenNode<C>,
+        feature: u32,
+        merged: &Merged,
+    ) -> Option<FoundSplit> {
+        let rules = &ground.rules;
+        let bins = &ground.data.binning.features[feature as usize];
+        let total = open.total.sums(rules.scale.count_bits);
+        let (all_sum, all_count) =
+            (total.gradient as f64 / rules.scale.gradient, total.weight as f64 / rules.scale.weight);
+        let missing = (
+            merged.missing.gradient as f64 / rules.scale.gradient,
+            merged.missing.weight as f64 / rules.scale.weight,
+        );
+        let before = rules.score(total);
+        let mut least = rules.threshold(before);
+        let mut best = None;
+        let (mut counted, mut rows_up_to) = (0, 0);
+        let mut candidates = merged.histogram.candidates(self.centroids);
+        if merged.missing.count > 0 {
+            // Values on one side, missing ones on the other.
+            candidates.push((f64::from(f32::MAX), merged.histogram.total()));
+        }
+        for (value, up_to) in candidates {
+            let code = bins.code_up_to(value as f32);
+            // Candidates ascend, and so do their codes.
+            while counted <= code as usize {
+                rows_up_to += merged.counts[counted];
+                counted += 1;
+            }
+            for missing_left in [false, true] {
+                if missing_left && merged.missing.count == 0 {
+                    continue;
+                }
+                let rows_left = rows_up_to + if missing_left { merged.missing.count } else { 0 };
+                if rows_left.min(total.count - rows_left) < rules.min_data.max(1) {
+                    continue;
+                }
+                let share = if missing_left { 1.0 } else { 0.0 };
+                let (sum, count) = (up_to.sum + share * missing.0, up_to.count + share * missing.1);
+                if count.min(all_count - count) < rules.min_weight {
+                    continue;
+                }
+                let score = rules.score_of(sum, count) + rules.score_of(all_sum - sum, all_count - count);
+                if score > least {
+                    least = score;
+                    best = Some(FoundSplit {
+                        feature,
+                        code,
+                        threshold: self.threshold(bins, code, value),
+                        missing_code: bins.missing_code,
+                        missing_left,
+                        gain: score - before,
+                    });
+                }
+            }
+        }
+        best
+    }
+
+    fn threshold(&self, bins: &FeatureBins, code: u32, value: f64) -> f32 {
+        if self.grouped { bins.cuts.get(code as usize).copied().unwrap_or(f32::MAX) } else { value as f32 }
+    }
+}
+
+impl Merged {
+    /// Takes in the rows of one more partition.
+    fn absorb<C: Cell>(&mut self, list: &[(u32, C)], bins: &FeatureBins, ground: &Ground<'_>, most: usize) {
+        let scale = &ground.rules.scale;
+        let mut histogram = StreamingHistogram::new(most);
+        for (code, cell) in list {
+            let sums = cell.sums(scale.count_bits);
+            if Some(*code) == bins.missing_code {
+                self.missing.gradient += sums.gradient;
+                self.missing.weight += sums.weight;
+                self.missing.count += sums.count;
+                continue;
+            }
+            self.counts[*code as usize] += sums.count;
+            if sums.weight == 0 {
+                continue; // rows without weight have no place between others
+            }
+            histogram.insert(Centroid {
+                centre: f64::from(bins.centres[*code as usize]),
+                count: sums.weight as f64 / scale.weight,
+                sum: sums.gradient as f64 / scale.gradient,
+            });
+        }
+        if self.histogram.bins().is_empty() {
+            self.histogram = histogram;
+        } else {
+            self.histogram.merge(&histogram);
+        }
+    }
+}
+
+/// The codes that rows have, with their sums.
+fn list_present<C: Cell>(cells: &[C], count_bits: u32, list: &mut Vec<(u32, C)>) {
+    list.clear();
+    let present = cells.iter().enumerate().filter(|(_, cell)| cell.sums(count_bits).count > 0);
+    list.extend(present.map(|(code, cell)| (code as u32, *cell)));
+}
+
+/// Sums a worker's rows of one node by code, for every feature of a group.
+struct Worker<'a, C: Cell> {
+    ground: &'a Ground<'a>,
+    group: usize,
+    cells: Vec<C>,
+    total: C,
+    sorted: SortedCells<C>,
+    list: Vec<(u32, C)>,
+}
+
+impl<'a, C: Cell> Worker<'a, C> {
+    fn new(ground: &'a Ground<'a>, group: usize) -> Self {
+        let binning = &ground.data.binning;
+        let cells = match binning.layout.groups[group].kind {
+            GroupKind::Column(_) => Vec::new(),
+            _ => vec![C::default(); lane_cells_of_group::<C>(binning, group)],
+        };
+        Worker { ground, group, cells, total: C::default(), sorted: SortedCells::new(), list: Vec::new() }
+    }
+
+    /// Adds the rows of one partition.
+    fn add(&mut self, codes: GroupCodes<'_>, node: NodeRows<'_, C>) {
+        let group = &self.ground.data.binning.layout.groups[self.group];
+        if let GroupKind::Column(_) = group.kind {
+            self.sorted.collect(codes, node);
+            return;
+        }
+        let bits = self.ground.rules.scale.count_bits;
+        node.entries.iter().for_each(|entry| self.total.add(C::of(entry.target, bits)));
+        add_rows(codes, group, node, bits, &mut self.cells);
+    }
+
+    /// Hands over the sums of each feature, and starts afresh.
+    fn hand_over(&mut self, mut take: impl FnMut(usize, &[(u32, C)])) {
+        let binning = &self.ground.data.binning;
+        let members = &binning.layout.groups[self.group];
+        let bits = self.ground.rules.scale.count_bits;
+        if let GroupKind::Column(_) = members.kind {
+            take(0, self.sorted.drain(binning.features[members.features[0] as usize].codes(), bits));
+            return;
+        }
+        let nothing = vec![C::default(); self.cells.len()];
+        let cells = std::mem::replace(&mut self.cells, nothing);
+        let cells = finish(binning, self.group, cells, std::mem::take(&mut self.total));
+        for lane in 0..members.features.len() {
+            list_present(&cells[feature_cells(binning, self.group, lane)], bits, &mut self.list);
+            take(lane, &self.list);
+        }
+    }
+}
