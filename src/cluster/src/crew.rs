@@ -3,7 +3,7 @@
 //! answers travel.
 
 use super::cells::{NodeSums, WireCell, add_block, empty};
-use super::fleet::Errands;
+use super::errands::Errands;
 use super::task::{Answer, Foundation, Grown, Step, add_means, no_means, pack};
 use planetree_base::error::{Error, Result};
 use planetree_base::wire::cut_short;

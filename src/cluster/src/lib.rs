@@ -17,6 +17,7 @@ mod address;
 mod cells;
 mod codec;
 mod crew;
+mod errands;
 mod fleet;
 mod holding;
 mod judge;

@@ -1,7 +1,7 @@
 //! Forests: trees know nothing of each other, so every executor grows some of them, whole. Each holds the whole dataset
 //! in codes; what is dealt out is trees, not rows. What travels is trees.
 
-use super::fleet::Errands;
+use super::errands::Errands;
 use super::link::Errand;
 use super::task::{Answer, Foundation, Step, Task, pack};
 use datafusion::datasource::listing::PartitionedFile;

@@ -32,6 +32,7 @@ mod name;
 mod ndcg;
 mod precision;
 mod prepared;
+mod query;
 mod ranked;
 mod ranking;
 mod recall;
@@ -47,10 +48,11 @@ pub use discount::Discount;
 pub use err::satisfies;
 pub use expression::Expression;
 pub use gain::Gain;
-pub use judge::{Judge, QueryRows, Unfit};
+pub use judge::Judge;
 pub use mean::Mean;
 pub use name::help_table;
 pub use prepared::{Prepared, evaluate};
+pub use query::{QueryRows, Unfit};
 pub use ranking::Scratch;
 
 /// A metric by name and depth; `None` for the whole list, or the depth that the convention says.

@@ -1,9 +1,9 @@
 //! A metric over a partition, with what depends on the labels alone worked out once.
 
 use super::convention::{Convention, Ties};
-use super::judge::QueryRows;
 use super::mean::Mean;
 use super::ndcg::BestGains;
+use super::query::QueryRows;
 use super::ranked::{Look, Sorter};
 use super::value::Facts;
 use super::{Metric, rmse};

@@ -2,7 +2,7 @@
 //! says. One sort serves all metrics.
 
 use super::convention::{Convention, Ties, Width};
-use super::judge::{QueryRows, Unfit};
+use super::query::{QueryRows, Unfit};
 use super::ranking::Scratch;
 use super::{Metric, known};
 use std::ops::Range;

@@ -3,7 +3,8 @@
 
 use super::Metric;
 use super::convention::Convention;
-use super::judge::{Judge, QueryRows};
+use super::judge::Judge;
+use super::query::QueryRows;
 
 impl Metric {
     /// The value after the documents at the ranks `i` and `j`, counted from 0, change places, minus the value

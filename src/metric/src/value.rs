@@ -1,8 +1,8 @@
 //! The value of a metric for one query that is ranked.
 
 use super::convention::{Convention, Empty, Ideal, Short};
-use super::judge::QueryRows;
 use super::ndcg::BestGains;
+use super::query::QueryRows;
 use super::ranked::Views;
 use super::{Metric, auc, dcg, err, inversions, kendall, map, mrr, precision, recall, rmse};
 

@@ -1,6 +1,5 @@
 //! Engine errors as users should hear them: the place in the query, what was meant, and what to do.
 
-use super::functions::all_names;
 use datafusion::common::{DataFusionError, SchemaError, Span};
 use datafusion::sql::sqlparser::parser::ParserError;
 use planetree_base::error::Error;
@@ -19,7 +18,7 @@ pub fn outward(error: Error) -> DataFusionError {
 pub struct KnownNames {
     /// Tables that can be named.
     pub tables: Vec<String>,
-    /// Functions of all kinds.
+    /// Functions of all kinds, ours first: of equally near names the first three are shown.
     pub functions: Vec<String>,
 }
 
@@ -218,10 +217,7 @@ fn planning(problem: &str, span: Option<Span>, text: &str, known: &KnownNames) -
     if let Some(name) =
         between("Invalid function '", "'").or_else(|| between("table function '", "' not found"))
     {
-        let ours = all_names();
-        // Ours first: of equally near names the first three are shown.
-        let names = ours.iter().copied().chain(known.functions.iter().map(String::as_str));
-        let near = suggest::nearest(name, names);
+        let near = suggest::nearest(name, known.functions.iter().map(String::as_str));
         let remedy =
             suggest::did_you_mean(&near, "docs/sql.md lists our functions, SHOW FUNCTIONS all of them");
         return with_span(span, &format!("there is no function {name}"), text, &remedy);

@@ -2,7 +2,7 @@
 
 use super::elsewhere::{Elsewhere, belongs_there, refuse_memory, refuse_order};
 use super::error::{KnownNames, failing, inward};
-use super::functions::{ResolveModels, register};
+use super::functions::{ResolveModels, all_names, register};
 use super::order::{KeepOrder, MergeInOrder};
 use super::output::{Delimited, Destination, Format, RowWriter};
 use super::roots::Roots;
@@ -344,7 +344,9 @@ impl Session {
     }
 
     fn fault(&self, error: &DataFusionError, text: &str) -> Error {
-        let known = KnownNames { tables: self.table_names(), functions: self.function_names() };
+        let ours = all_names().into_iter().map(str::to_owned);
+        let functions = ours.chain(self.function_names()).collect();
+        let known = KnownNames { tables: self.table_names(), functions };
         inward(error, text, &known)
     }
 }
