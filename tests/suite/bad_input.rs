@@ -295,7 +295,7 @@ fn unreadable_files_and_unwritable_places_are_refused() {
     use std::os::unix::fs::PermissionsExt;
     use std::os::unix::process::CommandExt;
     if !is_root() {
-        skipped("only root can become somebody without rights");
+        impossible_here("only root can drop its rights");
         return;
     }
     let room = room();

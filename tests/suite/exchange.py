@@ -132,22 +132,5 @@ def compares(model, scores, contributions, tolerance):
     print(", ".join(found))
 
 
-def times_lightgbm(dataset, model):
-    """Seconds that LightGBM takes to explain a dataset on two threads: the best of three."""
-    import time
-
-    import lightgbm
-
-    x, _, _, _ = read(dataset)
-    booster = lightgbm.Booster(model_file=model)
-    booster.predict(x[:100], pred_contrib=True, num_threads=2)
-    seconds = []
-    for _ in range(3):
-        begun = time.perf_counter()
-        booster.predict(x, pred_contrib=True, num_threads=2)
-        seconds.append(time.perf_counter() - begun)
-    print(min(seconds))
-
-
 if __name__ == "__main__":
     globals()[sys.argv[1]](*sys.argv[2:])

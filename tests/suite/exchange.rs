@@ -202,33 +202,3 @@ fn misuse_is_told_from_failure() {
     run(room.path(), "import text --output mine").failed();
     assert_eq!(std::fs::read_to_string(room.path().join("mine")).unwrap(), "mine");
 }
-
-/// Not a test of anything but speed: prints a line for the manual.
-#[test]
-#[ignore = "takes a minute"]
-fn explaining_takes_a_fraction_of_the_time_of_lightgbm() {
-    let room = room();
-    run(room.path(), "sample --shape mslr --rows 20000 --seed 5 --output text").ok();
-    run(room.path(), "convert text/train.txt --output data").ok();
-    for leaves in [31, 63] {
-        let settings = format!("--set num_trees=200 --set num_leaves={leaves}");
-        train(room.path(), &format!("--data data --model m --preset lambdamart {settings}"));
-        run(room.path(), "export m --format lightgbm --output out.txt").ok();
-        let model = Model::read(&Location::Local(room.path().join("m"))).unwrap();
-        let reader = DatasetReader::open(&Location::Local(room.path().join("data"))).unwrap();
-        let mut best = f64::INFINITY;
-        for _ in 0..3 {
-            let begun = std::time::Instant::now();
-            explain(&reader, &model, 2, &mut |_| Ok(())).unwrap();
-            best = best.min(begun.elapsed().as_secs_f64());
-        }
-        let Some(theirs) = check(room.path(), "times_lightgbm data out.txt") else { return };
-        let theirs: f64 = theirs.parse().unwrap();
-        let rows = reader.manifest().rows;
-        eprintln!(
-            "{rows} rows, 200 trees of {leaves} leaves: {best:.2} s, LightGBM {theirs:.2} s, {:.1} times",
-            theirs / best
-        );
-        assert!(best < theirs);
-    }
-}

@@ -193,7 +193,7 @@ fn compare(cases: &[Case]) {
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{stdout}\n{stderr}");
     println!("{stdout}");
-    stderr.lines().filter(|line| line.starts_with("SKIPPED")).for_each(|line| eprintln!("{line}"));
+    stderr.lines().filter(|line| line.starts_with("SKIPPED")).for_each(skipped);
 }
 
 /// Labels as they are, as binary ones, and as probabilities: not every tool takes all of them.

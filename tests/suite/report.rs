@@ -580,7 +580,7 @@ fn chromium() -> Option<PathBuf> {
         .map(PathBuf::from)
         .find(|path| path.exists());
     if found.is_none() {
-        skipped("there is no chromium; `make browser` installs it on Debian");
+        skipped("there is no chromium: install it (Debian: apt-get install chromium)");
     }
     found
 }

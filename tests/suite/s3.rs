@@ -24,7 +24,7 @@ pub fn moto() -> Option<Server> {
 fn seaweed(directory: &Path) -> Option<Server> {
     let weed = python()?.with_file_name("weed");
     if !weed.exists() {
-        skipped("SeaweedFS is not among the test packages");
+        skipped("SeaweedFS is not among the test packages: run `make venv`");
         return None;
     }
     let port = free_port();

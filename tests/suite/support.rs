@@ -174,15 +174,39 @@ pub fn some_text(queries: usize, documents: usize) -> String {
 pub fn shared(part: &str) -> Option<PathBuf> {
     let path = Path::new(ROOT).join("../shared").join(part);
     if !path.exists() {
-        skipped(&format!("{} is not beside the checkout", path.display()));
+        // Not ours to ship.
+        impossible_here(&format!("{} is not beside the checkout", path.display()));
         return None;
     }
     path.canonicalize().ok()
 }
 
-/// Says loudly that a test did not run.
+/// A tool that a test needs is missing. Where tools are required (`make test`, and always in CI) the test fails; where skips
+/// are allowed they are counted and listed at the end.
 pub fn skipped(why: &str) {
+    let required = std::env::var_os("PLANETREE_TOOLS_REQUIRED").is_some_and(|value| !value.is_empty());
+    assert!(!required && !in_ci(), "{why} (make test ALLOW_SKIPS=1 leaves out what needs it)");
+    record_skip(why);
+}
+
+/// A test cannot run on this machine, whatever is installed: it fails in CI only.
+pub fn impossible_here(why: &str) {
+    assert!(!in_ci(), "{why}");
+    record_skip(why);
+}
+
+fn in_ci() -> bool {
+    std::env::var_os("CI").is_some_and(|value| value == "true")
+}
+
+fn record_skip(why: &str) {
     eprintln!("SKIPPED: {why}");
+    if let Some(path) = std::env::var_os("PLANETREE_SKIPS") {
+        let name = std::thread::current().name().unwrap_or("a test").to_owned();
+        let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
+        // One write a line, so that tests running side by side do not mix theirs.
+        file.and_then(|mut file| file.write_all(format!("{name}\t{why}\n").as_bytes())).unwrap();
+    }
 }
 
 /// A Python with the packages that tests need, as `make test` prepares it.
@@ -195,7 +219,7 @@ pub fn python() -> Option<PathBuf> {
     })?;
     let python = home.join("bin/python");
     if !python.exists() {
-        skipped("no Python with the test packages; `make test` makes one");
+        skipped("there is no Python with the test packages: install python3 with venv and run `make venv`");
         return None;
     }
     Some(python)

@@ -103,6 +103,10 @@ fn colours_are_for_terminals_that_want_them() {
         let Some(shown) = on_terminal(room.path(), "NO_COLOR=1", arguments) else { return };
         assert!(!has_colours(&shown), "{arguments}: {shown:?}");
     }
+    for arguments in ["--help", "train --help", "train --no-such-option"] {
+        let Some(shown) = on_terminal(room.path(), "", arguments) else { return };
+        assert!(has_colours(&shown), "{arguments}: {shown:?}");
+    }
 }
 
 #[test]
@@ -118,7 +122,7 @@ fn shells_take_the_completions() {
         let mut words = check.split(' ');
         match Command::new(words.next().unwrap()).args(words).arg(&file).output() {
             Ok(output) => assert!(output.status.success(), "{shell}: {:?}", output),
-            Err(_) => skipped(&format!("there is no {shell}")),
+            Err(_) => skipped(&format!("there is no {shell}: install it (Debian: apt-get install {shell})")),
         }
     }
     assert_eq!(run(room.path(), "completions csh").code, 2);
@@ -172,6 +176,6 @@ fn every_command_has_a_manual_page() {
             String::from_utf8_lossy(&output.stderr)
         );
     } else {
-        skipped("there is no man");
+        skipped("there is no man: install it (Debian: apt-get install man-db)");
     }
 }

@@ -346,6 +346,7 @@ fn request(arguments: &TrainArguments) -> Result<TrainRequest> {
         cache,
         checkpoint,
         resume: arguments.resume,
+        objective: None,
         fleet: None,
     })
 }

@@ -179,6 +179,9 @@ impl Fleet for Cluster {
         if parameters.unbiased {
             return refuse("an unbiased objective");
         }
+        if request.objective.is_some() {
+            return refuse("an objective of another crate");
+        }
         if request.start.is_some() || matches!(parameters.base_score, BaseScore::Feature(_)) {
             return refuse("a model that starts from another one or from a feature");
         }

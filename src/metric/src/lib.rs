@@ -17,6 +17,7 @@
 
 mod auc;
 mod convention;
+mod custom;
 mod dcg;
 mod discount;
 mod err;
@@ -44,6 +45,7 @@ pub use convention::{
     Convention, Empty, ErrGrade, Ideal, MapNormaliser, Preset, Short, Switch, Threshold, Ties, Width,
     switches,
 };
+pub use custom::CustomMetric;
 pub use discount::Discount;
 pub use err::satisfies;
 pub use expression::Expression;
@@ -82,12 +84,35 @@ pub enum Metric {
     KendallTau,
     /// Pairs of documents in the wrong order.
     Inversions,
+    /// One that another crate defines.
+    Custom(CustomMetric),
 }
 
 impl Metric {
+    /// A metric of the caller's own: its name in logs and tables, whether higher values are better, and the value of one
+    /// query, `None` if the query does not count. The function sees labels and scores in the order of the input, and is
+    /// kept for the lifetime of the program.
+    ///
+    /// ```
+    /// use planetree_metric::{Metric, QueryRows};
+    ///
+    /// let size = Metric::custom("documents", true, |rows: &QueryRows<'_>| Some(rows.labels.len() as f64));
+    /// assert_eq!(size.to_string(), "documents");
+    /// ```
+    pub fn custom(
+        name: &str,
+        higher_is_better: bool,
+        value: impl Fn(&QueryRows<'_>) -> Option<f64> + Send + Sync + 'static,
+    ) -> Self {
+        Metric::Custom(CustomMetric::new(name, higher_is_better, value))
+    }
+
     /// Whether more is better.
     pub fn higher_is_better(&self) -> bool {
-        !matches!(self, Metric::Rmse | Metric::Inversions)
+        match self {
+            Metric::Custom(custom) => custom.higher_is_better,
+            metric => !matches!(metric, Metric::Rmse | Metric::Inversions),
+        }
     }
 
     /// Whether `value` beats `best`.

@@ -124,8 +124,10 @@ impl Entry {
 }
 
 impl Metric {
-    fn entry(&self) -> &'static Entry {
-        &ENTRIES[match self {
+    /// Its name without a depth.
+    fn name(&self) -> &'static str {
+        let place = match self {
+            Metric::Custom(custom) => return custom.name,
             Metric::Ndcg(_) => 0,
             Metric::Dcg(_) => 1,
             Metric::Err(_) => 2,
@@ -138,13 +140,14 @@ impl Metric {
             Metric::KendallTau => 9,
             Metric::Inversions => 10,
             Metric::Rmse => 11,
-        }]
+        };
+        ENTRIES[place].name
     }
 }
 
 impl fmt::Display for Metric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.entry().name)?;
+        f.write_str(self.name())?;
         match self {
             Metric::Ndcg(Some(depth))
             | Metric::Dcg(Some(depth))
@@ -238,7 +241,7 @@ mod tests {
                     Make::WithRange(_) => format!("{name}@1-99"),
                 };
                 let metric: Metric = text.parse().unwrap();
-                assert_eq!(metric.entry().name, entry.name);
+                assert_eq!(metric.name(), entry.name);
                 assert_eq!(metric.to_string(), text.replace(name, entry.name));
                 assert_eq!(ENTRIES.iter().filter(|other| other.is_called(name)).count(), 1, "{name}");
             }

@@ -69,7 +69,7 @@ impl Look {
                 (one, other) => one.or(other),
             };
             match metric {
-                Metric::Rmse => {}
+                Metric::Rmse | Metric::Custom(_) => {}
                 Metric::Ndcg(_) | Metric::Dcg(_) | Metric::Err(_) => look.graded = true,
                 Metric::Map(_) | Metric::Mrr(_) | Metric::Precision(_) | Metric::Recall(_) => {
                     look.binary = true

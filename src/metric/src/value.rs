@@ -85,6 +85,7 @@ impl Metric {
             Metric::PartialAuc(from, to) => auc::area(labels, ends, convention, (*from, *to)),
             Metric::KendallTau => kendall::tau(labels, ends),
             Metric::Inversions => Some(inversions::inversions(labels, ends, convention)),
+            Metric::Custom(custom) => custom.value(rows),
         }
     }
 

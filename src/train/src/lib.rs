@@ -13,12 +13,21 @@ pub mod tree;
 pub use driver::*;
 
 use config::EnsembleName;
-use planetree_base::error::Result;
+use planetree_base::error::{Error, Result};
 
 /// Trains a model.
 pub fn train(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Outcome> {
     if let Some(fleet) = &request.fleet {
         fleet.check(request)?;
+    }
+    if let (Some(custom), EnsembleName::Bag) = (&request.objective, request.parameters.ensemble) {
+        return Err(Error::usage(
+            format_args!(
+                "objective {}: a forest grows its trees from the labels and has no objective",
+                custom.name
+            ),
+            "use a preset that boosts, such as planet",
+        ));
     }
     match request.parameters.ensemble {
         EnsembleName::Boost => boost::train(request, observer),

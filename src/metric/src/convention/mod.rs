@@ -186,7 +186,7 @@ impl Convention {
     /// How deep a metric looks: `None` if ranks are all the same to it, `Some(None)` for the whole list.
     pub fn depth(&self, metric: &Metric) -> Option<Option<u32>> {
         match metric {
-            Metric::Rmse => None,
+            Metric::Rmse | Metric::Custom(_) => None,
             Metric::Ndcg(depth) | Metric::Dcg(depth) => Some(depth.or(self.depth)),
             Metric::Err(depth) => Some(depth.or(self.err_depth)),
             Metric::Map(_) if self.map_whole => Some(None),

@@ -159,6 +159,7 @@ impl Fold<'_> {
                 every: Every::Time(Duration::from_secs(60)),
             }),
             resume: self.directory.join(&name).size()?.is_some(),
+            objective: None,
             fleet: None,
         };
         let outcome = train(&request, observer)?;

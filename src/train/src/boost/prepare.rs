@@ -9,7 +9,7 @@ use crate::driver::{
     FleetCell, LogEntry, Metrics, Observer, Opened, PhaseSeconds, Scores, TrainRequest, ValidationSet,
     find_checkpoint, mean_of, open,
 };
-use crate::objective::{Objective, objective};
+use crate::objective::Objective;
 use crate::tree::Scale;
 use planetree_base::error::{Error, Result};
 use planetree_base::suggest;
@@ -66,14 +66,13 @@ impl Manner {
 pub fn prepare(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Prepared> {
     let parameters = &request.parameters;
     let start_features = start_features(request)?;
-    let bytes_per_row = BYTES_PER_ROW
-        + if parameters.objective == ObjectiveName::Squared { 0 } else { HESSIAN_BYTES_PER_ROW };
+    let bytes_per_row = BYTES_PER_ROW + if request.is_squared_error() { 0 } else { HESSIAN_BYTES_PER_ROW };
     let opened = open(request, start_features.as_deref(), bytes_per_row, observer)?;
     check_fills(request, &opened.data)?;
 
     let begun = Instant::now();
-    let objective = objective(parameters);
-    check_objective(&opened.source, &opened.data, parameters, objective.as_deref())?;
+    let objective = request.make_objective();
+    check_objective(&opened, request, objective.as_deref())?;
     let mut model = new_model(request, &opened, objective.as_deref())?;
     let mut start_trees = model.trees.len();
     let mut log = Vec::new();
@@ -195,7 +194,7 @@ fn new_model(request: &TrainRequest, opened: &Opened, objective: Option<&dyn Obj
         base_feature: start.map_or(base_feature, |start| start.base_feature),
         features: start.map_or_else(|| own.collect(), |start| start.features.clone()),
         trees: start.map_or_else(Vec::new, |start| start.trees.clone()),
-        configuration: request.parameters.to_toml(),
+        configuration: request.configuration(),
         data: opened.data_used(request),
         rounds: 0,
     })
@@ -231,12 +230,9 @@ fn base_score(
 }
 
 /// An objective that no query says anything to would grow trees of nothing.
-fn check_objective(
-    source: &Source,
-    data: &BinnedData,
-    parameters: &Parameters,
-    objective: Option<&dyn Objective>,
-) -> Result<()> {
+fn check_objective(opened: &Opened, request: &TrainRequest, objective: Option<&dyn Objective>) -> Result<()> {
+    let Opened { source, data, .. } = opened;
+    let parameters = &request.parameters;
     let Some(objective) = objective else { return Ok(()) };
     let mut queries = data.rows.iter().flat_map(|rows| rows.queries().map(|query| &rows.labels[query]));
     if !queries.any(|labels| objective.has_pull(labels)) {
@@ -245,6 +241,9 @@ fn check_objective(
             "no query has documents of different labels: there is no order to learn",
             "train on queries with different labels, or set objective=squared",
         ));
+    }
+    if request.objective.is_some() {
+        return Ok(()); // what follows is about labels that our own objectives cannot use
     }
     let mut labels = data.rows.iter().flat_map(|rows| &rows.labels);
     if parameters.objective == ObjectiveName::XeNdcg

@@ -30,7 +30,7 @@ pub use gradient_summary::GradientSummary;
 pub use grower::{Draw, TreeGrower};
 pub use log::{BestRound, LogEntry, write_rounds};
 pub use open::{Opened, find_checkpoint, no_split, open};
-pub use request::{NamedData, TrainRequest};
+pub use request::{CustomObjective, NamedData, TrainRequest};
 pub use sampling::draw_limit;
 pub use sampling::draw_rows;
 pub use scores::{Scores, mean_of};

@@ -2,7 +2,8 @@
 
 use super::checkpoint::CheckpointPlan;
 use super::fleet::Fleet;
-use crate::config::Parameters;
+use crate::config::{ObjectiveName, Parameters};
+use crate::objective::{Objective, objective};
 use planetree_base::storage::Location;
 use planetree_model::model::Model;
 use std::path::PathBuf;
@@ -15,6 +16,15 @@ pub struct NamedData {
     pub name: String,
     /// Where it is.
     pub location: Location,
+}
+
+/// An objective of the caller's own.
+#[derive(Clone)]
+pub struct CustomObjective {
+    /// Its name, which the model's configuration records.
+    pub name: String,
+    /// Makes one for a training.
+    pub make: Arc<dyn Fn() -> Box<dyn Objective> + Send + Sync>,
 }
 
 /// What to train.
@@ -44,11 +54,73 @@ pub struct TrainRequest {
     pub checkpoint: Option<CheckpointPlan>,
     /// Whether to go on from the checkpoint, if there is one.
     pub resume: bool,
+    /// An objective of the caller's own, in place of that of the parameters.
+    pub objective: Option<CustomObjective>,
     /// Where the rows are, if not in this process.
     pub fleet: Option<Arc<dyn Fleet>>,
 }
 
 impl TrainRequest {
+    /// A training on one dataset, and nothing else.
+    pub fn new(data: Location, parameters: Parameters) -> Self {
+        TrainRequest {
+            data: vec![data],
+            validation: Vec::new(),
+            parameters,
+            start: None,
+            out_of_bag: false,
+            strength: false,
+            stream_to: None,
+            memory_limit: None,
+            cache: std::env::temp_dir(),
+            checkpoint: None,
+            resume: false,
+            objective: None,
+            fleet: None,
+        }
+    }
+
+    /// Adds a validation set; the first one decides on early stopping.
+    pub fn validate(mut self, name: &str, location: Location) -> Self {
+        self.validation.push(NamedData { name: name.to_owned(), location });
+        self
+    }
+
+    /// Trains with an objective of the caller's own, by its name.
+    pub fn objective<O: Objective + 'static>(
+        mut self,
+        name: &str,
+        make: impl Fn() -> O + Send + Sync + 'static,
+    ) -> Self {
+        let make = move || -> Box<dyn Objective> { Box::new(make()) };
+        self.objective = Some(CustomObjective { name: name.to_owned(), make: Arc::new(make) });
+        self
+    }
+
+    /// Whether the objective is the squared error.
+    pub(crate) fn is_squared_error(&self) -> bool {
+        self.objective.is_none() && self.parameters.objective == ObjectiveName::Squared
+    }
+
+    /// The parameters as the model records them.
+    pub(crate) fn configuration(&self) -> String {
+        let parameters = self.parameters.to_toml();
+        match &self.objective {
+            Some(custom) => {
+                format!("# objective: {}, of another crate\n{parameters}", custom.name.replace('\n', " "))
+            }
+            None => parameters,
+        }
+    }
+
+    /// The objective of this training; `None` for the squared error, whose gradients are the residuals.
+    pub(crate) fn make_objective(&self) -> Option<Box<dyn Objective>> {
+        match &self.objective {
+            Some(custom) => Some((custom.make)()),
+            None => objective(&self.parameters),
+        }
+    }
+
     /// Where the training data are, as a message begins.
     pub fn place(&self) -> String {
         let places: Vec<String> = self.data.iter().map(Location::to_string).collect();
