@@ -185,7 +185,7 @@ fn a_damaged_or_foreign_checkpoint_is_named() {
     refused(&model, settings, "this is a model, not a checkpoint");
     let deeper = format!("{settings} --set max_depth=3");
     refused(&good, &deeper, "of another training: it has max_depth = 5");
-    refused(&good, &format!("--data other {more}"), "or other data");
+    refused(&good, &format!("--data other {more}"), "of another training: the training data differ");
     refused(&good, &format!("{settings} --valid vali"), "another training");
     let fewer = format!("--data data --set learning_rate=0.01 --set num_trees={}", rounds - 1);
     refused(&good, &fewer, "rounds already");

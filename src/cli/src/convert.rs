@@ -225,7 +225,7 @@ pub fn run(arguments: &ConvertArguments, quiet: bool) -> Result<()> {
             "files": manifest.files.len(),
             "bytes": manifest.files.iter().map(|file| file.bytes).sum::<u64>(),
             "source_bytes": manifest.source.bytes,
-            "fingerprint": manifest.fingerprint(),
+            "fingerprint": manifest.fingerprint,
             "repairs": manifest.repairs,
             "seconds": seconds,
         });

@@ -8,6 +8,7 @@ use planetree_base::error::{Error, Result};
 use planetree_base::size::shown_count;
 use planetree_base::storage::{Access, FileOutput, Location};
 use planetree_data::dataset::DatasetReader;
+use planetree_data::table::provenance::SEEN_ROWS;
 use planetree_model::model::Model;
 use planetree_model::predict::{PredictedGroup, PredictionsTable, predict};
 use serde_json::json;
@@ -100,7 +101,7 @@ pub fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
     #[cfg(not(feature = "cluster"))]
     let report = predict(&reader, &model, threads, &mut sink)?;
     progress.finish();
-    table.map_or(Ok(()), |table| table.finish(&model_place, reader.manifest()))?;
+    table.map_or(Ok(()), |table| table.finish(&model_place, &model, &reader))?;
     text.map_or(Ok(()), |text| text.output.commit())?;
     let total = started.elapsed().as_secs_f64();
     if let Some(stats) = stats {
@@ -121,6 +122,9 @@ pub fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
         write_stats(&stats, &stats_of_run)?;
     }
     if !quiet {
+        if is_training_data(&model, &reader)? {
+            super::say(format_args!("note: {}: {SEEN_ROWS}", arguments.data));
+        }
         if let Some(warning) = &report.warning {
             super::say(format_args!("warning: {warning}"));
         }
@@ -128,6 +132,12 @@ pub fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
         super::say(format_args!("{rows} rows scored with {trees} trees in {total:.2} s"));
     }
     Ok(())
+}
+
+/// Whether a dataset is one that a model was trained on.
+fn is_training_data(model: &Model, reader: &DatasetReader) -> Result<bool> {
+    let fingerprint = reader.fingerprint()?;
+    Ok(model.trained_on().any(|trained_on| trained_on == fingerprint))
 }
 
 /// The scores as text while they are written.
@@ -222,7 +232,7 @@ mod tests {
         let table = TableReader::open(&Location::Local(at("table").into()), TableKind::Predictions).unwrap();
         assert_eq!(table.schema(), &predictions_schema());
         let said = |key| table.metadata(key).unwrap().to_owned();
-        assert_eq!(said("planetree.dataset"), reader.manifest().fingerprint().to_string());
+        assert_eq!(said("planetree.dataset"), reader.fingerprint().unwrap().to_string());
         assert_eq!(said("planetree.model_fingerprint"), model_fingerprint(&model_place).unwrap());
         let batches: Vec<_> = table.batches().collect::<Result<_>>().unwrap();
         assert_eq!(**batches[0].column(3), Float64Array::from(vec![51.0, 15.0, 50.0]));

@@ -271,7 +271,7 @@ fn write_out_of_bag(
         left_out += with_scores(reader, these, &mut |group| table.write(group))?;
         rest = others;
     }
-    table.finish_all(model, readers.iter().map(DatasetReader::manifest))?;
+    table.finish_unseen(model, &readers)?;
     Ok(left_out)
 }
 

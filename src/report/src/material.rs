@@ -102,7 +102,9 @@ impl Material {
                 });
             }
             for entry in run.datasets() {
-                let manifest = DatasetReader::open(&entry.location)?.manifest().clone();
+                let reader = DatasetReader::open(&entry.location)?;
+                let fingerprint = Some(reader.fingerprint()?);
+                let manifest = Manifest { fingerprint, ..reader.manifest().clone() };
                 datasets.push((namer.name(place, &entry.name), manifest));
             }
         }
@@ -129,8 +131,12 @@ impl Material {
 
     /// The name of the dataset with a fingerprint.
     pub fn dataset_named(&self, fingerprint: &str) -> Option<&str> {
-        let found =
-            self.datasets.iter().find(|(_, manifest)| manifest.fingerprint().to_string() == fingerprint);
+        // Predictions of earlier versions knew a dataset by its files.
+        let is_it = |manifest: &Manifest| {
+            manifest.fingerprint.is_some_and(|data| data.to_string() == fingerprint)
+                || manifest.files_digest().to_string() == fingerprint
+        };
+        let found = self.datasets.iter().find(|(_, manifest)| is_it(manifest));
         found.map(|(name, _)| name.as_str())
     }
 

@@ -28,7 +28,8 @@ pub fn run(
     let mut progress = Progress::start("describing", Some(reader.manifest().rows), "rows", quiet);
     let description = pool.install(|| describe(reader, &mut |rows| progress.step(rows)))?;
     progress.finish();
-    let manifest = reader.manifest();
+    let fingerprint = Some(pool.install(|| reader.fingerprint())?);
+    let manifest = &Manifest { fingerprint, ..reader.manifest().clone() };
     crate::print(&if json {
         format!("{}\n", as_json(location, manifest, &description))
     } else {
@@ -63,7 +64,7 @@ fn as_json(location: &Location, manifest: &Manifest, description: &Description) 
         "dataset": location.to_string(),
         "writer": manifest.writer,
         "source": manifest.source,
-        "fingerprint": manifest.fingerprint(),
+        "fingerprint": manifest.fingerprint,
         "rows": manifest.rows,
         "queries": queries.queries(),
         "files": manifest.files.len(),
@@ -97,6 +98,7 @@ fn as_text(location: &Location, manifest: &Manifest, description: &Description) 
             manifest.source.format
         ),
     );
+    line("fingerprint", manifest.fingerprint.map_or_else(String::new, |print| print.to_string()));
     line("rows", shown_count(manifest.rows));
     line("queries", shown_count(queries.queries()));
     line("features", shown_count(manifest.features.len() as u64));

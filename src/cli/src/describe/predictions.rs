@@ -73,6 +73,10 @@ pub fn describe(table: &TableReader) -> Result<Described> {
     let mut text = String::new();
     line(&mut text, "predictions", table.location());
     line(&mut text, "written by", table.metadata("planetree.writer").unwrap_or("-"));
+    line(&mut text, "dataset", table.metadata("planetree.dataset").unwrap_or("-"));
+    if let Some(trained_on) = table.metadata("planetree.trained_on").filter(|print| !print.is_empty()) {
+        line(&mut text, "model trained on", trained_on);
+    }
     line(&mut text, "rows", shown_count(summary.rows));
     line(&mut text, "queries", shown_count(summary.queries));
     line(&mut text, "labels", labels);
@@ -86,6 +90,9 @@ pub fn describe(table: &TableReader) -> Result<Described> {
     let json = json!({
         "predictions": table.location().to_string(),
         "writer": table.metadata("planetree.writer"),
+        "dataset": table.metadata("planetree.dataset"),
+        "model": table.metadata("planetree.model_fingerprint"),
+        "trained_on": table.metadata("planetree.trained_on"),
         "rows": summary.rows,
         "queries": summary.queries,
         "labelled": summary.labelled,

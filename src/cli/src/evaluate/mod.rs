@@ -9,6 +9,7 @@ use clap::Args;
 use planetree_base::error::{Error, Result};
 use planetree_base::size::{parse_size, shown_count};
 use planetree_base::storage::{Access, Location};
+use planetree_data::table::provenance::SEEN_ROWS;
 use planetree_data::table::{TableKind, TableWriter};
 use planetree_judge::evaluate::{
     CurvePoint, DEFAULT_MEMORY, DEFAULT_METRICS, Join, Judgments, MetricsLayout, MetricsTable, Ranking,
@@ -163,6 +164,9 @@ pub fn run(arguments: &EvaluateArguments, quiet: bool) -> Result<()> {
         request.meter = progress.meter();
         let mut results = evaluate(&ranking, &request)?;
         progress.finish();
+        if results.seen_in_training && !quiet {
+            super::say(format_args!("note: {name}: {SEEN_ROWS}"));
+        }
         if let Some(join) = &join {
             let absent = join.assign(&mut results)?;
             if absent > 0 && !quiet {

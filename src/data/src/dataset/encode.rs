@@ -1,6 +1,7 @@
 //! A row group's columns as compressed Parquet column chunks, each independent of the others, so
 //! that they are made on all cores. A chunk depends on its values alone.
 
+use super::fingerprint::{ColumnSums, RowKeys};
 use super::float_chunk::{ZSTD_LEVEL, encode_floats};
 use super::group::RowGroup;
 use super::layout::{Layout, Role};
@@ -38,6 +39,8 @@ pub struct EncodedGroup {
     pub width: usize,
     /// How many rows have no label.
     pub unlabelled: usize,
+    /// What the rows add to the dataset's fingerprint.
+    pub sums: ColumnSums,
 }
 
 /// Encodes all columns of a group, in parallel where the pool has room.
@@ -45,17 +48,20 @@ pub fn encode_group(group: &RowGroup, layout: &Layout) -> Result<EncodedGroup> {
     let width = layout.features.given().unwrap_or(group.width);
     let schema = layout.schema(width);
     let roles = layout.roles(width);
-    let columns: Result<Vec<EncodedColumn>> = roles
+    let keys = RowKeys::new(group.first_row, group.rows);
+    let columns: Result<Vec<(EncodedColumn, u128)>> = roles
         .par_iter()
         .enumerate()
-        .map(|(place, role)| encode_column(group, *role, schema.column(place)))
+        .map(|(place, role)| encode_column(group, *role, schema.column(place), &keys))
         .collect();
     let unlabelled = group
         .pieces
         .iter()
         .map(|(block, rows)| block.labels[rows.clone()].iter().filter(|label| label.is_nan()).count())
         .sum();
-    Ok(EncodedGroup { columns: columns?, rows: group.rows, queries: group.queries.len(), width, unlabelled })
+    let (columns, sums) = columns?.into_iter().unzip();
+    let (rows, queries, sums) = (group.rows, group.queries.len(), ColumnSums(sums));
+    Ok(EncodedGroup { columns, rows, queries, width, unlabelled, sums })
 }
 
 /// A column without a single value, as rows written before the column was known have it.
@@ -65,20 +71,26 @@ pub fn encode_absent(rows: usize, column: ColumnDescPtr) -> Result<EncodedColumn
     encode_floats(column, &[], &present)
 }
 
-fn encode_column(group: &RowGroup, role: Role, column: ColumnDescPtr) -> Result<EncodedColumn> {
+/// A column as a chunk, and its sum.
+fn encode_column(
+    group: &RowGroup,
+    role: Role,
+    column: ColumnDescPtr,
+    keys: &RowKeys,
+) -> Result<(EncodedColumn, u128)> {
     match role {
-        Role::Query => encode_queries(group, column),
-        Role::Document => encode_documents(group, column),
-        Role::Label => encode_optional(group, column, |block| Some(&block.labels)),
-        Role::Weight => encode_optional(group, column, |block| block.weights.as_deref()),
-        Role::Position => encode_positions(group, column),
+        Role::Query => encode_queries(group, column, keys),
+        Role::Document => encode_documents(group, column, keys),
+        Role::Label => encode_optional(group, column, keys, |block| Some(&block.labels)),
+        Role::Weight => encode_optional(group, column, keys, |block| block.weights.as_deref()),
+        Role::Position => encode_positions(group, column, keys),
         Role::Feature(feature) => {
             let mut values = Vec::with_capacity(group.rows);
             let mut present = BooleanBufferBuilder::new(group.rows);
             for (block, rows) in &group.pieces {
                 gather(block.features.column(feature), rows.clone(), &mut values, &mut present);
             }
-            encode_floats(column, &values, &present)
+            Ok((encode_floats(column, &values, &present)?, keys.sum_of_floats(&values, &present)))
         }
     }
 }
@@ -115,8 +127,9 @@ fn gather(column: Column<'_>, rows: Range<usize>, values: &mut Vec<f32>, present
 fn encode_optional<'a>(
     group: &'a RowGroup,
     column: ColumnDescPtr,
+    keys: &RowKeys,
     of: impl Fn(&'a Block) -> Option<&'a [f32]>,
-) -> Result<EncodedColumn> {
+) -> Result<(EncodedColumn, u128)> {
     let (mut values, mut present) = (Vec::with_capacity(group.rows), BooleanBufferBuilder::new(group.rows));
     for (block, rows) in &group.pieces {
         match of(block) {
@@ -129,10 +142,14 @@ fn encode_optional<'a>(
             None => present.append_n(rows.len(), false),
         }
     }
-    encode_floats(column, &values, &present)
+    Ok((encode_floats(column, &values, &present)?, keys.sum_of_floats(&values, &present)))
 }
 
-fn encode_positions(group: &RowGroup, column: ColumnDescPtr) -> Result<EncodedColumn> {
+fn encode_positions(
+    group: &RowGroup,
+    column: ColumnDescPtr,
+    keys: &RowKeys,
+) -> Result<(EncodedColumn, u128)> {
     let (mut values, mut levels) = (Vec::new(), Vec::new());
     for (block, rows) in &group.pieces {
         match &block.positions {
@@ -143,25 +160,38 @@ fn encode_positions(group: &RowGroup, column: ColumnDescPtr) -> Result<EncodedCo
             None => levels.resize(levels.len() + rows.len(), 0),
         }
     }
-    write(column, &DICTIONARY, |writer| match writer {
+    let mut present = values.iter().copied();
+    let sum =
+        keys.sum_of_positions(levels.iter().map(|level| if *level == 1 { present.next() } else { None }));
+    let encoded = write(column, &DICTIONARY, |writer| match writer {
         ColumnWriter::Int32ColumnWriter(writer) => writer.write_batch(&values, Some(&levels), None),
         _ => unreachable!("positions are 32-bit integers"),
-    })
+    });
+    Ok((encoded?, sum))
 }
 
-fn encode_queries(group: &RowGroup, column: ColumnDescPtr) -> Result<EncodedColumn> {
+fn encode_queries(group: &RowGroup, column: ColumnDescPtr, keys: &RowKeys) -> Result<(EncodedColumn, u128)> {
     let mut values: Vec<ByteArray> = Vec::with_capacity(group.rows);
+    let mut firsts = Vec::with_capacity(group.queries.len());
     for query in &group.queries {
+        firsts.push(values.len());
         let name = ByteArray::from(Bytes::copy_from_slice(query.name.as_bytes()));
         values.resize(values.len() + query.rows, name);
     }
-    write(column, &DICTIONARY, |writer| match writer {
+    let names = group.queries.iter().map(|query| query.name.as_bytes());
+    let sum = keys.sum_of_texts(firsts.into_iter().zip(names));
+    let encoded = write(column, &DICTIONARY, |writer| match writer {
         ColumnWriter::ByteArrayColumnWriter(writer) => writer.write_batch(&values, None, None),
         _ => unreachable!("query ids are strings"),
-    })
+    });
+    Ok((encoded?, sum))
 }
 
-fn encode_documents(group: &RowGroup, column: ColumnDescPtr) -> Result<EncodedColumn> {
+fn encode_documents(
+    group: &RowGroup,
+    column: ColumnDescPtr,
+    keys: &RowKeys,
+) -> Result<(EncodedColumn, u128)> {
     let mut text = Vec::new();
     let mut ends = Vec::new();
     let mut levels = Vec::with_capacity(group.rows);
@@ -179,10 +209,13 @@ fn encode_documents(group: &RowGroup, column: ColumnDescPtr) -> Result<EncodedCo
     let starts = std::iter::once(0).chain(ends.iter().copied());
     let values: Vec<ByteArray> =
         starts.zip(&ends).map(|(start, end)| ByteArray::from(text.slice(start..*end))).collect();
-    write(column, &PLAIN, |writer| match writer {
+    let rows = (0..).zip(&levels).filter(|(_, level)| **level == 1).map(|(row, _)| row);
+    let sum = keys.sum_of_texts(rows.zip(values.iter().map(ByteArray::data)));
+    let encoded = write(column, &PLAIN, |writer| match writer {
         ColumnWriter::ByteArrayColumnWriter(writer) => writer.write_batch(&values, Some(&levels), None),
         _ => unreachable!("document ids are strings"),
-    })
+    });
+    Ok((encoded?, sum))
 }
 
 fn write(

@@ -37,6 +37,8 @@ pub struct RowGroup {
     pub pieces: Vec<(Arc<Block>, Range<usize>)>,
     /// The queries, in order.
     pub queries: Vec<GroupQuery>,
+    /// The number of the first row in the dataset.
+    pub first_row: u64,
     /// How many rows.
     pub rows: usize,
     /// How many features the input has shown by now: at least as many as these rows have.
@@ -53,6 +55,8 @@ pub struct Grouper {
     width: usize,
     /// Rows of the file that the open group will end in, before the group.
     part_rows: usize,
+    /// Rows of all groups before the open one.
+    rows: u64,
     /// The query whose rows are being left out.
     left_out: Option<String>,
     /// Whether any was: then rows that stay are copied, since few of a block may.
@@ -70,6 +74,7 @@ impl Grouper {
             open,
             width: 0,
             part_rows: 0,
+            rows: 0,
             left_out: None,
             leaves_out: false,
         }
@@ -146,7 +151,9 @@ impl Grouper {
         if self.part_rows >= self.partition_rows {
             self.part_rows = 0;
         }
-        RowGroup { width: self.width, ..std::mem::take(&mut self.open) }
+        let first_row = self.rows;
+        self.rows += self.open.rows as u64;
+        RowGroup { first_row, width: self.width, ..std::mem::take(&mut self.open) }
     }
 
     /// The last group, if there are rows in it.

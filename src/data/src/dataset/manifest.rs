@@ -18,6 +18,10 @@ pub struct Manifest {
     pub writer: String,
     /// Where the rows came from.
     pub source: Source,
+    /// Hash of the rows, however they are cut into files; datasets of earlier versions have none, and
+    /// [`DatasetReader::fingerprint`](super::DatasetReader::fingerprint) reads them for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<Digest>,
     /// Rows in all files.
     pub rows: u64,
     /// Queries in all files.
@@ -116,6 +120,7 @@ impl Manifest {
             planetree_dataset: FORMAT,
             writer: concat!("planetree ", env!("CARGO_PKG_VERSION")).to_owned(),
             source,
+            fingerprint: None,
             rows: 0,
             queries: 0,
             unlabelled: 0,
@@ -199,20 +204,10 @@ impl Manifest {
         self.files.iter().flat_map(|file| &file.row_groups).map(|group| group.rows)
     }
 
-    /// What identifies the dataset's content: the hash of its files' hashes.
-    pub fn fingerprint(&self) -> Digest {
+    /// What identifies the dataset's files to the byte: the hash of their hashes.
+    pub fn files_digest(&self) -> Digest {
         let digests: String = self.files.iter().map(|file| format!("{}\n", file.digest())).collect();
         digest_of(digests.as_bytes())
-    }
-}
-
-impl Manifest {
-    /// What identifies the rows, however they are cut into files: what they were made from, and how
-    /// many came out under which names.
-    pub fn content(&self) -> Digest {
-        let Source { format, bytes, fingerprint } = &self.source;
-        let (rows, queries, names) = (self.rows, self.queries, self.features.join("\n"));
-        digest_of(format!("{format} {bytes} {fingerprint} {rows} {queries}\n{names}").as_bytes())
     }
 }
 

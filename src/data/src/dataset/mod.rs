@@ -3,6 +3,7 @@
 
 mod encode;
 mod features;
+mod fingerprint;
 mod float_chunk;
 mod group;
 mod layout;

@@ -12,14 +12,16 @@ use parquet::arrow::arrow_reader::{
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaDataReader;
 use planetree_base::error::{Error, Result};
-use planetree_base::storage::{Location, digest_of};
+use planetree_base::storage::{Digest, Location, digest_of};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// An open dataset.
 pub struct DatasetReader {
     location: Location,
     manifest: Manifest,
+    /// The fingerprint that was found by reading, where the manifest has none.
+    pub(super) scanned: OnceLock<Digest>,
 }
 
 /// One row group of a dataset: a file by its place in the manifest, and the group within it.
@@ -34,7 +36,8 @@ pub struct GroupId {
 impl DatasetReader {
     /// Opens a dataset and checks its manifest.
     pub fn open(location: &Location) -> Result<Self> {
-        Ok(DatasetReader { location: location.clone(), manifest: Manifest::read(location)? })
+        let manifest = Manifest::read(location)?;
+        Ok(DatasetReader { location: location.clone(), manifest, scanned: OnceLock::new() })
     }
 
     /// Where the dataset is.
@@ -55,6 +58,12 @@ impl DatasetReader {
         self.manifest.files.iter().enumerate().flat_map(of_file).collect()
     }
 
+    fn first_row(&self, id: GroupId) -> u64 {
+        let files = &self.manifest.files;
+        let before = &files[id.file].row_groups[..id.group];
+        files[..id.file].iter().map(|file| file.rows).chain(before.iter().map(|group| group.rows)).sum()
+    }
+
     /// Reads a row group's bytes and checks them; its columns are decoded as they are asked for.
     pub fn open_group(&self, id: GroupId) -> Result<GroupReader> {
         let entry = &self.manifest.files[id.file];
@@ -71,6 +80,7 @@ impl DatasetReader {
             metadata: metadata.map_err(|problem| damaged(&location, problem))?,
             source: FileStretch { file_bytes: entry.bytes, offset: stretch.offset, bytes },
             rows: entry.row_groups[id.group].rows as usize,
+            first_row: self.first_row(id),
             group: id.group,
             location,
         })
@@ -84,9 +94,15 @@ pub struct GroupReader {
     source: FileStretch,
     group: usize,
     rows: usize,
+    first_row: u64,
 }
 
 impl GroupReader {
+    /// The number of its first row in the dataset, counted from 0.
+    pub fn first_row(&self) -> u64 {
+        self.first_row
+    }
+
     /// How many rows there are.
     pub fn rows(&self) -> usize {
         self.rows

@@ -1,6 +1,7 @@
 //! Row groups to a finished dataset.
 
 use super::encode::EncodedGroup;
+use super::fingerprint::ColumnSums;
 use super::layout::Layout;
 use super::manifest::{MANIFEST, Manifest, PartEntry};
 use super::part::Part;
@@ -35,6 +36,7 @@ pub struct DatasetWriter {
     finished: Vec<(PartEntry, usize)>,
     width: usize,
     unlabelled: u64,
+    sums: ColumnSums,
 }
 
 impl DatasetWriter {
@@ -56,6 +58,7 @@ impl DatasetWriter {
             open: None,
             finished: Vec::new(),
             unlabelled: 0,
+            sums: ColumnSums::default(),
         })
     }
 
@@ -63,6 +66,7 @@ impl DatasetWriter {
     pub fn append(&mut self, group: EncodedGroup) -> Result<()> {
         self.width = self.width.max(group.width);
         self.unlabelled += group.unlabelled as u64;
+        self.sums.add(&group.sums);
         self.make_room()?;
         let mut part = match self.open.take() {
             Some(part) => part,
@@ -138,6 +142,7 @@ impl DatasetWriter {
         manifest.weight = self.layout.weight;
         manifest.position = self.layout.position;
         manifest.features = (0..self.width).map(|feature| self.layout.features.name(feature)).collect();
+        manifest.fingerprint = Some(self.sums.fingerprint(&manifest));
         self.staging.commit(&manifest.to_bytes(), &self.superseded)?;
         Ok(manifest)
     }

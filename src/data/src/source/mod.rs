@@ -2,6 +2,7 @@
 //! are found by name; a query is in one of them only.
 
 mod part;
+mod row_hashes;
 
 use crate::dataset::{Categories, DatasetReader, GroupId, GroupReader, Manifest};
 use arrow::array::{Array, StringArray};
@@ -9,6 +10,7 @@ use part::SourcePart;
 use planetree_base::error::{Error, Result};
 use planetree_base::progress::{SharedMeter, unwatched};
 use planetree_base::storage::Location;
+use row_hashes::RowHashes;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Mutex;
@@ -25,6 +27,8 @@ pub struct Source {
     pub warnings: Vec<String>,
     /// Told of every value that is read or decoded.
     meter: SharedMeter,
+    /// Hashes of rows, if they are wanted.
+    hashes: Option<RowHashes>,
 }
 
 /// A row group of one of the parts.
@@ -39,6 +43,7 @@ struct SourceGroup {
 
 /// A partition whose bytes are in memory.
 pub struct OpenPartition {
+    number: usize,
     part: usize,
     group: GroupReader,
 }
@@ -65,6 +70,8 @@ pub struct Rows {
     pub positions: Option<Vec<u32>>,
     /// Where each query starts, and the number of rows.
     pub query_bounds: Vec<u32>,
+    /// The hash of each query's id, until nobody needs it any more.
+    pub query_keys: Vec<u64>,
 }
 
 impl Rows {
@@ -117,7 +124,8 @@ impl Source {
             parts.push(part);
             warnings.extend(warning);
         }
-        Ok(Source { parts, names, groups, queries: Mutex::default(), warnings, meter: unwatched() })
+        let queries = Mutex::default();
+        Ok(Source { parts, names, groups, queries, warnings, meter: unwatched(), hashes: None })
     }
 
     /// The datasets in their order.
@@ -155,7 +163,7 @@ impl Source {
     /// the column of each feature in it.
     pub fn identity(&self) -> String {
         let part =
-            |part: &SourcePart| format!("{} {:?}", part.reader().manifest().fingerprint(), part.columns());
+            |part: &SourcePart| format!("{} {:?}", part.reader().manifest().files_digest(), part.columns());
         self.parts.iter().map(part).collect::<Vec<_>>().join(" ")
     }
 
@@ -187,7 +195,7 @@ impl Source {
         let SourceGroup { part, id, .. } = self.groups[partition];
         let group = self.parts[part].open_group(id)?;
         self.meter.advance((group.rows() * self.features()) as u64);
-        Ok(OpenPartition { part, group })
+        Ok(OpenPartition { number: partition, part, group })
     }
 
     /// Decodes one feature of a partition; what is missing or not finite is NaN.
@@ -199,6 +207,26 @@ impl Source {
     pub fn values_of(&self, partition: &OpenPartition, features: Range<usize>) -> Result<Vec<Vec<f32>>> {
         self.meter.advance((partition.rows() * features.len()) as u64);
         self.parts[partition.part].values_of(&partition.group, features)
+    }
+
+    /// From now on, rows are hashed by the features that are passed to [`Source::hash`].
+    pub fn hash_rows(&mut self) {
+        let rows = |group: &SourceGroup| {
+            self.parts[group.part].reader().manifest().files[group.id.file].row_groups[group.id.group].rows
+        };
+        self.hashes = Some(RowHashes::new(self.groups.iter().map(|group| rows(group) as usize)));
+    }
+
+    /// Adds the values of a feature to the hashes of rows, if they are wanted.
+    pub fn hash(&self, partition: &OpenPartition, feature: usize, values: &[f32]) {
+        if let Some(hashes) = &self.hashes {
+            hashes.add(partition.number, feature, values);
+        }
+    }
+
+    /// The hashes of rows by partition, if they were wanted. Features that never vary are not in them.
+    pub fn take_row_hashes(&mut self) -> Option<Vec<Vec<u64>>> {
+        self.hashes.take().map(RowHashes::finish)
     }
 
     /// How many values there are, missing ones included.
@@ -221,6 +249,9 @@ impl Source {
     pub fn rows(&self, partition: usize, opened: &OpenPartition) -> Result<Rows> {
         let SourceGroup { part, first, first_here, .. } = self.groups[partition];
         let (rows, queries) = self.parts[part].rows(&opened.group, first, first_here)?;
+        if let Some(hashes) = &self.hashes {
+            hashes.set_labels(partition, &rows.labels);
+        }
         if self.parts.len() > 1 {
             self.note_queries(part, &rows, &queries)?;
         }

@@ -7,6 +7,7 @@ use arrow::datatypes::{Float32Type, Int32Type};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 use std::ops::Range;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// Further down nobody looks, and what is learned of positions would take too much room.
 const MOST_POSITIONS: i32 = 10_000;
@@ -125,6 +126,9 @@ impl SourcePart {
             }
         }
         query_bounds.push(queries.len() as u32);
+        let begin =
+            query_bounds.iter().take(query_bounds.len() - 1).filter(|row| (**row as usize) < queries.len());
+        let query_keys = begin.map(|row| xxh3_64(queries.value(*row as usize).as_bytes())).collect();
         let numbers = |name: &str| -> Result<Option<Vec<f32>>> {
             let Some(column) = read(name)? else { return Ok(None) };
             let column = column.as_primitive_opt::<Float32Type>().ok_or_else(|| self.odd_columns())?;
@@ -155,7 +159,10 @@ impl SourcePart {
                 known.then(|| column.values().iter().map(|at| (at - 1) as u32).collect())
             }
         };
-        Ok((Rows { first, first_query: 0, labels, weights, positions, query_bounds }, queries.clone()))
+        Ok((
+            Rows { first, first_query: 0, labels, weights, positions, query_bounds, query_keys },
+            queries.clone(),
+        ))
     }
 
     fn odd_columns(&self) -> Error {

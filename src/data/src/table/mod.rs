@@ -6,6 +6,7 @@ mod column;
 mod footer;
 mod groups;
 mod kind;
+pub mod provenance;
 mod read;
 mod write;
 

@@ -158,9 +158,11 @@ pub fn evaluate(ranking: &Ranking, request: &Request) -> Result<Results> {
         jury::check(&**jury, ranking, request)?;
     }
     let judged = request.judgments.as_ref().map(Judgments::reader);
+    let mut seen_in_training = false;
     let outcome = match (ranking, judged) {
         (Ranking::Predictions(location), judged) => {
             let predictions = Predictions::open(location, by)?;
+            seen_in_training = predictions.seen_in_training;
             let sort = |judged: Option<Open>| {
                 let readers = predictions.dealt_readers(threads).into_iter().chain(judged).collect();
                 judge(readers, Some(predictions.rows()), true)
@@ -208,7 +210,10 @@ pub fn evaluate(ranking: &Ranking, request: &Request) -> Result<Results> {
         }
     };
     match outcome {
-        Some(results) if results.queries() > 0 => Ok(results),
+        Some(mut results) if results.queries() > 0 => {
+            results.seen_in_training = seen_in_training;
+            Ok(results)
+        }
         Some(results) if results.unjudged + results.unranked > 0 => Err(Error::place(
             ranking.location(),
             "none of its queries has judgments",

@@ -8,6 +8,7 @@ use arrow::datatypes::{DataType, Float32Type, Float64Type, Schema};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 use planetree_base::suggest;
+use planetree_data::table::provenance::are_of_training_rows;
 use planetree_data::table::{AnyParquet, GroupBatches, ParquetFile, TableKind, TableReader};
 use std::sync::Arc;
 
@@ -18,6 +19,8 @@ const BATCH_ROWS: usize = 1 << 15;
 pub struct Predictions {
     file: Arc<ParquetFile>,
     columns: Columns,
+    /// Whether the rows are those that the model was trained on.
+    pub seen_in_training: bool,
 }
 
 /// Where the columns are among those that are read.
@@ -37,7 +40,7 @@ impl Predictions {
     pub fn open_checked(location: &Location, by: Option<&str>) -> Result<Self> {
         let file = TableReader::open_checked(location)?;
         let columns = Columns::find(file.schema(), location, by)?;
-        Ok(Predictions { file, columns })
+        Ok(Predictions { file, columns, seen_in_training: false }) // whoever opened them knows
     }
 
     /// Where they are.
@@ -64,9 +67,13 @@ impl Predictions {
     pub fn open(location: &Location, by: Option<&str>) -> Result<Self> {
         let remedy =
             "name predictions in Parquet; scores as text go with --scores and --data, runs with --run";
+        let mut seen_in_training = false;
         let file = match TableReader::open_or_foreign(location, remedy)? {
             AnyParquet::Foreign(file) => file,
-            AnyParquet::Ours(table) if table.kind() == TableKind::Predictions => table.file().clone(),
+            AnyParquet::Ours(table) if table.kind() == TableKind::Predictions => {
+                seen_in_training = are_of_training_rows(|key| table.metadata(key));
+                table.file().clone()
+            }
             AnyParquet::Ours(table) => {
                 return Err(Error::place(
                     location,
@@ -77,7 +84,7 @@ impl Predictions {
             }
         };
         let columns = Columns::find(file.schema(), location, by)?;
-        Ok(Predictions { file, columns })
+        Ok(Predictions { file, columns, seen_in_training })
     }
 
     /// How many rows there are.

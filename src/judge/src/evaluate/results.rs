@@ -34,6 +34,8 @@ pub struct Results {
     pub unjudged: u64,
     /// Queries that have judgments but no ranked document.
     pub unranked: u64,
+    /// Whether the rows are those that the model was trained on.
+    pub seen_in_training: bool,
 }
 
 /// One query's results.

@@ -40,8 +40,8 @@ impl Scored {
     fn group(&mut self, group: &GroupReader) -> Result<RecordBatch> {
         let columns = DatasetColumns::read(group, self.dataset.location(), self.by.as_deref())?;
         let mut scores = Vec::with_capacity(group.rows());
-        for _ in 0..group.rows() {
-            scores.push(self.next_score()?);
+        for row in 0..group.rows() {
+            scores.push(self.next_score(columns.query_ids.value(row))?);
         }
         let first_row = self.first_row;
         self.first_row += group.rows() as u64;
@@ -56,7 +56,8 @@ impl Scored {
         .into_batch()
     }
 
-    fn next_score(&mut self) -> Result<f64> {
+    /// The next score, which must be of a row of this query.
+    fn next_score(&mut self, query: &str) -> Result<f64> {
         if !self.lines.advance()? {
             return Err(self.miscounted("only "));
         }
@@ -64,7 +65,14 @@ impl Scored {
         // RankLib writes query, place and score.
         let mut words = line.split_ascii_whitespace();
         let score = match (words.next(), words.next(), words.next(), words.next()) {
-            (Some(score), None, ..) | (Some(_), Some(_), Some(score), None) => score,
+            (Some(score), None, ..) => score,
+            (Some(id), Some(_), Some(score), None) if id == query => score,
+            (Some(id), Some(_), Some(_), None) => {
+                let problem = format!("this score is of query {id:?}, but row {} of ", self.lines.number());
+                let problem = format!("{problem}{} is of query {query:?}", self.dataset.location());
+                let remedy = "name the dataset that the scores were made for, in the order of its rows";
+                return Err(self.lines.fault(format_args!("{problem}"), remedy));
+            }
             _ => line,
         };
         match fast_float2::parse::<f64, _>(score) {

@@ -23,6 +23,11 @@ impl Model {
         }
     }
 
+    /// The fingerprints of the datasets that it was trained on.
+    pub fn trained_on(&self) -> impl Iterator<Item = Digest> {
+        self.data.iter().filter(|data| data.name == "train").map(|data| data.fingerprint)
+    }
+
     /// What a tree's value is multiplied by in a score.
     pub fn tree_weight(&self) -> f64 {
         match self.ensemble {
@@ -67,7 +72,7 @@ pub struct ModelFeature {
 pub struct DataUsed {
     /// `train`, or the name of a validation set.
     pub name: String,
-    /// The dataset's fingerprint.
+    /// The dataset's fingerprint: a hash of its rows.
     pub fingerprint: Digest,
     /// Its rows.
     pub rows: u64,

@@ -27,6 +27,7 @@ pub use permutation::{PermutationImportance, PermutedFeature, permutation_import
 pub use rank::ranks;
 pub use scorer::Scorer;
 pub(crate) use scorer::load_values;
+pub use stream::NOT_FINITE;
 pub use stream::{GroupPredictor, GroupScorer, PredictedGroup, Report, TimedGroup, predict, scores_of};
 pub use table::{PredictionsTable, model_fingerprint, predictions_schema};
 pub use wins::wins;

@@ -1,6 +1,7 @@
 //! Permutation importance: how much worse a model gets when one feature's values are dealt out anew
 //! among the rows (Breiman 2001).
 
+use super::NOT_FINITE;
 use super::scorer::Scorer;
 use crate::model::{Ensemble, Model};
 use arrow::array::Float32Array;
@@ -42,6 +43,8 @@ pub struct PermutationImportance {
 
 /// The labelled rows and the columns that trees ask for.
 struct Sample {
+    /// Where they are, as a message begins.
+    place: String,
     labels: Vec<f32>,
     bounds: Vec<u32>,
     metrics: Vec<Prepared>,
@@ -65,7 +68,7 @@ pub fn permutation_importance(
     let source = Source::open(data, Some(&names))?;
     let scorer = Scorer::new(model);
     let sample = Sample::read(&source, &scorer)?;
-    let as_is = sample.evaluate(&scorer, None);
+    let as_is = sample.evaluate(&scorer, None)?;
     let used: Vec<u32> = scorer.used_features().collect();
     meter.begin(Some(used.len() as u64));
     let mut features = used
@@ -80,7 +83,7 @@ pub fn permutation_importance(
                 }
                 Float32Array::from(values)
             });
-            let now = sample.evaluate(&scorer, Some((feature as usize, dealt.as_ref())));
+            let now = sample.evaluate(&scorer, Some((feature as usize, dealt.as_ref())))?;
             meter.advance(1);
             Ok(PermutedFeature { feature, ndcg_drop: as_is[0] - now[0], rmse_increase: now[1] - as_is[1] })
         })
@@ -113,17 +116,24 @@ impl Sample {
             columns[feature as usize] = Some(Float32Array::from(values));
         }
         let metrics = [Metric::Ndcg(Some(10)), Metric::Rmse].map(|metric| metric.prepare(&labels, &bounds));
-        Ok(Sample { labels, bounds, metrics: metrics.into(), columns })
+        Ok(Sample { place: source.place(), labels, bounds, metrics: metrics.into(), columns })
     }
 
     /// NDCG@10 and the error, with another column in the place of one.
-    fn evaluate(&self, scorer: &Scorer, instead: Option<(usize, Option<&Float32Array>)>) -> Vec<f64> {
+    fn evaluate(&self, scorer: &Scorer, instead: Option<(usize, Option<&Float32Array>)>) -> Result<Vec<f64>> {
         let mut columns: Vec<Option<&Float32Array>> = self.columns.iter().map(Option::as_ref).collect();
         if let Some((feature, column)) = instead {
             columns[feature] = column;
         }
         let mut scores = vec![0.0; self.labels.len()];
         scorer.score_columns(&columns, &mut scores);
-        evaluate(&self.metrics, &self.labels, &scores, &self.bounds).iter().map(Mean::value).collect()
+        if let Some(row) = scores.iter().position(|score| !score.is_finite()) {
+            return Err(Error::place(
+                &self.place,
+                format_args!("the score of row {} {NOT_FINITE}", row + 1),
+                "check the leaf values of the model, or train it with a lower learning_rate",
+            ));
+        }
+        Ok(evaluate(&self.metrics, &self.labels, &scores, &self.bounds).iter().map(Mean::value).collect())
     }
 }

@@ -86,7 +86,9 @@ impl GroupScorer {
 
     /// The scores of a group's rows.
     pub fn scores(&self, reader: &DatasetReader, group: &GroupReader) -> Result<Vec<f64>> {
-        score_group(reader, group, &self.scorer, &self.plan).map(|(scores, _)| scores)
+        let (scores, _) = score_group(reader, group, &self.scorer, &self.plan)?;
+        check_finite(reader, group, &scores)?;
+        Ok(scores)
     }
 }
 
@@ -129,6 +131,7 @@ impl<M: Borrow<Model>> GroupPredictor<M> {
             Ensemble::Wins => score_by_wins(reader, &group, &self.scorer, &self.plan, model)?,
             Ensemble::Boost | Ensemble::Bag => score_group(reader, &group, &self.scorer, &self.plan)?,
         };
+        check_finite(reader, &group, &scores)?;
         let result = finish(&group, scores)?;
         Ok(TimedGroup { result, rows: group.rows(), load: started.elapsed() - score, score })
     }
@@ -238,6 +241,21 @@ fn score_group(
     })?;
     Ok((scores, spent))
 }
+
+/// Refuses scores that are beyond the largest number: finite values of leaves may add up to one.
+fn check_finite(reader: &DatasetReader, group: &GroupReader, scores: &[f64]) -> Result<()> {
+    let Some(row) = scores.iter().position(|score| !score.is_finite()) else { return Ok(()) };
+    let rows = identity(reader, group)?;
+    let query = rows.column(0).as_string_opt::<i32>().ok_or_else(|| odd(reader))?.value(row);
+    Err(Error::place(
+        reader.location(),
+        format_args!("the score of row {} (query {query}) {NOT_FINITE}", group.first_row() + row as u64 + 1),
+        "check the leaf values of the model, or train it with a lower learning_rate",
+    ))
+}
+
+/// What is wrong with a score.
+pub const NOT_FINITE: &str = "is not finite: the values of the trees add up to more than a number can hold";
 
 /// Decodes the columns that the trees ask for, and scores query after query.
 fn score_by_wins(

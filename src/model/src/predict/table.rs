@@ -1,11 +1,13 @@
 //! Predictions as a table: a row per document, in the order of the dataset's rows.
 
 use super::stream::PredictedGroup;
+use crate::model::Model;
 use arrow::array::{Float64Array, Int32Array, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Location, digest_of};
-use planetree_data::dataset::Manifest;
+use planetree_data::dataset::DatasetReader;
+use planetree_data::table::provenance::{DATASET, TRAINED_ON};
 use planetree_data::table::{TableKind, TableWriter};
 use std::sync::Arc;
 
@@ -24,19 +26,21 @@ impl PredictionsTable {
     }
 
     /// Completes the table, which says of which model and which dataset the scores are.
-    pub fn finish(self, model: &Location, dataset: &Manifest) -> Result<()> {
-        self.finish_all(model, [dataset])
+    pub fn finish(mut self, place: &Location, model: &Model, dataset: &DatasetReader) -> Result<()> {
+        let trained_on: Vec<String> = model.trained_on().map(|digest| digest.to_string()).collect();
+        self.0.set_metadata(TRAINED_ON, trained_on.join(","));
+        self.finish_unseen(place, [dataset])
     }
 
-    /// The same for several datasets end to end.
-    pub fn finish_all<'a>(
+    /// The same for scores of trees that have not seen the rows, of several datasets end to end.
+    pub fn finish_unseen<'a>(
         mut self,
         model: &Location,
-        datasets: impl IntoIterator<Item = &'a Manifest>,
+        datasets: impl IntoIterator<Item = &'a DatasetReader>,
     ) -> Result<()> {
-        let fingerprints = datasets.into_iter().map(|dataset| dataset.fingerprint().to_string());
+        let fingerprints = datasets.into_iter().map(|dataset| Ok(dataset.fingerprint()?.to_string()));
         self.0.set_metadata("planetree.model_fingerprint", model_fingerprint(model)?);
-        self.0.set_metadata("planetree.dataset", fingerprints.collect::<Vec<_>>().join(","));
+        self.0.set_metadata(DATASET, fingerprints.collect::<Result<Vec<_>>>()?.join(","));
         self.0.finish()
     }
 }

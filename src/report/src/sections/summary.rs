@@ -249,7 +249,7 @@ fn datasets(material: &Material) -> Html {
         words("fingerprint"),
     ]);
     for (name, manifest) in material.datasets.iter().take(LISTED) {
-        let print = manifest.fingerprint().to_string();
+        let print = manifest.fingerprint.map_or_else(String::new, |print| print.to_string());
         table.row([
             Html::name(name),
             count(manifest.rows),

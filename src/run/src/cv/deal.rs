@@ -35,7 +35,8 @@ pub fn deal(
     note: &mut dyn FnMut(&str),
 ) -> Result<Vec<DatasetReader>> {
     let targets: Vec<Location> = (1..=dealing.parts).map(|part| directory.join(&part.to_string())).collect();
-    let wanted = |part: usize| fingerprint(reader.manifest(), dealing, part);
+    let data = reader.fingerprint()?;
+    let wanted = |part: usize| fingerprint(data, dealing, part);
     let is_there = |part: usize| {
         Manifest::read(&targets[part]).is_ok_and(|manifest| manifest.source.fingerprint == wanted(part))
     };
@@ -52,9 +53,9 @@ pub fn deal(
 }
 
 /// What identifies a part: the rows it was dealt from, and how.
-fn fingerprint(manifest: &Manifest, dealing: Dealing, part: usize) -> Digest {
+fn fingerprint(data: Digest, dealing: Dealing, part: usize) -> Digest {
     let Dealing { parts, seed } = dealing;
-    digest_of(format!("{} part {part} of {parts} by {seed}", manifest.content()).as_bytes())
+    digest_of(format!("{data} part {part} of {parts} by {seed}").as_bytes())
 }
 
 /// The part of each query.

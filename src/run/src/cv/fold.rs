@@ -101,15 +101,15 @@ impl Fold<'_> {
     }
 
     /// What the fold is made from.
-    fn key(&self) -> Digest {
+    fn key(&self) -> Result<Digest> {
         let mut text = format!("{FORMAT} {}\n{}", env!("CARGO_PKG_VERSION"), self.parameters.to_toml());
         let train = self.train.iter().map(|part| ("train", *part));
         let others = self.valid.map(|part| (VALID, part)).into_iter().chain([("test", self.test)]);
         for (name, part) in train.chain(others) {
-            let manifest = part.manifest();
-            text.push_str(&format!("{name} {} {}\n", manifest.fingerprint(), manifest.content()));
+            let (files, data) = (part.manifest().files_digest(), part.fingerprint()?);
+            text.push_str(&format!("{name} {files} {data}\n"));
         }
-        digest_of(text.as_bytes())
+        Ok(digest_of(text.as_bytes()))
     }
 
     /// The record of the fold, if it is complete and of this data and these parameters.
@@ -117,7 +117,7 @@ impl Fold<'_> {
         let Some(bytes) = self.record().read_all()? else { return Ok(None) };
         let Ok(file) = serde_json::from_slice::<RecordFile>(&bytes) else { return Ok(None) };
         let record = file.planetree_fold;
-        if file.xxh3 != checksum(&record) || record.key != self.key() {
+        if file.xxh3 != checksum(&record) || record.key != self.key()? {
             return Ok(None);
         }
         let files = [
@@ -136,7 +136,7 @@ impl Fold<'_> {
     /// Makes the fold. What an earlier run left of its training is gone on from.
     pub fn make(&self, means: &Means, observer: &mut dyn Observer) -> Result<FoldRecord> {
         let begun = Instant::now();
-        let key = self.key();
+        let key = self.key()?;
         let name = format!("model-{}{CHECKPOINT_ENDS}", &key.to_string()[..16]);
         self.remove_checkpoints(&name);
         TableWriter::check(&self.directory.join(&name), TableKind::Model)?; // half of one that was killed goes
@@ -171,7 +171,7 @@ impl Fold<'_> {
             meter.advance(group.scores.len() as u64);
             table.write(group)
         })?;
-        table.finish(&self.model(), self.test.manifest())?;
+        table.finish(&self.model(), &outcome.model, self.test)?;
         let record = FoldRecord {
             key,
             best_round: outcome.best.map(|best| best.round),

@@ -122,7 +122,7 @@ impl CrossValidation {
         readers.iter().try_for_each(check_labelled)?;
         let output = &request.output;
         TableWriter::check(&output.join("folds.parquet"), TableKind::Folds)?;
-        let plan = Plan::of(&request, count, &readers);
+        let plan = Plan::of(&request, count, &readers)?;
         plan.check(output)?;
         let parts = match &readers[..] {
             [one] => {

@@ -4,11 +4,13 @@
 use super::CvRequest;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Digest, FileOutput, Location};
-use planetree_data::dataset::DatasetReader;
+use planetree_data::dataset::{DatasetReader, Manifest};
 use serde::{Deserialize, Serialize};
 use std::io::Write;
 
 const FILE: &str = "cv.json";
+/// From 2 on, data are known by the fingerprints of their rows.
+const FORMAT: u32 = 2;
 
 /// See the module.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,20 +34,19 @@ struct PlannedData {
 
 impl Plan {
     /// The plan of a request.
-    pub fn of(request: &CvRequest, folds: usize, readers: &[DatasetReader]) -> Self {
-        let data = readers.iter().map(DatasetReader::manifest).map(|manifest| PlannedData {
-            rows: manifest.rows,
-            queries: manifest.queries,
-            fingerprint: manifest.fingerprint(),
+    pub fn of(request: &CvRequest, folds: usize, readers: &[DatasetReader]) -> Result<Self> {
+        let data = readers.iter().map(|reader| {
+            let Manifest { rows, queries, .. } = *reader.manifest();
+            Ok(PlannedData { rows, queries, fingerprint: reader.fingerprint()? })
         });
-        Plan {
-            planetree_cv: 1,
+        Ok(Plan {
+            planetree_cv: FORMAT,
             writer: concat!("planetree ", env!("CARGO_PKG_VERSION")).to_owned(),
             folds,
             fold_seed: (readers.len() == 1).then_some(request.fold_seed),
             validate: request.validate,
-            data: data.collect(),
-        }
+            data: data.collect::<Result<_>>()?,
+        })
     }
 
     /// An error if a directory holds something else.
@@ -68,7 +69,9 @@ impl Plan {
 
     fn difference(&self, there: &Plan) -> Option<String> {
         let seed = |plan: &Plan| plan.fold_seed.map_or("none".to_owned(), |seed| seed.to_string());
-        if there.folds != self.folds {
+        if there.planetree_cv != self.planetree_cv {
+            Some(format!("it is of {}, which knew data by their files", there.writer))
+        } else if there.folds != self.folds {
             Some(format!("it has {} folds, this one {}", there.folds, self.folds))
         } else if there.data != self.data {
             Some("its data are others".to_owned())

@@ -2,7 +2,7 @@
 
 use super::{Function, Make};
 use crate::error::outward;
-use arrow::array::{AsArray, Float32Array, Float64Array};
+use arrow::array::{Array, AsArray, Float32Array, Float64Array};
 use arrow::datatypes::{DataType, Float32Type};
 use datafusion::common::{DFSchema, Result as EngineResult, ScalarValue, exec_err};
 use datafusion::functions::core::expr_fn::get_field;
@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
 use planetree_base::error::{Error, Result};
 use planetree_base::suggest;
 use planetree_model::model::Model;
-use planetree_model::predict::Scorer;
+use planetree_model::predict::{NOT_FINITE, Scorer};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -35,8 +35,30 @@ pub struct PlanetreeScore {
 struct ScoredBy {
     name: String,
     scorer: Arc<Scorer>,
+    /// The names of the model's features.
+    names: Arc<[String]>,
     /// The feature of every argument.
     features: Vec<usize>,
+}
+
+impl ScoredBy {
+    /// The error of a row whose score is beyond the largest number. A table's rows have no numbers here, but values.
+    fn not_finite(&self, columns: &[Option<&Float32Array>], row: usize) -> Error {
+        const FEW: usize = 8;
+        let known = columns.iter().enumerate().filter_map(|(feature, column)| Some((feature, (*column)?)));
+        let shown = |(feature, column): (usize, &Float32Array)| match column.is_valid(row) {
+            true => format!("{} = {}", self.names[feature], column.value(row)),
+            false => format!("{} missing", self.names[feature]),
+        };
+        let mut values: Vec<String> = known.map(shown).collect();
+        let more = if values.len() > FEW { ", ..." } else { "" };
+        values.truncate(FEW);
+        Error::place(
+            FUNCTION.name,
+            format_args!("{}: the score of the row with {}{more} {NOT_FINITE}", self.name, values.join(", ")),
+            "check the leaf values of the model, or train it with a lower learning_rate",
+        )
+    }
 }
 
 impl PartialEq for PlanetreeScore {
@@ -112,7 +134,12 @@ impl PlanetreeScore {
         }
         let resolved = PlanetreeScore {
             signature: Signature::variadic_any(Volatility::Immutable),
-            model: Some(ScoredBy { name: name.to_owned(), scorer, features }),
+            model: Some(ScoredBy {
+                name: name.to_owned(),
+                scorer,
+                names: model.features.iter().map(|feature| feature.name.clone()).collect(),
+                features,
+            }),
         };
         Ok(ScalarUDF::new_from_impl(resolved).call(values))
     }
@@ -188,6 +215,9 @@ impl ScalarUDFImpl for PlanetreeScore {
         let columns: Vec<Option<&Float32Array>> = columns.iter().map(Option::as_ref).collect();
         let mut scores = vec![0.0; rows];
         model.scorer.score_columns(&columns, &mut scores);
+        if let Some(row) = scores.iter().position(|score| !score.is_finite()) {
+            return Err(outward(model.not_finite(&columns, row)));
+        }
         Ok(match is_constant {
             true => ColumnarValue::Scalar(ScalarValue::Float64(scores.first().copied())),
             false => ColumnarValue::Array(Arc::new(Float64Array::from(scores))),

@@ -106,9 +106,16 @@ impl BinnedData {
                 for group in &groups {
                     values.push(source.values_of(group, features.clone())?.into_iter());
                 }
-                let code = |_| {
+                let code = |feature| {
                     let values: Vec<Vec<f32>> = values.iter_mut().filter_map(Iterator::next).collect();
-                    code_feature(&values, &kept, options)
+                    let (bins, codes) = code_feature(&values, &kept, options);
+                    if !bins.is_constant() {
+                        groups
+                            .iter()
+                            .zip(&values)
+                            .for_each(|(group, values)| source.hash(group, feature, values));
+                    }
+                    (bins, codes)
                 };
                 Ok(features.clone().map(code).collect())
             })
@@ -278,6 +285,7 @@ pub(super) fn encode_partition(source: &Source, group: &OpenPartition, binning: 
         let mut columns = Vec::with_capacity(members.features.len());
         for feature in &members.features {
             let values = source.values(group, *feature as usize)?;
+            source.hash(group, *feature as usize, &values);
             columns.push(CodeColumn::encode(&binning.features[*feature as usize], &values));
         }
         let mut columns = columns.into_iter();
@@ -348,6 +356,7 @@ impl BinnedData {
                 weights: None,
                 positions: None,
                 query_bounds: (0..=range.len() as u32).collect(),
+                query_keys: Vec::new(),
             });
         }
         BinnedData { binning, rows, store: Store::Memory(partitions) }

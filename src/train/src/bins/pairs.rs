@@ -49,6 +49,9 @@ impl BinnedData {
             let differences: Vec<Vec<f32>> =
                 differences.map(|(values, pairs)| differences_of(values, fill, pairs)).collect();
             let (bins, codes) = code_feature(&differences, &kept_pairs, options);
+            if !bins.is_constant() {
+                groups.iter().zip(&values).for_each(|(group, values)| source.hash(group, feature, values));
+            }
             Ok((FeatureBins { fill, ..bins }, codes))
         });
         let mut features = Vec::with_capacity(source.features());
@@ -124,6 +127,7 @@ fn rows_of_pairs(documents: &[Rows], pairs: &[Vec<Vec<Pair>>]) -> Vec<Rows> {
             weights: weights.map(|weights| all().map(|pair| mean(weights, pair)).collect()),
             positions: None,
             query_bounds,
+            query_keys: documents.query_keys.clone(),
         };
         first += rows.len() as u64;
         rows

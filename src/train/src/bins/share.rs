@@ -92,6 +92,8 @@ impl Surveyed {
                 positions.iter().for_each(|position| writer.count(u64::from(*position)));
             }
             writer.ascending(rows.query_bounds.iter().copied());
+            writer.count(rows.query_keys.len() as u64);
+            rows.query_keys.iter().for_each(|key| writer.count(*key));
         }
         writer.count(self.summaries.len() as u64);
         self.summaries.iter().for_each(|summary| summary.write(writer));
@@ -119,11 +121,13 @@ fn read_rows(reader: &mut Reader<'_>) -> Result<Rows> {
         }
     };
     let query_bounds = reader.ascending()?;
+    let count = reader.length(1)?;
+    let query_keys = (0..count).map(|_| reader.count()).collect::<Result<_>>()?;
     let fits = |count: Option<usize>| count.is_none_or(|count| count == labels.len());
     let ascends = query_bounds.first() == Some(&0) && query_bounds.is_sorted();
     let all = query_bounds.last().copied() == u32::try_from(labels.len()).ok();
     if !ascends || !all || !fits(weights.as_ref().map(Vec::len)) || !fits(positions.as_ref().map(Vec::len)) {
         return Err(cut_short());
     }
-    Ok(Rows { first, first_query, labels, weights, positions, query_bounds })
+    Ok(Rows { first, first_query, labels, weights, positions, query_bounds, query_keys })
 }

@@ -220,7 +220,11 @@ fn pull(objective: &dyn Objective, stretch: Stretch<'_>, round: u32, room: &mut 
         let odd = pulls.iter().sum::<f32>().is_nan();
         if odd { f64::INFINITY } else { f64::from(most) }
     };
-    GradientSummary { most: most(gradients), heaviest: most(hessians), ..Default::default() }
+    // A gradient may be finite where the score is not.
+    let scores = &scores[first..first + gradients.len()];
+    let most_gradient =
+        if scores.iter().all(|score| score.is_finite()) { most(gradients) } else { f64::INFINITY };
+    GradientSummary { most: most_gradient, heaviest: most(hessians), ..Default::default() }
 }
 
 /// Multiplies by the weights of rows, or by their mean.

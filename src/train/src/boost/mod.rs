@@ -191,6 +191,9 @@ impl<'a, C: FleetCell> Training<'a, C> {
             entries.extend(means.iter().map(|mean| entry("train", &mean.metric(), mean.value())));
         }
         for set in &self.prepared.validation {
+            if let Some(row) = set.not_finite() {
+                return Err(prepare::diverged_on(&set.name, row, round));
+            }
             let means: Vec<Mean> = set.evaluate();
             entries.extend(means.iter().map(|mean| entry(&set.name, &mean.metric(), mean.value())));
         }

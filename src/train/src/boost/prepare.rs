@@ -7,7 +7,7 @@ use crate::config::{BaseScore, ObjectiveName, Parameters};
 use crate::driver::Crew;
 use crate::driver::{
     FleetCell, LogEntry, Metrics, Observer, Opened, PhaseSeconds, Scores, TrainRequest, ValidationSet,
-    find_checkpoint, mean_of, open,
+    find_checkpoint, mean_of, open, warn_of_leakage,
 };
 use crate::objective::Objective;
 use crate::tree::Scale;
@@ -82,7 +82,7 @@ pub fn prepare(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Pr
         model = Model { configuration, ..resumed.model };
         log = resumed.log;
     }
-    let Opened { source, data, options, mut validation, seconds } = opened;
+    let Opened { source, data, options, mut validation, seen, seconds } = opened;
     let mut sets = Vec::new();
     for (named, source) in request.validation.iter().zip(&mut validation) {
         let step = format!("reading {}", named.name);
@@ -91,6 +91,7 @@ pub fn prepare(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Pr
         let cuts = options.max_bin.is_some();
         sets.push(ValidationSet::load(&named.name, source, &data.binning, cuts, parameters, &start)?);
     }
+    warn_of_leakage(seen, &mut sets, &mut validation, observer);
     let manner = Manner {
         weighted: objective.as_ref().is_some_and(|objective| !objective.hessians_are_one())
             || data.rows.iter().any(|rows| rows.weights.is_some()),
@@ -166,7 +167,15 @@ fn check_fills(request: &TrainRequest, data: &BinnedData) -> Result<()> {
 /// Why the training cannot go on after a round.
 pub fn diverged(round: u32) -> Error {
     Error::Untrainable(Box::new(Error::usage(
-        format_args!("the scores are beyond all numbers after round {round}"),
+        format_args!("the scores became non-finite after round {round}"),
+        "lower learning_rate; 0.01 to 0.3 is usual",
+    )))
+}
+
+/// The same for a row of a validation set.
+pub fn diverged_on(name: &str, row: u64, round: u32) -> Error {
+    Error::Untrainable(Box::new(Error::usage(
+        format_args!("the score of row {row} of {name} became non-finite after round {round}"),
         "lower learning_rate; 0.01 to 0.3 is usual",
     )))
 }
@@ -195,7 +204,7 @@ fn new_model(request: &TrainRequest, opened: &Opened, objective: Option<&dyn Obj
         features: start.map_or_else(|| own.collect(), |start| start.features.clone()),
         trees: start.map_or_else(Vec::new, |start| start.trees.clone()),
         configuration: request.configuration(),
-        data: opened.data_used(request),
+        data: opened.data_used(request)?,
         rounds: 0,
     })
 }

@@ -114,12 +114,17 @@ pub fn resume(location: &Location, expected: &Model, parameters: &Parameters) ->
     Ok(Some(Resumed { model, start_trees: state.start_trees, log: state.log }))
 }
 
+/// What differs between the training of a checkpoint and this one. Data come first: everything else follows
+/// from them.
 fn difference(model: &Model, start_trees: usize, expected: &Model) -> Option<String> {
+    if let Some(difference) = data_difference(&model.data, &expected.data) {
+        return Some(difference);
+    }
     if model.trees.get(..start_trees) != Some(&expected.trees[..])
         || model.base_score != expected.base_score
         || model.base_feature != expected.base_feature
     {
-        return Some("it started from another model or other data".to_owned());
+        return Some("it started from another model".to_owned());
     }
     let lines = |text: &str| -> Vec<String> {
         text.lines().filter(|line| !line.starts_with("num_trees")).map(str::to_owned).collect()
@@ -133,15 +138,35 @@ fn difference(model: &Model, start_trees: usize, expected: &Model) -> Option<Str
     if theirs.len() != ours.len() || names(&model.features) != names(&expected.features) {
         return Some("its parameters or features are others".to_owned());
     }
+    None
+}
+
+fn data_difference(theirs: &[DataUsed], ours: &[DataUsed]) -> Option<String> {
     // Several training sets are all called `train`, and their order numbers the rows.
     let split = |data: &[DataUsed]| -> (Vec<DataUsed>, Vec<DataUsed>) {
         data.iter().cloned().partition(|data| data.name == "train")
     };
-    let ((their_train, theirs), (our_train, ours)) = (split(&model.data), split(&expected.data));
-    match ours.iter().find(|data| !theirs.contains(data)) {
-        _ if their_train != our_train => Some("the train data are others".to_owned()),
-        Some(data) => Some(format!("the {} data are others", data.name)),
-        None if theirs.len() != ours.len() => Some("its validation sets are others".to_owned()),
-        None => None,
+    let shown = |data: &DataUsed| {
+        let DataUsed { rows, queries, fingerprint, .. } = data;
+        format!("{rows} rows, {queries} queries, fingerprint {fingerprint}")
+    };
+    let differ = |what: &str, theirs: &DataUsed, ours: &DataUsed| {
+        Some(format!("the {what} data differ: it has {}; this one {}", shown(theirs), shown(ours)))
+    };
+    let ((their_train, theirs), (our_train, ours)) = (split(theirs), split(ours));
+    if their_train.len() != our_train.len() {
+        let (theirs, ours) = (their_train.len(), our_train.len());
+        return Some(format!("the training data differ: it has {theirs} datasets, this one {ours}"));
     }
+    if let Some((theirs, ours)) = their_train.iter().zip(&our_train).find(|(theirs, ours)| theirs != ours) {
+        return differ("training", theirs, ours);
+    }
+    for ours in &ours {
+        match theirs.iter().find(|theirs| theirs.name == ours.name) {
+            Some(theirs) if theirs != ours => return differ(&ours.name, theirs, ours),
+            Some(_) => {}
+            None => return Some(format!("it has no validation set {}", ours.name)),
+        }
+    }
+    (theirs.len() != ours.len()).then(|| "it has more validation sets".to_owned())
 }

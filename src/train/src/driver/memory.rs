@@ -6,6 +6,8 @@ use planetree_data::source::Source;
 
 /// Score and label of a row of a validation set.
 const VALIDATION_BYTES_PER_ROW: u64 = 8 + 4;
+/// Hash and label of a row while training and validation rows are compared.
+const COMPARED_BYTES_PER_ROW: u64 = 8 + 4;
 /// Key, target, cell and list entry of a row while a column is sorted.
 const SORTED_BYTES_PER_ROW: u64 = 8 + 4 + 8 + 16;
 /// The program itself, and what its libraries keep; with the engine of clusters it is larger.
@@ -39,10 +41,12 @@ impl Needs {
         };
         let held = |source: &Source| {
             let bytes_per_value = if options.max_bin.is_some() { 2 } else { 4 };
-            source.row_count() * (VALIDATION_BYTES_PER_ROW + bytes_per_value * features)
+            let per_row = VALIDATION_BYTES_PER_ROW + COMPARED_BYTES_PER_ROW;
+            source.row_count() * (per_row + bytes_per_value * features)
         };
         let validation: u64 = validation.iter().map(held).sum();
-        let always = PROGRAM + rows * bytes_per_row + sorting + validation;
+        let compared = if validation == 0 { 0 } else { rows * COMPARED_BYTES_PER_ROW };
+        let always = PROGRAM + rows * bytes_per_row + compared + sorting + validation;
 
         // An eighth of the limit is for histograms, which come after binning.
         let with_histograms = |bytes: u64| bytes + bytes.div_ceil(7);

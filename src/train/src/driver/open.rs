@@ -1,13 +1,14 @@
 //! Everything before the first tree that all trainings need: data opened and checked, binned; a checkpoint found.
 
 use super::checkpoint::{Resumed, resume};
+use super::leakage::Seen;
 use super::memory::Needs;
 use super::request::TrainRequest;
 use super::{Observer, PhaseSeconds};
 use crate::bins::{BinCache, BinOptions, BinnedData, CacheKey, CacheWriter, read_rows};
 use planetree_base::error::{Error, Result};
 use planetree_base::progress::unwatched;
-use planetree_data::dataset::Manifest;
+use planetree_data::dataset::{DatasetReader, Manifest};
 use planetree_data::source::Source;
 use planetree_model::model::{DataUsed, Model};
 use std::time::Instant;
@@ -22,6 +23,8 @@ pub struct Opened {
     pub options: BinOptions,
     /// The validation sets, in the order of the request.
     pub validation: Vec<Source>,
+    /// What validation sets are compared with.
+    pub seen: Seen,
     /// Seconds of reading and binning so far.
     pub seconds: PhaseSeconds,
 }
@@ -39,27 +42,32 @@ pub fn open(
     request.parameters.check_validation(!request.validation.is_empty())?;
     let mut source = Source::open_all(&request.data, features)?;
     check_size(&source)?;
-    let validation = open_validation(request, source.names(), observer)?;
+    let mut validation = open_validation(request, source.names(), observer)?;
+    if !validation.is_empty() && request.fleet.is_none() {
+        source.hash_rows();
+        validation.iter_mut().for_each(Source::hash_rows);
+    }
     source.warnings.iter().for_each(|warning| observer.note(warning));
     seconds.load = begun.elapsed().as_secs_f64();
 
     let begun = Instant::now();
     let options = BinOptions::of(&request.parameters);
     source.watch(observer.begin("binning", source.values_count(), "values"));
-    let data = bin(request, &source, &options, &validation, bytes_per_row)?;
+    let mut data = bin(request, &source, &options, &validation, bytes_per_row)?;
     source.watch(unwatched());
     seconds.bin = begun.elapsed().as_secs_f64();
     check_labels(&source, &data)?;
-    Ok(Opened { source, data, options, validation, seconds })
+    let seen = Seen::take(&mut source, &mut data.rows, !validation.is_empty());
+    Ok(Opened { source, data, options, validation, seen, seconds })
 }
 
 impl Opened {
     /// What the model is trained and validated on.
-    pub fn data_used(&self, request: &TrainRequest) -> Vec<DataUsed> {
-        let train = self.source.manifests().map(|manifest| used("train", manifest));
+    pub fn data_used(&self, request: &TrainRequest) -> Result<Vec<DataUsed>> {
+        let train = self.source.readers().map(|reader| used("train", reader));
         let named = request.validation.iter().zip(&self.validation);
         let valid =
-            named.flat_map(|(named, source)| source.manifests().map(|manifest| used(&named.name, manifest)));
+            named.flat_map(|(named, source)| source.readers().map(|reader| used(&named.name, reader)));
         train.chain(valid).collect()
     }
 }
@@ -209,11 +217,7 @@ pub fn no_split(request: &TrainRequest, data: &BinnedData) -> Error {
 }
 
 /// A dataset as a model names it.
-pub fn used(name: &str, manifest: &Manifest) -> DataUsed {
-    DataUsed {
-        name: name.to_owned(),
-        fingerprint: manifest.content(),
-        rows: manifest.rows,
-        queries: manifest.queries,
-    }
+pub fn used(name: &str, reader: &DatasetReader) -> Result<DataUsed> {
+    let Manifest { rows, queries, .. } = *reader.manifest();
+    Ok(DataUsed { name: name.to_owned(), fingerprint: reader.fingerprint()?, rows, queries })
 }

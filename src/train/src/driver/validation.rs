@@ -140,6 +140,16 @@ impl ValidationSet {
         }
     }
 
+    /// The first row whose score is not finite, counted from 1, if there is one.
+    pub fn not_finite(&self) -> Option<u64> {
+        let rows = self.features.rows();
+        let found = rows.par_iter().enumerate().find_map_first(|(partition, rows)| {
+            let row = self.scores.partition(partition).iter().position(|score| !score.is_finite())?;
+            Some(rows.first + row as u64 + 1)
+        });
+        found
+    }
+
     /// The rows.
     pub fn rows(&self) -> &[Rows] {
         self.features.rows()
@@ -161,6 +171,17 @@ impl ValidationSet {
     }
 }
 
+impl ValidationSet {
+    /// Forgets the ids of queries, which nobody needs any more.
+    pub fn forget_queries(&mut self) {
+        let rows = match &mut self.features {
+            Features::Coded(data) => &mut data.rows,
+            Features::Values { rows, .. } => rows,
+        };
+        rows.iter_mut().for_each(|rows| rows.query_keys = Vec::new());
+    }
+}
+
 impl Features {
     fn rows(&self) -> &[Rows] {
         match self {
@@ -179,7 +200,11 @@ fn read_values(source: &Source, binning: &Binning) -> Result<Features> {
         let mut values = vec![0f32; group.rows() * width];
         for feature in 0..width {
             let fill = binning.features[feature].fill.unwrap_or(f32::NAN);
-            for (row, value) in source.values(&group, feature)?.into_iter().enumerate() {
+            let column = source.values(&group, feature)?;
+            if !binning.features[feature].is_constant() {
+                source.hash(&group, feature, &column);
+            }
+            for (row, value) in column.into_iter().enumerate() {
                 values[row * width + feature] = if value.is_nan() { fill } else { value };
             }
         }

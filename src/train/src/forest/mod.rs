@@ -19,6 +19,7 @@ use crate::config::{CriterionName, FeatureCount, Parameters, Sampling};
 use crate::driver::{
     BestRound, Checkpoints, ForestTree, LogEntry, ModelSize, Observer, Opened, Outcome, PhaseSeconds, Scores,
     TrainRequest, TreeGrower, TreeStrength, ValidationSet, find_checkpoint, no_split, open, value_of,
+    warn_of_leakage,
 };
 use grower::grower;
 use listwise::{SplitOrder, Yardstick};
@@ -75,12 +76,14 @@ pub fn train(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Outc
         ));
     }
     check_strength(request)?;
-    let opened = open(request, None, bytes_per_row(request), observer)?;
+    let mut opened = open(request, None, bytes_per_row(request), observer)?;
     let begun = Instant::now();
     let parameters = &request.parameters;
     sample::check(parameters, &opened.data.rows, &mut |text| observer.note(text))?;
     note_clipped(parameters, opened.source.features(), observer);
-    let model = new_model(request, &opened);
+    let model = new_model(request, &opened)?;
+    let mut validation = validation_sets(request, &opened)?;
+    warn_of_leakage(std::mem::take(&mut opened.seen), &mut validation, &mut opened.validation, observer);
     let mut forest = Forest {
         request,
         data: &opened.data,
@@ -88,7 +91,7 @@ pub fn train(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Outc
             None => Some(Lanes::of(&opened.data.binning.layout)),
             Some(_) => None,
         },
-        validation: validation_sets(request, &opened)?,
+        validation,
         outside: outside(request, &opened)?,
         file: model_file(request, &model)?,
         size: ModelSize::default(),
@@ -142,9 +145,9 @@ fn note_clipped(parameters: &Parameters, features: usize, observer: &mut dyn Obs
     }
 }
 
-fn new_model(request: &TrainRequest, opened: &Opened) -> Model {
+fn new_model(request: &TrainRequest, opened: &Opened) -> Result<Model> {
     let features = opened.source.names().iter().zip(&opened.data.binning.features);
-    Model {
+    Ok(Model {
         ensemble: match request.parameters.forest.pairs_per_document {
             None => Ensemble::Bag,
             Some(_) => Ensemble::Wins,
@@ -154,9 +157,9 @@ fn new_model(request: &TrainRequest, opened: &Opened) -> Model {
         features: features.map(|(name, bins)| ModelFeature { name: name.clone(), fill: bins.fill }).collect(),
         trees: Vec::new(),
         configuration: request.parameters.to_toml(),
-        data: opened.data_used(request),
+        data: opened.data_used(request)?,
         rounds: 0,
-    }
+    })
 }
 
 fn validation_sets(request: &TrainRequest, opened: &Opened) -> Result<Vec<ValidationSet>> {
