@@ -417,3 +417,151 @@ fn positions_and_weights_are_kept_or_refused_but_not_bent() {
         assert!(stderr.contains(message), "{stderr}");
     }
 }
+
+/// One feature of a dataset, row by row.
+fn values(dataset: &Path, feature: usize) -> Vec<Option<f32>> {
+    rows_of(dataset).iter().map(|row| row.features[feature]).collect()
+}
+
+#[test]
+fn decimal_commas_are_numbers_and_not_words() {
+    let room = room();
+    write(room.path(), "point.csv", "qid,label,a,b\n1,0.5,0.934,x\n1,1,-12,y\n2,0,,x\n");
+    run(room.path(), "convert point.csv --output point").ok();
+    write(room.path(), "semicolon.csv", "qid;label;a;b\n1;0,5;0,934;x\n1;1;-12;y\n2;0;;x\n");
+    let ran = run(room.path(), "convert semicolon.csv --output semicolon").ok();
+    let note = "note: numbers in the label, a have decimal commas: 0,5 is read as 0.5\n";
+    assert!(ran.stderr.contains(note), "{}", ran.stderr);
+    assert!(ran.stderr.contains("note: words in b are coded"), "{}", ran.stderr);
+    write(room.path(), "tab.tsv", "qid\tlabel\ta\tb\n1\t0,5\t0,934\tx\n1\t1\t-12\ty\n2\t0\t\tx\n");
+    run(room.path(), "convert tab.tsv --output tab --decimal-comma").ok();
+    write(room.path(), "quoted.csv", "qid,label,a,b\n1,\"0,5\",\"0,934\",x\n1,1,-12,y\n2,0,,x\n");
+    run(room.path(), "convert quoted.csv --output quoted --decimal-comma --delimiter ,").ok();
+    for same in ["semicolon", "tab", "quoted"] {
+        assert_eq!(rows_of(&room.path().join(same)), rows_of(&room.path().join("point")), "{same}");
+    }
+    for (name, text, problem) in [
+        (
+            "t.tsv",
+            "qid\tlabel\ta\n1\t0\t0,5\n",
+            "t.tsv: column a: numbers with commas, such as \"0,5\": decimal marks or thousands separators?\n  help: pass --decimal-comma if",
+        ),
+        (
+            "t.csv",
+            "qid,label,a\n1,0,\"1,234\"\n1,0,999\n",
+            "t.csv:2:5: found \"1,234\", expected a decimal number without a comma\n  help: pass --decimal-comma if",
+        ),
+        (
+            "t.csv",
+            "qid;label;a;b\n1;0;0,5;0.5\n",
+            "t.csv:2:8: found \"0.5\", expected a number with a decimal comma and no point",
+        ),
+        ("t.csv", "qid;label;a\n1;0;1.234,5\n", "t.csv: column a: numbers with commas, such as \"1.234,5\""),
+        (
+            "t.csv",
+            "qid;label;a\n1;0;0,5\n1;0;1.234,5\n",
+            "t.csv:2:5: found \"0,5\", expected a decimal number without a comma",
+        ),
+    ] {
+        write(room.path(), name, text);
+        let ran = run(room.path(), &format!("convert {name} --output none")).failed();
+        assert!(ran.stderr.starts_with(&format!("error: {problem}")), "{text:?}: {}", ran.stderr);
+    }
+    // Whoever says that they are words has words.
+    write(room.path(), "t.csv", "qid;label;a\n1;0;1,5\n1;1;2,5\n");
+    let ran = run(room.path(), "convert t.csv --output words --categorical a").ok();
+    assert!(ran.stderr.contains("note: words in a are coded"), "{}", ran.stderr);
+    assert_eq!(values(&room.path().join("words"), 0), [Some(0.0), Some(1.0)]);
+}
+
+#[test]
+fn a_last_line_without_a_newline_is_read_like_any_other() {
+    let room = room();
+    for (number, end) in ["", "\n"].iter().enumerate() {
+        write(room.path(), "mixed.csv", format!("qid,label,a\n1,0,x\n1,1,0.934{end}"));
+        let ran = run(room.path(), "convert mixed.csv --output mixed").failed();
+        assert!(
+            ran.stderr.starts_with("error: mixed.csv:2:5: found \"x\", expected a decimal number\n"),
+            "{}",
+            ran.stderr
+        );
+        write(room.path(), "one.csv", format!("qid,label,a\n1,1,0.934{end}"));
+        run(room.path(), &format!("convert one.csv --output one{number}")).ok();
+        assert_eq!(values(&room.path().join(format!("one{number}")), 0), [Some(0.934)]);
+    }
+}
+
+#[test]
+fn the_index_of_a_data_frame_is_no_feature() {
+    use arrow::array::{ArrayRef, Float32Array, Int64Array, RecordBatch, StringArray};
+    use parquet::arrow::ArrowWriter;
+    use parquet::file::metadata::KeyValue;
+    use parquet::file::properties::WriterProperties;
+    use std::sync::Arc;
+    let room = room();
+    let batch = RecordBatch::try_from_iter([
+        ("qid", Arc::new(StringArray::from(vec!["1", "1"])) as ArrayRef),
+        ("label", Arc::new(Int64Array::from(vec![0, 1]))),
+        ("a", Arc::new(Float32Array::from(vec![0.5, 0.25]))),
+        ("day", Arc::new(Int64Array::from(vec![7, 8]))),
+        ("__index_level_0__", Arc::new(Int64Array::from(vec![10, 11]))),
+    ])
+    .unwrap();
+    let pandas = |index: &str| {
+        let entry =
+            KeyValue::new("pandas".to_owned(), format!("{{\"index_columns\": {index}, \"columns\": []}}"));
+        let properties = WriterProperties::builder().set_key_value_metadata(Some(vec![entry])).build();
+        let file = fs::File::create(room.path().join("in.parquet")).unwrap();
+        let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+    };
+    let features = |options: &str| {
+        let ran = run(room.path(), &format!("convert in.parquet --output out --overwrite {options}")).ok();
+        let manifest = fs::read(room.path().join("out/_manifest.json")).unwrap();
+        let manifest: serde_json::Value = serde_json::from_slice(&manifest).unwrap();
+        (manifest["features"].to_string(), ran.stderr)
+    };
+    pandas(r#"["__index_level_0__", "day", "qid"]"#);
+    let (names, stderr) = features("");
+    assert_eq!(names, r#"["a"]"#);
+    let note =
+        "note: left out: day, __index_level_0__, the index of a data frame (--keep-columns keeps it)\n";
+    assert!(stderr.starts_with(note), "{stderr}");
+    assert_eq!(features("--keep-columns day").0, r#"["a","day"]"#);
+    assert_eq!(features("--weight-column day").0, r#"["a"]"#);
+    // A range is described, and is no column.
+    pandas(r#"[{"kind": "range", "name": null, "start": 0, "stop": 2, "step": 1}]"#);
+    assert_eq!(features("").0, r#"["a","day"]"#);
+    let ran = run(room.path(), "convert in.parquet --output out --overwrite --keep-columns dya");
+    assert!(ran.code == 2 && ran.stderr.contains("there is no column \"dya\""), "{}", ran.stderr);
+}
+
+#[test]
+fn features_that_look_like_identifiers_are_named_in_a_warning() {
+    let room = room();
+    let rows = |line: fn(usize) -> String| (0..40).map(line).collect::<String>();
+    write(
+        room.path(),
+        "ids.csv",
+        format!(
+            "qid,label,product_id,price,url,n\n{}",
+            rows(|row| format!(
+                "{},{},{},{},page{row}.html,{row}\n",
+                row / 10,
+                row % 3,
+                row * 7919 % 1009,
+                row % 5
+            ))
+        ),
+    );
+    let ran = run(room.path(), "convert ids.csv --output ids").ok();
+    let warning = "WARN product_id, url, n look like identifiers, which a model learns by heart; leave them out with --ignore-columns product_id,url,n\n";
+    assert!(ran.stderr.contains(warning), "{}", ran.stderr);
+    let ran = run(room.path(), "convert ids.csv --output left --ignore-columns product_id,url,n").ok();
+    assert!(!ran.stderr.contains("identifier"), "{}", ran.stderr);
+    // Ordinary data give no alarm.
+    run(room.path(), "sample --shape mslr --rows 2000 --output sample").ok();
+    let ran = run(room.path(), "convert sample/train.txt --output sampled").ok();
+    assert!(!ran.stderr.contains("identifier"), "{}", ran.stderr);
+}

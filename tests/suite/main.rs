@@ -27,6 +27,7 @@ mod pipeline;
 mod pipeline_crash;
 mod pipeline_shipped;
 mod real_data;
+mod replace;
 mod report;
 mod round_trip;
 mod s3;

@@ -111,6 +111,10 @@ pub struct ConvertArguments {
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     ignore_columns: Vec<String>,
 
+    /// Columns to keep although they are the index of a data frame
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    keep_columns: Vec<String>,
+
     /// Columns of words, to be coded as numbers [default: those without a single number]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     categorical: Vec<String>,
@@ -126,6 +130,10 @@ pub struct ConvertArguments {
     /// What separates the fields of a table: a character, or `tab` [default: by the content]
     #[arg(long, value_name = "CHAR", value_parser = parse_delimiter)]
     delimiter: Option<u8>,
+
+    /// Read 0,5 as 0.5 in tables [default: where fields are separated by `;`]
+    #[arg(long)]
+    decimal_comma: bool,
 
     /// The table has no line of names; columns are called 0, 1, 2, ...
     #[arg(long = "no-header", action = ArgAction::SetFalse)]
@@ -271,8 +279,11 @@ fn ingest_options(
             ignored: arguments.ignore_columns.clone(),
             categories: arguments.categorical.clone(),
             known_categories: known.iter().map(|known| known.feature.clone()).collect(),
+            index: Vec::new(),
+            kept: arguments.keep_columns.clone(),
         },
         delimiter: arguments.delimiter,
+        decimal_comma: arguments.decimal_comma,
         header: arguments.header,
         description: arguments.column_description.as_ref().map(text_of).transpose()?,
         chunk_bytes: 1 << 20,

@@ -245,11 +245,15 @@ impl Location {
                 Err(error) if is_absent(&error) => Ok(None),
                 Err(error) => Err(Error::io(self, "read", &error)),
             },
-            Location::Remote(_) => match self.size()? {
-                Some(0) => Ok(Some(Bytes::new())),
-                Some(size) => self.read_range(0, size).map(Some),
-                None => Ok(None),
-            },
+            // One request, so that it is one version even if somebody replaces it.
+            Location::Remote(remote) => {
+                let whole = border::persist(|| async { remote.store.get(&remote.path).await?.bytes().await });
+                match border::wait_or_interrupt(whole)? {
+                    Ok(bytes) => Ok(Some(bytes)),
+                    Err(object_store::Error::NotFound { .. }) => Ok(None),
+                    Err(error) => Err(self.store_error("read", &error)),
+                }
+            }
         }
     }
 

@@ -5,6 +5,7 @@ pub mod border;
 mod checksum;
 #[cfg(feature = "cloud")]
 mod cloud;
+mod held;
 pub mod interrupt;
 mod location;
 mod lock;
@@ -15,6 +16,7 @@ mod staging;
 mod tree;
 
 pub use checksum::{Digest, HashingWriter, RunningDigest, digest_of};
+pub use held::HeldDirectory;
 pub use location::{Access, Location};
 pub use lock::PlaceLock;
 pub use mapped::map_stretch;

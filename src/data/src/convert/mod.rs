@@ -8,14 +8,17 @@
 
 mod categories;
 mod gather;
+mod identifiers;
 mod ledger;
 mod share;
+#[cfg(test)]
+mod tests;
 
 pub use share::QueryShare;
 
 use crate::dataset::{
-    DatasetWriter, EncodedGroup, Grouper, Layout, Manifest, Place, RowGroup, Source, WriteOptions,
-    encode_group,
+    DatasetWriter, EncodedGroup, FeatureNames, Grouper, Layout, Manifest, Place, RowGroup, Source,
+    WriteOptions, encode_group,
 };
 use crate::ingest::{Format, Ingest, SideReader, Totals, Work};
 use crate::rows::BlockBuilder;
@@ -109,6 +112,8 @@ pub fn convert(ingest: Ingest, options: &ConvertOptions, progress: &mut dyn FnMu
             (options.memory_limit / 2) as usize,
         ),
         ledger: Ledger::new(names),
+        features: layout.features.clone(),
+        looked_for_identifiers: false,
         share: options.share,
         encoder: Encoder { pool: pool.clone(), layout: layout.clone(), pending: VecDeque::new(), writer },
     };
@@ -210,6 +215,8 @@ struct Sequencer {
     max_errors: Option<u64>,
     grouper: Grouper,
     ledger: Ledger,
+    features: FeatureNames,
+    looked_for_identifiers: bool,
     share: QueryShare,
     encoder: Encoder,
 }
@@ -253,6 +260,9 @@ impl Sequencer {
 
     /// Adds a block to the row groups and passes on those that are full.
     fn group(&mut self, input: u32, block: Block) -> Result<()> {
+        if !std::mem::replace(&mut self.looked_for_identifiers, true) {
+            self.warn_of_identifiers(&block);
+        }
         let (ledger, share, encoder) = (&mut self.ledger, self.share, &mut self.encoder);
         self.grouper.push(
             Arc::new(block),
@@ -262,6 +272,22 @@ impl Sequencer {
             },
             &mut |group| encoder.encode(group),
         )
+    }
+
+    /// The first block is enough, and costs nothing.
+    fn warn_of_identifiers(&self, block: &Block) {
+        let found = identifiers::identifiers(block, &self.features);
+        if !found.is_empty() {
+            tracing::warn!(
+                "{} like identifiers, which a model learns by heart; leave them out with --ignore-columns {}",
+                if let [one] = &found[..] {
+                    format!("{one} looks")
+                } else {
+                    format!("{} look", found.join(", "))
+                },
+                found.join(",")
+            );
+        }
     }
 
     /// The last row group, the last checks, and the commit.

@@ -2,7 +2,7 @@
 //! stretch of bytes, so that a reader notices damage whichever stretch it reads.
 
 use planetree_base::error::{Error, Result};
-use planetree_base::storage::{Digest, Location, digest_of};
+use planetree_base::storage::{Digest, HeldDirectory, Location, digest_of};
 use serde::{Deserialize, Serialize};
 
 /// The manifest's file name. It starts with an underscore, as engines expect of what is not data.
@@ -145,9 +145,13 @@ impl Manifest {
 
     /// Reads the manifest of the dataset at `dataset`.
     pub fn read(dataset: &Location) -> Result<Self> {
-        let location = dataset.join(MANIFEST);
-        match location.read_all()? {
-            Some(bytes) => Self::from_bytes(&bytes, &location),
+        Self::hold(dataset).map(|(_, manifest)| manifest)
+    }
+
+    /// Reads the manifest and holds on to the directory, whose files it names.
+    pub fn hold(dataset: &Location) -> Result<(HeldDirectory, Self)> {
+        match HeldDirectory::open(dataset, MANIFEST)? {
+            Some((directory, bytes)) => Ok((directory, Self::from_bytes(&bytes, &dataset.join(MANIFEST))?)),
             None => Err(Error::place(
                 dataset,
                 format_args!("not a planetree dataset: it has no {MANIFEST}"),

@@ -12,13 +12,13 @@ use parquet::arrow::arrow_reader::{
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaDataReader;
 use planetree_base::error::{Error, Result};
-use planetree_base::storage::{Digest, Location, digest_of};
+use planetree_base::storage::{Digest, HeldDirectory, Location, digest_of};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 /// An open dataset.
 pub struct DatasetReader {
-    location: Location,
+    directory: HeldDirectory,
     manifest: Manifest,
     /// The fingerprint that was found by reading, where the manifest has none.
     pub(super) scanned: OnceLock<Digest>,
@@ -34,15 +34,15 @@ pub struct GroupId {
 }
 
 impl DatasetReader {
-    /// Opens a dataset and checks its manifest.
+    /// Opens a dataset and checks its manifest. It stays the one that was opened if it is replaced.
     pub fn open(location: &Location) -> Result<Self> {
-        let manifest = Manifest::read(location)?;
-        Ok(DatasetReader { location: location.clone(), manifest, scanned: OnceLock::new() })
+        let (directory, manifest) = Manifest::hold(location)?;
+        Ok(DatasetReader { directory, manifest, scanned: OnceLock::new() })
     }
 
     /// Where the dataset is.
     pub fn location(&self) -> &Location {
-        &self.location
+        self.directory.location()
     }
 
     /// What the dataset says of itself.
@@ -67,10 +67,10 @@ impl DatasetReader {
     /// Reads a row group's bytes and checks them; its columns are decoded as they are asked for.
     pub fn open_group(&self, id: GroupId) -> Result<GroupReader> {
         let entry = &self.manifest.files[id.file];
-        let location = self.location.join(&entry.name);
-        let footer = read_checked(&location, &entry.footer)?;
+        let location = self.location().join(&entry.name);
+        let footer = self.read_checked(entry, &entry.footer)?;
         let stretch = entry.row_groups[id.group].stretch;
-        let bytes = read_checked(&location, &stretch)?;
+        let bytes = self.read_checked(entry, &stretch)?;
         let metadata = guarded(|| {
             let tail = FileStretch { file_bytes: entry.bytes, offset: entry.footer.offset, bytes: footer };
             let metadata = ParquetMetaDataReader::new().parse_and_finish(&tail)?;
@@ -84,6 +84,19 @@ impl DatasetReader {
             group: id.group,
             location,
         })
+    }
+
+    fn read_checked(&self, entry: &PartEntry, stretch: &Stretch) -> Result<Bytes> {
+        read_checked(&self.directory, &entry.name, stretch).map_err(|error| self.explained(error))
+    }
+
+    /// What cannot be read may have been replaced: in an object store old files stay for a day only.
+    fn explained(&self, error: Error) -> Error {
+        let is_replaced = |now: Result<Manifest>| now.is_ok_and(|now| now != self.manifest);
+        match error {
+            Error::Place { .. } if is_replaced(Manifest::read(self.location())) => replaced(self.location()),
+            error => error,
+        }
     }
 }
 
@@ -179,23 +192,25 @@ impl GroupReader {
     }
 }
 
-/// Checks a whole file against what the manifest says of it, for readers that go their own way.
-pub fn verify_part(location: &Location, entry: &PartEntry) -> Result<()> {
+/// Checks a whole file of a dataset against what the manifest says of it, for readers that go their
+/// own way.
+pub fn verify_part(directory: &HeldDirectory, entry: &PartEntry) -> Result<()> {
     let stretches = entry.row_groups.iter().map(|group| &group.stretch).chain([&entry.footer]);
-    stretches.into_iter().try_for_each(|stretch| read_checked(location, stretch).map(drop))
+    stretches.into_iter().try_for_each(|stretch| read_checked(directory, &entry.name, stretch).map(drop))
 }
 
 /// Reads a stretch of a file and checks it.
-fn read_checked(location: &Location, stretch: &Stretch) -> Result<Bytes> {
+fn read_checked(directory: &HeldDirectory, name: &str, stretch: &Stretch) -> Result<Bytes> {
     let end = stretch.offset + stretch.bytes;
-    let size = location.size()?.ok_or_else(|| damaged(location, "the file is missing"))?;
+    let location = directory.location().join(name);
+    let size = directory.size(name)?.ok_or_else(|| damaged(&location, "the file is missing"))?;
     if size < end {
-        return Err(damaged(location, "the file is shorter than it was"));
+        return Err(damaged(&location, "the file is shorter than it was"));
     }
-    let bytes = location.read_range(stretch.offset, stretch.bytes)?;
+    let bytes = directory.read_range(name, stretch.offset, stretch.bytes)?;
     if digest_of(&bytes) != stretch.xxh3 {
         let problem = format_args!("bytes {}..{end} do not match their checksum", stretch.offset);
-        return Err(damaged(location, problem));
+        return Err(damaged(&location, problem));
     }
     Ok(bytes)
 }
@@ -206,4 +221,8 @@ fn damaged(location: &Location, problem: impl std::fmt::Display) -> Error {
         format_args!("damaged: {problem}"),
         "restore the file from a copy, or convert the data again",
     )
+}
+
+fn replaced(dataset: &Location) -> Error {
+    Error::place(dataset, "the dataset was replaced while it was being read", "run the command again")
 }

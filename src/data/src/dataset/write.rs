@@ -30,7 +30,6 @@ pub struct DatasetWriter {
     layout: Layout,
     options: WriteOptions,
     staging: Staging,
-    superseded: Vec<String>,
     open: Option<Part>,
     /// Finished files and how many features each has.
     finished: Vec<(PartEntry, usize)>,
@@ -43,18 +42,12 @@ impl DatasetWriter {
     /// Prepares to write to `target`.
     pub fn begin(target: &Location, layout: Layout, options: WriteOptions) -> Result<Self> {
         let staging = Staging::begin(target, MANIFEST, options.overwrite)?;
-        // What an overwritten dataset consists of; one too damaged to tell is just replaced.
-        let superseded = match Manifest::read(target) {
-            Ok(old) if options.overwrite => old.files.into_iter().map(|file| file.name).collect(),
-            _ => Vec::new(),
-        };
         Ok(DatasetWriter {
             target: target.clone(),
             width: layout.features.given().unwrap_or(0),
             layout,
             options,
             staging,
-            superseded,
             open: None,
             finished: Vec::new(),
             unlabelled: 0,
@@ -143,7 +136,7 @@ impl DatasetWriter {
         manifest.position = self.layout.position;
         manifest.features = (0..self.width).map(|feature| self.layout.features.name(feature)).collect();
         manifest.fingerprint = Some(self.sums.fingerprint(&manifest));
-        self.staging.commit(&manifest.to_bytes(), &self.superseded)?;
+        self.staging.commit(&manifest.to_bytes())?;
         Ok(manifest)
     }
 

@@ -61,6 +61,11 @@ impl<R: Read> Cutter<R> {
         self.quoted = delimiter;
     }
 
+    /// Cuts at about every `target` bytes from here on.
+    pub fn set_target(&mut self, target: usize) {
+        self.target = target;
+    }
+
     /// Whether the input ended without a newline.
     pub fn lacks_newline(&self) -> bool {
         self.lacks_newline
@@ -88,21 +93,23 @@ impl<R: Read> Cutter<R> {
             if text.is_empty() {
                 return Ok(None);
             }
-            if let Some(end) = self.last_line_end(&text) {
-                break end;
-            }
-            if self.at_end {
-                if self.ends_within_quotes(&text) {
-                    return Err(CutError::QuoteOpen(self.next_line));
-                }
+            let is_rest = self.at_end && text.len() <= wanted;
+            // The last line is one like any other, with a newline or without.
+            if is_rest && !text.ends_with(b"\n") && !self.ends_within_quotes(&text) {
                 self.lacks_newline = true;
                 text.push(b'\n');
                 break text.len();
             }
-            if text.len() >= MAX_LINE {
+            if let Some(end) = self.last_line_end(&text[..wanted.min(text.len())]) {
+                break end;
+            }
+            if is_rest {
+                return Err(CutError::QuoteOpen(self.next_line));
+            }
+            if text.len().min(wanted) >= MAX_LINE {
                 return Err(CutError::LineTooLong(self.next_line));
             }
-            wanted = text.len() * 2;
+            wanted *= 2;
         };
         self.carry = text.split_off(end);
         let mut input_bytes = end - usize::from(self.lacks_newline);
@@ -234,6 +241,17 @@ mod tests {
             ("\"a\"\n", (false, Some(4))),
         ] {
             assert_eq!(scan_quotes(text.as_bytes(), b','), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn an_input_that_fits_is_one_chunk_with_its_last_line() {
+        for text in ["a\nb", "a\nb\n", "b", "a,\"x\ny\"\nb"] {
+            for quoted in [false, true] {
+                let chunks = cut(text.as_bytes(), 100, quoted);
+                assert_eq!(chunks.len(), 1, "{text:?}");
+                assert_eq!(chunks[0].text, format!("{}\n", text.trim_end()).as_bytes());
+            }
         }
     }
 

@@ -1,9 +1,7 @@
 //! Which format an input is in, told by its first lines.
 
-use super::decode::delimited::{for_each_record, number_or_truth};
+use super::decode::delimited::for_each_record;
 use super::decode::{Lines, is_blank};
-use super::number::Number;
-use super::roles::{ColumnRole, Roles};
 
 /// The formats that can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -61,9 +59,13 @@ pub fn delimiter_of(line: &[u8]) -> Option<u8> {
     (count(best) > 0).then_some(best)
 }
 
-/// The delimiter of the first data line of a table.
-pub fn delimiter_of_text(text: &[u8]) -> u8 {
-    first_line(text).and_then(delimiter_of).unwrap_or(b',')
+/// The delimiter of the first data line of a table. A comma that is a decimal mark is none, if there is
+/// another.
+pub fn delimiter_of_text(text: &[u8], decimal_comma: bool) -> u8 {
+    let Some(line) = first_line(text) else { return b',' };
+    let without_commas = || line.iter().copied().filter(|byte| *byte != b',').collect::<Vec<u8>>();
+    let other = if decimal_comma { delimiter_of(&without_commas()) } else { None };
+    other.or_else(|| delimiter_of(line)).unwrap_or(b',')
 }
 
 /// The fields of the first record.
@@ -82,33 +84,6 @@ pub fn first_record(lines: Lines<'_>, delimiter: u8) -> Vec<String> {
         Err(stop.clone()) // one record is enough
     });
     names
-}
-
-/// Finds columns of words: features with values in these lines of which none is a number. One
-/// that has both is left a feature, so that its first word is reported.
-pub fn find_categories(lines: Lines<'_>, delimiter: u8, header: bool, roles: &mut Roles) {
-    let mut seen = vec![(0u64, 0u64); roles.columns.len()]; // values, of them numbers
-    let mut skip = header;
-    let _ = for_each_record(lines, delimiter, |record| {
-        if std::mem::take(&mut skip) || record.fields() != roles.columns.len() {
-            return Ok(());
-        }
-        for (place, (values, numbers)) in seen.iter_mut().enumerate() {
-            let field = record.field(place).trim_ascii();
-            let number = if field.is_empty() { Number::Missing } else { number_or_truth(field) };
-            *values += u64::from(number != Number::Missing);
-            *numbers += u64::from(matches!(number, Number::Value(_) | Number::TooLarge | Number::Infinite));
-        }
-        Ok(())
-    });
-    for (role, (values, numbers)) in roles.columns.iter_mut().zip(seen) {
-        if let ColumnRole::Feature(feature) = *role
-            && values > 0
-            && numbers == 0
-        {
-            *role = ColumnRole::Category(feature);
-        }
-    }
 }
 
 #[cfg(test)]
@@ -130,19 +105,5 @@ mod tests {
         ] {
             assert_eq!(Format::of_text(text.as_bytes()), format, "{text:?}");
         }
-    }
-
-    #[test]
-    fn words_make_a_category_and_a_mixture_does_not() {
-        let text = b"qid,label,a,b,c\n1,0,x,1,\n1,1,y,z,\n";
-        let lines = Lines { text, first_line: 1 };
-        let names = first_record(lines, b',');
-        assert_eq!(names, ["qid", "label", "a", "b", "c"]);
-        let mut roles = Roles::by_names(&names, &Default::default(), "t").unwrap();
-        find_categories(lines, b',', true, &mut roles);
-        assert_eq!(
-            roles.columns[2..],
-            [ColumnRole::Category(0), ColumnRole::Feature(1), ColumnRole::Feature(2)]
-        );
     }
 }

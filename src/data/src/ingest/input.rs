@@ -2,8 +2,9 @@
 
 use crate::dataset::{Categories, MANIFEST, PartEntry};
 use planetree_base::error::{Error, Result};
-use planetree_base::storage::{Access, Location};
+use planetree_base::storage::{Access, HeldDirectory, Location};
 use std::io::Read;
+use std::sync::Arc;
 
 /// One file to read.
 #[derive(Debug, Clone)]
@@ -12,8 +13,8 @@ pub struct Input {
     pub location: Option<Location>,
     /// Its name in messages.
     pub name: String,
-    /// What the manifest says of it, if it is part of a dataset.
-    pub part: Option<PartEntry>,
+    /// What the manifest says of it, if it is part of a dataset, and the dataset's directory.
+    pub part: Option<(PartEntry, Arc<HeldDirectory>)>,
     /// What the codes in it stand for, if it is part of a dataset.
     pub categories: Vec<Categories>,
 }
@@ -123,10 +124,11 @@ fn expand_one(argument: &str, access: Access) -> Result<Vec<Input>> {
 fn in_directory(location: &Location) -> Result<Vec<Input>> {
     let names = location.list()?;
     if names.iter().any(|name| name == MANIFEST) {
-        let manifest = crate::dataset::Manifest::read(location)?;
+        let (directory, manifest) = crate::dataset::Manifest::hold(location)?;
+        let directory = Arc::new(directory);
         let of_part = |file: PartEntry| Input {
             categories: manifest.categories.clone(),
-            part: Some(file.clone()),
+            part: Some((file.clone(), directory.clone())),
             ..Input::at(location.join(&file.name))
         };
         return Ok(manifest.files.iter().cloned().map(of_part).collect());

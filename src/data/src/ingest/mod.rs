@@ -4,6 +4,7 @@
 mod cut;
 pub mod decode;
 mod format;
+mod guess;
 mod input;
 pub mod number;
 mod open;

@@ -129,6 +129,27 @@ pub fn any_number(token: &[u8]) -> Number {
     }
 }
 
+/// Reads a token whose decimal mark is a comma, with a parser of tokens whose mark is a point. One that
+/// has a point is malformed: it would be a thousands separator, or a mistake.
+pub fn with_point(token: &[u8], parse: fn(&[u8]) -> Number) -> Number {
+    if token.contains(&b'.') {
+        return Number::Malformed;
+    }
+    let mut short = [0; 32];
+    let mut long = Vec::new();
+    let copy = match short.get_mut(..token.len()) {
+        Some(short) => short,
+        None => {
+            long.resize(token.len(), 0);
+            &mut long[..]
+        }
+    };
+    for (to, from) in copy.iter_mut().zip(token) {
+        *to = if *from == b',' { b'.' } else { *from };
+    }
+    parse(copy)
+}
+
 /// The spellings of "no value" in ranking files: `NULL` (LETOR 3), `NA`, `nan`, `none`, `?`.
 fn is_missing_word(token: &[u8]) -> bool {
     let word = match token {
@@ -185,6 +206,19 @@ mod tests {
             Number::Value(twin("1.000000059604644775390626"))
         );
         assert!(is_f32_midpoint(1.0 + 2f64.powi(-24)));
+    }
+
+    #[test]
+    fn a_comma_may_be_the_decimal_mark() {
+        for (text, value) in [("0,5", 0.5), ("-12,25", -12.25), ("3", 3.0), ("1,5e3", 1500.0)] {
+            assert_eq!(with_point(text.as_bytes(), any_number), Number::Value(value), "{text}");
+        }
+        let long = format!("0,{}", "3".repeat(40));
+        assert_eq!(with_point(long.as_bytes(), any_number), Number::Value(0.333_333_34));
+        for text in ["1.5", "1.234,5", "1,234,567", ",", "1,5x"] {
+            assert_eq!(with_point(text.as_bytes(), any_number), Number::Malformed, "{text}");
+        }
+        assert_eq!(with_point(b"n/a", any_number), Number::Missing);
     }
 
     #[test]

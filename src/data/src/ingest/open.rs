@@ -6,6 +6,7 @@ use super::decode::delimited::DelimitedDecoder;
 use super::decode::letor::LetorDecoder;
 use super::decode::{Decoder, Lines};
 use super::format::{self, Format};
+use super::guess::{TableForm, guess};
 use super::input::Input;
 use super::reader::{IngestOptions, Opened, cut_error, read_error};
 use super::roles::{ColumnRole, Roles, unnamed};
@@ -14,6 +15,9 @@ use super::unpack::{Packing, unpack};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 use std::sync::Arc;
+
+/// Bytes that are looked at to tell what an input is, however it is cut afterwards.
+const SAMPLE_BYTES: usize = 1 << 20;
 
 /// Opens an input and looks at its start.
 pub fn open(
@@ -30,11 +34,12 @@ pub fn open(
         if !roles.has(&ColumnRole::Query) {
             return Err(unnamed(&table.names, "query", &input.name));
         }
+        note_index(&roles, &table.names, notes);
         note_categories(&roles, notes);
         let decoder = Arc::new(BatchDecoder { roles: roles.clone(), lenient: options.lenient });
         return Ok((Opened::Table { table: Box::new(table), decoder }, Some(roles)));
     }
-    let mut cutter = Cutter::new(reader, options.chunk_bytes);
+    let mut cutter = Cutter::new(reader, SAMPLE_BYTES);
     let start = cutter.next_chunk().map_err(|error| cut_error(input, packing, error))?;
     let Some(start) = start else { return Ok((Opened::Nothing, None)) };
     let text = &start.text;
@@ -49,6 +54,7 @@ pub fn open(
     };
     cutter.put_back(start);
     cutter.set_quoted(delimiter);
+    cutter.set_target(options.chunk_bytes);
     Ok((Opened::Text { cutter, packing, decoder, format }, roles))
 }
 
@@ -69,7 +75,8 @@ fn delimited(
     notes: &mut Vec<String>,
 ) -> Result<(DelimitedDecoder, Roles)> {
     let lines = Lines { text, first_line: 1 };
-    let delimiter = options.delimiter.unwrap_or_else(|| format::delimiter_of_text(text));
+    let delimiter =
+        options.delimiter.unwrap_or_else(|| format::delimiter_of_text(text, options.decimal_comma));
     let names = format::first_record(lines, delimiter);
     let beside = match &options.description {
         Some((text, name)) => Some((text.clone(), name.clone())),
@@ -95,11 +102,29 @@ fn delimited(
     if !roles.has(&ColumnRole::Query) && input.beside(".query")?.is_none() {
         return Err(unnamed(&names, "query", &input.name));
     }
-    if beside.is_none() {
-        format::find_categories(lines, delimiter, header, &mut roles);
+    let table = TableForm { delimiter, header, file: &input.name };
+    // A description says itself what is a number and what a word.
+    let described = beside.is_some().then(|| roles.clone());
+    let guess = guess(lines, &table, &mut roles, options.decimal_comma)?;
+    let guessed_words = if described.is_none() { guess.words } else { Vec::new() };
+    let roles = described.unwrap_or(roles);
+    if !guess.comma_columns.is_empty() {
+        notes.push(format!(
+            "numbers in {} have decimal commas: 0,5 is read as 0.5",
+            guess.comma_columns.join(", ")
+        ));
     }
+    note_index(&roles, &names, notes);
     note_categories(&roles, notes);
-    Ok((DelimitedDecoder { roles: roles.clone(), delimiter, header, lenient: options.lenient }, roles))
+    let decoder = DelimitedDecoder {
+        roles: roles.clone(),
+        delimiter,
+        header,
+        guessed_words,
+        decimal_comma: guess.decimal_comma,
+        lenient: options.lenient,
+    };
+    Ok((decoder, roles))
 }
 
 /// `train.cd` for `train`, `train.tsv`, `train.tsv.gz`; or the whole name with `.cd` added.
@@ -133,6 +158,14 @@ fn check_width(roles: &Roles, options: &IngestOptions, input: &Input) -> Result<
         ),
         "raise --max-features",
     ))
+}
+
+fn note_index(roles: &Roles, names: &[String], notes: &mut Vec<String>) {
+    let index: Vec<&str> = roles.index.iter().map(|place| names[*place].as_str()).collect();
+    if !index.is_empty() {
+        let names = index.join(", ");
+        notes.push(format!("left out: {names}, the index of a data frame (--keep-columns keeps it)"));
+    }
 }
 
 fn note_categories(roles: &Roles, notes: &mut Vec<String>) {

@@ -36,6 +36,8 @@ pub struct IngestOptions {
     pub roles: RoleOptions,
     /// Delimiter of tables, unless it shall be told by the content.
     pub delimiter: Option<u8>,
+    /// Whether numbers of tables have decimal commas, whatever separates fields.
+    pub decimal_comma: bool,
     /// Whether tables start with a line of names.
     pub header: bool,
     /// A CatBoost column description.

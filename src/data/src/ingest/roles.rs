@@ -43,6 +43,10 @@ pub struct RoleOptions {
     pub categories: Vec<String>,
     /// Columns that hold words in another dataset, whose codes are taken over.
     pub known_categories: Vec<String>,
+    /// Columns that the file says are the index of a data frame.
+    pub index: Vec<String>,
+    /// Columns to keep although they are an index.
+    pub kept: Vec<String>,
 }
 
 /// What columns are usually called, the likeliest first.
@@ -71,6 +75,8 @@ pub struct Roles {
     pub columns: Vec<ColumnRole>,
     /// The names of the features.
     pub features: Vec<String>,
+    /// Columns that are left out because they are the index of a data frame.
+    pub index: Vec<usize>,
 }
 
 impl Roles {
@@ -118,12 +124,22 @@ impl Roles {
                 None => {}
             }
         }
-        let mut features = Vec::new();
+        let kept: Vec<usize> =
+            options.kept.iter().map(|name| find(names, name, file)).collect::<Result<_>>()?;
+        let is_index = |place: usize| {
+            let is_named = options.index.contains(&names[place]) || is_pandas_index(&names[place]);
+            is_named && !kept.contains(&place) && !categories.contains(&place)
+        };
+        let (mut features, mut index) = (Vec::new(), Vec::new());
         let columns = columns
             .into_iter()
             .enumerate()
             .map(|(place, role)| {
                 role.unwrap_or_else(|| {
+                    if is_index(place) {
+                        index.push(place);
+                        return ColumnRole::Ignored;
+                    }
                     features.push(names[place].clone());
                     let feature = features.len() as u32 - 1;
                     if categories.contains(&place) {
@@ -134,7 +150,7 @@ impl Roles {
                 })
             })
             .collect();
-        let roles = Roles { columns, features };
+        let roles = Roles { columns, features, index };
         roles.check_names(file)?;
         Ok(roles)
     }
@@ -188,12 +204,24 @@ impl Roles {
                 role
             })
             .collect();
-        let roles = Roles { columns, features };
+        let roles = Roles { columns, features, index: Vec::new() };
         if !roles.has(&ColumnRole::Label) {
             return Err(Error::place(described_by, "no column is the Label or Target", "add one"));
         }
         roles.check_names(described_by)?;
         Ok(roles)
+    }
+
+    /// What a column is called in messages.
+    pub fn name_of(&self, place: usize) -> String {
+        match &self.columns[place] {
+            ColumnRole::Feature(feature) | ColumnRole::Category(feature) => {
+                self.features[*feature as usize].clone()
+            }
+            ColumnRole::Label => "the label".to_owned(),
+            ColumnRole::Weight => "the weight".to_owned(),
+            _ => format!("column {}", place + 1),
+        }
     }
 
     /// Whether some column has this role.
@@ -227,6 +255,12 @@ impl Roles {
     fn check_names(&self, file: &str) -> Result<()> {
         check_feature_names(&self.features, file)
     }
+}
+
+/// What pandas calls an index without a name: `__index_level_0__`.
+fn is_pandas_index(name: &str) -> bool {
+    let level = name.strip_prefix("__index_level_").and_then(|rest| rest.strip_suffix("__"));
+    level.is_some_and(|level| !level.is_empty() && level.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// An error if a name is empty, repeats, or is that of a dataset's own column.
@@ -311,6 +345,21 @@ mod tests {
         );
         // A second column that is called `label` would clash with the dataset's own.
         assert!(Roles::by_names(&names("qid,a,b,clicks,label"), &options, "t.csv").is_err());
+    }
+
+    #[test]
+    fn an_index_is_left_out_unless_it_is_named_or_has_a_role() {
+        let columns = names("qid,label,a,place,__index_level_0__");
+        let mut options = RoleOptions { index: vec!["place".into(), "qid".into()], ..RoleOptions::default() };
+        let roles = Roles::by_names(&columns, &options, "t").unwrap();
+        assert_eq!((&roles.features[..], &roles.index[..]), (&["a".to_owned()][..], &[3, 4][..]));
+        assert_eq!(roles.columns[0], ColumnRole::Query);
+        options.kept = vec!["place".into()];
+        options.categories = vec!["__index_level_0__".into()];
+        let roles = Roles::by_names(&columns, &options, "t").unwrap();
+        assert_eq!(roles.features, ["a", "place", "__index_level_0__"]);
+        options.kept = vec!["plaice".into()];
+        assert!(Roles::by_names(&columns, &options, "t").is_err());
     }
 
     #[test]

@@ -43,6 +43,12 @@ pub enum FaultKind {
     FieldCount,
     /// A quoted field that never ends.
     QuoteOpen,
+    /// A number with a comma where numbers have points.
+    DecimalComma,
+    /// A number with a point where numbers have commas.
+    DecimalPoint,
+    /// A number in a column that was taken for words.
+    NumberAmongWords,
 }
 
 /// What `--lenient` does with a line that has the fault.
@@ -77,7 +83,7 @@ const FIX_OR_MISSING: &str =
     "correct the value, write NULL if it is missing, or pass --lenient to take it as missing";
 
 /// Every fault with its texts; adding a kind is one variant and one row.
-pub const TABLE: [FaultEntry; 19] = [
+pub const TABLE: [FaultEntry; 22] = [
     entry(
         FaultKind::LabelMalformed,
         "label-malformed",
@@ -180,6 +186,27 @@ pub const TABLE: [FaultEntry; 19] = [
         "a closing quote",
         "close the quoted field, or double the quotes inside it",
         Repair::SkipLine,
+    ),
+    entry(
+        FaultKind::DecimalComma,
+        "decimal-comma",
+        "a decimal number without a comma",
+        "pass --decimal-comma if 0,5 means 0.5 in this file; otherwise remove the thousands separators",
+        Repair::Missing,
+    ),
+    entry(
+        FaultKind::DecimalPoint,
+        "decimal-point",
+        "a number with a decimal comma and no point, as in the rest of this file",
+        "write all numbers of a file with the same decimal mark and without thousands separators",
+        Repair::Missing,
+    ),
+    entry(
+        FaultKind::NumberAmongWords,
+        "number-among-words",
+        "a word, as in the lines before",
+        "pass --categorical COLUMN to take the numbers of this column as words, too; or correct its words, if it holds numbers",
+        Repair::Missing,
     ),
 ];
 

@@ -3,7 +3,7 @@
 
 use super::graph::StepInput;
 use planetree_base::error::{Error, Result};
-use planetree_base::storage::{Access, Digest, Found, Location, RunningDigest, interrupt};
+use planetree_base::storage::{Access, Digest, Found, HeldDirectory, Location, RunningDigest, interrupt};
 use planetree_data::dataset::{MANIFEST, Manifest, verify_part};
 use planetree_data::ingest::{Input, description_beside, expand};
 use planetree_data::table::TableReader;
@@ -30,8 +30,8 @@ pub enum Look {
 /// What is at a place; `None` if there is nothing.
 pub fn identify(location: &Location, look: Look) -> Result<Option<Identity>> {
     interrupt::check()?;
-    if let Some(bytes) = location.join(MANIFEST).read_all()? {
-        return dataset(location, &bytes, look).map(Some);
+    if let Some((directory, bytes)) = HeldDirectory::open(location, MANIFEST)? {
+        return dataset(&directory, &bytes, look).map(Some);
     }
     if let Some(found) = location.found()? {
         return Ok(Some(Identity { digest: file(location, &found)?, bytes: found.bytes }));
@@ -52,18 +52,18 @@ pub fn identify(location: &Location, look: Look) -> Result<Option<Identity>> {
 }
 
 /// What a dataset is. One that lacks a file or a byte is another, which equals no whole one.
-fn dataset(location: &Location, bytes: &[u8], look: Look) -> Result<Identity> {
+fn dataset(directory: &HeldDirectory, bytes: &[u8], look: Look) -> Result<Identity> {
     let mut digest = RunningDigest::new();
     digest.update(bytes);
-    let Ok(manifest) = Manifest::from_bytes(bytes, location) else {
+    let Ok(manifest) = Manifest::from_bytes(bytes, directory.location()) else {
         digest.update(b"damaged");
         return Ok(Identity { digest: digest.digest(), bytes: bytes.len() as u64 });
     };
     let whole = look == Look::Quick
         || manifest.files.iter().all(|entry| {
-            let place = location.join(&entry.name);
-            let present = place.size().is_ok_and(|size| size == Some(entry.bytes));
-            present && (matches!(place, Location::Remote(_)) || verify_part(&place, entry).is_ok())
+            let present = directory.size(&entry.name).is_ok_and(|size| size == Some(entry.bytes));
+            let is_remote = matches!(directory.location(), Location::Remote(_));
+            present && (is_remote || verify_part(directory, entry).is_ok())
         });
     if !whole {
         digest.update(b"damaged");

@@ -1,11 +1,14 @@
 //! A staged prefix in an object store. Every file is a multipart upload that is completed only at
-//! the end, so that listings show nothing before; then the marker is created, on condition that
-//! there is none. The marker carries this run's id in its metadata: when the answer to the
-//! creation is lost and its repetition says "exists already", the id tells whose it is.
+//! the end, so that listings show nothing before; then the marker is put, on condition that it is
+//! still the one that is to be replaced, or that there is none. The marker carries this run's id in
+//! its metadata: when the answer is lost and the repetition is refused, the id tells whose it is.
 //!
-//! Files are named by their content, so runs with the same input make the same objects. Whatever
-//! this run removes, it never removes an object that the marker which is there names.
+//! Files are named by their content, so runs with the same input make the same objects, and a reader
+//! may need an object long after its marker was replaced. Nothing is therefore removed when it is
+//! replaced, but at a later commit, by the run whose turn it is (`turn.rs`, `history.rs`).
 
+use super::history::{GRACE, History};
+use super::turn::{Turn, read_version};
 use super::{refuse_existing, refuse_http, run_id};
 use crate::error::{Error, Result};
 use crate::storage::border::{persist, start, wait, wait_or_interrupt};
@@ -15,11 +18,12 @@ use object_store::multipart::{MultipartStore, PartId};
 use object_store::path::Path;
 use object_store::{
     Attribute, AttributeValue, Attributes, GetOptions, MultipartId, ObjectStore, ObjectStoreExt, PutMode,
-    PutOptions, PutPayload,
+    PutOptions, PutPayload, UpdateVersion,
 };
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::sync::Arc;
+use std::time::Duration;
 use tempfile::SpooledTempFile;
 use tokio::task::JoinHandle;
 
@@ -37,6 +41,7 @@ pub struct BucketStaging {
     overwrite: bool,
     run_id: String,
     files: Vec<StagedObject>,
+    history: History,
 }
 
 /// One file, on its way or there.
@@ -51,6 +56,8 @@ enum State {
     Running(JoinHandle<object_store::Result<Upload>>),
     Uploaded(Upload),
     Visible,
+    /// Visible, and not part of the output.
+    Unwanted,
     Gone,
 }
 
@@ -79,6 +86,12 @@ impl BucketStaging {
             overwrite,
             run_id: run_id(),
             files: Vec::new(),
+            history: History {
+                store: remote.store.clone(),
+                prefix: remote.path.clone(),
+                marker,
+                grace: GRACE,
+            },
         };
         // Asks for a listing, so that a missing bucket or a refused key shows before the work.
         let listing = persist(|| staging.store.list_with_delimiter(Some(&staging.prefix)));
@@ -148,6 +161,9 @@ impl BucketStaging {
     pub(super) fn reopen(&mut self, name: &str) -> Result<File> {
         self.settle()?;
         let place = self.place_of(name);
+        // It is visible for a while and part of no output: whoever comes after a killed run removes it.
+        let noted = self.history.note(name.as_bytes());
+        noted.map_err(|error| self.shown.store_error("write", &error))?;
         self.complete(place)?;
         let local = |error: std::io::Error| Error::io("temporary file", "write", &error);
         let mut file = tempfile::tempfile().map_err(local)?;
@@ -160,51 +176,127 @@ impl BucketStaging {
 
     pub(super) fn discard(&mut self, name: &str) {
         let place = self.place_of(name);
-        self.remove_unused(&[name.to_owned()]);
-        self.files[place].state = State::Gone;
+        let file = &mut self.files[place];
+        // Another run may have the same file; whoever has the turn can tell.
+        if matches!(file.state, State::Visible) {
+            file.state = State::Unwanted;
+        }
     }
 
     fn place_of(&self, name: &str) -> usize {
         self.files.iter().position(|file| file.name == name).expect("only names that were kept are asked for")
     }
 
-    pub(super) fn commit(mut self, marker: &[u8], superseded: &[String]) -> Result<()> {
+    pub(super) fn commit(mut self, marker: &[u8]) -> Result<()> {
         self.settle()?;
         let marker_path = self.marker_path();
         if !self.overwrite && wait(persist(|| self.store.head(&marker_path))).is_ok() {
             return Err(refuse_existing(&self.shown));
         }
-        for place in 0..self.files.len() {
-            self.complete(place)?;
-        }
-        self.put_marker(&marker_path, marker)?;
-        // From here on the output is visible, so nothing of it may go.
-        let files = std::mem::take(&mut self.files);
-        self.remove_unused(superseded);
-        for file in files.iter().filter(|file| matches!(file.state, State::Visible)) {
-            let there = wait(persist(|| self.store.head(&file.path)));
-            if matches!(there, Err(object_store::Error::NotFound { .. })) {
-                return Err(Error::place(
-                    self.shown.join(&file.name),
-                    "another run that wrote here at the same time has removed it",
-                    "run the command again with --overwrite, one at a time",
-                ));
+        let mut turn = self.take_turn(None)?;
+        let mut notes = Notes::default();
+        let published = self.publish(&mut turn, marker, &mut notes);
+        // All of this is best effort: what stays is in no manifest, and untidy is better than lost.
+        match &published {
+            Ok(()) => {
+                if notes.old.is_some() {
+                    tracing::warn!(
+                        "{}: the files of what was replaced stay for a day, for those who read it; patterns such as \
+                         *.parquet match them, too",
+                        self.shown
+                    );
+                }
+                // From here on the output is visible, so nothing of it may go.
+                self.files.retain(|file| matches!(file.state, State::Unwanted));
+                self.tidy(&mut turn, Some(marker));
+                if turn.hold() {
+                    let _ = self.history.clean(&mut turn);
+                }
             }
+            Err(_) if notes.ours => {
+                self.tidy(&mut turn, Some(marker));
+                self.unnote(&mut turn, notes.old);
+            }
+            // Somebody may read files of the same names: they go after the time of grace.
+            Err(_) if notes.earlier => self.files.retain(|file| !matches!(file.state, State::Visible)),
+            Err(_) => {}
         }
-        Ok(())
+        published
     }
 
-    fn put_marker(&mut self, path: &Path, marker: &[u8]) -> Result<()> {
+    fn take_turn(&self, patience: Option<Duration>) -> Result<Turn> {
+        Turn::take(&self.store, self.history.turn_path(), &self.run_id, &self.shown, patience)
+    }
+
+    /// Makes the files visible and puts the marker in the place of the one that is there.
+    fn publish(&mut self, turn: &mut Turn, marker: &[u8], notes: &mut Notes) -> Result<()> {
+        /// How often another writer may be quicker, which can happen only without a turn.
+        const TRIES: usize = 20;
+        let shown = self.shown.clone();
+        let failed = |error: object_store::Error| shown.store_error("write", &error);
+        for _ in 0..TRIES {
+            let old = read_version(&self.store, &self.marker_path()).map_err(failed)?;
+            if old.is_some() && !self.overwrite {
+                return Err(refuse_existing(&self.shown));
+            }
+            if !notes.ours && !notes.earlier {
+                notes.earlier = self.history.has(marker).map_err(failed)?;
+                notes.ours = !notes.earlier;
+            }
+            self.history.note(marker).map_err(failed)?;
+            let (old, version) = old.unzip();
+            notes.old = old.filter(|old| old[..] != *marker);
+            if let Some(old) = &notes.old {
+                self.history.note(old).map_err(failed)?;
+            }
+            for place in 0..self.files.len() {
+                turn.hold();
+                self.complete(place)?;
+            }
+            if self.put_marker(marker, version)? {
+                return Ok(());
+            }
+        }
+        Err(Error::place(
+            &self.shown,
+            "other runs replace it all the time",
+            "run the command again when they have ended",
+        ))
+    }
+
+    /// Strikes out a marker that was to be replaced and is in force after all.
+    fn unnote(&self, turn: &mut Turn, old: Option<Bytes>) {
+        if let Some(old) = old
+            && turn.hold()
+            && matches!(read_version(&self.store, &self.marker_path()), Ok(Some((there, _))) if there == old)
+        {
+            self.history.forget(&old);
+        }
+    }
+
+    /// Puts the marker in the place of an old one, or where there is none; false if that is no longer so.
+    fn put_marker(&self, marker: &[u8], old: Option<UpdateVersion>) -> Result<bool> {
+        let path = self.marker_path();
         let mut attributes = Attributes::new();
         attributes.insert(Attribute::Metadata(RUN_ID.into()), AttributeValue::from(self.run_id.clone()));
-        let mode = if self.overwrite { PutMode::Overwrite } else { PutMode::Create };
+        let mode = old.map_or(PutMode::Create, PutMode::Update);
         let options = PutOptions { mode, attributes, ..PutOptions::default() };
         let payload = PutPayload::from(Bytes::copy_from_slice(marker));
-        match wait(persist(|| self.store.put_opts(path, payload.clone(), options.clone()))) {
-            Ok(_) => Ok(()),
-            Err(error) => match self.owner_of_marker(path) {
-                Ok(owner) if owner.as_ref() == Some(&self.run_id) => Ok(()),
-                _ if is_taken(&error) => Err(refuse_existing(&self.shown)),
+        let put = |options: PutOptions| {
+            wait(persist(|| self.store.put_opts(&path, payload.clone(), options.clone())))
+        };
+        let outcome = match put(options.clone()) {
+            // A store without conditions: the last writer wins.
+            Err(object_store::Error::NotImplemented { .. }) => {
+                put(PutOptions { mode: PutMode::Overwrite, ..options })
+            }
+            outcome => outcome,
+        };
+        match outcome {
+            Ok(_) => Ok(true),
+            Err(error) => match self.owner_of_marker(&path) {
+                Ok(owner) if owner.as_ref() == Some(&self.run_id) => Ok(true),
+                _ if is_taken(&error) => Ok(false),
                 _ => Err(self.shown.store_error("write", &error)),
             },
         }
@@ -218,20 +310,33 @@ impl BucketStaging {
         Ok(found.attributes.get(&key).map(|value| value.as_ref().to_owned()))
     }
 
-    /// Removes objects that the marker which is there now does not name. Best effort: what stays is
-    /// in no manifest, and untidy is better than lost.
-    fn remove_unused(&self, names: &[String]) {
-        let marker_path = self.marker_path();
-        let marker = match wait(persist(|| async { self.store.get(&marker_path).await?.bytes().await })) {
-            Ok(marker) => marker,
-            Err(object_store::Error::NotFound { .. }) => Bytes::new(),
-            Err(_) => return, // what it names is not known
-        };
-        for name in names.iter().filter(|name| memchr::memmem::find(&marker, name.as_bytes()).is_none()) {
-            let path = self.prefix.clone().join(name.as_str());
-            let _ = wait(persist(|| self.store.delete(&path)));
+    /// Removes what this run made visible and nobody names, but for the marker it wrote down itself.
+    fn tidy(&mut self, turn: &mut Turn, noted: Option<&[u8]>) {
+        let is_visible = |file: &StagedObject| matches!(file.state, State::Visible | State::Unwanted);
+        let visible = self.files.iter().filter(|file| is_visible(file));
+        let names: Vec<String> = visible.map(|file| file.name.clone()).collect();
+        for file in self.files.iter().filter(|file| matches!(file.state, State::Unwanted)) {
+            self.history.forget(file.name.as_bytes());
         }
+        if !turn.hold() || (!names.is_empty() && self.history.remove_unnamed(&names, noted).is_err()) {
+            return;
+        }
+        if let Some(noted) = noted {
+            self.history.forget(noted);
+        }
+        self.files.retain(|file| !is_visible(file));
     }
+}
+
+/// What a run wrote down before it published.
+#[derive(Default)]
+struct Notes {
+    /// Its own marker, which nobody had written down.
+    ours: bool,
+    /// Its own marker, once more.
+    earlier: bool,
+    /// The marker that it was to replace.
+    old: Option<Bytes>,
 }
 
 fn is_taken(error: &object_store::Error) -> bool {
@@ -240,24 +345,26 @@ fn is_taken(error: &object_store::Error) -> bool {
 
 impl Drop for BucketStaging {
     fn drop(&mut self) {
-        let mut visible = Vec::new();
-        for file in std::mem::take(&mut self.files) {
+        let mut is_visible = false;
+        for file in &mut self.files {
             // Best effort: an upload that cannot be aborted never becomes visible either.
-            let upload = match file.state {
+            let upload = match std::mem::replace(&mut file.state, State::Gone) {
                 State::Running(task) => wait(task).ok().and_then(Result::ok),
                 State::Uploaded(upload) => Some(upload),
-                State::Visible => {
-                    visible.push(file.name);
+                State::Gone => None,
+                visible => {
+                    file.state = visible;
+                    is_visible = true;
                     None
                 }
-                State::Gone => None,
             };
             if let Some(upload) = upload {
                 let _ = wait(self.uploads.abort_multipart(&file.path, &upload.id));
             }
         }
-        if !visible.is_empty() {
-            self.remove_unused(&visible);
+        // Files that grew wider are visible early.
+        if is_visible && let Ok(mut turn) = self.take_turn(Some(Duration::from_secs(5))) {
+            self.tidy(&mut turn, None);
         }
     }
 }
@@ -305,4 +412,154 @@ fn next_part(spool: &mut SpooledTempFile) -> object_store::Result<Bytes> {
         .read_to_end(&mut part)
         .map_err(|error| object_store::Error::Generic { store: "temporary file", source: Box::new(error) })?;
     Ok(part.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::staging::Staging;
+    use object_store::memory::InMemory;
+
+    fn bucket() -> (Arc<InMemory>, Location) {
+        let store = Arc::new(InMemory::new());
+        (store.clone(), Location::in_memory(&store, "out"))
+    }
+
+    fn begin(target: &Location, grace: Duration) -> BucketStaging {
+        match Staging::begin(target, "_marker.json", true).unwrap() {
+            Staging::Bucket(mut bucket) => {
+                bucket.history.grace = grace;
+                bucket
+            }
+            Staging::Local(_) => unreachable!("it is in a bucket"),
+        }
+    }
+
+    fn keep(staging: &mut BucketStaging, name: &str) {
+        let mut spool = SpooledTempFile::new(100);
+        spool.write_all(name.as_bytes()).unwrap();
+        staging.keep(spool, name).unwrap();
+    }
+
+    /// An output of some files, whose marker names them.
+    fn write(target: &Location, names: &str, grace: Duration) {
+        let mut staging = begin(target, grace);
+        names.split(' ').for_each(|name| keep(&mut staging, name));
+        staging.commit(names.as_bytes()).unwrap();
+    }
+
+    /// What is there but for markers that were written down, and how many of these there are.
+    fn there(target: &Location) -> (String, usize) {
+        let names = target.list().unwrap();
+        let (notes, names): (Vec<_>, Vec<_>) =
+            names.into_iter().partition(|name| name.starts_with("_marker-"));
+        (names.join(" "), notes.len())
+    }
+
+    const DAY: Duration = GRACE;
+    const NOTHING: Duration = Duration::ZERO;
+
+    #[test]
+    fn what_is_replaced_stays_for_its_readers_and_goes_later() {
+        let (_, target) = bucket();
+        write(&target, "a b", DAY);
+        assert_eq!(there(&target), ("_marker.json a b".to_owned(), 0));
+        write(&target, "b c", DAY);
+        assert_eq!(there(&target), ("_marker.json a b c".to_owned(), 1));
+        // The old content once more is in force again, and the other one is what was replaced.
+        write(&target, "a b", DAY);
+        assert_eq!(there(&target), ("_marker.json a b c".to_owned(), 1));
+        write(&target, "d", NOTHING);
+        assert_eq!(there(&target), ("_marker.json d".to_owned(), 0));
+        write(&target, "d", NOTHING);
+        assert_eq!(there(&target), ("_marker.json d".to_owned(), 0));
+    }
+
+    #[test]
+    fn what_others_put_there_is_never_removed() {
+        let (store, target) = bucket();
+        for name in ["part-00000-0123456789abcdef.parquet", "_marker-notes.json", "thesis.tex"] {
+            let path = Path::from(format!("out/{name}"));
+            wait(store.put(&path, PutPayload::from("x"))).unwrap();
+        }
+        write(&target, "a", NOTHING);
+        write(&target, "b", NOTHING);
+        let expected = "_marker.json b part-00000-0123456789abcdef.parquet thesis.tex";
+        assert_eq!(there(&target), (expected.to_owned(), 1));
+    }
+
+    #[test]
+    fn a_killed_run_leaves_the_old_output_and_a_later_one_cleans_up() {
+        let (_, target) = bucket();
+        write(&target, "a b", DAY);
+        for dies_late in [false, true] {
+            // All that `commit` does before the marker, and then nothing, not even a clean-up.
+            let mut staging = begin(&target, DAY);
+            keep(&mut staging, "b");
+            keep(&mut staging, "c");
+            staging.settle().unwrap();
+            let turn = staging.take_turn(None).unwrap();
+            staging.history.note(b"b c").unwrap();
+            staging.complete(0).unwrap();
+            if dies_late {
+                staging.history.note(b"a b").unwrap();
+                staging.complete(1).unwrap();
+            }
+            drop(turn); // it would be a dead run's after a while
+            std::mem::forget(staging);
+            assert_eq!(&target.join("_marker.json").read_all().unwrap().unwrap()[..], b"a b");
+        }
+        write(&target, "a b", NOTHING);
+        assert_eq!(there(&target), ("_marker.json a b".to_owned(), 0));
+    }
+
+    #[test]
+    fn a_file_that_is_visible_early_is_gone_in_the_end() {
+        let (_, target) = bucket();
+        for commits in [true, false] {
+            let mut staging = begin(&target, DAY);
+            keep(&mut staging, "narrow");
+            staging.reopen("narrow").unwrap();
+            staging.discard("narrow");
+            keep(&mut staging, "wide");
+            if commits {
+                staging.commit(b"wide").unwrap();
+            } else {
+                drop(staging);
+            }
+            assert_eq!(there(&target), ("_marker.json wide".to_owned(), 0));
+        }
+    }
+
+    #[test]
+    fn a_marker_that_changes_in_between_is_not_lost() {
+        let (store, target) = bucket();
+        write(&target, "a", DAY);
+        let staging = begin(&target, DAY);
+        let (_, version) = read_version(&staging.store, &staging.marker_path()).unwrap().unwrap();
+        write(&target, "b", DAY);
+        assert!(!staging.put_marker(b"c", Some(version)).unwrap(), "it is not the one that was read");
+        assert!(!staging.put_marker(b"c", None).unwrap(), "there is one");
+        drop(staging);
+        let marker = wait(async { store.get(&Path::from("out/_marker.json")).await.unwrap().bytes().await });
+        assert_eq!(&marker.unwrap()[..], b"b");
+    }
+
+    #[test]
+    fn writers_that_race_leave_an_output_with_all_its_files() {
+        let (_, target) = bucket();
+        for _ in 0..20 {
+            std::thread::scope(|scope| {
+                for names in ["a b", "b c", "a b", "c d"] {
+                    let target = &target;
+                    scope.spawn(move || write(target, names, NOTHING));
+                }
+            });
+            let marker = target.join("_marker.json").read_all().unwrap().unwrap();
+            let named = String::from_utf8(marker.to_vec()).unwrap();
+            for name in named.split(' ') {
+                assert!(target.join(name).size().unwrap().is_some(), "{name} of {named:?} is gone");
+            }
+        }
+    }
 }

@@ -3,9 +3,10 @@
 
 use super::{StagedFile, refuse_existing, refuse_foreign, run_id};
 use crate::error::{Error, Result};
+use crate::storage::held::HeldDirectory;
 use crate::storage::location::Location;
 use std::collections::VecDeque;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
@@ -17,8 +18,8 @@ pub struct LocalStaging {
     marker: &'static str,
     overwrite: bool,
     directory: PathBuf,
-    /// Held while the directory is in use.
-    _lock: File,
+    /// Held while the directory is staged.
+    lock: File,
     created: usize,
     /// Directories above the target that were made for it, the innermost first.
     made: Vec<PathBuf>,
@@ -57,7 +58,7 @@ impl LocalStaging {
             marker,
             overwrite,
             directory,
-            _lock: lock,
+            lock,
             created: 0,
             made,
             syncing: VecDeque::new(),
@@ -94,13 +95,20 @@ impl LocalStaging {
     pub(super) fn commit(mut self, marker: &[u8]) -> Result<()> {
         self.write_marker(marker).map_err(|error| self.io_error(&error))?;
         // A target that appeared meanwhile is refused by the rename itself, atomically.
-        match fs::rename(&self.directory, &self.target) {
-            Ok(()) => {}
-            Err(error) if is_occupied(&error) => {
-                refuse_target(&self.target, &self.shown, self.marker, self.overwrite)?;
-                self.exchange().map_err(|error| self.io_error(&error))?;
+        loop {
+            match fs::rename(&self.directory, &self.target) {
+                Ok(()) => break,
+                Err(error) if is_occupied(&error) => {
+                    refuse_target(&self.target, &self.shown, self.marker, self.overwrite)?;
+                    match self.exchange() {
+                        Ok(()) => break,
+                        // It was taken away meanwhile, so the rename may succeed.
+                        Err(error) if error.kind() == io::ErrorKind::NotFound && self.directory.exists() => {}
+                        Err(error) => return Err(self.io_error(&error)),
+                    }
+                }
+                Err(error) => return Err(self.io_error(&error)),
             }
-            Err(error) => return Err(self.io_error(&error)),
         }
         self.done = true;
         if let Some(parent) = self.directory.parent() {
@@ -127,15 +135,16 @@ impl LocalStaging {
         }
     }
 
-    /// Puts the new output in the place of the old one in one step, then removes the old one.
+    /// Puts the new output in the place of the old one in one step, then removes the old one, unless
+    /// somebody reads it.
     fn exchange(&self) -> io::Result<()> {
         #[cfg(target_os = "linux")]
         {
             use rustix::fs::{CWD, RenameFlags, renameat_with};
             match renameat_with(CWD, &self.directory, CWD, &self.target, RenameFlags::EXCHANGE) {
                 Ok(()) => {
-                    // The new output is there; what remains of the old one, the next run removes.
-                    let _ = fs::remove_dir_all(&self.directory);
+                    let _ = self.lock.unlock(); // readers wait for it
+                    remove_unless_held(&self.directory);
                     return Ok(());
                 }
                 Err(rustix::io::Errno::NOSYS | rustix::io::Errno::INVAL | rustix::io::Errno::NOTSUP) => {}
@@ -149,7 +158,8 @@ impl LocalStaging {
             fs::rename(&aside, &self.target)?;
             return Err(error);
         }
-        let _ = fs::remove_dir_all(aside);
+        let _ = self.lock.unlock();
+        remove_unless_held(&aside);
         Ok(())
     }
 
@@ -183,10 +193,15 @@ fn refuse_target(target: &Path, shown: &Location, marker: &str, overwrite: bool)
         }
         Ok(_) => {}
     }
-    let names: Option<Vec<String>> = fs::read_dir(target).ok().map(|entries| {
-        entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
-    });
-    let listed = fs::read_to_string(target.join(marker)).ok();
+    // The names and the marker of one and the same directory: another run may be replacing it.
+    let held = HeldDirectory::open(shown, marker)?;
+    let listed = held.as_ref().map(|(_, listed)| String::from_utf8_lossy(listed));
+    let names: Option<Vec<String>> = match &held {
+        Some((held, _)) => held.names().ok(),
+        None => fs::read_dir(target).ok().map(|entries| {
+            entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+        }),
+    };
     let is_empty = names.as_ref().is_some_and(Vec::is_empty);
     let stranger = match (&names, &listed) {
         (Some(names), Some(listed)) => {
@@ -255,20 +270,26 @@ fn new_locked_directory(parent: &Path, prefix: &str) -> io::Result<(PathBuf, Fil
     }
 }
 
-/// Removes what killed runs left beside the target: directories and files of ours that nobody holds.
+/// Removes what killed runs left beside the target, and what was replaced while it was read:
+/// directories and files of ours that nobody holds.
 pub(super) fn remove_leftovers(parent: &Path, prefix: &str) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
-        if entry.file_name().to_string_lossy().starts_with(prefix)
-            && let Ok(leftover) = File::open(entry.path())
-            && leftover.try_lock().is_ok()
-        // held until it is gone
-        {
-            let path = entry.path();
-            tracing::debug!(path = %path.display(), "removing what an earlier run left");
-            let _ = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+        if entry.file_name().to_string_lossy().starts_with(prefix) {
+            remove_unless_held(&entry.path());
         }
     }
+}
+
+/// Removes a directory or file that has no place any more; best effort, the next run tries again.
+fn remove_unless_held(path: &Path) {
+    let Ok(leftover) = File::open(path) else { return };
+    if matches!(leftover.try_lock(), Err(TryLockError::WouldBlock)) {
+        return; // somebody writes or reads it
+    }
+    // The lock is held until it is gone.
+    tracing::debug!(path = %path.display(), "removing what is no longer used");
+    let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
 }
 
 #[cfg(test)]
@@ -285,7 +306,7 @@ mod tests {
         let mut file = staging.create()?;
         file.write_all(text.as_bytes()).unwrap();
         staging.keep(file, "data")?;
-        staging.commit(b"data", &[])
+        staging.commit(b"data")
     }
 
     fn names(directory: &Path) -> Vec<String> {

@@ -3,7 +3,9 @@
 
 mod bucket;
 mod file;
+mod history;
 mod local;
+mod turn;
 
 pub use file::FileOutput;
 
@@ -89,12 +91,11 @@ impl Staging {
         }
     }
 
-    /// Makes everything visible, the marker last. `superseded` are files of the output that is
-    /// being replaced, as far as they are known.
-    pub fn commit(self, marker: &[u8], superseded: &[String]) -> Result<()> {
+    /// Makes everything visible, the marker last. It names all files of the output.
+    pub fn commit(self, marker: &[u8]) -> Result<()> {
         match self {
             Staging::Local(local) => local.commit(marker),
-            Staging::Bucket(bucket) => bucket.commit(marker, superseded),
+            Staging::Bucket(bucket) => bucket.commit(marker),
         }
     }
 }

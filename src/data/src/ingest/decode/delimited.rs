@@ -1,6 +1,6 @@
 //! CSV and TSV: one row a record, columns by role.
 
-use super::super::number::{Number, any_number, short_decimal};
+use super::super::number::{Number, any_number, short_decimal, with_point};
 use super::super::roles::{ColumnRole, Roles};
 use super::{Decoder, Lines, checked_label};
 use crate::rows::BlockBuilder;
@@ -17,6 +17,10 @@ pub struct DelimitedDecoder {
     pub delimiter: u8,
     /// Whether line 1 holds names.
     pub header: bool,
+    /// For each column, whether it was taken for words because of what is in its first lines.
+    pub guessed_words: Vec<bool>,
+    /// Whether numbers have decimal commas.
+    pub decimal_comma: bool,
     /// Repair or skip faulty lines instead of stopping.
     pub lenient: bool,
 }
@@ -143,7 +147,7 @@ impl DelimitedDecoder {
                     document = (!field.is_empty()).then_some(written);
                 }
                 ColumnRole::Weight => {
-                    weight = Some(match any_number(field) {
+                    weight = Some(match self.read(field, any_number) {
                         Number::Value(weight) => weight,
                         Number::Missing => f32::NAN,
                         _ if field.is_empty() => f32::NAN,
@@ -167,7 +171,12 @@ impl DelimitedDecoder {
                         builder.push_entry(*feature, value);
                     }
                 }
-                ColumnRole::Category(_) => drop(text_of(record, place, field)?),
+                ColumnRole::Category(_) => {
+                    text_of(record, place, field)?;
+                    if self.is_number_among_words(place, field) {
+                        self.repaired(record.fault(FaultKind::NumberAmongWords, place), builder)?;
+                    }
+                }
                 ColumnRole::Ignored => {}
             }
         }
@@ -175,7 +184,8 @@ impl DelimitedDecoder {
         for (place, role) in self.roles.columns.iter().enumerate() {
             if let ColumnRole::Category(feature) = role {
                 let field = record.field(place).trim_ascii();
-                if field.is_empty() || any_number(field) == Number::Missing {
+                let missing = field.is_empty() || any_number(field) == Number::Missing;
+                if missing || self.is_number_among_words(place, field) {
                     builder.push_missing(*feature);
                 } else {
                     builder.push_entry(*feature, words.code(*feature, text_of(record, place, field)?));
@@ -203,7 +213,7 @@ impl DelimitedDecoder {
         if field.is_empty() {
             return Ok(f32::NAN);
         }
-        let value = match any_number(field) {
+        let value = match self.read(field, any_number) {
             Number::Value(value) => value,
             Number::Malformed => return Err(record.fault(FaultKind::LabelMalformed, place)),
             _ => return Err(record.fault(FaultKind::LabelNotFinite, place)),
@@ -219,7 +229,8 @@ impl DelimitedDecoder {
         field: &[u8],
         builder: &mut BlockBuilder,
     ) -> Result<f32, Fault> {
-        if let Some((value, end)) = short_decimal(field, 0)
+        if !self.decimal_comma
+            && let Some((value, end)) = short_decimal(field, 0)
             && end == field.len()
         {
             return Ok(value);
@@ -227,7 +238,7 @@ impl DelimitedDecoder {
         if field.is_empty() {
             return Ok(f32::NAN);
         }
-        match number_or_truth(field) {
+        match self.read(field, number_or_truth) {
             Number::Value(value) => Ok(value),
             Number::Missing => Ok(f32::NAN),
             Number::Infinite => {
@@ -235,8 +246,26 @@ impl DelimitedDecoder {
                 Ok(f32::NAN)
             }
             Number::TooLarge => self.repaired(record.fault(FaultKind::ValueTooLarge, place), builder),
-            Number::Malformed => self.repaired(record.fault(FaultKind::ValueMalformed, place), builder),
+            Number::Malformed => {
+                let kind = match number_or_truth(field) {
+                    Number::Value(_) => FaultKind::DecimalPoint,
+                    _ if is_number(with_point(field, any_number)) => FaultKind::DecimalComma,
+                    _ => FaultKind::ValueMalformed,
+                };
+                self.repaired(record.fault(kind, place), builder)
+            }
         }
+    }
+
+    /// Reads a number with the decimal mark of this table.
+    fn read(&self, field: &[u8], parse: fn(&[u8]) -> Number) -> Number {
+        if self.decimal_comma { with_point(field, parse) } else { parse(field) }
+    }
+
+    /// Whether a field of a column that was taken for words is a number after all: what is in the first
+    /// lines must not decide on those that follow.
+    fn is_number_among_words(&self, place: usize, field: &[u8]) -> bool {
+        self.guessed_words.get(place) == Some(&true) && is_number(self.read(field, number_or_truth))
     }
 
     fn repaired(&self, fault: Fault, builder: &mut BlockBuilder) -> Result<f32, Fault> {
@@ -246,6 +275,10 @@ impl DelimitedDecoder {
         }
         Err(fault)
     }
+}
+
+fn is_number(number: Number) -> bool {
+    matches!(number, Number::Value(_) | Number::TooLarge | Number::Infinite)
 }
 
 /// A number, or `true` and `false` as 1 and 0.

@@ -21,6 +21,7 @@ pub(crate) fn dataset(room: &Path, text: &str, format: Format) -> DatasetReader 
         feature_names: None,
         roles: RoleOptions::default(),
         delimiter: None,
+        decimal_comma: false,
         header: true,
         description: None,
         chunk_bytes: 1 << 20,

@@ -1,0 +1,205 @@
+//! One run at a time publishes below a prefix of an object store and cleans up there. The turn is an
+//! object that is created on condition that there is none and rewritten now and then; one that stays
+//! the same is a dead run's, and is taken over on condition that it is still the same.
+//!
+//! A store without conditional requests (`AWS_CONDITIONAL_PUT=disabled`) has no turns: the last
+//! writer wins, and nothing is cleaned up.
+
+use crate::error::{Error, Result};
+use crate::storage::border::{persist, wait};
+use crate::storage::interrupt;
+use crate::storage::location::Location;
+use bytes::Bytes;
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, UpdateVersion};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// After how long it is rewritten.
+const BEAT: Duration = Duration::from_secs(5);
+/// After how long without that its holder is dead.
+const DEAD: Duration = Duration::from_secs(20);
+
+/// The right to publish, until it is dropped.
+pub(super) struct Turn {
+    store: Arc<dyn ObjectStore>,
+    path: Path,
+    run_id: String,
+    beats: u64,
+    state: State,
+}
+
+enum State {
+    Held {
+        version: UpdateVersion,
+        since: Instant,
+    },
+    Lost,
+    /// The store knows no conditions.
+    Unguarded,
+}
+
+impl Turn {
+    /// Waits for our turn, at most as long as `patience` says, if it does; `shown` is for messages.
+    pub(super) fn take(
+        store: &Arc<dyn ObjectStore>,
+        path: Path,
+        run_id: &str,
+        shown: &Location,
+        patience: Option<Duration>,
+    ) -> Result<Self> {
+        let mut turn =
+            Turn { store: store.clone(), path, run_id: run_id.to_owned(), beats: 0, state: State::Lost };
+        let begun = Instant::now();
+        let mut seen: Option<(Bytes, Instant)> = None;
+        let mut pause = Duration::from_millis(10);
+        let failed = |error: object_store::Error| shown.store_error("write", &error);
+        while !turn.put(PutMode::Create).map_err(failed)? {
+            match turn.read().map_err(failed)? {
+                None => continue, // it has just been given back
+                // Ours: the answer to the creation was lost.
+                Some((there, version)) if there == turn.text() => {
+                    turn.state = State::Held { version, since: Instant::now() };
+                    break;
+                }
+                Some((there, version)) => match &seen {
+                    Some((before, since)) if *before == there && since.elapsed() > DEAD => {
+                        if turn.put(PutMode::Update(version)).map_err(failed)? {
+                            break;
+                        }
+                    }
+                    Some((before, _)) if *before == there => {}
+                    _ => seen = Some((there, Instant::now())),
+                },
+            }
+            match patience {
+                None => interrupt::check()?,
+                Some(patience) if begun.elapsed() > patience => {
+                    return Err(Error::place(shown, "another run is writing here", "run the command again"));
+                }
+                Some(_) => {}
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(200));
+        }
+        Ok(turn)
+    }
+
+    /// Keeps the turn, and says whether it is still ours alone.
+    pub(super) fn hold(&mut self) -> bool {
+        if let State::Held { version, since } = &self.state
+            && since.elapsed() > BEAT
+        {
+            let version = version.clone();
+            self.beats += 1;
+            if !matches!(self.put(PutMode::Update(version)), Ok(true)) {
+                self.state = match self.read() {
+                    // The answer was lost.
+                    Ok(Some((there, version))) if there == self.text() => {
+                        State::Held { version, since: Instant::now() }
+                    }
+                    _ => State::Lost,
+                };
+            }
+        }
+        matches!(self.state, State::Held { .. })
+    }
+
+    fn text(&self) -> Bytes {
+        Bytes::from(format!("{} {}\n", self.run_id, self.beats))
+    }
+
+    /// Writes the object; false if the condition does not hold.
+    fn put(&mut self, mode: PutMode) -> object_store::Result<bool> {
+        let options = PutOptions { mode, ..PutOptions::default() };
+        let payload = PutPayload::from(self.text());
+        match wait(persist(|| self.store.put_opts(&self.path, payload.clone(), options.clone()))) {
+            Ok(put) => {
+                self.state = State::Held { version: put.into(), since: Instant::now() };
+                Ok(true)
+            }
+            Err(object_store::Error::NotImplemented { .. }) => {
+                self.state = State::Unguarded;
+                Ok(true)
+            }
+            Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => {
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn read(&self) -> object_store::Result<Option<(Bytes, UpdateVersion)>> {
+        read_version(&self.store, &self.path)
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        // Best effort: one that stays is a dead run's after a while.
+        if matches!(self.state, State::Held { .. })
+            && matches!(self.read(), Ok(Some((there, _))) if there == self.text())
+        {
+            let _ = wait(persist(|| self.store.delete(&self.path)));
+        }
+    }
+}
+
+/// An object's content and version; `None` if there is none.
+pub(super) fn read_version(
+    store: &Arc<dyn ObjectStore>,
+    path: &Path,
+) -> object_store::Result<Option<(Bytes, UpdateVersion)>> {
+    let got = wait(persist(|| async {
+        let got = store.get(path).await?;
+        let version = UpdateVersion { e_tag: got.meta.e_tag.clone(), version: got.meta.version.clone() };
+        Ok((got.bytes().await?, version))
+    }));
+    match got {
+        Ok(got) => Ok(Some(got)),
+        Err(object_store::Error::NotFound { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use object_store::memory::InMemory;
+
+    #[test]
+    fn one_run_has_the_turn_and_gives_it_back() {
+        let memory = Arc::new(InMemory::new());
+        let store: Arc<dyn ObjectStore> = memory.clone();
+        let shown = Location::in_memory(&memory, "out");
+        let take = |run: &str, patience| Turn::take(&store, Path::from("out/turn"), run, &shown, patience);
+        let mut first = take("one", None).unwrap();
+        assert!(first.hold());
+        let problem = take("two", Some(Duration::from_millis(50))).err().unwrap().to_string();
+        assert!(problem.contains("another run is writing here"), "{problem}");
+        let second = std::thread::scope(|scope| {
+            let second = scope.spawn(|| take("two", None).unwrap());
+            std::thread::sleep(Duration::from_millis(50));
+            drop(first);
+            second.join().unwrap()
+        });
+        drop(second);
+        assert!(read_version(&store, &Path::from("out/turn")).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_turn_that_was_taken_over_is_lost_and_not_given_back() {
+        let memory = Arc::new(InMemory::new());
+        let store: Arc<dyn ObjectStore> = memory.clone();
+        let shown = Location::in_memory(&memory, "out");
+        let path = Path::from("out/turn");
+        let mut turn = Turn::take(&store, path.clone(), "one", &shown, None).unwrap();
+        wait(store.put(&path, PutPayload::from("two 0\n"))).unwrap();
+        if let State::Held { since, .. } = &mut turn.state {
+            *since -= BEAT * 2;
+        }
+        assert!(!turn.hold());
+        drop(turn);
+        assert_eq!(&read_version(&store, &path).unwrap().unwrap().0[..], b"two 0\n");
+    }
+}

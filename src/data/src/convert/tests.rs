@@ -1,0 +1,77 @@
+//! Where an input is cut into chunks must not matter.
+
+use super::*;
+use crate::ingest::{IngestOptions, Input, RoleOptions};
+
+/// Converts a text that is cut at about every so many bytes: the manifest as bytes, or what is wrong.
+fn converted(text: &str, chunk_bytes: usize) -> Result<Vec<u8>, String> {
+    let room = tempfile::tempdir().unwrap();
+    let (input, output) = (room.path().join("in"), Location::Local(room.path().join("out")));
+    std::fs::write(&input, text).unwrap();
+    let ingest = IngestOptions {
+        format: None,
+        index_base: 1,
+        max_features: 100,
+        lenient: false,
+        feature_names: None,
+        roles: RoleOptions::default(),
+        delimiter: None,
+        decimal_comma: false,
+        header: true,
+        description: None,
+        chunk_bytes,
+    };
+    let options = ConvertOptions {
+        output,
+        overwrite: false,
+        partition_rows: None,
+        threads: 1,
+        sort_queries: false,
+        max_errors: None,
+        share: QueryShare::ALL,
+        memory_limit: LEAST_MEMORY,
+        categories: Vec::new(),
+    };
+    let named = Input { name: "in".to_owned(), ..Input::at(Location::Local(input)) };
+    let converted =
+        Ingest::open(vec![named], ingest).and_then(|ingest| convert(ingest, &options, &mut |_| {}));
+    converted.map(|manifest| manifest.to_bytes()).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_text_gives_the_same_dataset_wherever_it_is_cut() {
+    for text in [
+        "qid,label,a,b\n1,0,x,0.5\n1,1,y,0.25\n2,0,x,-3\n2,1,z,0.934",
+        "qid;label;a;b\n1;0;\"x\n;y\";0,5\n1;1;\"say \"\"z\"\"\";0,25\n2;0;x;7",
+        "2 qid:1 1:0.5 2:1\n0 qid:1 3:2 #d = 1\n\n1 qid:2 1:0.934",
+        "qid,label,a\n1,0,x\n1,1,0.934",
+        "qid,label,a\n1,0,0.5\n1,1,x",
+    ] {
+        for end in ["", "\n", "\r\n"] {
+            let text = format!("{text}{end}");
+            let whole = converted(&text, 1 << 20);
+            for chunk_bytes in 1..=text.len() + 1 {
+                assert_eq!(converted(&text, chunk_bytes), whole, "{text:?} cut at {chunk_bytes}");
+            }
+        }
+        // The newline at the end is not in the rows.
+        let rows = |end: &str| {
+            converted(&format!("{text}{end}"), 1 << 20).map(|manifest| {
+                let manifest = Manifest::from_bytes(&manifest, &Location::Local("m".into())).unwrap();
+                (manifest.fingerprint, manifest.categories)
+            })
+        };
+        assert_eq!(rows(""), rows("\n"), "{text:?}");
+    }
+}
+
+#[test]
+fn a_number_among_words_is_an_error_wherever_it_stands() {
+    // Words for more than the first mebibyte, which alone is looked at beforehand.
+    let words: String = (0..100_000).map(|row| format!("{},0,word{}\n", row / 100, row % 7)).collect();
+    let text = format!("qid,label,a\n{words}");
+    assert!(text.len() > 1 << 20);
+    assert!(converted(&text, 1 << 16).is_ok());
+    let problem = converted(&format!("{text}9999,1,0.934"), 1 << 16).unwrap_err();
+    assert_eq!(problem, "in:100002:8: found \"0.934\", expected a word, as in the lines before");
+}
