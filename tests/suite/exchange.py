@@ -53,6 +53,37 @@ def loads_lightgbm(dataset, model, scores, contributions):
     print(", ".join(found))
 
 
+def words_lightgbm(table, model, scores):
+    """LightGBM maps the words of a DataFrame's categories as planetree does, in whatever order they are."""
+    import lightgbm
+    import pandas
+
+    booster = lightgbm.Booster(model_file=model)
+    x = pandas.read_csv(table)[booster.feature_name()]
+    words = [name for name in x.columns if not pandas.api.types.is_numeric_dtype(x[name])]
+    assert words == ["colour", "size"]
+    for order in (False, True):
+        for name in words:
+            x[name] = pandas.Categorical(x[name].astype(str), sorted(set(x[name].astype(str)), reverse=order))
+        print(apart(np.loadtxt(scores), booster.predict(x), 1e-14, "scores"))
+
+
+def words_xgboost(table, model, scores):
+    """XGBoost takes codes, which are the places in the lists that come with the model."""
+    import json
+    import pandas
+    import xgboost
+
+    booster = xgboost.Booster()
+    booster.load_model(model)
+    x = pandas.read_csv(table)[booster.feature_names]
+    for name, words in zip(booster.feature_names, json.loads(booster.attr("planetree_words"))):
+        if words is not None:
+            x[name] = x[name].map({word: code for code, word in enumerate(words)})
+    theirs = booster.predict(xgboost.DMatrix(x), output_margin=True)
+    print(apart(np.loadtxt(scores), theirs.astype(float), 1e-6, "scores"))
+
+
 def loads_xgboost(dataset, model, scores, contributions):
     """XGBoost loads a model that was written for it."""
     import xgboost

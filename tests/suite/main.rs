@@ -44,3 +44,4 @@ mod train_ranking;
 mod train_streaming;
 mod train_truth;
 mod train_union;
+mod words;

@@ -162,12 +162,15 @@ fn datasets_that_do_not_go_together_are_refused() {
     fs::write(room.path().join("x.csv"), "query_id,label,weight,x\n900,1,1,2\n901,0,1,3\n").unwrap();
     run(room.path(), "convert x.csv --output x").ok();
     refused("--data weighted-a --data x", &["lacks", "features: x"]);
-    for (name, words) in [("one", ["red", "blue"]), ("two", ["blue", "red"])] {
+    for (name, words) in [("one", ["red", "blue"]), ("two", ["3", "4"])] {
         let query = if name == "one" { 1 } else { 2 };
         let text = format!("query_id,label,colour\n{query},1,{}\n{query},0,{}\n", words[0], words[1]);
         fs::write(room.path().join(format!("{name}.csv")), text).unwrap();
         run(room.path(), &format!("convert {name}.csv --output {name}")).ok();
     }
-    refused("--data one --data two", &["two: the words of colour have other codes", "--categories-from one"]);
+    refused(
+        "--data one --data two",
+        &["two: colour has numbers here and words in one", "--categorical colour"],
+    );
     refused("--data a --data nowhere", &["nowhere: not a planetree dataset"]);
 }

@@ -119,7 +119,8 @@ pub struct ConvertArguments {
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     categorical: Vec<String>,
 
-    /// Take the codes of words from this dataset, as for a test set
+    /// Take the codes of words from this dataset, for programs that read the files themselves; models map words by
+    /// themselves
     #[arg(long, value_name = "DATASET")]
     categories_from: Option<String>,
 

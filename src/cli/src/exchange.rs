@@ -7,6 +7,7 @@ use planetree_base::error::{Error, Result};
 use planetree_base::size::shown_count;
 use planetree_base::storage::{Access, FileOutput, Location};
 use planetree_data::catalog::refuse_ours;
+use planetree_data::dataset::Manifest;
 use planetree_data::table::{TableKind, TableWriter};
 use planetree_model::exchange::{self, FORMATS, FeatureNames, Format};
 use planetree_model::model::Model;
@@ -75,6 +76,10 @@ pub struct ImportArguments {
     #[arg(long, value_name = "FILE")]
     names: Option<String>,
 
+    /// The dataset whose codes of words the model was trained on [default: the words in the file]
+    #[arg(long, value_name = "DATASET")]
+    categories_from: Option<String>,
+
     /// Where the file has no names: the number of its first feature. Models that were trained from LETOR text by
     /// LightGBM or XGBoost themselves have one feature more, and need 0
     #[arg(long, value_name = "0|1", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=1))]
@@ -136,7 +141,10 @@ pub fn import(arguments: &ImportArguments, quiet: bool) -> Result<()> {
         AUTO => None,
         name => Some(Format::named(name).ok_or_else(|| unknown(name))?),
     };
-    let imported = exchange::import(&file, format, &names)?;
+    let mut imported = exchange::import(&file, format, &names)?;
+    if let Some(dataset) = &arguments.categories_from {
+        take_words(&mut imported.model, &Location::parse(dataset, access)?)?;
+    }
     say_all(&imported.notes, &imported.losses, quiet, arguments.lossy, &file)?;
     imported.model.write(&output)?;
     if !quiet {
@@ -145,6 +153,24 @@ pub fn import(arguments: &ImportArguments, quiet: bool) -> Result<()> {
         super::say(format_args!("{output}: {trees} trees, {features} features"));
     }
     Ok(())
+}
+
+/// Gives the features of a model the words that a dataset has for them.
+fn take_words(model: &mut Model, dataset: &Location) -> Result<()> {
+    let manifest = Manifest::read(dataset)?;
+    for column in manifest.categories {
+        if let Some(feature) = model.features.iter_mut().find(|feature| feature.name == column.feature) {
+            feature.words = column.words;
+        }
+    }
+    match model.features.iter().any(|feature| !feature.words.is_empty()) {
+        true => Ok(()),
+        false => Err(Error::place(
+            dataset,
+            "it has no words of any feature of the model",
+            "leave --categories-from out, or name the dataset that the model was trained on",
+        )),
+    }
 }
 
 /// Says what there is to say. What is lost is an error, unless that is wanted.

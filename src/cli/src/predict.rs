@@ -19,7 +19,8 @@ use std::time::Instant;
 /// Score the documents of a dataset with a model
 ///
 /// The predictions are a Parquet table of query_id, doc_id, label, score and rank, in the order of the
-/// dataset's rows. Columns are found by their names. Memory stays bounded, however large the dataset is.
+/// dataset's rows. Columns are found by their names, and words by the model's list of them, whatever their codes are;
+/// a word that the model has not seen is missing. Memory stays bounded, however large the dataset is.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   planetree predict --model model.parquet --data test --output predictions.parquet
@@ -170,7 +171,7 @@ mod tests {
     use clap::Parser;
     use planetree_data::dataset::DatasetReader;
     use planetree_data::table::{TableKind, TableReader};
-    use planetree_model::model::{Branch, Ensemble, Model, ModelFeature, Node, Split, Tree};
+    use planetree_model::model::{Branch, Ensemble, Model, ModelFeature, Node, Origin, Split, Tree};
     use planetree_model::predict::{model_fingerprint, predictions_schema};
 
     #[derive(Parser)]
@@ -194,7 +195,7 @@ mod tests {
             let root = Node { depth: 0, split: Some(split), value: 0.0, cover: 1.0 };
             Tree { group: 0, nodes: vec![root, leaf(0.0), leaf(above), leaf(5.0 * above)] }
         };
-        let features = ["f1", "f2"].map(|name| ModelFeature { name: name.to_owned(), fill: None }).to_vec();
+        let features = ["f1", "f2"].map(|name| ModelFeature::new(name)).to_vec();
         Model {
             trees: vec![tree(0, 1.0), tree(1, 10.0)],
             base_score: 0.0,
@@ -204,6 +205,7 @@ mod tests {
             base_feature: None,
             configuration: String::new(),
             data: Vec::new(),
+            origin: Origin::default(),
         }
     }
 

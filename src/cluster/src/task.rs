@@ -17,7 +17,7 @@ use std::ops::Range;
 /// Which planetree this is. Executors of another one may not agree on what a question means.
 /// The last number changes with what travels and with what it is computed by: questions, answers, how features are
 /// grouped, what objectives pull.
-pub const BUILD: &str = concat!("planetree ", env!("CARGO_PKG_VERSION"), " cluster 4");
+pub const BUILD: &str = concat!("planetree ", env!("CARGO_PKG_VERSION"), " cluster 5");
 
 /// A question to all shares of a dataset.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

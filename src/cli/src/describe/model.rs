@@ -4,7 +4,7 @@ use super::{Described, line, short};
 use planetree_base::error::{Error, Result};
 use planetree_base::size::shown_count;
 use planetree_data::table::TableReader;
-use planetree_model::model::{Branch, Ensemble, FeatureImportance, Model, Node, Split, Tree};
+use planetree_model::model::{Branch, Ensemble, FeatureImportance, Model, ModelFeature, Node, Split, Tree};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -60,6 +60,10 @@ impl Summary {
     }
 }
 
+fn with_words(model: &Model) -> impl Iterator<Item = &ModelFeature> {
+    model.features.iter().filter(|feature| !feature.words.is_empty())
+}
+
 fn leaves_of(tree: &Tree) -> usize {
     tree.nodes.iter().filter(|node| node.split.is_none()).count()
 }
@@ -90,6 +94,9 @@ fn as_json(table: &TableReader, model: &Model, summary: &Summary, top: usize) ->
         "rounds": model.rounds,
         "features": model.features.len(),
         "features_used": summary.used.len(),
+        "categories": with_words(model)
+            .map(|feature| json!({ "feature": feature.name, "words": feature.words }))
+            .collect::<Vec<_>>(),
         "data": model.data,
         "configuration": model.configuration,
         "importance": importance,
@@ -119,6 +126,12 @@ fn as_text(table: &TableReader, model: &Model, summary: &Summary, top: usize) ->
     line(&mut text, "base score", model.base_score);
     let all = shown_count(model.features.len() as u64);
     line(&mut text, "features used", format_args!("{} of {all}", shown_count(summary.used.len() as u64)));
+    let words: Vec<String> = with_words(model)
+        .map(|feature| format!("{} ({})", feature.name, shown_count(feature.words.len() as u64)))
+        .collect();
+    if !words.is_empty() {
+        line(&mut text, "features of words", words.join(", "));
+    }
     for data in &model.data {
         let (rows, queries) = (shown_count(data.rows), shown_count(data.queries));
         let name = if data.name == "train" { "trained on" } else { &data.name };

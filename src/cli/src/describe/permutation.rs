@@ -20,6 +20,9 @@ pub fn describe(table: &TableReader, data: &Location, top: Option<usize>, quiet:
     let progress = Progress::start("dealing out", None, "features", quiet);
     let found = permutation_importance(&model, data, 0, &*progress.meter())?;
     progress.finish();
+    if !quiet {
+        found.warnings.iter().for_each(|warning| crate::say(format_args!("warning: {warning}")));
+    }
     let name = |feature: u32| model.features[feature as usize].name.as_str();
     let mut text = String::new();
     line(&mut text, "model", table.location());

@@ -10,6 +10,7 @@ mod layout;
 mod manifest;
 mod part;
 mod read;
+mod words;
 mod write;
 
 pub use encode::{EncodedGroup, encode_group};
@@ -18,4 +19,5 @@ pub use group::{Grouper, Place, RowGroup};
 pub use layout::{FeatureNames, Layout};
 pub use manifest::{Categories, MANIFEST, Manifest, PartEntry, RepairCount, Source, Stretch};
 pub use read::{DatasetReader, GroupId, GroupReader, verify_part};
+pub use words::KnownFeature;
 pub use write::{DatasetWriter, WriteOptions};

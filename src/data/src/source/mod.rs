@@ -1,10 +1,10 @@
 //! What the trainer reads: one dataset, or several as if they were one, their rows end to end. Features
-//! are found by name; a query is in one of them only.
+//! are found by name, words are mapped to one code each; a query is in one dataset only.
 
 mod part;
 mod row_hashes;
 
-use crate::dataset::{Categories, DatasetReader, GroupId, GroupReader, Manifest};
+use crate::dataset::{DatasetReader, GroupId, GroupReader, KnownFeature, Manifest};
 use arrow::array::{Array, StringArray};
 use part::SourcePart;
 use planetree_base::error::{Error, Result};
@@ -19,6 +19,7 @@ use xxhash_rust::xxh3::xxh3_128;
 /// Datasets whose columns are known to fit.
 pub struct Source {
     parts: Vec<SourcePart>,
+    known: Vec<KnownFeature>,
     names: Vec<String>,
     groups: Vec<SourceGroup>,
     /// The part that each query was met in, by the hash of its id; empty when there is one part.
@@ -92,16 +93,17 @@ impl Rows {
 }
 
 impl Source {
-    /// Opens a labelled dataset. `features` are the names wanted, `None` for all it has.
-    pub fn open(location: &Location, features: Option<&[String]>) -> Result<Self> {
+    /// Opens a labelled dataset. `features` are those wanted, `None` for all it has.
+    pub fn open(location: &Location, features: Option<&[KnownFeature]>) -> Result<Self> {
         Self::open_all(std::slice::from_ref(location), features)
     }
 
-    /// Opens labelled datasets as if they were one, their rows in the order given. `features` are the
-    /// names wanted, `None` for all that any of them has.
-    pub fn open_all(locations: &[Location], features: Option<&[String]>) -> Result<Self> {
+    /// Opens labelled datasets as if they were one, their rows in the order given. `features` are those
+    /// wanted, `None` for all that any of them has, with the words of all of them.
+    pub fn open_all(locations: &[Location], features: Option<&[KnownFeature]>) -> Result<Self> {
         let readers = locations.iter().map(SourcePart::open_reader).collect::<Result<Vec<_>>>()?;
-        let names = features.map_or_else(|| all_names(&readers), <[String]>::to_vec);
+        let known = features.map_or_else(|| all_features(&readers), <[KnownFeature]>::to_vec);
+        let names: Vec<String> = known.iter().map(|feature| feature.name.clone()).collect();
         if let (true, Some(first)) = (names.is_empty(), readers.first()) {
             return Err(Error::place(
                 first.location(),
@@ -120,12 +122,12 @@ impl Source {
         }
         let (mut parts, mut warnings) = (Vec::new(), Vec::new());
         for reader in readers {
-            let (part, warning) = SourcePart::find(reader, &names)?;
+            let (part, warning) = SourcePart::find(reader, &known)?;
             parts.push(part);
             warnings.extend(warning);
         }
         let queries = Mutex::default();
-        Ok(Source { parts, names, groups, queries, warnings, meter: unwatched(), hashes: None })
+        Ok(Source { parts, known, names, groups, queries, warnings, meter: unwatched(), hashes: None })
     }
 
     /// The datasets in their order.
@@ -154,17 +156,20 @@ impl Source {
         &self.names
     }
 
+    /// The features with their words, for whoever reads other data beside these.
+    pub fn known(&self) -> &[KnownFeature] {
+        &self.known
+    }
+
     /// How many features there are.
     pub fn features(&self) -> usize {
         self.names.len()
     }
 
     /// What tells the values apart from those of any other source: the content of every dataset, and
-    /// the column of each feature in it.
+    /// the column and codes of each feature in it.
     pub fn identity(&self) -> String {
-        let part =
-            |part: &SourcePart| format!("{} {:?}", part.reader().manifest().files_digest(), part.columns());
-        self.parts.iter().map(part).collect::<Vec<_>>().join(" ")
+        self.parts.iter().map(SourcePart::identity).collect::<Vec<_>>().join(" ")
     }
 
     /// How many partitions there are: the row groups of all datasets.
@@ -281,15 +286,32 @@ impl Source {
     }
 }
 
-/// The features of all datasets, in the order in which they are first met.
-fn all_names(readers: &[DatasetReader]) -> Vec<String> {
-    let mut met = HashSet::new();
-    let names = readers.iter().flat_map(|reader| &reader.manifest().features);
-    names.filter(|name| met.insert(name.as_str())).cloned().collect()
+/// The features of all datasets, in the order in which they are first met; their words likewise.
+fn all_features(readers: &[DatasetReader]) -> Vec<KnownFeature> {
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    let mut known: Vec<KnownFeature> = Vec::new();
+    for reader in readers {
+        for name in &reader.manifest().features {
+            places.entry(name).or_insert_with(|| {
+                let (name, place) = (name.clone(), reader.location().to_string());
+                known.push(KnownFeature { name, words: Some(Vec::new()), place });
+                known.len() - 1
+            });
+        }
+        for column in &reader.manifest().categories {
+            let Some(place) = places.get(column.feature.as_str()) else { continue };
+            let KnownFeature { words: Some(words), place, .. } = &mut known[*place] else { continue };
+            if words.is_empty() {
+                *place = reader.location().to_string();
+            }
+            let met: HashSet<String> = words.iter().cloned().collect();
+            words.extend(column.words.iter().filter(|word| !met.contains(*word)).cloned());
+        }
+    }
+    known
 }
 
-/// Refuses datasets whose numbers do not mean the same: weights here and none there, or words under
-/// other codes.
+/// Refuses datasets whose numbers do not mean the same: weights here and none there.
 fn check_agreement(readers: &[DatasetReader]) -> Result<()> {
     let Some((first, others)) = readers.split_first() else {
         return Err(Error::usage("there is no dataset to train on", "name one with --data"));
@@ -302,27 +324,6 @@ fn check_agreement(readers: &[DatasetReader]) -> Result<()> {
                 format_args!("it has no weights, but {} has", with.location()),
                 "convert all of them with weights, or all without",
             ));
-        }
-    }
-    let mut words: HashMap<&str, (&Categories, &DatasetReader)> = HashMap::new();
-    for reader in readers {
-        for column in &reader.manifest().categories {
-            let (known, from) = *words.entry(&column.feature).or_insert((column, reader));
-            let differs = known.words.iter().zip(&column.words).any(|(one, other)| one != other);
-            if differs {
-                return Err(Error::place(
-                    reader.location(),
-                    format_args!(
-                        "the words of {} have other codes than in {}",
-                        column.feature,
-                        from.location()
-                    ),
-                    format_args!("convert it again with --categories-from {}", from.location()),
-                ));
-            }
-            if column.words.len() > known.words.len() {
-                words.insert(&column.feature, (column, reader));
-            }
         }
     }
     Ok(())

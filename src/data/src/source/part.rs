@@ -1,7 +1,7 @@
 //! One dataset of those that the trainer reads: its features found by name, labels and weights checked.
 
 use super::Rows;
-use crate::dataset::{DatasetReader, FoundFeatures, GroupId, GroupReader, Manifest};
+use crate::dataset::{DatasetReader, FoundFeatures, GroupId, GroupReader, KnownFeature, Manifest};
 use arrow::array::{Array, ArrayRef, AsArray, StringArray};
 use arrow::datatypes::{Float32Type, Int32Type};
 use planetree_base::error::{Error, Result};
@@ -15,8 +15,8 @@ const MOST_POSITIONS: i32 = 10_000;
 /// A labelled dataset whose columns are known to fit.
 pub struct SourcePart {
     reader: DatasetReader,
-    /// The column of each feature; `None` for one that this dataset never has.
-    columns: Vec<Option<usize>>,
+    /// The column of each feature, and how its words are coded.
+    found: FoundFeatures,
 }
 
 impl SourcePart {
@@ -40,11 +40,10 @@ impl SourcePart {
     }
 
     /// Finds the features in a dataset, and says what the user should know of it.
-    pub fn find(reader: DatasetReader, names: &[String]) -> Result<(Self, Option<String>)> {
-        let found =
-            FoundFeatures::find(names.iter().map(String::as_str), reader.manifest(), reader.location())?;
+    pub fn find(reader: DatasetReader, known: &[KnownFeature]) -> Result<(Self, Option<String>)> {
+        let found = FoundFeatures::find(known, reader.manifest(), reader.location())?;
         let warning = found.warning().map(|warning| format!("{}: {warning}", reader.location()));
-        Ok((SourcePart { columns: found.places, reader }, warning))
+        Ok((SourcePart { found, reader }, warning))
     }
 
     /// The dataset.
@@ -52,9 +51,9 @@ impl SourcePart {
         &self.reader
     }
 
-    /// The column of each feature among the dataset's; `None` for one that it never has.
-    pub fn columns(&self) -> &[Option<usize>] {
-        &self.columns
+    /// What tells the values apart from those of any other part.
+    pub fn identity(&self) -> String {
+        format!("{} {}", self.manifest().files_digest(), self.found.identity())
     }
 
     fn manifest(&self) -> &Manifest {
@@ -77,7 +76,7 @@ impl SourcePart {
     /// Decodes neighbouring features, which for a wide dataset is quicker than one by one; what is
     /// missing or not finite is NaN.
     pub fn values_of(&self, group: &GroupReader, features: Range<usize>) -> Result<Vec<Vec<f32>>> {
-        let columns = &self.columns[features.clone()];
+        let columns = &self.found.places[features.clone()];
         let (Some(first), Some(last)) = (columns[0], columns[columns.len() - 1]) else {
             return features.map(|feature| self.one_by_one(group, feature)).collect();
         };
@@ -86,16 +85,16 @@ impl SourcePart {
         }
         let start = group.columns() - self.manifest().features.len() + first;
         let batch = group.read(start..start + columns.len())?;
-        batch.columns().iter().map(|column| self.as_values(column)).collect()
+        features.zip(batch.columns()).map(|(feature, column)| self.as_values(feature, column)).collect()
     }
 
     fn one_by_one(&self, group: &GroupReader, feature: usize) -> Result<Vec<f32>> {
-        let Some(column) = self.columns[feature] else { return Ok(vec![f32::NAN; group.rows()]) };
+        let Some(column) = self.found.places[feature] else { return Ok(vec![f32::NAN; group.rows()]) };
         let place = group.columns() - self.manifest().features.len() + column;
-        self.as_values(group.read(place..place + 1)?.column(0))
+        self.as_values(feature, group.read(place..place + 1)?.column(0))
     }
 
-    fn as_values(&self, column: &ArrayRef) -> Result<Vec<f32>> {
+    fn as_values(&self, feature: usize, column: &ArrayRef) -> Result<Vec<f32>> {
         let array = column.as_primitive_opt::<Float32Type>().ok_or_else(|| self.odd_columns())?;
         let mut values: Vec<f32> = array.values().to_vec();
         if let Some(present) = array.nulls() {
@@ -106,6 +105,7 @@ impl SourcePart {
         for value in &mut values {
             *value = if value.is_finite() { *value } else { f32::NAN };
         }
+        self.found.recode(feature, &mut values)?;
         Ok(values)
     }
 

@@ -2,7 +2,7 @@
 
 use super::names::FeatureNames;
 use super::{Exported, Fault, Imported, ends_early};
-use crate::model::{Branch, DataUsed, Ensemble, Model, ModelFeature, Node, Split, Tree};
+use crate::model::{Branch, DataUsed, Ensemble, Model, ModelFeature, Node, Origin, Split, Tree};
 use serde::{Deserialize, Serialize};
 
 /// The version of this form.
@@ -113,7 +113,7 @@ pub fn import(bytes: &[u8], names: &FeatureNames) -> Result<Imported, Fault> {
             .features(read.features.len(), None)?
             .into_iter()
             .zip(&read.features)
-            .map(|(named, own)| ModelFeature { fill: own.fill, ..named })
+            .map(|(named, own)| ModelFeature { name: named.name, ..own.clone() })
             .collect(),
     };
     let trees = read.trees.into_iter().map(tree_of).collect::<Result<Vec<Tree>, Fault>>()?;
@@ -126,6 +126,7 @@ pub fn import(bytes: &[u8], names: &FeatureNames) -> Result<Imported, Fault> {
         configuration: read.configuration,
         data: read.data,
         rounds: read.rounds,
+        origin: Origin::default(),
     };
     Ok(Imported { model, notes: Vec::new(), losses: Vec::new() })
 }

@@ -112,7 +112,7 @@ fn what_cannot_be_said_is_a_loss() {
 
 #[test]
 fn names_are_made_harmless_and_numbers_become_names() {
-    let feature = |name: &str| ModelFeature { name: name.to_owned(), fill: None };
+    let feature = |name: &str| ModelFeature::new(name);
     let mut model = example();
     model.features = vec![feature("a b"), feature("a_b"), feature("c[1]")];
     let exported = named("lightgbm").export;

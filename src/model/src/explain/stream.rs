@@ -107,10 +107,8 @@ fn explain_batch(
         return Err(odd(reader));
     };
     let width = explainer.features();
-    let mut columns = vec![None; width];
-    for (place, (_, feature)) in plan.used.iter().enumerate() {
-        columns[*feature] = Some(numbers(COLUMNS.len() + place).ok_or_else(|| odd(reader))?);
-    }
+    let values = plan.values(&batch.columns()[COLUMNS.len()..], reader)?;
+    let columns = values.by_feature(width);
     let mut contributions = vec![0.0; batch.num_rows() * width];
     contributions.par_chunks_mut((SHARE * width).max(1)).enumerate().for_each(|(share, out)| {
         let first = share * SHARE;

@@ -12,12 +12,16 @@ impl Model {
             return Some(format!("the base score is {}", self.base_score));
         }
         let mut names = HashSet::new();
-        for ModelFeature { name, fill } in &self.features {
+        for ModelFeature { name, fill, words } in &self.features {
             if !names.insert(name) {
                 return Some(format!("two features are called {name}"));
             }
             if fill.is_some_and(|fill| !fill.is_finite()) {
                 return Some(format!("missing values of feature {name} are filled with no finite number"));
+            }
+            let mut met = HashSet::new();
+            if let Some(word) = words.iter().find(|word| !met.insert(*word)) {
+                return Some(format!("the word {word:?} of feature {name} has two codes"));
             }
         }
         let features = self.features.len();

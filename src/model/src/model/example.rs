@@ -1,6 +1,6 @@
 //! A small model for the tests of this crate and of those that show models.
 
-use super::{Branch, DataUsed, Ensemble, Model, ModelFeature, Node, Split, Tree};
+use super::{Branch, DataUsed, Ensemble, Model, ModelFeature, Node, Origin, Split, Tree};
 use planetree_base::storage::digest_of;
 
 pub(super) fn leaf(depth: u32, value: f64) -> Node {
@@ -24,9 +24,9 @@ pub fn example() -> Model {
         base_score: 0.1 + 0.2,
         base_feature: None,
         features: vec![
-            ModelFeature { name: "f1".into(), fill: None },
-            ModelFeature { name: "größe \"x\"".into(), fill: Some(0.1) },
-            ModelFeature { name: "f3".into(), fill: Some(-3.4e-38) },
+            ModelFeature::new("f1"),
+            ModelFeature { fill: Some(0.1), ..ModelFeature::new("größe \"x\"") },
+            ModelFeature { fill: Some(-3.4e-38), ..ModelFeature::new("f3") },
         ],
         trees: vec![
             Tree {
@@ -44,5 +44,6 @@ pub fn example() -> Model {
             queries: 9,
         }],
         rounds: 12,
+        origin: Origin::default(),
     }
 }

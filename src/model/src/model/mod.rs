@@ -3,10 +3,12 @@
 mod check;
 mod example;
 mod importance;
+mod origin;
 mod table;
 mod tree;
 
 pub use importance::FeatureImportance;
+pub use origin::Origin;
 pub use table::ModelWriter;
 
 impl Model {
@@ -65,6 +67,16 @@ pub struct ModelFeature {
     pub name: String,
     /// What a missing value is replaced by; `None` leaves it missing, and every split says where it goes.
     pub fill: Option<f32>,
+    /// The words behind its codes from 0, in their order; none for a feature of numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub words: Vec<String>,
+}
+
+impl ModelFeature {
+    /// A feature of numbers whose missing values stay missing.
+    pub fn new(name: impl Into<String>) -> Self {
+        ModelFeature { name: name.into(), fill: None, words: Vec::new() }
+    }
 }
 
 /// A dataset that took part in the training.
@@ -100,4 +112,6 @@ pub struct Model {
     pub data: Vec<DataUsed>,
     /// How many rounds were trained; more than the trees kept after early stopping.
     pub rounds: u32,
+    /// Where it comes from.
+    pub origin: Origin,
 }

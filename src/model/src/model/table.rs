@@ -2,7 +2,7 @@
 //! metadata, so that one file is one model.
 
 use super::tree::{Branch, Node, Split, Tree};
-use super::{DataUsed, Ensemble, Model, ModelFeature};
+use super::{DataUsed, Ensemble, Model, ModelFeature, Origin};
 use arrow::array::{
     Array, ArrayRef, Float32Array, Float64Array, Int32Array, RecordBatch, StringArray, StringBuilder,
 };
@@ -113,6 +113,7 @@ impl Model {
             configuration: header.configuration,
             data: header.data,
             rounds: header.rounds,
+            origin: Origin::of(table.location()),
         };
         match model.fault() {
             None => Ok(model),

@@ -6,7 +6,7 @@
 //!
 //! `planes.rs` turns a block of values into bytes, `layout.rs` turns trees into tests on those bytes,
 //! `dense.rs` (trees of up to 256 leaves) and `walk.rs` (larger ones) are the two kernels, `scorer.rs`
-//! puts them together. `columns.rs` finds a model's features in a dataset, `stream.rs` goes through it, `table.rs` is what is written.
+//! puts them together. `columns.rs` finds a model's features in a dataset and maps its words, `stream.rs` goes through it, `table.rs` is what is written.
 
 mod columns;
 mod dense;
@@ -21,7 +21,7 @@ mod table;
 mod walk;
 mod wins;
 
-pub use columns::ColumnPlan;
+pub use columns::{ColumnPlan, known_features};
 pub use given::with_scores;
 pub use permutation::{PermutationImportance, PermutedFeature, permutation_importance};
 pub use rank::ranks;

@@ -2,6 +2,7 @@
 //! among the rows (Breiman 2001).
 
 use super::NOT_FINITE;
+use super::columns::known_features;
 use super::scorer::Scorer;
 use crate::model::{Ensemble, Model};
 use arrow::array::Float32Array;
@@ -39,6 +40,8 @@ pub struct PermutationImportance {
     pub rmse: f64,
     /// The most important first.
     pub features: Vec<PermutedFeature>,
+    /// What the user should know of how model and dataset fit.
+    pub warnings: Vec<String>,
 }
 
 /// The labelled rows and the columns that trees ask for.
@@ -64,12 +67,11 @@ pub fn permutation_importance(
             "leave --permutation out: gain, cover and splits are there",
         ));
     }
-    let names: Vec<String> = model.features.iter().map(|feature| feature.name.clone()).collect();
-    let source = Source::open(data, Some(&names))?;
     let scorer = Scorer::new(model);
+    let used: Vec<u32> = scorer.used_features().collect();
+    let source = Source::open(data, Some(&known_features(model, Some(&used))))?;
     let sample = Sample::read(&source, &scorer)?;
     let as_is = sample.evaluate(&scorer, None)?;
-    let used: Vec<u32> = scorer.used_features().collect();
     meter.begin(Some(used.len() as u64));
     let mut features = used
         .into_par_iter()
@@ -89,7 +91,8 @@ pub fn permutation_importance(
         })
         .collect::<Result<Vec<_>>>()?;
     features.sort_by(|a, b| b.rmse_increase.total_cmp(&a.rmse_increase).then(a.feature.cmp(&b.feature)));
-    Ok(PermutationImportance { rows: sample.labels.len(), ndcg: as_is[0], rmse: as_is[1], features })
+    let (rows, warnings) = (sample.labels.len(), source.warnings);
+    Ok(PermutationImportance { rows, ndcg: as_is[0], rmse: as_is[1], features, warnings })
 }
 
 impl Sample {

@@ -1,7 +1,7 @@
 //! A dataset's scores, row group after row group: several groups are read and scored at once, a bounded
 //! number of them, and handed on in the order of the rows.
 
-use super::columns::ColumnPlan;
+use super::columns::{ColumnPlan, odd};
 use super::rank::ranks;
 use super::scorer::Scorer;
 use super::wins::wins;
@@ -82,6 +82,11 @@ impl GroupScorer {
         let scorer = Scorer::new(model);
         let plan = ColumnPlan::new(model, scorer.used_features(), reader)?;
         Ok(GroupScorer { scorer, plan })
+    }
+
+    /// What the user should know of how model and dataset fit.
+    pub fn warning(&self) -> Option<String> {
+        self.plan.found.warning()
     }
 
     /// The scores of a group's rows.
@@ -229,13 +234,10 @@ fn score_group(
     let mut rest = scores.as_mut_slice();
     group.read_batches(&places, batch_rows, &mut |batch| {
         interrupt::check()?;
-        let mut columns = vec![None; width];
-        for ((_, feature), column) in plan.used.iter().zip(batch.columns()) {
-            columns[*feature] = Some(column.as_primitive_opt::<Float32Type>().ok_or_else(|| odd(reader))?);
-        }
+        let values = plan.values(batch.columns(), reader)?;
         let (these, others) =
             std::mem::take(&mut rest).split_at_mut_checked(batch.num_rows()).ok_or_else(|| odd(reader))?;
-        score(&columns, these);
+        score(&values.by_feature(width), these);
         rest = others;
         Ok(())
     })?;
@@ -273,6 +275,7 @@ fn score_by_wins(
     for (place, feature) in &plan.used {
         let column = group.read(first + place..first + place + 1)?;
         let column = column.column(0).as_primitive_opt::<Float32Type>().ok_or_else(|| odd(reader))?;
+        let column = plan.found.recoded(*feature, column)?;
         for (row, value) in column.iter().enumerate() {
             if let Some(value) = value.filter(|value| !value.is_nan()) {
                 values[row * width + feature] = value;
@@ -324,8 +327,4 @@ pub(super) fn put_together(
     };
     let ranks = ranks(&query_ids, &scores);
     Ok(PredictedGroup { query_ids, doc_ids, labels, scores, ranks })
-}
-
-fn odd(reader: &DatasetReader) -> Error {
-    Error::place(reader.location(), "its columns are not those of a dataset", "convert the data again")
 }

@@ -167,10 +167,13 @@ impl Fold<'_> {
         outcome.model.write(&self.model())?;
         write_rounds(&outcome.log, &self.rounds())?;
         let mut table = PredictionsTable::create(&self.predictions())?;
-        predict(self.test, &outcome.model, rayon::current_num_threads(), &mut |group| {
+        let report = predict(self.test, &outcome.model, rayon::current_num_threads(), &mut |group| {
             meter.advance(group.scores.len() as u64);
             table.write(group)
         })?;
+        if let Some(warning) = report.warning {
+            observer.note(&format!("{}: {warning}", self.test.location()));
+        }
         table.finish(&self.model(), &outcome.model, self.test)?;
         let record = FoldRecord {
             key,

@@ -151,7 +151,7 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "import",
         positional: Some("file"),
-        inputs: &[input("file"), input("names")],
+        inputs: &[input("file"), input("names"), input("categories_from")],
         outputs: &[output("output", ".parquet")],
         prints: Prints::Nothing,
     },

@@ -4,7 +4,7 @@ use super::models::{read_model, text};
 use super::{Function, Make};
 use crate::error::outward;
 use crate::open::blocking;
-use crate::scan::{MemorySource, RowExplainer, SourceTable};
+use crate::scan::{MemorySource, RowExplainer, SourceTable, warn};
 use crate::tables::Tables;
 use arrow::array::{Array, ArrayRef, AsArray, Float32Array, Float64Array, RecordBatch, StringArray};
 use datafusion::catalog::{TableFunctionArgs, TableFunctionImpl, TableProvider};
@@ -54,6 +54,7 @@ fn difference(
     documents: [&String; 2],
 ) -> Result<RecordBatch> {
     let explainer = RowExplainer::new(model, reader)?;
+    warn(reader, explainer.warning());
     let features: Vec<&str> = explainer.features().collect();
     let [one, other] = find(&explainer, features.len(), reader, query, documents)?;
     let mut rows: Vec<usize> = (0..features.len()).filter(|row| one[*row].0 != other[*row].0).collect();

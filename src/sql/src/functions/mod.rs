@@ -20,6 +20,7 @@ mod recall_at;
 mod reciprocal_rank;
 mod rmse;
 mod score;
+mod words;
 
 pub use models::ResolveModels;
 pub use rank_in_query::RankInQuery;

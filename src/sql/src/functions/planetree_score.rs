@@ -1,14 +1,14 @@
 //! The score that a model gives to features of any table.
 
+use super::words::{Argument, WordCodes};
 use super::{Function, Make};
 use crate::error::outward;
-use arrow::array::{Array, AsArray, Float32Array, Float64Array};
-use arrow::datatypes::{DataType, Float32Type};
+use arrow::array::{Array, Float32Array, Float64Array};
+use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result as EngineResult, ScalarValue, exec_err};
 use datafusion::functions::core::expr_fn::get_field;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
-    cast,
 };
 use planetree_base::error::{Error, Result};
 use planetree_base::suggest;
@@ -39,6 +39,8 @@ struct ScoredBy {
     names: Arc<[String]>,
     /// The feature of every argument.
     features: Vec<usize>,
+    /// How every argument is read.
+    words: Vec<WordCodes>,
 }
 
 impl ScoredBy {
@@ -120,17 +122,14 @@ impl PlanetreeScore {
                 "give all features that its trees ask for; score('model', 'dataset') finds them by itself",
             )));
         }
-        let mut features = Vec::new();
-        let mut values = Vec::new();
+        let (mut features, mut values, mut words) = (Vec::new(), Vec::new(), Vec::new());
         for (feature, value) in given {
-            let kind = value.get_type(schema)?;
-            if !kind.is_numeric() && !kind.is_null() {
-                let feature = &model.features[feature].name;
-                let problem = format!("{feature} is of type {kind}, expected a number");
-                return Err(outward(Error::place(FUNCTION.name, problem, FUNCTION.usage)));
-            }
+            let known = &model.features[feature];
+            let argument = Argument { function: &FUNCTION, name: &known.name, feature: known };
+            let (value, codes) = argument.resolve(value, schema)?;
             features.push(feature);
-            values.push(cast(value, DataType::Float32));
+            values.push(value);
+            words.push(codes);
         }
         let resolved = PlanetreeScore {
             signature: Signature::variadic_any(Volatility::Immutable),
@@ -139,6 +138,7 @@ impl PlanetreeScore {
                 scorer,
                 names: model.features.iter().map(|feature| feature.name.clone()).collect(),
                 features,
+                words,
             }),
         };
         Ok(ScalarUDF::new_from_impl(resolved).call(values))
@@ -207,8 +207,8 @@ impl ScalarUDFImpl for PlanetreeScore {
         let is_constant = arguments.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
         let rows = if is_constant { 1 } else { arguments.number_rows };
         let mut columns: Vec<Option<Float32Array>> = Vec::new();
-        for (feature, value) in model.features.iter().zip(arguments.args) {
-            let column = value.into_array(rows)?.as_primitive::<Float32Type>().clone();
+        for ((feature, words), value) in model.features.iter().zip(&model.words).zip(arguments.args) {
+            let column = words.numbers(&value.into_array(rows)?);
             columns.resize(columns.len().max(feature + 1), None);
             columns[*feature] = Some(column);
         }

@@ -1,11 +1,9 @@
 //! A dataset with what every feature contributes to its scores: a row per document and feature.
 
-use super::{Sink, Source, Wanted};
-use arrow::array::{
-    Array, ArrayRef, AsArray, Float32Array, Float64Array, RecordBatch, StringArray, UInt32Array,
-};
+use super::{Sink, Source, Wanted, warn};
+use arrow::array::{Array, ArrayRef, Float32Array, Float64Array, RecordBatch, StringArray, UInt32Array};
 use arrow::compute::take;
-use arrow::datatypes::{DataType, Field, Float32Type, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use planetree_base::error::{Error, Result};
 use planetree_data::dataset::{DatasetReader, GroupReader};
 use planetree_model::explain::Explainer;
@@ -57,6 +55,11 @@ impl RowExplainer {
         Ok(RowExplainer { explainer, plan, used })
     }
 
+    /// What the user should know of how model and dataset fit.
+    pub fn warning(&self) -> Option<String> {
+        self.plan.found.warning()
+    }
+
     /// The names of the features that contribute anything.
     pub fn features(&self) -> impl Iterator<Item = &str> {
         self.used.iter().map(|(_, name)| name.as_str())
@@ -81,10 +84,8 @@ impl RowExplainer {
         places.extend(self.plan.used.iter().map(|(place, _)| first + place));
         let width = self.explainer.features().max(1);
         group.read_batches(&places, (VALUES / width).max(1), &mut |batch| {
-            let mut columns = vec![None; width];
-            for ((_, feature), column) in self.plan.used.iter().zip(&batch.columns()[NAMES..]) {
-                columns[*feature] = Some(column.as_primitive_opt::<Float32Type>().ok_or_else(odd)?);
-            }
+            let values = self.plan.values(&batch.columns()[NAMES..], reader)?;
+            let columns = values.by_feature(width);
             let rows = batch.num_rows();
             let mut contributions = vec![0.0; rows * width];
             self.explainer.explain_columns(&columns, 0..rows, &mut contributions);
@@ -105,6 +106,7 @@ impl ExplainedSource {
     /// The rows of a dataset, explained by a model.
     pub fn new(reader: Arc<DatasetReader>, model: &Model, shown: String) -> Result<Self> {
         let explained = RowExplainer::new(model, &reader)?;
+        warn(&reader, explained.warning());
         let scorer = GroupScorer::new(model, &reader)?;
         let schema = Arc::new(Schema::new(vec![
             Field::new("query_id", DataType::Utf8, false),

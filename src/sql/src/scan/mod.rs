@@ -23,6 +23,7 @@ use datafusion::common::Result as EngineResult;
 use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use planetree_base::error::{Error, Result};
+use planetree_data::dataset::DatasetReader;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -74,6 +75,13 @@ impl Wanted {
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         RecordBatch::try_new_with_options(self.schema.clone(), columns.collect(), &options)
             .map_err(|error| Error::place("scan", error, "report this: it is a fault of planetree"))
+    }
+}
+
+/// Says what the user should know of a dataset that a query reads for a model.
+pub fn warn(reader: &DatasetReader, warning: Option<String>) {
+    if let Some(warning) = warning {
+        tracing::warn!("{}: {warning}", reader.location());
     }
 }
 

@@ -1,7 +1,7 @@
 //! A dataset with the scores that a model gives it: predictions that nobody wrote.
 
 use super::dataset::dataset_schema;
-use super::{Sink, Source, Wanted};
+use super::{Sink, Source, Wanted, warn};
 use arrow::array::{ArrayRef, AsArray, Float64Array, Int32Array, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use planetree_base::error::{Error, Result};
@@ -28,6 +28,7 @@ impl ScoredSource {
     /// The rows of a dataset, scored with a model.
     pub fn new(reader: Arc<DatasetReader>, model: &Model, shown: String) -> Result<Self> {
         let scorer = GroupScorer::new(model, &reader)?;
+        warn(&reader, scorer.warning());
         let mut fields = beside_scores(&dataset_schema(reader.manifest()), &["score", "rank"]);
         fields.splice(
             BEFORE..BEFORE,

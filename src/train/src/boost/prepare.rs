@@ -13,10 +13,11 @@ use crate::objective::Objective;
 use crate::tree::Scale;
 use planetree_base::error::{Error, Result};
 use planetree_base::suggest;
+use planetree_data::dataset::KnownFeature;
 use planetree_data::source::{Rows, Source};
 use planetree_metric::Metric;
-use planetree_model::model::{Ensemble, Model, ModelFeature};
-use planetree_model::predict::scores_of;
+use planetree_model::model::{Ensemble, Model, ModelFeature, Origin};
+use planetree_model::predict::{known_features, scores_of};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -126,7 +127,7 @@ impl Prepared {
     }
 }
 
-fn start_features(request: &TrainRequest) -> Result<Option<Vec<String>>> {
+fn start_features(request: &TrainRequest) -> Result<Option<Vec<KnownFeature>>> {
     let Some(start) = &request.start else { return Ok(None) };
     if request.parameters.base_score != BaseScore::Auto {
         return Err(Error::usage(
@@ -140,7 +141,7 @@ fn start_features(request: &TrainRequest) -> Result<Option<Vec<String>>> {
             "start from a boosted model",
         ));
     }
-    Ok(Some(start.features.iter().map(|feature| feature.name.clone()).collect()))
+    Ok(Some(known_features(start, None)))
 }
 
 /// A model says once what missing values are taken for, so old and new trees must agree on it.
@@ -193,19 +194,17 @@ fn new_model(request: &TrainRequest, opened: &Opened, objective: Option<&dyn Obj
     let Opened { source, data, .. } = opened;
     let features = source.names();
     let (base_score, base_feature) = base_score(&request.parameters, source, data, features, objective)?;
-    let bins = &data.binning.features;
-    let own =
-        features.iter().zip(bins).map(|(name, bins)| ModelFeature { name: name.clone(), fill: bins.fill });
     let start = request.start.as_ref();
     Ok(Model {
         ensemble: Ensemble::Boost,
         base_score: start.map_or(base_score, |start| start.base_score),
         base_feature: start.map_or(base_feature, |start| start.base_feature),
-        features: start.map_or_else(|| own.collect(), |start| start.features.clone()),
+        features: start.map_or_else(|| opened.model_features(), |start| start.features.clone()),
         trees: start.map_or_else(Vec::new, |start| start.trees.clone()),
         configuration: request.configuration(),
         data: opened.data_used(request)?,
         rounds: 0,
+        origin: Origin::default(),
     })
 }
 

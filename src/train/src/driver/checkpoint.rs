@@ -138,6 +138,10 @@ fn difference(model: &Model, start_trees: usize, expected: &Model) -> Option<Str
     if theirs.len() != ours.len() || names(&model.features) != names(&expected.features) {
         return Some("its parameters or features are others".to_owned());
     }
+    let mut features = model.features.iter().zip(&expected.features);
+    if let Some((feature, _)) = features.find(|(theirs, ours)| theirs.words != ours.words) {
+        return Some(format!("the words of {} have other codes", feature.name));
+    }
     None
 }
 

@@ -5,12 +5,12 @@ use super::leakage::Seen;
 use super::memory::Needs;
 use super::request::TrainRequest;
 use super::{Observer, PhaseSeconds};
-use crate::bins::{BinCache, BinOptions, BinnedData, CacheKey, CacheWriter, read_rows};
+use crate::bins::{BinCache, BinOptions, BinnedData, CacheKey, CacheWriter, FeatureBins, read_rows};
 use planetree_base::error::{Error, Result};
 use planetree_base::progress::unwatched;
-use planetree_data::dataset::{DatasetReader, Manifest};
+use planetree_data::dataset::{DatasetReader, KnownFeature, Manifest};
 use planetree_data::source::Source;
-use planetree_model::model::{DataUsed, Model};
+use planetree_model::model::{DataUsed, Model, ModelFeature};
 use std::time::Instant;
 
 /// Data that are ready to train on.
@@ -29,11 +29,11 @@ pub struct Opened {
     pub seconds: PhaseSeconds,
 }
 
-/// Opens, checks and bins. `features` are the names wanted, `None` for all there are; `bytes_per_row` is
+/// Opens, checks and bins. `features` are those wanted, `None` for all there are; `bytes_per_row` is
 /// what the training keeps of a row beside its codes.
 pub fn open(
     request: &TrainRequest,
-    features: Option<&[String]>,
+    features: Option<&[KnownFeature]>,
     bytes_per_row: u64,
     observer: &mut dyn Observer,
 ) -> Result<Opened> {
@@ -42,7 +42,7 @@ pub fn open(
     request.parameters.check_validation(!request.validation.is_empty())?;
     let mut source = Source::open_all(&request.data, features)?;
     check_size(&source)?;
-    let mut validation = open_validation(request, source.names(), observer)?;
+    let mut validation = open_validation(request, source.known(), observer)?;
     if !validation.is_empty() && request.fleet.is_none() {
         source.hash_rows();
         validation.iter_mut().for_each(Source::hash_rows);
@@ -62,6 +62,17 @@ pub fn open(
 }
 
 impl Opened {
+    /// The features of a model that is trained on them.
+    pub fn model_features(&self) -> Vec<ModelFeature> {
+        let features = self.source.known().iter().zip(&self.data.binning.features);
+        let feature = |(known, bins): (&KnownFeature, &FeatureBins)| ModelFeature {
+            name: known.name.clone(),
+            fill: bins.fill,
+            words: known.words.clone().unwrap_or_default(),
+        };
+        features.map(feature).collect()
+    }
+
     /// What the model is trained and validated on.
     pub fn data_used(&self, request: &TrainRequest) -> Result<Vec<DataUsed>> {
         let train = self.source.readers().map(|reader| used("train", reader));
@@ -93,7 +104,7 @@ const MOST_ROWS: u64 = (1 << 28) - 1;
 
 fn open_validation(
     request: &TrainRequest,
-    features: &[String],
+    features: &[KnownFeature],
     observer: &mut dyn Observer,
 ) -> Result<Vec<Source>> {
     let mut opened = Vec::new();

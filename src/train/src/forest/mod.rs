@@ -28,7 +28,7 @@ use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Location, interrupt};
 use planetree_data::source::{Rows, Source};
 use planetree_metric::Mean;
-use planetree_model::model::{Ensemble, Model, ModelFeature, ModelWriter, Tree};
+use planetree_model::model::{Ensemble, Model, ModelWriter, Origin, Tree};
 use planetree_model::predict::wins;
 use route::Router;
 use std::time::Instant;
@@ -146,7 +146,6 @@ fn note_clipped(parameters: &Parameters, features: usize, observer: &mut dyn Obs
 }
 
 fn new_model(request: &TrainRequest, opened: &Opened) -> Result<Model> {
-    let features = opened.source.names().iter().zip(&opened.data.binning.features);
     Ok(Model {
         ensemble: match request.parameters.forest.pairs_per_document {
             None => Ensemble::Bag,
@@ -154,11 +153,12 @@ fn new_model(request: &TrainRequest, opened: &Opened) -> Result<Model> {
         },
         base_score: 0.0,
         base_feature: None,
-        features: features.map(|(name, bins)| ModelFeature { name: name.clone(), fill: bins.fill }).collect(),
+        features: opened.model_features(),
         trees: Vec::new(),
         configuration: request.parameters.to_toml(),
         data: opened.data_used(request)?,
         rounds: 0,
+        origin: Origin::default(),
     })
 }
 

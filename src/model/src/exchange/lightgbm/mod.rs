@@ -14,6 +14,11 @@ pub use write::export;
 const MISSING_LEFT: u8 = 2;
 /// ... whether it is about words instead of numbers ...
 const CATEGORICAL: u8 = 1;
+/// The key of the features, by place, whose words are the lists of `pandas_categorical`. LightGBM passes it over: to it
+/// they are the columns of type `category`, in their order.
+const WORDS: &str = "planetree_words";
+/// How the last line begins.
+const PANDAS: &str = "pandas_categorical:";
 /// ... and, from this bit on, what counts as missing: nothing, zero, or NaN.
 const MISSING_KIND: u32 = 2;
 /// NaN is taken for zero.

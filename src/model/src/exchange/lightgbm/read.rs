@@ -1,10 +1,10 @@
 //! Reading LightGBM's text.
 
-use super::{CATEGORICAL, MISSING_KIND, MISSING_LEFT, NAN, NOTHING, ZERO};
+use super::{CATEGORICAL, MISSING_KIND, MISSING_LEFT, NAN, NOTHING, PANDAS, WORDS, ZERO};
 use crate::exchange::assemble::{Found, FoundSplit, assemble};
 use crate::exchange::names::FeatureNames;
 use crate::exchange::{Fault, Imported};
-use crate::model::{Ensemble, Model, Tree};
+use crate::model::{Ensemble, Model, ModelFeature, Origin, Tree};
 use std::collections::HashMap;
 use std::str::FromStr;
 
@@ -63,7 +63,8 @@ pub fn import(bytes: &[u8], names: &FeatureNames) -> Result<Imported, Fault> {
     if sizes.is_some_and(|sizes| sizes != trees.len()) {
         return Err(truncated(&format!("{} of {} trees are there", trees.len(), sizes.unwrap_or(0))));
     }
-    Reader { notes: Vec::new(), zeros: 0 }.model(header, trees, names)
+    let words = text.lines().rev().find_map(|line| line.strip_prefix(PANDAS)).unwrap_or("null");
+    Reader { notes: Vec::new(), zeros: 0 }.model(header, trees, names, words)
 }
 
 /// What is gathered on the way.
@@ -74,7 +75,13 @@ struct Reader {
 }
 
 impl Reader {
-    fn model(mut self, header: &Keys, trees: &[Keys], names: &FeatureNames) -> Result<Imported, Fault> {
+    fn model(
+        mut self,
+        header: &Keys,
+        trees: &[Keys],
+        names: &FeatureNames,
+        words: &str,
+    ) -> Result<Imported, Fault> {
         for key in ["num_class", "num_tree_per_iteration"] {
             if header.get(key).is_some_and(|count| *count != "1") {
                 return Err(Fault::new(
@@ -91,7 +98,8 @@ impl Reader {
             return Err(not_ours(&format!("it has {count} features and {} names", own.len())));
         }
         let is_numbered = own.iter().enumerate().all(|(place, name)| *name == format!("Column_{place}"));
-        let features = names.features(count, (!is_numbered).then_some(own.as_slice()))?;
+        let mut features = names.features(count, (!is_numbered).then_some(own.as_slice()))?;
+        self.words(header, words, &mut features)?;
         self.objective(header.get("objective").copied().unwrap_or_default());
         let mut read = Vec::with_capacity(trees.len());
         for (place, keys) in trees.iter().enumerate() {
@@ -120,8 +128,30 @@ impl Reader {
             trees: read.split_off(usize::from(base.is_some())),
             configuration: "# imported from LightGBM's text\n".to_owned(),
             data: Vec::new(),
+            origin: Origin::default(),
         };
         Ok(Imported { model, notes: self.notes, losses })
+    }
+
+    /// Gives features their words, if the file says whose they are.
+    fn words(&mut self, header: &Keys, words: &str, features: &mut [ModelFeature]) -> Result<(), Fault> {
+        let invalid = || not_ours(&format!("its {PANDAS} line does not match its {WORDS}"));
+        if !header.contains_key(WORDS) {
+            if !matches!(words.trim(), "null" | "[]") {
+                self.notes.push(
+                    "it was trained on columns of type category, and does not say which: the model has no words, only \
+                     the codes that pandas gave them"
+                        .to_owned(),
+                );
+            }
+            return Ok(());
+        }
+        let lists: Vec<Vec<String>> = serde_json::from_str(words).map_err(|_| invalid())?;
+        let places: Vec<usize> = many(header, WORDS, lists.len()).map_err(|_| invalid())?;
+        for (place, list) in places.into_iter().zip(lists) {
+            features.get_mut(place).ok_or_else(invalid)?.words = list;
+        }
+        Ok(())
     }
 
     /// Scores are sums of leaves; some objectives make something else of them.

@@ -1,10 +1,10 @@
 //! Writing LightGBM's text.
 
-use super::{MISSING_KIND, MISSING_LEFT, NAN, NOTHING};
+use super::{MISSING_KIND, MISSING_LEFT, NAN, NOTHING, PANDAS, WORDS};
 use crate::exchange::Exported;
 use crate::exchange::binary::{BinaryNode, BinarySplit, binary};
 use crate::exchange::names::cleaned;
-use crate::model::{Ensemble, Model};
+use crate::model::{Ensemble, Model, ModelFeature};
 use std::fmt::{Display, Write};
 
 /// Writes a model.
@@ -29,11 +29,21 @@ pub fn export(model: &Model) -> Exported {
     if counts.scaled {
         notes.push("rows have weights: leaf_count and internal_count are in proportion to them".to_owned());
     }
+    let with_words = places_with_words(&model.features);
+    if !with_words.is_empty() {
+        notes.push(format!(
+            "LightGBM maps words as planetree does in columns of type category of a DataFrame, and not in arrays: {}",
+            with_words.iter().map(|place| names[*place].as_str()).collect::<Vec<_>>().join(", ")
+        ));
+    }
     let mut text = String::new();
     let mut line = |key: &str, value: &dyn Display| {
         let _ = writeln!(text, "{key}={value}");
     };
     text_header(model, &names, &mut line);
+    if !with_words.is_empty() {
+        line(WORDS, &joined(&with_words));
+    }
     if model.ensemble != Ensemble::Boost {
         text.push_str("average_output\n");
     }
@@ -44,8 +54,19 @@ pub fn export(model: &Model) -> Exported {
     for importance in model.importance().iter().filter(|importance| importance.splits > 0) {
         let _ = writeln!(text, "{}={}", names[importance.feature as usize], importance.splits);
     }
-    text.push_str("\nparameters:\nend of parameters\n\npandas_categorical:null\n");
+    let words: Vec<&Vec<String>> =
+        model.features.iter().map(|feature| &feature.words).filter(|words| !words.is_empty()).collect();
+    let words = match words.is_empty() {
+        true => "null".to_owned(),
+        false => serde_json::to_string(&words).expect("strings become JSON"),
+    };
+    let _ = writeln!(text, "\nparameters:\nend of parameters\n\n{PANDAS}{words}");
     Exported { text, notes, losses }
+}
+
+/// The features that have words.
+fn places_with_words(features: &[ModelFeature]) -> Vec<usize> {
+    (0..features.len()).filter(|place| !features[*place].words.is_empty()).collect()
 }
 
 /// LightGBM has no base score. A sum has one more leaf to add, before all others, as we do; a mean has it in

@@ -11,6 +11,9 @@ pub use write::export;
 
 use serde::{Deserialize, Serialize};
 
+/// The attribute with the words of every feature, null for numbers: XGBoost keeps it and does not look at it.
+const WORDS: &str = "planetree_words";
+
 /// A tree: a number a node in each list.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct XgboostTree {

@@ -1,10 +1,10 @@
 //! Reading XGBoost's JSON.
 
-use super::XgboostTree;
+use super::{WORDS, XgboostTree};
 use crate::exchange::assemble::{Found, FoundSplit, assemble};
 use crate::exchange::names::FeatureNames;
 use crate::exchange::{Fault, Imported, ends_early};
-use crate::model::{Ensemble, Model, Tree};
+use crate::model::{Ensemble, Model, Origin, Tree};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -135,7 +135,14 @@ fn model_of(learner: Learner, names: &FeatureNames) -> Result<Imported, Fault> {
     if let Some(own) = own.filter(|own| own.len() != count) {
         return Err(invalid(&format!("it has {count} features and {} names", own.len())));
     }
-    let features = names.features(count, own)?;
+    let mut features = names.features(count, own)?;
+    if let Some(text) = learner.attributes.get(WORDS) {
+        let words: Option<Vec<Option<Vec<String>>>> = serde_json::from_str(text).ok();
+        let words = words.filter(|words| words.len() == count);
+        let words =
+            words.ok_or_else(|| invalid(&format!("its attribute {WORDS} has no list for every feature")))?;
+        features.iter_mut().zip(words).for_each(|(feature, words)| feature.words = words.unwrap_or_default());
+    }
     let weight_of = |place: usize| -> Result<f32, Fault> {
         let Some(weights) = &weights else { return Ok(1.0) };
         weights.get(place).copied().ok_or_else(|| invalid("a tree has no weight"))
@@ -164,6 +171,7 @@ fn model_of(learner: Learner, names: &FeatureNames) -> Result<Imported, Fault> {
         trees: read,
         configuration: "# imported from XGBoost's JSON\n".to_owned(),
         data: Vec::new(),
+        origin: Origin::default(),
     };
     Ok(Imported { model, notes, losses: Vec::new() })
 }

@@ -1,11 +1,12 @@
 //! Writing XGBoost's JSON.
 
-use super::{Flag, TreeParameters, XgboostTree};
+use super::{Flag, TreeParameters, WORDS, XgboostTree};
 use crate::exchange::Exported;
 use crate::exchange::binary::{BinaryNode, binary};
 use crate::exchange::names::{are_numbered, cleaned};
 use crate::model::Model;
 use serde_json::json;
+use std::collections::BTreeMap;
 
 /// Whom a root has for a parent.
 const NOBODY: i64 = i32::MAX as i64;
@@ -38,10 +39,11 @@ pub fn export(model: &Model) -> Exported {
     if notes_of_leaves.0 {
         losses.push("some values are beyond the range of XGBoost's 32-bit numbers".to_owned());
     }
+    let attributes = words(model, &mut notes);
     let count = trees.len();
     let value = json!({
         "learner": {
-            "attributes": {},
+            "attributes": attributes,
             "feature_names": names,
             "feature_types": types,
             "gradient_booster": {
@@ -70,6 +72,28 @@ pub fn export(model: &Model) -> Exported {
     text.insert_str(at, &format!("\"trees\":{trees},"));
     text.push('\n');
     Exported { text, notes, losses }
+}
+
+/// The words of the features, as an attribute; XGBoost takes codes.
+fn words(model: &Model, notes: &mut Vec<String>) -> BTreeMap<&'static str, String> {
+    let features = model.features.iter();
+    let words: Vec<_> =
+        features.map(|feature| Some(&feature.words).filter(|words| !words.is_empty())).collect();
+    let names: Vec<&str> = model
+        .features
+        .iter()
+        .zip(&words)
+        .filter(|(_, words)| words.is_some())
+        .map(|(feature, _)| feature.name.as_str())
+        .collect();
+    if names.is_empty() {
+        return BTreeMap::new();
+    }
+    notes.push(format!(
+        "XGBoost does not map words: give it the codes of {}, the places in the lists of the attribute {WORDS}",
+        names.join(", ")
+    ));
+    BTreeMap::from([(WORDS, serde_json::to_string(&words).expect("strings become JSON"))])
 }
 
 /// Whether a number was too large.

@@ -32,7 +32,7 @@ fn any_number_reads_back_exactly() {
         bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let (score, fill) = (f64::from_bits(bits), f32::from_bits((bits >> 32) as u32));
         if score.is_finite() && fill.is_finite() {
-            let features = vec![ModelFeature { name: "f".into(), fill: Some(fill) }];
+            let features = vec![ModelFeature { fill: Some(fill), ..ModelFeature::new("f") }];
             let model = Model { base_score: score, features, trees: Vec::new(), ..example() };
             model.write(&location).unwrap();
             assert_eq!(Model::read(&location).unwrap(), model);
@@ -50,6 +50,9 @@ fn a_faulty_model_is_not_written() {
         ("the base score is NaN", |model| model.base_score = f64::NAN),
         ("two features are called f1", |model| model.features[1].name = "f1".into()),
         ("no finite number", |model| model.features[1].fill = Some(f32::INFINITY)),
+        ("the word \"red\" of feature f1 has two codes", |model| {
+            model.features[0].words = ["red", "blue", "red"].map(str::to_owned).to_vec();
+        }),
         ("tree 1, node 0: there is no such node", |model| model.trees[1].nodes.clear()),
         ("tree 0, node 0: node 0 cannot be its child", |model| first(model).left = 0),
         ("tree 0, node 0: node 99 cannot be its child", |model| first(model).right = 99),

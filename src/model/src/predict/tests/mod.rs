@@ -2,3 +2,4 @@
 
 pub(crate) mod scorer;
 pub(crate) mod stream;
+mod words;

@@ -1,6 +1,6 @@
 //! The scorer against its slow twin, which does what the model says node by node.
 
-use crate::model::{Branch, Ensemble, Model, ModelFeature, Node, Split, Tree};
+use crate::model::{Branch, Ensemble, Model, ModelFeature, Node, Origin, Split, Tree};
 use crate::predict::Scorer;
 use arrow::array::Float32Array;
 use fearless_simd::Level;
@@ -68,7 +68,7 @@ pub(crate) fn random_model(shape: &Shape) -> Model {
     let mut stream = Stream::new(&[shape.seed]);
     let fill = |stream: &mut Stream| stream.bits().is_multiple_of(4).then(|| number(stream, shape.numbers));
     let features = (0..shape.features)
-        .map(|feature| ModelFeature { name: format!("f{feature}"), fill: fill(&mut stream) })
+        .map(|feature| ModelFeature { fill: fill(&mut stream), ..ModelFeature::new(format!("f{feature}")) })
         .collect();
     let trees = (0..shape.trees).map(|_| random_tree(shape, &mut stream)).collect();
     Model {
@@ -80,6 +80,7 @@ pub(crate) fn random_model(shape: &Shape) -> Model {
         configuration: String::new(),
         data: Vec::new(),
         rounds: shape.trees as u32,
+        origin: Origin::default(),
     }
 }
 

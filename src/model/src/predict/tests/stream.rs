@@ -1,6 +1,6 @@
 //! Datasets from text to scores.
 
-use crate::model::{Branch, Ensemble, Model, ModelFeature, Node, Split, Tree};
+use crate::model::{Branch, Ensemble, Model, ModelFeature, Node, Origin, Split, Tree};
 use crate::predict::{PredictedGroup, Report, predict, scores_of};
 use arrow::array::Array;
 use planetree_base::storage::Location;
@@ -58,11 +58,12 @@ pub(crate) fn model(features: &[&str], used: &[usize]) -> Model {
         ensemble: Ensemble::Boost,
         base_score: 0.0,
         base_feature: None,
-        features: features.iter().map(|name| ModelFeature { name: (*name).to_owned(), fill: None }).collect(),
+        features: features.iter().map(|name| ModelFeature::new(*name)).collect(),
         trees: used.iter().map(|feature| tree(*feature)).collect(),
         configuration: String::new(),
         data: Vec::new(),
         rounds: used.len() as u32,
+        origin: Origin::default(),
     }
 }
 
