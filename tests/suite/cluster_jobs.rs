@@ -245,6 +245,11 @@ fn queries_on_a_cluster_give_the_same_rows() {
         "SELECT query_id, label, row_number() OVER (PARTITION BY query_id ORDER BY rank) AS r FROM 'p.parquet' \
          ORDER BY query_id, r LIMIT 20",
         "SELECT name, count(*) FROM 'p.parquet' JOIN 'names.csv' USING (label) GROUP BY name ORDER BY name",
+        "SELECT * FROM (SELECT DISTINCT query_id FROM 'p.parquet' ORDER BY query_id DESC) LIMIT 3",
+        "WITH c AS (SELECT query_id, score FROM 'p.parquet' ORDER BY query_id DESC, score) SELECT * FROM c WHERE score > 0 LIMIT 7",
+        "SELECT ndcg(l, s, 10, 'planetree,ties=worst') AS it FROM (SELECT label AS l, score AS s, query_id || 'x' AS q \
+         FROM 'p.parquet') GROUP BY q ORDER BY it",
+        "SELECT ndcg_pooled(label, score, 10, 'planetree,ties=worst') FROM 'p.parquet'",
         "SELECT 1 + 1",
         "SHOW TABLES",
     ] {
@@ -292,6 +297,14 @@ fn queries_that_a_cluster_cannot_run_are_named() {
     fails("CREATE TABLE t AS SELECT * FROM data", &here, &["CREATE TABLE cannot go to a cluster"]);
     fails("EXPLAIN SELECT * FROM data", &here, &["EXPLAIN cannot go to a cluster"]);
     fails("SELECT nothing FROM data", &here, &["nothing"]);
+    fails(
+        "SELECT auc(label, f1) FROM (SELECT label, f1 FROM data)",
+        &here,
+        &[
+            "error: auc: rows of several queries, such as \"",
+            "help: add GROUP BY query_id, or call auc_pooled",
+        ],
+    );
     fails(
         "SELECT CAST(query_id || 'x' AS INT) FROM data",
         &here,

@@ -253,6 +253,80 @@ fn the_convention_of_the_test_parts_is_kept_with_their_values() {
 }
 
 #[test]
+fn validation_and_test_parts_are_judged_by_one_convention() {
+    let room = room();
+    let at = room.path();
+    // LETOR's rules take 0 for NDCG@10 of a query with fewer documents, ours do not.
+    for (name, seed) in [("S1", 1), ("S2", 2), ("S3", 3)] {
+        let mut examples = graded(90 + seed, 30, 12);
+        let mut rows = 0..;
+        examples.retain(|example| rows.next().is_some_and(|row| example.query % 2 == 0 || row % 2 == 0));
+        examples.iter_mut().for_each(|example| example.query += 100 * seed as usize);
+        dataset(at, name, &examples, "");
+    }
+    let command = format!("--data S1 S2 S3 {QUICK} --metrics ndcg@10");
+    let usual = cv(at, &format!("{command} --output usual"));
+    let letor = cv(at, &format!("{command} --output letor --convention letor4"));
+    assert_eq!((&usual["convention"], &letor["convention"]), (&"planetree".into(), &"letor4".into()));
+    let mut differ = 0;
+    for (output, json) in [("usual", &usual), ("letor", &letor)] {
+        for fold in 1..=3 {
+            // What is printed of the validation part is what evaluate says of it by the same rules.
+            let (model, part) =
+                (format!("{output}/folds/{fold}/model.parquet"), ["S2", "S3", "S1"][fold - 1]);
+            run(at, &format!("predict --model {model} --data {part} --output v")).ok();
+            let convention = json["convention"].as_str().unwrap();
+            let arguments =
+                format!("evaluate --predictions v --metrics ndcg@10 --convention {convention} --json");
+            let judged: serde_json::Value = serde_json::from_str(&run(at, &arguments).ok().stdout).unwrap();
+            let expected = judged["systems"][0]["means"]["ndcg@10"].as_f64().unwrap();
+            let entry = &json["folds"][fold - 1];
+            assert_close(entry["valid"]["ndcg@10"].as_f64().unwrap(), expected, 1e-12, &model);
+            // The best round is the best by these rules.
+            let course = course(
+                &rounds_of(&at.join(format!("{output}/folds/{fold}/rounds.parquet"))),
+                "valid",
+                "ndcg@10",
+            );
+            let best = (0..course.len()).rev().max_by(|one, other| course[*one].total_cmp(&course[*other]));
+            assert_eq!(entry["best_round"].as_u64(), best.map(|best| best as u64 + 1), "{model}");
+        }
+        differ += usize::from(json["valid"] == usual["valid"]);
+        for table in ["folds.parquet", "folds/1/rounds.parquet"] {
+            let described = run(at, &format!("describe {output}/{table} --json")).ok().stdout;
+            let described: serde_json::Value = serde_json::from_str(&described).unwrap();
+            assert_eq!(described["convention"], json["convention"], "{output}/{table}");
+        }
+    }
+    assert_eq!(differ, 1, "the conventions make a difference");
+    let text = run(at, &format!("--quiet cv {command} --output letor --convention letor4")).ok().stdout;
+    assert!(text.ends_with("\nAll metrics by the convention letor4.\n"), "{text}");
+    // As a parameter it is the same.
+    let set = cv(at, &format!("{command} --output set --set convention=letor4"));
+    assert_eq!((&set["valid"], &set["test"]), (&letor["valid"], &letor["test"]));
+    for fold in 1..=3 {
+        let model = format!("folds/{fold}/model.parquet");
+        assert!(bytes(at.join("set").join(&model)) == bytes(at.join("letor").join(&model)), "{fold}");
+    }
+    run(at, "report letor --output letor.html").ok();
+    let page = fs::read_to_string(at.join("letor.html")).unwrap();
+    assert!(page.contains("By the convention letor4.") && !page.contains("convention planetree"));
+    for (options, says) in [
+        ("--convention trec", "ties=docid cannot be followed on validation parts"),
+        (
+            "--convention letor4 --set convention=mslr",
+            "--convention letor4, but the parameter convention is mslr",
+        ),
+    ] {
+        let ran = run(at, &format!("cv {command} --output none {options}"));
+        assert!(ran.code == 2 && ran.stderr.contains(says), "{options}: {}", ran.stderr);
+        assert!(!at.join("none").exists(), "{options}");
+    }
+    let trec = cv(at, &format!("{command} --output trec --convention trec,ties=input"));
+    assert_eq!(trec["convention"], "trec,ties=input");
+}
+
+#[test]
 fn early_stopping_and_memory_limits_reach_the_folds() {
     let room = room();
     dataset(room.path(), "data", &graded(73, 60, 20), "--partition-rows 200");

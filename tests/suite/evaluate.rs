@@ -545,3 +545,37 @@ fn a_query_may_span_row_groups() {
     }
     let Some(_) = check(at, "truth_of pieces other") else { return };
 }
+
+#[test]
+fn gains_too_large_to_be_told_apart_are_refused_with_query_row_and_label() {
+    let room = room();
+    let row = |query: &str, label: f32, score: f64| Ranked {
+        query: query.to_owned(),
+        document: Some(format!("{label}")),
+        label: Some(label),
+        score,
+    };
+    let rows = [
+        row("a", 1.0, 2.0),
+        row("a", 0.0, 1.0),
+        row("b", 512.0, 3.0),
+        row("b", 513.0, 2.0),
+        row("b", 0.0, 1.0),
+    ];
+    write_ours(room.path(), "p", &rows);
+    write_ours(room.path(), "q", &rows);
+    let problem = "query \"b\", row 3: the gain of label 512 in gain=exp2 is larger than 1e30";
+    for arguments in ["evaluate --predictions p", "evaluate --predictions p --metrics dcg@1", "compare p q"] {
+        let ran = run(room.path(), arguments);
+        assert_eq!((ran.code, ran.stdout.as_str()), (1, ""), "{arguments}: {}", ran.stderr);
+        assert!(ran.stderr.contains(problem) && ran.stderr.contains("label_gain=linear"), "{}", ran.stderr);
+    }
+    let linear =
+        evaluated(room.path(), "--predictions p --metrics ndcg@1 --convention planetree,gain=linear");
+    let mean = (1.0 + 512.0 / 513.0) / 2.0;
+    assert_close(linear["systems"][0]["means"]["ndcg@1"].as_f64().unwrap(), mean, 1e-15, "linear gains");
+    run(room.path(), "compare p q --convention planetree,gain=linear").ok();
+    // Metrics that add no gains up do not mind.
+    let binary = evaluated(room.path(), "--predictions p --metrics map,err,auc,rmse,inversions");
+    assert_eq!(binary["systems"][0]["means"]["map"], 1.0);
+}

@@ -163,6 +163,45 @@ fn nothing_to_order_is_said() {
 }
 
 #[test]
+fn gains_too_large_to_be_told_apart_are_refused_in_training_and_in_its_log() {
+    let room = room();
+    let mut text = String::new();
+    for query in 0..20 {
+        for document in 0..10 {
+            let label = [0, 512, 513][(query + document) % 3];
+            writeln!(text, "{label} qid:{query} 1:{} 2:{}", label + document, query * document % 7).unwrap();
+        }
+    }
+    fs::write(room.path().join("large.txt"), text).unwrap();
+    run(room.path(), "convert large.txt --output large").ok();
+    let of_log = "the gain of label 512 in gain=exp2 is larger than 1e30";
+    let cases = [
+        (
+            "--preset lambdamart",
+            "the label 512 has no gain in label_gain = exp2, or one below 0 or above 1e30",
+        ),
+        ("--preset lambdamart --set label_gain=linear", of_log),
+        ("--preset xendcg --set metric=rmse", "the label 512 has a gain 2^label - 1 above 1e30"),
+        ("--preset mart --valid large", of_log),
+        ("--preset rf-point --valid large", of_log),
+        ("--preset rf-point --set metric=rmse --strength s", "has no gain in label_gain = exp2"),
+        ("--preset rf-list --set metric=rmse", "the label 512 has no gain in label_gain = exp2"),
+    ];
+    let cases = cases.map(|(arguments, says)| (format!("--data large --set num_trees=3 {arguments}"), says));
+    are_refused(room.path(), &cases.each_ref().map(|(arguments, says)| (arguments.as_str(), *says)));
+    for arguments in [
+        "--preset lambdamart --set label_gain=linear --set convention=planetree,gain=linear",
+        "--preset mart --set metric=rmse,map",
+    ] {
+        train(room.path(), &format!("--data large --valid large --set num_trees=3 {arguments} --model m"));
+    }
+    let cv = "cv --data large --folds 3 --output cv --preset mart --set num_trees=3 --set metric=rmse";
+    let ran = run(room.path(), cv).failed();
+    assert!(ran.stderr.contains("label_gain") && ran.stderr.contains("512"), "{}", ran.stderr);
+    run(room.path(), &format!("{cv} --convention planetree,gain=linear")).ok();
+}
+
+#[test]
 fn a_query_of_a_hundred_thousand_documents_trains() {
     let room = room();
     let mut text = String::new();

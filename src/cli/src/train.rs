@@ -164,7 +164,7 @@ pub fn run(arguments: &TrainArguments, quiet: bool) -> Result<()> {
         pool.install(|| outcome.model.write(&model_file))?;
     }
     if let Some(rounds) = &rounds {
-        write_rounds(&outcome.log, rounds)?;
+        write_rounds(&outcome.log, &request.parameters.convention, rounds)?;
     }
     if let (Some(oob), Some(scores)) = (&oob, &outcome.out_of_bag) {
         let left_out = write_out_of_bag(oob, &request, scores, &model_file)?;

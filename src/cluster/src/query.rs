@@ -25,7 +25,7 @@ use object_store::ObjectStore;
 use object_store::memory::InMemory;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Access, Location};
-use planetree_sql::{Elsewhere, travelling_functions};
+use planetree_sql::{Elsewhere, travelling_functions, within_query};
 use std::path::Path;
 use std::sync::Arc;
 use url::Url;
@@ -77,11 +77,37 @@ fn tidy(url: &str, error: &DataFusionError) -> DataFusionError {
     let text = text.split("\", metadata").next().unwrap_or(text);
     // Of tasks that failed, the innermost reason.
     let text = text.rsplit("Task failed due to runtime execution error: ").next().unwrap_or(text);
-    planetree_sql::outward(Error::place(
-        format_args!("query on {url}"),
-        text.lines().next().unwrap_or_default(),
-        "if the query is right, look at the scheduler and its executors, and ask again",
-    ))
+    planetree_sql::outward(ours(text).unwrap_or_else(|| {
+        Error::place(
+            format_args!("query on {url}"),
+            text.lines().next().unwrap_or_default(),
+            "if the query is right, look at the scheduler and its executors, and ask again",
+        )
+    }))
+}
+
+/// An error of our functions, which travels as its debugging text.
+fn ours(text: &str) -> Option<Error> {
+    let (_, rest) = text.split_once("Place { place: \"")?;
+    let (place, rest) = rest.split_once("\", problem: \"")?;
+    let (problem, rest) = rest.split_once("\", remedy: \"")?;
+    let (remedy, _) = rest.split_once("\" }")?;
+    let [place, problem, remedy] = [place, problem, remedy].map(|part| part.replace("\\\"", "\""));
+    Some(Error::place(place, problem, remedy))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_our_functions_come_back_as_they_were() {
+        let error = Error::place("auc", "rows of \"1\" and \"9\"", "add GROUP BY query_id");
+        let text = format!("Shared(External(DataFusionError(External({error:?}))))");
+        let found = ours(&text).unwrap();
+        assert_eq!((found.to_string(), found.remedy()), (error.to_string(), error.remedy()));
+        assert!(ours("Cast error: Cannot cast string '1x'").is_none());
+    }
 }
 
 /// How sessions speak to the processes of a cluster.
@@ -97,6 +123,7 @@ pub fn scheduler_session(config: SessionConfig) -> EngineResult<SessionState> {
     for function in travelling_functions() {
         state.register_udaf(Arc::new(function))?;
     }
+    state.register_udf(within_query())?;
     Ok(state)
 }
 
@@ -105,6 +132,7 @@ pub fn executor_functions() -> BallistaFunctionRegistry {
     let mut all = BallistaFunctionRegistry::default();
     let ours = travelling_functions().into_iter();
     all.aggregate_functions.extend(ours.map(|function| (function.name().to_owned(), Arc::new(function))));
+    all.scalar_functions.insert(within_query().name().to_owned(), within_query());
     all
 }
 

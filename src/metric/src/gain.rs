@@ -21,6 +21,10 @@ pub enum Gain {
     Expression(Expression),
 }
 
+/// The largest gain. Beyond it small gains vanish beside large ones, sums overflow, and 2^label would have to
+/// stop growing somewhere, so that different labels were worth the same.
+pub const MOST_GAIN: f64 = 1e30;
+
 impl Gain {
     /// What a document of this label is worth. One that is no number is worth nothing, and so is one
     /// beyond the table, which [`Gain::has`] tells before.
@@ -43,6 +47,12 @@ impl Gain {
             Gain::Expression(expression) => expression.of(label).is_finite(),
             Gain::Exp2 | Gain::Linear | Gain::Positive => true,
         }
+    }
+
+    /// Whether the label has a gain, and it is no larger than [`MOST_GAIN`], with either sign. Metrics and training
+    /// refuse all other labels.
+    pub fn fits(&self, label: f32) -> bool {
+        self.has(label) && self.of(label).abs() <= MOST_GAIN
     }
 
     /// Reads a word, a table such as `0:1:3:7` or a formula such as `3^l-1`.
@@ -131,6 +141,19 @@ mod tests {
         for text in ["0:x", ":", "0:inf", "l+", ""] {
             assert!(Gain::parse(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn labels_whose_gains_are_too_large_do_not_fit() {
+        let fits = |gain: &str, label: f32| Gain::parse(gain).unwrap().fits(label);
+        assert!([0.0, 4.0, -7.5, 31.0, 99.0, 99.6].iter().all(|label| fits("exp2", *label)));
+        assert!(![99.7, 100.0, 512.0, 513.0, f32::MAX].iter().any(|label| fits("exp2", *label)));
+        for gain in ["linear", "positive"] {
+            assert!([-1.0, 512.0, 513.0, 9.9e29].iter().all(|label| fits(gain, *label)), "{gain}");
+            assert!(!fits(gain, 1.1e30), "{gain}");
+        }
+        assert!(!fits("linear", -1.1e30) && fits("positive", -1.1e30));
+        assert!(!fits("0:1", 2.0) && !fits("0:1e31", 1.0) && !fits("1/l", 0.0) && !fits("9^l", 40.0));
     }
 
     #[test]

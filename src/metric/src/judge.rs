@@ -53,9 +53,10 @@ impl Judge {
         check(rows)?;
         let convention = &self.convention;
         let judged = convention.judged(rows);
-        convention.check_labels(rows.labels)?;
+        convention.check_labels(&self.metrics, rows.labels)?;
         if rows.judged.is_some() {
-            convention.check_labels(judged).map_err(|unfit| Unfit { row: None, ..unfit })?;
+            let unfit = |unfit| Unfit { row: None, ..unfit };
+            convention.check_labels(&self.metrics, judged).map_err(unfit)?;
         }
         if let Some(depth) = self.best_depth {
             self.best.find(judged, convention, depth);

@@ -49,7 +49,7 @@ pub use custom::CustomMetric;
 pub use discount::Discount;
 pub use err::satisfies;
 pub use expression::Expression;
-pub use gain::Gain;
+pub use gain::{Gain, MOST_GAIN};
 pub use judge::Judge;
 pub use mean::Mean;
 pub use name::help_table;
@@ -105,6 +105,11 @@ impl Metric {
         value: impl Fn(&QueryRows<'_>) -> Option<f64> + Send + Sync + 'static,
     ) -> Self {
         Metric::Custom(CustomMetric::new(name, higher_is_better, value))
+    }
+
+    /// Whether it adds up what labels are worth.
+    pub fn adds_gains(&self) -> bool {
+        matches!(self, Metric::Ndcg(_) | Metric::Dcg(_))
     }
 
     /// Whether more is better.

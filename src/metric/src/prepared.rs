@@ -1,6 +1,6 @@
 //! A metric over a partition, with what depends on the labels alone worked out once.
 
-use super::convention::{Convention, Ties};
+use super::convention::Convention;
 use super::mean::Mean;
 use super::ndcg::BestGains;
 use super::query::QueryRows;
@@ -22,25 +22,25 @@ pub struct Prepared {
 impl Metric {
     /// Works out what does not change from round to round, under the default convention. Query `q` has the
     /// rows from `query_bounds[q]` up to `query_bounds[q + 1]`.
-    pub fn prepare(&self, labels: &[f32], query_bounds: &[u32]) -> Prepared {
-        self.prepare_for(Convention::standard(), labels, query_bounds)
+    pub fn prepare(&self, labels: &[f32], query_bounds: &[u32]) -> Result<Prepared> {
+        self.prepare_under(&Convention::standard(), labels, query_bounds)
     }
 
     /// The same under another convention. Ties by document id are refused, for training knows no documents,
-    /// and so are labels without a gain.
+    /// and so are labels without a gain, or with one that is too large.
     pub fn prepare_under(
         &self,
         convention: &Arc<Convention>,
         labels: &[f32],
         query_bounds: &[u32],
     ) -> Result<Prepared> {
-        if [convention.ties, convention.binary_ties].contains(&Ties::Document) {
+        if convention.needs_documents() {
             return Err(Error::usage(
                 format_args!("convention {convention}: ties=docid cannot be followed while training"),
                 "choose other ties, such as ties=input, or evaluate the predictions afterwards",
             ));
         }
-        convention.check_labels(labels).map_err(|unfit| {
+        convention.check_labels(&[*self], labels).map_err(|unfit| {
             Error::usage(format_args!("convention {convention}: {}", unfit.problem), unfit.remedy)
         })?;
         Ok(self.prepare_for(Arc::clone(convention), labels, query_bounds))
@@ -145,7 +145,7 @@ mod tests {
 
     fn evaluate_all(metrics: &[Metric], labels: &[f32], scores: &[f64], query_bounds: &[u32]) -> Vec<Mean> {
         let prepared: Vec<Prepared> =
-            metrics.iter().map(|metric| metric.prepare(labels, query_bounds)).collect();
+            metrics.iter().map(|metric| metric.prepare(labels, query_bounds).unwrap()).collect();
         evaluate(&prepared, labels, scores, query_bounds)
     }
 
@@ -207,6 +207,10 @@ mod tests {
         assert_eq!(
             fault("gain=0:1:3"),
             "convention planetree,gain=0:1:3: the label 3 has no gain in gain=0:1:3"
+        );
+        assert_eq!(
+            fault("gain=9^(9*l)"),
+            "convention planetree,gain=9^(9*l): the gain of label 3 in gain=9^(9*l) is larger than 1e30"
         );
     }
 }

@@ -129,6 +129,14 @@ impl Material {
         tables
     }
 
+    /// By which rules the values of a table were taken, as a sentence.
+    pub fn convention_of(table: &TableReader) -> String {
+        match table.metadata(CONVENTION) {
+            Some(convention) => format!("By the convention {convention}."),
+            None => "The table does not say its convention.".to_owned(),
+        }
+    }
+
     /// The name of the dataset with a fingerprint.
     pub fn dataset_named(&self, fingerprint: &str) -> Option<&str> {
         // Predictions of earlier versions knew a dataset by its files.

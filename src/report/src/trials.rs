@@ -1,5 +1,6 @@
 //! The trials of a search, read back from their table and ranked as the search ranked them.
 
+use crate::material::Material;
 use arrow::array::Array;
 use planetree_base::error::Result;
 use planetree_base::storage::Location;
@@ -10,6 +11,8 @@ use planetree_metric::Metric;
 pub struct Trials {
     /// The metric that ranks them.
     pub metric: String,
+    /// By which rules it was taken, as a sentence.
+    pub convention: String,
     /// The parameters that were searched.
     pub parameters: Vec<String>,
     /// The trials, the best first; those without a value last.
@@ -85,7 +88,7 @@ impl Trials {
         };
         // Stable: the first of equals first.
         ranking.sort_by(|one, other| badness(one).total_cmp(&badness(other)));
-        Ok(Trials { metric, parameters, ranking })
+        Ok(Trials { metric, convention: Material::convention_of(&table), parameters, ranking })
     }
 
     /// The number of the best trial, if one has a value.

@@ -32,6 +32,9 @@ pub fn inward(error: &DataFusionError, text: &str, known: &KnownNames) -> Error 
     if let Some(problem) = refused_types(root) {
         return with_span(span, &problem, text, "");
     }
+    if let Some(error) = taken_for_map(root, text) {
+        return error;
+    }
     match root {
         DataFusionError::SQL(error, _) => syntax(error, text),
         DataFusionError::SchemaError(error, _) => schema(error, span, text),
@@ -117,6 +120,38 @@ fn refused_types(error: &DataFusionError) -> Option<String> {
     let problem = problem.split(" No function matches").next().unwrap_or_default();
     let problem = problem.strip_prefix("Error during planning: ").unwrap_or(problem);
     Some(problem.trim_end_matches('.').to_owned())
+}
+
+/// What the engine says of `map` where the metric was meant: it is no aggregate, and takes no depth.
+fn taken_for_map(error: &DataFusionError, text: &str) -> Option<Error> {
+    let problem = error.strip_backtrace();
+    let refuses = ["make_map requires an even number", "must be in GROUP BY or an aggregate function"];
+    refuses.iter().any(|part| problem.contains(part)).then(|| map_is_no_metric(text)).flatten()
+}
+
+/// `map` is the engine's, which makes a map of keys and values; many take it for the metric. `None` if no call is found.
+pub fn map_is_no_metric(text: &str) -> Option<Error> {
+    let (line, column) = call_of("map", text)?;
+    let problem = "map makes a map of keys and values; it is no metric";
+    let remedy =
+        "call ap(label, score) for average precision, which evaluate calls map; or make_map for a map";
+    Some(at(line, column, problem, text, remedy))
+}
+
+/// Where a text calls a function: line and column, counted from 1.
+fn call_of(name: &str, text: &str) -> Option<(u64, u64)> {
+    let is_part = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == '"';
+    for (line, source) in (1..).zip(text.lines()) {
+        let lower = source.to_ascii_lowercase();
+        let found = lower.match_indices(name).find(|(start, _)| {
+            let (before, after) = (&lower[..*start], &lower[start + name.len()..]);
+            !before.ends_with(is_part) && after.trim_start().starts_with('(')
+        });
+        if let Some((start, _)) = found {
+            return Some((line, source[..start].chars().count() as u64 + 1));
+        }
+    }
+    None
 }
 
 /// A text that is no SQL. The parser tells the place at the end of its message.

@@ -19,6 +19,7 @@ mod elsewhere;
 mod error;
 mod foreign;
 mod functions;
+mod meant;
 mod open;
 mod order;
 mod output;
@@ -31,8 +32,8 @@ mod tables;
 
 pub use elsewhere::{Elsewhere, PlaceCheck, RunThere, Upgrade};
 pub use error::outward;
-pub use functions::travelling_functions;
 pub use functions::{FunctionHelp, function_help};
+pub use functions::{travelling_functions, within_query};
 pub use output::{Destination, Format};
 pub use roots::Roots;
 pub use session::{Done, Options, Printer, Session};

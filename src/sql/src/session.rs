@@ -2,7 +2,7 @@
 
 use super::elsewhere::{Elsewhere, belongs_there, refuse_memory, refuse_order};
 use super::error::{KnownNames, failing, inward};
-use super::functions::{ResolveModels, all_names, register};
+use super::functions::{OneQuery, ResolveModels, all_names, register};
 use super::order::{KeepOrder, MergeInOrder};
 use super::output::{Delimited, Destination, Format, RowWriter};
 use super::roots::Roots;
@@ -112,6 +112,7 @@ impl Session {
                     .with_config(config.clone().with_target_partitions(elsewhere.partitions))
                     .with_runtime_env(environment.clone())
                     .with_default_features()
+                    .with_analyzer_rule(Arc::new(OneQuery))
                     .build();
                 Some(((elsewhere.upgrade)(state), elsewhere))
             }
@@ -380,6 +381,8 @@ fn configured(threads: usize, pool: usize) -> SessionConfig {
     let ConfigOptions { sql_parser, optimizer, execution, .. } = config.options_mut();
     sql_parser.dialect = Dialect::DuckDB;
     sql_parser.collect_spans = true;
+    // An ORDER BY of a subquery, a view or a CTE counts: LIMIT, metrics and the output above see its order.
+    sql_parser.enable_subquery_sort_elimination = false;
     // Both would move rows between partitions by who is idle, and the order of a table would be lost.
     optimizer.enable_round_robin_repartition = false;
     execution.enable_file_stream_work_stealing = false;
@@ -399,6 +402,7 @@ fn context_of(config: SessionConfig, environment: Arc<RuntimeEnv>, tables: &Arc<
         .with_default_features()
         .with_physical_optimizer_rules(rules)
         .with_analyzer_rule(Arc::new(ResolveModels(tables.clone())))
+        .with_analyzer_rule(Arc::new(OneQuery))
         .build();
     let context = SessionContext::new_with_state(state);
     context.register_catalog(CATALOG, Arc::new(Catalog(tables.clone())));

@@ -2,6 +2,7 @@
 //! and COPY. Nothing that would change a file behind planetree's back, or a setting.
 
 use super::error::{KnownNames, inward};
+use super::meant::as_meant;
 use super::output::Format;
 use datafusion::common::DataFusionError;
 use datafusion::sql::parser::{CopyToSource, CopyToStatement, DFParserBuilder, Statement};
@@ -41,7 +42,8 @@ pub fn parse(text: &str) -> Result<Vec<Allowed>> {
     let fault = |error: DataFusionError| inward(&error, text, &KnownNames::default());
     let dialect = DuckDbDialect {};
     let mut parser = DFParserBuilder::new(text).with_dialect(&dialect).build().map_err(fault)?;
-    let statements = parser.parse_statements().map_err(fault)?;
+    let mut statements = parser.parse_statements().map_err(fault)?;
+    statements.iter_mut().try_for_each(|statement| as_meant(statement, text))?;
     statements.into_iter().map(allowed).collect()
 }
 

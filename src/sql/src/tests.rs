@@ -175,6 +175,26 @@ fn queries_that_are_apart_are_put_together_in_the_order_of_the_rows() {
 }
 
 #[test]
+fn an_order_within_holds_on_any_number_of_threads() {
+    let rows = some_rows(6, 60);
+    let convention = Convention::default();
+    // Rows that are equal in that order keep the order of the table.
+    let mut sorted = rows.clone();
+    sorted.sort_by_key(|row| std::cmp::Reverse(row.2 as i64 % 2));
+    let expected = judged(&sorted, &convention);
+    assert_ne!(expected, judged(&rows, &convention), "the order matters to these rows");
+    let within = "FROM (SELECT * FROM rows ORDER BY CAST(label AS BIGINT) % 2 DESC)";
+    for (threads, size) in [(1, 1000), (2, 50), (4, 7), (3, 1)] {
+        let session = session_of(&rows, threads, size);
+        let text = query_of("planetree", "").replace("FROM rows", within);
+        assert_eq!(by_query(&collect(&session, &text)), expected, "{threads} {size}");
+        let first = collect(&session, &format!("SELECT CAST(label AS DOUBLE) {within} LIMIT 3"));
+        let labels = first.iter().flat_map(|batch| batch.column(0).as_primitive::<Float64Type>().values());
+        assert_eq!(labels.filter(|label| *label % 2.0 == 1.0).count(), 3);
+    }
+}
+
+#[test]
 fn rows_without_an_order_count_in_the_worst_one() {
     let rows = some_rows(3, 40);
     let expected = judged(&rows, &"planetree,ties=worst".parse().unwrap());
@@ -334,9 +354,15 @@ fn every_function_is_registered_and_in_the_manual() {
         assert!(manual.contains(&format!("`{}`", help.usage)), "the manual lacks `{}`", help.usage);
     }
     let mut names = all_names();
+    assert!(function_help().iter().all(|help| names.contains(&help.name)));
+    for name in &names {
+        assert!(known.iter().any(|known| known == name), "{name}");
+        assert!(manual.contains(&format!("`{name}")), "the manual lacks `{name}`");
+    }
+    let count = names.len();
     names.sort_unstable();
     names.dedup();
-    assert_eq!(names.len(), function_help().len());
+    assert_eq!(names.len(), count);
 }
 
 #[test]

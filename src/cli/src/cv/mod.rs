@@ -77,7 +77,8 @@ pub struct CvArguments {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     metrics: Vec<String>,
 
-    /// The rules of the test parts' metrics: a preset such as letor4, then switches [default: planetree]
+    /// The rules of all metrics, those that choose the best round included: a preset such as letor4, then
+    /// switches [default: the parameter `convention`]
     #[arg(long, value_name = "NAME[,SWITCH=VALUE]...")]
     convention: Option<String>,
 
@@ -129,7 +130,10 @@ pub fn run(arguments: &CvArguments, quiet: bool) -> Result<()> {
             (Some(space), Some(trials)) => {
                 Ok(report::of_search(&search(&validation, space, trials, &mut progress)?, &output))
             }
-            _ => Ok(report::of_folds(&validation.run(&settled, &output, &mut progress)?, &output)),
+            _ => {
+                let folds = validation.run(&settled, &output, &mut progress)?;
+                Ok(report::of_folds(&folds, validation.convention(), &output))
+            }
         }
     });
     drop(progress);
@@ -156,9 +160,25 @@ impl CvArguments {
             validate: !self.no_valid,
             output,
             metrics: self.test_metrics(parameters)?,
-            convention: self.convention.as_deref().map_or_else(|| Ok(Convention::default()), str::parse)?,
+            convention: self.convention(parameters)?,
             means: Means { memory_limit: self.memory_limit, cache },
         })
+    }
+
+    /// The rules of all metrics, as the option or the parameter says.
+    fn convention(&self, parameters: &Parameters) -> Result<Convention> {
+        let Some(text) = &self.convention else { return Ok(parameters.convention.clone()) };
+        let convention: Convention = text.parse()?;
+        if parameters.convention != Convention::default() && parameters.convention != convention {
+            return Err(Error::usage(
+                format_args!(
+                    "--convention {convention}, but the parameter convention is {}",
+                    parameters.convention
+                ),
+                "leave one of them out: validation and test parts are judged by one convention",
+            ));
+        }
+        Ok(convention)
     }
 
     /// The metrics of the test parts, none of them twice.

@@ -1,6 +1,7 @@
 //! What a cross-validation prints: a line per fold or trial for people, one object for programs.
 
 use planetree_base::storage::Location;
+use planetree_metric::Convention;
 use planetree_run::cv::{FoldResult, MetricValue, SearchOutcome, Spread, TrialResult, spreads};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
@@ -14,7 +15,7 @@ pub struct Report {
 }
 
 /// Of the folds of one cross-validation.
-pub fn of_folds(folds: &[FoldResult], output: &Location) -> Report {
+pub fn of_folds(folds: &[FoldResult], convention: &Convention, output: &Location) -> Report {
     let valid = spreads(folds.iter().map(|fold| &fold.record.valid[..]));
     let test = spreads(folds.iter().map(|fold| &fold.test[..]));
     let mut text = String::new();
@@ -58,11 +59,12 @@ pub fn of_folds(folds: &[FoldResult], output: &Location) -> Report {
     };
     let json = json!({
         "output": output.to_string(),
+        "convention": convention.to_string(),
         "folds": folds.iter().map(fold).collect::<Vec<_>>(),
         "valid": spreads_object(&valid),
         "test": spreads_object(&test),
     });
-    Report { text: format!("{head}\n{text}"), json }
+    Report { text: format!("{head}\n{text}{}", caption(convention)), json }
 }
 
 /// Of a search: the trials, the best first.
@@ -90,6 +92,7 @@ pub fn of_search(outcome: &SearchOutcome, output: &Location) -> Report {
             let _ = writeln!(text, "{:>53}{problem}", "");
         }
     }
+    text.push_str(&caption(&outcome.convention));
     let trial = |result: &TrialResult| {
         let choices = result.trial.choices.iter().map(|choice| {
             let number = choice.value.parse::<serde_json::Number>().map(Value::Number);
@@ -107,10 +110,16 @@ pub fn of_search(outcome: &SearchOutcome, output: &Location) -> Report {
     let json = json!({
         "output": output.to_string(),
         "metric": name,
+        "convention": outcome.convention.to_string(),
         "best": outcome.ranking.iter().find(|trial| trial.problem.is_none()).map(|trial| trial.trial.number),
         "trials": outcome.ranking.iter().map(trial).collect::<Vec<_>>(),
     });
     Report { text, json }
+}
+
+/// By which rules all values of a table are taken.
+fn caption(convention: &Convention) -> String {
+    format!("\nAll metrics by the convention {convention}.\n")
 }
 
 fn values_object(values: &[MetricValue]) -> Value {

@@ -4,6 +4,7 @@ use super::column::{numbers, texts};
 use super::{Described, line};
 use planetree_base::error::Result;
 use planetree_data::table::TableReader;
+use planetree_metric::Convention;
 use planetree_run::cv::Spread;
 use serde_json::json;
 use std::fmt::Write;
@@ -38,6 +39,7 @@ pub fn describe(table: &TableReader) -> Result<Described> {
     let mut text = String::new();
     line(&mut text, "cross-validation", table.location());
     line(&mut text, "written by", table.metadata("planetree.writer").unwrap_or("-"));
+    line(&mut text, "convention", table.metadata(Convention::KEY).unwrap_or("-"));
     line(&mut text, "folds", folds);
     let _ = writeln!(text, "\n{:<12} {:<12} {:>12} {:>12}", "split", "metric", "mean", "deviation");
     let mut metrics = Vec::new();
@@ -51,6 +53,7 @@ pub fn describe(table: &TableReader) -> Result<Described> {
     let json = json!({
         "cross_validation": table.location().to_string(),
         "writer": table.metadata("planetree.writer"),
+        "convention": table.metadata(Convention::KEY),
         "folds": folds,
         "metrics": metrics,
     });

@@ -5,6 +5,7 @@ use super::{Described, line};
 use planetree_base::error::Result;
 use planetree_base::size::shown_count;
 use planetree_data::table::TableReader;
+use planetree_metric::Convention;
 use serde_json::json;
 use std::fmt::Write;
 
@@ -60,6 +61,7 @@ pub fn describe(table: &TableReader) -> Result<Described> {
     let mut text = String::new();
     line(&mut text, "log of rounds", table.location());
     line(&mut text, "written by", table.metadata("planetree.writer").unwrap_or("-"));
+    line(&mut text, "convention", table.metadata(Convention::KEY).unwrap_or("-"));
     line(&mut text, "last round", shown_count(rounds));
     if !courses.is_empty() {
         let _ = writeln!(
@@ -89,6 +91,7 @@ pub fn describe(table: &TableReader) -> Result<Described> {
     let json = json!({
         "rounds": table.location().to_string(),
         "writer": table.metadata("planetree.writer"),
+        "convention": table.metadata(Convention::KEY),
         "last_round": rounds,
         "metrics": courses,
     });

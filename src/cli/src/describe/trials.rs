@@ -6,7 +6,7 @@ use arrow::array::Array;
 use planetree_base::error::Result;
 use planetree_base::size::shown_count;
 use planetree_data::table::TableReader;
-use planetree_metric::Metric;
+use planetree_metric::{Convention, Metric};
 use serde_json::json;
 
 /// Describes trials.
@@ -33,6 +33,7 @@ pub fn describe(table: &TableReader) -> Result<Described> {
     let mut text = String::new();
     line(&mut text, "trials of a search", table.location());
     line(&mut text, "written by", table.metadata("planetree.writer").unwrap_or("-"));
+    line(&mut text, "convention", table.metadata(Convention::KEY).unwrap_or("-"));
     line(&mut text, "trials", shown_count(table.rows()));
     if let Some((trial, value, tested)) = best {
         line(&mut text, "best trial", trial);
@@ -44,6 +45,7 @@ pub fn describe(table: &TableReader) -> Result<Described> {
     let json = json!({
         "trials": table.rows(),
         "writer": table.metadata("planetree.writer"),
+        "convention": table.metadata(Convention::KEY),
         "metric": metric,
         "best": best.map(|(trial, valid, test)| json!({ "trial": trial, "valid": valid, "test": test })),
     });

@@ -13,7 +13,7 @@ use planetree_metric::{Convention, Metric};
 use std::sync::Arc;
 
 /// The metadata key of the rules that values were taken by.
-pub const CONVENTION: &str = "planetree.convention";
+pub const CONVENTION: &str = Convention::KEY;
 /// The metadata key of the names of all metrics.
 pub const METRICS: &str = "planetree.metrics";
 

@@ -9,7 +9,7 @@ use super::trec::{self, RankedQuery};
 use arrow::array::{Array, RecordBatch};
 use arrow::compute::concat_batches;
 use planetree_base::error::{Error, Result};
-use planetree_metric::{Convention, Judge, Metric, QueryRows, Ties, Unfit};
+use planetree_metric::{Convention, Judge, Metric, QueryRows, Unfit};
 use std::ops::Range;
 
 /// What is to be found out about every query.
@@ -62,7 +62,7 @@ impl<'s> Worker<'s> {
             settings,
             judge: Judge::new(metrics, convention),
             dcg: gains.then(|| Judge::new(&[Metric::Dcg(None)], convention)),
-            needs_documents: [convention.ties, convention.binary_ties].contains(&Ties::Document),
+            needs_documents: convention.needs_documents(),
             documents: DocumentTable::default(),
             results: Results::new(metrics.len()),
         }
@@ -255,7 +255,9 @@ impl<'s> Worker<'s> {
             .then(|| range.clone().take(scores.len()).map(|row| rows.doc_ids.value(row)).collect());
         let input = QueryRows { labels, scores, documents: documents.as_deref(), judged: *judged };
         let unfit = |unfit: Unfit| {
-            let problem = format!("query {name:?}: {}", unfit.problem);
+            let row = unfit.row.map(|row| rows.rows.value(range.start + row) % JUDGMENTS + 1);
+            let row = row.map_or(String::new(), |row| format!(", row {row}"));
+            let problem = format!("query {name:?}{row}: {}", unfit.problem);
             Error::place(&settings.input, problem, unfit.remedy)
         };
         let convention = &settings.convention;

@@ -11,7 +11,7 @@ pub use presets::{Preset, presets};
 pub use switches::{Switch, switches};
 
 use super::discount::Discount;
-use super::gain::Gain;
+use super::gain::{Gain, MOST_GAIN};
 use super::{Metric, Unfit, known};
 use planetree_base::error::{Error, Result};
 use planetree_base::suggest;
@@ -145,6 +145,9 @@ pub enum Width {
 }
 
 impl Convention {
+    /// The metadata key of tables under which their convention is stored.
+    pub const KEY: &'static str = "planetree.convention";
+
     /// The default, shared.
     pub fn standard() -> Arc<Convention> {
         static STANDARD: LazyLock<Arc<Convention>> = LazyLock::new(Arc::default);
@@ -159,6 +162,11 @@ impl Convention {
     /// Every switch and its value, in the order of the table.
     pub fn values(&self) -> Vec<(&'static str, String)> {
         switches().iter().map(|switch| (switch.name, (switch.print)(self))).collect()
+    }
+
+    /// Whether ties are settled by document ids, which training does not know.
+    pub fn needs_documents(&self) -> bool {
+        [self.ties, self.binary_ties].contains(&Ties::Document)
     }
 
     /// Whether a document of this label counts as relevant.
@@ -197,20 +205,29 @@ impl Convention {
         }
     }
 
-    /// Refuses labels that have no gain: those beyond a table, or without a value in a formula.
-    pub fn check_labels(&self, labels: &[f32]) -> Result<(), Unfit> {
-        if matches!(self.gain, Gain::Exp2 | Gain::Linear | Gain::Positive) {
-            return Ok(());
-        }
-        let unfit = |label: &f32| !label.is_nan() && !self.gain.has(*label);
-        match labels.iter().position(unfit) {
-            Some(row) => Err(Unfit {
+    /// Refuses labels that have no gain: those beyond a table, or without a value in a formula; and, if one of the
+    /// metrics adds gains up, labels whose gains are too large to be told apart.
+    pub fn check_labels(&self, metrics: &[Metric], labels: &[f32]) -> Result<(), Unfit> {
+        let lacks = |label: f32| !label.is_nan() && !self.gain.has(label);
+        let exceeds = |label: f32| !label.is_nan() && !self.gain.fits(label);
+        let adds_gains = metrics.iter().any(Metric::adds_gains);
+        let unfit = |label: &f32| if adds_gains { exceeds(*label) } else { lacks(*label) };
+        let Some(row) = labels.iter().position(unfit) else { return Ok(()) };
+        let (label, gain) = (labels[row], &self.gain);
+        Err(match lacks(label) {
+            true => Unfit {
                 row: Some(row),
-                problem: format!("the label {} has no gain in gain={}", labels[row], self.gain),
+                problem: format!("the label {label} has no gain in gain={gain}"),
                 remedy: "choose a gain that has a value for every label".to_owned(),
-            }),
-            None => Ok(()),
-        }
+            },
+            false => Unfit {
+                row: Some(row),
+                problem: format!("the gain of label {label} in gain={gain} is larger than {MOST_GAIN:e}"),
+                remedy:
+                    "choose smaller gains: gain=linear in the convention, and label_gain=linear in training"
+                        .to_owned(),
+            },
+        })
     }
 
     /// Refuses what contradicts itself.

@@ -119,7 +119,8 @@ impl Sample {
             columns[feature as usize] = Some(Float32Array::from(values));
         }
         let metrics = [Metric::Ndcg(Some(10)), Metric::Rmse].map(|metric| metric.prepare(&labels, &bounds));
-        Ok(Sample { place: source.place(), labels, bounds, metrics: metrics.into(), columns })
+        let metrics = metrics.into_iter().collect::<Result<_>>()?;
+        Ok(Sample { place: source.place(), labels, bounds, metrics, columns })
     }
 
     /// NDCG@10 and the error, with another column in the place of one.

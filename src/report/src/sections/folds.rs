@@ -8,7 +8,6 @@ use crate::number::value;
 use crate::page::{Figure, Page};
 use arrow::array::Array;
 use planetree_base::error::Result;
-use planetree_base::storage::Location;
 use planetree_data::table::{TableKind, TableReader, numbers, texts};
 use planetree_run::cv::Spread;
 
@@ -30,7 +29,9 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     }
     let mut panels = Vec::new();
     for (name, entry) in tables.iter().take(SHOWN) {
-        panels.push((name.clone(), page.figure(figure(name, &values(&entry.location)?))));
+        let table = TableReader::open(&entry.location, TableKind::Folds)?;
+        let convention = Material::convention_of(&table);
+        panels.push((name.clone(), page.figure(figure(name, &values(&table)?, &convention))));
     }
     let mut html = page.tabs("Cross-validations", panels);
     if tables.len() > SHOWN {
@@ -39,13 +40,12 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     Ok(Content::Shown(html))
 }
 
-fn values(location: &Location) -> Result<Vec<Values>> {
-    let table = TableReader::open(location, TableKind::Folds)?;
+fn values(table: &TableReader) -> Result<Vec<Values>> {
     let mut all: Vec<Values> = Vec::new();
     for batch in table.batches() {
         let batch = batch?;
-        let (folds, found) = (numbers(&table, &batch, "fold")?, numbers(&table, &batch, "value")?);
-        let (splits, metrics) = (texts(&table, &batch, "split")?, texts(&table, &batch, "metric")?);
+        let (folds, found) = (numbers(table, &batch, "fold")?, numbers(table, &batch, "value")?);
+        let (splits, metrics) = (texts(table, &batch, "split")?, texts(table, &batch, "metric")?);
         for row in (0..batch.num_rows()).filter(|row| found.is_valid(*row) && found.value(*row).is_finite()) {
             let (split, metric) = (splits.value(row), metrics.value(row));
             let fold = (folds.value(row) as u64, found.value(row));
@@ -60,7 +60,7 @@ fn values(location: &Location) -> Result<Vec<Values>> {
     Ok(all)
 }
 
-fn figure(name: &str, all: &[Values]) -> Figure {
+fn figure(name: &str, all: &[Values], convention: &str) -> Figure {
     let mut numbers: Vec<u64> = all.iter().flat_map(|one| one.folds.iter().map(|(fold, _)| *fold)).collect();
     numbers.sort_unstable();
     numbers.dedup();
@@ -96,7 +96,10 @@ fn figure(name: &str, all: &[Values]) -> Figure {
     }
     Figure {
         title: format!("Metrics over {} folds, {name}", numbers.len()),
-        note: "A pale dot a fold, their mean, and one standard deviation of a sample on either side. Blue: test parts.".to_owned(),
+        note: format!(
+            "{convention} A pale dot a fold, their mean, and one standard deviation of a sample on either side. \
+             Blue: test parts."
+        ),
         chart: Chart::Intervals { x: Axis::of("value"), reference: None, rows },
         table,
     }

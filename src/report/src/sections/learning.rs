@@ -54,13 +54,27 @@ impl Course {
     }
 }
 
-fn courses(location: &Location) -> Result<Vec<Course>> {
-    let table = TableReader::open(location, TableKind::Rounds)?;
+/// A log, with the rules of its metrics as a sentence.
+struct Log {
+    name: String,
+    convention: String,
+    courses: Vec<Course>,
+}
+
+impl Log {
+    fn read(name: &str, location: &Location) -> Result<Self> {
+        let table = TableReader::open(location, TableKind::Rounds)?;
+        let convention = Material::convention_of(&table);
+        Ok(Log { name: name.to_owned(), convention, courses: courses(&table)? })
+    }
+}
+
+fn courses(table: &TableReader) -> Result<Vec<Course>> {
     let mut courses: Vec<Course> = Vec::new();
     for batch in table.batches() {
         let batch = batch?;
-        let (rounds, values) = (numbers(&table, &batch, "round")?, numbers(&table, &batch, "value")?);
-        let (splits, metrics) = (texts(&table, &batch, "split")?, texts(&table, &batch, "metric")?);
+        let (rounds, values) = (numbers(table, &batch, "round")?, numbers(table, &batch, "value")?);
+        let (splits, metrics) = (texts(table, &batch, "split")?, texts(table, &batch, "metric")?);
         for row in (0..batch.num_rows()).filter(|row| values.is_valid(*row) && values.value(*row).is_finite())
         {
             let (split, metric) = (splits.value(row), metrics.value(row));
@@ -91,21 +105,21 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     }
     let mut read = Vec::new();
     for (name, entry) in logs.iter().take(LOGS) {
-        read.push((name.clone(), courses(&entry.location)?));
+        read.push(Log::read(name, &entry.location)?);
     }
     let mut panels = Vec::new();
     if let Some(all) = together(&read) {
         panels.push(("All".to_owned(), page.figure(all)));
     }
-    for (name, courses) in &read {
+    for log in &read {
+        let Log { name, courses, .. } = log;
         let mut metrics: Vec<&str> = courses.iter().map(|course| course.metric.as_str()).collect();
         metrics.dedup();
         metrics.sort_unstable();
         metrics.dedup();
         // Ranking metrics first: they are what the training is for.
         metrics.sort_by_key(|metric| !metric.parse::<Metric>().is_ok_and(|metric| metric.higher_is_better()));
-        let figures: Html =
-            metrics.iter().map(|metric| page.figure(of_metric(name, metric, courses))).collect();
+        let figures: Html = metrics.iter().map(|metric| page.figure(of_metric(log, metric))).collect();
         panels.push((name.clone(), Html::classed("div", "grid", figures)));
     }
     let mut html = page.tabs("Trainings", panels);
@@ -118,34 +132,37 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     Ok(Content::Shown(html))
 }
 
-fn of_metric(name: &str, metric: &str, courses: &[Course]) -> Figure {
-    let lines = courses.iter().filter(|course| course.metric == metric);
+fn of_metric(log: &Log, metric: &str) -> Figure {
+    let lines = log.courses.iter().filter(|course| course.metric == metric);
     let lines: Vec<(String, bool, &Course)> =
         lines.map(|course| (course.split.clone(), course.is_train(), course)).collect();
-    figure(format!("{metric} of {name}"), metric, &lines)
+    figure(format!("{metric} of {}", log.name), (metric, &log.convention), &lines)
 }
 
-/// The validation of several trainings in one picture, by a metric that all have.
-fn together(read: &[(String, Vec<Course>)]) -> Option<Figure> {
-    if read.len() < 2 {
+/// The validation of several trainings in one picture, by a metric that all have. Values by different rules do not
+/// belong in one picture.
+fn together(read: &[Log]) -> Option<Figure> {
+    let convention = &read.first()?.convention;
+    if read.len() < 2 || read.iter().any(|log| log.convention != *convention) {
         return None;
     }
     let course = |courses: &'_ [Course], metric: &str| -> Option<usize> {
         courses.iter().position(|course| !course.is_train() && course.metric == metric)
     };
-    let metric = read[0].1.iter().filter(|course| !course.is_train()).map(|course| course.metric.as_str());
-    let metric = metric
-        .into_iter()
-        .find(|metric| read.iter().all(|(_, courses)| course(courses, metric).is_some()))?;
+    let metric =
+        read[0].courses.iter().filter(|course| !course.is_train()).map(|course| course.metric.as_str());
+    let metric =
+        metric.into_iter().find(|metric| read.iter().all(|log| course(&log.courses, metric).is_some()))?;
     let lines: Vec<(String, bool, &Course)> = read
         .iter()
         .take(COLOURS)
-        .filter_map(|(name, courses)| Some((name.clone(), false, &courses[course(courses, metric)?])))
+        .filter_map(|log| Some((log.name.clone(), false, &log.courses[course(&log.courses, metric)?])))
         .collect();
-    Some(figure(format!("{metric} of all trainings on their validation sets"), metric, &lines))
+    let title = format!("{metric} of all trainings on their validation sets");
+    Some(figure(title, (metric, convention), &lines))
 }
 
-fn figure(title: String, metric: &str, lines: &[(String, bool, &Course)]) -> Figure {
+fn figure(title: String, (metric, convention): (&str, &str), lines: &[(String, bool, &Course)]) -> Figure {
     let mut table = Table::new([
         words("split"),
         figures("best round"),
@@ -176,10 +193,10 @@ fn figure(title: String, metric: &str, lines: &[(String, bool, &Course)]) -> Fig
         });
         series.push(Line { name: name.clone(), slot, dashed: *dashed, points, mark });
     }
-    let note = if thinned { "Some rounds are left out of the picture, never the best." } else { "" };
+    let left_out = if thinned { " Some rounds are left out of the picture, never the best." } else { "" };
     Figure {
         title,
-        note: note.to_owned(),
+        note: format!("{convention}{left_out}"),
         chart: Chart::Lines { x: Axis::whole("round"), y: Axis::of(metric), series },
         table,
     }

@@ -76,8 +76,10 @@ fn figure(trials: &Trials) -> Figure {
         })
         .collect();
     let all = trials.ranking.len();
-    let mut note =
-        "Mean over the folds' validation parts and one standard deviation, the best trial first.".to_owned();
+    let mut note = format!(
+        "{} Mean over the folds' validation parts and one standard deviation, the best trial first.",
+        trials.convention
+    );
     if all > DRAWN {
         note.push_str(&format!(" The first {DRAWN} of {all} trials; the table has {}.", all.min(LISTED)));
     }

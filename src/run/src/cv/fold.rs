@@ -165,7 +165,7 @@ impl Fold<'_> {
         let outcome = train(&request, observer)?;
         let meter = observer.begin("scoring", self.test.manifest().rows, "rows");
         outcome.model.write(&self.model())?;
-        write_rounds(&outcome.log, &self.rounds())?;
+        write_rounds(&outcome.log, &self.parameters.convention, &self.rounds())?;
         let mut table = PredictionsTable::create(&self.predictions())?;
         let report = predict(self.test, &outcome.model, rayon::current_num_threads(), &mut |group| {
             meter.advance(group.scores.len() as u64);

@@ -53,7 +53,7 @@ pub struct CvRequest {
     pub output: Location,
     /// The metrics of the test parts.
     pub metrics: Vec<Metric>,
-    /// The rules by which these are taken.
+    /// The rules of all metrics: of the test parts, and of the validation parts, which choose the best round.
     pub convention: Convention,
     /// How folds are made.
     pub means: Means,
@@ -61,7 +61,7 @@ pub struct CvRequest {
 
 impl CvRequest {
     /// The parameters of every fold. With a validation part the best round of all is kept: a patience
-    /// that no training outlasts, unless another one is given.
+    /// that no training outlasts, unless another one is given. Validation and test parts are judged by one convention.
     pub fn settled(&self, parameters: &Parameters) -> Result<Parameters> {
         let early_stopping_rounds = match (self.validate, parameters.early_stopping_rounds) {
             (true, given) => Some(given.unwrap_or(parameters.num_trees)),
@@ -75,7 +75,21 @@ impl CvRequest {
                 ));
             }
         };
-        Ok(Parameters { early_stopping_rounds, ..parameters.clone() })
+        let convention = match (self.convention.needs_documents(), self.validate) {
+            (false, _) => self.convention.clone(),
+            (true, true) => {
+                return Err(Error::usage(
+                    format_args!(
+                        "convention {}: ties=docid cannot be followed on validation parts: training knows no documents",
+                        self.convention
+                    ),
+                    "choose other ties, such as ties=input, or pass --no-valid",
+                ));
+            }
+            // Nothing but the logs of the trainings is judged by it.
+            (true, false) => parameters.convention.clone(),
+        };
+        Ok(Parameters { early_stopping_rounds, convention, ..parameters.clone() })
     }
 }
 
@@ -140,6 +154,11 @@ impl CrossValidation {
         Ok(CrossValidation { request, parts, rotations })
     }
 
+    /// The rules of all metrics.
+    pub fn convention(&self) -> &Convention {
+        &self.request.convention
+    }
+
     /// Where everything goes.
     pub fn output(&self) -> &Location {
         &self.request.output
@@ -189,7 +208,7 @@ impl CrossValidation {
                 test_queries: queries(rotation.test),
             });
         }
-        write_folds(&folds, &output.join("folds.parquet"))?;
+        write_folds(&folds, &self.request.convention, &output.join("folds.parquet"))?;
         Ok(folds)
     }
 

@@ -7,7 +7,7 @@ use super::trials::write_trials;
 use super::{CrossValidation, FoldResult};
 use planetree_base::error::{Error, Result};
 use planetree_data::table::{TableKind, TableWriter};
-use planetree_metric::Metric;
+use planetree_metric::{Convention, Metric};
 use planetree_train::Observer;
 use planetree_train::config::Parameters;
 
@@ -39,6 +39,8 @@ pub struct TrialResult {
 pub struct SearchOutcome {
     /// The metric that decides.
     pub metric: Metric,
+    /// The rules of all metrics.
+    pub convention: Convention,
     /// All trials, the best first.
     pub ranking: Vec<TrialResult>,
 }
@@ -107,7 +109,7 @@ pub fn search(
             }
             Err(error) => return Err(in_trial(error, trial)),
         });
-        write_trials(space, &results, &metric, &table)?; // what is done can be looked at
+        write_trials(space, &results, (&metric, validation.convention()), &table)?; // what is done can be looked at
     }
     let order = |result: &TrialResult| {
         let value = result.valid_of(&metric).map_or(f64::NAN, |spread| spread.mean);
@@ -115,7 +117,7 @@ pub fn search(
         if value.is_nan() { f64::INFINITY } else { value }
     };
     results.sort_by(|one, other| order(one).total_cmp(&order(other))); // the first of equals stays first
-    Ok(SearchOutcome { metric, ranking: results })
+    Ok(SearchOutcome { metric, convention: validation.convention().clone(), ranking: results })
 }
 
 /// Says which trial a problem is of.

@@ -213,10 +213,11 @@ type Entry<'t, 'd> = (&'t Spanned<std::borrow::Cow<'d, str>>, &'t Spanned<DeValu
 impl SearchedKey {
     fn read(written: &str, value: &DeValue<'_>, place: String) -> Result<Self> {
         let (name, kind) = kind_of(written, &place)?;
-        if name == "metric" {
+        let fixed = [("metric", "--set metric=ndcg@10"), ("convention", "--convention letor4")];
+        if let Some((_, option)) = fixed.iter().find(|(fixed, _)| *fixed == name) {
             return Err(Error::usage(
-                format_args!("{place}: trials are compared by one metric, so it cannot be searched"),
-                "set it for all trials: --set metric=ndcg@10",
+                format_args!("{place}: trials are compared by one {name}, so it cannot be searched"),
+                format_args!("set it for all trials: {option}"),
             ));
         }
         let refuse = |problem: &str, remedy: &str| {
@@ -376,6 +377,7 @@ mod tests {
         for (text, problem) in [
             ("[search]\nlearnig_rate = [1]", "s.toml:2:1: unknown parameter \"learnig_rate\""),
             ("[search]\nmetric = ['err', 'rmse']", "s.toml:2:1: trials are compared by one metric"),
+            ("[search]\nconvention = ['trec', 'mslr']", "s.toml:2:1: trials are compared by one convention"),
             ("", "s.toml: there is nothing to search"),
             ("[search]", "s.toml: there is nothing to search"),
             ("[keys]\nlr = [1]", "s.toml:1:2: \"keys\" is none of trials, seed and [search]"),

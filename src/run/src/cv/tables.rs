@@ -89,7 +89,7 @@ impl MetricsTable {
         let place = fields.len();
         let schema = with_fold(&Arc::new(Schema::new(fields)), place);
         let mut writer = TableWriter::create(location, TableKind::Metrics, schema.clone())?;
-        writer.set_metadata("planetree.convention", convention.to_string());
+        writer.set_metadata(Convention::KEY, convention.to_string());
         writer.set_metadata("planetree.metrics", names.join(","));
         let metrics = names.len();
         Ok(MetricsTable { location: location.clone(), schema, writer, metrics, rows: Vec::new() })
@@ -134,7 +134,7 @@ impl MetricsTable {
 }
 
 /// Writes a row per fold, split and metric.
-pub fn write_folds(folds: &[FoldResult], location: &Location) -> Result<()> {
+pub fn write_folds(folds: &[FoldResult], convention: &Convention, location: &Location) -> Result<()> {
     let schema = Arc::new(Schema::new(vec![
         Field::new("fold", DataType::Int32, false),
         Field::new("split", DataType::Utf8, false),
@@ -164,6 +164,7 @@ pub fn write_folds(folds: &[FoldResult], location: &Location) -> Result<()> {
         Arc::new(Float64Array::from_iter_values(rows.iter().map(|(fold, ..)| fold.record.seconds))),
     ];
     let mut writer = TableWriter::create(location, TableKind::Folds, schema.clone())?;
+    writer.set_metadata(Convention::KEY, convention.to_string());
     writer.write(&batch_of(schema, columns, location)?)?;
     writer.finish()
 }

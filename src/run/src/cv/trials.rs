@@ -8,15 +8,15 @@ use arrow::datatypes::{Field, Int32Type, Schema};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 use planetree_data::table::{TableKind, TableWriter};
-use planetree_metric::Metric;
+use planetree_metric::{Convention, Metric};
 use planetree_train::config::ValueKind;
 use std::sync::Arc;
 
-/// Writes all trials so far, in their order; `metric` is the one that ranks them.
+/// Writes all trials so far, in their order, with the metric that ranks them and the rules of all metrics.
 pub fn write_trials(
     space: &Space,
     trials: &[TrialResult],
-    metric: &Metric,
+    (metric, convention): (&Metric, &Convention),
     location: &Location,
 ) -> Result<()> {
     let mut columns: Vec<(String, ArrayRef)> = Vec::new();
@@ -51,6 +51,7 @@ pub fn write_trials(
         .map_err(|error| Error::place(location, error, "report this: it is a fault of planetree"))?;
     let mut writer = TableWriter::create(location, TableKind::Trials, schema)?;
     writer.set_metadata("planetree.metric", metric.to_string());
+    writer.set_metadata(Convention::KEY, convention.to_string());
     writer.write(&batch)?;
     writer.finish()
 }

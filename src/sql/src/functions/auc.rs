@@ -1,4 +1,4 @@
-//! Area under the ROC curve of a query, or of any rows.
+//! Area under the ROC curve of a query.
 
 use super::ranking::{Depth, MetricEntry};
 use super::{Function, Make};
@@ -9,5 +9,11 @@ pub const FUNCTION: Function =
 
 const USAGE: &str = "auc(label, score [, convention])";
 
-const ENTRY: MetricEntry =
-    MetricEntry { name: "auc", usage: USAGE, depth: Depth::None, metric: |_| Metric::Auc };
+const ENTRY: MetricEntry = MetricEntry {
+    name: "auc",
+    aliases: &[],
+    pooled: Some("auc_pooled"),
+    usage: USAGE,
+    depth: Depth::None,
+    metric: |_| Metric::Auc,
+};

@@ -9,5 +9,11 @@ pub const FUNCTION: Function =
 
 const USAGE: &str = "dcg(label, score [, k [, convention [, doc_id]]])";
 
-const ENTRY: MetricEntry =
-    MetricEntry { name: "dcg", usage: USAGE, depth: Depth::Optional, metric: Metric::Dcg };
+const ENTRY: MetricEntry = MetricEntry {
+    name: "dcg",
+    aliases: &[],
+    pooled: Some("dcg_pooled"),
+    usage: USAGE,
+    depth: Depth::Optional,
+    metric: Metric::Dcg,
+};

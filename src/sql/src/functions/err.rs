@@ -13,5 +13,11 @@ pub const FUNCTION: Function = Function {
 
 const USAGE: &str = "err(label, score [, k [, convention [, doc_id]]])";
 
-const ENTRY: MetricEntry =
-    MetricEntry { name: "err", usage: USAGE, depth: Depth::Optional, metric: Metric::Err };
+const ENTRY: MetricEntry = MetricEntry {
+    name: "err",
+    aliases: &[],
+    pooled: Some("err_pooled"),
+    usage: USAGE,
+    depth: Depth::Optional,
+    metric: Metric::Err,
+};

@@ -10,6 +10,7 @@ mod explain_difference;
 mod explain_score;
 mod models;
 mod ndcg;
+mod one_query;
 mod planetree_score;
 mod precision_at;
 mod rank_in_query;
@@ -20,11 +21,14 @@ mod recall_at;
 mod reciprocal_rank;
 mod rmse;
 mod score;
+mod within_query;
 mod words;
 
 pub use models::ResolveModels;
+pub use one_query::OneQuery;
 pub use rank_in_query::RankInQuery;
 pub use ranking::MetricFunction;
+pub use within_query::within_query;
 
 use super::tables::Tables;
 use datafusion::catalog::TableFunctionImpl;
@@ -105,9 +109,15 @@ pub fn function_help() -> Vec<FunctionHelp> {
     FUNCTIONS.iter().map(help).collect()
 }
 
-/// The names of all functions of ours.
+/// The names of all functions of ours, short ones and those for rows of several queries included.
 pub fn all_names() -> Vec<&'static str> {
-    FUNCTIONS.iter().map(|function| function.name).collect()
+    let names = |function: &Function| match function.make {
+        Make::Metric(entry) => {
+            [entry.name].iter().chain(entry.aliases).copied().chain(entry.pooled).collect::<Vec<_>>()
+        }
+        _ => vec![function.name],
+    };
+    FUNCTIONS.iter().flat_map(names).collect()
 }
 
 /// The one window function of ours.
@@ -121,20 +131,22 @@ pub fn needs_model(name: &str) -> bool {
 /// The functions that other machines need to know, to run a query that was planned here.
 pub fn travelling_functions() -> Vec<AggregateUDF> {
     let aggregate = |function: &Function| match function.make {
-        Make::Metric(entry) => Some(AggregateUDF::new_from_impl(MetricFunction::new(entry))),
-        Make::Aggregate(make) => Some(make()),
-        Make::Window(_) | Make::Scalar(_) | Make::Table(_) => None,
+        Make::Metric(entry) => {
+            MetricFunction::all(entry).into_iter().map(AggregateUDF::new_from_impl).collect()
+        }
+        Make::Aggregate(make) => vec![make()],
+        Make::Window(_) | Make::Scalar(_) | Make::Table(_) => Vec::new(),
     };
-    FUNCTIONS.iter().filter_map(aggregate).collect()
+    FUNCTIONS.iter().flat_map(aggregate).collect()
 }
 
 /// Makes all functions known to a session.
 pub fn register(context: &SessionContext, tables: &Arc<Tables>) {
     for function in &FUNCTIONS {
         match function.make {
-            Make::Metric(entry) => {
-                context.register_udaf(AggregateUDF::new_from_impl(MetricFunction::new(entry)))
-            }
+            Make::Metric(entry) => MetricFunction::all(entry)
+                .into_iter()
+                .for_each(|metric| context.register_udaf(AggregateUDF::new_from_impl(metric))),
             Make::Aggregate(make) => context.register_udaf(make()),
             Make::Window(make) => context.register_udwf(make()),
             Make::Scalar(make) => context.register_udf(make()),

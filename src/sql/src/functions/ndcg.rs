@@ -13,5 +13,11 @@ pub const FUNCTION: Function = Function {
 
 const USAGE: &str = "ndcg(label, score [, k [, convention [, doc_id]]])";
 
-const ENTRY: MetricEntry =
-    MetricEntry { name: "ndcg", usage: USAGE, depth: Depth::Optional, metric: Metric::Ndcg };
+const ENTRY: MetricEntry = MetricEntry {
+    name: "ndcg",
+    aliases: &[],
+    pooled: Some("ndcg_pooled"),
+    usage: USAGE,
+    depth: Depth::Optional,
+    metric: Metric::Ndcg,
+};

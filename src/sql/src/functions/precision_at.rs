@@ -13,5 +13,11 @@ pub const FUNCTION: Function = Function {
 
 const USAGE: &str = "precision_at(label, score, k [, convention [, doc_id]])";
 
-const ENTRY: MetricEntry =
-    MetricEntry { name: "precision_at", usage: USAGE, depth: Depth::Needed, metric: Metric::Precision };
+const ENTRY: MetricEntry = MetricEntry {
+    name: "precision_at",
+    aliases: &[],
+    pooled: Some("precision_at_pooled"),
+    usage: USAGE,
+    depth: Depth::Needed,
+    metric: Metric::Precision,
+};

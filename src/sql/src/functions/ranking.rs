@@ -35,6 +35,11 @@ pub enum Depth {
 pub struct MetricEntry {
     /// The function's name.
     pub name: &'static str,
+    /// Other names of it.
+    pub aliases: &'static [&'static str],
+    /// The function that takes rows of several queries for one ranking; `None` if this one does, because rows are
+    /// all that counts.
+    pub pooled: Option<&'static str>,
     /// How it is written.
     pub usage: &'static str,
     /// Whether there is a depth.
@@ -47,6 +52,8 @@ pub struct MetricEntry {
 #[derive(Debug, Clone)]
 pub struct MetricFunction {
     entry: &'static MetricEntry,
+    name: &'static str,
+    aliases: Vec<String>,
     signature: Signature,
     /// Whether its rows come in the order that counts.
     in_order: bool,
@@ -54,7 +61,7 @@ pub struct MetricFunction {
 
 impl PartialEq for MetricFunction {
     fn eq(&self, other: &Self) -> bool {
-        (self.entry.name, self.in_order) == (other.entry.name, other.in_order)
+        (self.name, self.in_order) == (other.name, other.in_order)
     }
 }
 
@@ -62,7 +69,7 @@ impl Eq for MetricFunction {}
 
 impl Hash for MetricFunction {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (self.entry.name, self.in_order).hash(state);
+        (self.name, self.in_order).hash(state);
     }
 }
 
@@ -74,9 +81,22 @@ struct Settings {
 }
 
 impl MetricFunction {
-    /// A function that is given rows in any order.
-    pub fn new(entry: &'static MetricEntry) -> Self {
-        MetricFunction { entry, signature: Signature::user_defined(Volatility::Immutable), in_order: false }
+    /// The functions of a metric: of a query's rows, and of any, which are given rows in any order.
+    pub fn all(entry: &'static MetricEntry) -> Vec<Self> {
+        let called = |name: &'static str, aliases: &[&str]| MetricFunction {
+            entry,
+            name,
+            aliases: aliases.iter().map(|alias| (*alias).to_owned()).collect(),
+            signature: Signature::user_defined(Volatility::Immutable),
+            in_order: false,
+        };
+        let pooled = entry.pooled.map(|name| called(name, &[]));
+        [called(entry.name, entry.aliases)].into_iter().chain(pooled).collect()
+    }
+
+    /// The name of the function that takes rows of several queries, if this one takes rows of one query only.
+    pub fn pooled_name(&self) -> Option<&'static str> {
+        self.entry.pooled.filter(|pooled| *pooled != self.name)
     }
 
     /// The same for rows that come in order.
@@ -143,17 +163,26 @@ impl MetricFunction {
             convention.ties = settled(convention.ties);
             convention.binary_ties = settled(convention.binary_ties);
         }
-        Ok(RankedGroups::new(self.entry.name, Judge::new(&[metric], &convention), has_documents))
+        Ok(RankedGroups::new(self.name, Judge::new(&[metric], &convention), has_documents))
+    }
+
+    /// How it is written.
+    fn usage(&self) -> String {
+        self.entry.usage.replacen(self.entry.name, self.name, 1)
     }
 
     fn fault(&self, problem: &str, remedy: &str) -> datafusion::error::DataFusionError {
-        outward(Error::place(self.entry.name, problem, format_args!("{remedy}: {}", self.entry.usage)))
+        outward(Error::place(self.name, problem, format_args!("{remedy}: {}", self.usage())))
     }
 }
 
 impl AggregateUDFImpl for MetricFunction {
     fn name(&self) -> &str {
-        self.entry.name
+        self.name
+    }
+
+    fn aliases(&self) -> &[String] {
+        &self.aliases
     }
 
     fn signature(&self) -> &Signature {
@@ -165,12 +194,12 @@ impl AggregateUDFImpl for MetricFunction {
     }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        let MetricEntry { name, usage, depth, .. } = self.entry;
+        let (name, usage, depth) = (self.name, self.usage(), self.entry.depth);
         let (depth_place, convention, documents) = self.places();
-        let least = if *depth == Depth::Needed { 3 } else { 2 };
-        let most = if *name == "rmse" {
+        let least = if depth == Depth::Needed { 3 } else { 2 };
+        let most = if name == "rmse" {
             2
-        } else if *depth == Depth::None {
+        } else if depth == Depth::None {
             3
         } else {
             5

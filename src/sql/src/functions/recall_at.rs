@@ -13,5 +13,11 @@ pub const FUNCTION: Function = Function {
 
 const USAGE: &str = "recall_at(label, score, k [, convention [, doc_id]])";
 
-const ENTRY: MetricEntry =
-    MetricEntry { name: "recall_at", usage: USAGE, depth: Depth::Needed, metric: Metric::Recall };
+const ENTRY: MetricEntry = MetricEntry {
+    name: "recall_at",
+    aliases: &[],
+    pooled: Some("recall_at_pooled"),
+    usage: USAGE,
+    depth: Depth::Needed,
+    metric: Metric::Recall,
+};

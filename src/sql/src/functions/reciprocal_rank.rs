@@ -13,5 +13,11 @@ pub const FUNCTION: Function = Function {
 
 const USAGE: &str = "reciprocal_rank(label, score [, k [, convention [, doc_id]]])";
 
-const ENTRY: MetricEntry =
-    MetricEntry { name: "reciprocal_rank", usage: USAGE, depth: Depth::Optional, metric: Metric::Mrr };
+const ENTRY: MetricEntry = MetricEntry {
+    name: "reciprocal_rank",
+    aliases: &[],
+    pooled: Some("reciprocal_rank_pooled"),
+    usage: USAGE,
+    depth: Depth::Optional,
+    metric: Metric::Mrr,
+};

@@ -13,5 +13,11 @@ pub const FUNCTION: Function = Function {
 
 const USAGE: &str = "rmse(label, score)";
 
-const ENTRY: MetricEntry =
-    MetricEntry { name: "rmse", usage: USAGE, depth: Depth::None, metric: |_| Metric::Rmse };
+const ENTRY: MetricEntry = MetricEntry {
+    name: "rmse",
+    aliases: &[],
+    pooled: None,
+    usage: USAGE,
+    depth: Depth::None,
+    metric: |_| Metric::Rmse,
+};

@@ -7,7 +7,7 @@ use crate::error::outward;
 use crate::functions::{MetricFunction, RankInQuery};
 use crate::scan::ScanExec;
 use datafusion::common::Result;
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
 use datafusion::config::ConfigOptions;
 use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::datasource::source::DataSourceExec;
@@ -15,7 +15,7 @@ use datafusion::logical_expr::AggregateUDF;
 use datafusion::physical_expr::aggregate::{AggregateExprBuilder, AggregateFunctionExpr};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::window::{StandardWindowExpr, WindowExpr};
-use datafusion::physical_expr::{PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
@@ -42,6 +42,10 @@ pub struct KeepOrder;
 #[derive(Debug)]
 pub struct MergeInOrder;
 
+/// Functions of the engine whose results have the order of the rows. They take rows as they come, unless a subquery
+/// says how they come.
+const LISTING: [&str; 5] = ["array_agg", "string_agg", "first_value", "last_value", "nth_value"];
+
 /// Whether the partitions of a plan, one after another, are rows in a definite order.
 fn is_in_order(plan: &Arc<dyn ExecutionPlan>) -> bool {
     // Files are cut into stretches side by side; rows in memory would be dealt out by size.
@@ -56,16 +60,27 @@ fn is_in_order(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let decides = plan.downcast_ref::<SortExec>().is_some_and(|sort| sort.fetch().is_some())
         || plan.is::<InOrderExec>()
         || plan.is::<RunAggregateExec>();
-    let keeps = plan.is::<FilterExec>()
+    let keeps = keeps_order(plan) || plan.is::<SortExec>() || plan.is::<SortPreservingMergeExec>();
+    is_leaf || decides || (keeps && plan.children().into_iter().all(is_in_order))
+}
+
+/// Whether rows come out of an operator in the order in which they went in.
+fn keeps_order(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    plan.is::<FilterExec>()
         || plan.is::<ProjectionExec>()
         || plan.is::<CooperativeExec>()
         || plan.is::<GlobalLimitExec>()
         || plan.is::<LocalLimitExec>()
         || plan.is::<UnionExec>()
         || plan.is::<PositionExec>()
-        || plan.is::<SortExec>()
-        || plan.is::<SortPreservingMergeExec>();
-    is_leaf || decides || (keeps && plan.children().into_iter().all(is_in_order))
+}
+
+/// Whether rows have the order that a sort has given them, the ORDER BY of a subquery.
+fn is_sorted_below(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    match plan.children().as_slice() {
+        [child] => plan.is::<SortExec>() || (keeps_order(plan) && is_sorted_below(child)),
+        _ => false,
+    }
 }
 
 impl PhysicalOptimizerRule for KeepOrder {
@@ -112,14 +127,16 @@ fn ordered_aggregate(last: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPla
     for aggregate in first.aggr_expr() {
         wants_order |= looks_at_order(aggregate)?;
     }
-    if !wants_order {
+    let lists = |aggregate: &Arc<AggregateFunctionExpr>| LISTING.contains(&aggregate.fun().name());
+    let takes_sorted = first.aggr_expr().iter().any(lists) && is_sorted_below(first.input());
+    if !wants_order && !takes_sorted {
         return Ok(None);
     }
     let order = wanted_order(first.aggr_expr())?;
-    if order.is_empty() && !is_in_order(first.input()) {
+    if order.is_empty() && wants_order && !is_in_order(first.input()) {
         return Ok(None);
     }
-    let input = first.input().clone();
+    let input = if order.is_empty() { with_sorts_kept(first.input())? } else { first.input().clone() };
     let aggregation = Aggregation {
         keys: Arc::new(first.group_expr().clone()),
         aggregates: first.aggr_expr().iter().map(|one| in_order(one, first)).collect::<Result<_>>()?,
@@ -134,6 +151,35 @@ fn ordered_aggregate(last: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPla
     let at_once = aggregation.at_once(input)?;
     let is_same = at_once.schema().fields() == last.schema().fields();
     Ok(is_same.then(|| Arc::new(at_once) as Arc<dyn ExecutionPlan>))
+}
+
+/// A plan whose sort, the ORDER BY of a subquery, stays. Later rules drop a sort that no operator above asks for, so
+/// one that asks takes its place. Rows that are equal to it keep the order they had, if they had one.
+fn with_sorts_kept(plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    let kept = plan.clone().transform_down(|plan| {
+        let Some(sort) = plan.downcast_ref::<SortExec>().filter(|sort| sort.fetch().is_none()) else {
+            // Below other operators rows have the order that these say.
+            let next = if keeps_order(&plan) { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Jump };
+            return Ok(Transformed::new(plan, false, next));
+        };
+        if !is_in_order(sort.input()) {
+            let sorted = InOrderExec::with_order(sort.input().clone(), Some(sort.expr().clone()));
+            return Ok(Transformed::new(Arc::new(sorted) as _, true, TreeNodeRecursion::Jump));
+        }
+        let columns = sort.input().schema().fields().len();
+        let position: Arc<dyn PhysicalExpr> = Arc::new(Column::new(POSITION, columns));
+        let order = sort.expr().iter().cloned().chain([PhysicalSortExpr::new_default(position)]);
+        let numbered = Arc::new(PositionExec::new(sort.input().clone()));
+        let sorted = InOrderExec::with_order(numbered, LexOrdering::new(order));
+        let schema = sorted.schema();
+        let unnumbered = schema.fields().iter().take(columns).enumerate().map(|(place, field)| {
+            let column = Arc::new(Column::new(field.name(), place)) as Arc<dyn PhysicalExpr>;
+            (column, field.name().clone())
+        });
+        let plan = ProjectionExec::try_new(unnumbered.collect::<Vec<_>>(), Arc::new(sorted))?;
+        Ok(Transformed::new(Arc::new(plan) as Arc<dyn ExecutionPlan>, true, TreeNodeRecursion::Jump))
+    })?;
+    Ok(kept.data)
 }
 
 /// The order that the aggregates ask for by ORDER BY; none is empty.
@@ -186,7 +232,7 @@ fn ordered_window(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn Execut
     let position: Arc<dyn PhysicalExpr> = Arc::new(Column::new(POSITION, place));
     let order = [PhysicalSortExpr::new_default(position)];
     let ranking = windows.iter().filter_map(|window| with_order(window, &order)).collect();
-    let mut plan: Arc<dyn ExecutionPlan> = Arc::new(PositionExec::new(input.clone()));
+    let mut plan: Arc<dyn ExecutionPlan> = Arc::new(PositionExec::new(with_sorts_kept(input)?));
     plan = Arc::new(WindowAggExec::try_new(ranking, plan, true)?);
     let others: Vec<_> = windows.iter().filter(|window| !ranks(window)).cloned().collect();
     if !others.is_empty() {

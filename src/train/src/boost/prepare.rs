@@ -7,7 +7,7 @@ use crate::config::{BaseScore, ObjectiveName, Parameters};
 use crate::driver::Crew;
 use crate::driver::{
     FleetCell, LogEntry, Metrics, Observer, Opened, PhaseSeconds, Scores, TrainRequest, ValidationSet,
-    find_checkpoint, mean_of, open, warn_of_leakage,
+    check_gains, find_checkpoint, mean_of, open, warn_of_leakage,
 };
 use crate::objective::Objective;
 use crate::tree::Scale;
@@ -15,7 +15,7 @@ use planetree_base::error::{Error, Result};
 use planetree_base::suggest;
 use planetree_data::dataset::KnownFeature;
 use planetree_data::source::{Rows, Source};
-use planetree_metric::Metric;
+use planetree_metric::{Gain, Metric};
 use planetree_model::model::{Ensemble, Model, ModelFeature, Origin};
 use planetree_model::predict::{known_features, scores_of};
 use std::sync::Arc;
@@ -255,32 +255,18 @@ fn check_objective(opened: &Opened, request: &TrainRequest, objective: Option<&d
     }
     let mut labels = data.rows.iter().flat_map(|rows| &rows.labels);
     if parameters.objective == ObjectiveName::XeNdcg
-        && let Some(label) = labels.clone().find(|label| **label < 0.0)
+        && let Some(label) = labels.find(|label| **label < 0.0 || !Gain::Exp2.fits(**label))
     {
+        let problem = if *label < 0.0 { "is negative" } else { "has a gain 2^label - 1 above 1e30" };
         return Err(Error::place(
             source.place(),
-            format_args!("the label {label} is negative, which objective xendcg has no use for"),
-            "train on labels from 0, or set objective=listnet",
+            format_args!("the label {label} {problem}, which objective xendcg has no use for"),
+            "train on labels from 0 to 99, or set objective=listnet, or objective=lambdarank and label_gain=linear",
         ));
     }
     let asks_gains = !matches!(parameters.lambda_metric, Metric::Err(_) | Metric::Map(None));
     if parameters.objective == ObjectiveName::LambdaRank && asks_gains {
-        /// More would not fit single precision.
-        const MOST_GAIN: f64 = 1e30;
-        let unfit = |label: f32| {
-            let gain = parameters.label_gain.of(label);
-            !parameters.label_gain.has(label) || !(0.0..=MOST_GAIN).contains(&gain)
-        };
-        if let Some(label) = labels.find(|label| unfit(**label)) {
-            return Err(Error::place(
-                source.place(),
-                format_args!(
-                    "the label {label} has no gain in label_gain = {}, or one below 0 or above 1e30",
-                    parameters.label_gain
-                ),
-                "choose a gain that has a value for every label: linear, a table, an expression",
-            ));
-        }
+        check_gains(parameters, &data.rows, &source.place())?;
     }
     if parameters.objective == ObjectiveName::Logistic {
         let mut labels = data.rows.iter().flat_map(|rows| &rows.labels);

@@ -5,7 +5,7 @@ use arrow::datatypes::{DataType, Field, Schema};
 use planetree_base::error::Result;
 use planetree_base::storage::Location;
 use planetree_data::table::{TableKind, TableWriter};
-use planetree_metric::Metric;
+use planetree_metric::{Convention, Metric};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -53,8 +53,8 @@ fn number_or_none<'de, D: serde::Deserializer<'de>>(deserializer: D) -> std::res
     Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NAN))
 }
 
-/// Writes the log as a table.
-pub fn write_rounds(log: &[LogEntry], location: &Location) -> Result<()> {
+/// Writes the log as a table; the convention is that of all its metrics.
+pub fn write_rounds(log: &[LogEntry], convention: &Convention, location: &Location) -> Result<()> {
     let schema = Arc::new(Schema::new(vec![
         Field::new("round", DataType::Int32, false),
         Field::new("split", DataType::Utf8, false),
@@ -73,6 +73,7 @@ pub fn write_rounds(log: &[LogEntry], location: &Location) -> Result<()> {
         ],
     );
     let mut table = TableWriter::create(location, TableKind::Rounds, schema)?;
+    table.set_metadata(Convention::KEY, convention.to_string());
     table.write(&batch.expect("the columns are those of the schema"))?;
     table.finish()
 }

@@ -18,7 +18,7 @@ use crate::bins::BinnedData;
 use crate::config::{CriterionName, FeatureCount, Parameters, Sampling};
 use crate::driver::{
     BestRound, Checkpoints, ForestTree, LogEntry, ModelSize, Observer, Opened, Outcome, PhaseSeconds, Scores,
-    TrainRequest, TreeGrower, TreeStrength, ValidationSet, find_checkpoint, no_split, open, value_of,
+    TrainRequest, TreeGrower, TreeStrength, ValidationSet, check_gains, find_checkpoint, no_split, open, value_of,
     warn_of_leakage,
 };
 use grower::grower;
@@ -102,6 +102,12 @@ pub fn train(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Outc
         before: 0.0,
         writing: 0.0,
     };
+    if request.strength {
+        check_gains(parameters, &opened.data.rows, "the training data")?;
+        for set in &forest.validation {
+            check_gains(parameters, set.rows(), &set.name)?;
+        }
+    }
     if let Some(resumed) = find_checkpoint(request, &forest.model, observer)? {
         let configuration = std::mem::take(&mut forest.model.configuration);
         forest.model = Model { configuration, ..resumed.model };

@@ -6,6 +6,7 @@ use super::sums::Units;
 use crate::bins::{BinnedData, Codes};
 use crate::config::Parameters;
 use crate::driver::ForestTree;
+use crate::driver::check_gains;
 use crate::driver::{Draw, TreeGrower};
 use crate::forest::features::TreeFeatures;
 use crate::forest::grower::{GrowBelow, OpenLeaf, Top};
@@ -61,22 +62,7 @@ fn check(parameters: &Parameters, data: &BinnedData) -> Result<()> {
             "train on more queries, or set criterion=entropy and listwise_levels=0",
         ));
     }
-    /// More would leave no bits for small gains beside it.
-    const MOST_GAIN: f64 = 1e30;
-    let unfit = |label: &&f32| {
-        let gain = parameters.label_gain.of(**label);
-        !parameters.label_gain.has(**label) || !(0.0..=MOST_GAIN).contains(&gain)
-    };
-    match data.rows.iter().flat_map(|rows| &rows.labels).find(unfit) {
-        None => Ok(()),
-        Some(label) => Err(Error::usage(
-            format_args!(
-                "the label {label} has no gain in label_gain = {}, or one below 0 or above 1e30",
-                parameters.label_gain
-            ),
-            "choose a gain that has a value for every label: linear, a table, an expression",
-        )),
-    }
+    check_gains(parameters, &data.rows, "the training data")
 }
 
 fn units_of(data: &BinnedData) -> Units {
