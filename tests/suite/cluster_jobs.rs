@@ -261,10 +261,10 @@ fn queries_on_a_cluster_give_the_same_rows() {
     let expected = ask(at, query, "").ok().stdout;
     assert_eq!(ask(at, query, "--cluster local:2 --threads 2").ok().stdout, expected);
     let copy = "COPY (SELECT query_id, score FROM 'p.parquet' WHERE rank <= 3 ORDER BY query_id, score) TO 'top.csv'";
-    ask(at, copy, "").ok();
+    ask(at, copy, "--allow-write .").ok();
     let expected = bytes(at, "top.csv");
     fs::remove_file(at.join("top.csv")).unwrap();
-    ask(at, copy, &format!("--cluster {}", cluster.url())).ok();
+    ask(at, copy, &format!("--allow-write . --cluster {}", cluster.url())).ok();
     assert!(bytes(at, "top.csv") == expected);
 }
 

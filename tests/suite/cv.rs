@@ -622,5 +622,5 @@ fn what_cannot_be_done_is_said_before_any_work() {
     fs::create_dir(room.path().join("theirs")).unwrap();
     fs::write(room.path().join("theirs/folds.parquet"), "mine").unwrap();
     let ran = run(room.path(), "cv --data data --folds 4 --output theirs").failed();
-    assert!(ran.stderr.contains("was not written by planetree"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("refusing to overwrite: not created by planetree"), "{}", ran.stderr);
 }

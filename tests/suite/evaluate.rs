@@ -422,8 +422,8 @@ fn faulty_predictions_are_refused_by_place() {
         assert!(ran.code == 2 && ran.stderr.contains(part), "{arguments}: {}", ran.stderr);
     }
     // Nothing of what is there is harmed, and nothing is left behind.
-    fs::write(at.join("notes.txt"), "mine").unwrap();
-    failed("--predictions good --output notes.txt", "was not written by planetree");
+    fs::write(at.join("notes"), "mine").unwrap();
+    failed("--predictions good --output notes", "refusing to overwrite: not created by planetree");
     failed("--predictions good --output good", "this exists and is predictions, not metrics");
     failed("--predictions nan --output metrics --write-run run", "the score is not a number");
     assert!(!at.join("metrics").exists() && !at.join("run").exists());

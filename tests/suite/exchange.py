@@ -4,6 +4,7 @@
 
 A check fails by an assertion, and prints what it found.
 """
+import re
 import sys
 
 import numpy as np
@@ -90,7 +91,11 @@ def loads_xgboost(dataset, model, scores, contributions):
 
     x, _, names, _ = read(dataset)
     booster = xgboost.Booster(model_file=model)
-    data = xgboost.DMatrix(x, feature_names=names if booster.feature_names else None)
+    # Its dumps call features as we do, also f1 ... fN, which it would count from 0.
+    assert booster.feature_names == names, (booster.feature_names, names)
+    used = {name for tree in booster.get_dump() for name in re.findall(r":\[(.*)<", tree)}
+    assert used <= set(names), used - set(names)
+    data = xgboost.DMatrix(x, feature_names=names)
     found = [apart(np.loadtxt(scores), booster.predict(data).astype(float), 1e-6, "scores")]
     expected, ours = contributions_of(contributions, len(x))
     theirs = booster.predict(data, pred_contribs=True).astype(float)

@@ -22,6 +22,7 @@ mod learning;
 mod listwise;
 mod long;
 mod metric_tools;
+mod outputs;
 mod outside;
 mod pipeline;
 mod pipeline_crash;

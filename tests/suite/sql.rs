@@ -79,7 +79,7 @@ impl sqllogictest::DB for Planetree {
     type ColumnType = DefaultColumnType;
 
     fn run(&mut self, query: &str) -> Result<DBOutput<DefaultColumnType>, Failed> {
-        let ran = sql("--format tsv . --threads 2", query);
+        let ran = sql("--format tsv . --threads 2 --allow-write .", query);
         if ran.code != 0 {
             assert_eq!(ran.code, 1, "{query}: {}", ran.stderr);
             return Err(Failed(ran.stderr));
@@ -232,7 +232,7 @@ fn large_tables_are_judged_alike_on_any_number_of_threads_and_in_little_memory()
     let copies = "COPY (SELECT query_id, doc_id, label, score FROM 'ours.parquet') TO 'foreign.parquet'; \
                   COPY (SELECT query_id, doc_id, label, score FROM 'ours.parquet' ORDER BY doc_id, reverse(query_id)) TO 'shuffled.parquet'; \
                   COPY (SELECT query_id, doc_id, label, score FROM 'ours.parquet' ORDER BY score, doc_id) TO 'sorted.parquet'";
-    let ran = sql_in(room.path(), "--memory-limit 40MB", copies, &[]).ok();
+    let ran = sql_in(room.path(), "--memory-limit 40MB --allow-write .", copies, &[]).ok();
     assert_eq!(ran.stdout, "");
     for (file, threads) in [("foreign", 1), ("foreign", 4), ("shuffled", 1), ("shuffled", 4), ("sorted", 2)] {
         let expected = evaluated(room.path(), &format!("{file}.parquet"), "planetree");

@@ -99,10 +99,12 @@ fn paths_outside_are_refused_for_reading_and_writing() {
         }
     }
     for path in ["../new.csv", "up/new.csv", "/tmp/planetree-sql-new.csv", "s3://bucket/new.csv"] {
-        let ran = sql_in(&inside, "", &format!("COPY (SELECT 1) TO '{path}'"), &[]).failed();
-        assert!(ran.stderr.contains("SQL may not touch this"), "{path}: {}", ran.stderr);
+        for options in ["", "--allow-write ."] {
+            let ran = sql_in(&inside, options, &format!("COPY (SELECT 1) TO '{path}'"), &[]).failed();
+            assert!(ran.stderr.contains("SQL may not write here"), "{path}: {}", ran.stderr);
+        }
     }
-    sql_in(&inside, "", "COPY (SELECT 1) TO 'link.csv'", &[]).failed();
+    sql_in(&inside, "--allow-write . --overwrite", "COPY (SELECT 1) TO 'link.csv'", &[]).failed();
     assert_eq!(std::fs::read_to_string(room.path().join("secret.csv")).unwrap(), "a\n1\n");
     assert_eq!(names_in(room.path()), ["in", "secret.csv"]);
     // What the error suggests works.
@@ -116,7 +118,7 @@ fn paths_outside_are_refused_for_reading_and_writing() {
 #[test]
 fn copies_appear_whole_or_not_at_all_and_replace_no_table() {
     let room = room();
-    let go = |query: &str| sql_in(room.path(), "", query, &[]);
+    let go = |query: &str| sql_in(room.path(), "--allow-write . --overwrite", query, &[]);
     go("COPY (SELECT 1 AS a) TO 'new/deep/x.csv'").ok();
     assert_eq!(std::fs::read_to_string(room.path().join("new/deep/x.csv")).unwrap(), "a\n1\n");
     go("COPY (SELECT 2 AS a) TO 'new/deep/x.csv' OPTIONS (header false)").ok();
@@ -324,7 +326,7 @@ fn a_bucket_is_asked_like_a_directory() {
         go("--table p=s3://bucket/run/predictions.parquet", "SELECT count(*) AS n FROM p").ok().stdout,
         "n\n600\n"
     );
-    go(allow, "COPY (SELECT query_id, ndcg(label, score, 10) AS n FROM 's3://bucket/run/predictions.parquet' GROUP BY query_id) TO 's3://bucket/run/out/n.parquet'").ok();
+    go("--allow-path s3://bucket/run/ --allow-write s3://bucket/run/out", "COPY (SELECT query_id, ndcg(label, score, 10) AS n FROM 's3://bucket/run/predictions.parquet' GROUP BY query_id) TO 's3://bucket/run/out/n.parquet'").ok();
     assert_eq!(go(allow, "SELECT count(*) AS n FROM 's3://bucket/run/out/n.parquet'").ok().stdout, "n\n33\n");
     let refused = go("", "SELECT * FROM 's3://bucket/run/predictions.parquet'").failed();
     assert!(refused.stderr.contains("pass --allow-path s3://bucket/run/"), "{}", refused.stderr);
@@ -401,7 +403,8 @@ fn the_examples_of_the_manual_run() {
         let is_list = lines.len() > 2 && lines.iter().all(|line| line.starts_with("SELECT"));
         let queries: Vec<&str> = if is_list { lines } else { vec![&whole] };
         for query in queries.into_iter().filter(|query| !query.contains("s3://")) {
-            let ran = sql_in(room.path(), "--table predictions=predictions.parquet", query, &[]);
+            let ran =
+                sql_in(room.path(), "--table predictions=predictions.parquet --allow-write .", query, &[]);
             assert_eq!(ran.code, 0, "{query}: {}", ran.stderr);
             examples += 1;
         }

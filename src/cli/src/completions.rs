@@ -3,7 +3,7 @@
 use clap::{Args, Command};
 use clap_complete::Shell;
 use planetree_base::error::{Error, Result};
-use planetree_base::storage::{Access, FileOutput, Location};
+use planetree_base::storage::{Access, FileOutput, Head, Location, replaces};
 use std::io::Write;
 
 /// Print what a shell needs to complete commands and options
@@ -61,11 +61,16 @@ pub fn man(arguments: &ManArguments, whole: Command) -> Result<()> {
     let directory = Location::parse(directory, Access::Explicit)?;
     for (name, text) in &pages {
         let place = directory.join(&format!("{name}.1"));
-        let mut file = FileOutput::create(&place)?;
+        let mut file = FileOutput::guarded(&place, replaces(is_page))?;
         file.write_all(text.as_bytes()).map_err(|error| Error::io(&place, "write", &error))?;
         file.commit()?;
     }
     Ok(())
+}
+
+/// Whether a file is a manual page of planetree's.
+fn is_page(head: &Head) -> bool {
+    head.lines().is_some_and(|mut lines| lines.any(|line| line.starts_with(".TH planetree")))
 }
 
 /// All pages by name: planetree's own, then one a command.

@@ -5,7 +5,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use planetree_base::error::{Error, Result};
 use planetree_base::size::shown_count;
-use planetree_base::storage::{Access, FileOutput, Location};
+use planetree_base::storage::{Access, Location};
 use planetree_data::catalog::refuse_ours;
 use planetree_data::dataset::Manifest;
 use planetree_data::table::{TableKind, TableWriter};
@@ -34,7 +34,7 @@ pub struct ExportArguments {
     #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(FORMATS.iter().map(|format| format.name)))]
     format: String,
 
-    /// The file to write: a path or a URL
+    /// The file to write: a path or a URL; an earlier export is replaced, nothing else
     #[arg(long, short, value_name = "FILE")]
     output: String,
 
@@ -108,12 +108,12 @@ pub fn export(arguments: &ExportArguments, quiet: bool) -> Result<()> {
     let place = Location::parse(&arguments.model, access)?;
     let output = Location::parse(&arguments.output, access)?;
     let format = Format::named(&arguments.format).ok_or_else(|| unknown(&arguments.format))?;
+    refuse_ours(&output)?;
+    let mut file = format.output(&output)?;
     let model = Model::read(&place)?;
     model.check_single_rows(&place)?;
     let exported = (format.export)(&model);
     say_all(&exported.notes, &exported.losses, quiet, arguments.lossy, &place)?;
-    refuse_ours(&output)?;
-    let mut file = FileOutput::create(&output)?;
     file.write_all(exported.text.as_bytes()).map_err(|error| Error::io(&output, "write", &error))?;
     file.commit()?;
     if !quiet {

@@ -2,11 +2,11 @@
 
 use super::progress::Progress;
 use super::remote::ClusterOptions;
-use super::stats::{peak_memory_bytes, write_stats};
+use super::stats::{check_stats, peak_memory_bytes, write_stats};
 use clap::Args;
 use planetree_base::error::{Error, Result};
 use planetree_base::size::shown_count;
-use planetree_base::storage::{Access, FileOutput, Location};
+use planetree_base::storage::{Access, Head, Location, SCORES_FORMATS, TextOutput, replaces};
 use planetree_data::dataset::DatasetReader;
 use planetree_data::table::provenance::SEEN_ROWS;
 use planetree_model::model::Model;
@@ -18,12 +18,14 @@ use std::time::Instant;
 
 /// Score the documents of a dataset with a model
 ///
-/// The predictions are a Parquet table of query_id, doc_id, label, score and rank, in the order of the
-/// dataset's rows. Columns are found by their names, and words by the model's list of them, whatever their codes are;
-/// a word that the model has not seen is missing. Memory stays bounded, however large the dataset is.
+/// The predictions are a table of query_id, doc_id, label, score and rank, in the order of the dataset's
+/// rows: Parquet, or CSV, TSV, JSON or NDJSON by the extension (.csv, .json.gz). Columns are found by their
+/// names, and words by the model's list of them, whatever their codes are; a word that the model has not seen is
+/// missing. Memory stays bounded, however large the dataset is.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   planetree predict --model model.parquet --data test --output predictions.parquet
+  planetree predict --model model.parquet --data test --output predictions.csv.gz
   planetree predict --model s3://models/night --data s3://datasets/test --scores scores.txt
   planetree predict --model model.parquet --data s3://datasets/test --output p.parquet --cluster df://10.0.0.1:50050")]
 pub struct PredictArguments {
@@ -35,7 +37,8 @@ pub struct PredictArguments {
     #[arg(long, value_name = "DATASET")]
     data: String,
 
-    /// The predictions to write: a Parquet file or a URL
+    /// The predictions to write, a file or a URL; the extension decides: .parquet (or none), .csv, .tsv, .json,
+    /// .ndjson, text also with .gz or .zst
     #[arg(long, value_name = "FILE", required_unless_present = "scores")]
     output: Option<String>,
 
@@ -85,6 +88,7 @@ pub fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
     let mut table = optional(&arguments.output)?.map(|place| PredictionsTable::create(&place)).transpose()?;
     let mut text = optional(&arguments.scores)?.map(|place| ScoresText::create(&place)).transpose()?;
     let stats = optional(&arguments.stats)?;
+    stats.as_ref().map_or(Ok(()), check_stats)?;
     let mut progress = Progress::start("scoring", Some(reader.manifest().rows), "rows", quiet);
     let mut sink = |group: PredictedGroup| {
         progress.step(group.scores.len() as u64);
@@ -143,19 +147,32 @@ fn is_training_data(model: &Model, reader: &DatasetReader) -> Result<bool> {
 
 /// The scores as text while they are written.
 struct ScoresText {
-    output: FileOutput,
+    output: TextOutput,
     place: Location,
 }
 
 impl ScoresText {
     fn create(place: &Location) -> Result<Self> {
-        Ok(ScoresText { output: FileOutput::create(place)?, place: place.clone() })
+        let (_, compression) = SCORES_FORMATS.of(place)?;
+        let output = TextOutput::create(place, compression, replaces(is_scores))?;
+        Ok(ScoresText { output, place: place.clone() })
     }
 
     fn write(&mut self, scores: &[f64]) -> Result<()> {
         let written = scores.iter().try_for_each(|score| write_score(&mut self.output, *score));
         written.map_err(|error| Error::io(&self.place, "write", &error))
     }
+}
+
+/// Whether a file has nothing but scores, each as [`write_score`] writes it.
+fn is_scores(head: &Head) -> bool {
+    let is_score = |line: &str| {
+        let mut written = Vec::new();
+        let score = line.parse::<f64>().ok();
+        score.is_some_and(|score| write_score(&mut written, score).is_ok())
+            && written.strip_suffix(b"\n") == Some(line.as_bytes())
+    };
+    head.lines().is_some_and(|mut lines| lines.all(is_score))
 }
 
 /// Writes a score on a line, in as few digits as read back to the same number.

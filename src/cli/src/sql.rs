@@ -6,7 +6,7 @@ use clap::builder::PossibleValuesParser;
 use planetree_base::error::{Error, Result};
 use planetree_base::size::parse_size;
 use planetree_base::storage::{Access, Location};
-use planetree_sql::{Destination, Done, Elsewhere, Format, Options, Printer, Roots, Session, Shell};
+use planetree_sql::{Destination, Done, Elsewhere, Format, Options, Printer, Replace, Roots, Session, Shell};
 use std::io::{IsTerminal, Read};
 use std::num::NonZeroUsize;
 
@@ -22,13 +22,14 @@ use std::num::NonZeroUsize;
   planetree sql -c \"SELECT * FROM 'predictions.parquet' LIMIT 5\"
   planetree sql -c \"SELECT query_id, ndcg(label, score, 10) FROM 'predictions.parquet' GROUP BY query_id\"
   planetree sql -c \"SELECT feature, sum(gain) FROM 'model.parquet' GROUP BY feature\" --format csv
-  planetree sql -c \"COPY (SELECT query_id, doc_id, score FROM score('model.parquet', 'test')) TO 'scores.csv'\"
+  planetree sql -c \"COPY (SELECT query_id, doc_id, score FROM score('model.parquet', 'test')) TO 'out/scores.csv'\" --allow-write out
   planetree sql --table a=s3://runs/a.parquet --table b=b.parquet -f compare.sql -o differences.parquet
   planetree sql runs/2026-11-17
   planetree sql -c \"SELECT count(*) FROM 's3://bucket/train'\" --allow-path s3://bucket --cluster df://10.0.0.1:50050
   echo 'SELECT 1' | planetree sql --format json
 
-SQL reads and writes only below the current directory, the run's directory and --allow-path.")]
+SQL reads only below the current directory, the run's directory, --allow-path and --allow-write; COPY writes only
+below --allow-write, and never a hidden file.")]
 pub struct SqlArguments {
     /// A run's directory or a URL: every dataset and table in it gets a name
     #[arg(value_name = "RUN_DIRECTORY")]
@@ -46,17 +47,27 @@ pub struct SqlArguments {
     #[arg(long, value_name = "NAME=PATH")]
     table: Vec<String>,
 
-    /// How results are written [default: table; what --output's ending says]
+    /// How results are written [default: table; what --output's extension says, which it must not contradict]
     #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(Format::names()))]
     format: Option<String>,
 
-    /// Write results to a file or a URL instead of standard output
+    /// Write results to a file or a URL instead of standard output; the extension decides: .csv, .tsv, .json,
+    /// .ndjson, .md, .parquet, .txt (or none) for boxes, text also with .gz or .zst
     #[arg(short, long, value_name = "FILE")]
     output: Option<String>,
 
-    /// Let SQL read and write below this directory or URL, too
+    /// Let --output and COPY replace files that planetree may not have written: text does not say. Tables,
+    /// datasets and hidden files are never replaced
+    #[arg(long)]
+    overwrite: bool,
+
+    /// Let SQL read below this directory or URL, too
     #[arg(long, value_name = "DIR")]
     allow_path: Vec<String>,
+
+    /// Let COPY write below this directory or URL, which may be read, too
+    #[arg(long, value_name = "DIR")]
+    allow_write: Vec<String>,
 
     /// Memory that queries may take before they go on in temporary files [default: half of the machine's]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
@@ -93,15 +104,18 @@ pub fn run(arguments: &SqlArguments, quiet: bool) -> Result<()> {
         return Shell::new(session, format.unwrap_or(Format::Table), arguments.timing, arguments.access())
             .run();
     }
-    let by_name = arguments.output.as_deref().and_then(Format::of_file);
-    let format = format.or(by_name).unwrap_or(Format::Table);
-    let destination = match &arguments.output {
-        Some(output) => Destination::file(&Location::parse(output, arguments.access())?)?,
-        None if format == Format::Parquet && std::io::stdout().is_terminal() => {
+    let (format, destination) = match &arguments.output {
+        Some(output) => {
+            let location = Location::parse(output, arguments.access())?;
+            let (format, compression) = Format::of_file(&location, format)?;
+            (format, Destination::file(&location, compression, arguments.replace())?)
+        }
+        None if format == Some(Format::Parquet) && std::io::stdout().is_terminal() => {
             return Err(Error::usage("Parquet is not for terminals", "pass --output FILE"));
         }
-        None => Destination::stdout(),
+        None => (format, Destination::stdout()),
     };
+    let format = format.unwrap_or(Format::Table);
     let mut printer = Printer { format, destination, results: 0 };
     for text in &texts {
         session.run(text, &mut printer, &mut |done| arguments.tell(done, quiet))?;
@@ -112,6 +126,10 @@ pub fn run(arguments: &SqlArguments, quiet: bool) -> Result<()> {
 impl SqlArguments {
     fn access(&self) -> Access {
         if self.instance_credentials { Access::InstanceCredentials } else { Access::Explicit }
+    }
+
+    fn replace(&self) -> Replace {
+        if self.overwrite { Replace::Anything } else { Replace::Results }
     }
 
     /// All queries; none for a shell.
@@ -138,12 +156,14 @@ impl SqlArguments {
             Some(Location::Local(path)) if !path.is_dir() => None,
             _ => self.run.as_deref(),
         };
-        let allowed = self.allow_path.iter().map(String::as_str).chain(run_root);
+        let readable = self.allow_path.iter().map(String::as_str).chain(run_root);
+        let writable = self.allow_write.iter().map(String::as_str);
         let threads = self.threads.map_or_else(cores, NonZeroUsize::get);
         let options = Options {
             threads,
             memory_limit: self.memory_limit.unwrap_or_else(half_of_memory),
-            roots: Roots::new(allowed, access)?,
+            roots: Roots::new(readable, writable, access)?,
+            replace: self.replace(),
             elsewhere: self.elsewhere(threads)?,
         };
         let session = Session::new(options)?;

@@ -3,7 +3,7 @@
 use super::help;
 use super::progress::{Bar, Unit, is_live};
 use super::remote::ClusterOptions;
-use super::stats::{peak_memory_bytes, write_stats};
+use super::stats::{check_stats, peak_memory_bytes, write_stats};
 use clap::Args;
 use planetree_base::error::{Error, Result};
 use planetree_base::progress::{SharedMeter, unwatched};
@@ -72,7 +72,7 @@ pub struct TrainArguments {
     #[arg(long, value_name = "FILE")]
     start_model: Option<String>,
 
-    /// Write the training log: a row per round, split and metric
+    /// Write the training log: a row per round, split and metric; .parquet (or no extension), .csv, .tsv, .json, .ndjson
     #[arg(long, value_name = "FILE")]
     rounds: Option<String>,
 
@@ -253,6 +253,7 @@ fn check_outputs(
     if let Some(strength) = strength {
         TableWriter::check(strength, TableKind::Strength)?;
     }
+    stats.as_ref().map_or(Ok(()), check_stats)?;
     checkpoint.map_or(Ok(()), |checkpoint| TableWriter::check(checkpoint, TableKind::Model))
 }
 

@@ -103,8 +103,8 @@ mod tests {
         for name in ["b.parquet", "cv/fold1/a.parquet", "cv/fold1/deep/deeper/lost.parquet", "b.checkpoint"] {
             let batch = RecordBatch::try_from_iter([("round", Arc::new(Int32Array::from(vec![1])) as _)]);
             let batch = batch.unwrap();
-            let mut writer =
-                TableWriter::create(&here.join(name), TableKind::Rounds, batch.schema()).unwrap();
+            let kind = if name == "b.checkpoint" { TableKind::Model } else { TableKind::Rounds };
+            let mut writer = TableWriter::create(&here.join(name), kind, batch.schema()).unwrap();
             writer.write(&batch).unwrap();
             writer.finish().unwrap();
         }

@@ -62,7 +62,7 @@ pub struct Written {
 
 /// Writes a report, whole or not at all. The same runs give the same bytes.
 pub fn write_report(request: &Request, output: &Location) -> Result<Written> {
-    page::refuse_other(output)?;
+    drop(page::create(output)?); // before the work, not after it
     let material = Material::gather(request)?;
     let title = request.title.clone().unwrap_or_else(|| title_of(&material));
     let mut page = Page::default();

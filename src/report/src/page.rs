@@ -4,7 +4,7 @@ use super::chart::Chart;
 use super::forest::Forest;
 use super::html::{Html, Table, embedded};
 use planetree_base::error::{Error, Result};
-use planetree_base::storage::{FileOutput, Location};
+use planetree_base::storage::{FileOutput, Head, Location, REPORT_FORMATS, replaces};
 use serde::Serialize;
 use std::io::Write;
 
@@ -208,22 +208,20 @@ fn fill(template: &str, value: impl Fn(&str) -> String) -> String {
     filled
 }
 
-/// An error if there is something at the output's place that is no report of ours.
-pub fn refuse_other(output: &Location) -> Result<()> {
-    let Some(size) = output.size()?.filter(|size| *size > 0) else { return Ok(()) };
-    let start = output.read_range(0, size.min(1024))?;
-    if String::from_utf8_lossy(&start).contains(SIGNATURE) {
-        return Ok(());
-    }
-    let problem = "this exists and is no report that planetree wrote";
-    Err(Error::place(output, problem, "choose another name, or remove it first"))
+/// Prepares to write a report, in the place of an earlier one at most.
+pub fn create(output: &Location) -> Result<FileOutput> {
+    REPORT_FORMATS.of(output)?;
+    let is_report = |head: &Head| {
+        let start = &head.bytes[..head.bytes.len().min(1024)];
+        memchr::memmem::find(start, SIGNATURE.as_bytes()).is_some()
+    };
+    FileOutput::guarded(output, replaces(is_report))
 }
 
 /// Writes the page, whole or not at all.
 pub fn write(output: &Location, page: &str) -> Result<()> {
-    let mut file = FileOutput::create(output)?;
+    let mut file = create(output)?;
     file.write_all(page.as_bytes()).map_err(|error| Error::io(output, "write", &error))?;
-    refuse_other(output)?; // it may have appeared meanwhile
     file.commit()
 }
 

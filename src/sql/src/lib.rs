@@ -34,7 +34,7 @@ pub use elsewhere::{Elsewhere, PlaceCheck, RunThere, Upgrade};
 pub use error::outward;
 pub use functions::{FunctionHelp, function_help};
 pub use functions::{travelling_functions, within_query};
-pub use output::{Destination, Format};
+pub use output::{Destination, Format, Replace};
 pub use roots::Roots;
 pub use session::{Done, Options, Printer, Session};
 pub use shell::Shell;

@@ -1,9 +1,9 @@
-//! Which places SQL may touch. A query may come from elsewhere, so it reads and writes only below what the
-//! user named: the current directory, the run's directory, and `--allow-path`. Links and `..` are followed
-//! before the place is compared, so they lead nowhere else.
+//! Which places SQL may touch. A query may come from elsewhere, so it reads only below what the user named: the
+//! current directory, the run's directory, `--allow-path` and `--allow-write`; and it writes below the last alone.
+//! Links and `..` are followed before the place is compared, so they lead nowhere else.
 
 use planetree_base::error::{Error, Result};
-use planetree_base::storage::{Access, Location};
+use planetree_base::storage::{Access, Location, refuse_hidden};
 use std::path::{Component, Path, PathBuf};
 use url::Url;
 
@@ -12,30 +12,67 @@ use url::Url;
 pub struct Roots {
     /// Where relative paths begin.
     current: PathBuf,
+    /// What may be read.
+    read: Places,
+    /// What may be written, too.
+    write: Places,
+    access: Access,
+}
+
+#[derive(Debug, Default)]
+struct Places {
     /// Directories, without links.
     local: Vec<PathBuf>,
     /// URLs whose path ends with a slash.
     remote: Vec<Url>,
-    access: Access,
+}
+
+impl Places {
+    fn add(&mut self, text: &str) -> Result<()> {
+        match local_path(text)? {
+            Some(path) => {
+                // What is to be written to may not be there yet; all links that are there count.
+                let path = std::path::absolute(path).map_err(|error| Error::io(text, "open", &error))?;
+                self.local.push(real_place(&path)?);
+            }
+            None => self.remote.push(as_directory(parse_url(text)?)),
+        }
+        Ok(())
+    }
+
+    /// The directory that a place lies in.
+    fn root_of(&self, place: &Path) -> Option<&Path> {
+        self.local.iter().map(PathBuf::as_path).find(|root| place.starts_with(root))
+    }
+
+    fn has(&self, url: &Url) -> bool {
+        self.remote.iter().any(|root| is_below(url, root))
+    }
 }
 
 impl Roots {
-    /// The current directory, and what else is named: directories and URLs.
-    pub fn new<'t>(allowed: impl IntoIterator<Item = &'t str>, access: Access) -> Result<Self> {
+    /// The current directory, and what else is named: directories and URLs to read, and those to write to, too.
+    pub fn new<'t>(
+        readable: impl IntoIterator<Item = &'t str>,
+        writable: impl IntoIterator<Item = &'t str>,
+        access: Access,
+    ) -> Result<Self> {
         let current = std::env::current_dir()
             .and_then(|path| path.canonicalize())
             .map_err(|error| Error::io("the current directory", "read", &error))?;
-        let mut roots = Roots { local: vec![current.clone()], current, remote: Vec::new(), access };
-        for text in allowed {
-            match local_path(text)? {
-                Some(path) => {
-                    let path = path.canonicalize().map_err(|error| Error::io(text, "open", &error))?;
-                    roots.local.push(path);
-                }
-                None => roots.remote.push(as_directory(parse_url(text)?)),
+        let mut read = Places { local: vec![current.clone()], remote: Vec::new() };
+        for text in readable {
+            if let Some(path) = local_path(text)? {
+                path.canonicalize().map_err(|error| Error::io(text, "open", &error))?; // a slip, more likely than not
             }
+            read.add(text)?;
         }
-        Ok(roots)
+        let mut write = Places::default();
+        for text in writable {
+            read.add(text)?;
+            write.add(text)?;
+        }
+        Ok(Roots { current, read, write, access })
     }
 
     /// Where credentials may come from.
@@ -48,21 +85,43 @@ impl Roots {
     pub fn resolve(&self, text: &str) -> Result<Location> {
         let Some(path) = local_path(text)? else {
             let url = parse_url(text)?;
-            if self.remote.iter().any(|root| is_below(&url, root)) {
+            if self.read.has(&url) {
                 return Location::parse(text, self.access);
             }
-            let mut parent = url.clone();
-            if let Ok(mut segments) = parent.path_segments_mut() {
-                segments.pop();
-            }
-            return Err(refused(&without_secrets(&url), &without_secrets(&as_directory(parent))));
+            return Err(refused(&without_secrets(&url), &without_secrets(&parent_of(&url))));
         };
         let place = real_place(&self.current.join(path))?;
-        if self.local.iter().any(|root| place.starts_with(root)) {
+        if self.read.root_of(&place).is_some() {
             return Ok(Location::Local(place));
         }
         let parent = place.parent().unwrap_or(&place);
         Err(refused(text, &parent.display().to_string()))
+    }
+
+    /// The place that SQL is to write to, if it may: below what the user named for that, and nothing hidden there.
+    pub fn resolve_to_write(&self, text: &str) -> Result<Location> {
+        let Some(path) = local_path(text)? else {
+            let url = parse_url(text)?;
+            if !self.write.has(&url) {
+                return Err(unwritable(&without_secrets(&url), &without_secrets(&parent_of(&url))));
+            }
+            let location = Location::parse(text, self.access)?;
+            refuse_hidden(&location)?;
+            return Ok(location);
+        };
+        let path = self.current.join(path);
+        if path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink()) {
+            return Err(Error::place(text, "this is a symbolic link", "name the place that it points to"));
+        }
+        let place = real_place(&path)?;
+        let Some(root) = self.write.root_of(&place) else {
+            let parent = place.parent().unwrap_or(&place);
+            return Err(unwritable(text, &parent.display().to_string()));
+        };
+        // A root may be hidden, because the user named it.
+        let below = place.strip_prefix(root).unwrap_or(&place);
+        refuse_hidden(&Location::Local(below.to_owned()))?;
+        Ok(Location::Local(place))
     }
 
     /// The files that a pattern within SQL names, all of which may be touched.
@@ -138,6 +197,14 @@ fn is_below(url: &Url, root: &Url) -> bool {
     is_plain && place(url) == place(root) && path.path().starts_with(root.path())
 }
 
+fn parent_of(url: &Url) -> Url {
+    let mut parent = url.clone();
+    if let Ok(mut segments) = parent.path_segments_mut() {
+        segments.pop();
+    }
+    as_directory(parent)
+}
+
 fn without_secrets(url: &Url) -> String {
     let mut url = url.clone();
     // Both fail only for URLs that cannot have them.
@@ -156,6 +223,14 @@ fn refused(place: &str, allow: &str) -> Error {
     )
 }
 
+fn unwritable(place: &str, allow: &str) -> Error {
+    Error::place(
+        place,
+        "SQL may not write here: it is not below what --allow-write names",
+        format_args!("pass --allow-write {allow}, or write the result with -o FILE"),
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -164,7 +239,8 @@ mod tests {
     fn roots(directory: &Path, remote: &[&str]) -> Roots {
         let directory = directory.canonicalize().unwrap();
         let remote = remote.iter().map(|text| as_directory(Url::parse(text).unwrap())).collect();
-        Roots { local: vec![directory.clone()], current: directory, remote, access: Access::Explicit }
+        let read = Places { local: vec![directory.clone()], remote };
+        Roots { current: directory, read, write: Places::default(), access: Access::Explicit }
     }
 
     #[test]
@@ -206,6 +282,40 @@ mod tests {
         }
         assert_eq!(roots.expand("*").unwrap_err().exit_code(), 1, "the pattern meets links that lead out");
         assert_eq!(roots.expand("ta*").unwrap().len(), 1);
+    }
+
+    #[test]
+    fn sql_writes_only_below_what_was_named_for_it() {
+        let room = tempfile::tempdir().unwrap();
+        let room = room.path().canonicalize().unwrap();
+        std::fs::create_dir_all(room.join("out/deep")).unwrap();
+        std::fs::write(room.join("table"), "x").unwrap();
+        symlink("../table", room.join("out/link")).unwrap();
+        symlink("..", room.join("out/up")).unwrap();
+        symlink("deep", room.join("out/down")).unwrap();
+        let mut roots = roots(&room, &[]);
+        assert!(
+            roots.resolve_to_write("out/x.csv").unwrap_err().to_string().contains("SQL may not write here")
+        );
+        for name in ["out", "later/.hidden"] {
+            roots.write.add(room.join(name).to_str().unwrap()).unwrap();
+        }
+        roots.write.add("s3://bucket/run").unwrap();
+        for text in [
+            "x.csv",
+            "out/../x.csv",
+            "out/link",
+            "out/up/x.csv",
+            "/tmp/x.csv",
+            "s3://bucket/x.csv",
+            "out/.x.csv",
+            "out/.git/x",
+        ] {
+            assert!(roots.resolve_to_write(text).is_err(), "{text}");
+        }
+        for text in ["out/x.csv", "out/deep/new/x.csv", "out/down/x.csv", "later/.hidden/x.csv"] {
+            roots.resolve_to_write(text).unwrap();
+        }
     }
 
     #[test]

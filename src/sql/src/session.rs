@@ -4,7 +4,7 @@ use super::elsewhere::{Elsewhere, belongs_there, refuse_memory, refuse_order};
 use super::error::{KnownNames, failing, inward};
 use super::functions::{OneQuery, ResolveModels, all_names, register};
 use super::order::{KeepOrder, MergeInOrder};
-use super::output::{Delimited, Destination, Format, RowWriter};
+use super::output::{Destination, Format, Replace, RowWriter, Text};
 use super::roots::Roots;
 use super::statement::{Allowed, Copy, parse};
 use super::tables::{CATALOG, Catalog, SCHEMA, Tables};
@@ -26,6 +26,7 @@ use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Location, interrupt};
 use planetree_data::catalog::entries_of;
 use planetree_data::dataset::MANIFEST;
+use planetree_data::table::TextRows;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -41,6 +42,8 @@ pub struct Options {
     pub memory_limit: u64,
     /// Where paths may lie.
     pub roots: Roots,
+    /// Which files COPY may replace.
+    pub replace: Replace,
     /// A cluster that queries run on, if not here.
     pub elsewhere: Option<Elsewhere>,
 }
@@ -50,6 +53,7 @@ pub struct Session {
     runtime: Runtime,
     context: SessionContext,
     pub(super) tables: Arc<Tables>,
+    replace: Replace,
     /// The same session on a cluster, and what keeps that there.
     cluster: Option<(SessionState, Elsewhere)>,
 }
@@ -78,7 +82,7 @@ pub struct Printer {
 impl Session {
     /// Starts a session without named tables.
     pub fn new(options: Options) -> Result<Self> {
-        let Options { threads, memory_limit, roots, elsewhere } = options;
+        let Options { threads, memory_limit, roots, replace, elsewhere } = options;
         let runtime = Builder::new_multi_thread()
             .worker_threads(threads)
             .thread_name("planetree-sql")
@@ -118,7 +122,7 @@ impl Session {
             }
         };
         let context = context_of(config, environment, &tables);
-        Ok(Session { runtime, context, tables, cluster })
+        Ok(Session { runtime, context, tables, replace, cluster })
     }
 
     /// Gives a name to a dataset, a table or a file. A directory that is none of them gives its tables.
@@ -162,6 +166,11 @@ impl Session {
         }
         entries.into_iter().for_each(|entry| self.tables.name(&entry.name, entry.location));
         Ok(())
+    }
+
+    /// Which files results may replace.
+    pub fn replace(&self) -> Replace {
+        self.replace
     }
 
     /// The names of all tables.
@@ -231,14 +240,15 @@ impl Session {
     }
 
     fn copy(&self, copy: &Copy, text: &str) -> Result<(u64, String)> {
-        let location = self.tables.roots().resolve(&copy.target).map_err(failing)?;
-        let mut destination = Destination::file(&location)?;
+        let location = self.tables.roots().resolve_to_write(&copy.target).map_err(failing)?;
+        let mut destination = Destination::file(&location, copy.compression, self.replace)?;
         let stream = self.start(&copy.query, text)?;
         let (schema, output) = (stream.schema(), Box::new(&mut destination));
         let writer: Box<dyn RowWriter> = match (copy.format, copy.delimiter) {
             (Format::Csv | Format::Tsv, delimiter) => {
                 let usual = if copy.format == Format::Csv { ',' } else { '\t' };
-                Box::new(Delimited::new(&schema, output, delimiter.unwrap_or(usual), copy.header)?)
+                let rows = TextRows::delimited(delimiter.unwrap_or(usual), copy.header);
+                Box::new(Text::new(&schema, output, rows)?)
             }
             (format, _) => format.writer(&schema, output)?,
         };

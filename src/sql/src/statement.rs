@@ -1,7 +1,7 @@
 //! Which statements there are, and which of them SQL may run here: queries, views and tables of the session,
 //! and COPY. Nothing that would change a file behind planetree's back, or a setting.
 
-use super::error::{KnownNames, inward};
+use super::error::{KnownNames, failing, inward};
 use super::meant::as_meant;
 use super::output::Format;
 use datafusion::common::DataFusionError;
@@ -9,6 +9,7 @@ use datafusion::sql::parser::{CopyToSource, CopyToStatement, DFParserBuilder, St
 use datafusion::sql::sqlparser::ast::{ObjectType, Statement as Sql, Value};
 use datafusion::sql::sqlparser::dialect::DuckDbDialect;
 use planetree_base::error::{Error, Result};
+use planetree_base::storage::{Compression, Location};
 use planetree_base::suggest;
 
 /// A statement that may run.
@@ -31,6 +32,8 @@ pub struct Copy {
     pub target: String,
     /// How.
     pub format: Format,
+    /// How it is compressed.
+    pub compression: Compression,
     /// Whether delimited text has a header.
     pub header: bool,
     /// What separates the values of delimited text, if not what the format says.
@@ -116,6 +119,7 @@ fn copy_of(copy: CopyToStatement) -> Result<Copy> {
     let mut written = Copy {
         query: Box::new(query_of(copy.source)?),
         format: Format::Parquet,
+        compression: Compression::None,
         header: true,
         delimiter: None,
         target: copy.target,
@@ -154,16 +158,17 @@ fn copy_of(copy: CopyToStatement) -> Result<Copy> {
             }
         }
     }
-    written.format = match named.or(by_option).or_else(|| Format::of_file(&written.target)) {
-        Some(format) => format,
-        None => {
-            return Err(Error::place(
-                "COPY",
-                format_args!("{:?} does not say the format", written.target),
-                "name the file .parquet, .csv, .tsv, .json, .ndjson or .md, or write STORED AS PARQUET",
-            ));
-        }
-    };
+    // The name is enough here; where it leads is checked when it is written.
+    let target = Location::Local(written.target.clone().into());
+    let (format, compression) = Format::of_file(&target, named.or(by_option)).map_err(failing)?;
+    written.compression = compression;
+    written.format = format.ok_or_else(|| {
+        Error::place(
+            "COPY",
+            format_args!("{:?} does not say the format", written.target),
+            "name the file .parquet, .csv, .tsv, .json, .ndjson or .md, or write STORED AS PARQUET",
+        )
+    })?;
     Ok(written)
 }
 

@@ -2,7 +2,7 @@
 //! memory are.
 
 use super::functions::{all_names, function_help};
-use super::output::Format;
+use super::output::{Format, Replace};
 use super::roots::Roots;
 use super::scan::{MemorySource, SourceTable};
 use super::session::{Options, Session};
@@ -65,8 +65,9 @@ fn batch_of(rows: &[Row]) -> RecordBatch {
 }
 
 fn session(threads: usize, memory_limit: u64) -> Session {
-    let roots = Roots::new([], Access::Explicit).unwrap();
-    Session::new(Options { threads, memory_limit, roots, elsewhere: None }).unwrap()
+    let roots = Roots::new([], [], Access::Explicit).unwrap();
+    Session::new(Options { threads, memory_limit, roots, replace: Replace::Results, elsewhere: None })
+        .unwrap()
 }
 
 /// A session with a table of rows, cut into batches of a size.

@@ -5,6 +5,8 @@ pub mod border;
 mod checksum;
 #[cfg(feature = "cloud")]
 mod cloud;
+mod format;
+mod guard;
 mod held;
 pub mod interrupt;
 mod location;
@@ -13,13 +15,20 @@ mod mapped;
 mod pinned;
 mod remote_read;
 mod staging;
+mod text_output;
 mod tree;
 
 pub use checksum::{Digest, HashingWriter, RunningDigest, digest_of};
+pub use format::{
+    Compression, FileFormat, MODEL_FORMATS, OutputFormats, REPORT_FORMATS, RUN_FORMATS, SCORES_FORMATS,
+    STATS_FORMATS, TABLE_FORMATS, text_format,
+};
+pub use guard::{Guard, Head, foreign, head_of, refuse_hidden, replaces};
 pub use held::HeldDirectory;
 pub use location::{Access, Location};
 pub use lock::PlaceLock;
 pub use mapped::map_stretch;
 pub use pinned::PinnedFile;
 pub use staging::{FileOutput, StagedFile, Staging};
+pub use text_output::TextOutput;
 pub use tree::Found;

@@ -26,7 +26,7 @@ use std::num::{NonZeroU64, NonZeroUsize};
   planetree compare bm25=a.parquet mart=b.parquet lambdamart=c.parquet --metric ndcg@10
   planetree compare s3://runs/monday/metrics.parquet s3://runs/tuesday/metrics.parquet --output moved.parquet")]
 pub struct CompareArguments {
-    /// Metrics or predictions: files or URLs, two or more, or one table of several systems
+    /// Metrics, or predictions in Parquet, CSV or JSON: files or URLs, two or more, or one table of several systems
     #[arg(value_name = "[NAME=]FILE", required = true)]
     files: Vec<String>,
 
@@ -67,7 +67,8 @@ pub struct CompareArguments {
     #[arg(long, value_name = "N", default_value_t = 5)]
     top: usize,
 
-    /// Write the differences of all queries: a Parquet file or a URL
+    /// Write the differences of all queries, to a file or a URL: .parquet (or no extension), .csv, .tsv, .json, .ndjson,
+    /// text also with .gz or .zst
     #[arg(long, value_name = "FILE")]
     output: Option<String>,
 

@@ -44,7 +44,7 @@ const EXAMPLES: &str = "Examples:
     help::conventions()
 ))]
 pub struct EvaluateArguments {
-    /// Predictions: a Parquet file or a URL; repeat it to see systems side by side
+    /// Predictions: a file or a URL, Parquet, or .csv, .tsv, .json or .ndjson, also .gz or .zst; repeat it to see systems side by side
     #[arg(long, value_name = "[NAME=]FILE", required_unless_present_any = ["scores", "run"])]
     predictions: Vec<String>,
 
@@ -103,7 +103,8 @@ pub struct EvaluateArguments {
     #[arg(long, value_name = "N", default_value_t = 5)]
     worst: usize,
 
-    /// Write the metrics of every query: a Parquet file or a URL
+    /// Write the metrics of every query, to a file or a URL: .parquet (or no extension), .csv, .tsv, .json, .ndjson,
+    /// text also with .gz or .zst
     #[arg(long, value_name = "FILE")]
     output: Option<String>,
 

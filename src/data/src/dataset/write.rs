@@ -8,7 +8,7 @@ use super::part::Part;
 use crate::table::write_failure;
 use parquet::errors::ParquetError;
 use planetree_base::error::{Error, Result};
-use planetree_base::storage::{Location, Staging};
+use planetree_base::storage::{Location, Staging, refuse_hidden};
 
 /// A file ends after this many row groups, unless the user says how many rows it shall have.
 const PART_GROUPS: usize = 4;
@@ -41,6 +41,7 @@ pub struct DatasetWriter {
 impl DatasetWriter {
     /// Prepares to write to `target`.
     pub fn begin(target: &Location, layout: Layout, options: WriteOptions) -> Result<Self> {
+        refuse_hidden(target)?;
         let staging = Staging::begin(target, MANIFEST, options.overwrite)?;
         Ok(DatasetWriter {
             target: target.clone(),

@@ -7,10 +7,9 @@ mod text;
 pub use shape::Shape;
 
 use planetree_base::error::{Error, Result};
-use planetree_base::storage::interrupt;
+use planetree_base::storage::{FileOutput, Head, Location, interrupt, replaces};
 use rayon::prelude::*;
-use std::fs::{self, File};
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// What to generate.
@@ -45,8 +44,6 @@ pub struct SamplePart {
 /// Writes the three parts; each appears whole or not at all.
 pub fn sample(options: &SampleOptions, progress: &mut dyn FnMut(u64)) -> Result<Vec<SamplePart>> {
     interrupt::be_orderly();
-    fs::create_dir_all(&options.output)
-        .map_err(|error| Error::io(options.output.display(), "create the directory", &error))?;
     let generator = shape::Generator::new(options.shape, options.seed);
     let mut parts = Vec::new();
     let mut first_query = 1;
@@ -73,34 +70,36 @@ fn write_part(
     /// Queries generated at a time.
     const WAVE: u64 = 256;
     let failed = |error: std::io::Error| Error::io(path.display(), "write", &error);
-    let aside = path.with_extension("txt.part");
+    let mut file = FileOutput::guarded(&Location::Local(path.to_owned()), replaces(is_sample))?;
     let mut part = SamplePart { path: path.to_owned(), rows: 0, queries: 0, bytes: 0 };
-    let write = |part: &mut SamplePart, progress: &mut dyn FnMut(u64)| -> Result<()> {
-        let mut file = BufWriter::with_capacity(1 << 20, File::create(&aside).map_err(failed)?);
-        while part.rows < rows {
-            interrupt::check()?;
-            let first = first_query + part.queries;
-            let wave: Vec<(u64, Vec<u8>)> =
-                (first..first + WAVE).into_par_iter().map(|query| generator.query(query)).collect();
-            for (documents, text) in wave {
-                let wanted = (rows - part.rows).min(documents);
-                let text = text::first_lines(&text, wanted);
-                file.write_all(text).map_err(failed)?;
-                part.rows += wanted;
-                part.queries += 1;
-                part.bytes += text.len() as u64;
-                if part.rows == rows {
-                    break;
-                }
+    while part.rows < rows {
+        interrupt::check()?;
+        let first = first_query + part.queries;
+        let wave: Vec<(u64, Vec<u8>)> =
+            (first..first + WAVE).into_par_iter().map(|query| generator.query(query)).collect();
+        for (documents, text) in wave {
+            let wanted = (rows - part.rows).min(documents);
+            let text = text::first_lines(&text, wanted);
+            file.write_all(text).map_err(failed)?;
+            part.rows += wanted;
+            part.queries += 1;
+            part.bytes += text.len() as u64;
+            if part.rows == rows {
+                break;
             }
-            progress(part.bytes);
         }
-        file.into_inner().map_err(|error| failed(error.into_error()))?.sync_all().map_err(failed)?;
-        fs::rename(&aside, path).map_err(failed)
-    };
-    let outcome = write(&mut part, progress);
-    if outcome.is_err() {
-        let _ = fs::remove_file(&aside); // nothing half-written stays
+        progress(part.bytes);
     }
-    outcome.map(|()| part)
+    file.commit().map(|()| part)
+}
+
+/// Whether a file is a part of an earlier sample: its documents have names that no real collection has.
+fn is_sample(head: &Head) -> bool {
+    let is_ours = |line: &str| {
+        let name = line.rsplit_once(" #docid = Q").map_or("", |(_, name)| name);
+        name.split_once("-D").is_some_and(|(query, document)| {
+            [query, document].iter().all(|number| number.parse::<u64>().is_ok())
+        })
+    };
+    head.lines().is_some_and(|mut lines| lines.all(is_ours))
 }

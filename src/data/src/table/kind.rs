@@ -1,5 +1,7 @@
 //! What a table of ours is.
 
+use planetree_base::storage::{MODEL_FORMATS, OutputFormats, TABLE_FORMATS};
+
 /// The kinds of tables that are one file each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TableKind {
@@ -70,6 +72,33 @@ impl TableKind {
             TableKind::Steps => "steps of a pipeline's run",
             TableKind::Strength => "the strength of trees",
         }
+    }
+
+    /// The formats that tables of this kind are written in.
+    pub fn formats(self) -> OutputFormats {
+        let what = self.noun();
+        match self {
+            TableKind::Model | TableKind::Folds | TableKind::Trials | TableKind::Steps => {
+                OutputFormats { what, ..MODEL_FORMATS }
+            }
+            _ => OutputFormats { what, ..TABLE_FORMATS },
+        }
+    }
+
+    /// Whether text with these columns, in any order, is a table of this kind.
+    pub(super) fn has_columns(self, names: &[String]) -> bool {
+        let (columns, may_have_more): (&[&str], bool) = match self {
+            TableKind::Predictions => (&["query_id", "doc_id", "label", "score", "rank"], false),
+            TableKind::Rounds => (&["round", "split", "metric", "value", "seconds"], false),
+            TableKind::Metrics => (&["query_id", "documents", "relevant", "dcg", "idcg"], true),
+            TableKind::Differences => {
+                (&["query_id", "system_a", "system_b", "value_a", "value_b", "difference"], false)
+            }
+            TableKind::Strength => (&["tree", "splits", "split", "expected_ndcg"], false),
+            TableKind::Model | TableKind::Folds | TableKind::Trials | TableKind::Steps => return false,
+        };
+        let has_all = columns.iter().all(|column| names.iter().any(|name| name == column));
+        has_all && (may_have_more || names.len() == columns.len())
     }
 
     /// What to name instead of a file that is not of this kind.

@@ -113,6 +113,15 @@ impl TableReader {
         Ok(metadata.and_then(|metadata| TableKind::from_name(footer::value(&metadata, footer::TABLE)?)))
     }
 
+    /// Whether a file is a Parquet file that planetree wrote without it being a table of ours: a result of SQL.
+    pub fn is_result(location: &Location) -> Result<bool> {
+        let Some(file) = PinnedFile::open(location)? else { return Ok(false) };
+        let Footer::Foreign(footer) = Footer::read(&file)? else { return Ok(false) };
+        let metadata = footer.decode(&file).ok();
+        let writer = metadata.as_ref().and_then(|metadata| metadata.file_metadata().created_by());
+        Ok(writer.is_some_and(|writer| writer.starts_with("planetree ")))
+    }
+
     /// How many rows a Parquet file says it has, whoever wrote it; `None` if it is none. The rest of the
     /// file is not checked.
     pub fn rows_of(location: &Location) -> Result<Option<u64>> {

@@ -143,7 +143,7 @@ fn other_files_are_told_apart() {
     for stranger in [text, foreign] {
         let before = stranger.read_all().unwrap();
         let error = write(&stranger, &[rows(0..20)]).unwrap_err();
-        assert!(error.to_string().ends_with("this exists and was not written by planetree"), "{error}");
+        assert!(error.to_string().ends_with("refusing to overwrite: not created by planetree"), "{error}");
         assert!(stranger.read_all().unwrap() == before);
     }
     assert_eq!(fs::read_dir(root.path()).unwrap().count(), 3, "nothing is left behind");

@@ -1,13 +1,15 @@
-//! Writing a table. Its bytes depend on its rows and metadata alone, not on how the rows were
-//! handed in.
+//! Writing a table, as Parquet or as text. Its bytes depend on its rows and metadata alone, not on how the rows
+//! were handed in.
 
 use super::bytes::write_failure;
 use super::footer::{self, UNKNOWN};
 use super::kind::TableKind;
 use super::read::TableReader;
+use super::text::{TextRows, columns_of};
 use arrow::array::RecordBatch;
 use arrow::compute::BatchCoalescer;
 use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
 use parquet::arrow::arrow_writer::{
     ArrowColumnWriter, ArrowRowGroupWriterFactory, ArrowWriter, ArrowWriterOptions, compute_leaves,
 };
@@ -17,10 +19,13 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 use parquet::file::writer::SerializedFileWriter;
 use planetree_base::error::{Error, Result};
-use planetree_base::storage::{FileOutput, Location, RunningDigest};
+use planetree_base::storage::{
+    FileFormat, FileOutput, Guard, Location, RunningDigest, TextOutput, foreign, head_of,
+};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::sync::Arc;
 
 /// Rows of a row group.
 const GROUP_ROWS: usize = 1 << 20;
@@ -31,45 +36,64 @@ const PROGRAM: &str = concat!("planetree ", env!("CARGO_PKG_VERSION"));
 /// A table that nobody sees yet. Dropped without [`TableWriter::finish`], it leaves nothing behind.
 pub struct TableWriter {
     location: Location,
-    kind: TableKind,
     schema: SchemaRef,
-    writer: ColumnsWriter,
-    steps: BatchCoalescer,
+    form: Form,
     metadata: BTreeMap<String, String>,
 }
 
+/// What the extension asks for.
+enum Form {
+    Parquet { writer: Box<ColumnsWriter>, steps: BatchCoalescer },
+    Text { rows: TextRows, output: TextOutput },
+}
+
 impl TableWriter {
-    /// Prepares to write a table. One of ours is replaced in the end; anything else that is there is
-    /// an error.
+    /// Prepares to write a table in the format that its name says. One of the same kind is replaced in the end;
+    /// anything else that is there is an error.
     pub fn create(location: &Location, kind: TableKind, schema: SchemaRef) -> Result<Self> {
-        let output = FileOutput::create(location)?;
-        refuse_other(location, kind)?;
-        let options = ArrowWriterOptions::new()
-            .with_properties(properties())
-            // It would say the same again, in an order that differs from run to run.
-            .with_skip_arrow_metadata(true);
-        let sink = TableSink { output, digest: RunningDigest::new(), footer: None };
-        let writer = ArrowWriter::try_new_with_options(sink, schema.clone(), options)
-            .and_then(ArrowWriter::into_serialized_writer)
-            .map_err(|error| write_failure(location, error))?;
+        let (format, compression) = kind.formats().of(location)?;
+        let form = match TextRows::new(format) {
+            None => Self::parquet(location, kind, &schema)?,
+            Some(rows) => {
+                let mut output = TextOutput::create(location, compression, guard(kind, format))?;
+                let begun = output.write_all(rows.begin(&schema).as_bytes());
+                begun.map_err(|error| Error::io(location, "write", &error))?;
+                Form::Text { rows, output }
+            }
+        };
         let metadata = [(footer::TABLE, kind.name()), (footer::WRITER, PROGRAM)];
         Ok(TableWriter {
             location: location.clone(),
-            kind,
-            steps: BatchCoalescer::new(schema.clone(), STEP_ROWS),
-            writer: ColumnsWriter { file: writer.0, factory: writer.1, columns: Vec::new(), rows: 0 },
+            form,
             schema,
             metadata: metadata.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
         })
     }
 
-    /// Fails where [`TableWriter::create`] would: to be asked before the work that makes the table.
-    pub fn check(location: &Location, kind: TableKind) -> Result<()> {
-        drop(FileOutput::create(location)?);
-        refuse_other(location, kind)
+    fn parquet(location: &Location, kind: TableKind, schema: &SchemaRef) -> Result<Form> {
+        let output = FileOutput::guarded(location, guard(kind, FileFormat::Parquet))?;
+        let options = ArrowWriterOptions::new()
+            .with_properties(properties())
+            // It would say the same again, in an order that differs from run to run.
+            .with_skip_arrow_metadata(true);
+        let sink = TableSink { output, digest: RunningDigest::new(), footer: None };
+        let (file, factory) = ArrowWriter::try_new_with_options(sink, schema.clone(), options)
+            .and_then(ArrowWriter::into_serialized_writer)
+            .map_err(|error| write_failure(location, error))?;
+        Ok(Form::Parquet {
+            writer: Box::new(ColumnsWriter { file, factory, columns: Vec::new(), rows: 0 }),
+            steps: BatchCoalescer::new(schema.clone(), STEP_ROWS),
+        })
     }
 
-    /// Sets a value of the file's metadata, which may be done until the end.
+    /// Fails where [`TableWriter::create`] would: to be asked before the work that makes the table.
+    pub fn check(location: &Location, kind: TableKind) -> Result<()> {
+        let (format, _) = kind.formats().of(location)?;
+        TextOutput::create(location, planetree_base::storage::Compression::None, guard(kind, format))
+            .map(drop)
+    }
+
+    /// Sets a value of the file's metadata, which may be done until the end. Text has none.
     pub fn set_metadata(&mut self, key: &str, value: String) {
         self.metadata.insert(key.to_owned(), value);
     }
@@ -83,28 +107,52 @@ impl TableWriter {
             let problem = "cannot write rows whose columns are of other types than the table's";
             return Err(Error::place(&self.location, problem, "report this: it is a fault of planetree"));
         }
-        let pushed = self.steps.push_batch(batch.clone());
-        pushed.map_err(|error| write_failure(&self.location, error.into()))?;
-        self.write_steps()
-    }
-
-    fn write_steps(&mut self) -> Result<()> {
-        while let Some(step) = self.steps.next_completed_batch() {
-            self.writer.write(&self.schema, &step).map_err(|error| write_failure(&self.location, error))?;
+        let failed = |error: ArrowError| write_failure(&self.location, error.into());
+        match &mut self.form {
+            Form::Parquet { writer, steps } => {
+                steps.push_batch(batch.clone()).map_err(failed)?;
+                write_steps(writer, steps, &self.schema).map_err(|error| write_failure(&self.location, error))
+            }
+            Form::Text { rows, output } => {
+                // The table's names, whatever the batch calls them.
+                let batch =
+                    RecordBatch::try_new(self.schema.clone(), batch.columns().to_vec()).map_err(failed)?;
+                rows.rows(&batch, output).map_err(|error| match error {
+                    ArrowError::IoError(_, error) => Error::io(&self.location, "write", &error),
+                    other => failed(other),
+                })
+            }
         }
-        Ok(())
     }
 
     /// Completes the table and makes it visible.
-    pub fn finish(mut self) -> Result<()> {
-        let rest = self.steps.finish_buffered_batch();
-        rest.map_err(|error| write_failure(&self.location, error.into()))?;
-        self.write_steps()?;
-        let TableWriter { location, kind, writer, metadata, .. } = self;
-        let output = write_footer(writer, metadata).map_err(|error| write_failure(&location, error))?;
-        refuse_other(&location, kind)?; // it may have appeared meanwhile
-        output.commit()
+    pub fn finish(self) -> Result<()> {
+        let TableWriter { location, schema, form, metadata } = self;
+        let failed = |error: ParquetError| write_failure(&location, error);
+        match form {
+            Form::Parquet { mut writer, mut steps } => {
+                steps.finish_buffered_batch().map_err(|error| failed(error.into()))?;
+                write_steps(&mut writer, &mut steps, &schema).map_err(failed)?;
+                write_footer(*writer, metadata).map_err(failed)?.commit()
+            }
+            Form::Text { rows, mut output } => {
+                let ended = output.write_all(rows.end().as_bytes());
+                ended.map_err(|error| Error::io(&location, "write", &error))?;
+                output.commit()
+            }
+        }
     }
+}
+
+fn write_steps(
+    writer: &mut ColumnsWriter,
+    steps: &mut BatchCoalescer,
+    schema: &SchemaRef,
+) -> Result<(), ParquetError> {
+    while let Some(step) = steps.next_completed_batch() {
+        writer.write(schema, &step)?;
+    }
+    Ok(())
 }
 
 /// Encodes the columns of a row group side by side, which changes no byte.
@@ -189,17 +237,23 @@ fn properties() -> WriterProperties {
         .build()
 }
 
-/// An error if there is a file that is no table of this kind. An empty one holds nothing to lose.
-fn refuse_other(location: &Location, kind: TableKind) -> Result<()> {
-    if matches!(location.size()?, None | Some(0)) {
-        return Ok(());
-    }
-    let problem = match TableReader::kind_of(location)? {
-        Some(there) if there == kind => return Ok(()),
-        Some(there) => format!("this exists and is {}, not {}", there.noun(), kind.noun()),
-        None => "this exists and was not written by planetree".to_owned(),
-    };
-    Err(Error::place(location, problem, "choose another name, or remove it first"))
+/// Lets go a table of the same kind: Parquet says what it is, text is known by its columns.
+fn guard(kind: TableKind, format: FileFormat) -> Guard {
+    Arc::new(move |location| match TableReader::kind_of(location)? {
+        Some(there) if there == kind => Ok(()),
+        Some(there) => Err(Error::place(
+            location,
+            format_args!("this exists and is {}, not {}", there.noun(), kind.noun()),
+            "choose another name, or remove it first",
+        )),
+        None => {
+            let head = head_of(location)?;
+            let is_empty = head.is_whole && head.bytes.trim_ascii() == b"[]";
+            let columns = columns_of(&head.bytes, format);
+            let is_ours = is_empty || columns.is_some_and(|columns| kind.has_columns(&columns));
+            if is_ours { Ok(()) } else { Err(foreign(location)) }
+        }
+    })
 }
 
 /// Hashes what goes to the file, and holds the footer back until its checksum is known.

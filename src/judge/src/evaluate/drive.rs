@@ -3,12 +3,13 @@
 
 use super::jury::{Judged, Jury};
 use super::results::{Results, SeenQueries};
+use super::trec::run_output;
 use super::worker::{Settings, Stretch, Worker};
 use crate::plan::{Engine, Plan, PlanBatches};
 use arrow::array::RecordBatch;
 use planetree_base::error::{Error, Result};
 use planetree_base::progress::{Meter, SharedMeter};
-use planetree_base::storage::{FileOutput, Location, interrupt};
+use planetree_base::storage::{Location, TextOutput, interrupt};
 use rayon::ThreadPoolBuilder;
 use std::collections::VecDeque;
 use std::io::Write;
@@ -148,12 +149,13 @@ struct Assembly<'a> {
     open: Vec<RecordBatch>,
     results: Results,
     seen: Option<SeenQueries>,
-    run: Option<(FileOutput, &'a Location)>,
+    run: Option<(TextOutput, &'a Location)>,
 }
 
 impl<'a> Assembly<'a> {
     fn new(drive: &Drive<'a>) -> Result<Self> {
-        let run = drive.run.map(|location| Ok((FileOutput::create(location)?, location)));
+        let tag = drive.settings.tag.clone().unwrap_or_default();
+        let run = drive.run.map(|location| Ok((run_output(location, tag)?, location)));
         Ok(Assembly {
             worker: Worker::new(drive.settings),
             open: Vec::new(),

@@ -1,6 +1,7 @@
 //! The seam to a cluster: row groups of predictions that other processes judge, with the code of this one.
 
 use super::predictions::Predictions;
+use super::text_predictions::format_of;
 use super::worker::{Settings, Stretch};
 use super::{Ranking, Request};
 use planetree_base::error::{Error, Result};
@@ -31,13 +32,16 @@ pub fn check(jury: &dyn Jury, ranking: &Ranking, request: &Request) -> Result<()
     let refuse = |what: &str| {
         Err(Error::usage(
             format_args!("--cluster: {what} are not judged on a cluster"),
-            "leave --cluster out; predictions with labels of their own are",
+            "leave --cluster out; predictions in Parquet with labels of their own are",
         ))
     };
     match (ranking, &request.judgments) {
         (Ranking::Scores { .. }, _) => refuse("scores as text"),
         (Ranking::Run(_), _) => refuse("runs"),
         (_, Some(_)) => refuse("rankings with labels of elsewhere"),
+        (Ranking::Predictions(location), None) if format_of(location)?.is_some() => {
+            refuse("predictions as text")
+        }
         (Ranking::Predictions(location), None) => jury.check(location),
     }
 }

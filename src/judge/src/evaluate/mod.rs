@@ -19,6 +19,7 @@ mod scores;
 mod segments;
 mod summary;
 mod table;
+mod text_predictions;
 mod trec;
 mod worker;
 
@@ -53,7 +54,7 @@ pub const DEFAULT_MEMORY: u64 = 512 << 20;
 /// Where a ranking is.
 #[derive(Debug, Clone)]
 pub enum Ranking {
-    /// A table of predictions, or a Parquet file of somebody else's.
+    /// A table of predictions, a Parquet file of somebody else's, or text with the same columns.
     Predictions(Location),
     /// A text file of scores, and the dataset that they belong to.
     Scores {
@@ -159,8 +160,23 @@ pub fn evaluate(ranking: &Ranking, request: &Request) -> Result<Results> {
     }
     let judged = request.judgments.as_ref().map(Judgments::reader);
     let mut seen_in_training = false;
-    let outcome = match (ranking, judged) {
-        (Ranking::Predictions(location), judged) => {
+    let text = match ranking {
+        Ranking::Predictions(location) => text_predictions::format_of(location)?,
+        _ => None,
+    };
+    let outcome = match (ranking, judged, text) {
+        (Ranking::Predictions(location), judged, Some(format)) => {
+            let reader = text_predictions::reader(location, format, by);
+            let together = match judged {
+                None => judge(vec![reader.clone()], None, false)?,
+                Some(_) => None,
+            };
+            match together {
+                None => judge([reader].into_iter().chain(judged).collect(), None, true)?,
+                done => done,
+            }
+        }
+        (Ranking::Predictions(location), judged, None) => {
             let predictions = Predictions::open(location, by)?;
             seen_in_training = predictions.seen_in_training;
             let sort = |judged: Option<Open>| {
@@ -190,19 +206,19 @@ pub fn evaluate(ranking: &Ranking, request: &Request) -> Result<Results> {
                 }
             }
         }
-        (Ranking::Scores { scores, data }, None) => {
+        (Ranking::Scores { scores, data }, None, _) => {
             judge(vec![scores::reader(scores, data, by)], None, false)?
         }
-        (Ranking::Run(location), Some(judged)) => {
+        (Ranking::Run(location), Some(judged), _) => {
             judge(vec![trec::run_reader(location), judged], None, true)?
         }
-        (Ranking::Scores { .. }, Some(_)) => {
+        (Ranking::Scores { .. }, Some(_), _) => {
             return Err(Error::usage(
                 "scores have the labels of their dataset",
                 "leave --labels and --qrels out",
             ));
         }
-        (Ranking::Run(location), None) => {
+        (Ranking::Run(location), None, _) => {
             return Err(Error::usage(
                 format_args!("{location}: a run has no labels"),
                 "name the judgments: --qrels FILE, or --labels DATASET",

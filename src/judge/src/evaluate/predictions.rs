@@ -25,9 +25,9 @@ pub struct Predictions {
 
 /// Where the columns are among those that are read.
 #[derive(Clone)]
-struct Columns {
+pub struct Columns {
     /// The places in the file of those that are read, in ascending order.
-    read: Vec<usize>,
+    pub read: Vec<usize>,
     query: usize,
     document: Option<usize>,
     label: Option<usize>,
@@ -65,8 +65,8 @@ impl Predictions {
 
     /// Opens predictions, and finds the column that queries are counted under, if there is one.
     pub fn open(location: &Location, by: Option<&str>) -> Result<Self> {
-        let remedy =
-            "name predictions in Parquet; scores as text go with --scores and --data, runs with --run";
+        let remedy = "name predictions in Parquet, or as .csv, .tsv, .json or .ndjson; scores as text go with --scores and --data, \
+             runs with --run";
         let mut seen_in_training = false;
         let file = match TableReader::open_or_foreign(location, remedy)? {
             AnyParquet::Foreign(file) => file,
@@ -116,7 +116,8 @@ impl Predictions {
 }
 
 impl Columns {
-    fn find(schema: &Schema, location: &Location, by: Option<&str>) -> Result<Self> {
+    /// Finds the columns of predictions by their names.
+    pub fn find(schema: &Schema, location: &Location, by: Option<&str>) -> Result<Self> {
         let names = || schema.fields().iter().map(|field| field.name().as_str());
         let place = |name: &str| names().position(|other| other == name);
         let needed = |name: &str| {
@@ -160,8 +161,8 @@ impl Columns {
         })
     }
 
-    /// A batch of the file as rows.
-    fn rows(&self, batch: &RecordBatch, first_row: u64, location: &Location) -> Result<RecordBatch> {
+    /// A batch of the columns that are read, as rows.
+    pub fn rows(&self, batch: &RecordBatch, first_row: u64, location: &Location) -> Result<RecordBatch> {
         let text = |place: Option<usize>| -> Result<StringArray> {
             let Some(place) = place else { return Ok(StringArray::new_null(batch.num_rows())) };
             Ok(converted(batch, place, &DataType::Utf8, location)?.as_string::<i32>().clone())

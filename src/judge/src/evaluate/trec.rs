@@ -7,7 +7,7 @@ use super::rows::{JUDGMENTS, RowColumns};
 use crate::plan::{Batches, Open, SORT_ROWS};
 use arrow::array::{Array, Float32Array, Float64Array, RecordBatch, StringArray, StringBuilder, UInt64Array};
 use planetree_base::error::{Error, Result};
-use planetree_base::storage::Location;
+use planetree_base::storage::{Location, RUN_FORMATS, TextOutput, replaces};
 use std::io::Write;
 use std::sync::Arc;
 
@@ -98,6 +98,18 @@ fn next_batch(lines: &mut Lines, kind: Kind) -> Result<Option<RecordBatch>> {
     }
     .with_numbers(UInt64Array::from(numbers))
     .map(Some)
+}
+
+/// Prepares to write a run, in the place of one with the same tag at most.
+pub fn run_output(location: &Location, tag: String) -> Result<TextOutput> {
+    let (_, compression) = RUN_FORMATS.of(location)?;
+    let is_ours = move |line: &str| {
+        let words: Vec<&str> = line.split(' ').collect();
+        matches!(words[..], [_, "Q0", _, rank, score, last]
+            if last == tag && rank.parse::<u64>().is_ok() && score.parse::<f64>().is_ok())
+    };
+    let guard = replaces(move |head| head.lines().is_some_and(|mut lines| lines.all(&is_ours)));
+    TextOutput::create(location, compression, guard)
 }
 
 /// A query's documents and their scores.

@@ -24,7 +24,8 @@ pub use names::FeatureNames;
 
 use crate::model::Model;
 use planetree_base::error::{Error, Result};
-use planetree_base::storage::Location;
+use planetree_base::storage::{FileFormat, FileOutput, Guard, Location, OutputFormats, foreign};
+use std::sync::Arc;
 
 /// A model written for others.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,8 +75,14 @@ pub struct Format {
     pub name: &'static str,
     /// What it is, in one line.
     pub description: &'static str,
+    /// A model in it, as a noun in a sentence.
+    pub noun: &'static str,
+    /// The formats of files that it may be called by; the first is its own.
+    pub files: &'static [FileFormat],
     /// Writes a model.
     pub export: fn(&Model) -> Exported,
+    /// Whether a file is one that planetree exported.
+    pub is_ours: fn(&[u8]) -> bool,
     /// Whether a file looks like one.
     pub is_likely: fn(&[u8]) -> bool,
     /// Reads a model.
@@ -87,21 +94,30 @@ pub static FORMATS: [Format; 3] = [
     Format {
         name: "lightgbm",
         description: "LightGBM's text, as its save_model writes it",
+        noun: "a LightGBM model",
+        files: &[FileFormat::Text],
         export: lightgbm::export,
+        is_ours: lightgbm::is_ours,
         is_likely: lightgbm::is_likely,
         import: lightgbm::import,
     },
     Format {
         name: "xgboost",
         description: "XGBoost's JSON, as its save_model writes it",
+        noun: "an XGBoost model",
+        files: &[FileFormat::Json, FileFormat::Text],
         export: xgboost::export,
+        is_ours: xgboost::is_ours,
         is_likely: xgboost::is_likely,
         import: xgboost::import,
     },
     Format {
         name: "json",
         description: "all that a model of planetree has, as JSON",
+        noun: "a model as JSON",
+        files: &[FileFormat::Json, FileFormat::Text],
         export: json::export,
+        is_ours: json::is_likely,
         is_likely: json::is_likely,
         import: json::import,
     },
@@ -111,6 +127,23 @@ impl Format {
     /// The format of a name.
     pub fn named(name: &str) -> Option<&'static Format> {
         FORMATS.iter().find(|format| format.name == name)
+    }
+
+    /// Prepares to write a file of this format, in the place of an earlier export at most.
+    pub fn output(&'static self, location: &Location) -> Result<FileOutput> {
+        let formats = OutputFormats {
+            what: self.noun,
+            takes: self.files,
+            takes_unknown: true,
+            takes_compression: false,
+        };
+        formats.of(location)?;
+        let is_export = |bytes: &[u8]| FORMATS.iter().any(|format| (format.is_ours)(bytes));
+        let guard: Guard = Arc::new(move |location| match location.read_all()? {
+            Some(bytes) if !is_export(&bytes) => Err(foreign(location)),
+            _ => Ok(()),
+        });
+        FileOutput::guarded(location, guard)
     }
 }
 

@@ -37,11 +37,6 @@ impl FeatureNames {
     }
 }
 
-/// Whether names are what datasets from LETOR text have, and so say no more than their places.
-pub fn are_numbered(features: &[ModelFeature]) -> bool {
-    features.iter().enumerate().all(|(place, feature)| feature.name == format!("f{}", place + 1))
-}
-
 /// The names without some characters that another program would not take; a note if that changed any.
 pub fn cleaned(
     features: &[ModelFeature],

@@ -111,6 +111,25 @@ fn what_cannot_be_said_is_a_loss() {
 }
 
 #[test]
+fn exports_are_recognised_and_files_of_others_are_not() {
+    for format in &FORMATS {
+        let text = (format.export)(&example()).text;
+        assert!((format.is_ours)(text.as_bytes()), "{}", format.name);
+        for other in FORMATS.iter().filter(|other| other.name != format.name) {
+            assert!(!(other.is_ours)(text.as_bytes()), "{} {}", format.name, other.name);
+        }
+    }
+    // As the programs write them themselves.
+    let lightgbm =
+        "tree\nversion=v4\n\nparameters:\n[boosting: gbdt]\n\nend of parameters\n\npandas_categorical:null\n";
+    let xgboost = r#"{"learner":{"attributes":{},"feature_names":[]},"version":[3,2,0]}"#;
+    let again = (named("xgboost").export)(&example()).text;
+    for text in [lightgbm, xgboost, again.trim_end(), "", "notes\n"] {
+        assert!(FORMATS.iter().all(|format| !(format.is_ours)(text.as_bytes())), "{text}");
+    }
+}
+
+#[test]
 fn names_are_made_harmless_and_numbers_become_names() {
     let feature = |name: &str| ModelFeature::new(name);
     let mut model = example();
@@ -122,6 +141,14 @@ fn names_are_made_harmless_and_numbers_become_names() {
     assert!(notes[0].ends_with("\"a b\" is a_b_2, \"c[1]\" is c_1_"), "{notes:?}");
     let text = (named("xgboost").export)(&model).text;
     assert!(text.contains(r#""feature_names":["a b","a_b","c_1_"]"#), "{text}");
+    // XGBoost counts from 0: without names its dumps would call f2 f1.
+    let text = (named("xgboost").export)(&example()).text;
+    assert!(
+        text.contains(r#""feature_names":["f1","f2","f3"],"feature_types":["float","float","float"]"#),
+        "{text}"
+    );
+    let imported = (named("xgboost").import)(text.as_bytes(), &FeatureNames::Own { first: 0 }).unwrap();
+    assert_eq!(imported.model.features[1].name, "f2");
     // Numbers count from 0 there and from 1 here, or from where they are told to.
     let text = exported(&example()).text.replace("f1 f2 f3", "Column_0 Column_1 Column_2");
     let names = |first| -> Vec<String> {

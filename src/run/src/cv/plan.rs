@@ -3,7 +3,7 @@
 
 use super::CvRequest;
 use planetree_base::error::{Error, Result};
-use planetree_base::storage::{Digest, FileOutput, Location};
+use planetree_base::storage::{Digest, FileOutput, Location, replaces};
 use planetree_data::dataset::{DatasetReader, Manifest};
 use serde::{Deserialize, Serialize};
 use std::io::Write;
@@ -88,7 +88,7 @@ impl Plan {
     pub fn write(&self, output: &Location) -> Result<()> {
         let location = output.join(FILE);
         let text = serde_json::to_string_pretty(self).expect("numbers and strings always serialise");
-        let mut file = FileOutput::create(&location)?;
+        let mut file = FileOutput::guarded(&location, replaces(|head| head.has(b"planetree_cv")))?;
         writeln!(file, "{text}").map_err(|error| Error::io(&location, "write", &error))?;
         file.commit()
     }

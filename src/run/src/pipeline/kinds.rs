@@ -173,7 +173,7 @@ pub const MEANS: &[&str] = &[
 
 /// Options that are not for pipelines, because a run decides about them.
 pub const DECIDED: &[&str] =
-    &["overwrite", "resume", "checkpoint", "help", "version", "quiet", "log", "as_step"];
+    &["overwrite", "allow_write", "resume", "checkpoint", "help", "version", "quiet", "log", "as_step"];
 
 impl Kind {
     /// The kind of a name.

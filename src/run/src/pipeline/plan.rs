@@ -9,7 +9,7 @@ use super::manifest::{RunManifest, RunStep, StepStatus};
 use super::options::Commands;
 use super::parameters::{Locals, Parameters};
 use planetree_base::error::{Error, Result};
-use planetree_base::storage::{Access, Location};
+use planetree_base::storage::{Access, Location, refuse_hidden};
 use planetree_base::suggest;
 use planetree_train::config;
 use std::collections::{BTreeMap, BTreeSet};
@@ -120,7 +120,8 @@ impl Plan {
     fn check_outputs(&self) -> Result<()> {
         for step in &self.steps {
             for place in 0..step.outputs.len() {
-                self.output(step, place).map_err(|error| at_place(&step.outputs[place].place, &error))?;
+                let checked = self.output(step, place).and_then(|output| refuse_hidden(&output));
+                checked.map_err(|error| at_place(&step.outputs[place].place, &error))?;
             }
         }
         Ok(())

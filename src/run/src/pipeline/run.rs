@@ -10,7 +10,8 @@ use super::options::Commands;
 use super::plan::{Plan, public};
 use super::steps_table::write_steps;
 use planetree_base::error::{Error, Result};
-use planetree_base::storage::{FileOutput, Location, PlaceLock, interrupt};
+use planetree_base::storage::{FileOutput, Guard, Location, PlaceLock, foreign, interrupt};
+use planetree_data::table::{TableKind, TableReader};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::num::NonZeroUsize;
@@ -204,11 +205,13 @@ impl Runner<'_> {
                 "choose another output, or remove the directory",
             ));
         }
+        let wrote = self.wrote_before(place);
         let record = &mut self.manifest.steps[place];
         // A training that began with the same inputs and options goes on from its checkpoint.
         let goes_on = record.fingerprint == fingerprint && record.output_checksums.is_empty();
         let arguments = self.plan.arguments(step);
-        let means = means(self.plan, step, self.commands, self.budget, goes_on);
+        let before = Before { goes_on, wrote };
+        let means = means(self.plan, step, self.commands, self.budget, before);
         record.fingerprint = fingerprint;
         record.input_checksums = inputs;
         record.output_checksums = BTreeMap::new();
@@ -236,6 +239,14 @@ impl Runner<'_> {
                 && !earlier.fingerprint.is_empty()
                 && earlier.outputs == record.outputs
         })
+    }
+
+    /// Whether an earlier run began to write to all places of this step, by whichever step.
+    fn wrote_before(&self, place: usize) -> bool {
+        let earlier = self.plan.earlier.iter().flat_map(|earlier| &earlier.steps);
+        let begun = earlier.filter(|step| !step.fingerprint.is_empty());
+        let written: BTreeSet<&String> = begun.flat_map(|step| step.outputs.values()).collect();
+        self.manifest.steps[place].outputs.values().all(|output| written.contains(output))
     }
 
     /// Takes in processes that have ended; whether there were any.
@@ -270,7 +281,7 @@ impl Runner<'_> {
         }
         let printed = Plan::printed(step);
         if let Some(output) = printed {
-            write_printed(&self.plan.output(step, output)?, &ended.printed)?;
+            write_printed(&self.plan.output(step, output)?, &ended.printed, self.wrote_before(place))?;
         }
         let (mut checksums, mut bytes) = (BTreeMap::new(), 0);
         for (output, written) in step.outputs.iter().enumerate() {
@@ -308,14 +319,28 @@ impl Runner<'_> {
 /// of a cross-validation, if it was this pipeline that made them.
 fn clear(step: &Step, output: &Location, ours: bool) -> Result<()> {
     match step.kind.name {
-        "train" => output.with_suffix("", ".checkpoint").remove(),
+        "train" => {
+            let checkpoint = output.with_suffix("", ".checkpoint");
+            match TableReader::kind_of(&checkpoint)? {
+                Some(TableKind::Model) => checkpoint.remove(),
+                _ => Ok(()),
+            }
+        }
         "cv" if ours && output.join("cv.json").found()?.is_some() => output.remove_tree(),
         _ => Ok(()),
     }
 }
 
+/// What an earlier run left.
+struct Before {
+    /// Whether the step began with the same inputs and options.
+    goes_on: bool,
+    /// Whether it wrote, or began to write, to the step's places.
+    wrote: bool,
+}
+
 /// Words that say how a step runs, as far as the pipeline does not.
-fn means(plan: &Plan, step: &Step, commands: &Commands, budget: &Budget, goes_on: bool) -> Vec<String> {
+fn means(plan: &Plan, step: &Step, commands: &Commands, budget: &Budget, before: Before) -> Vec<String> {
     let jobs = budget.jobs.get();
     let wants = |key: &str, long: &str| !step.keys.contains(key) && commands.has(step.kind, long);
     let mut words = Vec::new();
@@ -335,11 +360,13 @@ fn means(plan: &Plan, step: &Step, commands: &Commands, budget: &Budget, goes_on
     }
     match step.kind.name {
         "convert" => words.push("--overwrite".to_owned()),
+        // Text does not say who wrote it, but the record does.
+        "sql" if before.wrote => words.push("--overwrite".to_owned()),
         "train" => {
             if wants("checkpoint_every", "checkpoint-every") {
                 words.extend(["--checkpoint-every", "60s"].map(str::to_owned));
             }
-            if goes_on {
+            if before.goes_on {
                 words.push("--resume".to_owned());
             }
         }
@@ -348,8 +375,10 @@ fn means(plan: &Plan, step: &Step, commands: &Commands, budget: &Budget, goes_on
     words
 }
 
-fn write_printed(place: &Location, printed: &[u8]) -> Result<()> {
-    let mut output = FileOutput::create(place)?;
+/// Keeps what a step printed. Text does not say who wrote it, but the record does.
+fn write_printed(place: &Location, printed: &[u8], is_recorded: bool) -> Result<()> {
+    let guard: Guard = Arc::new(move |place| if is_recorded { Ok(()) } else { Err(foreign(place)) });
+    let mut output = FileOutput::guarded(place, guard)?;
     output.write_all(printed).map_err(|error| Error::io(place, "write", &error))?;
     output.commit()
 }

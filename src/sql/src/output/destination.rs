@@ -1,8 +1,9 @@
 //! Where results go: standard output, or a file that appears whole in the end.
 
-use planetree_base::error::Result;
-use planetree_base::storage::{FileOutput, Location};
+use planetree_base::error::{Error, Result};
+use planetree_base::storage::{Compression, Guard, Location, TextOutput};
 use planetree_data::catalog::refuse_ours;
+use planetree_data::table::TableReader;
 use std::io::{self, BufWriter, Stdout, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,9 +15,18 @@ pub struct Destination {
     is_closed: Arc<AtomicBool>,
 }
 
+/// Which files a result may replace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replace {
+    /// Those that say that they are results of SQL: Parquet files of ours.
+    Results,
+    /// Any that is no table or dataset of ours.
+    Anything,
+}
+
 enum To {
     Stdout(BufWriter<Stdout>),
-    File(Box<FileOutput>),
+    File(Box<TextOutput>),
 }
 
 impl Destination {
@@ -25,10 +35,24 @@ impl Destination {
         Destination { to: To::Stdout(BufWriter::new(io::stdout())), is_closed: Arc::default() }
     }
 
-    /// A file. One that planetree wrote is not replaced: it is a model, or took hours to make.
-    pub fn file(location: &Location) -> Result<Self> {
+    /// A file. A table of planetree's is never replaced: it is a model, or took hours to make. Nor is what SQL
+    /// did not write, unless the user says so: text does not tell who wrote it.
+    pub fn file(location: &Location, compression: Compression, replace: Replace) -> Result<Self> {
+        let guard: Guard = Arc::new(move |location| {
+            refuse_ours(location)?;
+            match replace {
+                Replace::Anything => Ok(()),
+                Replace::Results if TableReader::is_result(location)? => Ok(()),
+                Replace::Results => Err(Error::place(
+                    location,
+                    "refusing to overwrite: not recognisable as created by planetree",
+                    "choose another name, or pass --overwrite to replace it",
+                )),
+            }
+        });
         refuse_ours(location)?;
-        Ok(Destination { to: To::File(Box::new(FileOutput::create(location)?)), is_closed: Arc::default() })
+        let output = TextOutput::create(location, compression, guard)?;
+        Ok(Destination { to: To::File(Box::new(output)), is_closed: Arc::default() })
     }
 
     /// Whether nobody wants any more.

@@ -1,20 +1,21 @@
 //! Results as text or Parquet, written as they come.
 
-mod delimited;
 mod destination;
-mod json;
 mod markdown;
 mod parquet;
 mod table;
+mod text;
 
-pub use delimited::Delimited;
-pub use destination::Destination;
+pub use destination::{Destination, Replace};
+pub use text::Text;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use planetree_base::error::{Error, Result};
+use planetree_base::storage::{Compression, FileFormat, Location, OutputFormats, TABLE_FORMATS};
+use planetree_data::table::TextRows;
 use std::io::{self, Write};
 
 /// How results are written.
@@ -47,6 +48,17 @@ const FORMATS: [(&str, Format); 7] = [
     ("parquet", Format::Parquet),
 ];
 
+/// The formats of files; the first, boxes for people, is that of a name without an extension.
+const RESULTS: &[FileFormat] = &[
+    FileFormat::Text,
+    FileFormat::Csv,
+    FileFormat::Tsv,
+    FileFormat::Json,
+    FileFormat::Ndjson,
+    FileFormat::Markdown,
+    FileFormat::Parquet,
+];
+
 impl Format {
     /// All names.
     pub fn names() -> [&'static str; 7] {
@@ -63,17 +75,32 @@ impl Format {
         FORMATS.iter().find(|(known, _)| *known == name).map(|(_, format)| *format)
     }
 
-    /// What a file's ending says.
-    pub fn of_file(name: &str) -> Option<Self> {
-        let (_, ending) = name.rsplit_once('.')?;
-        match ending.to_ascii_lowercase().as_str() {
-            "csv" => Some(Format::Csv),
-            "tsv" | "tab" => Some(Format::Tsv),
-            "json" => Some(Format::Json),
-            "ndjson" | "jsonl" => Some(Format::Ndjson),
-            "md" => Some(Format::Markdown),
-            "parquet" | "pq" => Some(Format::Parquet),
-            _ => None,
+    /// The format of a file: what was chosen, or what its extension says; `None` where neither does. Two that
+    /// contradict each other are an error, and so is an extension that means nothing.
+    pub fn of_file(location: &Location, chosen: Option<Self>) -> Result<(Option<Self>, Compression)> {
+        let formats = OutputFormats { what: "results", takes: RESULTS, ..TABLE_FORMATS };
+        let (format, compression) = formats.among(location, chosen.map(Self::file))?;
+        let by_name = match format {
+            FileFormat::Csv => Some(Format::Csv),
+            FileFormat::Tsv => Some(Format::Tsv),
+            FileFormat::Json => Some(Format::Json),
+            FileFormat::Ndjson => Some(Format::Ndjson),
+            FileFormat::Markdown => Some(Format::Markdown),
+            FileFormat::Parquet => Some(Format::Parquet),
+            FileFormat::Text | FileFormat::Html => None,
+        };
+        Ok((chosen.or(by_name), compression))
+    }
+
+    fn file(self) -> FileFormat {
+        match self {
+            Format::Table => FileFormat::Text,
+            Format::Csv => FileFormat::Csv,
+            Format::Tsv => FileFormat::Tsv,
+            Format::Json => FileFormat::Json,
+            Format::Ndjson => FileFormat::Ndjson,
+            Format::Markdown => FileFormat::Markdown,
+            Format::Parquet => FileFormat::Parquet,
         }
     }
 
@@ -85,12 +112,13 @@ impl Format {
     ) -> Result<Box<dyn RowWriter + 'a>> {
         Ok(match self {
             Format::Table => Box::new(table::Table::new(schema, output)),
-            Format::Csv => Box::new(Delimited::new(schema, output, ',', true)?),
-            Format::Tsv => Box::new(Delimited::new(schema, output, '\t', true)?),
-            Format::Json => Box::new(json::array(output)),
-            Format::Ndjson => Box::new(json::lines(output)),
             Format::Markdown => Box::new(markdown::Markdown::new(schema, output)?),
             Format::Parquet => Box::new(parquet::Parquet::new(schema, output)?),
+            Format::Csv | Format::Tsv | Format::Json | Format::Ndjson => {
+                let rows =
+                    TextRows::new(self.file()).expect("it is one of the formats that rows have as text");
+                Box::new(Text::new(schema, output, rows)?)
+            }
         })
     }
 }

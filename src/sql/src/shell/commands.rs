@@ -55,7 +55,7 @@ const COMMANDS: [(&[&str], &str, Action, &str); 9] = [
         &[".output", "\\o"],
         "[FILE]",
         Action::Output,
-        "write results to a file; back to the terminal without one",
+        "write results to a file in the format of its extension; back to the terminal without one",
     ),
     (&[".functions", "\\df"], "", Action::Functions, "the functions that planetree adds"),
     (&["\\q", ".quit", ".exit"], "", Action::Quit, "leave"),
@@ -111,7 +111,7 @@ impl Shell {
                 }
             }
             Action::Mode => match Format::named(&argument) {
-                Some(format) => self.printer.format = format,
+                Some(format) => (self.mode, self.printer.format) = (format, format),
                 None => {
                     let near = suggest::nearest(&argument, Format::names());
                     let otherwise = format!("there are {}", Format::names().join(", "));
@@ -134,11 +134,16 @@ impl Shell {
                 self.query(&String::from_utf8_lossy(&bytes))?;
             }
             Action::Output => {
-                let next = match argument.as_str() {
-                    "" | "stdout" => Destination::stdout(),
-                    file => Destination::file(&Location::parse(file, self.access)?)?,
+                let (format, next) = match argument.as_str() {
+                    "" | "stdout" => (None, Destination::stdout()),
+                    file => {
+                        let location = Location::parse(file, self.access)?;
+                        let (format, compression) = Format::of_file(&location, None)?;
+                        (format, Destination::file(&location, compression, self.session.replace())?)
+                    }
                 };
                 std::mem::replace(&mut self.printer.destination, next).commit()?;
+                self.printer.format = format.unwrap_or(self.mode);
             }
         }
         Ok(Next::Line)

@@ -23,6 +23,8 @@ const HISTORY_LINES: usize = 10_000;
 pub struct Shell {
     session: Arc<Session>,
     printer: Printer,
+    /// How results are shown; those of a file are as its name says.
+    mode: Format,
     timer: bool,
     access: Access,
 }
@@ -31,7 +33,7 @@ impl Shell {
     /// A shell of a session.
     pub fn new(session: Session, format: Format, timer: bool, access: Access) -> Self {
         let printer = Printer { format, destination: Destination::stdout(), results: 0 };
-        Shell { session: Arc::new(session), printer, timer, access }
+        Shell { session: Arc::new(session), printer, mode: format, timer, access }
     }
 
     /// Reads and runs until the user leaves.

@@ -18,8 +18,8 @@ use crate::bins::BinnedData;
 use crate::config::{CriterionName, FeatureCount, Parameters, Sampling};
 use crate::driver::{
     BestRound, Checkpoints, ForestTree, LogEntry, ModelSize, Observer, Opened, Outcome, PhaseSeconds, Scores,
-    TrainRequest, TreeGrower, TreeStrength, ValidationSet, check_gains, find_checkpoint, no_split, open, value_of,
-    warn_of_leakage,
+    TrainRequest, TreeGrower, TreeStrength, ValidationSet, check_gains, find_checkpoint, no_split, open,
+    value_of, warn_of_leakage,
 };
 use grower::grower;
 use listwise::{SplitOrder, Yardstick};

@@ -9,6 +9,7 @@ use super::local::{make_directories, parent_of, remove_leftovers};
 use super::{refuse_http, run_id};
 use crate::error::{Error, Result};
 use crate::storage::border::{persist, start, wait, wait_or_interrupt};
+use crate::storage::guard::{Guard, refuse_hidden};
 use crate::storage::location::{Location, Remote};
 use crate::storage::{HashingWriter, interrupt};
 use object_store::ObjectStoreExt;
@@ -21,6 +22,8 @@ use tempfile::SpooledTempFile;
 pub struct FileOutput {
     writer: BufWriter<Sink>,
     shown: Location,
+    /// Says whether what is there may be replaced.
+    guard: Option<Guard>,
 }
 
 enum Sink {
@@ -29,7 +32,28 @@ enum Sink {
 }
 
 impl FileOutput {
-    /// Prepares to write a file; directories above it are made. Fails early where it cannot be written.
+    /// Prepares to write a file that the user named: never a hidden one, and in the place of another only if the
+    /// guard lets that go.
+    pub fn guarded(target: &Location, guard: Guard) -> Result<Self> {
+        refuse_hidden(target)?;
+        let output = FileOutput { guard: Some(guard), ..FileOutput::create(target)? };
+        output.ask_guard()?;
+        Ok(output)
+    }
+
+    fn ask_guard(&self) -> Result<()> {
+        let Some(guard) = &self.guard else { return Ok(()) };
+        // What will be replaced, without a slash at its end that would hide it from sight.
+        let target = match self.writer.get_ref() {
+            Sink::Local(file) => Location::Local(file.target.clone()),
+            Sink::Bucket { .. } => self.shown.clone(),
+        };
+        // An empty file holds nothing to lose.
+        if target.size()?.is_some_and(|size| size > 0) { guard(&target) } else { Ok(()) }
+    }
+
+    /// Prepares to write a file under a name that only planetree uses; directories above it are made. Fails early
+    /// where it cannot be written.
     pub fn create(target: &Location) -> Result<Self> {
         interrupt::be_orderly();
         let sink = match target {
@@ -41,7 +65,11 @@ impl FileOutput {
                 Sink::Bucket { remote: remote.clone(), spool }
             }
         };
-        Ok(FileOutput { writer: BufWriter::with_capacity(64 << 10, sink), shown: target.clone() })
+        Ok(FileOutput {
+            writer: BufWriter::with_capacity(64 << 10, sink),
+            shown: target.clone(),
+            guard: None,
+        })
     }
 
     /// Writes a small file at once, even if the user has asked to stop: the last word of work that ends.
@@ -63,7 +91,8 @@ impl FileOutput {
 
     /// Makes the file visible, in the place of an earlier one if there is any.
     pub fn commit(self) -> Result<()> {
-        let FileOutput { writer, shown } = self;
+        self.ask_guard()?; // it may have appeared meanwhile
+        let FileOutput { writer, shown, .. } = self;
         let sink = writer.into_inner().map_err(|error| Error::io(&shown, "write", error.error()))?;
         match sink {
             Sink::Local(file) => file.commit(&shown),
@@ -326,6 +355,42 @@ mod tests {
         assert!(problem(Path::new("/dev/null")).ends_with("this is not a plain file"));
         assert!(problem(Path::new("..")).ends_with("an output needs a name"));
         assert!(problem(&link.join("below")).contains("cannot create the output"));
+    }
+
+    #[test]
+    fn a_guard_keeps_what_is_not_ours_locally_and_in_a_bucket() {
+        let root = tempfile::tempdir().unwrap();
+        let store = Arc::new(InMemory::new());
+        let ours = || crate::storage::replaces(|head| head.has(b"ours"));
+        for target in [Location::Local(root.path().join("file")), Location::in_memory(&store, "file")] {
+            write(&target, b"theirs").unwrap();
+            let error = FileOutput::guarded(&target, ours()).err().unwrap();
+            assert!(
+                error.to_string().ends_with("refusing to overwrite: not created by planetree"),
+                "{error}"
+            );
+            assert_eq!(target.read_all().unwrap().unwrap()[..], b"theirs"[..]);
+            for text in ["", "ours, once", "ours, twice"] {
+                target.remove().unwrap();
+                write(&target, text.as_bytes()).unwrap();
+                let mut output = FileOutput::guarded(&target, ours()).unwrap();
+                output.write_all(b"ours").unwrap();
+                output.commit().unwrap();
+                assert_eq!(target.read_all().unwrap().unwrap()[..], b"ours"[..]);
+            }
+            // What appears while the output is made is kept, too.
+            let mut output = FileOutput::guarded(&target, ours()).unwrap();
+            output.write_all(b"late").unwrap();
+            write(&target, b"theirs").unwrap();
+            assert!(output.commit().is_err());
+            assert_eq!(target.read_all().unwrap().unwrap()[..], b"theirs"[..]);
+        }
+        let with_slash = Location::Local(format!("{}/file/", root.path().display()).into());
+        assert!(FileOutput::guarded(&with_slash, ours()).is_err());
+        for hidden in [Location::Local(root.path().join(".file")), Location::in_memory(&store, ".git/file")] {
+            assert!(FileOutput::guarded(&hidden, ours()).err().unwrap().to_string().contains("hidden"));
+        }
+        assert_eq!(names(root.path()), ["file"]);
     }
 
     #[test]

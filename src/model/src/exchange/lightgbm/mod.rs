@@ -8,7 +8,7 @@ mod read;
 mod write;
 
 pub use read::{import, is_likely};
-pub use write::export;
+pub use write::{export, is_ours};
 
 /// A split's kind is a number made of bits: whether missing values go left ...
 const MISSING_LEFT: u8 = 2;

@@ -7,6 +7,19 @@ use crate::exchange::names::cleaned;
 use crate::model::{Ensemble, Model, ModelFeature};
 use std::fmt::{Display, Write};
 
+/// What comes before the last line. LightGBM itself always has parameters there.
+const NO_PARAMETERS: &str = "parameters:\nend of parameters\n\n";
+
+/// Whether a file is one that [`export`] wrote.
+pub fn is_ours(bytes: &[u8]) -> bool {
+    let Some(body) = bytes.strip_suffix(b"\n") else { return false };
+    let last = body.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+    let (before, last) = body.split_at(last);
+    bytes.starts_with(b"tree\nversion=")
+        && before.ends_with(NO_PARAMETERS.as_bytes())
+        && last.starts_with(PANDAS.as_bytes())
+}
+
 /// Writes a model.
 pub fn export(model: &Model) -> Exported {
     let (mut notes, mut losses) = (Vec::new(), Vec::new());
@@ -60,7 +73,7 @@ pub fn export(model: &Model) -> Exported {
         true => "null".to_owned(),
         false => serde_json::to_string(&words).expect("strings become JSON"),
     };
-    let _ = writeln!(text, "\nparameters:\nend of parameters\n\n{PANDAS}{words}");
+    let _ = writeln!(text, "\n{NO_PARAMETERS}{PANDAS}{words}");
     Exported { text, notes, losses }
 }
 

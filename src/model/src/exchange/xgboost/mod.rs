@@ -7,7 +7,7 @@ mod read;
 mod write;
 
 pub use read::{binary_fault, import, is_likely};
-pub use write::export;
+pub use write::{export, is_ours};
 
 use serde::{Deserialize, Serialize};
 

@@ -3,10 +3,18 @@
 use super::{Flag, TreeParameters, WORDS, XgboostTree};
 use crate::exchange::Exported;
 use crate::exchange::binary::{BinaryNode, binary};
-use crate::exchange::names::{are_numbered, cleaned};
+use crate::exchange::names::cleaned;
 use crate::model::Model;
 use serde_json::json;
 use std::collections::BTreeMap;
+
+/// The attribute that says who wrote the file, and with which version.
+const WRITER: &str = "planetree";
+
+/// Whether a file is one that [`export`] wrote: XGBoost keeps attributes, but ends no file with a line break.
+pub fn is_ours(bytes: &[u8]) -> bool {
+    bytes.starts_with(br#"{"learner":{"attributes":{"planetree":"#) && bytes.ends_with(b"}\n")
+}
 
 /// Whom a root has for a parent.
 const NOBODY: i64 = i32::MAX as i64;
@@ -20,12 +28,8 @@ pub fn export(model: &Model) -> Exported {
             "scores start from the value of feature {name}, which XGBoost cannot add: pass it as base_margin"
         ));
     }
-    // Of a model with names XGBoost asks data with the same names, so numbers are left out.
-    let names = if are_numbered(&model.features) {
-        Vec::new()
-    } else {
-        cleaned(&model.features, |letter| "[]<".contains(letter) || letter.is_control(), &mut notes)
-    };
+    // Always: without names XGBoost counts from 0, and its dumps would call our f26 f25.
+    let names = cleaned(&model.features, |letter| "[]<".contains(letter) || letter.is_control(), &mut notes);
     let types: Vec<&str> = names.iter().map(|_| "float").collect();
     let scale = model.tree_weight();
     let mut notes_of_leaves = Overflow::default();
@@ -39,7 +43,8 @@ pub fn export(model: &Model) -> Exported {
     if notes_of_leaves.0 {
         losses.push("some values are beyond the range of XGBoost's 32-bit numbers".to_owned());
     }
-    let attributes = words(model, &mut notes);
+    let mut attributes = words(model, &mut notes);
+    attributes.insert(WRITER, env!("CARGO_PKG_VERSION").to_owned());
     let count = trees.len();
     let value = json!({
         "learner": {

@@ -1,0 +1,440 @@
+//! Predictions as text: CSV, TSV, JSON or NDJSON with the columns of the Parquet table, compressed or not. Numbers are
+//! read as the numbers they were written from, and ids stay text, whatever they look like.
+
+use super::predictions::Columns;
+use crate::plan::{Batches, Open, SORT_ROWS};
+use arrow::array::{ArrayRef, Float32Array, Float64Array, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use planetree_base::error::{Error, InputError, Position, Result};
+use planetree_base::storage::{FileFormat, Location, text_format};
+use planetree_data::ingest::unpack;
+use serde_json::{Map, Value};
+use std::io::{self, BufRead, BufReader, Read};
+use std::sync::Arc;
+
+/// The format of predictions as text; `None` for Parquet, and for what says nothing.
+pub fn format_of(location: &Location) -> Result<Option<FileFormat>> {
+    let Some(format) = text_format(location) else { return Ok(None) };
+    let Some(size) = location.size()? else { return Ok(None) };
+    // A Parquet file is one under any name.
+    let is_parquet = size >= 4 && location.read_range(0, 4)? == b"PAR1"[..];
+    Ok((!is_parquet).then_some(format))
+}
+
+/// The rows of predictions as text.
+pub fn reader(location: &Location, format: FileFormat, by: Option<&str>) -> Open {
+    let (location, by) = (location.clone(), by.map(str::to_owned));
+    Arc::new(move || {
+        let mut rows = Rows::open(&location, format, by.as_deref())?;
+        let mut is_done = false;
+        Ok(Box::new(std::iter::from_fn(move || {
+            let batch = (!is_done).then(|| rows.next_batch()).transpose();
+            let batch = batch.map(Option::flatten).transpose();
+            is_done = !matches!(batch, Some(Ok(_)));
+            batch
+        })) as Batches)
+    })
+}
+
+/// Text as rows of cells.
+trait Cells: Send {
+    /// The names of the columns.
+    fn names(&self) -> &[String];
+
+    /// Reads the next row into as many cells as there are names; `false` at the end.
+    fn read(&mut self, cells: &mut Vec<Option<String>>) -> Result<bool>;
+
+    /// A fault of the row that was read last.
+    fn fault(&self, problem: String, remedy: &str) -> Error;
+}
+
+struct Rows {
+    location: Location,
+    cells: Box<dyn Cells>,
+    columns: Columns,
+    /// Of the columns that are read.
+    schema: SchemaRef,
+    first_row: u64,
+}
+
+impl Rows {
+    fn open(location: &Location, format: FileFormat, by: Option<&str>) -> Result<Self> {
+        let (_, input) = unpack(location.open()?).map_err(|error| Error::io(location, "read", &error))?;
+        let input = BufReader::with_capacity(256 << 10, input);
+        let cells: Box<dyn Cells> = match format {
+            FileFormat::Tsv => Box::new(Delimited::open(location, input, b'\t')?),
+            FileFormat::Csv => Box::new(Delimited::open(location, input, b',')?),
+            _ => Box::new(Objects::open(location, input)?),
+        };
+        let fields = cells.names().iter().map(|name| {
+            let kind = match name.as_str() {
+                "score" => DataType::Float64,
+                "label" => DataType::Float32,
+                _ => DataType::Utf8,
+            };
+            Field::new(name, kind, true)
+        });
+        let whole = Schema::new(fields.collect::<Vec<_>>());
+        let columns = Columns::find(&whole, location, by)?;
+        let read = columns.read.iter().map(|place| whole.field(*place).clone());
+        let schema = Arc::new(Schema::new(read.collect::<Vec<_>>()));
+        Ok(Rows { location: location.clone(), cells, columns, schema, first_row: 0 })
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        let mut read: Vec<Column> =
+            self.schema.fields().iter().map(|field| Column::of(field.data_type())).collect();
+        let (mut cells, mut rows) = (Vec::new(), 0);
+        while rows < SORT_ROWS && self.cells.read(&mut cells)? {
+            for (column, place) in read.iter_mut().zip(&self.columns.read) {
+                column.push(cells[*place].take()).map_err(|cell| {
+                    let name = &self.cells.names()[*place];
+                    self.cells
+                        .fault(format!("{cell:?} is no {name}"), "write a number, or nothing for no label")
+                })?;
+            }
+            rows += 1;
+        }
+        if rows == 0 {
+            return Ok(None);
+        }
+        let arrays = read.into_iter().map(Column::finish).collect();
+        let batch = RecordBatch::try_new(self.schema.clone(), arrays);
+        let batch = batch.map_err(|error| Error::place(&self.location, error, "write the file again"))?;
+        let first_row = self.first_row;
+        self.first_row += rows as u64;
+        self.columns.rows(&batch, first_row, &self.location).map(Some)
+    }
+}
+
+enum Column {
+    Text(Vec<Option<String>>),
+    Score(Vec<Option<f64>>),
+    Label(Vec<Option<f32>>),
+}
+
+impl Column {
+    fn of(kind: &DataType) -> Self {
+        match kind {
+            DataType::Float64 => Column::Score(Vec::new()),
+            DataType::Float32 => Column::Label(Vec::new()),
+            _ => Column::Text(Vec::new()),
+        }
+    }
+
+    /// Appends a cell; gives it back if it is not what belongs here.
+    fn push(&mut self, cell: Option<String>) -> Result<(), String> {
+        match self {
+            Column::Text(texts) => texts.push(cell),
+            Column::Score(numbers) => numbers.push(number(cell)?),
+            Column::Label(numbers) => numbers.push(number(cell)?),
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> ArrayRef {
+        match self {
+            Column::Text(texts) => Arc::new(StringArray::from(texts)),
+            Column::Score(numbers) => Arc::new(Float64Array::from(numbers)),
+            Column::Label(numbers) => Arc::new(Float32Array::from(numbers)),
+        }
+    }
+}
+
+fn number<N: fast_float2::FastFloat>(cell: Option<String>) -> Result<Option<N>, String> {
+    let Some(cell) = cell else { return Ok(None) };
+    fast_float2::parse::<N, _>(cell.trim()).map(Some).map_err(|_| cell)
+}
+
+type Input = BufReader<Box<dyn Read + Send>>;
+
+/// The longest row that is read; far beyond any of predictions, and far below what would fill memory.
+const LONGEST_ROW: usize = 1 << 20;
+
+/// Comma- or tab-separated values.
+struct Delimited {
+    location: Location,
+    input: Input,
+    core: csv_core::Reader,
+    names: Vec<String>,
+    /// The row that was read last: its text, where its cells end, and the line it began on.
+    text: Vec<u8>,
+    ends: Vec<usize>,
+    line: u64,
+}
+
+impl Delimited {
+    fn open(location: &Location, input: Input, separator: u8) -> Result<Self> {
+        let core = csv_core::ReaderBuilder::new().delimiter(separator).build();
+        let mut rows = Delimited {
+            location: location.clone(),
+            input,
+            core,
+            names: Vec::new(),
+            text: Vec::new(),
+            ends: Vec::new(),
+            line: 1,
+        };
+        if !rows.advance()? {
+            return Err(Error::place(location, "the file is empty", "name predictions, with a header"));
+        }
+        let mut names = Vec::new();
+        rows.cells(&mut names)?;
+        let names = names.into_iter().map(Option::unwrap_or_default);
+        rows.names = names.map(|name| name.trim_start_matches('\u{feff}').trim().to_owned()).collect();
+        Ok(rows)
+    }
+
+    /// Reads the next row; `false` at the end.
+    fn advance(&mut self) -> Result<bool> {
+        let (mut length, mut count) = (0, 0);
+        self.line = self.core.line();
+        self.text.resize(self.text.len().max(1 << 10), 0);
+        self.ends.resize(self.ends.len().max(16), 0);
+        loop {
+            let input = self.input.fill_buf().map_err(|error| Error::io(&self.location, "read", &error))?;
+            let (outcome, read, written, ended) =
+                self.core.read_record(input, &mut self.text[length..], &mut self.ends[count..]);
+            self.input.consume(read);
+            length += written;
+            count += ended;
+            match outcome {
+                csv_core::ReadRecordResult::InputEmpty => {}
+                csv_core::ReadRecordResult::OutputFull if self.text.len() >= LONGEST_ROW => {
+                    return Err(
+                        self.fault("the row is longer than 1 MiB".to_owned(), "check for an open quote")
+                    );
+                }
+                csv_core::ReadRecordResult::OutputFull => self.text.resize(self.text.len() * 2, 0),
+                csv_core::ReadRecordResult::OutputEndsFull => self.ends.resize(self.ends.len() * 2, 0),
+                csv_core::ReadRecordResult::Record => {
+                    self.ends.truncate(count);
+                    return Ok(true);
+                }
+                csv_core::ReadRecordResult::End => return Ok(false),
+            }
+        }
+    }
+
+    fn cells(&self, cells: &mut Vec<Option<String>>) -> Result<()> {
+        cells.clear();
+        let mut start = 0;
+        for end in &self.ends {
+            let text = std::str::from_utf8(&self.text[start..*end])
+                .map_err(|_| self.fault("the row is no text".to_owned(), "write the file in UTF-8"))?;
+            cells.push((!text.is_empty()).then(|| text.to_owned()));
+            start = *end;
+        }
+        Ok(())
+    }
+}
+
+impl Cells for Delimited {
+    fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    fn read(&mut self, cells: &mut Vec<Option<String>>) -> Result<bool> {
+        if !self.advance()? {
+            return Ok(false);
+        }
+        if self.ends.len() != self.names.len() {
+            let problem = format!("found {} values, the header has {}", self.ends.len(), self.names.len());
+            return Err(self.fault(problem, "write the file again: it may be truncated"));
+        }
+        self.cells(cells)?;
+        Ok(true)
+    }
+
+    fn fault(&self, problem: String, remedy: &str) -> Error {
+        let at = Position { file: self.location.to_string(), line: self.line, column: 1 };
+        Error::Input(Box::new(InputError { at, problem, remedy: remedy.to_owned() }))
+    }
+}
+
+/// JSON objects: one per line, or in one array.
+struct Objects {
+    location: Location,
+    objects: serde_json::StreamDeserializer<'static, serde_json::de::IoRead<Elements>, Map<String, Value>>,
+    names: Vec<String>,
+    /// The first object, which had to be read for its names.
+    first: Option<Map<String, Value>>,
+    number: u64,
+}
+
+impl Objects {
+    fn open(location: &Location, input: Input) -> Result<Self> {
+        let elements = Elements { input, depth: 0, is_array: false, in_text: false, escaped: false };
+        let objects = serde_json::Deserializer::from_reader(elements).into_iter();
+        let mut rows =
+            Objects { location: location.clone(), objects, names: Vec::new(), first: None, number: 0 };
+        rows.first = rows.next()?;
+        rows.number = 0;
+        rows.names = rows.first.iter().flat_map(Map::keys).cloned().collect();
+        if rows.first.is_none() {
+            return Err(Error::place(location, "there are no rows", "name a file that has some"));
+        }
+        Ok(rows)
+    }
+
+    fn next(&mut self) -> Result<Option<Map<String, Value>>> {
+        self.number += 1;
+        let object = self.objects.next().transpose();
+        object.map_err(|error| {
+            let at = Position {
+                file: self.location.to_string(),
+                line: error.line().max(1) as u64,
+                column: error.column().max(1) as u64,
+            };
+            let problem = format!("not JSON objects: {error}");
+            let remedy = "write the file again: it may be truncated".to_owned();
+            Error::Input(Box::new(InputError { at, problem, remedy }))
+        })
+    }
+}
+
+impl Cells for Objects {
+    fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    fn read(&mut self, cells: &mut Vec<Option<String>>) -> Result<bool> {
+        let object = match self.first.take() {
+            Some(first) => {
+                self.number = 1;
+                Some(first)
+            }
+            None => self.next()?,
+        };
+        let Some(mut object) = object else { return Ok(false) };
+        let cell = |value: Value| match value {
+            Value::Null => None,
+            Value::String(text) => Some(text),
+            other => Some(other.to_string()),
+        };
+        cells.clear();
+        cells.extend(self.names.iter().map(|name| object.remove(name).and_then(cell)));
+        Ok(true)
+    }
+
+    fn fault(&self, problem: String, remedy: &str) -> Error {
+        Error::place(&self.location, format_args!("row {}: {problem}", self.number), remedy)
+    }
+}
+
+/// JSON whose outermost array, if it is one, is taken for white space: what is left is its elements, one after another,
+/// byte for byte where they were.
+struct Elements {
+    input: Input,
+    /// How many brackets and braces are open.
+    depth: usize,
+    is_array: bool,
+    in_text: bool,
+    escaped: bool,
+}
+
+impl Elements {
+    fn pass(&mut self, byte: &mut u8) {
+        if self.in_text {
+            match (*byte, self.escaped) {
+                (_, true) => self.escaped = false,
+                (b'\\', false) => self.escaped = true,
+                (b'"', false) => self.in_text = false,
+                _ => {}
+            }
+            return;
+        }
+        match *byte {
+            b'"' => self.in_text = true,
+            b'[' | b'{' => {
+                if self.depth == 0 && *byte == b'[' {
+                    self.is_array = true;
+                    *byte = b' ';
+                }
+                self.depth += 1;
+            }
+            b']' | b'}' => {
+                self.depth = self.depth.saturating_sub(1);
+                if self.depth == 0 && self.is_array {
+                    *byte = b' ';
+                }
+            }
+            b',' if self.depth == 1 && self.is_array => *byte = b' ',
+            _ => {}
+        }
+    }
+}
+
+impl Read for Elements {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.input.read(buffer)?;
+        if count == 0 && !buffer.is_empty() && self.depth > 0 {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the array has no end"));
+        }
+        buffer[..count].iter_mut().for_each(|byte| self.pass(byte));
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evaluate::rows::schema;
+    use arrow::array::{Array, AsArray};
+    use arrow::datatypes::{Float32Type, Float64Type};
+
+    fn read(name: &str, text: &str) -> Result<Vec<RecordBatch>> {
+        let room = tempfile::tempdir().unwrap();
+        let location = Location::Local(room.path().join(name));
+        std::fs::write(room.path().join(name), text).unwrap();
+        let format = format_of(&location)?.unwrap();
+        reader(&location, format, None)()?.collect()
+    }
+
+    #[test]
+    fn every_format_gives_the_same_rows() {
+        let csv = "rank,query_id,doc_id,label,score\n1,007,\"a,\"\"b\"\"\nc\",2,0.30000000000000004\n2,007,,,-1e-300\n";
+        let tsv = "rank\tquery_id\tdoc_id\tlabel\tscore\n1\t007\t\"a,\"\"b\"\"\nc\"\t2\t0.30000000000000004\n2\t007\t\t\t-1e-300";
+        let ndjson = "{\"query_id\":\"007\",\"doc_id\":\"a,\\\"b\\\"\\nc\",\"label\":2.0,\"score\":0.30000000000000004,\"rank\":1}\n\
+             {\"query_id\":\"007\",\"doc_id\":null,\"label\":null,\"score\":-1e-300,\"rank\":2}\n";
+        let json = format!("[\n{}]", ndjson.trim_end().replacen("}\n{", "},{", 1));
+        for (name, text) in
+            [("p.csv", csv), ("p.tsv", tsv), ("p.ndjson", ndjson), ("p.json", &json), ("q.json", ndjson)]
+        {
+            let batches = read(name, text).unwrap();
+            let [batch] = &batches[..] else { panic!("{name}: {}", batches.len()) };
+            assert_eq!(batch.schema_ref(), schema());
+            let queries = batch.column(0).as_string::<i32>();
+            assert_eq!((queries.value(0), queries.value(1)), ("007", "007"), "{name}");
+            let documents = batch.column(1).as_string::<i32>();
+            assert_eq!((documents.value(0), documents.is_null(1)), ("a,\"b\"\nc", true), "{name}");
+            let labels = batch.column(2).as_primitive::<Float32Type>();
+            assert_eq!((labels.value(0), labels.is_null(1)), (2.0, true), "{name}");
+            let scores = batch.column(3).as_primitive::<Float64Type>().values();
+            assert_eq!(scores[..], [0.1 + 0.2, -1e-300], "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_place() {
+        let fails = |name: &str, text: &str, expected: &str| {
+            let error = read(name, text).map(|batches| batches.len()).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        };
+        fails("p.csv", "query_id,score\na,1\nb,x\n", "p.csv:3:1: \"x\" is no score");
+        fails("p.csv", "query_id,score\na,1\nb", "p.csv:3:1: found 1 values, the header has 2");
+        fails("p.csv", "query_id,label\na,1\n", "there is no column score");
+        fails("p.csv", "query_id,score\n,1\n", "row 1 has no query_id");
+        fails("p.csv", "", "the file is empty");
+        fails("p.json", "[]", "there are no rows");
+        fails("p.json", "[{\"query_id\":\"a\",\"score\":1}", "the array has no end");
+        fails("p.json", "[{\"query_id\":\"a\",\"score\":1},{\"query_id\":", "p.json:1:");
+        fails(
+            "p.ndjson",
+            "{\"query_id\":\"a\",\"score\":1}\n{\"query_id\":\"a\",\"score\":\"high\"}\n",
+            "row 2: \"high\" is no score",
+        );
+        fails("p.ndjson", "{\"query_id\":\"a\",\"score\":1}\n{\"query_id\":\"a\"}\n", "row 2 has no score");
+        fails("p.ndjson", "{\"query_id\":\"a\",\"score\":1}\nnonsense\n", "p.ndjson:2:");
+    }
+}

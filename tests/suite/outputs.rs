@@ -1,0 +1,285 @@
+//! Outputs of every command: the extension decides the format, and nothing that planetree did not write is replaced.
+
+use crate::support::*;
+use std::fs;
+use std::path::Path;
+
+/// Datasets, a model, predictions and a run, to make outputs from.
+fn prepared(room: &Path) {
+    fs::write(room.join("rows.txt"), some_text(12, 8)).unwrap();
+    run(room, "convert rows.txt --output data").ok();
+    run(room, "train --data data --model model.parquet --set num_trees=5 --set min_data_in_leaf=2").ok();
+    run(room, "predict --model model.parquet --data data --output one.parquet").ok();
+    run(room, "predict --model model.parquet --data data --output two.parquet").ok();
+    run(room, "export model.parquet --format lightgbm --output theirs").ok();
+}
+
+/// Every option of every command that names a file, with the extension that belongs to it.
+const OUTPUTS: [(&str, &str); 19] = [
+    ("predict --model model.parquet --data data --output FILE", "parquet"),
+    ("predict --model model.parquet --data data --output FILE", "csv"),
+    ("predict --model model.parquet --data data --output FILE", "ndjson.gz"),
+    ("predict --model model.parquet --data data --scores FILE", "txt"),
+    ("predict --model model.parquet --data data --output scored --stats FILE", "json"),
+    ("train --data data --set num_trees=2 --model FILE", "parquet"),
+    ("train --data data --set num_trees=2 --model fresh --rounds FILE", "csv"),
+    ("train --data data --set num_trees=2 --model fresh --checkpoint FILE", "parquet"),
+    ("train --data data --set num_trees=2 --model fresh --stats FILE", "json"),
+    ("train --data data --preset rf-point --set num_trees=2 --model fresh --oob FILE", "tsv"),
+    ("evaluate --predictions one.parquet --output FILE", "json"),
+    ("evaluate --predictions one.parquet --write-run FILE", "txt"),
+    ("compare one.parquet two.parquet --output FILE", "csv"),
+    ("export model.parquet --format lightgbm --output FILE", "txt"),
+    ("export model.parquet --format xgboost --output FILE", "json"),
+    ("export model.parquet --format json --output FILE", "json"),
+    ("import theirs --output FILE", "parquet"),
+    ("report . --output FILE", "html"),
+    ("sql -c SELECT/**/1/**/AS/**/a --output FILE", "csv"),
+];
+
+/// Files that somebody else wrote, and what is in them.
+fn foreign_files(extension: &str) -> Vec<(String, &'static str)> {
+    let foreign = [
+        ("table", "query_id,doc_id,label,score,rank,comment\n1,a,0,0.5,1,mine\n"),
+        ("notes", "Meeting at 10\n- buy milk\n"),
+        ("object", "{\"name\": \"mine\", \"total_s\": 3}\n"),
+        ("numbers", "1.50\n2.5\n"),
+        ("page", "<!doctype html><title>mine</title>\n"),
+        ("model", "tree\nversion=v4\nnum_class=1\n\nparameters:\n[boosting: gbdt]\nend of parameters\n"),
+        ("run", "q1 Q0 d1 1 0.5 theirs\n"),
+        ("script", "#!/bin/sh\nexit 0\n"),
+    ];
+    let mut files: Vec<_> =
+        foreign.iter().map(|(name, text)| (format!("my-{name}.{extension}"), *text)).collect();
+    files.extend([
+        (".bashrc".to_owned(), "alias ll='ls -l'\n"),
+        (format!(".hidden.{extension}"), "secret\n"),
+        (".git/hooks/pre-commit".to_owned(), "#!/bin/sh\n"),
+        (format!(".git/hooks/table.{extension}"), "mine\n"),
+    ]);
+    files
+}
+
+#[test]
+fn files_of_others_survive_every_output_of_every_command() {
+    let room = room();
+    let room = room.path();
+    prepared(room);
+    fs::create_dir_all(room.join(".git/hooks")).unwrap();
+    for (command, extension) in OUTPUTS {
+        for (name, text) in foreign_files(extension) {
+            fs::write(room.join(&name), text).unwrap();
+            let ran = run(room, &command.replace("FILE", &name)).failed();
+            assert!(ran.stderr.contains("refusing to"), "{command} {name}: {}", ran.stderr);
+            assert_eq!(fs::read_to_string(room.join(&name)).unwrap(), text, "{command} {name}");
+            fs::remove_file(room.join(&name)).unwrap();
+        }
+        // Nor is what a link leads to.
+        fs::write(room.join("target"), "mine").unwrap();
+        let link = format!("link.{extension}");
+        std::os::unix::fs::symlink("target", room.join(&link)).unwrap();
+        run(room, &command.replace("FILE", &link)).failed();
+        assert_eq!(fs::read_to_string(room.join("target")).unwrap(), "mine", "{command}");
+        assert!(room.join(&link).is_symlink(), "{command}");
+        fs::remove_file(room.join(&link)).unwrap();
+        fs::remove_file(room.join("target")).unwrap();
+    }
+    assert_eq!(names_in(&room.join(".git/hooks")), Vec::<String>::new());
+}
+
+#[test]
+fn directories_of_others_survive_too() {
+    let room = room();
+    let room = room.path();
+    prepared(room);
+    fs::create_dir_all(room.join("mine")).unwrap();
+    let texts = [("train.txt", "1 qid:1 1:0.5 #docid = GX1\n"), ("planetree.1", "notes"), ("cv.json", "{}")];
+    for (name, text) in texts {
+        fs::write(room.join("mine").join(name), text).unwrap();
+    }
+    run(room, "sample --shape letor --rows 50 --seed 1 --output mine").failed();
+    run(room, "man --output mine").failed();
+    run(room, "cv --data data --folds 3 --set num_trees=2 --output mine").failed();
+    run(room, "convert rows.txt --output mine --overwrite").failed();
+    for (name, text) in texts {
+        assert_eq!(fs::read_to_string(room.join("mine").join(name)).unwrap(), text);
+    }
+    assert_eq!(names_in(&room.join("mine")), ["cv.json", "planetree.1", "train.txt"]);
+    run(room, "convert rows.txt --output .hidden").failed();
+    run(room, "convert rows.txt --output .cache/data").failed();
+    run(room, "sample --shape letor --rows 50 --seed 1 --output .cache").failed();
+    assert!(!room.join(".hidden").exists() && !room.join(".cache").exists());
+    // Who works in a hidden directory, or names one from outside, is not kept from it.
+    fs::create_dir_all(room.join(".work")).unwrap();
+    run(&room.join(".work"), "convert ../rows.txt --output data").ok();
+    let elsewhere = room.join(".work/data2");
+    run(Path::new("/"), &format!("convert {}/rows.txt --output {}", room.display(), elsewhere.display()))
+        .ok();
+}
+
+#[test]
+fn outputs_of_planetree_are_replaced_by_the_same_command() {
+    let room = room();
+    let room = room.path();
+    prepared(room);
+    for (command, extension) in OUTPUTS.iter().filter(|(command, _)| !command.starts_with("sql")) {
+        let name = format!("again.{extension}");
+        let line = command.replace("FILE", &name);
+        run(room, &line).ok();
+        if command.contains("--checkpoint") {
+            continue; // it is removed when the model is there
+        }
+        let first = fs::read(room.join(&name)).unwrap();
+        run(room, &line).ok();
+        let second = fs::read(room.join(&name)).unwrap();
+        assert!(first == second || command.contains("--stats") || command.contains("--rounds"), "{line}");
+        fs::remove_file(room.join(&name)).unwrap();
+    }
+    for _ in 0..2 {
+        run(room, "sample --shape letor --rows 50 --seed 1 --output sample").ok();
+        run(room, "man --output pages").ok();
+        run(room, "sql -c SELECT/**/1/**/AS/**/a -o result.parquet").ok();
+        run(room, "sql -c SELECT/**/1/**/AS/**/a -o result.csv --overwrite").ok();
+        run(room, "evaluate --predictions one.parquet --write-run mine.run --tag mine").ok();
+    }
+    let ran = run(room, "sql -c SELECT/**/1/**/AS/**/a -o result.csv").failed();
+    assert!(ran.stderr.contains("--overwrite"), "{}", ran.stderr);
+    // Nothing of planetree's gives way to another kind, even so.
+    run(room, "sql -c SELECT/**/1/**/AS/**/a -o model.parquet --overwrite").failed();
+    run(room, "export model.parquet --format json -o one.parquet").failed();
+}
+
+#[test]
+fn copy_writes_only_where_it_may() {
+    let room = room();
+    let room = room.path();
+    fs::create_dir_all(room.join("out/.git/hooks")).unwrap();
+    let copy = |target: &str, options: &str| {
+        let mut command = command(room, &format!("sql {options}"));
+        Ran::of(command.args(["-c", &format!("COPY (SELECT 1 AS a) TO '{target}'")]).output().unwrap())
+    };
+    let ran = copy("out/x.csv", "").failed();
+    assert!(
+        ran.stderr.contains("SQL may not write here") && ran.stderr.contains("--allow-write"),
+        "{}",
+        ran.stderr
+    );
+    copy("out/x.csv", "--allow-path out").failed();
+    copy("x.csv", "--allow-write out").failed();
+    copy("out/../x.csv", "--allow-write out").failed();
+    for hidden in ["out/.x.csv", "out/.git/hooks/pre.csv"] {
+        let ran = copy(hidden, "--allow-write out --overwrite").failed();
+        assert!(ran.stderr.contains("hidden"), "{}", ran.stderr);
+    }
+    copy("out/x.csv", "--allow-write out").ok();
+    copy("out/x.csv.gz", "--allow-write out").ok();
+    copy("new/deep/x.parquet", "--allow-write new").ok();
+    copy("new/deep/x.parquet", "--allow-write new").ok();
+    let ran = copy("out/x.csv", "--allow-write out").failed();
+    assert!(ran.stderr.contains("refusing to overwrite"), "{}", ran.stderr);
+    copy("out/x.csv", "--allow-write out --overwrite").ok();
+    assert_eq!(fs::read_to_string(room.join("out/x.csv")).unwrap(), "a\n1\n");
+    assert_eq!(names_in(room), ["new", "out"]);
+}
+
+#[test]
+fn an_extension_that_an_output_does_not_know_is_a_misuse() {
+    let room = room();
+    let room = room.path();
+    prepared(room);
+    let before = names_in(room);
+    for (command, extension) in [
+        ("predict --model model.parquet --data data --output FILE", "xlsx"),
+        ("predict --model model.parquet --data data --output FILE", "parquet.gz"),
+        ("predict --model model.parquet --data data --scores FILE", "parquet"),
+        ("predict --model model.parquet --data data --scores s.txt --stats FILE", "csv"),
+        ("train --data data --model FILE", "csv"),
+        ("train --data data --model m --rounds FILE", "pdf"),
+        ("train --data data --model m --stats FILE", "txt"),
+        ("evaluate --predictions one.parquet --output FILE", "txt"),
+        ("evaluate --predictions one.parquet --write-run FILE", "json"),
+        ("compare one.parquet two.parquet --output FILE", "html"),
+        ("report . --output FILE", "pdf"),
+        ("report . --output FILE", "html.gz"),
+        ("sql -c x --output FILE", "xlsx"),
+        ("sql -c x --format json --output FILE", "csv"),
+        ("export model.parquet --format lightgbm --output FILE", "parquet"),
+        ("export model.parquet --format xgboost --output FILE", "csv"),
+    ] {
+        let name = format!("x.{extension}");
+        let ran = run(room, &command.replace("FILE", &name));
+        assert_eq!(ran.code, 2, "{command} {name}: {}", ran.stderr);
+        assert!(ran.stderr.contains(&name) && ran.stderr.contains("help: "), "{}", ran.stderr);
+    }
+    let ran = run(room, "predict --model model.parquet --data data --output x.xlsx");
+    assert!(
+        ran.stderr.contains(
+            "x.xlsx: cannot write predictions as .xlsx\n  help: use .parquet (or no extension), .csv, .tsv, .json or .ndjson; text also with .gz or .zst after it\n"
+        ),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(names_in(room), before);
+}
+
+#[test]
+fn predictions_as_text_are_evaluated_like_parquet() {
+    let room = room();
+    let room = room.path();
+    // Documents with names of all kinds, and some without.
+    let csv = "query_id,doc_id,label,f1,f2\n007,1,2,0.25,1\n007,01,0,0.5,2\n007,\"a,\"\"b\"\"\",1,0.125,\n8,,0,1,3\n8,x,1,-1,3\n8,null,0,7,7\n";
+    fs::write(room.join("rows.csv"), csv).unwrap();
+    run(room, "convert rows.csv --output data").ok();
+    run(
+        room,
+        "train --data data --model m --set num_trees=3 --set min_data_in_leaf=1 --set learning_rate=0.1",
+    )
+    .ok();
+    run(room, "predict --model m --data data --output p.parquet").ok();
+    let evaluated = |file: &str| {
+        let line =
+            format!("-q evaluate --predictions x={file} --metrics ndcg,err,map --output metrics.parquet");
+        let stdout = run(room, &line).ok().stdout.replace(file, "FILE");
+        (stdout, fs::read(room.join("metrics.parquet")).unwrap())
+    };
+    let expected = evaluated("p.parquet");
+    for extension in ["csv", "tsv", "json", "ndjson", "jsonl", "csv.gz", "csv.zst", "json.gz", "ndjson.zst"] {
+        let file = format!("p.{extension}");
+        run(room, &format!("predict --model m --data data --output {file}")).ok();
+        assert!(evaluated(&file) == expected, "{file}: {}", expected.0);
+    }
+    let table = fs::read_to_string(room.join("p.csv")).unwrap();
+    assert!(table.starts_with("query_id,doc_id,label,score,rank\n007,1,2.0,"), "{table}");
+    for file in ["p.csv", "p.json.gz"] {
+        let ran = run(room, &format!("compare p.parquet {file} --metric ndcg --json")).ok();
+        assert!(ran.stderr.contains("the two have the same value for every query"), "{}", ran.stderr);
+    }
+    // A query whose rows are apart is put together, and a truncated file is noticed.
+    let mut lines: Vec<&str> = table.lines().collect();
+    lines.swap(1, 5);
+    fs::write(room.join("apart.csv"), lines.join("\n")).unwrap();
+    run(room, "evaluate --predictions apart.csv").ok();
+    let json = fs::read(room.join("p.json")).unwrap();
+    fs::write(room.join("half.json"), &json[..json.len() / 2]).unwrap();
+    run(room, "evaluate --predictions half.json").failed();
+    fs::write(room.join("half.csv"), &table[..table.len() - 8]).unwrap();
+    let ran = run(room, "evaluate --predictions half.csv").failed();
+    assert!(ran.stderr.contains("half.csv:7:1: found"), "{}", ran.stderr);
+}
+
+#[test]
+fn text_says_the_same_numbers_as_parquet() {
+    let room = room();
+    let room = room.path();
+    prepared(room);
+    for extension in ["csv", "tsv", "json", "ndjson"] {
+        run(room, &format!("predict --model model.parquet --data data --output p.{extension}")).ok();
+        let query = format!(
+            "SELECT count(*) AS n FROM 'p.{extension}' AS t JOIN 'one.parquet' AS o \
+             ON CAST(t.query_id AS VARCHAR) = o.query_id AND t.score = o.score AND t.label = o.label AND t.rank = o.rank"
+        );
+        let output = command(room, "sql --format csv").args(["-c", &query]).output().unwrap();
+        let rows: u64 = Ran::of(output).ok().stdout.lines().nth(1).unwrap().parse().unwrap();
+        assert!(rows >= 96, "{extension}: {rows}");
+    }
+}
