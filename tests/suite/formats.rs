@@ -454,7 +454,7 @@ fn decimal_commas_are_numbers_and_not_words() {
         (
             "t.csv",
             "qid;label;a;b\n1;0;0,5;0.5\n",
-            "t.csv:2:8: found \"0.5\", expected a number with a decimal comma and no point",
+            "t.csv:2:9: found \"0.5\", expected a number with a decimal comma and no point",
         ),
         ("t.csv", "qid;label;a\n1;0;1.234,5\n", "t.csv: column a: numbers with commas, such as \"1.234,5\""),
         (
@@ -465,7 +465,7 @@ fn decimal_commas_are_numbers_and_not_words() {
     ] {
         write(room.path(), name, text);
         let ran = run(room.path(), &format!("convert {name} --output none")).failed();
-        assert!(ran.stderr.starts_with(&format!("error: {problem}")), "{text:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(&format!("error: {problem}")), "{text:?}: {}", ran.stderr);
     }
     // Whoever says that they are words has words.
     write(room.path(), "t.csv", "qid;label;a\n1;0;1,5\n1;1;2,5\n");
@@ -481,7 +481,7 @@ fn a_last_line_without_a_newline_is_read_like_any_other() {
         write(room.path(), "mixed.csv", format!("qid,label,a\n1,0,x\n1,1,0.934{end}"));
         let ran = run(room.path(), "convert mixed.csv --output mixed").failed();
         assert!(
-            ran.stderr.starts_with("error: mixed.csv:2:5: found \"x\", expected a decimal number\n"),
+            ran.stderr.contains("error: mixed.csv:2:5: found \"x\", expected a decimal number\n"),
             "{}",
             ran.stderr
         );

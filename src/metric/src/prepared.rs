@@ -209,8 +209,8 @@ mod tests {
             "convention planetree,gain=0:1:3: the label 3 has no gain in gain=0:1:3"
         );
         assert_eq!(
-            fault("gain=9^(9*l)"),
-            "convention planetree,gain=9^(9*l): the gain of label 3 in gain=9^(9*l) is larger than 1e30"
+            fault("gain=9^(12*l)"),
+            "convention planetree,gain=9^(12*l): the gain of label 3 in gain=9^(12*l) is larger than 1e30"
         );
     }
 }

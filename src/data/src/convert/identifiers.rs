@@ -12,7 +12,8 @@ const LEAST_REPEATS: usize = 10;
 /// all rows of a query, in a column that is called like one; or a number that counts the rows.
 pub fn identifiers(block: &Block, names: &FeatureNames) -> Vec<String> {
     let repeats = block.rows().saturating_sub(block.runs.len());
-    if block.rows() < LEAST_ROWS {
+    // The features of LETOR text have no names, and are made to be learned from.
+    if block.rows() < LEAST_ROWS || matches!(names, FeatureNames::Numbered) {
         return Vec::new();
     }
     let looks_so = |feature: &usize| {

@@ -277,16 +277,15 @@ impl Sequencer {
     /// The first block is enough, and costs nothing.
     fn warn_of_identifiers(&self, block: &Block) {
         let found = identifiers::identifiers(block, &self.features);
-        if !found.is_empty() {
-            tracing::warn!(
-                "{} like identifiers, which a model learns by heart; leave them out with --ignore-columns {}",
-                if let [one] = &found[..] {
-                    format!("{one} looks")
-                } else {
-                    format!("{} look", found.join(", "))
-                },
-                found.join(",")
-            );
+        let (names, list) = (found.join(", "), found.join(","));
+        match found.len() {
+            0 => {}
+            1 => tracing::warn!(
+                "{names} looks like an identifier, which a model learns by heart; leave it out with --ignore-columns {list}"
+            ),
+            _ => tracing::warn!(
+                "{names} look like identifiers, which a model learns by heart; leave them out with --ignore-columns {list}"
+            ),
         }
     }
 

@@ -44,7 +44,7 @@ pub struct TableWriter {
 /// What the extension asks for.
 enum Form {
     Parquet { writer: Box<ColumnsWriter>, steps: BatchCoalescer },
-    Text { rows: TextRows, output: TextOutput },
+    Text { rows: TextRows, output: Box<TextOutput> },
 }
 
 impl TableWriter {
@@ -58,7 +58,7 @@ impl TableWriter {
                 let mut output = TextOutput::create(location, compression, guard(kind, format))?;
                 let begun = output.write_all(rows.begin(&schema).as_bytes());
                 begun.map_err(|error| Error::io(location, "write", &error))?;
-                Form::Text { rows, output }
+                Form::Text { rows, output: Box::new(output) }
             }
         };
         let metadata = [(footer::TABLE, kind.name()), (footer::WRITER, PROGRAM)];
