@@ -211,7 +211,7 @@ mod tests {
             for row in rows {
                 builder.query(format!("q{}", row.query).as_bytes(), 1);
                 for (feature, value) in (0..).zip(&row.features) {
-                    value.into_iter().for_each(|value| builder.push_entry(feature, *value));
+                    value.iter().for_each(|value| builder.push_entry(feature, *value));
                 }
                 let document = row.document.map(|document| document.to_string());
                 builder
@@ -288,10 +288,10 @@ mod tests {
                     changed.iter_mut().filter(|row| row.query == old).for_each(|row| row.query = new);
                     true
                 }
-                1 => std::mem::replace(&mut row.document, Some(number)) != Some(number),
+                1 => row.document.replace(number) != Some(number),
                 2 => bits(std::mem::replace(&mut row.label, value)) != bits(value),
                 3 => std::mem::replace(&mut row.weight, value.unwrap_or(7.5)).to_bits() != value.unwrap_or(7.5).to_bits(),
-                4 => std::mem::replace(&mut row.position, Some(number as i32)) != Some(number as i32),
+                4 => row.position.replace(number as i32) != Some(number as i32),
                 5 => {
                     let feature = number as usize % row.features.len();
                     bits(std::mem::replace(&mut row.features[feature], value)) != bits(value)

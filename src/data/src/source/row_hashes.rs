@@ -7,7 +7,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// What is known of the rows of some partitions so far.
 pub struct RowHashes(Vec<Mutex<Hashed>>);
 
-#[derive(Default)]
 struct Hashed {
     features: Vec<u64>,
     labels: Vec<f32>,

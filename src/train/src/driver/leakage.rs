@@ -92,7 +92,7 @@ fn count_shared<'h>(mut hashes: Vec<u64>, others: impl Iterator<Item = &'h u64>)
     hashes.iter().for_each(|hash| filter[place(*hash)] |= 1 << (hash % 64));
     let mut is_shared = vec![false; hashes.len()];
     for other in others {
-        if *other == 0 || filter[place(*other)] & 1 << (other % 64) == 0 {
+        if *other == 0 || filter[place(*other)] & (1 << (other % 64)) == 0 {
             continue;
         }
         let first = hashes.partition_point(|hash| hash < other);

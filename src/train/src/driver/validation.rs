@@ -143,11 +143,10 @@ impl ValidationSet {
     /// The first row whose score is not finite, counted from 1, if there is one.
     pub fn not_finite(&self) -> Option<u64> {
         let rows = self.features.rows();
-        let found = rows.par_iter().enumerate().find_map_first(|(partition, rows)| {
+        rows.par_iter().enumerate().find_map_first(|(partition, rows)| {
             let row = self.scores.partition(partition).iter().position(|score| !score.is_finite())?;
             Some(rows.first + row as u64 + 1)
-        });
-        found
+        })
     }
 
     /// The rows.
