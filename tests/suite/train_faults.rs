@@ -52,7 +52,7 @@ fn parameters_that_make_no_sense_are_misuse() {
         ("--set candidates=statik", &["candidates=statik", "static"]),
         ("--set objective=lambdarnak", &["objective=lambdarnak", "lambdarank"]),
         ("--set objective=squared --set sigma=2", &["sigma=2", "objective squared has no sigma"]),
-        ("--preset lambdamart --set lambda_metric=rmse", &["rmse does not depend on the order"]),
+        ("--preset lambdamart --set lambda_metric=rmse", &["rmse does not depend on the ranking"]),
         ("--preset lambdamart --set label_gain=0,x", &["label_gain"]),
         ("--preset lambdamart --set convention=lightgmb", &["lightgbm"]),
         ("--set max_depth=0", &["a tree needs a limit"]),

@@ -42,8 +42,8 @@ mod swap;
 mod value;
 
 pub use convention::{
-    Convention, Empty, ErrGrade, Ideal, MapNormaliser, Preset, Short, Switch, Threshold, Ties, Width,
-    switches,
+    Convention, ConventionPreset, Empty, ErrGrade, Ideal, MapNormaliser, Short, Switch, Threshold, Ties,
+    Width, switches,
 };
 pub use custom::CustomMetric;
 pub use discount::Discount;

@@ -7,7 +7,7 @@
 mod presets;
 mod switches;
 
-pub use presets::{Preset, presets};
+pub use presets::{ConventionPreset, presets};
 pub use switches::{Switch, switches};
 
 use super::discount::Discount;
@@ -152,7 +152,7 @@ impl Convention {
     }
 
     /// All presets, the default first.
-    pub fn presets() -> &'static [Preset] {
+    pub fn presets() -> &'static [ConventionPreset] {
         presets()
     }
 
@@ -262,7 +262,7 @@ impl FromStr for Convention {
             text.split(',').map(str::trim).filter(|word| !word.is_empty()).collect();
         let mut convention = match settings.first() {
             Some(name) if !name.contains('=') => {
-                let preset = Preset::named(name)?;
+                let preset = ConventionPreset::named(name)?;
                 settings.remove(0);
                 preset.convention()?
             }
@@ -280,8 +280,9 @@ impl fmt::Display for Convention {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.base)?;
         // As it will be read: a switch may set others, which follow it in the table.
-        let mut read =
-            Preset::named(self.base).and_then(|preset| preset.convention()).map_err(|_| fmt::Error)?;
+        let mut read = ConventionPreset::named(self.base)
+            .and_then(|preset| preset.convention())
+            .map_err(|_| fmt::Error)?;
         for switch in switches() {
             let value = (switch.print)(self);
             if value != (switch.print)(&read) {

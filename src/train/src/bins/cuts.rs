@@ -1,7 +1,7 @@
 //! Where a feature's values are cut into bins, and which bin a value falls into.
 
 use super::summary::{Run, Summary, key_of, value_of};
-use crate::config::Missing;
+use crate::config::MissingPolicy;
 
 /// How the values of one feature become codes.
 ///
@@ -27,7 +27,7 @@ pub struct FeatureBins {
 
 impl FeatureBins {
     /// At most `max_bin` bins of about equal depth. With few enough distinct values each has its own.
-    pub fn equal_depth(summary: &Summary, missing: Missing, max_bin: usize) -> Self {
+    pub fn equal_depth(summary: &Summary, missing: MissingPolicy, max_bin: usize) -> Self {
         let fill = fill_of(summary, missing);
         let runs = match summary.few_values(max_bin) {
             Some(runs) => Some(with_fill(runs, summary, fill)).filter(|runs| runs.len() <= max_bin),
@@ -45,7 +45,7 @@ impl FeatureBins {
     }
 
     /// A bin for every distinct value; `centres` are the values.
-    pub fn every_value(summary: &Summary, missing: Missing) -> Self {
+    pub fn every_value(summary: &Summary, missing: MissingPolicy) -> Self {
         let fill = fill_of(summary, missing);
         let runs = with_fill(summary.runs.clone(), summary, fill);
         Self::of_groups(summary, fill, &runs.iter().map(std::slice::from_ref).collect::<Vec<_>>())
@@ -124,13 +124,13 @@ impl FeatureBins {
 }
 
 /// What missing values are replaced by.
-fn fill_of(summary: &Summary, missing: Missing) -> Option<f32> {
+fn fill_of(summary: &Summary, missing: MissingPolicy) -> Option<f32> {
     match missing {
-        Missing::Zero => Some(0.0),
-        Missing::One => Some(1.0),
-        Missing::Mean => Some(summary.mean().unwrap_or(0.0) as f32),
-        Missing::Median => Some(summary.median().unwrap_or(0.0)),
-        Missing::Learned => None,
+        MissingPolicy::Zero => Some(0.0),
+        MissingPolicy::One => Some(1.0),
+        MissingPolicy::Mean => Some(summary.mean().unwrap_or(0.0) as f32),
+        MissingPolicy::Median => Some(summary.median().unwrap_or(0.0)),
+        MissingPolicy::Learned => None,
     }
 }
 
@@ -214,13 +214,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn bins(values: &[f32], missing: Missing, max_bin: usize) -> FeatureBins {
+    fn bins(values: &[f32], missing: MissingPolicy, max_bin: usize) -> FeatureBins {
         FeatureBins::equal_depth(&Summary::of(values, None), missing, max_bin)
     }
 
     #[test]
     fn few_values_have_a_bin_each_and_missing_has_its_own() {
-        let bins = bins(&[3.0, 1.0, f32::NAN, 1.0, 7.0], Missing::Learned, 255);
+        let bins = bins(&[3.0, 1.0, f32::NAN, 1.0, 7.0], MissingPolicy::Learned, 255);
         assert_eq!(bins.cuts, [2.0, 5.0]);
         assert_eq!(bins.centres, [1.0, 3.0, 7.0]);
         assert_eq!((bins.missing_code, bins.common_code, bins.codes()), (Some(3), 0, 4));
@@ -230,16 +230,16 @@ mod tests {
     #[test]
     fn a_filled_value_falls_among_the_others() {
         let values = [4.0, 2.0, 6.0, 2.0, f32::NAN];
-        assert_eq!(bins(&values, Missing::Zero, 255).centres, [0.0, 2.0, 4.0, 6.0]);
-        assert_eq!(bins(&values, Missing::One, 255).code_of(f32::NAN), 0);
-        assert_eq!(bins(&values, Missing::Mean, 255).fill, Some(3.5));
-        assert_eq!(bins(&values, Missing::Median, 255).fill, Some(2.0));
+        assert_eq!(bins(&values, MissingPolicy::Zero, 255).centres, [0.0, 2.0, 4.0, 6.0]);
+        assert_eq!(bins(&values, MissingPolicy::One, 255).code_of(f32::NAN), 0);
+        assert_eq!(bins(&values, MissingPolicy::Mean, 255).fill, Some(3.5));
+        assert_eq!(bins(&values, MissingPolicy::Median, 255).fill, Some(2.0));
     }
 
     #[test]
     fn heavy_values_do_not_spoil_the_rest() {
         let values: Vec<f32> = (0..10_000).map(|row| if row % 2 == 0 { 0.0 } else { row as f32 }).collect();
-        let bins = bins(&values, Missing::Zero, 16);
+        let bins = bins(&values, MissingPolicy::Zero, 16);
         assert_eq!(bins.bins(), 16);
         let mut counts = vec![0; 16];
         values.iter().for_each(|value| counts[bins.code_of(*value) as usize] += 1);
@@ -255,7 +255,7 @@ mod tests {
             max_bin in 2usize..=255,
             learned in any::<bool>(),
         ) {
-            let bins = bins(&values, if learned { Missing::Learned } else { Missing::Mean }, max_bin);
+            let bins = bins(&values, if learned { MissingPolicy::Learned } else { MissingPolicy::Mean }, max_bin);
             prop_assert!(bins.bins() <= max_bin && bins.centres.len() == bins.bins());
             prop_assert!(bins.cuts.windows(2).all(|pair| pair[0] < pair[1]));
             prop_assert!(bins.cuts.iter().zip(&bins.centres).all(|(cut, centre)| centre <= cut));

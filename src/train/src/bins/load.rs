@@ -5,7 +5,7 @@ use super::cuts::FeatureBins;
 use super::layout::Layout;
 use super::partition::{CodeColumn, Codes, assemble, schema};
 use super::summary::{Keep, SAMPLED_ROWS, Summary};
-use crate::config::{Candidates, EnsembleName, Missing, Parameters};
+use crate::config::{Candidates, EnsembleName, MissingPolicy, Parameters};
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use planetree_base::error::Result;
 use planetree_base::storage::interrupt;
@@ -19,7 +19,7 @@ pub struct BinOptions {
     /// Bins a feature at most; `None` tells all values apart.
     pub max_bin: Option<usize>,
     /// What missing values are taken for.
-    pub missing: Missing,
+    pub missing: MissingPolicy,
     /// Whether features of which most rows have one code are listed by entry.
     pub sparse: bool,
 }

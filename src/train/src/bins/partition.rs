@@ -294,7 +294,7 @@ fn list_entries(columns: &[CodeColumn], common: &[u8], rows: usize) -> ArrayRef 
 mod tests {
     use super::*;
     use crate::bins::summary::Summary;
-    use crate::config::Missing;
+    use crate::config::MissingPolicy;
     use proptest::prelude::*;
 
     proptest! {
@@ -303,7 +303,7 @@ mod tests {
             values in prop::collection::vec(prop::collection::vec(prop_oneof![3 => Just(0f32), 1 => -20f32..20.0, 1 => Just(f32::NAN)], 50), 1..90),
         ) {
             let features: Vec<FeatureBins> = values.iter()
-                .map(|column| FeatureBins::equal_depth(&Summary::of(column, None), Missing::Learned, 20)).collect();
+                .map(|column| FeatureBins::equal_depth(&Summary::of(column, None), MissingPolicy::Learned, 20)).collect();
             for layout in [Layout::grouped(&features), Layout::columns(&features)] {
                 let (mut columns, own): (Vec<ArrayRef>, Vec<Vec<ArrayRef>>) = layout.groups.iter().map(|group| {
                     assemble(group, 50, &features, |f| CodeColumn::encode(&features[f as usize], &values[f as usize]))

@@ -11,7 +11,7 @@ use super::rows::{NodeSplit, RowSets};
 use super::split::{FoundSplit, SplitRules};
 use super::{CarriedRoot, ExactSplits, KeptHistograms, StaticBins, StreamingRules, StreamingSplits};
 use crate::bins::{BinOptions, BinnedData, middle, mixed_columns};
-use crate::config::{Missing, Parameters};
+use crate::config::{MissingPolicy, Parameters};
 use proptest::prelude::*;
 use rayon::prelude::*;
 
@@ -25,7 +25,7 @@ fn data() -> impl Strategy<Value = (Vec<Vec<f32>>, Vec<i32>)> {
 }
 
 fn binned(columns: &[Vec<f32>], rows: usize, partition_rows: usize, max_bin: Option<usize>) -> BinnedData {
-    let options = BinOptions { max_bin, missing: Missing::Learned, sparse: true };
+    let options = BinOptions { max_bin, missing: MissingPolicy::Learned, sparse: true };
     BinnedData::of_values(columns, &vec![0.0; rows], partition_rows, &options)
 }
 
@@ -232,7 +232,7 @@ proptest! {
 /// The most joint codes of a lane, and the most codes beside few.
 #[test]
 fn lanes_may_be_full() {
-    for (max_bin, missing, most) in [(25, Missing::Learned, 676), (255, Missing::Zero, 510)] {
+    for (max_bin, missing, most) in [(25, MissingPolicy::Learned, 676), (255, MissingPolicy::Zero, 510)] {
         let rows = 3000;
         let value = |row: usize, feature: usize| match feature {
             0 | 1 if row.is_multiple_of(97) => f32::NAN,

@@ -6,7 +6,7 @@ use super::strength::SplitOrder;
 use super::sums::Units;
 use super::{lists, measure, twin};
 use crate::bins::{BinOptions, BinnedData, Codes};
-use crate::config::{LeafOrder, Missing};
+use crate::config::{LeafOrder, MissingPolicy};
 use crate::forest::features::TreeFeatures;
 use planetree_metric::{Discount, Gain};
 use proptest::prelude::*;
@@ -78,7 +78,7 @@ fn rules() -> impl Strategy<Value = ListwiseRules> {
 
 impl Case {
     /// The data in partitions of so many blocks.
-    fn data(&self, blocks: usize, missing: Missing) -> BinnedData {
+    fn data(&self, blocks: usize, missing: MissingPolicy) -> BinnedData {
         let options = BinOptions { max_bin: Some(255), missing, sparse: true };
         let mut data = BinnedData::of_values(&self.columns, &self.labels, blocks * BLOCK, &options);
         let mut queries = 0;
@@ -140,7 +140,7 @@ proptest! {
     fn the_fast_tree_is_the_slow_one(
         case in case(1..4, 1..7), rules in rules(), sampled in any::<bool>(), learned in any::<bool>(),
     ) {
-        let data = case.data(2, if learned { Missing::Learned } else { Missing::Zero });
+        let data = case.data(2, if learned { MissingPolicy::Learned } else { MissingPolicy::Zero });
         let codes = codes_of(&data);
         let rows = if sampled { some_rows(&data) } else { all_rows(&data) };
         let fast = grow(ground(&data, &codes), &rules, (3, &rows), features_of(&data, "2")).unwrap();
@@ -151,7 +151,7 @@ proptest! {
     #[test]
     fn no_partitioning_and_no_sharing_among_threads_changes_a_tree(case in case(2..4, 2..9), rules in rules()) {
         let tree_of = |blocks: usize, worth_sharing: i64| {
-            let data = case.data(blocks, Missing::Learned);
+            let data = case.data(blocks, MissingPolicy::Learned);
             let codes = codes_of(&data);
             let rules = ListwiseRules { worth_sharing, ..rules.clone() };
             let rows = some_rows(&data);
@@ -165,7 +165,7 @@ proptest! {
 
     #[test]
     fn growing_a_tree_again_is_as_good_as_the_first_time(case in case(2..4, 2..9), rules in rules()) {
-        let data = case.data(2, Missing::Learned);
+        let data = case.data(2, MissingPolicy::Learned);
         let codes = codes_of(&data);
         let rows = some_rows(&data);
         let grown = grow(ground(&data, &codes), &rules, (3, &rows), features_of(&data, "all")).unwrap();

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::bins::{BinOptions, mixed_columns};
-use crate::config::{Missing, load};
+use crate::config::{MissingPolicy, load};
 use crate::driver::ForestNode;
 use crate::forest::criterion::Counts;
 use proptest::prelude::*;
@@ -13,7 +13,7 @@ fn parameters(set: &[&str]) -> Parameters {
 }
 
 fn options(parameters: &Parameters) -> BinOptions {
-    BinOptions { missing: Missing::Learned, ..BinOptions::of(parameters) }
+    BinOptions { missing: MissingPolicy::Learned, ..BinOptions::of(parameters) }
 }
 
 /// Columns with many zeros, few or many values, missing ones; and a label for each row.
