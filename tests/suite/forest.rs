@@ -241,7 +241,7 @@ fn what_no_forest_can_be_grown_from_is_refused() {
     let refused = [
         ("--preset rf-point --data same", "every label is 2: there is nothing to learn"),
         ("--preset rf-point --data unlabelled", "20 of 60 rows have no label"),
-        ("--preset rf-pair --data flat", "no query has documents of different labels"),
+        ("--preset rf-pair --data flat", "no query has documents with different labels"),
         ("--preset rf-point --data real", "there are 60 different labels; entropy and gini take at most 32"),
         (
             "--preset rf-point --data data --set query_fraction=0.01",
@@ -267,7 +267,7 @@ fn what_no_forest_can_be_grown_from_is_refused() {
     let ran = run(room.path(), "train --preset rf-point --data data --start-model m --model n");
     assert!(ran.code == 2 && ran.stderr.contains("a forest starts from nothing"), "{}", ran.stderr);
     let ran = run(room.path(), "train --data data --start-model m --model n");
-    assert!(ran.stderr.contains("the start model is a mean of trees"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("the start model is a forest"), "{}", ran.stderr);
 }
 
 #[test]

@@ -56,8 +56,8 @@ fn parameters_that_make_no_sense_are_misuse() {
         ("--preset lambdamart --set label_gain=0,x", &["label_gain"]),
         ("--preset lambdamart --set convention=lightgmb", &["lightgbm"]),
         ("--set max_depth=0", &["a tree needs a limit"]),
-        ("--set num_trees=5 --set n_estimators=6", &["given twice", "num_trees"]),
-        ("--set query_fraction=0.5 --set bagging_fraction=0.7", &["contradicts bagging_fraction"]),
+        ("--set num_trees=5 --set n_estimators=6", &["set twice", "num_trees"]),
+        ("--set query_fraction=0.5 --set bagging_fraction=0.7", &["conflicts with bagging_fraction"]),
         ("--preset gbrt --set max_bin=255", &["exact candidates have no bins"]),
         ("--preset planet --set value_groups=100", &["value_groups=100", "candidates=streaming"]),
         ("--preset pgbrt --set value_groups=1", &["value_groups=1"]),
@@ -92,7 +92,7 @@ fn data_that_teach_nothing_are_refused() {
     for preset in ["planet", "pgbrt", "gbrt"] {
         for (data, options, says) in [
             ("same-labels", "", &["same-labels: every label is 2: there is nothing to learn"][..]),
-            ("same-values", "", &["same-values: no feature varies"]),
+            ("same-values", "", &["same-values: all features are constant"]),
             ("unlabelled", "", &["unlabelled: 20 of 60 rows have no label"]),
             ("small", "--set min_data_in_leaf=31", &["there are 60 rows", "min_data_in_leaf = 31"]),
             ("small", "--set min_gain=1e9", &["no split was possible", "min_gain = 1000000000"]),

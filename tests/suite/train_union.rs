@@ -134,14 +134,14 @@ fn checkpoints_know_the_order_of_the_datasets() {
     stopped("--data a --data b");
     let resume = |data: &str| run(room.path(), &format!("train {data} --model m {common} --resume"));
     let says = resume("--data b --data a").failed().stderr;
-    assert!(says.contains("the train data are others"), "{says}");
+    assert!(says.contains("the training data differ"), "{says}");
     let says = resume("--data a").failed().stderr;
-    assert!(says.contains("it started from another model or other data"), "{says}");
+    assert!(says.contains("its start model or data differ"), "{says}");
     let says = run(
         room.path(),
         &format!("train --data a --data b --model m {common} --set num_trees=100001 --resume --valid vali"),
     );
-    assert!(says.failed().stderr.contains("the valid data are others"));
+    assert!(says.failed().stderr.contains("the valid data differ"));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! From a dataset to binned partitions: summarise every feature, cut it into bins, encode.
+//! Bins a dataset: summarises every feature, chooses its bins, encodes the partitions.
 
 use super::cache::{BinCache, CacheWriter};
 use super::cuts::FeatureBins;
@@ -13,19 +13,19 @@ use planetree_data::source::{OpenPartition, Rows, Source};
 use rayon::prelude::*;
 use std::sync::Mutex;
 
-/// How features become codes.
+/// Binning options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BinOptions {
-    /// Bins a feature at most; `None` tells all values apart.
+    /// Maximum bins per feature; `None` keeps all values distinct.
     pub max_bin: Option<usize>,
-    /// What missing values are taken for.
+    /// Replacement of missing values.
     pub missing: MissingPolicy,
-    /// Whether features of which most rows have one code are listed by entry.
+    /// Whether features with a dominant code may be stored sparsely.
     pub sparse: bool,
 }
 
 impl BinOptions {
-    /// What a training needs.
+    /// The options of a training.
     pub fn of(parameters: &Parameters) -> Self {
         let max_bin = match parameters.candidates {
             Candidates::Static => Some(parameters.max_bin as usize),
@@ -33,7 +33,7 @@ impl BinOptions {
             Candidates::Streaming => Some(parameters.value_groups as usize).filter(|groups| *groups > 0),
             Candidates::Exact => None,
         };
-        // A tree of a forest looks at a few features of a node, code by code.
+        // Forests look up single codes of a few features per node, so they use no sparse groups.
         BinOptions {
             max_bin,
             missing: parameters.missing,
@@ -45,7 +45,7 @@ impl BinOptions {
         if self.max_bin.is_some() { Keep::sample_of(rows) } else { Keep::ALL }
     }
 
-    /// The bins of a feature with this distribution.
+    /// The bins of a feature.
     pub fn bins(&self, summary: &Summary) -> FeatureBins {
         match self.max_bin {
             Some(max_bin) => FeatureBins::equal_depth(summary, self.missing, max_bin),
@@ -53,7 +53,7 @@ impl BinOptions {
         }
     }
 
-    /// How features with these bins are coded and grouped.
+    /// The binning of features with these bins.
     pub fn binning(&self, features: Vec<FeatureBins>) -> Binning {
         Binning { layout: self.layout(&features), features }
     }
@@ -63,20 +63,20 @@ impl BinOptions {
     }
 }
 
-/// How every feature is coded and grouped.
+/// Bins and layout of all features.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Binning {
     /// The bins of each feature.
     pub features: Vec<FeatureBins>,
-    /// How features are grouped.
+    /// Grouping of features.
     pub layout: Layout,
 }
 
-/// A dataset in codes.
+/// A binned dataset.
 pub struct BinnedData {
-    /// How it is coded.
+    /// Bins and layout.
     pub binning: Binning,
-    /// Labels and queries of each partition.
+    /// Labels and queries by partition.
     pub rows: Vec<Rows>,
     store: Store,
 }
@@ -84,12 +84,12 @@ pub struct BinnedData {
 enum Store {
     Memory(Vec<Codes>),
     Cache(BinCache),
-    /// In other processes.
+    /// In the processes of a backend.
     Elsewhere,
 }
 
 impl BinnedData {
-    /// Bins a dataset in memory: feature by feature, each decoded once.
+    /// Bins a dataset in memory, feature by feature, each decoded once.
     pub fn in_memory(source: &Source, options: &BinOptions) -> Result<Self> {
         source.expect_passes(2); // read, coded
         let (groups, rows) = open_all(source)?;
@@ -129,7 +129,7 @@ impl BinnedData {
         Ok(BinnedData { binning, rows, store: Store::Memory(partitions) })
     }
 
-    /// Codes a dataset in memory by bins that are known.
+    /// Encodes a dataset in memory by given bins.
     pub fn by_bins(source: &Source, binning: &Binning) -> Result<Self> {
         source.expect_passes(2);
         let (groups, rows) = open_all(source)?;
@@ -138,8 +138,8 @@ impl BinnedData {
         Ok(BinnedData { binning: binning.clone(), rows, store: Store::Memory(partitions) })
     }
 
-    /// Bins a dataset into a cache on disk, with about `budget` bytes of memory: some features at a
-    /// time are summarised over all partitions, then partition after partition is encoded.
+    /// Bins a dataset into a cache on disk within about `budget` bytes of memory: summarises features in batches over
+    /// all partitions, then encodes one partition after the other.
     pub fn in_cache(
         source: &Source,
         options: &BinOptions,
@@ -192,7 +192,7 @@ impl BinnedData {
         BinnedData { binning, rows, store: Store::Cache(cache) }
     }
 
-    /// A dataset whose codes are in other processes.
+    /// A dataset whose codes are in the processes of a backend.
     pub fn elsewhere(binning: Binning, rows: Vec<Rows>) -> Self {
         BinnedData { binning, rows, store: Store::Elsewhere }
     }
@@ -202,7 +202,7 @@ impl BinnedData {
         BinnedData { binning, rows, store: Store::Memory(partitions) }
     }
 
-    /// Some columns of a partition: there, or mapped for as long as they are held.
+    /// Columns of a partition: in memory, or mapped as long as the result lives.
     pub fn codes(&self, partition: usize, columns: &[usize]) -> Result<Codes> {
         match &self.store {
             Store::Memory(partitions) => Ok(partitions[partition].clone()),
@@ -222,18 +222,18 @@ impl BinnedData {
         matches!(self.store, Store::Memory(_))
     }
 
-    /// How many partitions there are.
+    /// Number of partitions.
     pub fn partitions(&self) -> usize {
         self.rows.len()
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub fn row_count(&self) -> u64 {
         self.rows.iter().map(|rows| rows.len() as u64).sum()
     }
 }
 
-/// The bins of a feature and its codes in each partition, none if it is constant.
+/// The bins of a feature and its codes by partition; no codes if it is constant.
 pub(super) fn code_feature(
     values: &[Vec<f32>],
     kept: &[Option<Vec<u32>>],
@@ -264,11 +264,11 @@ impl Binning {
     }
 }
 
-/// Why there are no codes.
+/// The error for codes held by a backend.
 fn elsewhere() -> planetree_base::error::Error {
     planetree_base::error::Error::usage(
-        "this training looks at every row, and the rows are in the cluster",
-        "leave --cluster out",
+        "this training needs access to single rows, which are on the cluster",
+        "remove --cluster",
     )
 }
 
@@ -281,7 +281,7 @@ pub(super) fn encode_partition(source: &Source, group: &OpenPartition, binning: 
             columns.push(CodeColumn::encode(&binning.features[*feature as usize], &values));
         }
         let mut columns = columns.into_iter();
-        let take = |_| columns.next().expect("a column for each feature was made above");
+        let take = |_| columns.next().expect("there is one column per feature");
         Ok(assemble(members, group.rows(), &binning.features, take))
     });
     Ok(binning.batch(arrays.collect::<Result<_>>()?, group.rows()))
@@ -299,7 +299,7 @@ pub(super) fn open_all(source: &Source) -> Result<(Vec<OpenPartition>, Vec<Rows>
     Ok((groups, rows))
 }
 
-/// Labels and queries only, when the codes are in a cache already.
+/// Reads labels and queries only, if the codes are cached.
 pub fn read_rows(source: &Source) -> Result<Vec<Rows>> {
     source.expect_passes(1);
     let read = |partition| source.rows(partition, &source.open_partition(partition)?);
@@ -322,7 +322,7 @@ pub(super) fn kept_places(keep: Keep, rows: &[Rows]) -> Vec<Option<Vec<u32>>> {
 
 #[doc(hidden)]
 impl BinnedData {
-    /// For tests: data made of columns of values, NaN for missing, in partitions of so many rows.
+    /// For tests: data from columns of values, NaN for missing, in partitions of `partition_rows` rows.
     pub fn of_values(
         columns: &[Vec<f32>],
         labels: &[f32],
@@ -354,7 +354,7 @@ impl BinnedData {
     }
 }
 
-/// Columns with many zeros, few or many values, missing ones; beyond the 40th they have hardly anything but zeros.
+/// Columns with many zeros, few or many distinct values, missing values; from the 40th on they are mostly zero.
 #[cfg(test)]
 pub fn mixed_columns(
     rows: usize,

@@ -1,8 +1,8 @@
-//! Features as small whole numbers: summaries of partitions merge, cuts follow, values become codes.
+//! Binning: features become small integers. Summaries of partitions are merged, bins are chosen, values are encoded.
 //!
-//! Vocabulary: a *partition* is a row group of the dataset (or of one of several); a *bin* is a stretch of neighbouring
-//! values; a *code* is a bin's number, or stands for missing; a *group* is some features that the
-//! inner loop treats together.
+//! Vocabulary: a *partition* is a row group of the dataset (or of one of several); a *bin* is an interval of values; a
+//! *code* is the number of a bin, or represents a missing value; a *group* is a set of features that the histogram loop
+//! processes together.
 
 mod cache;
 mod cuts;

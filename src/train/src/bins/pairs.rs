@@ -1,8 +1,8 @@
-//! Pairs of documents as rows: every feature is the difference of the two documents' values, the label says
-//! whether the first one is better. A forest that learns them knows which of two documents goes first.
+//! Document pairs as rows: features are the differences of the two documents' values, the label is 1 if the first
+//! document is better. A forest trained on them predicts which of two documents ranks higher.
 //!
-//! All pairs of different labels would be the square of a query's documents. A document asks for so many pairs
-//! at most, with partners drawn by seed, query and document; with few documents that is every pair.
+//! The number of all pairs is quadratic in the documents of a query. Therefore each document gets a limited number of
+//! partners, sampled by seed, query and document; with few documents that is every pair.
 
 use super::cuts::FeatureBins;
 use super::load::{BinOptions, BinnedData, Binning, code_feature, kept_places, open_all};
@@ -15,12 +15,12 @@ use rayon::prelude::*;
 
 const OF_PAIRS: u64 = 0x7372_6950;
 
-/// Two rows of a partition, the first of which counts.
+/// Two rows of a partition; the label refers to the first.
 type Pair = (u32, u32);
 
 impl BinnedData {
-    /// Bins pairs of a dataset's documents, with at most so many a document asks for. The bins' fills are those
-    /// of single documents, before any difference is taken.
+    /// Bins pairs of documents, with at most `per_document` sampled partners each. Missing values are filled before
+    /// differences are taken.
     pub fn of_pairs(source: &Source, options: &BinOptions, per_document: u32, seed: u64) -> Result<Self> {
         let (groups, documents) = open_all(source)?;
         let pairs: Vec<Vec<Vec<Pair>>> =
@@ -29,7 +29,7 @@ impl BinnedData {
         if count == 0 {
             return Err(Error::place(
                 source.place(),
-                "no query has documents of different labels: there are no pairs to learn from",
+                "no query has documents with different labels: there are no pairs to learn from",
                 "train on queries with different labels, or set pairs_per_document=0",
             ));
         }
@@ -88,8 +88,8 @@ fn draw_pairs(rows: &Rows, per_document: usize, seed: u64) -> Vec<Vec<Pair>> {
             pairs.extend(partners.map(|other| (document.min(*other), document.max(*other))));
         }
         pairs.sort_unstable();
-        pairs.dedup(); // both may have asked for each other
-        // Which of the two counts is drawn, so that either answer is as likely.
+        pairs.dedup(); // both may have sampled each other
+        // The order of the two is random, so that both labels are equally likely.
         let first = query.start as u32;
         let turn = |(one, other): Pair| {
             let key = [seed, OF_PAIRS, rows.first_query + number, u64::from(one) << 32 | u64::from(other)];
@@ -131,7 +131,7 @@ fn rows_of_pairs(documents: &[Rows], pairs: &[Vec<Vec<Pair>>]) -> Vec<Rows> {
     rows.collect()
 }
 
-/// The differences of a feature; what stays missing in one of the two is missing.
+/// The differences of a feature; missing if one of the two values is missing and not filled.
 fn differences_of(values: &[f32], fill: Option<f32>, pairs: &[Vec<Pair>]) -> Vec<f32> {
     let filled = |row: u32| {
         let value = values[row as usize];
@@ -139,7 +139,7 @@ fn differences_of(values: &[f32], fill: Option<f32>, pairs: &[Vec<Pair>]) -> Vec
     };
     let difference = |(one, other): &Pair| {
         let difference = filled(*one) - filled(*other);
-        // The difference of two huge numbers may be none.
+        // The difference of two huge numbers may overflow.
         if difference.is_infinite() { difference.signum() * f32::MAX } else { difference }
     };
     pairs.iter().flatten().map(difference).collect()

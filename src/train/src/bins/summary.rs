@@ -1,37 +1,36 @@
-//! The distribution of one feature over some rows. Summaries of partitions add up to the same
-//! summary in any order, so bins do not depend on how a dataset is cut into partitions.
+//! Summary of the distribution of one feature. Merging is commutative and associative, so bins do not depend on the
+//! partitioning of a dataset.
 //!
-//! Up to [`SAMPLED_ROWS`] rows the summary is exact. Beyond, it holds the values of a sample of
-//! about so many rows, drawn by each row's number in the dataset, and still knows whether there
-//! are more than a few distinct values in all rows.
+//! Up to [`SAMPLED_ROWS`] rows the summary is exact. Beyond, it holds the values of a sample of about that many rows,
+//! chosen by row number, and still tracks the distinct values of all rows while they are few.
 
 use planetree_base::random::mix;
 use std::cmp::Ordering;
 
-/// Rows whose values are kept.
+/// Target number of rows whose values are kept.
 pub const SAMPLED_ROWS: u64 = 1 << 18;
-/// Distinct values over all rows that are told apart in any case.
+/// Maximum number of distinct values tracked over all rows.
 const FEW: usize = 256;
 
-/// How often a value occurs among the rows that are kept.
+/// A value and its count among the kept rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
-    /// The value as an ordered number; see [`value_of`].
+    /// The value as an ordered integer, see [`value_of`].
     pub key: u32,
-    /// Rows that have it.
+    /// Number of rows.
     pub count: u32,
 }
 
-/// The distribution of one feature.
+/// Summary of the distribution of one feature.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Values of the kept rows, ascending.
     pub runs: Vec<Run>,
-    /// Kept rows without a value.
+    /// Missing values among the kept rows.
     pub missing_kept: u64,
-    /// All rows without a value.
+    /// Missing values among all rows.
     pub missing: u64,
-    /// All distinct values, ascending, while they are few.
+    /// Distinct values of all rows, ascending, while they are few.
     few: Few,
 }
 
@@ -47,7 +46,7 @@ impl Default for Few {
     }
 }
 
-/// Which rows of a dataset are kept: all, or a sample by number.
+/// The rows of a dataset that are kept: all, or a sample by row number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keep {
     below: u64,
@@ -57,16 +56,16 @@ impl Keep {
     /// Every row.
     pub const ALL: Keep = Keep { below: u64::MAX };
 
-    /// About [`SAMPLED_ROWS`] of so many rows.
+    /// About [`SAMPLED_ROWS`] of `rows` rows.
     pub fn sample_of(rows: u64) -> Keep {
         if rows <= SAMPLED_ROWS {
             return Keep::ALL;
         }
         let below = u128::from(u64::MAX) * u128::from(SAMPLED_ROWS) / u128::from(rows);
-        Keep { below: below as u64 } // a share below 1 of 64 bits
+        Keep { below: below as u64 } // a fraction below 1, in 64 bits
     }
 
-    /// The places, from `first` on, of those among `rows` rows that are kept.
+    /// The kept ones of `rows` rows, relative to `first`; `None` for all.
     pub fn places(self, first: u64, rows: usize) -> Option<Vec<u32>> {
         if self == Keep::ALL {
             return None;
@@ -75,21 +74,21 @@ impl Keep {
     }
 }
 
-/// A number as an unsigned one of the same order; both zeros are one.
+/// Maps a float to an integer of the same order; both zeros map to one.
 #[inline]
 pub fn key_of(value: f32) -> u32 {
     let bits = (value + 0.0).to_bits();
     if bits >> 31 == 1 { !bits } else { bits | 1 << 31 }
 }
 
-/// The number behind a key.
+/// The float of a key.
 #[inline]
 pub fn value_of(key: u32) -> f32 {
     f32::from_bits(if key >> 31 == 1 { key & !(1 << 31) } else { !key })
 }
 
 impl Summary {
-    /// Summarises values, of which NaN is missing. `kept` are the places of the rows that are kept.
+    /// Summarises values; NaN is missing. `kept` are the indices of the kept rows.
     pub fn of(values: &[f32], kept: Option<&[u32]>) -> Self {
         let mut summary = Summary {
             missing: values.iter().filter(|value| value.is_nan()).count() as u64,
@@ -119,7 +118,7 @@ impl Summary {
         summary
     }
 
-    /// Adds the rows of another summary.
+    /// Merges another summary.
     pub fn merge(&mut self, other: Summary) {
         self.missing += other.missing;
         self.missing_kept += other.missing_kept;
@@ -130,7 +129,7 @@ impl Summary {
         };
     }
 
-    /// Adds up many summaries, neighbours first, so that no run is copied often.
+    /// Merges many summaries as a balanced tree, so that each run is copied few times.
     pub fn merge_all(mut summaries: Vec<Summary>) -> Summary {
         while summaries.len() > 1 {
             let mut halved = Vec::with_capacity(summaries.len().div_ceil(2));
@@ -146,8 +145,7 @@ impl Summary {
         summaries.pop().unwrap_or_default()
     }
 
-    /// All distinct values in ascending order, when there are at most `limit`; those that no kept
-    /// row has come with a count of 0.
+    /// All distinct values, ascending, if there are at most `limit`; the count is 0 for values that no kept row has.
     pub fn few_values(&self, limit: usize) -> Option<Vec<Run>> {
         match &self.few {
             Few::Keys(keys) if keys.len() <= limit => {
@@ -172,7 +170,7 @@ impl Summary {
         (rows > 0).then(|| sum / rows as f64)
     }
 
-    /// The median of the kept values: the lower one of two in the middle.
+    /// The lower median of the kept values.
     pub fn median(&self) -> Option<f32> {
         let rows: u64 = self.runs.iter().map(|run| u64::from(run.count)).sum();
         let mut before = 0;
@@ -187,7 +185,7 @@ impl Summary {
 }
 
 impl Summary {
-    /// Writes the summary, for whoever merges it elsewhere.
+    /// Serialises the summary for merging in another process.
     pub fn write(&self, writer: &mut planetree_base::wire::Writer) {
         writer.ascending(self.runs.iter().map(|run| run.key));
         self.runs.iter().for_each(|run| writer.count(u64::from(run.count)));
@@ -202,7 +200,7 @@ impl Summary {
         }
     }
 
-    /// Reads what was written.
+    /// Deserialises the output of [`Summary::write`].
     pub fn read(reader: &mut planetree_base::wire::Reader<'_>) -> planetree_base::error::Result<Self> {
         let keys = reader.ascending()?;
         let run = |key| Ok(Run { key, count: reader.count()? as u32 });
@@ -234,7 +232,7 @@ impl Few {
     }
 }
 
-/// Counts values while they are few: a hash table that gives up when it is half full.
+/// Counts distinct values while they are few: a hash table that gives up when half full.
 struct Counter {
     slots: Box<[Run; Counter::SLOTS]>,
     used: usize,
@@ -277,7 +275,7 @@ impl Counter {
     }
 }
 
-/// Sorts keys by three counting passes of 11 bits, which beats comparing from a few hundred on.
+/// Radix sort with three passes of 11 bits, faster than a comparison sort from a few hundred keys on.
 fn sort_keys(keys: &mut Vec<u32>) {
     const BITS: u32 = 11;
     const MASK: u32 = (1 << BITS) - 1;

@@ -269,9 +269,9 @@ impl Forest<'_> {
         observer: &mut dyn Observer,
     ) -> Result<()> {
         let parameters = &self.request.parameters;
-        let grower = match &self.request.fleet {
+        let grower = match &self.request.backend {
             None => grower(parameters, self.data, self.request.histogram_bytes())?,
-            Some(fleet) => fleet.grower(parameters, self.data)?,
+            Some(backend) => backend.grower(parameters, self.data)?,
         };
         while self.model.rounds < parameters.num_trees && self.stopped_early().is_none() {
             interrupt::check()?;
