@@ -177,7 +177,7 @@ fn what_no_listwise_tree_can_be_grown_from_is_refused() {
             "expected breadth, random, biggest or most_relevant",
         ),
         ("--preset planet --data data --strength s", "a boosted tree ranks nothing by itself"),
-        ("--preset rf-pair --data data --strength s", "trees of pairs rank nothing by themselves"),
+        ("--preset rf-pair --data data --strength s", "trees trained on pairs do not rank single documents"),
         ("--preset rf --data data --strength s", "not whole queries"),
         ("--preset rf-list --data data --strength m", "m is named for two outputs"),
     ];

@@ -17,7 +17,7 @@ use planetree_base::wire::cut_short;
 use planetree_data::source::{Rows, Source};
 use planetree_train::BoostWorker;
 use planetree_train::TreeGrower;
-use planetree_train::bins::{BinOptions, BinnedData, SAMPLED_ROWS, Summary};
+use planetree_train::bins::{BinOptions, BinnedData, SAMPLED_ROWS, ValueDistribution};
 use planetree_train::config::{BaseScore, Candidates, EnsembleName, Parameters};
 use planetree_train::{Backend, TrainRequest};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -269,7 +269,7 @@ fn survey(
             rows: start == 0,
             parameters: request.parameters.to_toml(),
         };
-        let mut summaries: Vec<Vec<Summary>> = these.map(|_| Vec::new()).collect();
+        let mut summaries: Vec<Vec<ValueDistribution>> = these.map(|_| Vec::new()).collect();
         for answer in errands.ask(step, false, &Vec::new)? {
             let Answer::Surveyed(surveyed) = answer else { return Err(cut_short()) };
             rows.extend(surveyed.rows);
@@ -278,8 +278,8 @@ fn survey(
             }
             summaries.iter_mut().zip(surveyed.summaries).for_each(|(all, summary)| all.push(summary));
         }
-        features.extend(summaries.into_iter().map(|all| options.bins(&Summary::merge_all(all))));
+        features.extend(summaries.into_iter().map(|all| options.bins(&ValueDistribution::merge_all(all))));
     }
     rows.sort_by_key(|rows| rows.first);
-    Ok(BinnedData::elsewhere(options.binning(features), rows))
+    Ok(BinnedData::remote(options.binning(features), rows))
 }

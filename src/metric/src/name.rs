@@ -1,4 +1,4 @@
-//! The table of all metrics: how they are written, read and explained.
+//! The table of metrics: names, aliases, parsing and help.
 
 use super::Metric;
 use planetree_base::error::{Error, Result};
@@ -6,7 +6,7 @@ use planetree_base::suggest;
 use std::fmt;
 use std::str::FromStr;
 
-/// A metric in the table of all.
+/// An entry of the table of metrics.
 struct Entry {
     name: &'static str,
     aliases: &'static [&'static str],
@@ -14,51 +14,56 @@ struct Entry {
     help: &'static str,
 }
 
-/// How a name becomes a metric.
+/// Constructor of a metric from its name and suffix.
 enum Make {
     Plain(Metric),
     WithDepth(fn(Option<u32>) -> Metric),
     WithRange(fn(u32, u32) -> Metric),
 }
 
-/// A new metric is one file, one line here and one where its value is taken (`value.rs`).
+/// A new metric is one file, one line here and one in `value.rs`.
 const ENTRIES: [Entry; 12] = [
     Entry {
         name: "ndcg",
         aliases: &["normalized_dcg"],
         make: Make::WithDepth(Metric::Ndcg),
-        help: "discounted gain over that of the best order",
+        help: "normalised discounted cumulative gain",
     },
-    Entry { name: "dcg", aliases: &[], make: Make::WithDepth(Metric::Dcg), help: "discounted gain" },
+    Entry {
+        name: "dcg",
+        aliases: &[],
+        make: Make::WithDepth(Metric::Dcg),
+        help: "discounted cumulative gain",
+    },
     Entry {
         name: "err",
         aliases: &["expected_reciprocal_rank"],
         make: Make::WithDepth(Metric::Err),
-        help: "expected reciprocal rank at which a user is satisfied",
+        help: "expected reciprocal rank",
     },
     Entry {
         name: "map",
         aliases: &["ap", "mean_average_precision", "average_precision"],
         make: Make::WithDepth(Metric::Map),
-        help: "mean precision at the relevant documents",
+        help: "mean average precision",
     },
     Entry {
         name: "mrr",
         aliases: &["rr", "recip_rank", "reciprocal_rank", "mean_reciprocal_rank"],
         make: Make::WithDepth(Metric::Mrr),
-        help: "one over the rank of the first relevant document",
+        help: "reciprocal rank of the first relevant document",
     },
     Entry {
         name: "p",
         aliases: &["precision", "prec", "pre"],
         make: Make::WithDepth(Metric::Precision),
-        help: "share of relevant documents among the first",
+        help: "fraction of the top K documents that are relevant",
     },
     Entry {
         name: "recall",
         aliases: &["r"],
         make: Make::WithDepth(Metric::Recall),
-        help: "share of the relevant documents that are among the first",
+        help: "fraction of the relevant documents that are in the top K",
     },
     Entry {
         name: "auc",
@@ -70,29 +75,29 @@ const ENTRIES: [Entry; 12] = [
         name: "pauc",
         aliases: &["partial_auc"],
         make: Make::WithRange(Metric::PartialAuc),
-        help: "its area between two false-positive rates in percent",
+        help: "partial area under the ROC curve between two false-positive rates in percent",
     },
     Entry {
         name: "tau",
         aliases: &["kendall", "kendall_tau", "kendalltau"],
         make: Make::Plain(Metric::KendallTau),
-        help: "Kendall's tau-b of scores and labels",
+        help: "Kendall's tau-b between scores and labels",
     },
     Entry {
         name: "inversions",
         aliases: &["inverted_pairs"],
         make: Make::Plain(Metric::Inversions),
-        help: "pairs of documents in the wrong order",
+        help: "number of document pairs in the wrong order",
     },
     Entry {
         name: "rmse",
         aliases: &["l2_root", "root_mean_squared_error"],
         make: Make::Plain(Metric::Rmse),
-        help: "root of the mean squared difference of score and label, over rows",
+        help: "root mean squared error of scores against labels, over rows",
     },
 ];
 
-/// How every metric is written and what it is, for `--help`.
+/// Syntax and help of every metric, for `--help`.
 pub fn help_table() -> Vec<(String, &'static str)> {
     ENTRIES.iter().map(|entry| (entry.written(), entry.help)).collect()
 }
@@ -111,7 +116,7 @@ impl Entry {
         names.any(|known| known.eq_ignore_ascii_case(name))
     }
 
-    /// What may follow the name.
+    /// How to write the metric, as a remedy.
     fn remedy(&self) -> String {
         match self.make {
             Make::Plain(_) => format!("write {}", self.name),
@@ -178,7 +183,7 @@ impl FromStr for Metric {
                 format_args!("unknown metric {text:?}"),
                 suggest::did_you_mean(
                     &suggest::nearest(name, names),
-                    &format!("there are {}", all.join(", ")),
+                    &format!("the metrics are {}", all.join(", ")),
                 ),
             ));
         };
@@ -191,12 +196,12 @@ impl FromStr for Metric {
             (Make::WithDepth(make), None) => Ok(make(None)),
             (Make::WithDepth(make), Some(depth)) => match depth.parse() {
                 Ok(depth) if depth > 0 => Ok(make(Some(depth))),
-                _ => Err(fault(&format_args!("{depth:?} is no depth"))),
+                _ => Err(fault(&format_args!("{depth:?} is not a valid depth"))),
             },
             (Make::WithRange(_), None) => Err(fault(&format_args!("{} needs a range", entry.name))),
             (Make::WithRange(make), Some(range)) => match percents(range) {
                 Some((from, to)) => Ok(make(from, to)),
-                None => Err(fault(&format_args!("{range:?} is no range of percents"))),
+                None => Err(fault(&format_args!("{range:?} is not a range of percentages"))),
             },
         }
     }
@@ -251,19 +256,27 @@ mod tests {
 
     #[test]
     fn faulty_names_say_what_was_meant() {
-        let all = "there are ndcg@K, dcg@K, err@K, map@K, mrr@K, p@K, recall@K, auc, pauc@I-J, tau, inversions, rmse";
+        let all = "the metrics are ndcg@K, dcg@K, err@K, map@K, mrr@K, p@K, recall@K, auc, pauc@I-J, tau, inversions, rmse";
         let pauc = "write pauc@0-5 for the false-positive rates from 0 to 5 percent";
         for (name, problem, remedy) in [
             ("ndgc@10", "unknown metric \"ndgc@10\"", "did you mean ndcg?"),
             ("accuracy", "unknown metric \"accuracy\"", all),
             ("", "unknown metric \"\"", all),
             ("rmse@10", "metric \"rmse@10\": rmse has no depth", "write rmse"),
-            ("ndcg@0", "metric \"ndcg@0\": \"0\" is no depth", "write ndcg@10, or ndcg for the whole list"),
-            ("err@", "metric \"err@\": \"\" is no depth", "write err@10, or err for the whole list"),
-            ("map@-5", "metric \"map@-5\": \"-5\" is no depth", "write map@10, or map for the whole list"),
+            (
+                "ndcg@0",
+                "metric \"ndcg@0\": \"0\" is not a valid depth",
+                "write ndcg@10, or ndcg for the whole list",
+            ),
+            ("err@", "metric \"err@\": \"\" is not a valid depth", "write err@10, or err for the whole list"),
+            (
+                "map@-5",
+                "metric \"map@-5\": \"-5\" is not a valid depth",
+                "write map@10, or map for the whole list",
+            ),
             ("pauc", "metric \"pauc\": pauc needs a range", pauc),
-            ("pauc@5-5", "metric \"pauc@5-5\": \"5-5\" is no range of percents", pauc),
-            ("pauc@5-101", "metric \"pauc@5-101\": \"5-101\" is no range of percents", pauc),
+            ("pauc@5-5", "metric \"pauc@5-5\": \"5-5\" is not a range of percentages", pauc),
+            ("pauc@5-101", "metric \"pauc@5-101\": \"5-101\" is not a range of percentages", pauc),
         ] {
             let error = name.parse::<Metric>().unwrap_err();
             assert_eq!(error.to_string(), problem);

@@ -4,7 +4,7 @@ use super::Convention;
 use planetree_base::error::{Error, Result};
 use planetree_base::suggest;
 
-/// The convention that is taken when none is named.
+/// The default convention.
 pub const DEFAULT: &str = "planetree";
 
 /// A named convention.
@@ -23,7 +23,7 @@ const PRESETS: [ConventionPreset; 14] = [
     ConventionPreset {
         name: DEFAULT,
         switches: "",
-        help: "the default: exp2 gains, log2 discounts, empty queries count 0",
+        help: "default: exp2 gains, log2 discounts, 0 for empty queries",
     },
     ConventionPreset {
         name: "letor4",
@@ -68,22 +68,22 @@ const PRESETS: [ConventionPreset; 14] = [
     ConventionPreset {
         name: "ranx",
         switches: "gain=linear,short=pad,ideal=judgments",
-        help: "ranx: as trec, but ties in the order of the input",
+        help: "ranx: as trec, but ties in input order",
     },
     ConventionPreset {
         name: "catboost",
         switches: "gain=linear,empty=1,map_empty=0,ties=worst,relevant=above:0.5,map_normaliser=depth,err_grade=label",
-        help: "CatBoost: linear gains, 1 for empty queries, the worst order of ties",
+        help: "CatBoost: linear gains, 1 for empty queries, worst order of ties",
     },
     ConventionPreset {
         name: "ydf",
         switches: "ties=average,binary_ties=best,relevant=above:0.5,map_normaliser=found",
-        help: "YDF: the mean over all orders of ties, the best one for MRR and MAP",
+        help: "YDF: mean over all orders of ties, best order for MRR and MAP",
     },
     ConventionPreset {
         name: "sklearn",
         switches: "gain=linear,ties=average,binary_ties=last",
-        help: "scikit-learn: linear gains, the mean over all orders of ties",
+        help: "scikit-learn: linear gains, mean over all orders of ties",
     },
     ConventionPreset {
         name: "gdeval",
@@ -98,7 +98,7 @@ pub fn presets() -> &'static [ConventionPreset] {
 }
 
 impl ConventionPreset {
-    /// The preset of this name, or an error that suggests the nearest.
+    /// The preset with this name, or an error that suggests the nearest.
     pub fn named(name: &str) -> Result<&'static ConventionPreset> {
         let found = PRESETS.iter().find(|preset| preset.name.eq_ignore_ascii_case(name));
         found.ok_or_else(|| {
@@ -106,7 +106,7 @@ impl ConventionPreset {
             let nearest = suggest::nearest(name, names.iter().copied());
             Error::usage(
                 format_args!("unknown convention {name:?}"),
-                suggest::did_you_mean(&nearest, &format!("there are {}", names.join(", "))),
+                suggest::did_you_mean(&nearest, &format!("the conventions are {}", names.join(", "))),
             )
         })
     }

@@ -3,7 +3,7 @@
 //! options, so later runs can reuse them.
 
 use super::cuts::FeatureBins;
-use super::layout::Layout;
+use super::layout::BinLayout;
 use super::load::{BinOptions, Binning};
 use super::partition::{Codes, schema};
 use arrow::array::RecordBatch;
@@ -49,7 +49,7 @@ impl CacheKey {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Description {
+struct CacheDescription {
     planetree_bins: u32,
     bytes: u64,
     xxh3: Digest,
@@ -143,7 +143,7 @@ impl CacheWriter {
         let mut writer = self.writer.take().expect("a cache begins with its bins");
         writer.finish().map_err(|error| self.failed(error))?;
         let mut output = writer.into_inner().map_err(|error| self.failed(error))?;
-        let description = Description {
+        let description = CacheDescription {
             planetree_bins: FORMAT,
             bytes: output.written(),
             xxh3: output.end_stretch(),
@@ -200,7 +200,7 @@ impl BinCache {
         if digest.trim_end() != digest_of(body.as_bytes()).to_string() {
             return None;
         }
-        let description: Description = serde_json::from_str(body).ok()?;
+        let description: CacheDescription = serde_json::from_str(body).ok()?;
         if description.planetree_bins != FORMAT {
             return None;
         }
@@ -220,7 +220,7 @@ impl BinCache {
             return None;
         }
         let features: Vec<FeatureBins> = description.features.iter().map(DescribedBins::bins).collect();
-        let layout = Layout::of_kind(description.grouped, description.sparse, &features);
+        let layout = BinLayout::of_kind(description.grouped, description.sparse, &features);
         let binning = Binning { features, layout };
         let cache = BinCache::open_file(key, file).ok()?;
         (cache.schema == schema(&binning.layout)).then_some((cache, binning))

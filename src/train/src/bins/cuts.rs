@@ -1,6 +1,6 @@
 //! Bin boundaries of a feature, and the mapping from values to codes.
 
-use super::summary::{Run, Summary, key_of, value_of};
+use super::summary::{ValueCount, ValueDistribution, key_of, value_of};
 use crate::config::MissingPolicy;
 
 /// The bins of one feature.
@@ -27,7 +27,7 @@ pub struct FeatureBins {
 
 impl FeatureBins {
     /// At most `max_bin` bins of about equal depth; at most `max_bin` distinct values get one bin each.
-    pub fn equal_depth(summary: &Summary, missing: MissingPolicy, max_bin: usize) -> Self {
+    pub fn equal_depth(summary: &ValueDistribution, missing: MissingPolicy, max_bin: usize) -> Self {
         let fill = fill_of(summary, missing);
         let runs = match summary.few_values(max_bin) {
             Some(runs) => Some(with_fill(runs, summary, fill)).filter(|runs| runs.len() <= max_bin),
@@ -45,17 +45,17 @@ impl FeatureBins {
     }
 
     /// One bin per distinct value; `centres` are the values.
-    pub fn every_value(summary: &Summary, missing: MissingPolicy) -> Self {
+    pub fn every_value(summary: &ValueDistribution, missing: MissingPolicy) -> Self {
         let fill = fill_of(summary, missing);
         let runs = with_fill(summary.runs.clone(), summary, fill);
         Self::of_groups(summary, fill, &runs.iter().map(std::slice::from_ref).collect::<Vec<_>>())
     }
 
-    fn of_groups(summary: &Summary, fill: Option<f32>, groups: &[&[Run]]) -> Self {
+    fn of_groups(summary: &ValueDistribution, fill: Option<f32>, groups: &[&[ValueCount]]) -> Self {
         let ends = groups.iter().map(|group| (group[0].key, group[group.len() - 1].key));
         let ends: Vec<(f32, f32)> = ends.map(|(first, last)| (value_of(first), value_of(last))).collect();
         let cuts: Vec<f32> = ends.windows(2).map(|pair| middle(pair[0].1, pair[1].0)).collect();
-        let count = |group: &[Run]| group.iter().map(|run| u64::from(run.count)).sum::<u64>();
+        let count = |group: &[ValueCount]| group.iter().map(|run| u64::from(run.count)).sum::<u64>();
         let mut counts: Vec<u64> = groups.iter().map(|group| count(group)).collect();
         let missing_code = fill.is_none().then_some(groups.len() as u32);
         if missing_code.is_some() {
@@ -124,7 +124,7 @@ impl FeatureBins {
 }
 
 /// The replacement of missing values.
-fn fill_of(summary: &Summary, missing: MissingPolicy) -> Option<f32> {
+fn fill_of(summary: &ValueDistribution, missing: MissingPolicy) -> Option<f32> {
     match missing {
         MissingPolicy::Zero => Some(0.0),
         MissingPolicy::One => Some(1.0),
@@ -135,26 +135,26 @@ fn fill_of(summary: &Summary, missing: MissingPolicy) -> Option<f32> {
 }
 
 /// The runs after replacing missing values.
-fn with_fill(mut runs: Vec<Run>, summary: &Summary, fill: Option<f32>) -> Vec<Run> {
+fn with_fill(mut runs: Vec<ValueCount>, summary: &ValueDistribution, fill: Option<f32>) -> Vec<ValueCount> {
     if let (Some(fill), true) = (fill, summary.missing > 0) {
         let key = key_of(fill);
         let place = runs.partition_point(|run| run.key < key);
         match runs.get_mut(place) {
             Some(run) if run.key == key => run.count += summary.missing_kept as u32,
-            _ => runs.insert(place, Run { key, count: summary.missing_kept as u32 }),
+            _ => runs.insert(place, ValueCount { key, count: summary.missing_kept as u32 }),
         }
     }
     if runs.is_empty() {
-        runs.push(Run { key: key_of(0.0), count: 0 });
+        runs.push(ValueCount { key: key_of(0.0), count: 0 });
     }
     runs
 }
 
 /// Divides runs into at most `max_bin` groups of about equal count. A value heavy enough to fill a group gets its own,
 /// and the rest is divided evenly.
-fn equal_groups(runs: &[Run], max_bin: usize) -> Vec<&[Run]> {
+fn equal_groups(runs: &[ValueCount], max_bin: usize) -> Vec<&[ValueCount]> {
     let total: u64 = runs.iter().map(|run| u64::from(run.count)).sum();
-    let is_heavy = |run: &Run| u64::from(run.count) * max_bin as u64 >= total;
+    let is_heavy = |run: &ValueCount| u64::from(run.count) * max_bin as u64 >= total;
     let heavy = runs.iter().filter(|run| is_heavy(run)).count();
     let mut left_rows: u64 =
         total - runs.iter().filter(|run| is_heavy(run)).map(|run| u64::from(run.count)).sum::<u64>();
@@ -202,7 +202,7 @@ pub fn middle(low: f32, high: f32) -> f32 {
     if middle < high { middle } else { low }
 }
 
-fn centre(group: &[Run]) -> f32 {
+fn centre(group: &[ValueCount]) -> f32 {
     let rows: f64 = group.iter().map(|run| f64::from(run.count.max(1))).sum();
     let sum: f64 = group.iter().map(|run| f64::from(value_of(run.key)) * f64::from(run.count.max(1))).sum();
     // Rounding must not move the mean out of its group.
@@ -215,7 +215,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn bins(values: &[f32], missing: MissingPolicy, max_bin: usize) -> FeatureBins {
-        FeatureBins::equal_depth(&Summary::of(values, None), missing, max_bin)
+        FeatureBins::equal_depth(&ValueDistribution::of(values, None), missing, max_bin)
     }
 
     #[test]

@@ -106,7 +106,7 @@ pub enum GroupKind {
 
 /// Location of a feature in the layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct FeaturePlace {
     /// The group.
     pub group: usize,
     /// Index within the group.
@@ -117,17 +117,17 @@ pub struct Place {
 
 /// The groups of a dataset.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Layout {
+pub struct BinLayout {
     /// All groups.
     pub groups: Vec<Group>,
     /// Location of each feature; `None` for constant ones.
-    pub places: Vec<Option<Place>>,
+    pub places: Vec<Option<FeaturePlace>>,
     /// Features that also have their own column, after the groups: those of dense and joint groups, because looking up
     /// one byte should not load a row of 64.
     pub columns: Vec<u32>,
 }
 
-impl Layout {
+impl BinLayout {
     /// The layout of bins: in groups, with or without sparse ones, or in columns.
     pub fn of_kind(grouped: bool, sparse: bool, features: &[FeatureBins]) -> Self {
         match (grouped, sparse) {
@@ -206,10 +206,10 @@ impl Layout {
                     }
                     _ => group,
                 };
-                places[*feature as usize] = Some(Place { group, lane, column });
+                places[*feature as usize] = Some(FeaturePlace { group, lane, column });
             }
         }
-        Layout { groups, places, columns }
+        BinLayout { groups, places, columns }
     }
 }
 

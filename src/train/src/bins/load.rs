@@ -2,9 +2,9 @@
 
 use super::cache::{BinCache, CacheWriter};
 use super::cuts::FeatureBins;
-use super::layout::Layout;
+use super::layout::BinLayout;
 use super::partition::{CodeColumn, Codes, assemble, schema};
-use super::summary::{Keep, SAMPLED_ROWS, Summary};
+use super::summary::{RowSample, SAMPLED_ROWS, ValueDistribution};
 use crate::config::{Candidates, EnsembleName, MissingPolicy, Parameters};
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use planetree_base::error::Result;
@@ -41,12 +41,12 @@ impl BinOptions {
         }
     }
 
-    pub(crate) fn keep(&self, rows: u64) -> Keep {
-        if self.max_bin.is_some() { Keep::sample_of(rows) } else { Keep::ALL }
+    pub(crate) fn keep(&self, rows: u64) -> RowSample {
+        if self.max_bin.is_some() { RowSample::sample_of(rows) } else { RowSample::ALL }
     }
 
     /// The bins of a feature.
-    pub fn bins(&self, summary: &Summary) -> FeatureBins {
+    pub fn bins(&self, summary: &ValueDistribution) -> FeatureBins {
         match self.max_bin {
             Some(max_bin) => FeatureBins::equal_depth(summary, self.missing, max_bin),
             None => FeatureBins::every_value(summary, self.missing),
@@ -58,8 +58,8 @@ impl BinOptions {
         Binning { layout: self.layout(&features), features }
     }
 
-    pub(super) fn layout(&self, features: &[FeatureBins]) -> Layout {
-        Layout::of_kind(self.max_bin.is_some(), self.sparse, features)
+    pub(super) fn layout(&self, features: &[FeatureBins]) -> BinLayout {
+        BinLayout::of_kind(self.max_bin.is_some(), self.sparse, features)
     }
 }
 
@@ -69,7 +69,7 @@ pub struct Binning {
     /// The bins of each feature.
     pub features: Vec<FeatureBins>,
     /// Grouping of features.
-    pub layout: Layout,
+    pub layout: BinLayout,
 }
 
 /// A binned dataset.
@@ -85,7 +85,7 @@ enum Store {
     Memory(Vec<Codes>),
     Cache(BinCache),
     /// In the processes of a backend.
-    Elsewhere,
+    Remote,
 }
 
 impl BinnedData {
@@ -125,7 +125,7 @@ impl BinnedData {
         let binning = Binning { layout: options.layout(&features), features };
         let partitions = by_partition.into_par_iter().zip(&rows);
         let partitions =
-            partitions.map(|(columns, rows)| binning.put_together(columns, rows.len())).collect();
+            partitions.map(|(columns, rows)| binning.assemble_codes(columns, rows.len())).collect();
         Ok(BinnedData { binning, rows, store: Store::Memory(partitions) })
     }
 
@@ -148,7 +148,7 @@ impl BinnedData {
     ) -> Result<(Binning, Vec<Rows>)> {
         let all_rows = source.row_count();
         let keep = options.keep(all_rows);
-        let kept_rows = if keep == Keep::ALL { all_rows } else { all_rows.min(SAMPLED_ROWS) };
+        let kept_rows = if keep == RowSample::ALL { all_rows } else { all_rows.min(SAMPLED_ROWS) };
         // A run takes 8 bytes, and merging needs it twice.
         let at_a_time = (budget / 4 / (kept_rows * 16)).clamp(1, source.features() as u64) as usize;
         // Read once for each of the passes and once to be encoded; summarised; encoded.
@@ -157,7 +157,7 @@ impl BinnedData {
         let mut rows: Vec<Rows> = Vec::new();
         for start in (0..source.features()).step_by(at_a_time) {
             let end = (start + at_a_time).min(source.features());
-            let summaries: Vec<Mutex<Summary>> = (start..end).map(|_| Mutex::default()).collect();
+            let summaries: Vec<Mutex<ValueDistribution>> = (start..end).map(|_| Mutex::default()).collect();
             for partition in 0..source.partitions() {
                 interrupt::check()?;
                 let group = source.open_partition(partition)?;
@@ -166,7 +166,7 @@ impl BinnedData {
                 }
                 let kept = keep.places(source.first_row(partition), group.rows());
                 (start..end).into_par_iter().try_for_each(|feature| {
-                    let summary = Summary::of(&source.values(&group, feature)?, kept.as_deref());
+                    let summary = ValueDistribution::of(&source.values(&group, feature)?, kept.as_deref());
                     summaries[feature - start].lock().expect("no holder of this lock panics").merge(summary);
                     Ok(())
                 })?;
@@ -193,8 +193,8 @@ impl BinnedData {
     }
 
     /// A dataset whose codes are in the processes of a backend.
-    pub fn elsewhere(binning: Binning, rows: Vec<Rows>) -> Self {
-        BinnedData { binning, rows, store: Store::Elsewhere }
+    pub fn remote(binning: Binning, rows: Vec<Rows>) -> Self {
+        BinnedData { binning, rows, store: Store::Remote }
     }
 
     /// A dataset whose codes are in memory.
@@ -207,7 +207,7 @@ impl BinnedData {
         match &self.store {
             Store::Memory(partitions) => Ok(partitions[partition].clone()),
             Store::Cache(cache) => cache.codes(partition, columns),
-            Store::Elsewhere => Err(elsewhere()),
+            Store::Remote => Err(remote()),
         }
     }
 
@@ -239,15 +239,16 @@ pub(super) fn code_feature(
     kept: &[Option<Vec<u32>>],
     options: &BinOptions,
 ) -> (FeatureBins, Vec<CodeColumn>) {
-    let summaries = values.iter().zip(kept).map(|(values, kept)| Summary::of(values, kept.as_deref()));
-    let bins = options.bins(&Summary::merge_all(summaries.collect()));
+    let summaries =
+        values.iter().zip(kept).map(|(values, kept)| ValueDistribution::of(values, kept.as_deref()));
+    let bins = options.bins(&ValueDistribution::merge_all(summaries.collect()));
     let constant = bins.is_constant();
     let codes = values.iter().filter(|_| !constant).map(|values| CodeColumn::encode(&bins, values)).collect();
     (bins, codes)
 }
 
 impl Binning {
-    pub(super) fn put_together(&self, mut columns: Vec<Option<CodeColumn>>, rows: usize) -> Codes {
+    pub(super) fn assemble_codes(&self, mut columns: Vec<Option<CodeColumn>>, rows: usize) -> Codes {
         let arrays = self.layout.groups.iter().map(|group| {
             let take = |feature: u32| columns[feature as usize].take().expect("a feature is in one group");
             assemble(group, rows, &self.features, take)
@@ -265,7 +266,7 @@ impl Binning {
 }
 
 /// The error for codes held by a backend.
-fn elsewhere() -> planetree_base::error::Error {
+fn remote() -> planetree_base::error::Error {
     planetree_base::error::Error::usage(
         "this training needs access to single rows, which are on the cluster",
         "remove --cluster",
@@ -316,7 +317,7 @@ fn number_queries(rows: &mut [Rows]) {
     }
 }
 
-pub(super) fn kept_places(keep: Keep, rows: &[Rows]) -> Vec<Option<Vec<u32>>> {
+pub(super) fn kept_places(keep: RowSample, rows: &[Rows]) -> Vec<Option<Vec<u32>>> {
     rows.par_iter().map(|rows| keep.places(rows.first, rows.len())).collect()
 }
 
@@ -329,7 +330,7 @@ impl BinnedData {
         partition_rows: usize,
         options: &BinOptions,
     ) -> Self {
-        let summaries = columns.iter().map(|column| Summary::of(column, None));
+        let summaries = columns.iter().map(|column| ValueDistribution::of(column, None));
         let features: Vec<FeatureBins> = summaries.map(|summary| options.bins(&summary)).collect();
         let binning = Binning { layout: options.layout(&features), features };
         let mut rows = Vec::new();
@@ -340,7 +341,7 @@ impl BinnedData {
                 Some(CodeColumn::encode(bins, &column[range.clone()]))
             };
             let codes = columns.iter().zip(&binning.features).map(encode).collect();
-            partitions.push(binning.put_together(codes, range.len()));
+            partitions.push(binning.assemble_codes(codes, range.len()));
             rows.push(Rows {
                 first: start as u64,
                 first_query: start as u64,

@@ -10,16 +10,18 @@ mod layout;
 mod load;
 mod pairs;
 mod partition;
-mod share;
 mod summary;
+mod survey;
 
 pub use cache::DescribedBins;
 pub use cache::{BinCache, CacheKey, CacheWriter};
 pub use cuts::{FeatureBins, middle};
-pub use layout::{BLOCKS, Group, GroupKind, JOINT_CODES, JOINT_LANES, LANES, Layout, Place, STRIDE};
+pub use layout::{
+    BLOCKS, BinLayout, FeaturePlace, Group, GroupKind, JOINT_CODES, JOINT_LANES, LANES, STRIDE,
+};
 #[cfg(test)]
 pub use load::mixed_columns;
 pub use load::{BinOptions, BinnedData, Binning, read_rows};
-pub use partition::{Codes, Column, GroupCodes};
-pub use share::{Surveyed, survey};
-pub use summary::{SAMPLED_ROWS, Summary};
+pub use partition::{Codes, FeatureCodes, GroupCodes};
+pub use summary::{SAMPLED_ROWS, ValueDistribution};
+pub use survey::{Surveyed, survey};

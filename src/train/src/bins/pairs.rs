@@ -6,7 +6,7 @@
 
 use super::cuts::FeatureBins;
 use super::load::{BinOptions, BinnedData, Binning, code_feature, kept_places, open_all};
-use super::summary::Summary;
+use super::summary::ValueDistribution;
 use planetree_base::error::{Error, Result};
 use planetree_base::random::Stream;
 use planetree_base::storage::interrupt;
@@ -16,14 +16,14 @@ use rayon::prelude::*;
 const OF_PAIRS: u64 = 0x7372_6950;
 
 /// Two rows of a partition; the label refers to the first.
-type Pair = (u32, u32);
+type RowPair = (u32, u32);
 
 impl BinnedData {
     /// Bins pairs of documents, with at most `per_document` sampled partners each. Missing values are filled before
     /// differences are taken.
     pub fn of_pairs(source: &Source, options: &BinOptions, per_document: u32, seed: u64) -> Result<Self> {
         let (groups, documents) = open_all(source)?;
-        let pairs: Vec<Vec<Vec<Pair>>> =
+        let pairs: Vec<Vec<Vec<RowPair>>> =
             documents.par_iter().map(|rows| draw_pairs(rows, per_document as usize, seed)).collect();
         let count: usize = pairs.iter().flatten().map(Vec::len).sum();
         if count == 0 {
@@ -43,8 +43,8 @@ impl BinnedData {
                 values.push(source.values(group, feature)?);
             }
             let summaries =
-                values.iter().zip(&kept).map(|(values, kept)| Summary::of(values, kept.as_deref()));
-            let fill = options.bins(&Summary::merge_all(summaries.collect())).fill;
+                values.iter().zip(&kept).map(|(values, kept)| ValueDistribution::of(values, kept.as_deref()));
+            let fill = options.bins(&ValueDistribution::merge_all(summaries.collect())).fill;
             let differences = values.iter().zip(&pairs);
             let differences: Vec<Vec<f32>> =
                 differences.map(|(values, pairs)| differences_of(values, fill, pairs)).collect();
@@ -61,16 +61,16 @@ impl BinnedData {
         let binning = Binning { layout: options.layout(&features), features };
         let partitions = by_partition.into_par_iter().zip(&rows);
         let partitions: Vec<_> =
-            partitions.map(|(columns, rows)| binning.put_together(columns, rows.len())).collect();
+            partitions.map(|(columns, rows)| binning.assemble_codes(columns, rows.len())).collect();
         Ok(BinnedData::of_memory(binning, rows, partitions))
     }
 }
 
 /// The pairs of every query of a partition.
-fn draw_pairs(rows: &Rows, per_document: usize, seed: u64) -> Vec<Vec<Pair>> {
+fn draw_pairs(rows: &Rows, per_document: usize, seed: u64) -> Vec<Vec<RowPair>> {
     let draw = |(number, query): (u64, std::ops::Range<usize>)| {
         let labels = &rows.labels[query.clone()];
-        let mut pairs: Vec<Pair> = Vec::new();
+        let mut pairs: Vec<RowPair> = Vec::new();
         let mut others: Vec<u32> = Vec::new();
         for (document, label) in labels.iter().enumerate() {
             let document = document as u32;
@@ -91,7 +91,7 @@ fn draw_pairs(rows: &Rows, per_document: usize, seed: u64) -> Vec<Vec<Pair>> {
         pairs.dedup(); // both may have sampled each other
         // The order of the two is random, so that both labels are equally likely.
         let first = query.start as u32;
-        let turn = |(one, other): Pair| {
+        let turn = |(one, other): RowPair| {
             let key = [seed, OF_PAIRS, rows.first_query + number, u64::from(one) << 32 | u64::from(other)];
             let (one, other) = (first + one, first + other);
             if Stream::new(&key).bits() & 1 == 1 { (other, one) } else { (one, other) }
@@ -102,7 +102,7 @@ fn draw_pairs(rows: &Rows, per_document: usize, seed: u64) -> Vec<Vec<Pair>> {
 }
 
 /// The pairs as rows of a dataset, with the queries of the documents.
-fn rows_of_pairs(documents: &[Rows], pairs: &[Vec<Vec<Pair>>]) -> Vec<Rows> {
+fn rows_of_pairs(documents: &[Rows], pairs: &[Vec<Vec<RowPair>>]) -> Vec<Rows> {
     let mut first = 0;
     let rows = documents.iter().zip(pairs).map(|(documents, queries)| {
         let mut query_bounds = vec![0u32];
@@ -112,8 +112,8 @@ fn rows_of_pairs(documents: &[Rows], pairs: &[Vec<Vec<Pair>>]) -> Vec<Rows> {
             Some(*end)
         }));
         let better =
-            |(one, other): &Pair| documents.labels[*one as usize] > documents.labels[*other as usize];
-        let mean = |weights: &Vec<f32>, (one, other): &Pair| {
+            |(one, other): &RowPair| documents.labels[*one as usize] > documents.labels[*other as usize];
+        let mean = |weights: &Vec<f32>, (one, other): &RowPair| {
             f32::midpoint(weights[*one as usize], weights[*other as usize])
         };
         let weights = documents.weights.as_ref();
@@ -132,12 +132,12 @@ fn rows_of_pairs(documents: &[Rows], pairs: &[Vec<Vec<Pair>>]) -> Vec<Rows> {
 }
 
 /// The differences of a feature; missing if one of the two values is missing and not filled.
-fn differences_of(values: &[f32], fill: Option<f32>, pairs: &[Vec<Pair>]) -> Vec<f32> {
+fn differences_of(values: &[f32], fill: Option<f32>, pairs: &[Vec<RowPair>]) -> Vec<f32> {
     let filled = |row: u32| {
         let value = values[row as usize];
         if value.is_nan() { fill.unwrap_or(f32::NAN) } else { value }
     };
-    let difference = |(one, other): &Pair| {
+    let difference = |(one, other): &RowPair| {
         let difference = filled(*one) - filled(*other);
         // The difference of two huge numbers may overflow.
         if difference.is_infinite() { difference.signum() * f32::MAX } else { difference }

@@ -1,7 +1,7 @@
 //! The codes of one partition as Arrow arrays: one column per group.
 
 use super::cuts::FeatureBins;
-use super::layout::{Group, GroupKind, LANES, Layout, Place, STRIDE};
+use super::layout::{BinLayout, FeaturePlace, Group, GroupKind, LANES, STRIDE};
 use arrow::array::{
     Array, ArrayRef, AsArray, FixedSizeBinaryArray, ListArray, RecordBatch, UInt8Array, UInt16Array,
     UInt32Array,
@@ -46,13 +46,13 @@ pub enum GroupCodes<'a> {
 
 /// The codes of one feature, for lookups by row.
 #[derive(Debug, Clone, Copy)]
-pub struct Column<'a> {
+pub struct FeatureCodes<'a> {
     codes: GroupCodes<'a>,
     lane: usize,
     common: u32,
 }
 
-impl Column<'_> {
+impl FeatureCodes<'_> {
     /// The code of a row.
     #[inline]
     pub fn code(&self, row: u32) -> u32 {
@@ -104,9 +104,7 @@ impl Codes {
     pub fn group(&self, column: usize) -> GroupCodes<'_> {
         let place = match &self.held {
             None => column,
-            Some(held) => {
-                held.iter().position(|held| *held == column).expect("the column was requested")
-            }
+            Some(held) => held.iter().position(|held| *held == column).expect("the column was requested"),
         };
         let column = self.batch.column(place);
         match column.data_type() {
@@ -126,13 +124,13 @@ impl Codes {
     }
 
     /// The codes of one feature.
-    pub fn column(&self, place: Place, bins: &FeatureBins) -> Column<'_> {
-        Column { codes: self.group(place.column), lane: place.lane, common: bins.common_code }
+    pub fn column(&self, place: FeaturePlace, bins: &FeatureBins) -> FeatureCodes<'_> {
+        FeatureCodes { codes: self.group(place.column), lane: place.lane, common: bins.common_code }
     }
 }
 
 /// The schema of a partition's batch.
-pub fn schema(layout: &Layout) -> SchemaRef {
+pub fn schema(layout: &BinLayout) -> SchemaRef {
     let field = |(place, group): (usize, &Group)| {
         let kind = match group.kind {
             GroupKind::Dense | GroupKind::Joint => DataType::FixedSizeBinary((group.blocks() * LANES) as i32),
@@ -224,13 +222,13 @@ pub fn assemble(
 }
 
 /// Rows interleaved at a time, so that they stay in the cache.
-const STRETCH: usize = 256;
+const CHUNK: usize = 256;
 
 fn interleave(columns: &[CodeColumn], rows: usize, row_bytes: usize) -> ArrayRef {
     // Arrow buffers are aligned to cache lines, so that a row of 64 bytes is one line.
     let mut bytes = MutableBuffer::from_len_zeroed(rows * row_bytes);
-    for (stretch, out) in bytes.as_slice_mut().chunks_mut(STRETCH * row_bytes).enumerate() {
-        let first = stretch * STRETCH;
+    for (chunk, out) in bytes.as_slice_mut().chunks_mut(CHUNK * row_bytes).enumerate() {
+        let first = chunk * CHUNK;
         for (lane, column) in columns.iter().enumerate() {
             let codes = &column.bytes()[first..];
             for (row, code) in out.chunks_exact_mut(row_bytes).zip(codes) {
@@ -245,9 +243,9 @@ fn interleave(columns: &[CodeColumn], rows: usize, row_bytes: usize) -> ArrayRef
 fn join(columns: &[CodeColumn], codes: &[usize], group: &Group, rows: usize) -> ArrayRef {
     let row_bytes = group.blocks() * LANES;
     let mut bytes = MutableBuffer::from_len_zeroed(rows * row_bytes);
-    let mut joint = [0u16; STRETCH];
-    for (stretch, out) in bytes.as_slice_mut().chunks_mut(STRETCH * row_bytes).enumerate() {
-        let first = stretch * STRETCH;
+    let mut joint = [0u16; CHUNK];
+    for (chunk, out) in bytes.as_slice_mut().chunks_mut(CHUNK * row_bytes).enumerate() {
+        let first = chunk * CHUNK;
         for (lane, members) in group.lanes.iter().enumerate() {
             joint.fill(0);
             // The last feature is the most significant digit.
@@ -293,7 +291,7 @@ fn list_entries(columns: &[CodeColumn], common: &[u8], rows: usize) -> ArrayRef 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bins::summary::Summary;
+    use crate::bins::summary::ValueDistribution;
     use crate::config::MissingPolicy;
     use proptest::prelude::*;
 
@@ -303,8 +301,8 @@ mod tests {
             values in prop::collection::vec(prop::collection::vec(prop_oneof![3 => Just(0f32), 1 => -20f32..20.0, 1 => Just(f32::NAN)], 50), 1..90),
         ) {
             let features: Vec<FeatureBins> = values.iter()
-                .map(|column| FeatureBins::equal_depth(&Summary::of(column, None), MissingPolicy::Learned, 20)).collect();
-            for layout in [Layout::grouped(&features), Layout::columns(&features)] {
+                .map(|column| FeatureBins::equal_depth(&ValueDistribution::of(column, None), MissingPolicy::Learned, 20)).collect();
+            for layout in [BinLayout::grouped(&features), BinLayout::columns(&features)] {
                 let (mut columns, own): (Vec<ArrayRef>, Vec<Vec<ArrayRef>>) = layout.groups.iter().map(|group| {
                     assemble(group, 50, &features, |f| CodeColumn::encode(&features[f as usize], &values[f as usize]))
                 }).unzip();

@@ -6,7 +6,7 @@ use crate::bins::{BinnedData, FeatureBins};
 use crate::config::{BaseScore, ObjectiveName, Parameters};
 use crate::driver::BoostWorker;
 use crate::driver::{
-    BackendCell, LogEntry, Metrics, Observer, Opened, PhaseSeconds, Scores, TrainRequest, ValidationSet,
+    BackendCell, LogEntry, Metrics, Observer, OpenedData, PhaseSeconds, Scores, TrainRequest, ValidationSet,
     find_checkpoint, mean_of, open,
 };
 use crate::objective::Objective;
@@ -82,7 +82,7 @@ pub fn prepare(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Pr
         model = Model { configuration, ..resumed.model };
         log = resumed.log;
     }
-    let Opened { source, data, options, mut validation, seconds } = opened;
+    let OpenedData { source, data, options, mut validation, seconds } = opened;
     let mut sets = Vec::new();
     for (named, source) in request.validation.iter().zip(&mut validation) {
         let step = format!("reading {}", named.name);
@@ -190,8 +190,12 @@ pub fn invalid_start(request: &TrainRequest) -> Error {
     )
 }
 
-fn new_model(request: &TrainRequest, opened: &Opened, objective: Option<&dyn Objective>) -> Result<Model> {
-    let Opened { source, data, .. } = opened;
+fn new_model(
+    request: &TrainRequest,
+    opened: &OpenedData,
+    objective: Option<&dyn Objective>,
+) -> Result<Model> {
+    let OpenedData { source, data, .. } = opened;
     let features = source.names();
     let (base_score, base_feature) = base_score(&request.parameters, source, data, features, objective)?;
     let bins = &data.binning.features;
@@ -240,8 +244,12 @@ fn base_score(
 }
 
 /// Rejects labels, weights and positions that the objective cannot learn from.
-fn check_objective(opened: &Opened, request: &TrainRequest, objective: Option<&dyn Objective>) -> Result<()> {
-    let Opened { source, data, .. } = opened;
+fn check_objective(
+    opened: &OpenedData,
+    request: &TrainRequest,
+    objective: Option<&dyn Objective>,
+) -> Result<()> {
+    let OpenedData { source, data, .. } = opened;
     let parameters = &request.parameters;
     let Some(objective) = objective else { return Ok(()) };
     let mut queries = data.rows.iter().flat_map(|rows| rows.queries().map(|query| &rows.labels[query]));

@@ -30,7 +30,7 @@ pub struct CheckpointPlan {
 
 /// The content of a checkpoint besides the model.
 #[derive(Debug, Serialize, Deserialize)]
-struct State {
+struct CheckpointState {
     start_trees: usize,
     log: Vec<LogEntry>,
 }
@@ -62,7 +62,7 @@ impl Checkpoints {
 
     /// Writes a checkpoint.
     pub fn write(&mut self, model: &Model, start_trees: usize, log: &[LogEntry]) -> Result<()> {
-        let state = State { start_trees, log: log.to_vec() };
+        let state = CheckpointState { start_trees, log: log.to_vec() };
         let state = serde_json::to_string(&state).expect("numbers and strings always serialise");
         model.write_with(&self.plan.location, &[(STATE, state)])?;
         self.last = Instant::now();
@@ -86,7 +86,7 @@ pub fn resume(location: &Location, expected: &Model, parameters: &Parameters) ->
         return Ok(None);
     }
     let (model, metadata) = Model::read_with(location)?;
-    let state: Option<State> = metadata.get(STATE).and_then(|text| serde_json::from_str(text).ok());
+    let state: Option<CheckpointState> = metadata.get(STATE).and_then(|text| serde_json::from_str(text).ok());
     let Some(state) = state else {
         return Err(Error::place(
             location,

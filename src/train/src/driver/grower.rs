@@ -14,12 +14,12 @@ pub trait TreeGrower: Sync {
     fn grow(&self, tree: u32, rows: Vec<u32>) -> Result<ForestTree>;
 
     /// The preferred number of trees to grow at a time, if the grower has one.
-    fn together(&self) -> Option<u32> {
+    fn batch_size(&self) -> Option<u32> {
         None
     }
 
     /// Grows trees on all threads; the result is in the order of their numbers.
-    fn grow_together(&self, trees: Range<u32>, draw: &Draw<'_>) -> Result<Vec<ForestTree>> {
+    fn grow_batch(&self, trees: Range<u32>, draw: &Draw<'_>) -> Result<Vec<ForestTree>> {
         trees.into_par_iter().with_max_len(1).map(|tree| self.grow(tree, draw(tree))).collect()
     }
 }

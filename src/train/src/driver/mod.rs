@@ -28,7 +28,7 @@ pub use forest_tree::{ForestNode, ForestSplit, ForestTree};
 pub use gradient_summary::GradientSummary;
 pub use grower::{Draw, TreeGrower};
 pub use log::{BestRound, LogEntry, write_rounds};
-pub use open::{Opened, find_checkpoint, no_split, open};
+pub use open::{OpenedData, find_checkpoint, no_split, open};
 pub use request::{CustomObjective, NamedData, TrainRequest};
 pub use sampling::draw_limit;
 pub use sampling::draw_rows;

@@ -13,7 +13,7 @@ use planetree_model::model::{DataUsed, Model};
 use std::time::Instant;
 
 /// Data ready for training.
-pub struct Opened {
+pub struct OpenedData {
     /// The datasets.
     pub source: Source,
     /// Their binned rows.
@@ -33,7 +33,7 @@ pub fn open(
     features: Option<&[String]>,
     bytes_per_row: u64,
     observer: &mut dyn Observer,
-) -> Result<Opened> {
+) -> Result<OpenedData> {
     let begun = Instant::now();
     let mut seconds = PhaseSeconds::default();
     request.parameters.check_validation(!request.validation.is_empty())?;
@@ -50,10 +50,10 @@ pub fn open(
     source.watch(unwatched());
     seconds.bin = begun.elapsed().as_secs_f64();
     check_labels(&source, &data)?;
-    Ok(Opened { source, data, options, validation, seconds })
+    Ok(OpenedData { source, data, options, validation, seconds })
 }
 
-impl Opened {
+impl OpenedData {
     /// The datasets that the model is trained and validated on.
     pub fn data_used(&self, request: &TrainRequest) -> Vec<DataUsed> {
         let train = self.source.manifests().map(|manifest| used("train", manifest));

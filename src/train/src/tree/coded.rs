@@ -3,7 +3,7 @@
 use super::grow::GrownTree;
 use super::rows::NodeId;
 use super::split::{FoundSplit, SplitRules};
-use crate::bins::{Binning, Codes, Column};
+use crate::bins::{Binning, Codes, FeatureCodes};
 use planetree_model::model;
 use serde::{Deserialize, Serialize};
 
@@ -46,7 +46,7 @@ pub fn split_of_model(split: &model::Split, binning: &Binning) -> Option<FoundSp
 /// Routes the rows of one partition through a tree.
 pub struct CodedRouter<'a> {
     tree: &'a CodedTree,
-    columns: Vec<Option<Column<'a>>>,
+    columns: Vec<Option<FeatureCodes<'a>>>,
 }
 
 impl CodedTree {
@@ -138,7 +138,7 @@ impl CodedTree {
         columns
     }
 
-    fn place(&self, node: &CodedNode, binning: &Binning) -> Option<crate::bins::Place> {
+    fn place(&self, node: &CodedNode, binning: &Binning) -> Option<crate::bins::FeaturePlace> {
         binning.layout.places[node.split.as_ref()?.0.feature as usize]
     }
 

@@ -1,7 +1,7 @@
 //! Feature sampling per tree and per node. Samples depend only on the seed, the tree and the node.
 
 use super::rows::NodeId;
-use crate::bins::Layout;
+use crate::bins::BinLayout;
 use crate::config::{FeatureCount, Parameters};
 use planetree_base::random::Stream;
 
@@ -19,7 +19,7 @@ const OF_NODE: u64 = 0x6564_6F4E;
 
 impl FeatureChoice {
     /// Samples the features of a tree.
-    pub fn draw(parameters: &Parameters, layout: &Layout, tree: u64) -> Self {
+    pub fn draw(parameters: &Parameters, layout: &BinLayout, tree: u64) -> Self {
         let all: Vec<u32> =
             layout.places.iter().enumerate().filter(|(_, p)| p.is_some()).map(|(f, _)| f as u32).collect();
         let mut stream = Stream::new(&[parameters.seed, OF_TREE, tree]);
@@ -47,7 +47,7 @@ impl FeatureChoice {
     }
 
     /// The groups that hold features of the tree.
-    pub fn groups(&self, layout: &Layout) -> Vec<usize> {
+    pub fn groups(&self, layout: &BinLayout) -> Vec<usize> {
         let mut groups: Vec<usize> = self
             .of_tree
             .iter()

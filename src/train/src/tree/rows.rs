@@ -3,7 +3,7 @@
 
 use super::cell::Cell;
 use super::split::FoundSplit;
-use crate::bins::{BinnedData, Codes, Column};
+use crate::bins::{BinnedData, Codes, FeatureCodes};
 use planetree_base::error::Result;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -149,7 +149,7 @@ struct NodeSegment<'a, T> {
 
 impl<T: Copy + Default + Send + Sync> NodeSegment<'_, T> {
     /// Moves rows that go left to the front; returns their number.
-    fn divide(self, split: &FoundSplit, column: &Column<'_>, parallel: bool) -> usize {
+    fn divide(self, split: &FoundSplit, column: &FeatureCodes<'_>, parallel: bool) -> usize {
         let (most, missing) = (split.code, split.missing_goes_left().unwrap_or(u32::MAX));
         let goes_left = |code: u32| (code <= most) | (code == missing);
         match column.bytes() {

@@ -11,7 +11,7 @@ use super::measure::{Extent, Measure, Yardstick};
 use super::order::{Queue, Waiting};
 use super::scan::NodeScan;
 use super::sums::{Sums, Units};
-use crate::bins::{BinnedData, Codes, Column};
+use crate::bins::{BinnedData, Codes, FeatureCodes};
 use crate::config::LeafOrder;
 use crate::driver::{ForestSplit, ForestTree};
 use crate::forest::features::{Path, TreeFeatures};
@@ -71,7 +71,7 @@ struct Partition<'a> {
     scan: NodeScan,
 }
 
-struct Growth<'a> {
+struct ListwiseGrowth<'a> {
     ground: ListwiseGround<'a>,
     rules: &'a ListwiseRules,
     features: TreeFeatures,
@@ -119,7 +119,7 @@ pub fn grow(
         scan: NodeScan::default(),
     };
     let partitions: Vec<Partition<'_>> = ground.data.rows.iter().zip(ground.codes).map(partition).collect();
-    let mut growth = Growth {
+    let mut growth = ListwiseGrowth {
         worth: partitions.iter().map(|partition| partition.lists.worth()).sum(),
         perfect: partitions.iter().map(|partition| partition.lists.perfect()).sum(),
         ground,
@@ -146,7 +146,7 @@ pub fn grow(
     Ok(ListwiseTree { tree: growth.tree, paths: growth.paths, strength, deepest })
 }
 
-impl Growth<'_> {
+impl ListwiseGrowth<'_> {
     fn strength(&self) -> f64 {
         if self.perfect == 0 { 0.0 } else { self.worth as f64 / self.perfect as f64 }
     }
@@ -205,7 +205,7 @@ impl Growth<'_> {
                 let place = binning.layout.places[*feature as usize].expect("a tree's features vary");
                 partition.codes.column(place, &binning.features[*feature as usize])
             };
-            let columns: Vec<Column<'_>> = features.iter().map(column).collect();
+            let columns: Vec<FeatureCodes<'_>> = features.iter().map(column).collect();
             partition.scan.add_sums(&partition.lists, node, &columns, sums);
         };
         let shared = self.is_shared(node);

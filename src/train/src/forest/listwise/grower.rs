@@ -116,7 +116,7 @@ impl TreeGrower for ListGrower<'_> {
         self.grow_with(&self.rules, tree, &rows)
     }
 
-    fn grow_together(&self, trees: Range<u32>, draw: &Draw<'_>) -> Result<Vec<ForestTree>> {
+    fn grow_batch(&self, trees: Range<u32>, draw: &Draw<'_>) -> Result<Vec<ForestTree>> {
         let mut rules = self.rules.clone();
         if trees.len() >= rayon::current_num_threads() {
             // Every thread has a tree of its own; one that waits for others would take up yet another.

@@ -6,7 +6,7 @@
 
 use super::measure::{Extent, Measure, Yardstick};
 use super::sums::{Sums, Units};
-use crate::bins::Column;
+use crate::bins::FeatureCodes;
 use crate::tree::round;
 use planetree_data::source::Rows;
 use std::ops::Range;
@@ -274,7 +274,7 @@ impl<'a> Lists<'a> {
 
     /// Makes a split: documents move to the children, and the lists they are in are ranked anew. By
     /// how much the worth of all lists grows. A feature without a column has code 0 everywhere.
-    pub fn split(&mut self, made: &MadeSplit, column: Option<&Column<'_>>, measure: &Measure) -> i64 {
+    pub fn split(&mut self, made: &MadeSplit, column: Option<&FeatureCodes<'_>>, measure: &Measure) -> i64 {
         let node = self.nodes[made.node as usize].clone();
         let middle = node.start + self.divide(made, column);
         let left = made.left as usize;
@@ -296,7 +296,7 @@ impl<'a> Lists<'a> {
     }
 
     /// Moves the documents that go left to the front, keeping the order on both sides; how many they are.
-    fn divide(&mut self, made: &MadeSplit, column: Option<&Column<'_>>) -> usize {
+    fn divide(&mut self, made: &MadeSplit, column: Option<&FeatureCodes<'_>>) -> usize {
         let documents = &mut self.documents[self.nodes[made.node as usize].clone()];
         self.spare.clear();
         let mut left = 0;

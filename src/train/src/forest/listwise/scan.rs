@@ -10,7 +10,7 @@ use super::candidates::{CodeSums, Cuts};
 use super::lists::{Document, Lists, Part};
 use super::measure::Measure;
 use super::rest::Rest;
-use crate::bins::Column;
+use crate::bins::FeatureCodes;
 use std::ops::Range;
 
 /// What one partition says of a node. It is a cache: codes are looked up again if it is lost.
@@ -25,7 +25,13 @@ pub struct NodeScan {
 
 impl NodeScan {
     /// Adds the node's documents to the sums of each feature, by their code.
-    pub fn add_sums(&mut self, lists: &Lists<'_>, node: u32, columns: &[Column<'_>], sums: &mut [CodeSums]) {
+    pub fn add_sums(
+        &mut self,
+        lists: &Lists<'_>,
+        node: u32,
+        columns: &[FeatureCodes<'_>],
+        sums: &mut [CodeSums],
+    ) {
         let documents = lists.documents(node);
         self.documents = documents.len();
         self.codes.resize(documents.len() * columns.len(), 0);

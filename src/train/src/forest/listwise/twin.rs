@@ -73,7 +73,7 @@ fn items_of(
                 weights += weight;
                 let gain = measure.gain_of(label);
                 gains.push(gain);
-                let code = |(feature, place): (usize, &Option<crate::bins::Place>)| {
+                let code = |(feature, place): (usize, &Option<crate::bins::FeaturePlace>)| {
                     place.map_or(0, |place| {
                         ground.codes[partition].column(place, &binning.features[feature]).code(row)
                     })

@@ -2,7 +2,7 @@
 //! by the bins that the driver chose.
 
 use super::load::{BinOptions, BinnedData, Binning, encode_partition};
-use super::summary::Summary;
+use super::summary::ValueDistribution;
 use planetree_base::error::Result;
 use planetree_base::wire::{Reader, Writer, cut_short};
 use planetree_data::source::{OpenPartition, Rows, Source};
@@ -14,8 +14,8 @@ use std::ops::Range;
 pub struct Surveyed {
     /// Labels and queries by partition; empty if not requested.
     pub rows: Vec<Rows>,
-    /// Summary of each feature.
-    pub summaries: Vec<Summary>,
+    /// ValueDistribution of each feature.
+    pub summaries: Vec<ValueDistribution>,
 }
 
 /// Summarises features over some partitions, and reads their rows if `wants_rows`.
@@ -34,9 +34,9 @@ pub fn survey(
         kept.map(|(partition, group)| keep.places(source.first_row(*partition), group.rows())).collect();
     let summaries = features.into_par_iter().map(|feature| {
         let of = |(group, kept): (&OpenPartition, &Option<Vec<u32>>)| {
-            Ok(Summary::of(&source.values(group, feature)?, kept.as_deref()))
+            Ok(ValueDistribution::of(&source.values(group, feature)?, kept.as_deref()))
         };
-        Ok(Summary::merge_all(opened.iter().zip(&kept).map(of).collect::<Result<_>>()?))
+        Ok(ValueDistribution::merge_all(opened.iter().zip(&kept).map(of).collect::<Result<_>>()?))
     });
     let summaries = summaries.collect::<Result<_>>()?;
     let rows = match wants_rows {
@@ -102,7 +102,7 @@ impl Surveyed {
         let count = reader.length(1)?;
         let rows = (0..count).map(|_| read_rows(reader)).collect::<Result<_>>()?;
         let count = reader.length(1)?;
-        let summaries = (0..count).map(|_| Summary::read(reader)).collect::<Result<_>>()?;
+        let summaries = (0..count).map(|_| ValueDistribution::read(reader)).collect::<Result<_>>()?;
         Ok(Surveyed { rows, summaries })
     }
 }
