@@ -7,92 +7,92 @@ use std::fmt;
 use std::str::FromStr;
 
 /// An entry of the table of metrics.
-struct Entry {
+struct MetricEntry {
     name: &'static str,
     aliases: &'static [&'static str],
-    make: Make,
+    make: MetricSyntax,
     help: &'static str,
 }
 
 /// Constructor of a metric from its name and suffix.
-enum Make {
+enum MetricSyntax {
     Plain(Metric),
     WithDepth(fn(Option<u32>) -> Metric),
     WithRange(fn(u32, u32) -> Metric),
 }
 
 /// A new metric is one file, one line here and one in `value.rs`.
-const ENTRIES: [Entry; 12] = [
-    Entry {
+const ENTRIES: [MetricEntry; 12] = [
+    MetricEntry {
         name: "ndcg",
         aliases: &["normalized_dcg"],
-        make: Make::WithDepth(Metric::Ndcg),
+        make: MetricSyntax::WithDepth(Metric::Ndcg),
         help: "normalised discounted cumulative gain",
     },
-    Entry {
+    MetricEntry {
         name: "dcg",
         aliases: &[],
-        make: Make::WithDepth(Metric::Dcg),
+        make: MetricSyntax::WithDepth(Metric::Dcg),
         help: "discounted cumulative gain",
     },
-    Entry {
+    MetricEntry {
         name: "err",
         aliases: &["expected_reciprocal_rank"],
-        make: Make::WithDepth(Metric::Err),
+        make: MetricSyntax::WithDepth(Metric::Err),
         help: "expected reciprocal rank",
     },
-    Entry {
+    MetricEntry {
         name: "map",
         aliases: &["ap", "mean_average_precision", "average_precision"],
-        make: Make::WithDepth(Metric::Map),
+        make: MetricSyntax::WithDepth(Metric::Map),
         help: "mean average precision",
     },
-    Entry {
+    MetricEntry {
         name: "mrr",
         aliases: &["rr", "recip_rank", "reciprocal_rank", "mean_reciprocal_rank"],
-        make: Make::WithDepth(Metric::Mrr),
+        make: MetricSyntax::WithDepth(Metric::Mrr),
         help: "reciprocal rank of the first relevant document",
     },
-    Entry {
+    MetricEntry {
         name: "p",
         aliases: &["precision", "prec", "pre"],
-        make: Make::WithDepth(Metric::Precision),
+        make: MetricSyntax::WithDepth(Metric::Precision),
         help: "fraction of the top K documents that are relevant",
     },
-    Entry {
+    MetricEntry {
         name: "recall",
         aliases: &["r"],
-        make: Make::WithDepth(Metric::Recall),
+        make: MetricSyntax::WithDepth(Metric::Recall),
         help: "fraction of the relevant documents that are in the top K",
     },
-    Entry {
+    MetricEntry {
         name: "auc",
         aliases: &["roc_auc"],
-        make: Make::Plain(Metric::Auc),
+        make: MetricSyntax::Plain(Metric::Auc),
         help: "area under the ROC curve",
     },
-    Entry {
+    MetricEntry {
         name: "pauc",
         aliases: &["partial_auc"],
-        make: Make::WithRange(Metric::PartialAuc),
+        make: MetricSyntax::WithRange(Metric::PartialAuc),
         help: "partial area under the ROC curve between two false-positive rates in percent",
     },
-    Entry {
+    MetricEntry {
         name: "tau",
         aliases: &["kendall", "kendall_tau", "kendalltau"],
-        make: Make::Plain(Metric::KendallTau),
+        make: MetricSyntax::Plain(Metric::KendallTau),
         help: "Kendall's tau-b between scores and labels",
     },
-    Entry {
+    MetricEntry {
         name: "inversions",
         aliases: &["inverted_pairs"],
-        make: Make::Plain(Metric::Inversions),
+        make: MetricSyntax::Plain(Metric::Inversions),
         help: "number of document pairs in the wrong order",
     },
-    Entry {
+    MetricEntry {
         name: "rmse",
         aliases: &["l2_root", "root_mean_squared_error"],
-        make: Make::Plain(Metric::Rmse),
+        make: MetricSyntax::Plain(Metric::Rmse),
         help: "root mean squared error of scores against labels, over rows",
     },
 ];
@@ -102,12 +102,12 @@ pub fn help_table() -> Vec<(String, &'static str)> {
     ENTRIES.iter().map(|entry| (entry.written(), entry.help)).collect()
 }
 
-impl Entry {
+impl MetricEntry {
     fn written(&self) -> String {
         match self.make {
-            Make::Plain(_) => self.name.to_owned(),
-            Make::WithDepth(_) => format!("{}@K", self.name),
-            Make::WithRange(_) => format!("{}@I-J", self.name),
+            MetricSyntax::Plain(_) => self.name.to_owned(),
+            MetricSyntax::WithDepth(_) => format!("{}@K", self.name),
+            MetricSyntax::WithRange(_) => format!("{}@I-J", self.name),
         }
     }
 
@@ -119,9 +119,9 @@ impl Entry {
     /// How to write the metric, as a remedy.
     fn remedy(&self) -> String {
         match self.make {
-            Make::Plain(_) => format!("write {}", self.name),
-            Make::WithDepth(_) => format!("write {0}@10, or {0} for the whole list", self.name),
-            Make::WithRange(_) => {
+            MetricSyntax::Plain(_) => format!("write {}", self.name),
+            MetricSyntax::WithDepth(_) => format!("write {0}@10, or {0} for the whole list", self.name),
+            MetricSyntax::WithRange(_) => {
                 format!("write {0}@0-5 for the false-positive rates from 0 to 5 percent", self.name)
             }
         }
@@ -178,7 +178,7 @@ impl FromStr for Metric {
         };
         let Some(entry) = ENTRIES.iter().find(|entry| entry.is_called(name)) else {
             let names = ENTRIES.iter().flat_map(|entry| entry.aliases.iter().chain([&entry.name]).copied());
-            let all: Vec<String> = ENTRIES.iter().map(Entry::written).collect();
+            let all: Vec<String> = ENTRIES.iter().map(MetricEntry::written).collect();
             return Err(Error::usage(
                 format_args!("unknown metric {text:?}"),
                 suggest::did_you_mean(
@@ -191,15 +191,15 @@ impl FromStr for Metric {
             Error::usage(format_args!("metric {text:?}: {problem}"), entry.remedy())
         };
         match (&entry.make, range) {
-            (Make::Plain(metric), None) => Ok(*metric),
-            (Make::Plain(_), Some(_)) => Err(fault(&format_args!("{} has no depth", entry.name))),
-            (Make::WithDepth(make), None) => Ok(make(None)),
-            (Make::WithDepth(make), Some(depth)) => match depth.parse() {
+            (MetricSyntax::Plain(metric), None) => Ok(*metric),
+            (MetricSyntax::Plain(_), Some(_)) => Err(fault(&format_args!("{} has no depth", entry.name))),
+            (MetricSyntax::WithDepth(make), None) => Ok(make(None)),
+            (MetricSyntax::WithDepth(make), Some(depth)) => match depth.parse() {
                 Ok(depth) if depth > 0 => Ok(make(Some(depth))),
                 _ => Err(fault(&format_args!("{depth:?} is not a valid depth"))),
             },
-            (Make::WithRange(_), None) => Err(fault(&format_args!("{} needs a range", entry.name))),
-            (Make::WithRange(make), Some(range)) => match percents(range) {
+            (MetricSyntax::WithRange(_), None) => Err(fault(&format_args!("{} needs a range", entry.name))),
+            (MetricSyntax::WithRange(make), Some(range)) => match percents(range) {
                 Some((from, to)) => Ok(make(from, to)),
                 None => Err(fault(&format_args!("{range:?} is not a range of percentages"))),
             },
@@ -241,9 +241,9 @@ mod tests {
         for entry in &ENTRIES {
             for name in entry.aliases.iter().chain([&entry.name]) {
                 let text = match entry.make {
-                    Make::Plain(_) => (*name).to_owned(),
-                    Make::WithDepth(_) => format!("{name}@7"),
-                    Make::WithRange(_) => format!("{name}@1-99"),
+                    MetricSyntax::Plain(_) => (*name).to_owned(),
+                    MetricSyntax::WithDepth(_) => format!("{name}@7"),
+                    MetricSyntax::WithRange(_) => format!("{name}@1-99"),
                 };
                 let metric: Metric = text.parse().unwrap();
                 assert_eq!(metric.name(), entry.name);

@@ -21,7 +21,7 @@ use crate::driver::{
     Scores, TrainRequest, TreeGrower, TreeStrength, ValidationSet, find_checkpoint, no_split, open, value_of,
 };
 use grower::grower;
-use listwise::{SplitOrder, Yardstick};
+use listwise::{NdcgVariant, SplitOrder};
 use out_of_bag::OutOfBag;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Location, interrupt};
@@ -395,9 +395,9 @@ impl ForestTraining<'_> {
             CriterionName::Ndcg => SplitOrder::AsGrown,
             _ => SplitOrder::Breadth,
         };
-        let yardstick = Yardstick::of(parameters);
+        let variant = NdcgVariant::of(parameters);
         let mut enter = |split: &str, data: &BinnedData, rows: &[u32]| {
-            let values = listwise::strength(tree, order, (data, rows), &yardstick)?;
+            let values = listwise::strength(tree, order, (data, rows), &variant)?;
             courses.push(TreeStrength { tree: number, split: split.to_owned(), values });
             Ok(())
         };
