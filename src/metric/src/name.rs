@@ -7,7 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// An entry of the table of metrics.
-struct MetricEntry {
+struct NamedMetric {
     name: &'static str,
     aliases: &'static [&'static str],
     make: MetricSyntax,
@@ -22,74 +22,74 @@ enum MetricSyntax {
 }
 
 /// A new metric is one file, one line here and one in `value.rs`.
-const ENTRIES: [MetricEntry; 12] = [
-    MetricEntry {
+const ENTRIES: [NamedMetric; 12] = [
+    NamedMetric {
         name: "ndcg",
         aliases: &["normalized_dcg"],
         make: MetricSyntax::WithDepth(Metric::Ndcg),
         help: "normalised discounted cumulative gain",
     },
-    MetricEntry {
+    NamedMetric {
         name: "dcg",
         aliases: &[],
         make: MetricSyntax::WithDepth(Metric::Dcg),
         help: "discounted cumulative gain",
     },
-    MetricEntry {
+    NamedMetric {
         name: "err",
         aliases: &["expected_reciprocal_rank"],
         make: MetricSyntax::WithDepth(Metric::Err),
         help: "expected reciprocal rank",
     },
-    MetricEntry {
+    NamedMetric {
         name: "map",
         aliases: &["ap", "mean_average_precision", "average_precision"],
         make: MetricSyntax::WithDepth(Metric::Map),
         help: "mean average precision",
     },
-    MetricEntry {
+    NamedMetric {
         name: "mrr",
         aliases: &["rr", "recip_rank", "reciprocal_rank", "mean_reciprocal_rank"],
         make: MetricSyntax::WithDepth(Metric::Mrr),
         help: "reciprocal rank of the first relevant document",
     },
-    MetricEntry {
+    NamedMetric {
         name: "p",
         aliases: &["precision", "prec", "pre"],
         make: MetricSyntax::WithDepth(Metric::Precision),
         help: "fraction of the top K documents that are relevant",
     },
-    MetricEntry {
+    NamedMetric {
         name: "recall",
         aliases: &["r"],
         make: MetricSyntax::WithDepth(Metric::Recall),
         help: "fraction of the relevant documents that are in the top K",
     },
-    MetricEntry {
+    NamedMetric {
         name: "auc",
         aliases: &["roc_auc"],
         make: MetricSyntax::Plain(Metric::Auc),
         help: "area under the ROC curve",
     },
-    MetricEntry {
+    NamedMetric {
         name: "pauc",
         aliases: &["partial_auc"],
         make: MetricSyntax::WithRange(Metric::PartialAuc),
         help: "partial area under the ROC curve between two false-positive rates in percent",
     },
-    MetricEntry {
+    NamedMetric {
         name: "tau",
         aliases: &["kendall", "kendall_tau", "kendalltau"],
         make: MetricSyntax::Plain(Metric::KendallTau),
         help: "Kendall's tau-b between scores and labels",
     },
-    MetricEntry {
+    NamedMetric {
         name: "inversions",
         aliases: &["inverted_pairs"],
         make: MetricSyntax::Plain(Metric::Inversions),
         help: "number of document pairs in the wrong order",
     },
-    MetricEntry {
+    NamedMetric {
         name: "rmse",
         aliases: &["l2_root", "root_mean_squared_error"],
         make: MetricSyntax::Plain(Metric::Rmse),
@@ -102,7 +102,7 @@ pub fn help_table() -> Vec<(String, &'static str)> {
     ENTRIES.iter().map(|entry| (entry.written(), entry.help)).collect()
 }
 
-impl MetricEntry {
+impl NamedMetric {
     fn written(&self) -> String {
         match self.make {
             MetricSyntax::Plain(_) => self.name.to_owned(),
@@ -178,7 +178,7 @@ impl FromStr for Metric {
         };
         let Some(entry) = ENTRIES.iter().find(|entry| entry.is_called(name)) else {
             let names = ENTRIES.iter().flat_map(|entry| entry.aliases.iter().chain([&entry.name]).copied());
-            let all: Vec<String> = ENTRIES.iter().map(MetricEntry::written).collect();
+            let all: Vec<String> = ENTRIES.iter().map(NamedMetric::written).collect();
             return Err(Error::usage(
                 format_args!("unknown metric {text:?}"),
                 suggest::did_you_mean(

@@ -45,7 +45,7 @@ pub trait Criterion: Sync {
 
 /// Units of one bit of entropy per row. 2^28 rows of 28 bits each still add up without rounding.
 const ENTROPY_UNITS: f64 = (1u64 << 19) as f64;
-/// ClassCounts below this use a table of n log n.
+/// Counts below this use a table of n log n.
 pub const FEW_ROWS: usize = 1 << 14;
 
 /// Purity measure of class counts.

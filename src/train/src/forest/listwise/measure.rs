@@ -61,7 +61,7 @@ pub struct NdcgMeasure {
     /// Prefix sums of the discounts.
     before: Vec<f64>,
     gain_units: f64,
-    /// LabelUnits per NDCG of 1 of a list of weight 1.
+    /// Units per NDCG of 1 of a list of weight 1.
     units: f64,
 }
 

@@ -36,9 +36,9 @@ impl ListSums {
 /// Quantisation of labels and weights.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LabelUnits {
-    /// LabelUnits per label of 1 and weight 1.
+    /// Units per label of 1 and weight 1.
     pub label: f64,
-    /// LabelUnits per weight of 1.
+    /// Units per weight of 1.
     pub weight: f64,
 }
 
@@ -47,7 +47,7 @@ pub struct LabelUnits {
 const BITS: u32 = 24;
 
 impl LabelUnits {
-    /// LabelUnits for labels times weights up to `most`, and weights up to `heaviest` if there are any.
+    /// Units for labels times weights up to `most`, and weights up to `heaviest` if there are any.
     pub fn of(most: f64, heaviest: Option<f64>) -> Self {
         LabelUnits {
             label: Scale::units(most, BITS),
