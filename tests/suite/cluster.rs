@@ -243,7 +243,7 @@ fn a_stopped_training_goes_on_in_a_cluster() {
     let checkpoint = room.path().join("m.checkpoint");
     let begun = Instant::now();
     while !checkpoint.exists() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "there is no checkpoint");
+        assert!(begun.elapsed() < Duration::from_secs(60), "no checkpoint");
         std::thread::sleep(Duration::from_millis(5));
     }
     stopped.kill().unwrap();

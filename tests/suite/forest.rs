@@ -213,7 +213,7 @@ fn every_way_to_draw_draws_what_it_says() {
         room.path(),
         "train --preset rf-point --data data --set num_trees=1 --model m --set queries_per_tree=700",
     );
-    assert!(ran.ok().stderr.contains("there are 40 queries, and every tree sees all of them"));
+    assert!(ran.ok().stderr.contains("there are only 40 queries, so every tree uses all of them"));
 }
 
 #[test]
@@ -241,19 +241,22 @@ fn what_no_forest_can_be_grown_from_is_refused() {
     let refused = [
         ("--preset rf-point --data same", "every label is 2: there is nothing to learn"),
         ("--preset rf-point --data unlabelled", "20 of 60 rows have no label"),
-        ("--preset rf-pair --data flat", "no query has documents of different labels"),
+        ("--preset rf-pair --data flat", "no query has documents with different labels"),
         ("--preset rf-point --data real", "there are 60 different labels; entropy and gini take at most 32"),
         (
             "--preset rf-point --data data --set query_fraction=0.01",
-            "bagging_fraction = 0.01 of 30 queries is none",
+            "bagging_fraction = 0.01 of 30 queries rounds to 0",
         ),
-        ("--preset rf-rand --data single --set query_fraction=0.3", "0.3 of 1 queries is none"),
+        ("--preset rf-rand --data single --set query_fraction=0.3", "0.3 of 1 queries rounds to 0"),
         ("--preset rf-point --data data --set min_data_in_leaf=200", "no split was possible"),
-        ("--preset rf-point --data data --set query_fraction=1.0 --oob o", "nothing out of bag"),
+        ("--preset rf-point --data data --set query_fraction=1.0 --oob o", "no out-of-bag rows"),
         ("--preset planet --data data --oob o", "boosting has nothing out of bag"),
         ("--preset rf-point --data data --set early_stopping_rounds=3", "there is no validation set"),
         ("--preset rf-point --data data --oob m", "m is named for two outputs"),
-        ("--preset rf-pair --data data --set bagging_by=rows --oob o", "only with its whole query"),
+        (
+            "--preset rf-pair --data data --set bagging_by=rows --oob o",
+            "out-of-bag scores need whole queries",
+        ),
         ("--preset rf-point --data data --set learning_rate=0.1", "a forest has no learning_rate"),
     ];
     are_refused(room.path(), &refused);
@@ -265,9 +268,9 @@ fn what_no_forest_can_be_grown_from_is_refused() {
     }
     train(room.path(), "--preset rf-point --data real --set criterion=variance --set num_trees=3 --model m");
     let ran = run(room.path(), "train --preset rf-point --data data --start-model m --model n");
-    assert!(ran.code == 2 && ran.stderr.contains("a forest starts from nothing"), "{}", ran.stderr);
+    assert!(ran.code == 2 && ran.stderr.contains("a forest cannot continue from a model"), "{}", ran.stderr);
     let ran = run(room.path(), "train --data data --start-model m --model n");
-    assert!(ran.stderr.contains("the start model is a mean of trees"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("the start model is a forest"), "{}", ran.stderr);
 }
 
 #[test]

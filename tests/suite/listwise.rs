@@ -171,13 +171,13 @@ fn what_no_listwise_tree_can_be_grown_from_is_refused() {
         ("--preset rf-list --data data --set label_gain=l-1", "or one below 0"),
         ("--preset rf-list --data data --set candidates=exact", "need static candidates"),
         ("--preset rf-list --data data --set bagging_by=rows", "whole queries"),
-        ("--preset rf-point --data data --set leaf_order=random", "only listwise trees have it"),
+        ("--preset rf-point --data data --set leaf_order=random", "only listwise trees use it"),
         (
             "--preset rf-list --data data --set leaf_order=depth",
             "expected breadth, random, biggest or most_relevant",
         ),
         ("--preset planet --data data --strength s", "a boosted tree ranks nothing by itself"),
-        ("--preset rf-pair --data data --strength s", "trees of pairs rank nothing by themselves"),
+        ("--preset rf-pair --data data --strength s", "trees trained on pairs do not rank single documents"),
         ("--preset rf --data data --strength s", "not whole queries"),
         ("--preset rf-list --data data --strength m", "m is named for two outputs"),
     ];

@@ -406,7 +406,7 @@ fn two_runs_at_once_do_not_mix_and_an_interrupt_is_orderly() {
         assert_eq!(child.wait().unwrap().code(), Some(1));
         let said = fs::read_to_string(&log).unwrap();
         assert!(said.ends_with("error: runs/small: interrupted; steps that were done stay done\n  help: run the same command again to go on\n"), "{said}");
-        assert_eq!(said.contains("going on from round"), name == "-TERM", "{said}");
+        assert_eq!(said.contains("resuming from round"), name == "-TERM", "{said}");
         let record = manifest(&directory);
         assert_eq!(record.status, RunStatus::Failed);
         assert_eq!(record.step("model").unwrap().status, StepStatus::Pending);

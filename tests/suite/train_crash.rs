@@ -17,7 +17,7 @@ pub fn killed_and_resumed(directory: &Path, arguments: &str, kills: u64) -> usiz
     let arguments = format!("train {arguments} --model killed --checkpoint-every 1 --resume");
     let mut draw = Stream::new(&[kills, 4]);
     let mut resumed = 0;
-    let mut note = |stderr: &str| resumed += usize::from(stderr.contains("going on from round"));
+    let mut note = |stderr: &str| resumed += usize::from(stderr.contains("resuming from round"));
     for _ in 0..kills {
         let mut child =
             command(directory, &arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
@@ -148,7 +148,7 @@ fn an_interrupt_leaves_a_checkpoint_to_go_on_from() {
     let shorter = format!("--data data --set max_depth=6 --set num_trees={}", rounds + 2);
     train(room.path(), &format!("{shorter} --model whole"));
     let ran = run(room.path(), &format!("train {shorter} --model m --checkpoint c --resume")).ok();
-    assert!(ran.stderr.contains(&format!("going on from round {rounds} of c")), "{}", ran.stderr);
+    assert!(ran.stderr.contains(&format!("resuming from round {rounds} of c")), "{}", ran.stderr);
     assert!(fs::read(room.path().join("m")).unwrap() == fs::read(room.path().join("whole")).unwrap());
 }
 

@@ -86,7 +86,7 @@ fn a_root_from_the_tree_before_changes_nothing() {
         let common = format!("--preset {way} --data data --set max_bin=31");
         let lines = |arguments: &str| {
             let ran = run(room.path(), &format!("train --log debug {common} {arguments}")).ok();
-            ran.stderr.matches("its root comes from the tree before it").count()
+            ran.stderr.matches("root histogram derived from the previous tree").count()
         };
         // The scale may change once or twice, and then all rows are gone through.
         let found = lines("--set num_trees=6 --model whole");

@@ -113,7 +113,7 @@ fn what_is_learned_of_positions_survives_an_interruption() {
     let rounds = stopped(room.path(), base);
     let trees = rounds + 5;
     let resume = format!("train {base} --set num_trees={trees} --model resumed --checkpoint c --resume");
-    assert!(run(room.path(), &resume).ok().stderr.contains("going on from round"));
+    assert!(run(room.path(), &resume).ok().stderr.contains("resuming from round"));
     train(room.path(), &format!("{base} --set num_trees={trees} --model straight"));
     assert!(bytes("resumed") == bytes("straight"), "{rounds} rounds, then 5");
     for threads in [1, 4] {
@@ -133,7 +133,7 @@ fn a_score_can_start_from_a_feature() {
         assert!((row.score - f64::from(example.features[1].unwrap())).abs() < 1e-4);
     }
     let ran = run(room.path(), &format!("train {kind}x --model none"));
-    assert!(ran.code == 1 && ran.stderr.contains("there is no such feature"), "{}", ran.stderr);
+    assert!(ran.code == 1 && ran.stderr.contains("no such feature"), "{}", ran.stderr);
 }
 
 #[test]
@@ -149,10 +149,10 @@ fn nothing_to_order_is_said() {
     run(room.path(), "convert equal.txt --output equal").ok();
     dataset(room.path(), "data", &graded(36, 10, 10), "");
     for (arguments, says) in [
-        ("--preset lambdamart --data equal", "no query has documents of different labels"),
-        ("--preset xendcg --data equal", "no query has documents of different labels"),
+        ("--preset lambdamart --data equal", "no query has documents with different labels"),
+        ("--preset xendcg --data equal", "no query has documents with different labels"),
         ("--set objective=logistic --set relevant_from=9 --data data", "no label is at least relevant_from"),
-        ("--preset lambdamart --set unbiased=true --data data", "no position of every row"),
+        ("--preset lambdamart --set unbiased=true --data data", "not every row has a position"),
         ("--preset lambdamart --set label_gain=0,1 --data data", "has no gain in label_gain"),
         ("--preset lambdamart --set convention=trec --valid data --data data", "ties=docid"),
     ] {

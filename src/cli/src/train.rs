@@ -153,7 +153,7 @@ pub fn run(arguments: &TrainArguments, quiet: bool) -> Result<()> {
     let cluster = arguments.cluster.cluster(pool.current_num_threads(), arguments.instance_credentials)?;
     #[cfg(feature = "cluster")]
     if let Some(cluster) = &cluster {
-        request.fleet = Some(cluster.clone());
+        request.backend = Some(cluster.clone());
     }
     #[cfg(not(feature = "cluster"))]
     arguments.cluster.refuse()?;
@@ -348,7 +348,7 @@ fn request(arguments: &TrainArguments) -> Result<TrainRequest> {
         checkpoint,
         resume: arguments.resume,
         objective: None,
-        fleet: None,
+        backend: None,
     })
 }
 

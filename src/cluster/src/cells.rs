@@ -4,7 +4,7 @@
 use planetree_base::error::Result;
 use planetree_base::wire::{Reader, Writer, cut_short};
 use planetree_train::bins::Binning;
-use planetree_train::tree::{Cell, NodeHistogram, Sums, cells_of_group};
+use planetree_train::tree::{Cell, GradientSums, NodeHistogram, cells_of_group};
 use std::ops::Range;
 
 /// A cell that can travel.
@@ -13,13 +13,13 @@ pub trait WireCell: Cell {
     const WEIGHTED: bool;
 
     /// A cell of given sums.
-    fn of_sums(sums: Sums, count_bits: u32) -> Self;
+    fn of_sums(sums: GradientSums, count_bits: u32) -> Self;
 }
 
 impl WireCell for i64 {
     const WEIGHTED: bool = false;
 
-    fn of_sums(sums: Sums, count_bits: u32) -> i64 {
+    fn of_sums(sums: GradientSums, count_bits: u32) -> i64 {
         (sums.gradient << count_bits).wrapping_add(sums.count)
     }
 }
@@ -27,13 +27,13 @@ impl WireCell for i64 {
 impl WireCell for [i64; 2] {
     const WEIGHTED: bool = true;
 
-    fn of_sums(sums: Sums, count_bits: u32) -> [i64; 2] {
+    fn of_sums(sums: GradientSums, count_bits: u32) -> [i64; 2] {
         [(sums.gradient << count_bits).wrapping_add(sums.count), sums.weight]
     }
 }
 
 /// Writes one cell.
-fn write_sums(sums: Sums, weighted: bool, writer: &mut Writer) {
+fn write_sums(sums: GradientSums, weighted: bool, writer: &mut Writer) {
     writer.count(sums.count as u64);
     writer.signed(sums.gradient);
     if weighted {
@@ -42,11 +42,11 @@ fn write_sums(sums: Sums, weighted: bool, writer: &mut Writer) {
 }
 
 /// Reads one cell.
-fn read_sums(weighted: bool, reader: &mut Reader<'_>) -> Result<Sums> {
+fn read_sums(weighted: bool, reader: &mut Reader<'_>) -> Result<GradientSums> {
     let count = reader.count()? as i64;
     let gradient = reader.signed()?;
     let weight = if weighted { reader.signed()? } else { count };
-    Ok(Sums { gradient, weight, count })
+    Ok(GradientSums { gradient, weight, count })
 }
 
 /// The total and the histograms of a node.
@@ -136,22 +136,22 @@ pub fn merge_blocks(blocks: &[&[u8]], weighted: bool) -> Result<Vec<u8>> {
     let mut writer = Writer::default();
     writer.count(nodes);
     writer.count(cells as u64);
-    let mut all = vec![Sums::default(); cells];
+    let mut all = vec![GradientSums::default(); cells];
     for _ in 0..nodes {
-        let mut total = Sums::default();
+        let mut total = GradientSums::default();
         for reader in &mut readers {
             total = total + read_sums(weighted, reader)?;
             read_list(cells, weighted, reader, |place, sums| all[place] = all[place] + sums)?;
         }
         write_sums(total, weighted, &mut writer);
         write_list(all.iter().copied(), weighted, &mut writer);
-        all.fill(Sums::default());
+        all.fill(GradientSums::default());
     }
     if readers.iter().all(Reader::is_empty) { Ok(writer.into_bytes()) } else { Err(cut_short()) }
 }
 
 /// Writes cells, without the empty ones.
-fn write_list(cells: impl Iterator<Item = Sums>, weighted: bool, writer: &mut Writer) {
+fn write_list(cells: impl Iterator<Item = GradientSums>, weighted: bool, writer: &mut Writer) {
     let mut skipped = 0;
     for sums in cells {
         if sums.count == 0 {
@@ -170,7 +170,7 @@ fn read_list(
     cells: usize,
     weighted: bool,
     reader: &mut Reader<'_>,
-    mut found: impl FnMut(usize, Sums),
+    mut found: impl FnMut(usize, GradientSums),
 ) -> Result<()> {
     let mut place = reader.count()? as usize;
     while place < cells {

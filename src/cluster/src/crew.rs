@@ -12,10 +12,10 @@ use planetree_train::bins::{BinnedData, Binning};
 use planetree_train::config::Parameters;
 use planetree_train::draw_limit;
 use planetree_train::tree::{
-    Cell, CodedTree, FoundSplit, Ground, Holder, NodeHistogram, NodeId, NodeSplit, OpenNode, RowSets,
+    Cell, CodedTree, FoundSplit, GrowContext, NodeHistogram, NodeId, NodeSplit, OpenNode, RowSets, RowStore,
     WantedNode, cells_of_group, feature_cells,
 };
-use planetree_train::{Crew, GradientSummary, TreeStart};
+use planetree_train::{BoostWorker, GradientSummary, TreeStart};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -155,7 +155,7 @@ fn join<C: WireCell>(
     Ok(())
 }
 
-impl<C: WireCell> Holder<C> for ClusterCrew<C> {
+impl<C: WireCell> RowStore<C> for ClusterCrew<C> {
     fn root(&mut self) -> Result<C> {
         let (total, histogram) = self.level(&[0])?.swap_remove(0);
         self.root = Some(histogram);
@@ -185,7 +185,13 @@ impl<C: WireCell> Holder<C> for ClusterCrew<C> {
         Ok(sums.into_iter().map(|(_, histogram)| histogram).collect())
     }
 
-    fn found(&mut self, ground: &Ground<'_>, open: &OpenNode<C>, split: &FoundSplit, of: &NodeHistogram<C>) {
+    fn found(
+        &mut self,
+        ground: &GrowContext<'_>,
+        open: &OpenNode<C>,
+        split: &FoundSplit,
+        of: &NodeHistogram<C>,
+    ) {
         let binning = &ground.data.binning;
         let Some(place) = binning.layout.places[split.feature as usize] else { return };
         let cells = &of.groups[place.group][feature_cells(binning, place.group, place.lane)];
@@ -200,7 +206,7 @@ impl<C: WireCell> Holder<C> for ClusterCrew<C> {
         self.children.insert(open.node, [left, right]);
     }
 
-    fn here(&self) -> Result<&RowSets<C>> {
+    fn local(&self) -> Result<&RowSets<C>> {
         Err(Error::usage(
             "--cluster: these candidates need every row, and the rows are in the cluster",
             "leave --cluster out, or set candidates=static",
@@ -208,7 +214,7 @@ impl<C: WireCell> Holder<C> for ClusterCrew<C> {
     }
 }
 
-impl<C: WireCell> Crew<C> for ClusterCrew<C> {
+impl<C: WireCell> BoostWorker<C> for ClusterCrew<C> {
     fn update_gradients(&mut self, round: u32) -> Result<GradientSummary> {
         let (trees, last) = (self.foundation.trees.len(), self.last.take());
         let mut all = Vec::new();

@@ -15,11 +15,11 @@ use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 use planetree_base::wire::cut_short;
 use planetree_data::source::{Rows, Source};
-use planetree_train::Crew;
+use planetree_train::BoostWorker;
 use planetree_train::TreeGrower;
-use planetree_train::bins::{BinOptions, BinnedData, SAMPLED_ROWS, Summary};
+use planetree_train::bins::{BinOptions, BinnedData, SAMPLED_ROWS, ValueDistribution};
 use planetree_train::config::{BaseScore, Candidates, EnsembleName, Parameters};
-use planetree_train::{Fleet, TrainRequest};
+use planetree_train::{Backend, TrainRequest};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Processes of a cluster that hold the rows of a training, score rows or judge rankings.
@@ -136,7 +136,7 @@ impl Cluster {
         parameters: &Parameters,
         data: &Arc<BinnedData>,
         base_score: f64,
-    ) -> Box<dyn Crew<C>> {
+    ) -> Box<dyn BoostWorker<C>> {
         Box::new(ClusterCrew::<C>::new(self.errands(), parameters, data, base_score))
     }
 }
@@ -152,7 +152,7 @@ pub fn place_of(location: &Location) -> Result<String> {
     }
 }
 
-impl Fleet for Cluster {
+impl Backend for Cluster {
     fn check(&self, request: &TrainRequest) -> Result<()> {
         let parameters = &request.parameters;
         let refuse = |what: &str| {
@@ -229,21 +229,21 @@ impl Fleet for Cluster {
         Ok(Box::new(FleetGrower::new(self.errands(), foundation)))
     }
 
-    fn plain_crew(
+    fn plain_worker(
         &self,
         parameters: &Parameters,
         data: &Arc<BinnedData>,
         base_score: f64,
-    ) -> Box<dyn Crew<i64>> {
+    ) -> Box<dyn BoostWorker<i64>> {
         self.crew(parameters, data, base_score)
     }
 
-    fn weighted_crew(
+    fn weighted_worker(
         &self,
         parameters: &Parameters,
         data: &Arc<BinnedData>,
         base_score: f64,
-    ) -> Box<dyn Crew<[i64; 2]>> {
+    ) -> Box<dyn BoostWorker<[i64; 2]>> {
         self.crew(parameters, data, base_score)
     }
 }
@@ -269,7 +269,7 @@ fn survey(
             rows: start == 0,
             parameters: request.parameters.to_toml(),
         };
-        let mut summaries: Vec<Vec<Summary>> = these.map(|_| Vec::new()).collect();
+        let mut summaries: Vec<Vec<ValueDistribution>> = these.map(|_| Vec::new()).collect();
         for answer in errands.ask(step, false, &Vec::new)? {
             let Answer::Surveyed(surveyed) = answer else { return Err(cut_short()) };
             rows.extend(surveyed.rows);
@@ -278,8 +278,8 @@ fn survey(
             }
             summaries.iter_mut().zip(surveyed.summaries).for_each(|(all, summary)| all.push(summary));
         }
-        features.extend(summaries.into_iter().map(|all| options.bins(&Summary::merge_all(all))));
+        features.extend(summaries.into_iter().map(|all| options.bins(&ValueDistribution::merge_all(all))));
     }
     rows.sort_by_key(|rows| rows.first);
-    Ok(BinnedData::elsewhere(options.binning(features), rows))
+    Ok(BinnedData::remote(options.binning(features), rows))
 }

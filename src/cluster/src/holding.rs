@@ -15,11 +15,11 @@ use planetree_judge::evaluate::Predictions;
 use planetree_model::model::Model;
 use planetree_model::predict::GroupPredictor;
 use planetree_train::bins::{BinOptions, BinnedData, survey};
-use planetree_train::boost::{Gradients, Share, ShareState};
+use planetree_train::boost::{LocalWorker, RowGradients, WorkerState};
 use planetree_train::config::Parameters;
 use planetree_train::objective::objective;
-use planetree_train::tree::{Holder, NodeSplit, WantedNode};
-use planetree_train::{Crew, TreeStart};
+use planetree_train::tree::{NodeSplit, RowStore, WantedNode};
+use planetree_train::{BoostWorker, TreeStart};
 use planetree_train::{Metrics, Scores};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -315,8 +315,8 @@ struct Following {
 }
 
 enum AnyShare {
-    Plain(Share<i64>),
-    Weighted(Share<[i64; 2]>),
+    Plain(LocalWorker<i64>),
+    Weighted(LocalWorker<[i64; 2]>),
 }
 
 /// Does something with a share of either kind.
@@ -336,18 +336,18 @@ impl Following {
         let binning = foundation.binning(&parameters);
         let data = Arc::new(BinnedData::of_partitions(source, partitions, binning)?);
         let objective = objective(&parameters);
-        let state = ShareState {
+        let state = WorkerState {
             scores: Scores::constant(&data.rows, foundation.base_score),
             metrics: match objective {
                 None => None,
                 Some(_) => Some(Metrics::new(&parameters, &data.rows)?),
             },
-            gradients: Gradients::new(objective, &data.rows),
+            gradients: RowGradients::new(objective, &data.rows),
         };
         let bytes = data.bytes()?;
         let mut share = match foundation.weighted {
-            false => AnyShare::Plain(Share::new(&parameters, data, state)),
-            true => AnyShare::Weighted(Share::new(&parameters, data, state)),
+            false => AnyShare::Plain(LocalWorker::new(&parameters, data, state)),
+            true => AnyShare::Weighted(LocalWorker::new(&parameters, data, state)),
         };
         for (round, tree) in (1..).zip(&foundation.trees) {
             either!(&mut share, share => share.add_earlier(round, tree))?;
@@ -431,7 +431,7 @@ impl Following {
 
 /// Blocks of the totals and histograms of nodes.
 fn level<C: WireCell>(
-    share: &mut Share<C>,
+    share: &mut LocalWorker<C>,
     wanted: &[usize],
     groups: &[usize],
     count_bits: u32,

@@ -52,10 +52,10 @@ pub fn worker_of(group: &FileGroup) -> usize {
 
 impl TreeGrower for FleetGrower {
     fn grow(&self, tree: u32, _rows: Vec<u32>) -> Result<ForestTree> {
-        self.grow_together(tree..tree + 1, &|_| Vec::new())?.pop().ok_or_else(cut_short)
+        self.grow_batch(tree..tree + 1, &|_| Vec::new())?.pop().ok_or_else(cut_short)
     }
 
-    fn grow_together(&self, trees: Range<u32>, _draw: &Draw<'_>) -> Result<Vec<ForestTree>> {
+    fn grow_batch(&self, trees: Range<u32>, _draw: &Draw<'_>) -> Result<Vec<ForestTree>> {
         let wanted = trees.len();
         let task = Task { step: Step::Trees { trees, workers: self.workers }, ..self.errands.task.clone() };
         let is_first = self.first.swap(false, std::sync::atomic::Ordering::Relaxed);
@@ -74,7 +74,7 @@ impl TreeGrower for FleetGrower {
         if all.len() == wanted { Ok(all) } else { Err(cut_short()) }
     }
 
-    fn together(&self) -> Option<u32> {
+    fn batch_size(&self) -> Option<u32> {
         // Some for each thread, so that few wait for the last one.
         Some(4 * self.errands.threads.max(1) as u32)
     }

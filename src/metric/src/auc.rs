@@ -1,13 +1,13 @@
-//! AUC: the chance that a relevant document is scored above one that is not, which is the area under the
-//! ROC curve; and the part of that area between two false-positive rates (Mohan 2010, chapter 6).
+//! AUC: the probability that a relevant document is scored above an irrelevant one, which is the area under the ROC
+//! curve; and the partial area between two false-positive rates (Mohan 2010, chapter 6).
 //!
-//! AUC@[i,j] is not divided by the width of its range: at best it is (j - i)/100.
+//! AUC@[i,j] is not divided by the width of its range: its maximum is (j - i)/100.
 
 use super::convention::{Convention, Ties};
 use super::ranked::spans;
 
 /// The area under the curve between two false-positive rates in percent; `None` without a pair to compare.
-/// Labels are in the order of the scores, and equal scores end where `ends` says.
+/// Labels are in score order; `ends` are the ends of runs of equal scores.
 pub fn area(labels: &[f32], ends: &[u32], convention: &Convention, percents: (u32, u32)) -> Option<f64> {
     let relevant = convention.count_relevant(labels);
     let irrelevant = labels.len() - relevant;

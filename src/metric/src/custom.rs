@@ -1,17 +1,17 @@
-//! Metrics of the caller's own.
+//! Custom metrics.
 
 use super::query::QueryRows;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-type Value = dyn Fn(&QueryRows<'_>) -> Option<f64> + Send + Sync;
+type CustomFunction = dyn Fn(&QueryRows<'_>) -> Option<f64> + Send + Sync;
 
-/// A metric that another crate defines; see [`Metric::custom`](super::Metric::custom).
+/// A custom metric, see [`Metric::custom`](super::Metric::custom).
 #[derive(Clone, Copy)]
 pub struct CustomMetric {
     pub(super) name: &'static str,
     pub(super) higher_is_better: bool,
-    value: &'static Value,
+    value: &'static CustomFunction,
 }
 
 impl CustomMetric {

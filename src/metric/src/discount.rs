@@ -1,4 +1,4 @@
-//! How little a document counts far down the list.
+//! Rank discounts.
 //!
 //! Logarithms come from a Rust library rather than from the machine's C library, so that all machines
 //! agree on every bit.
@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::LazyLock;
 
-/// What a gain is multiplied by at a rank.
+/// Rank discount.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Discount {
     /// 1 / log2(rank + 1).
@@ -20,7 +20,7 @@ pub enum Discount {
 }
 
 impl Discount {
-    /// The discount at a rank that is counted from 0.
+    /// The discount at a rank, from 0.
     #[inline]
     pub fn at(self, rank: usize) -> f64 {
         match self {

@@ -1,12 +1,11 @@
-//! ERR, the expected reciprocal rank at which a user who reads from the top is satisfied
-//! (Chapelle et al. 2009). A document of label l satisfies with the probability (2^l - 1)/2^4, or another
-//! that the convention says.
+//! ERR: the expected reciprocal rank at which a user stops reading from the top (Chapelle et al. 2009). The stopping
+//! probability at a document of label l is (2^l - 1)/2^4, or as set by the convention.
 
 use super::convention::{Convention, ErrGrade};
 use super::gain::gain;
 use super::ranked::{Ranked, Spans, spans};
 
-/// ERR, no deeper than `depth`.
+/// ERR at `depth`.
 pub fn err(ranked: &Ranked<'_>, convention: &Convention, depth: usize) -> f64 {
     let unsatisfied_by = |label: &f32| 1.0 - satisfies(*label, convention.err_grade);
     // Who is still reading, before each rank or span.
@@ -47,8 +46,7 @@ pub fn err(ranked: &Ranked<'_>, convention: &Convention, depth: usize) -> f64 {
     sum
 }
 
-/// The probability that a document satisfies. Labels beyond the highest grade are taken for it, labels
-/// below 0 for 0.
+/// The stopping probability of a label. Labels above the highest grade count as that grade, negative labels as 0.
 #[inline]
 pub fn satisfies(label: f32, grade: ErrGrade) -> f64 {
     match grade {

@@ -10,35 +10,35 @@
 
 use std::fmt;
 
-/// A formula that was read, and its values for the labels that nearly all documents have.
+/// A parsed formula, with cached values for common labels.
 #[derive(Debug, Clone)]
 pub struct Expression {
     text: String,
-    root: Node,
+    root: ExpressionNode,
     whole: Vec<f64>,
 }
 
 #[derive(Debug, Clone)]
-enum Node {
+enum ExpressionNode {
     Number(f64),
     Label,
-    Call(Function, Box<Node>),
-    Both(Combination, Box<Node>, Box<Node>),
+    Call(MathFunction, Box<ExpressionNode>),
+    Both(Combination, Box<ExpressionNode>, Box<ExpressionNode>),
 }
 
-type Function = fn(f64) -> f64;
+type MathFunction = fn(f64) -> f64;
 type Combination = fn(f64, f64) -> f64;
 
-/// What may be called.
-const FUNCTIONS: [(&str, Function); 4] =
+/// Functions of formulas.
+const FUNCTIONS: [(&str, MathFunction); 4] =
     [("log2", libm::log2), ("ln", libm::log), ("exp", libm::exp), ("sqrt", libm::sqrt)];
-/// Parentheses and signs within each other at most, so that no text exhausts the stack.
+/// Maximum nesting of parentheses and signs, so that no text exhausts the stack.
 const DEEPEST: usize = 50;
 
 impl Expression {
-    /// Reads a formula in which the label occurs.
+    /// Parses a formula that contains the label.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let mut reader = Reader { text, rest: text.trim_start(), depth: 0, has_label: false };
+        let mut reader = ExpressionReader { text, rest: text.trim_start(), depth: 0, has_label: false };
         let root = reader.sum()?;
         if !reader.rest.is_empty() {
             return Err(reader.fault());
@@ -50,7 +50,7 @@ impl Expression {
         Ok(Expression { text: text.trim().to_owned(), root, whole })
     }
 
-    /// The formula's value for a label.
+    /// The value of the formula for a label.
     #[inline]
     pub fn of(&self, label: f32) -> f64 {
         let place = label as u8;
@@ -73,26 +73,26 @@ impl fmt::Display for Expression {
     }
 }
 
-impl Node {
+impl ExpressionNode {
     fn value(&self, label: f64) -> f64 {
         match self {
-            Node::Number(number) => *number,
-            Node::Label => label,
-            Node::Call(function, argument) => function(argument.value(label)),
-            Node::Both(combine, left, right) => combine(left.value(label), right.value(label)),
+            ExpressionNode::Number(number) => *number,
+            ExpressionNode::Label => label,
+            ExpressionNode::Call(function, argument) => function(argument.value(label)),
+            ExpressionNode::Both(combine, left, right) => combine(left.value(label), right.value(label)),
         }
     }
 }
 
-struct Reader<'t> {
+struct ExpressionReader<'t> {
     text: &'t str,
     rest: &'t str,
     depth: usize,
     has_label: bool,
 }
 
-impl Reader<'_> {
-    fn sum(&mut self) -> Result<Node, String> {
+impl ExpressionReader<'_> {
+    fn sum(&mut self) -> Result<ExpressionNode, String> {
         let mut left = self.product()?;
         loop {
             let combine: Combination = if self.take("+") {
@@ -102,11 +102,11 @@ impl Reader<'_> {
             } else {
                 return Ok(left);
             };
-            left = Node::Both(combine, Box::new(left), Box::new(self.product()?));
+            left = ExpressionNode::Both(combine, Box::new(left), Box::new(self.product()?));
         }
     }
 
-    fn product(&mut self) -> Result<Node, String> {
+    fn product(&mut self) -> Result<ExpressionNode, String> {
         let mut left = self.signed()?;
         loop {
             let combine: Combination = if self.take("*") {
@@ -116,21 +116,21 @@ impl Reader<'_> {
             } else {
                 return Ok(left);
             };
-            left = Node::Both(combine, Box::new(left), Box::new(self.signed()?));
+            left = ExpressionNode::Both(combine, Box::new(left), Box::new(self.signed()?));
         }
     }
 
-    fn signed(&mut self) -> Result<Node, String> {
+    fn signed(&mut self) -> Result<ExpressionNode, String> {
         self.depth += 1;
         if self.depth > DEEPEST {
             return Err(format!("{:?} is nested too deeply", self.text));
         }
         let node = if self.take("-") {
-            Node::Call(|value| -value, Box::new(self.signed()?))
+            ExpressionNode::Call(|value| -value, Box::new(self.signed()?))
         } else {
             let base = self.atom()?;
             match self.take("^") {
-                true => Node::Both(libm::pow, Box::new(base), Box::new(self.signed()?)),
+                true => ExpressionNode::Both(libm::pow, Box::new(base), Box::new(self.signed()?)),
                 false => base,
             }
         };
@@ -138,30 +138,30 @@ impl Reader<'_> {
         Ok(node)
     }
 
-    fn atom(&mut self) -> Result<Node, String> {
+    fn atom(&mut self) -> Result<ExpressionNode, String> {
         if self.take("(") {
             return self.closed();
         }
         for (name, function) in FUNCTIONS {
             if self.rest.starts_with(name) && self.take(name) {
                 return match self.take("(") {
-                    true => Ok(Node::Call(function, Box::new(self.closed()?))),
+                    true => Ok(ExpressionNode::Call(function, Box::new(self.closed()?))),
                     false => Err(self.fault()),
                 };
             }
         }
         if self.take("label") || self.take("l") {
             self.has_label = true;
-            return Ok(Node::Label);
+            return Ok(ExpressionNode::Label);
         }
         let end = self.rest.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
         let (digits, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
         let number = digits.parse().map_err(|_| self.fault())?;
         self.rest = rest.trim_start();
-        Ok(Node::Number(number))
+        Ok(ExpressionNode::Number(number))
     }
 
-    fn closed(&mut self) -> Result<Node, String> {
+    fn closed(&mut self) -> Result<ExpressionNode, String> {
         let inner = self.sum()?;
         if self.take(")") { Ok(inner) } else { Err(self.fault()) }
     }

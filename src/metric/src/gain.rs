@@ -1,4 +1,4 @@
-//! How much a document of a label is worth.
+//! Gains of labels.
 //!
 //! Powers come from a Rust library rather than from the machine's C library, so that all machines
 //! agree on every bit.
@@ -6,16 +6,16 @@
 use super::expression::Expression;
 use std::fmt;
 
-/// What a label is worth.
+/// Gain of a label.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Gain {
     /// 2^label - 1 (Burges et al. 2005).
     Exp2,
     /// The label itself (Järvelin & Kekäläinen 2002).
     Linear,
-    /// The label, and nothing for labels below 0.
+    /// The label, 0 for negative labels.
     Positive,
-    /// A gain for each of the labels 0, 1, 2 and so on.
+    /// One gain for each of the labels 0, 1, 2 and so on.
     Table(Vec<f64>),
     /// A formula of the label.
     Expression(Expression),
@@ -26,8 +26,7 @@ pub enum Gain {
 pub const MOST_GAIN: f64 = 1e30;
 
 impl Gain {
-    /// What a document of this label is worth. One that is no number is worth nothing, and so is one
-    /// beyond the table, which [`Gain::has`] tells before.
+    /// The gain of a label; 0 for NaN and for labels without a gain, see [`Gain::has`].
     #[inline]
     pub fn of(&self, label: f32) -> f64 {
         match self {
@@ -64,7 +63,7 @@ impl Gain {
             _ if text.contains(':') => {
                 let number = |gain: &str| gain.trim().parse().ok().filter(|gain: &f64| gain.is_finite());
                 let gains: Option<Vec<f64>> = text.split(':').map(number).collect();
-                gains.map(Gain::Table).ok_or_else(|| format!("{text:?} is no table of gains"))
+                gains.map(Gain::Table).ok_or_else(|| format!("{text:?} is not a table of gains"))
             }
             _ => Expression::parse(text).map(Gain::Expression),
         }
@@ -86,14 +85,13 @@ impl fmt::Display for Gain {
     }
 }
 
-/// The label as a place in a table.
+/// The label as an index into a table.
 fn whole(label: f32) -> Option<usize> {
     let place = label as u32;
     (place as f32 == label).then_some(place as usize)
 }
 
-/// 2^label - 1. Labels may be fractional; a negative one loses something, less than 1; one that is no
-/// number is worth nothing.
+/// 2^label - 1. Labels may be fractional; negative labels have gains above -1; NaN has gain 0.
 #[inline]
 pub fn gain(label: f32) -> f64 {
     // Nearly all labels are small whole numbers, whose powers are exact.
@@ -103,7 +101,7 @@ pub fn gain(label: f32) -> f64 {
 
 #[cold]
 fn other_gain(label: f32) -> f64 {
-    /// Beyond it a query's sum of gains could overflow.
+    /// Beyond this, sums of gains could overflow.
     const MOST: f64 = 512.0;
     if label.is_nan() { 0.0 } else { libm::exp2(f64::from(label).min(MOST)) - 1.0 }
 }

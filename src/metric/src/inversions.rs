@@ -1,12 +1,12 @@
-//! Pairs in the wrong order: the higher label has the lower score.
+//! Inverted pairs: the higher label has the lower score.
 
 use super::convention::{Convention, Ties};
 use super::ranked::spans;
 
-/// Pairs of documents, sorted by what they have in common.
+/// Pair counts of a query.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Pairs {
-    /// All of them.
+    /// All pairs.
     pub all: u64,
     /// The higher label has the lower score.
     pub inverted: u64,
@@ -18,8 +18,8 @@ pub struct Pairs {
     pub equal: u64,
 }
 
-/// The number of inverted pairs. One of equal scores and different labels counts half; not at all with the
-/// best order of ties, and whole with the worst.
+/// The number of inverted pairs. A pair with equal scores and different labels counts half; 0 with the best order of
+/// ties, 1 with the worst.
 pub fn inversions(labels: &[f32], ends: &[u32], convention: &Convention) -> f64 {
     let pairs = count(labels, ends);
     let tied = match convention.ties {
@@ -30,14 +30,13 @@ pub fn inversions(labels: &[f32], ends: &[u32], convention: &Convention) -> f64 
     pairs.inverted as f64 + tied * (pairs.equal_scores - pairs.equal) as f64
 }
 
-/// Counts the pairs of a query whose labels are in the order of the scores; equal scores end where `ends`
-/// says.
+/// Counts the pairs of a query. Labels are in score order; `ends` are the ends of runs of equal scores.
 pub fn count(labels: &[f32], ends: &[u32]) -> Pairs {
     let mut levels = labels.to_vec();
     levels.sort_unstable_by(f32::total_cmp);
     levels.dedup();
     let level = |label: &f32| levels.partition_point(|level| level < label);
-    let mut seen = Counts::new(levels.len());
+    let mut seen = FenwickTree::new(levels.len());
     let mut pairs = Pairs { all: two_of(labels.len()), ..Pairs::default() };
     let mut of_span: Vec<usize> = Vec::new();
     for span in spans(ends) {
@@ -61,14 +60,14 @@ fn two_of(count: usize) -> u64 {
     count * count.saturating_sub(1) / 2
 }
 
-/// How many of each level there were so far, with sums from the first in logarithmic time (Fenwick 1994).
-struct Counts {
+/// Counts by level with prefix sums in logarithmic time (Fenwick 1994).
+struct FenwickTree {
     sums: Vec<u64>,
 }
 
-impl Counts {
+impl FenwickTree {
     fn new(levels: usize) -> Self {
-        Counts { sums: vec![0; levels + 1] }
+        FenwickTree { sums: vec![0; levels + 1] }
     }
 
     fn add(&mut self, level: usize) {

@@ -1,19 +1,19 @@
-//! Judges rankings query by query, under a convention.
+//! Evaluates rankings query by query, under a convention.
 
 use super::convention::Convention;
 use super::mean::Mean;
 use super::ndcg::BestGains;
 use super::query::{QueryRows, Unfit};
-use super::ranked::{Look, Sorter};
+use super::ranked::{RankNeeds, Sorter};
 use super::{Metric, rmse};
 
-/// Takes some metrics of one query after the other. One sort serves all of them.
+/// Evaluates metrics of one query after the other. One sort serves all metrics.
 #[derive(Debug)]
 pub struct Judge {
     metrics: Vec<Metric>,
     convention: Convention,
-    look: Look,
-    /// How deep the best order must be known, if it must.
+    look: RankNeeds,
+    /// Depth of the ideal order, if needed.
     best_depth: Option<Option<u32>>,
     counts_relevant: bool,
     sorter: Sorter,
@@ -22,13 +22,13 @@ pub struct Judge {
 }
 
 impl Judge {
-    /// A judge of these metrics.
+    /// A judge for these metrics.
     pub fn new(metrics: &[Metric], convention: &Convention) -> Self {
         let with_best = metrics.iter().filter(|metric| metric.needs_best(convention));
         let depths = with_best.filter_map(|metric| convention.depth(metric));
         Judge {
             metrics: metrics.to_vec(),
-            look: Look::of(metrics, convention),
+            look: RankNeeds::of(metrics, convention),
             best_depth: depths.reduce(|one, other| one.zip(other).map(|(one, other)| one.max(other))),
             counts_relevant: metrics.iter().any(|metric| metric.needs_relevant(convention)),
             convention: convention.clone(),
@@ -48,7 +48,7 @@ impl Judge {
         &self.convention
     }
 
-    /// The value of every metric, `None` where the query does not count.
+    /// The value of every metric; `None` if the query is excluded.
     pub fn query(&mut self, rows: &QueryRows<'_>) -> Result<&[Option<f64>], Unfit> {
         check(rows)?;
         let convention = &self.convention;
@@ -71,8 +71,8 @@ impl Judge {
         Ok(&self.values)
     }
 
-    /// Adds the values of the query that was judged last to means in the order of the metrics. Queries that
-    /// do not count are left out. The RMSE is over rows, so it takes those of the query.
+    /// Adds the values of the last query to means in the order of the metrics. Excluded queries are skipped. RMSE is over
+    /// rows, so it takes those of the query.
     pub fn add_to(&self, means: &mut [Mean], rows: &QueryRows<'_>, weight: f64) {
         for ((metric, value), mean) in self.metrics.iter().zip(&self.values).zip(means) {
             match (metric, value) {
@@ -84,20 +84,20 @@ impl Judge {
         }
     }
 
-    /// DCG of the best order of a query.
+    /// Ideal DCG of a query.
     pub fn ideal_dcg(&mut self, rows: &QueryRows<'_>, depth: Option<u32>) -> f64 {
         let depth = depth.or(self.convention.depth);
         self.best.find(self.convention.judged(rows), &self.convention, depth);
         self.best.ideal(&self.convention, usize::MAX)
     }
 
-    /// Whether a query has nothing relevant, and so is as good or bad as the convention says.
+    /// Whether a query has no relevant documents, so that the convention sets its value.
     pub fn is_empty(&self, rows: &QueryRows<'_>) -> bool {
         self.convention.count_relevant(self.convention.judged(rows)) == 0
     }
 }
 
-/// Refuses columns of different lengths.
+/// Rejects columns of different lengths.
 fn check(rows: &QueryRows<'_>) -> Result<(), Unfit> {
     let documents = rows.documents.map_or(rows.labels.len(), <[&str]>::len);
     if rows.scores.len() == rows.labels.len() && documents == rows.labels.len() {

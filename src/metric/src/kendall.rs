@@ -1,10 +1,9 @@
-//! Kendall's tau-b of scores and labels: pairs in the right order minus pairs in the wrong one, over all
-//! pairs that are not tied (Kendall 1945).
+//! Kendall's tau-b between scores and labels: concordant minus discordant pairs, normalised for ties (Kendall 1945).
 
 use super::inversions;
 
-/// Tau-b, `None` if all scores or all labels are equal. Labels are in the order of the scores, and equal
-/// scores end where `ends` says.
+/// Tau-b; `None` if all scores or all labels are equal. Labels are in score order; `ends` are the ends of runs of equal
+/// scores.
 pub fn tau(labels: &[f32], ends: &[u32]) -> Option<f64> {
     let pairs = inversions::count(labels, ends);
     let by_score = (pairs.all - pairs.equal_scores) as f64;

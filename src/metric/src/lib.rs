@@ -1,19 +1,19 @@
-//! How good a ranking is: one query's value, and means over queries that add up in any order.
+//! Ranking metrics: values per query, and means over queries that merge in any order.
 //!
 //! ```text
 //! metrics, convention ──► judge ◄── labels, scores of a query
-//!                           │  rank once, settle ties, look from the top
+//!                           │  rank once, break ties, scan from the top
 //!                           ▼
-//!                    a value a metric, or none ──► means, which merge in any order
+//!              one value per metric, or none ──► means, which merge in any order
 //! ```
 //!
 //! Vocabulary:
 //!
-//! - a *convention* is all rules that tools disagree on; a *preset* is a named one;
-//! - a *gain* is what a label is worth, a *discount* what is left of it at a rank; *graded* metrics look at
-//!   gains, *binary* ones at which documents are relevant, *pairs* at which of two is scored higher;
-//! - *ties* are documents of equal scores, a *span* of ranks that they share;
-//! - an *empty* query has nothing relevant.
+//! - a *convention* is the set of rules on which tools differ; a *preset* is a named convention;
+//! - a *gain* is the value of a label, a *discount* its factor at a rank; *graded* metrics use gains, *binary* metrics
+//!   relevance, *pairwise* metrics the order of two documents;
+//! - *ties* are documents with equal scores, a *span* the ranks they share;
+//! - an *empty* query has no relevant documents.
 
 mod auc;
 mod convention;
@@ -42,8 +42,8 @@ mod swap;
 mod value;
 
 pub use convention::{
-    Convention, Empty, ErrGrade, Ideal, MapNormaliser, Preset, Short, Switch, Threshold, Ties, Width,
-    switches,
+    Convention, ConventionPreset, Empty, ErrGrade, Ideal, MapNormaliser, Short, Switch, Threshold, Ties,
+    Width, switches,
 };
 pub use custom::CustomMetric;
 pub use discount::Discount;
@@ -57,12 +57,12 @@ pub use prepared::{Prepared, evaluate};
 pub use query::{QueryRows, Unfit};
 pub use ranking::Scratch;
 
-/// A metric by name and depth; `None` for the whole list, or the depth that the convention says.
+/// A metric with its depth; `None` for the whole list, or the default depth of the convention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Metric {
-    /// Root of the mean squared error, over rows.
+    /// Root mean squared error, over rows.
     Rmse,
-    /// Discounted cumulative gain over that of the best order.
+    /// Normalised discounted cumulative gain.
     Ndcg(Option<u32>),
     /// Discounted cumulative gain.
     Dcg(Option<u32>),
@@ -70,28 +70,27 @@ pub enum Metric {
     Err(Option<u32>),
     /// Average precision.
     Map(Option<u32>),
-    /// One over the rank of the first relevant document.
+    /// Reciprocal rank of the first relevant document.
     Mrr(Option<u32>),
-    /// The share of relevant documents among the first.
+    /// Precision: fraction of the top documents that are relevant.
     Precision(Option<u32>),
-    /// The share of the relevant documents that are among the first.
+    /// Recall: fraction of the relevant documents that are in the top.
     Recall(Option<u32>),
     /// Area under the ROC curve.
     Auc,
-    /// The part of this area between two false-positive rates, in percent.
+    /// Partial area under the ROC curve between two false-positive rates, in percent.
     PartialAuc(u32, u32),
     /// Kendall's tau-b between scores and labels.
     KendallTau,
-    /// Pairs of documents in the wrong order.
+    /// Number of inverted pairs.
     Inversions,
-    /// One that another crate defines.
+    /// A custom metric.
     Custom(CustomMetric),
 }
 
 impl Metric {
-    /// A metric of the caller's own: its name in logs and tables, whether higher values are better, and the value of one
-    /// query, `None` if the query does not count. The function sees labels and scores in the order of the input, and is
-    /// kept for the lifetime of the program.
+    /// A custom metric: its name in logs and tables, whether higher values are better, and the value of one query, `None`
+    /// to exclude the query. The function receives labels and scores in input order, and lives as long as the program.
     ///
     /// ```
     /// use planetree_metric::{Metric, QueryRows};
@@ -120,13 +119,13 @@ impl Metric {
         }
     }
 
-    /// Whether `value` beats `best`.
+    /// Whether `value` is better than `best`.
     pub fn is_better(&self, value: f64, best: f64) -> bool {
         if self.higher_is_better() { value > best } else { value < best }
     }
 }
 
-/// A document without a label counts as one of label 0.
+/// A missing label counts as 0.
 #[inline]
 fn known(label: f32) -> f32 {
     if label.is_nan() { 0.0 } else { label }

@@ -4,7 +4,7 @@
 use super::convention::{Convention, MapNormaliser};
 use super::ranked::{Ranked, Spans, spans};
 
-/// Average precision of the first `depth` documents, of `relevant` in all.
+/// Average precision at `depth`, given the total number of relevant documents.
 pub fn average_precision(ranked: &Ranked<'_>, convention: &Convention, depth: usize, relevant: usize) -> f64 {
     let (precisions, found) = precisions(ranked, convention, depth);
     let normaliser = match convention.map_normaliser {
@@ -15,8 +15,8 @@ pub fn average_precision(ranked: &Ranked<'_>, convention: &Convention, depth: us
     precisions / normaliser.max(1) as f64
 }
 
-/// The sum of the precisions at relevant documents, expected over the orders of ties, and how many relevant
-/// documents there are down to the depth.
+/// The sum of the precisions at relevant documents and the number of relevant documents within the depth, both expected
+/// over the orders of ties.
 fn precisions(ranked: &Ranked<'_>, convention: &Convention, depth: usize) -> (f64, usize) {
     let (mut sum, mut found) = (0.0, 0);
     match ranked.ties {

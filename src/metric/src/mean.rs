@@ -1,45 +1,44 @@
-//! Means that come out the same to the bit, in whatever order their values were added.
+//! Exact means: the same to the bit in any order of addition.
 
 use super::Metric;
 
-/// The mean of a metric so far: the sum of weight times value over the sum of weights. Floating-point sums
-/// depend on the order of their terms, so both are kept exactly.
+/// The running mean of a metric: the sum of weight times value over the sum of weights. Floating-point sums depend on the
+/// order of their terms, so both are kept exactly.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mean {
     metric: Metric,
     sum: ExactSum,
     count: u64,
-    /// How many of the values have the weight 1.
+    /// Number of values with weight 1.
     units: u64,
     /// The weights of the others.
     weights: ExactSum,
 }
 
 impl Mean {
-    /// The mean of nothing yet.
+    /// An empty mean.
     pub fn new(metric: Metric) -> Self {
         Mean { metric, sum: ExactSum::default(), count: 0, units: 0, weights: ExactSum::default() }
     }
 
-    /// Which metric it is.
+    /// The metric.
     pub fn metric(&self) -> Metric {
         self.metric
     }
 
-    /// Queries added so far; rows for the RMSE.
+    /// Number of queries added; rows for RMSE.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The sum of the weights so far, which is the count unless weights were given.
+    /// Sum of weights; the count if no weights were given.
     pub fn weight(&self) -> f64 {
         let mut weights = self.weights.clone();
         weights.add(self.units as f64);
         weights.value()
     }
 
-    /// Adds the value of a query; the squared error of a row for the RMSE. A value that is no
-    /// number counts as 0, one beyond all measure as the greatest there is.
+    /// Adds the value of a query, or the squared error of a row for RMSE. NaN counts as 0, infinity as the maximum.
     #[inline]
     pub fn add(&mut self, value: f64) {
         self.sum.add(value);
@@ -47,7 +46,7 @@ impl Mean {
         self.units += 1;
     }
 
-    /// The same with a weight other than 1.
+    /// Adds a value with a weight other than 1.
     pub fn add_weighted(&mut self, value: f64, weight: f64) {
         if weight == 1.0 {
             self.add(value);
@@ -58,7 +57,7 @@ impl Mean {
         }
     }
 
-    /// Adds what was collected elsewhere.
+    /// Merges another mean.
     pub fn merge(&mut self, other: &Mean) {
         self.sum.merge(&other.sum);
         self.count += other.count;
@@ -66,13 +65,13 @@ impl Mean {
         self.weights.merge(&other.weights);
     }
 
-    /// All of it as bytes, to be merged elsewhere.
+    /// Serialises the mean for merging in another process.
     pub fn to_bytes(&self) -> Vec<u8> {
         let slots = self.sum.slots.iter().chain(&self.weights.slots).flat_map(|slot| slot.to_le_bytes());
         [self.count, self.units].into_iter().flat_map(u64::to_le_bytes).chain(slots).collect()
     }
 
-    /// A mean from its bytes; `None` if they are none.
+    /// Deserialises a mean; `None` if the bytes are invalid.
     pub fn from_bytes(metric: Metric, bytes: &[u8]) -> Option<Self> {
         let (counts, slots) = bytes.split_at_checked(2 * size_of::<u64>())?;
         let mut mean = Mean::new(metric);
@@ -85,14 +84,14 @@ impl Mean {
         (slots.next().is_none() && slots.remainder().is_empty()).then_some(mean)
     }
 
-    /// The metric's value: the mean, and its root for the RMSE. Of nothing it is no number.
+    /// The value: the mean, and its root for RMSE; NaN if empty.
     pub fn value(&self) -> f64 {
         let mean = self.sum.value() / self.weight();
         if self.metric == Metric::Rmse { mean.sqrt() } else { mean }
     }
 }
 
-/// A sum of any floating-point numbers without rounding: whole numbers by stretches of exponents.
+/// An exact sum of floating-point numbers: integers by ranges of exponents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ExactSum {
     /// Slot i counts units of 2^(32 i - 1075). A number has 53 bits, moved by up to 31, so that 2^43
@@ -109,7 +108,7 @@ impl Default for ExactSum {
 impl ExactSum {
     #[inline]
     fn add(&mut self, value: f64) {
-        /// Far beyond any square of a label, and sums of it stay numbers.
+        /// Far beyond any squared label, and small enough that sums stay finite.
         const MOST: f64 = 1e290;
         let value = if value.is_nan() { 0.0 } else { value.clamp(-MOST, MOST) };
         let bits = value.to_bits();

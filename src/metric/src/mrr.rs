@@ -1,4 +1,4 @@
-//! MRR: one over the rank of the first relevant document, 0 when there is none down to the depth.
+//! MRR: the reciprocal rank of the first relevant document, 0 if there is none within the depth.
 
 use super::convention::Convention;
 use super::ranked::{Ranked, Spans, spans};

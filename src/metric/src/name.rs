@@ -1,4 +1,4 @@
-//! The table of all metrics: how they are written, read and explained.
+//! The table of metrics: names, aliases, parsing and help.
 
 use super::Metric;
 use planetree_base::error::{Error, Result};
@@ -6,103 +6,108 @@ use planetree_base::suggest;
 use std::fmt;
 use std::str::FromStr;
 
-/// A metric in the table of all.
-struct Entry {
+/// An entry of the table of metrics.
+struct NamedMetric {
     name: &'static str,
     aliases: &'static [&'static str],
-    make: Make,
+    make: MetricSyntax,
     help: &'static str,
 }
 
-/// How a name becomes a metric.
-enum Make {
+/// Constructor of a metric from its name and suffix.
+enum MetricSyntax {
     Plain(Metric),
     WithDepth(fn(Option<u32>) -> Metric),
     WithRange(fn(u32, u32) -> Metric),
 }
 
-/// A new metric is one file, one line here and one where its value is taken (`value.rs`).
-const ENTRIES: [Entry; 12] = [
-    Entry {
+/// A new metric is one file, one line here and one in `value.rs`.
+const ENTRIES: [NamedMetric; 12] = [
+    NamedMetric {
         name: "ndcg",
         aliases: &["normalized_dcg"],
-        make: Make::WithDepth(Metric::Ndcg),
-        help: "discounted gain over that of the best order",
+        make: MetricSyntax::WithDepth(Metric::Ndcg),
+        help: "normalised discounted cumulative gain",
     },
-    Entry { name: "dcg", aliases: &[], make: Make::WithDepth(Metric::Dcg), help: "discounted gain" },
-    Entry {
+    NamedMetric {
+        name: "dcg",
+        aliases: &[],
+        make: MetricSyntax::WithDepth(Metric::Dcg),
+        help: "discounted cumulative gain",
+    },
+    NamedMetric {
         name: "err",
         aliases: &["expected_reciprocal_rank"],
-        make: Make::WithDepth(Metric::Err),
-        help: "expected reciprocal rank at which a user is satisfied",
+        make: MetricSyntax::WithDepth(Metric::Err),
+        help: "expected reciprocal rank",
     },
-    Entry {
+    NamedMetric {
         name: "map",
         aliases: &["ap", "mean_average_precision", "average_precision"],
-        make: Make::WithDepth(Metric::Map),
-        help: "mean precision at the relevant documents",
+        make: MetricSyntax::WithDepth(Metric::Map),
+        help: "mean average precision",
     },
-    Entry {
+    NamedMetric {
         name: "mrr",
         aliases: &["rr", "recip_rank", "reciprocal_rank", "mean_reciprocal_rank"],
-        make: Make::WithDepth(Metric::Mrr),
-        help: "one over the rank of the first relevant document",
+        make: MetricSyntax::WithDepth(Metric::Mrr),
+        help: "reciprocal rank of the first relevant document",
     },
-    Entry {
+    NamedMetric {
         name: "p",
         aliases: &["precision", "prec", "pre"],
-        make: Make::WithDepth(Metric::Precision),
-        help: "share of relevant documents among the first",
+        make: MetricSyntax::WithDepth(Metric::Precision),
+        help: "fraction of the top K documents that are relevant",
     },
-    Entry {
+    NamedMetric {
         name: "recall",
         aliases: &["r"],
-        make: Make::WithDepth(Metric::Recall),
-        help: "share of the relevant documents that are among the first",
+        make: MetricSyntax::WithDepth(Metric::Recall),
+        help: "fraction of the relevant documents that are in the top K",
     },
-    Entry {
+    NamedMetric {
         name: "auc",
         aliases: &["roc_auc"],
-        make: Make::Plain(Metric::Auc),
+        make: MetricSyntax::Plain(Metric::Auc),
         help: "area under the ROC curve",
     },
-    Entry {
+    NamedMetric {
         name: "pauc",
         aliases: &["partial_auc"],
-        make: Make::WithRange(Metric::PartialAuc),
-        help: "its area between two false-positive rates in percent",
+        make: MetricSyntax::WithRange(Metric::PartialAuc),
+        help: "partial area under the ROC curve between two false-positive rates in percent",
     },
-    Entry {
+    NamedMetric {
         name: "tau",
         aliases: &["kendall", "kendall_tau", "kendalltau"],
-        make: Make::Plain(Metric::KendallTau),
-        help: "Kendall's tau-b of scores and labels",
+        make: MetricSyntax::Plain(Metric::KendallTau),
+        help: "Kendall's tau-b between scores and labels",
     },
-    Entry {
+    NamedMetric {
         name: "inversions",
         aliases: &["inverted_pairs"],
-        make: Make::Plain(Metric::Inversions),
-        help: "pairs of documents in the wrong order",
+        make: MetricSyntax::Plain(Metric::Inversions),
+        help: "number of document pairs in the wrong order",
     },
-    Entry {
+    NamedMetric {
         name: "rmse",
         aliases: &["l2_root", "root_mean_squared_error"],
-        make: Make::Plain(Metric::Rmse),
-        help: "root of the mean squared difference of score and label, over rows",
+        make: MetricSyntax::Plain(Metric::Rmse),
+        help: "root mean squared error of scores against labels, over rows",
     },
 ];
 
-/// How every metric is written and what it is, for `--help`.
+/// Syntax and help of every metric, for `--help`.
 pub fn help_table() -> Vec<(String, &'static str)> {
     ENTRIES.iter().map(|entry| (entry.written(), entry.help)).collect()
 }
 
-impl Entry {
+impl NamedMetric {
     fn written(&self) -> String {
         match self.make {
-            Make::Plain(_) => self.name.to_owned(),
-            Make::WithDepth(_) => format!("{}@K", self.name),
-            Make::WithRange(_) => format!("{}@I-J", self.name),
+            MetricSyntax::Plain(_) => self.name.to_owned(),
+            MetricSyntax::WithDepth(_) => format!("{}@K", self.name),
+            MetricSyntax::WithRange(_) => format!("{}@I-J", self.name),
         }
     }
 
@@ -111,12 +116,12 @@ impl Entry {
         names.any(|known| known.eq_ignore_ascii_case(name))
     }
 
-    /// What may follow the name.
+    /// How to write the metric, as a remedy.
     fn remedy(&self) -> String {
         match self.make {
-            Make::Plain(_) => format!("write {}", self.name),
-            Make::WithDepth(_) => format!("write {0}@10, or {0} for the whole list", self.name),
-            Make::WithRange(_) => {
+            MetricSyntax::Plain(_) => format!("write {}", self.name),
+            MetricSyntax::WithDepth(_) => format!("write {0}@10, or {0} for the whole list", self.name),
+            MetricSyntax::WithRange(_) => {
                 format!("write {0}@0-5 for the false-positive rates from 0 to 5 percent", self.name)
             }
         }
@@ -173,12 +178,12 @@ impl FromStr for Metric {
         };
         let Some(entry) = ENTRIES.iter().find(|entry| entry.is_called(name)) else {
             let names = ENTRIES.iter().flat_map(|entry| entry.aliases.iter().chain([&entry.name]).copied());
-            let all: Vec<String> = ENTRIES.iter().map(Entry::written).collect();
+            let all: Vec<String> = ENTRIES.iter().map(NamedMetric::written).collect();
             return Err(Error::usage(
                 format_args!("unknown metric {text:?}"),
                 suggest::did_you_mean(
                     &suggest::nearest(name, names),
-                    &format!("there are {}", all.join(", ")),
+                    &format!("the metrics are {}", all.join(", ")),
                 ),
             ));
         };
@@ -186,17 +191,17 @@ impl FromStr for Metric {
             Error::usage(format_args!("metric {text:?}: {problem}"), entry.remedy())
         };
         match (&entry.make, range) {
-            (Make::Plain(metric), None) => Ok(*metric),
-            (Make::Plain(_), Some(_)) => Err(fault(&format_args!("{} has no depth", entry.name))),
-            (Make::WithDepth(make), None) => Ok(make(None)),
-            (Make::WithDepth(make), Some(depth)) => match depth.parse() {
+            (MetricSyntax::Plain(metric), None) => Ok(*metric),
+            (MetricSyntax::Plain(_), Some(_)) => Err(fault(&format_args!("{} has no depth", entry.name))),
+            (MetricSyntax::WithDepth(make), None) => Ok(make(None)),
+            (MetricSyntax::WithDepth(make), Some(depth)) => match depth.parse() {
                 Ok(depth) if depth > 0 => Ok(make(Some(depth))),
-                _ => Err(fault(&format_args!("{depth:?} is no depth"))),
+                _ => Err(fault(&format_args!("{depth:?} is not a valid depth"))),
             },
-            (Make::WithRange(_), None) => Err(fault(&format_args!("{} needs a range", entry.name))),
-            (Make::WithRange(make), Some(range)) => match percents(range) {
+            (MetricSyntax::WithRange(_), None) => Err(fault(&format_args!("{} needs a range", entry.name))),
+            (MetricSyntax::WithRange(make), Some(range)) => match percents(range) {
                 Some((from, to)) => Ok(make(from, to)),
-                None => Err(fault(&format_args!("{range:?} is no range of percents"))),
+                None => Err(fault(&format_args!("{range:?} is not a range of percentages"))),
             },
         }
     }
@@ -236,9 +241,9 @@ mod tests {
         for entry in &ENTRIES {
             for name in entry.aliases.iter().chain([&entry.name]) {
                 let text = match entry.make {
-                    Make::Plain(_) => (*name).to_owned(),
-                    Make::WithDepth(_) => format!("{name}@7"),
-                    Make::WithRange(_) => format!("{name}@1-99"),
+                    MetricSyntax::Plain(_) => (*name).to_owned(),
+                    MetricSyntax::WithDepth(_) => format!("{name}@7"),
+                    MetricSyntax::WithRange(_) => format!("{name}@1-99"),
                 };
                 let metric: Metric = text.parse().unwrap();
                 assert_eq!(metric.name(), entry.name);
@@ -251,19 +256,27 @@ mod tests {
 
     #[test]
     fn faulty_names_say_what_was_meant() {
-        let all = "there are ndcg@K, dcg@K, err@K, map@K, mrr@K, p@K, recall@K, auc, pauc@I-J, tau, inversions, rmse";
+        let all = "the metrics are ndcg@K, dcg@K, err@K, map@K, mrr@K, p@K, recall@K, auc, pauc@I-J, tau, inversions, rmse";
         let pauc = "write pauc@0-5 for the false-positive rates from 0 to 5 percent";
         for (name, problem, remedy) in [
             ("ndgc@10", "unknown metric \"ndgc@10\"", "did you mean ndcg?"),
             ("accuracy", "unknown metric \"accuracy\"", all),
             ("", "unknown metric \"\"", all),
             ("rmse@10", "metric \"rmse@10\": rmse has no depth", "write rmse"),
-            ("ndcg@0", "metric \"ndcg@0\": \"0\" is no depth", "write ndcg@10, or ndcg for the whole list"),
-            ("err@", "metric \"err@\": \"\" is no depth", "write err@10, or err for the whole list"),
-            ("map@-5", "metric \"map@-5\": \"-5\" is no depth", "write map@10, or map for the whole list"),
+            (
+                "ndcg@0",
+                "metric \"ndcg@0\": \"0\" is not a valid depth",
+                "write ndcg@10, or ndcg for the whole list",
+            ),
+            ("err@", "metric \"err@\": \"\" is not a valid depth", "write err@10, or err for the whole list"),
+            (
+                "map@-5",
+                "metric \"map@-5\": \"-5\" is not a valid depth",
+                "write map@10, or map for the whole list",
+            ),
             ("pauc", "metric \"pauc\": pauc needs a range", pauc),
-            ("pauc@5-5", "metric \"pauc@5-5\": \"5-5\" is no range of percents", pauc),
-            ("pauc@5-101", "metric \"pauc@5-101\": \"5-101\" is no range of percents", pauc),
+            ("pauc@5-5", "metric \"pauc@5-5\": \"5-5\" is not a range of percentages", pauc),
+            ("pauc@5-101", "metric \"pauc@5-101\": \"5-101\" is not a range of percentages", pauc),
         ] {
             let error = name.parse::<Metric>().unwrap_err();
             assert_eq!(error.to_string(), problem);

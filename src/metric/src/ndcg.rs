@@ -1,9 +1,9 @@
-//! NDCG: DCG over that of the best order. This file finds the best order.
+//! The ideal order for NDCG.
 
 use super::convention::Convention;
 use super::ranking::Scratch;
 
-/// The highest gains of a query, highest first; its room is used again for every query.
+/// The highest gains of a query, descending; its buffers are reused between queries.
 #[derive(Debug, Default)]
 pub struct BestGains {
     scratch: Scratch,
@@ -21,13 +21,13 @@ impl BestGains {
         self.best.extend(order.iter().map(|place| self.gains[*place as usize]));
     }
 
-    /// DCG of the best order, no deeper than `depth`.
+    /// Ideal DCG at `depth`.
     pub fn ideal(&self, convention: &Convention, depth: usize) -> f64 {
         let gains = self.best.iter().take(depth).enumerate();
         gains.map(|(rank, gain)| gain * convention.discount(rank)).sum()
     }
 
-    /// The highest gain of all.
+    /// The highest gain.
     pub fn most(&self) -> f64 {
         self.best.first().copied().unwrap_or(0.0)
     }

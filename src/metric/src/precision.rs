@@ -1,9 +1,9 @@
-//! P@k: the share of relevant documents among the first k.
+//! P@k: the fraction of the top k documents that are relevant.
 
 use super::convention::{Convention, Short};
 use super::ranked::{Ranked, Spans, spans};
 
-/// Precision of the first `depth` documents; 0 when there are none.
+/// Precision at `depth`; 0 without documents.
 pub fn precision(ranked: &Ranked<'_>, convention: &Convention, depth: usize) -> f64 {
     let among = match convention.short {
         Short::Pad | Short::Zero if depth != usize::MAX => depth,
@@ -12,7 +12,7 @@ pub fn precision(ranked: &Ranked<'_>, convention: &Convention, depth: usize) -> 
     hits(ranked, convention, depth) / among.max(1) as f64
 }
 
-/// How many of the first `depth` documents are relevant, expected over the orders of ties.
+/// The number of relevant documents in the top `depth`, expected over the orders of ties.
 pub fn hits(ranked: &Ranked<'_>, convention: &Convention, depth: usize) -> f64 {
     let relevant = |labels: &[f32]| convention.count_relevant(labels) as f64;
     match ranked.ties {

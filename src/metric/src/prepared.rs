@@ -1,21 +1,21 @@
-//! A metric over a partition, with what depends on the labels alone worked out once.
+//! A metric over a partition, with everything that depends on labels only precomputed.
 
 use super::convention::Convention;
 use super::mean::Mean;
 use super::ndcg::BestGains;
 use super::query::QueryRows;
-use super::ranked::{Look, Sorter};
+use super::ranked::{RankNeeds, Sorter};
 use super::value::Facts;
 use super::{Metric, rmse};
 use planetree_base::error::{Error, Result};
 use std::sync::Arc;
 
-/// A metric that knows the queries of one partition.
+/// A metric prepared for the queries of one partition.
 #[derive(Debug, Clone)]
 pub struct Prepared {
     metric: Metric,
     convention: Arc<Convention>,
-    /// What the labels of every query say, in their order.
+    /// Label statistics of every query, in order.
     facts: Vec<Facts>,
 }
 
@@ -63,14 +63,14 @@ impl Metric {
 }
 
 impl Prepared {
-    /// Which metric it is.
+    /// The metric.
     pub fn metric(&self) -> Metric {
         self.metric
     }
 }
 
-/// The means of the metrics over one partition, whose means merge with those of other partitions.
-/// `metrics` were prepared with the same labels and bounds.
+/// The means of the metrics over one partition, which merge with those of other partitions. `metrics` must have been
+/// prepared with the same labels and bounds.
 pub fn evaluate(metrics: &[Prepared], labels: &[f32], scores: &[f64], query_bounds: &[u32]) -> Vec<Mean> {
     let mut means: Vec<Mean> = metrics.iter().map(|prepared| Mean::new(prepared.metric)).collect();
     let mut rest = means.as_mut_slice();
@@ -100,7 +100,7 @@ fn evaluate_together(
     }
     let Some((first, _)) = by_query.first() else { return };
     let convention = Arc::clone(&first.convention);
-    let look = Look::of(by_query.iter().map(|(prepared, _)| &prepared.metric), &convention);
+    let look = RankNeeds::of(by_query.iter().map(|(prepared, _)| &prepared.metric), &convention);
     let mut sorter = Sorter::default();
     for (query, rows) in queries(query_bounds).enumerate() {
         let rows =

@@ -1,25 +1,25 @@
-//! One query as metrics see it, and why it may be refused.
+//! The input of metrics, and why it may be rejected.
 
 use planetree_base::error::Error;
 use std::fmt;
 
-/// The rows of one query, in the order of the input.
+/// The rows of one query, in input order.
 #[derive(Debug, Clone, Copy)]
 pub struct QueryRows<'a> {
-    /// Labels; one that is no number is missing and counts as 0, but not for the RMSE.
+    /// Labels; NaN is missing and counts as 0, except for RMSE.
     pub labels: &'a [f32],
-    /// Scores; one that is no number comes last.
+    /// Scores; NaN ranks last.
     pub scores: &'a [f64],
-    /// Document ids, by which ties may be settled.
+    /// Document ids, which may break ties.
     pub documents: Option<&'a [&'a str]>,
-    /// The labels of all documents of the query that were judged, when not all of them are ranked.
+    /// The labels of all judged documents of the query, if not all of them are ranked.
     pub judged: Option<&'a [f32]>,
 }
 
-/// Why a query cannot be judged.
+/// Why a query cannot be evaluated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unfit {
-    /// The row of the query, counted from 0, that is at fault.
+    /// The offending row of the query, from 0.
     pub row: Option<usize>,
     /// What is wrong.
     pub problem: String,
@@ -28,7 +28,7 @@ pub struct Unfit {
 }
 
 impl Unfit {
-    /// The error, at a place that the caller knows: a file, or a query of it.
+    /// The error, with the location: a file, or a query of it.
     pub fn at(self, place: impl fmt::Display) -> Error {
         Error::place(place, self.problem, self.remedy)
     }

@@ -1,5 +1,4 @@
-//! One query in ranked order, as metrics see it: labels from the top, equal scores settled as the convention
-//! says. One sort serves all metrics.
+//! One query in ranked order: labels from the top, ties broken by the convention. One sort serves all metrics.
 
 use super::convention::{Convention, Ties, Width};
 use super::query::{QueryRows, Unfit};
@@ -10,19 +9,18 @@ use std::ops::Range;
 /// Labels in ranked order.
 #[derive(Debug, Clone, Copy)]
 pub struct Ranked<'a> {
-    /// At least as deep as the metric looks, or all of them.
+    /// At least to the depth of the metric, or all.
     pub labels: &'a [f32],
-    /// What is still open about equal scores.
+    /// Unresolved ties.
     pub ties: Spans<'a>,
-    /// How many documents there are in all.
+    /// Number of documents.
     pub documents: usize,
 }
 
-/// Spans of ranks that documents of equal scores share, by where they end. If there are any, all labels
-/// are there.
+/// Spans of ranks shared by ties, by their ends. If there are any, all labels are present.
 #[derive(Debug, Clone, Copy)]
 pub enum Spans<'a> {
-    /// Every document has a rank of its own.
+    /// No ties.
     Settled,
     /// The metric is the mean over all orders within spans.
     Averaged(&'a [u32]),
@@ -30,39 +28,39 @@ pub enum Spans<'a> {
     Last(&'a [u32]),
 }
 
-/// The ranges that end where `ends` says.
+/// The ranges with these ends.
 pub fn spans(ends: &[u32]) -> impl Iterator<Item = Range<usize>> {
     let starts = [0].into_iter().chain(ends.iter().copied());
     starts.zip(ends).map(|(start, end)| start as usize..*end as usize)
 }
 
-/// A query as the three families of metrics see it.
+/// A query as seen by the three families of metrics.
 #[derive(Debug, Clone, Copy)]
 pub struct Views<'a> {
     /// For NDCG, DCG and ERR.
     pub graded: Ranked<'a>,
     /// For MAP, MRR, precision and recall.
     pub binary: Ranked<'a>,
-    /// For pairs: all labels by score, and where equal scores end.
+    /// For pairwise metrics: all labels by score, and the ends of runs of equal scores.
     pub by_score: (&'a [f32], &'a [u32]),
-    /// For what looks at no ranks.
+    /// For metrics that do not depend on ranks.
     pub rows: QueryRows<'a>,
 }
 
-/// What some metrics together have to see.
+/// The combined needs of several metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Look {
-    /// `None` if ranks are all the same to them, `Some(None)` for the whole list.
+pub struct RankNeeds {
+    /// `None` if they do not depend on ranks, `Some(None)` for the whole list.
     depth: Option<Option<u32>>,
     graded: bool,
     binary: bool,
     pairs: bool,
 }
 
-impl Look {
-    /// What these metrics look at.
+impl RankNeeds {
+    /// The needs of these metrics.
     pub fn of<'m>(metrics: impl IntoIterator<Item = &'m Metric>, convention: &Convention) -> Self {
-        let mut look = Look { depth: None, graded: false, binary: false, pairs: false };
+        let mut look = RankNeeds { depth: None, graded: false, binary: false, pairs: false };
         for metric in metrics {
             look.depth = match (look.depth, convention.depth(metric)) {
                 (Some(one), Some(other)) => Some(one.zip(other).map(|(one, other)| one.max(other))),
@@ -83,7 +81,7 @@ impl Look {
     }
 }
 
-/// Ranks queries; its room is used again for each.
+/// Ranks queries; its buffers are reused.
 #[derive(Debug, Default)]
 pub struct Sorter {
     scratch: Scratch,
@@ -94,11 +92,11 @@ pub struct Sorter {
 }
 
 impl Sorter {
-    /// The query as the metrics look at it.
+    /// The query as needed by the metrics.
     pub fn views<'a>(
         &'a mut self,
         rows: &QueryRows<'a>,
-        look: &Look,
+        look: &RankNeeds,
         convention: &Convention,
     ) -> Result<Views<'a>, Unfit> {
         let Sorter { scratch, rounded, graded, binary, by_score } = self;
@@ -157,7 +155,7 @@ fn gather(order: &[u32], rows: &QueryRows<'_>, labels: &mut Vec<f32>) {
     labels.extend(order.iter().map(|place| known(rows.labels[*place as usize])));
 }
 
-/// Labels in the order of the scores, those of equal scores as `ties` says.
+/// Labels in score order, ties broken by `ties`.
 fn settle(
     ties: Ties,
     order: &mut [u32],

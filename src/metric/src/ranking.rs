@@ -1,6 +1,6 @@
-//! Which documents come first: the order of a query by score, no deeper than it is looked at.
+//! The order of a query by score, down to a depth.
 
-/// Room that is used again for every query.
+/// Buffers reused between queries.
 #[derive(Debug, Default)]
 pub struct Scratch {
     best: Vec<(f64, u32)>,
@@ -9,12 +9,12 @@ pub struct Scratch {
     ends: Vec<u32>,
 }
 
-/// Up to this depth, keeping a short sorted list beats selecting from a long one.
+/// Up to this depth, insertion into a short sorted list is faster than selection.
 const SHORT: usize = 32;
 
 impl Scratch {
-    /// The places of the best `depth` documents (`None`: all of them), best first. Equal scores
-    /// stay in the order of the input; a score that is no number comes last.
+    /// The indices of the top `depth` documents (`None` for all), best first. Ties keep input order; NaN scores come
+    /// last.
     pub fn rank(&mut self, scores: &[f64], depth: Option<u32>) -> &[u32] {
         let depth = depth.map_or(scores.len(), |depth| scores.len().min(depth as usize));
         self.order.clear();
@@ -28,8 +28,7 @@ impl Scratch {
         &self.order
     }
 
-    /// The places of all documents, best first as [`Scratch::rank`] has them, and where each group of equal
-    /// scores ends.
+    /// The indices of all documents in the order of [`Scratch::rank`], and the ends of runs of equal scores.
     pub fn rank_groups(&mut self, scores: &[f64]) -> (&mut [u32], &[u32]) {
         self.sort(scores, scores.len());
         self.order.clear();
@@ -64,8 +63,8 @@ impl Scratch {
         }
     }
 
-    /// The best `depth` documents in order, as keys: the score, turned so that the best is least, above the
-    /// place. No two are equal, so that an unstable sort is as good as a stable one.
+    /// The top `depth` documents in order, as keys: the inverted score above the index. Keys are distinct, so an unstable
+    /// sort suffices.
     fn sort(&mut self, scores: &[f64], depth: usize) {
         let keys = &mut self.keys;
         keys.clear();
@@ -79,7 +78,7 @@ impl Scratch {
     }
 }
 
-/// Puts a document in the place of the last one and moves it before all that are worse.
+/// Replaces the last document and moves the new one before all worse ones.
 #[inline]
 fn sink(best: &mut [(f64, u32)], document: (f64, u32)) {
     let mut at = best.len() - 1;
@@ -90,13 +89,13 @@ fn sink(best: &mut [(f64, u32)], document: (f64, u32)) {
     best[at] = document;
 }
 
-/// The score with one zero only, and below all others if it is no number.
+/// Normalises a score: one zero, and NaN below all others.
 #[inline]
 fn comparable(score: f64) -> f64 {
     if score.is_nan() { f64::NEG_INFINITY } else { score + 0.0 }
 }
 
-/// Bits that are in the opposite order of the scores.
+/// Bits in the opposite order of the scores.
 #[inline]
 fn descending(score: f64) -> u64 {
     let bits = comparable(score).to_bits();
@@ -109,7 +108,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Slow and obviously right: a stable sort of everything.
+    /// Naive reference: a stable sort of everything.
     fn rank_slowly(scores: &[f64], depth: Option<u32>) -> Vec<u32> {
         let mut order: Vec<u32> = (0..scores.len() as u32).collect();
         order.sort_by(|a, b| scores[*b as usize].partial_cmp(&scores[*a as usize]).unwrap());

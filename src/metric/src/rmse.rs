@@ -1,5 +1,4 @@
-//! RMSE: the root of the mean squared difference between score and label. Its mean is over rows,
-//! not over queries.
+//! RMSE: root mean squared error of scores against labels. Its mean is over rows, not over queries.
 
 /// The squared error of every row that has a label.
 pub fn squared_errors(labels: &[f32], scores: &[f64]) -> impl Iterator<Item = f64> {

@@ -1,5 +1,5 @@
-//! What swapping two documents of a ranking does to a metric: slow and obviously right. Objectives have
-//! closed forms of their own, which their tests hold against this.
+//! The change of a metric when two documents are swapped: the naive reference. Objectives have closed forms, which are
+//! tested against it.
 
 use super::Metric;
 use super::convention::Convention;
@@ -7,9 +7,8 @@ use super::judge::Judge;
 use super::query::QueryRows;
 
 impl Metric {
-    /// The value after the documents at the ranks `i` and `j`, counted from 0, change places, minus the value
-    /// before. Labels are in ranked order. 0 where the metric has no value, and for the RMSE, which knows no
-    /// ranks.
+    /// The value after swapping the documents at the ranks `i` and `j`, from 0, minus the value before. Labels are in
+    /// ranked order. 0 if the metric has no value, and for RMSE, which does not depend on ranks.
     pub fn swap_delta(&self, convention: &Convention, labels: &[f32], i: usize, j: usize) -> f64 {
         if *self == Metric::Rmse {
             return 0.0;

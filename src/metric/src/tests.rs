@@ -1,5 +1,5 @@
-//! Every metric under every convention against its definition, taken literally: all orders of ties are
-//! listed, and every order is judged by the formula as it is printed.
+//! Every metric under every convention against its literal definition: all orders of ties are enumerated, and each is
+//! evaluated by the published formula.
 
 use super::*;
 use proptest::prelude::*;
@@ -31,17 +31,17 @@ const METRICS: [&str; 22] = [
 
 /// A query.
 #[derive(Debug, Clone)]
-struct Query {
+struct TestQuery {
     labels: Vec<f32>,
     scores: Vec<f64>,
     documents: Vec<String>,
     judged: Option<Vec<f32>>,
 }
 
-impl Query {
+impl TestQuery {
     fn of(labels: &[f32], scores: &[f64]) -> Self {
         let documents = (0..labels.len()).map(|place| format!("d{place}")).collect();
-        Query { labels: labels.to_vec(), scores: scores.to_vec(), documents, judged: None }
+        TestQuery { labels: labels.to_vec(), scores: scores.to_vec(), documents, judged: None }
     }
 
     fn judge(&self, metrics: &[&str], convention: &Convention) -> Vec<Option<f64>> {
@@ -102,7 +102,7 @@ fn orders(scores: &[f64]) -> Vec<Vec<usize>> {
 }
 
 /// What a metric says of labels at ranks, which count from 1 and may be shared.
-fn of_ranks(metric: &Metric, convention: &Convention, query: &Query, ranked: &[(usize, f32)]) -> f64 {
+fn of_ranks(metric: &Metric, convention: &Convention, query: &TestQuery, ranked: &[(usize, f32)]) -> f64 {
     let n = ranked.len();
     let k = convention.depth(metric).unwrap().map_or(usize::MAX, |k| k as usize);
     let seen: Vec<(usize, f32)> = ranked.iter().copied().filter(|(rank, _)| *rank <= k).collect();
@@ -163,7 +163,7 @@ fn of_ranks(metric: &Metric, convention: &Convention, query: &Query, ranked: &[(
 }
 
 /// Pairs by trying all; the area under the curve by thousands of thin slices.
-fn of_pairs(metric: &Metric, convention: &Convention, query: &Query) -> Option<f64> {
+fn of_pairs(metric: &Metric, convention: &Convention, query: &TestQuery) -> Option<f64> {
     let scores = query.compared(convention);
     let labels = &query.labels;
     let pairs = || (0..labels.len()).flat_map(|i| (0..i).map(move |j| (i, j)));
@@ -250,7 +250,7 @@ fn of_pairs(metric: &Metric, convention: &Convention, query: &Query) -> Option<f
 }
 
 /// What is given for a query without anything relevant, if it is one.
-fn of_empty(metric: &Metric, convention: &Convention, query: &Query) -> Option<Option<f64>> {
+fn of_empty(metric: &Metric, convention: &Convention, query: &TestQuery) -> Option<Option<f64>> {
     let labels = query.ideal_labels(convention);
     let none_relevant = !labels.iter().any(|label| convention.is_relevant(*label));
     let nothing_worth = !labels.iter().any(|label| convention.gain(*label) > 0.0);
@@ -270,8 +270,8 @@ fn of_empty(metric: &Metric, convention: &Convention, query: &Query) -> Option<O
     }
 }
 
-/// The slow and obviously right twin of the judge.
-fn slowly(metric: &Metric, convention: &Convention, query: &Query) -> Option<f64> {
+/// A naive reference of the judge.
+fn slowly(metric: &Metric, convention: &Convention, query: &TestQuery) -> Option<f64> {
     if let Some(value) = of_empty(metric, convention, query) {
         return value;
     }
@@ -310,7 +310,7 @@ fn slowly(metric: &Metric, convention: &Convention, query: &Query) -> Option<f64
     })
 }
 
-fn any_query() -> impl Strategy<Value = Query> {
+fn any_query() -> impl Strategy<Value = TestQuery> {
     let label = prop_oneof![(0_u8..4).prop_map(f32::from), Just(0.0)];
     let score = prop_oneof![3 => (0_i8..3).prop_map(f64::from), 1 => Just(1.0 + 1e-12)];
     let documents = proptest::collection::vec((label.clone(), score), 0..6);
@@ -320,7 +320,7 @@ fn any_query() -> impl Strategy<Value = Query> {
             let (labels, scores): (Vec<f32>, Vec<f64>) = documents.into_iter().unzip();
             ids.truncate(labels.len());
             let judged = missed.map(|missed| [&labels[..], &missed].concat());
-            Query { labels, scores, documents: ids, judged }
+            TestQuery { labels, scores, documents: ids, judged }
         })
 }
 
@@ -368,7 +368,7 @@ fn is_monotone(convention: &Convention) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
     #[test]
-    fn every_metric_under_every_convention_is_what_its_definition_says(
+    fn every_metric_matches_its_definition_under_every_convention(
         query in any_query(),
         text in any_convention(),
     ) {
@@ -390,7 +390,7 @@ proptest! {
     }
 
     #[test]
-    fn a_convention_is_read_as_it_was_printed(text in any_convention()) {
+    fn printed_conventions_parse_to_the_same(text in any_convention()) {
         if let Ok(convention) = text.parse::<Convention>() {
             let printed = convention.to_string();
             let read: Convention = printed.parse().unwrap();
@@ -400,7 +400,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_names_and_conventions_fall_over(text in "\\PC*", other in "[a-z0-9@=,:^()+-]{0,30}") {
+    fn no_text_panics(text in "\\PC*", other in "[a-z0-9@=,:^()+-]{0,30}") {
         for text in [&text, &other, &format!("gain={other}"), &format!("letor4,{other}")] {
             let _ = text.parse::<Metric>();
             let _ = text.parse::<Convention>();
@@ -410,7 +410,7 @@ proptest! {
 
 #[test]
 fn worked_by_hand() {
-    let query = Query::of(&[0.0, 1.0, 2.0], &[3.0, 2.0, 1.0]);
+    let query = TestQuery::of(&[0.0, 1.0, 2.0], &[3.0, 2.0, 1.0]);
     let has = |metric: &str, convention: &str, expected: f64| {
         let value = query.value(metric, convention).unwrap();
         assert!((value - expected).abs() < 5e-5, "{metric} under {convention}: {value}");
@@ -443,7 +443,7 @@ fn worked_by_hand() {
 
 #[test]
 fn nothing_relevant_is_worth_what_the_convention_says() {
-    let query = Query::of(&[0.0, 0.0, 0.0], &[3.0, 2.0, 1.0]);
+    let query = TestQuery::of(&[0.0, 0.0, 0.0], &[3.0, 2.0, 1.0]);
     for (convention, ndcg, map) in [
         ("planetree", Some(0.0), Some(0.0)),
         ("letor4", Some(0.0), Some(0.0)),
@@ -460,7 +460,7 @@ fn nothing_relevant_is_worth_what_the_convention_says() {
     }
     assert_eq!(query.value("err", "yahoo"), Some(0.0));
     assert_eq!(query.value("p@10", "empty=skip"), None);
-    let nothing = Query::of(&[], &[]);
+    let nothing = TestQuery::of(&[], &[]);
     for metric in METRICS {
         assert!(nothing.value(metric, "planetree").is_none_or(|value| value == 0.0), "{metric}");
     }
@@ -471,7 +471,7 @@ fn nothing_relevant_is_worth_what_the_convention_says() {
 fn without_a_depth_metrics_look_as_deep_as_the_preset_says() {
     let labels: Vec<f32> = (0_u16..60).map(|row| f32::from(row * 7 % 5)).collect();
     let scores: Vec<f64> = (0_u16..60).map(|row| f64::from(row * 31 % 61)).collect();
-    let query = Query::of(&labels, &scores);
+    let query = TestQuery::of(&labels, &scores);
     for (metric, preset, same, other) in [
         ("ndcg", "yahoo", "ndcg@10", "planetree"),
         ("ndcg", "mohan", "ndcg@10", "planetree"),
@@ -498,24 +498,24 @@ fn without_a_depth_metrics_look_as_deep_as_the_preset_says() {
 fn the_thesis_bounds_the_partial_area() {
     let labels: Vec<f32> = (0..200).map(|place| if place < 100 { 1.0 } else { 0.0 }).collect();
     let falling: Vec<f64> = (0..200).map(|place| -f64::from(place)).collect();
-    let close = |query: &Query, metric: &str, expected: f64| {
+    let close = |query: &TestQuery, metric: &str, expected: f64| {
         let value = query.value(metric, "mohan").unwrap();
         assert!((value - expected).abs() < 1e-12, "{metric}: {value}");
     };
-    let perfect = Query::of(&labels, &falling);
+    let perfect = TestQuery::of(&labels, &falling);
     close(&perfect, "pauc@0-5", 0.05);
     close(&perfect, "auc", 1.0);
-    let guessing = Query::of(&labels, &[0.0; 200]);
+    let guessing = TestQuery::of(&labels, &[0.0; 200]);
     close(&guessing, "pauc@0-5", 0.00125);
     close(&guessing, "auc", 0.5);
 }
 
 #[test]
 fn missing_labels_count_as_zero_and_scores_that_are_no_number_come_last() {
-    let missing = Query::of(&[f32::NAN, 2.0, f32::NAN], &[3.0, 2.0, 1.0]);
-    let zero = Query::of(&[0.0, 2.0, 0.0], &[3.0, 2.0, 1.0]);
-    let last = Query::of(&[2.0, 0.0, 1.0], &[f64::NAN, 2.0, 1.0]);
-    let lowest = Query::of(&[2.0, 0.0, 1.0], &[f64::NEG_INFINITY, 2.0, 1.0]);
+    let missing = TestQuery::of(&[f32::NAN, 2.0, f32::NAN], &[3.0, 2.0, 1.0]);
+    let zero = TestQuery::of(&[0.0, 2.0, 0.0], &[3.0, 2.0, 1.0]);
+    let last = TestQuery::of(&[2.0, 0.0, 1.0], &[f64::NAN, 2.0, 1.0]);
+    let lowest = TestQuery::of(&[2.0, 0.0, 1.0], &[f64::NEG_INFINITY, 2.0, 1.0]);
     for metric in METRICS {
         for preset in Convention::presets() {
             assert_eq!(missing.value(metric, preset.name), zero.value(metric, preset.name), "{metric}");
@@ -552,7 +552,7 @@ fn better_means_lower_for_errors() {
 fn long_queries_go_the_same_way_as_short_ones() {
     let labels: Vec<f32> = (0_u16..500).map(|row| f32::from(row * 7 % 5)).collect();
     let scores: Vec<f64> = (0_u16..500).map(|row| f64::from(row * 31 % 101)).collect();
-    let query = Query::of(&labels, &scores);
+    let query = TestQuery::of(&labels, &scores);
     for preset in Convention::presets() {
         let convention = preset.convention().unwrap();
         for name in
@@ -576,12 +576,12 @@ fn long_queries_go_the_same_way_as_short_ones() {
 #[ignore = "a measurement"]
 fn judging_a_row_costs_well_under_100_nanoseconds() {
     let mut draw = planetree_base::random::Stream::new(&[4]);
-    let queries: Vec<Query> = (0..20_000)
+    let queries: Vec<TestQuery> = (0..20_000)
         .map(|_| {
             let labels: Vec<f32> = (0..100).map(|_| (draw.uniform().powi(3) * 5.0).floor() as f32).collect();
             let scores: Vec<f64> =
                 labels.iter().map(|label| f64::from(*label) + 2.0 * draw.normal()).collect();
-            Query::of(&labels, &scores)
+            TestQuery::of(&labels, &scores)
         })
         .collect();
     let metrics = ["ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "err", "map"].map(|name| name.parse().unwrap());

@@ -1,4 +1,4 @@
-//! The value of a metric for one query that is ranked.
+//! The value of a metric for one ranked query.
 
 use super::convention::{Convention, Empty, Ideal, Short};
 use super::ndcg::BestGains;
@@ -6,19 +6,19 @@ use super::query::QueryRows;
 use super::ranked::Views;
 use super::{Metric, auc, dcg, err, inversions, kendall, map, mrr, precision, recall, rmse};
 
-/// What is known of a query from its labels alone.
+/// Statistics of a query that depend on labels only.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts {
-    /// How many documents are relevant.
+    /// Number of relevant documents.
     pub relevant: usize,
-    /// Whether any document has a gain above 0; not asked unless such queries are left out.
+    /// Whether any document has a gain above 0; computed only if such queries are excluded.
     pub worthy: bool,
-    /// DCG of the best order, for NDCG.
+    /// Ideal DCG, for NDCG.
     pub ideal: f64,
 }
 
 impl Convention {
-    /// The labels that decide on the ideal order and on what there is to find.
+    /// The labels that determine the ideal order and the number of relevant documents.
     pub fn judged<'a>(&self, rows: &QueryRows<'a>) -> &'a [f32] {
         match (self.ideal, rows.judged) {
             (Ideal::Judgments, Some(judged)) => judged,
@@ -26,14 +26,14 @@ impl Convention {
         }
     }
 
-    /// How many documents are relevant.
+    /// Number of relevant documents.
     pub fn count_relevant(&self, labels: &[f32]) -> usize {
         labels.iter().filter(|label| self.is_relevant(**label)).count()
     }
 }
 
 impl Metric {
-    /// Whether the best order matters to it.
+    /// Whether it needs the ideal order.
     pub(super) fn needs_best(&self, convention: &Convention) -> bool {
         match self {
             Metric::Ndcg(_) => true,
@@ -42,7 +42,7 @@ impl Metric {
         }
     }
 
-    /// Whether the number of relevant documents matters to it.
+    /// Whether it needs the number of relevant documents.
     pub(super) fn needs_relevant(&self, convention: &Convention) -> bool {
         match self {
             Metric::Map(_) | Metric::Recall(_) => true,
@@ -51,7 +51,7 @@ impl Metric {
         }
     }
 
-    /// What its labels say of a query: `best` has the best gains as deep as this metric looks.
+    /// Label statistics of a query; `best` has the highest gains to the depth of this metric.
     pub(super) fn facts(&self, convention: &Convention, relevant: usize, best: &BestGains) -> Facts {
         let ideal = match self {
             Metric::Ndcg(_) => best.ideal(convention, self.places(convention)),
@@ -60,7 +60,7 @@ impl Metric {
         Facts { relevant, worthy: best.most() > 0.0, ideal }
     }
 
-    /// The value for a query, `None` if the query does not count.
+    /// The value for a query; `None` if the query is excluded.
     pub(super) fn value(&self, views: &Views<'_>, facts: &Facts, convention: &Convention) -> Option<f64> {
         let depth = self.places(convention);
         let Views { graded, binary, by_score: (labels, ends), rows } = views;
@@ -89,14 +89,14 @@ impl Metric {
         }
     }
 
-    /// How many ranks it looks at.
+    /// Number of ranks it uses.
     fn places(&self, convention: &Convention) -> usize {
         convention.depth(self).flatten().map_or(usize::MAX, |depth| depth as usize)
     }
 }
 
 impl Empty {
-    /// What an empty query is worth, `None` if it does not count.
+    /// The value of an empty query; `None` if it is excluded.
     pub fn value(self) -> Option<f64> {
         match self {
             Empty::Value(value) => Some(value),

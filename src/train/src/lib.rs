@@ -17,8 +17,8 @@ use planetree_base::error::{Error, Result};
 
 /// Trains a model.
 pub fn train(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Outcome> {
-    if let Some(fleet) = &request.fleet {
-        fleet.check(request)?;
+    if let Some(backend) = &request.backend {
+        backend.check(request)?;
     }
     if let (Some(custom), EnsembleName::Bag) = (&request.objective, request.parameters.ensemble) {
         return Err(Error::usage(

@@ -45,15 +45,15 @@ fn a_share_built_anew_says_what_the_one_before_said() {
         (0..3u32).map(|f| (0..200u32).map(|row| ((row * (7 + f)) % 41) as f32).collect()).collect();
     let labels: Vec<f32> = (0..200u32).map(|row| (row % 5) as f32).collect();
     let data = || Arc::new(BinnedData::of_values(&values, &labels, 64, &options));
-    let state = |rows: &[Rows]| ShareState {
+    let state = |rows: &[Rows]| WorkerState {
         scores: Scores::constant(rows, 2.0),
         metrics: None,
-        gradients: Gradients::new(None, rows),
+        gradients: RowGradients::new(None, rows),
     };
     let following = || {
         let data = data();
         let state = state(&data.rows);
-        let share = AnyShare::Plain(Share::new(&parameters, data, state));
+        let share = AnyShare::Plain(LocalWorker::new(&parameters, data, state));
         Following { share, bytes: 0, trees: 0, round: None, tree: None }
     };
     let gradients = Step::Gradients { round: 1, trees: 0, last: None };

@@ -1,13 +1,13 @@
-//! By which rules a ranking is judged: tools disagree on the same scores, so the rules are data.
+//! Metric conventions: tools compute different values from the same scores, so the rules are data.
 //!
 //! ```text
-//! preset ──► switches ──► convention ──► every number, and the text that is stored with it
+//! preset ──► switches ──► convention ──► every value, and the text stored with it
 //! ```
 
 mod presets;
 mod switches;
 
-pub use presets::{Preset, presets};
+pub use presets::{ConventionPreset, presets};
 pub use switches::{Switch, switches};
 
 use super::discount::Discount;
@@ -19,85 +19,85 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::{Arc, LazyLock};
 
-/// All rules of judging. Made of text, a preset and then switches: `letor4,gain=linear`.
+/// All rules of evaluation. Its text form is a preset and then switches: `letor4,gain=linear`.
 #[derive(Debug, Clone)]
 pub struct Convention {
-    /// The preset it began with.
+    /// The preset it is based on.
     pub base: &'static str,
-    /// What a label is worth to NDCG and DCG.
+    /// Gain of a label, for NDCG and DCG.
     pub gain: Gain,
-    /// What a gain is multiplied by at a rank.
+    /// Rank discount.
     pub discount: Discount,
-    /// How deep NDCG and DCG look when they are named without a depth.
+    /// Default depth of NDCG and DCG.
     pub depth: Option<u32>,
-    /// The same for MAP, MRR, precision and recall.
+    /// Default depth of MAP, MRR, precision and recall.
     pub binary_depth: Option<u32>,
-    /// What NDCG is without anything of worth.
+    /// NDCG of an empty query.
     pub empty: Empty,
-    /// What MAP is without a relevant document.
+    /// MAP of an empty query.
     pub map_empty: Empty,
-    /// What recall is without a relevant document.
+    /// Recall of an empty query.
     pub recall_empty: Empty,
-    /// What happens when a query has fewer documents than the depth.
+    /// Treatment of queries with fewer documents than the depth.
     pub short: Short,
-    /// How equal scores are ranked for NDCG, DCG, ERR and inversions.
+    /// Order of ties, for NDCG, DCG, ERR and inversions.
     pub ties: Ties,
-    /// The same for MAP, MRR, precision, recall and AUC.
+    /// Order of ties, for MAP, MRR, precision, recall and AUC.
     pub binary_ties: Ties,
-    /// Which labels are relevant to MAP, MRR, precision, recall and AUC.
+    /// Relevance threshold, for MAP, MRR, precision, recall and AUC.
     pub relevant: Threshold,
-    /// What average precision is divided by.
+    /// Denominator of average precision.
     pub map_normaliser: MapNormaliser,
-    /// Whether MAP looks at the whole list, whatever its depth.
+    /// Whether MAP uses the whole list, whatever its depth.
     pub map_whole: bool,
-    /// How a label becomes ERR's probability to satisfy.
+    /// Stopping probability of a label, for ERR.
     pub err_grade: ErrGrade,
-    /// How deep ERR looks when it is named without a depth.
+    /// Default depth of ERR.
     pub err_depth: Option<u32>,
-    /// Where the ideal order and the number of relevant documents come from.
+    /// Source of the ideal order and of the number of relevant documents.
     pub ideal: Ideal,
-    /// How exactly scores are compared.
+    /// Precision of score comparison.
     pub scores: Width,
 }
 
-/// What a query without relevant documents is worth.
+/// Value of an empty query.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Empty {
-    /// This much.
+    /// A fixed value.
     Value(f64),
-    /// It is left out.
+    /// Excluded from the mean.
     Skip,
 }
 
-/// What happens when a query has fewer documents than the depth.
+/// Treatment of queries with fewer documents than the depth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Short {
-    /// The depth is the number of documents.
+    /// The depth is reduced to the number of documents.
     Truncate,
-    /// Irrelevant documents fill it up: precision is divided by the depth.
+    /// The list is padded with irrelevant documents: precision is divided by the depth.
     Pad,
     /// NDCG and DCG are 0, precision is divided by the depth.
     Zero,
 }
 
-/// How documents of equal scores are ranked.
+/// Order of documents with equal scores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ties {
-    /// As they came.
+    /// Input order.
     Input,
-    /// The greater document id first.
+    /// Greater document id first.
     Document,
-    /// In every order, and the metric is the mean over all of them.
+    /// The metric is the mean over all orders.
     Average,
-    /// The lower label first.
+    /// Lower label first.
     Worst,
-    /// The higher label first.
+    /// Higher label first.
     Best,
-    /// All of them at the last of their ranks.
+    /// All at the last of their ranks.
     Last,
 }
 
-/// Which labels are relevant.
+/// Relevance threshold.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Threshold {
     /// This label and higher ones.
@@ -106,18 +106,18 @@ pub enum Threshold {
     Above(f32),
 }
 
-/// What average precision is divided by.
+/// Denominator of average precision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MapNormaliser {
     /// The number of relevant documents.
     Relevant,
-    /// The same, but not more than the depth.
+    /// The number of relevant documents, at most the depth.
     Depth,
-    /// The number of relevant documents down to the depth.
+    /// The number of relevant documents within the depth.
     Found,
 }
 
-/// How a label becomes the probability that a document satisfies.
+/// Stopping probability of a label, for ERR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrGrade {
     /// (2^label - 1) / 2^this.
@@ -126,21 +126,21 @@ pub enum ErrGrade {
     Label,
 }
 
-/// Where the ideal order comes from.
+/// Source of the ideal order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ideal {
-    /// The documents that are ranked.
+    /// The ranked documents.
     List,
-    /// All documents that were judged, if they are given.
+    /// All judged documents, if given.
     Judgments,
 }
 
-/// How exactly scores are compared.
+/// Precision of score comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Width {
-    /// As they are.
+    /// Exact.
     Float64,
-    /// Rounded to float32: scores that differ less are equal.
+    /// Rounded to float32.
     Float32,
 }
 
@@ -155,7 +155,7 @@ impl Convention {
     }
 
     /// All presets, the default first.
-    pub fn presets() -> &'static [Preset] {
+    pub fn presets() -> &'static [ConventionPreset] {
         presets()
     }
 
@@ -179,19 +179,19 @@ impl Convention {
         }
     }
 
-    /// What a document of this label is worth to NDCG.
+    /// Gain of a label.
     #[inline]
     pub fn gain(&self, label: f32) -> f64 {
         self.gain.of(known(label))
     }
 
-    /// What a gain is multiplied by at a rank that is counted from 0.
+    /// Discount at a rank, from 0.
     #[inline]
     pub fn discount(&self, rank: usize) -> f64 {
         self.discount.at(rank)
     }
 
-    /// How deep a metric looks: `None` if ranks are all the same to it, `Some(None)` for the whole list.
+    /// Depth of a metric: `None` if it does not depend on ranks, `Some(None)` for the whole list.
     pub fn depth(&self, metric: &Metric) -> Option<Option<u32>> {
         match metric {
             Metric::Rmse | Metric::Custom(_) => None,
@@ -230,11 +230,11 @@ impl Convention {
         })
     }
 
-    /// Refuses what contradicts itself.
+    /// Rejects conflicting switches.
     fn check(self, text: &str) -> Result<Self> {
         if self.map_normaliser == MapNormaliser::Found && self.binary_ties == Ties::Average {
             return Err(Error::usage(
-                format_args!("convention {text:?}: map_normaliser=found does not go with averaged ties"),
+                format_args!("convention {text:?}: map_normaliser=found conflicts with averaged ties"),
                 "choose other binary_ties, such as worst, or map_normaliser=depth",
             ));
         }
@@ -246,7 +246,7 @@ impl Convention {
             let names = presets().iter().map(|preset| preset.name);
             let nearest = suggest::nearest(setting, names.chain(switches().iter().map(|switch| switch.name)));
             return Err(Error::usage(
-                format_args!("convention {text:?}: {setting:?} is no switch=value"),
+                format_args!("convention {text:?}: {setting:?} is not of the form switch=value"),
                 suggest::did_you_mean(&nearest, "name a preset first, then switches: letor4,gain=linear"),
             ));
         };
@@ -279,7 +279,7 @@ impl FromStr for Convention {
             text.split(',').map(str::trim).filter(|word| !word.is_empty()).collect();
         let mut convention = match settings.first() {
             Some(name) if !name.contains('=') => {
-                let preset = Preset::named(name)?;
+                let preset = ConventionPreset::named(name)?;
                 settings.remove(0);
                 preset.convention()?
             }
@@ -297,8 +297,9 @@ impl fmt::Display for Convention {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.base)?;
         // As it will be read: a switch may set others, which follow it in the table.
-        let mut read =
-            Preset::named(self.base).and_then(|preset| preset.convention()).map_err(|_| fmt::Error)?;
+        let mut read = ConventionPreset::named(self.base)
+            .and_then(|preset| preset.convention())
+            .map_err(|_| fmt::Error)?;
         for switch in switches() {
             let value = (switch.print)(self);
             if value != (switch.print)(&read) {

@@ -4,12 +4,12 @@ use super::Convention;
 use planetree_base::error::{Error, Result};
 use planetree_base::suggest;
 
-/// The convention that is taken when none is named.
+/// The default convention.
 pub const DEFAULT: &str = "planetree";
 
 /// A named convention.
 #[derive(Debug)]
-pub struct Preset {
+pub struct ConventionPreset {
     /// Its name.
     pub name: &'static str,
     /// The switches that differ from the default.
@@ -19,73 +19,73 @@ pub struct Preset {
 }
 
 /// A new preset is one line here.
-const PRESETS: [Preset; 14] = [
-    Preset {
+const PRESETS: [ConventionPreset; 14] = [
+    ConventionPreset {
         name: DEFAULT,
         switches: "",
-        help: "the default: exp2 gains, log2 discounts, empty queries count 0",
+        help: "default: exp2 gains, log2 discounts, 0 for empty queries",
     },
-    Preset {
+    ConventionPreset {
         name: "letor4",
         switches: "discount=letor,short=zero",
         help: "LETOR's Eval-Score-4.0: no discount at rank 2, NDCG@K is 0 for shorter queries",
     },
-    Preset {
+    ConventionPreset {
         name: "mslr",
         switches: "discount=letor,short=zero,relevant=2",
         help: "as letor4, but relevant from label 2: MSLR-WEB",
     },
-    Preset {
+    ConventionPreset {
         name: "yahoo",
         switches: "depth=10,empty=1",
         help: "the Yahoo challenge: NDCG@10, 1 for empty queries, ERR on the whole list",
     },
-    Preset {
+    ConventionPreset {
         name: "mohan",
         switches: "depth=10,empty=0.5",
         help: "Mohan's thesis of 2010: NDCG@10, 0.5 for empty queries, ERR on the whole list",
     },
-    Preset {
+    ConventionPreset {
         name: "ranklib",
         switches: "depth=10,binary_depth=10,relevant=above:0,map_depth=all,err_depth=10",
         help: "RankLib: depth 10 unless named, MAP on the whole list",
     },
-    Preset {
+    ConventionPreset {
         name: "lightgbm",
         switches: "empty=1,relevant=above:0.5,map_normaliser=depth",
         help: "LightGBM: 1 for empty queries, MAP over min(relevant, K)",
     },
-    Preset {
+    ConventionPreset {
         name: "xgboost",
         switches: "depth=32,binary_depth=32,empty=1,map_normaliser=depth,scores=float32",
         help: "XGBoost: as LightGBM, depth 32 unless named; ndcg@K- is xgboost,empty=0",
     },
-    Preset {
+    ConventionPreset {
         name: "trec",
         switches: "gain=positive,short=pad,ties=docid,ideal=judgments,scores=float32",
         help: "trec_eval, pytrec_eval, ir_measures: linear gains, ties by document id, P over K",
     },
-    Preset {
+    ConventionPreset {
         name: "ranx",
         switches: "gain=linear,short=pad,ideal=judgments",
-        help: "ranx: as trec, but ties in the order of the input",
+        help: "ranx: as trec, but ties in input order",
     },
-    Preset {
+    ConventionPreset {
         name: "catboost",
         switches: "gain=linear,empty=1,map_empty=0,ties=worst,relevant=above:0.5,map_normaliser=depth,err_grade=label",
-        help: "CatBoost: linear gains, 1 for empty queries, the worst order of ties",
+        help: "CatBoost: linear gains, 1 for empty queries, worst order of ties",
     },
-    Preset {
+    ConventionPreset {
         name: "ydf",
         switches: "ties=average,binary_ties=best,relevant=above:0.5,map_normaliser=found",
-        help: "YDF: the mean over all orders of ties, the best one for MRR and MAP",
+        help: "YDF: mean over all orders of ties, best order for MRR and MAP",
     },
-    Preset {
+    ConventionPreset {
         name: "sklearn",
         switches: "gain=linear,ties=average,binary_ties=last",
-        help: "scikit-learn: linear gains, the mean over all orders of ties",
+        help: "scikit-learn: linear gains, mean over all orders of ties",
     },
-    Preset {
+    ConventionPreset {
         name: "gdeval",
         switches: "short=pad,ties=docid,ideal=judgments",
         help: "TREC's gdeval: exp2 gains, ERR of grade 4, ties by document id",
@@ -93,20 +93,20 @@ const PRESETS: [Preset; 14] = [
 ];
 
 /// All presets, the default first.
-pub fn presets() -> &'static [Preset] {
+pub fn presets() -> &'static [ConventionPreset] {
     &PRESETS
 }
 
-impl Preset {
-    /// The preset of this name, or an error that suggests the nearest.
-    pub fn named(name: &str) -> Result<&'static Preset> {
+impl ConventionPreset {
+    /// The preset with this name, or an error that suggests the nearest.
+    pub fn named(name: &str) -> Result<&'static ConventionPreset> {
         let found = PRESETS.iter().find(|preset| preset.name.eq_ignore_ascii_case(name));
         found.ok_or_else(|| {
             let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
             let nearest = suggest::nearest(name, names.iter().copied());
             Error::usage(
                 format_args!("unknown convention {name:?}"),
-                suggest::did_you_mean(&nearest, &format!("there are {}", names.join(", "))),
+                suggest::did_you_mean(&nearest, &format!("the conventions are {}", names.join(", "))),
             )
         })
     }

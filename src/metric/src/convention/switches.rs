@@ -6,7 +6,7 @@ use super::*;
 pub struct Switch {
     /// Its name.
     pub name: &'static str,
-    /// What it may be.
+    /// Valid values.
     pub values: &'static str,
     /// One line of help.
     pub help: &'static str,
@@ -19,35 +19,35 @@ const SWITCHES: [Switch; 17] = [
     Switch {
         name: "gain",
         values: "exp2, linear, positive, a table such as 0:1:3:7, a formula such as 3^l-1",
-        help: "what a label is worth to NDCG and DCG",
+        help: "gain of a label, for NDCG and DCG",
         read: |convention, text| Gain::parse(text).map(|gain| convention.gain = gain),
         print: |convention| convention.gain.to_string(),
     },
     Switch {
         name: "discount",
         values: "log2, letor, power:BETA, log2^ALPHA",
-        help: "what a gain is multiplied by at a rank",
+        help: "rank discount",
         read: |convention, text| known(Discount::parse(text)).map(|discount| convention.discount = discount),
         print: |convention| convention.discount.to_string(),
     },
     Switch {
         name: "depth",
         values: "all, a depth such as 10",
-        help: "how deep NDCG and DCG look when named without @K",
+        help: "depth of NDCG and DCG without @K",
         read: |convention, text| read_depth(text).map(|depth| convention.depth = depth),
         print: |convention| print_depth(convention.depth),
     },
     Switch {
         name: "binary_depth",
         values: "all, a depth such as 10",
-        help: "how deep MAP, MRR, P and recall look when named without @K",
+        help: "depth of MAP, MRR, P and recall without @K",
         read: |convention, text| read_depth(text).map(|depth| convention.binary_depth = depth),
         print: |convention| print_depth(convention.binary_depth),
     },
     Switch {
         name: "empty",
         values: "skip, a value such as 0 or 1",
-        help: "a query without relevant documents; also sets map_empty and recall_empty",
+        help: "value of a query without relevant documents; also sets map_empty and recall_empty",
         read: |convention, text| {
             let empty = read_empty(text)?;
             (convention.empty, convention.map_empty, convention.recall_empty) = (empty, empty, empty);
@@ -58,28 +58,28 @@ const SWITCHES: [Switch; 17] = [
     Switch {
         name: "map_empty",
         values: "skip, a value such as 0 or 1",
-        help: "the same for MAP only",
+        help: "value of a query without relevant documents, for MAP only",
         read: |convention, text| read_empty(text).map(|empty| convention.map_empty = empty),
         print: |convention| print_empty(convention.map_empty),
     },
     Switch {
         name: "recall_empty",
         values: "skip, a value such as 0 or 1",
-        help: "the same for recall only",
+        help: "value of a query without relevant documents, for recall only",
         read: |convention, text| read_empty(text).map(|empty| convention.recall_empty = empty),
         print: |convention| print_empty(convention.recall_empty),
     },
     Switch {
         name: "short",
         values: "truncate, pad, zero",
-        help: "a query of fewer than K documents: P@K over its documents, over K, or also NDCG@K = 0",
+        help: "queries of fewer than K documents: divide P@K by their number, by K, or also set NDCG@K to 0",
         read: |convention, text| word(&SHORT, text).map(|short| convention.short = short),
         print: |convention| name_of(&SHORT, convention.short),
     },
     Switch {
         name: "ties",
         values: "input, docid, average, worst, best, last",
-        help: "how equal scores are ranked; also sets binary_ties",
+        help: "order of equal scores; also sets binary_ties",
         read: |convention, text| {
             let ties = word(&TIES, text)?;
             (convention.ties, convention.binary_ties) = (ties, ties);
@@ -90,14 +90,14 @@ const SWITCHES: [Switch; 17] = [
     Switch {
         name: "binary_ties",
         values: "input, docid, average, worst, best, last",
-        help: "the same for MAP, MRR, P, recall and AUC only",
+        help: "order of equal scores, for MAP, MRR, P, recall and AUC only",
         read: |convention, text| word(&TIES, text).map(|ties| convention.binary_ties = ties),
         print: |convention| name_of(&TIES, convention.binary_ties),
     },
     Switch {
         name: "relevant",
-        values: "a least label such as 1, above:LABEL",
-        help: "which labels are relevant to MAP, MRR, P, recall and AUC",
+        values: "a minimum label such as 1, above:LABEL",
+        help: "relevant labels, for MAP, MRR, P, recall and AUC",
         read: |convention, text| {
             let threshold = match text.strip_prefix("above:") {
                 Some(label) => number(label).map(Threshold::Above),
@@ -113,21 +113,21 @@ const SWITCHES: [Switch; 17] = [
     Switch {
         name: "map_normaliser",
         values: "relevant, depth, found",
-        help: "MAP over all relevant documents, min(relevant, K), or those found down to K",
+        help: "denominator of MAP: all relevant documents, min(relevant, K), or those in the top K",
         read: |convention, text| word(&NORMALISER, text).map(|value| convention.map_normaliser = value),
         print: |convention| name_of(&NORMALISER, convention.map_normaliser),
     },
     Switch {
         name: "map_depth",
         values: "k, all",
-        help: "whether MAP@K looks at K documents, or at all of them whatever K is",
+        help: "depth of MAP@K: K documents, or always the whole list",
         read: |convention, text| word(&MAP_DEPTH, text).map(|whole| convention.map_whole = whole),
         print: |convention| name_of(&MAP_DEPTH, convention.map_whole),
     },
     Switch {
         name: "err_grade",
         values: "the highest grade such as 4, label",
-        help: "ERR: a document satisfies with (2^label - 1)/2^grade, or with its label",
+        help: "ERR: stopping probability (2^label - 1)/2^grade, or the label itself",
         read: |convention, text| {
             let grade = match text {
                 "label" => Some(ErrGrade::Label),
@@ -143,27 +143,27 @@ const SWITCHES: [Switch; 17] = [
     Switch {
         name: "err_depth",
         values: "all, a depth such as 10",
-        help: "how deep ERR looks when named without @K",
+        help: "depth of ERR without @K",
         read: |convention, text| read_depth(text).map(|depth| convention.err_depth = depth),
         print: |convention| print_depth(convention.err_depth),
     },
     Switch {
         name: "ideal",
         values: "list, judgments",
-        help: "the ideal order is that of the ranked documents, or of all that were judged",
+        help: "ideal order: of the ranked documents, or of all judged documents",
         read: |convention, text| word(&IDEAL, text).map(|ideal| convention.ideal = ideal),
         print: |convention| name_of(&IDEAL, convention.ideal),
     },
     Switch {
         name: "scores",
         values: "float64, float32",
-        help: "scores are compared as they are, or rounded to float32",
+        help: "compare scores exactly, or rounded to float32",
         read: |convention, text| word(&WIDTH, text).map(|width| convention.scores = width),
         print: |convention| name_of(&WIDTH, convention.scores),
     },
 ];
 
-/// All switches, in the order in which they are printed.
+/// All switches, in printing order.
 pub fn switches() -> &'static [Switch] {
     &SWITCHES
 }

@@ -37,7 +37,7 @@ fn faults_name_what_was_meant() {
     assert_eq!(fault("letor"), ("unknown convention \"letor\"".into(), "did you mean letor4?".into()));
     let (problem, remedy) = fault("something");
     assert_eq!(problem, "unknown convention \"something\"");
-    assert!(remedy.starts_with("there are planetree, letor4, mslr"), "{remedy}");
+    assert!(remedy.starts_with("the conventions are planetree, letor4, mslr"), "{remedy}");
     assert_eq!(
         fault("letor4,gian=linear"),
         ("convention \"letor4,gian=linear\": unknown switch \"gian\"".into(), "did you mean gain?".into())
@@ -57,7 +57,7 @@ fn faults_name_what_was_meant() {
     assert_eq!(fault("gain=linear,letor4").1, "did you mean letor4?");
     assert_eq!(
         fault("ydf,binary_ties=average").0,
-        "convention \"ydf,binary_ties=average\": map_normaliser=found does not go with averaged ties"
+        "convention \"ydf,binary_ties=average\": map_normaliser=found conflicts with averaged ties"
     );
     for text in [
         "relevant=x",

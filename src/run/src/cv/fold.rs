@@ -160,7 +160,7 @@ impl Fold<'_> {
             }),
             resume: self.directory.join(&name).size()?.is_some(),
             objective: None,
-            fleet: None,
+            backend: None,
         };
         let outcome = train(&request, observer)?;
         let meter = observer.begin("scoring", self.test.manifest().rows, "rows");

@@ -1,9 +1,9 @@
-//! Binned partitions on disk: one Arrow IPC file, a record batch a partition, mapped a piece at a
-//! time; and beside it a description with the bins and the checksum. The name follows from the
-//! dataset's content and the way it is binned, so the next run that needs the same finds it.
+//! On-disk cache of binned partitions: one Arrow IPC file with one record batch per partition, memory-mapped in pieces,
+//! and a description file with the bins and the checksum. File names derive from the dataset's content and the binning
+//! options, so later runs can reuse them.
 
 use super::cuts::FeatureBins;
-use super::layout::Layout;
+use super::layout::BinLayout;
 use super::load::{BinOptions, Binning};
 use super::partition::{Codes, schema};
 use arrow::array::RecordBatch;
@@ -22,10 +22,10 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::Xxh3;
 
-/// Changes whenever codes or groups would come out differently; so does the build that executors of a cluster name.
+/// Bump whenever codes or groups change, together with the build identifier of cluster executors.
 const FORMAT: u32 = 4;
 
-/// What a cache holds: a dataset's content, binned in one way.
+/// Key of a cache: the content of a dataset and its binning options.
 #[derive(Debug, Clone)]
 pub struct CacheKey {
     directory: PathBuf,
@@ -33,7 +33,7 @@ pub struct CacheKey {
 }
 
 impl CacheKey {
-    /// The cache of a source's columns in a directory.
+    /// The key for a source, with the cache directory.
     pub fn new(directory: &Path, source: &Source, options: &BinOptions) -> Self {
         let what = format!("{FORMAT} {options:?} {}", source.identity());
         CacheKey { directory: directory.to_owned(), name: digest_of(what.as_bytes()).to_string() }
@@ -49,7 +49,7 @@ impl CacheKey {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Description {
+struct CacheDescription {
     planetree_bins: u32,
     bytes: u64,
     xxh3: Digest,
@@ -58,7 +58,7 @@ struct Description {
     sparse: bool,
 }
 
-/// Bins with every number as its bits, so that it comes back exactly.
+/// Bins with floats as bit patterns, so that they are restored exactly.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DescribedBins {
     cuts: Vec<u32>,
@@ -71,7 +71,7 @@ pub struct DescribedBins {
 }
 
 impl DescribedBins {
-    /// Bins as their bits.
+    /// Converts bins to bit patterns.
     pub fn of(bins: &FeatureBins) -> Self {
         let bits = |values: &[f32]| values.iter().map(|value| value.to_bits()).collect();
         DescribedBins {
@@ -85,7 +85,7 @@ impl DescribedBins {
         }
     }
 
-    /// The bins again.
+    /// Restores the bins.
     pub fn bins(&self) -> FeatureBins {
         let values = |bits: &[u32]| bits.iter().map(|bits| f32::from_bits(*bits)).collect();
         FeatureBins {
@@ -100,7 +100,7 @@ impl DescribedBins {
     }
 }
 
-/// A cache while it is written.
+/// Writer of a cache.
 pub struct CacheWriter {
     key: CacheKey,
     grouped: bool,
@@ -111,7 +111,7 @@ pub struct CacheWriter {
 }
 
 impl CacheWriter {
-    /// Starts a cache; nothing is seen of it before [`CacheWriter::finish`].
+    /// Starts a cache; it becomes visible with [`CacheWriter::finish`].
     pub fn create(key: &CacheKey, options: &BinOptions) -> Result<Self> {
         let output = FileOutput::create(&Location::Local(key.codes()))?;
         let grouped = options.max_bin.is_some();
@@ -143,7 +143,7 @@ impl CacheWriter {
         let mut writer = self.writer.take().expect("a cache begins with its bins");
         writer.finish().map_err(|error| self.failed(error))?;
         let mut output = writer.into_inner().map_err(|error| self.failed(error))?;
-        let description = Description {
+        let description = CacheDescription {
             planetree_bins: FORMAT,
             bytes: output.written(),
             xxh3: output.end_stretch(),
@@ -152,7 +152,7 @@ impl CacheWriter {
             sparse: self.sparse,
         };
         output.into_inner().commit()?;
-        // The description comes last: without it nobody looks at the codes.
+        // The description comes last: without it the codes are ignored.
         let mut text = serde_json::to_string(&description).expect("numbers and strings always serialise");
         text.push_str(&format!("\n{}\n", digest_of(text.as_bytes())));
         let mut output = FileOutput::create(&Location::Local(self.key.description()))?;
@@ -184,13 +184,13 @@ pub struct BinCache {
 }
 
 impl BinCache {
-    /// Opens the cache of a key, if it is there and undamaged; a damaged one is removed.
+    /// Opens the cache for a key, if it exists and is undamaged; a damaged one is removed.
     pub fn find(key: &CacheKey) -> Result<Option<(BinCache, Binning)>> {
         let Ok(text) = fs::read(key.description()) else { return Ok(None) };
         let found = Self::check(key, &text);
         if found.is_none() {
-            tracing::warn!("{} is damaged and made again", key.codes().display());
-            let _ = fs::remove_file(key.description()); // its successor replaces it anyway
+            tracing::warn!("{} is damaged and will be rebuilt", key.codes().display());
+            let _ = fs::remove_file(key.description()); // it is replaced anyway
         }
         Ok(found)
     }
@@ -200,7 +200,7 @@ impl BinCache {
         if digest.trim_end() != digest_of(body.as_bytes()).to_string() {
             return None;
         }
-        let description: Description = serde_json::from_str(body).ok()?;
+        let description: CacheDescription = serde_json::from_str(body).ok()?;
         if description.planetree_bins != FORMAT {
             return None;
         }
@@ -220,7 +220,7 @@ impl BinCache {
             return None;
         }
         let features: Vec<FeatureBins> = description.features.iter().map(DescribedBins::bins).collect();
-        let layout = Layout::of_kind(description.grouped, description.sparse, &features);
+        let layout = BinLayout::of_kind(description.grouped, description.sparse, &features);
         let binning = Binning { features, layout };
         let cache = BinCache::open_file(key, file).ok()?;
         (cache.schema == schema(&binning.layout)).then_some((cache, binning))
@@ -246,7 +246,7 @@ impl BinCache {
         })
     }
 
-    /// Maps some columns of a partition.
+    /// Maps columns of a partition.
     pub fn codes(&self, partition: usize, columns: &[usize]) -> Result<Codes> {
         let mapped = || -> std::result::Result<Option<RecordBatch>, arrow::error::ArrowError> {
             let block = &self.blocks[partition];
@@ -259,7 +259,7 @@ impl BinCache {
         };
         match mapped() {
             Ok(Some(batch)) => Ok(Codes::some(batch, columns.to_vec())),
-            Ok(None) => Err(self.damaged("a partition is not there")),
+            Ok(None) => Err(self.damaged("missing partition")),
             Err(error) => Err(self.damaged(error)),
         }
     }
@@ -268,7 +268,7 @@ impl BinCache {
         Error::place(
             self.path.display(),
             format_args!("cannot read: {problem}"),
-            "remove the file and start again",
+            "remove the file and run again",
         )
     }
 }

@@ -1,33 +1,33 @@
-//! Where a feature's values are cut into bins, and which bin a value falls into.
+//! Bin boundaries of a feature, and the mapping from values to codes.
 
-use super::summary::{Run, Summary, key_of, value_of};
-use crate::config::Missing;
+use super::summary::{ValueCount, ValueDistribution, key_of, value_of};
+use crate::config::MissingPolicy;
 
-/// How the values of one feature become codes.
+/// The bins of one feature.
 ///
-/// Codes `0..bins()` are bins of ascending values; when missing values stay missing, one more code
-/// stands for them. Equal values share a code.
+/// Codes `0..bins()` are bins of ascending values; if missing values are kept, they have one more code. Equal values
+/// have equal codes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FeatureBins {
-    /// A value has code `i` when it is above `i` cuts: above `cuts[i - 1]`, at most `cuts[i]`.
+    /// Boundaries: a value has code `i` if it is above `cuts[i - 1]` and at most `cuts[i]`.
     pub cuts: Vec<f32>,
     /// The mean of each bin's values.
     pub centres: Vec<f32>,
-    /// What a missing value is replaced by.
+    /// Replacement of missing values; `None` if they are kept.
     pub fill: Option<f32>,
-    /// The code of missing values, when they stay missing.
+    /// The code of missing values, if they are kept.
     pub missing_code: Option<u32>,
-    /// Whether a row of the training data has it.
+    /// Whether any row of the training data has the missing code.
     pub missing_seen: bool,
     /// The most frequent code.
     pub common_code: u32,
-    /// The share of rows that have it, as far as the summary knows.
+    /// Estimated fraction of rows with that code.
     pub common_share: f32,
 }
 
 impl FeatureBins {
-    /// At most `max_bin` bins of about equal depth. With few enough distinct values each has its own.
-    pub fn equal_depth(summary: &Summary, missing: Missing, max_bin: usize) -> Self {
+    /// At most `max_bin` bins of about equal depth; at most `max_bin` distinct values get one bin each.
+    pub fn equal_depth(summary: &ValueDistribution, missing: MissingPolicy, max_bin: usize) -> Self {
         let fill = fill_of(summary, missing);
         let runs = match summary.few_values(max_bin) {
             Some(runs) => Some(with_fill(runs, summary, fill)).filter(|runs| runs.len() <= max_bin),
@@ -44,18 +44,18 @@ impl FeatureBins {
         }
     }
 
-    /// A bin for every distinct value; `centres` are the values.
-    pub fn every_value(summary: &Summary, missing: Missing) -> Self {
+    /// One bin per distinct value; `centres` are the values.
+    pub fn every_value(summary: &ValueDistribution, missing: MissingPolicy) -> Self {
         let fill = fill_of(summary, missing);
         let runs = with_fill(summary.runs.clone(), summary, fill);
         Self::of_groups(summary, fill, &runs.iter().map(std::slice::from_ref).collect::<Vec<_>>())
     }
 
-    fn of_groups(summary: &Summary, fill: Option<f32>, groups: &[&[Run]]) -> Self {
+    fn of_groups(summary: &ValueDistribution, fill: Option<f32>, groups: &[&[ValueCount]]) -> Self {
         let ends = groups.iter().map(|group| (group[0].key, group[group.len() - 1].key));
         let ends: Vec<(f32, f32)> = ends.map(|(first, last)| (value_of(first), value_of(last))).collect();
         let cuts: Vec<f32> = ends.windows(2).map(|pair| middle(pair[0].1, pair[1].0)).collect();
-        let count = |group: &[Run]| group.iter().map(|run| u64::from(run.count)).sum::<u64>();
+        let count = |group: &[ValueCount]| group.iter().map(|run| u64::from(run.count)).sum::<u64>();
         let mut counts: Vec<u64> = groups.iter().map(|group| count(group)).collect();
         let missing_code = fill.is_none().then_some(groups.len() as u32);
         if missing_code.is_some() {
@@ -75,12 +75,12 @@ impl FeatureBins {
         }
     }
 
-    /// Bins of values, missing not counted.
+    /// Number of bins, without the missing code.
     pub fn bins(&self) -> usize {
         self.cuts.len() + 1
     }
 
-    /// All codes.
+    /// Number of codes.
     pub fn codes(&self) -> usize {
         self.bins() + usize::from(self.missing_code.is_some())
     }
@@ -94,7 +94,7 @@ impl FeatureBins {
     pub fn code_of(&self, value: f32) -> u32 {
         let value = if value.is_nan() { self.fill.unwrap_or(f32::NAN) } else { value };
         if value.is_nan() {
-            return self.missing_code.expect("what is not filled has a code");
+            return self.missing_code.expect("missing values have a fill or a code");
         }
         self.cuts.partition_point(|cut| *cut < value) as u32
     }
@@ -104,16 +104,16 @@ impl FeatureBins {
         self.centres.partition_point(|centre| *centre <= threshold).saturating_sub(1) as u32
     }
 
-    /// The codes of a column, when they fit a byte.
+    /// The codes of a column, for features whose codes fit a byte.
     pub fn encode_bytes(&self, values: &[f32], codes: &mut Vec<u8>) {
-        /// One more than the most cuts that bytes can tell apart.
+        /// Maximum number of cuts, plus 1.
         const SLOTS: usize = 256;
         let mut cuts = [f32::INFINITY; SLOTS];
         cuts[..self.cuts.len()].copy_from_slice(&self.cuts);
         let missing = self.code_of(f32::NAN) as u8; // at most 255: there are at most 255 bins
         codes.clear();
         codes.extend(values.iter().map(|value| {
-            // A binary search without branches; neighbouring rows overlap in the processor.
+            // A branchless binary search; the processor overlaps neighbouring rows.
             let mut code = 0usize;
             for step in [128, 64, 32, 16, 8, 4, 2, 1] {
                 code += if cuts[(code + step - 1) % SLOTS] < *value { step } else { 0 };
@@ -123,42 +123,42 @@ impl FeatureBins {
     }
 }
 
-/// What missing values are replaced by.
-fn fill_of(summary: &Summary, missing: Missing) -> Option<f32> {
+/// The replacement of missing values.
+fn fill_of(summary: &ValueDistribution, missing: MissingPolicy) -> Option<f32> {
     match missing {
-        Missing::Zero => Some(0.0),
-        Missing::One => Some(1.0),
-        Missing::Mean => Some(summary.mean().unwrap_or(0.0) as f32),
-        Missing::Median => Some(summary.median().unwrap_or(0.0)),
-        Missing::Learned => None,
+        MissingPolicy::Zero => Some(0.0),
+        MissingPolicy::One => Some(1.0),
+        MissingPolicy::Mean => Some(summary.mean().unwrap_or(0.0) as f32),
+        MissingPolicy::Median => Some(summary.median().unwrap_or(0.0)),
+        MissingPolicy::Learned => None,
     }
 }
 
-/// The values as they are after missing ones were replaced.
-fn with_fill(mut runs: Vec<Run>, summary: &Summary, fill: Option<f32>) -> Vec<Run> {
+/// The runs after replacing missing values.
+fn with_fill(mut runs: Vec<ValueCount>, summary: &ValueDistribution, fill: Option<f32>) -> Vec<ValueCount> {
     if let (Some(fill), true) = (fill, summary.missing > 0) {
         let key = key_of(fill);
         let place = runs.partition_point(|run| run.key < key);
         match runs.get_mut(place) {
             Some(run) if run.key == key => run.count += summary.missing_kept as u32,
-            _ => runs.insert(place, Run { key, count: summary.missing_kept as u32 }),
+            _ => runs.insert(place, ValueCount { key, count: summary.missing_kept as u32 }),
         }
     }
     if runs.is_empty() {
-        runs.push(Run { key: key_of(0.0), count: 0 });
+        runs.push(ValueCount { key: key_of(0.0), count: 0 });
     }
     runs
 }
 
-/// Cuts runs into at most `max_bin` groups of about equal count. A value that fills a group by
-/// itself gets one of its own, and the rest is divided evenly.
-fn equal_groups(runs: &[Run], max_bin: usize) -> Vec<&[Run]> {
+/// Divides runs into at most `max_bin` groups of about equal count. A value heavy enough to fill a group gets its own,
+/// and the rest is divided evenly.
+fn equal_groups(runs: &[ValueCount], max_bin: usize) -> Vec<&[ValueCount]> {
     let total: u64 = runs.iter().map(|run| u64::from(run.count)).sum();
-    let is_heavy = |run: &Run| u64::from(run.count) * max_bin as u64 >= total;
+    let is_heavy = |run: &ValueCount| u64::from(run.count) * max_bin as u64 >= total;
     let heavy = runs.iter().filter(|run| is_heavy(run)).count();
     let mut left_rows: u64 =
         total - runs.iter().filter(|run| is_heavy(run)).map(|run| u64::from(run.count)).sum::<u64>();
-    // Every heavy value may also cut a stretch of light ones in two, so its group is set aside.
+    // A heavy value may also divide a sequence of light ones in two, so its group is reserved.
     let mut left_groups = max_bin.saturating_sub(heavy).max(1) as u64;
     let mut spare = left_groups / 2;
     let mut groups = Vec::with_capacity(max_bin);
@@ -173,9 +173,9 @@ fn equal_groups(runs: &[Run], max_bin: usize) -> Vec<&[Run]> {
         if !heavy_now {
             left_rows -= u64::from(run.count);
         }
-        // Rows that a light group should have, from what is left to give.
+        // Target size of a light group, from the remaining rows and groups.
         let wanted = (left_rows + depth).div_ceil(left_groups.max(1));
-        // A few light rows before a heavy value keep apart from it while groups can be spared.
+        // A few light rows before a heavy value get their own group while spare groups remain.
         let keeps_apart = next_is_heavy && !heavy_now && (depth * 2 >= wanted || spare > 0);
         if keeps_apart && depth * 2 < wanted {
             spare -= 1;
@@ -196,16 +196,16 @@ fn equal_groups(runs: &[Run], max_bin: usize) -> Vec<&[Run]> {
     groups
 }
 
-/// A number from `low` on, below `high`: their middle where floats allow.
+/// The midpoint of `low` and `high`, rounded so that it is at least `low` and below `high`.
 pub fn middle(low: f32, high: f32) -> f32 {
     let middle = ((f64::from(low) + f64::from(high)) / 2.0) as f32;
     if middle < high { middle } else { low }
 }
 
-fn centre(group: &[Run]) -> f32 {
+fn centre(group: &[ValueCount]) -> f32 {
     let rows: f64 = group.iter().map(|run| f64::from(run.count.max(1))).sum();
     let sum: f64 = group.iter().map(|run| f64::from(value_of(run.key)) * f64::from(run.count.max(1))).sum();
-    // Rounding must not carry the mean out of its group.
+    // Rounding must not move the mean out of its group.
     ((sum / rows) as f32).clamp(value_of(group[0].key), value_of(group[group.len() - 1].key))
 }
 
@@ -214,13 +214,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn bins(values: &[f32], missing: Missing, max_bin: usize) -> FeatureBins {
-        FeatureBins::equal_depth(&Summary::of(values, None), missing, max_bin)
+    fn bins(values: &[f32], missing: MissingPolicy, max_bin: usize) -> FeatureBins {
+        FeatureBins::equal_depth(&ValueDistribution::of(values, None), missing, max_bin)
     }
 
     #[test]
-    fn few_values_have_a_bin_each_and_missing_has_its_own() {
-        let bins = bins(&[3.0, 1.0, f32::NAN, 1.0, 7.0], Missing::Learned, 255);
+    fn few_values_get_one_bin_each_and_missing_its_own_code() {
+        let bins = bins(&[3.0, 1.0, f32::NAN, 1.0, 7.0], MissingPolicy::Learned, 255);
         assert_eq!(bins.cuts, [2.0, 5.0]);
         assert_eq!(bins.centres, [1.0, 3.0, 7.0]);
         assert_eq!((bins.missing_code, bins.common_code, bins.codes()), (Some(3), 0, 4));
@@ -228,18 +228,18 @@ mod tests {
     }
 
     #[test]
-    fn a_filled_value_falls_among_the_others() {
+    fn fill_values_are_binned_with_the_others() {
         let values = [4.0, 2.0, 6.0, 2.0, f32::NAN];
-        assert_eq!(bins(&values, Missing::Zero, 255).centres, [0.0, 2.0, 4.0, 6.0]);
-        assert_eq!(bins(&values, Missing::One, 255).code_of(f32::NAN), 0);
-        assert_eq!(bins(&values, Missing::Mean, 255).fill, Some(3.5));
-        assert_eq!(bins(&values, Missing::Median, 255).fill, Some(2.0));
+        assert_eq!(bins(&values, MissingPolicy::Zero, 255).centres, [0.0, 2.0, 4.0, 6.0]);
+        assert_eq!(bins(&values, MissingPolicy::One, 255).code_of(f32::NAN), 0);
+        assert_eq!(bins(&values, MissingPolicy::Mean, 255).fill, Some(3.5));
+        assert_eq!(bins(&values, MissingPolicy::Median, 255).fill, Some(2.0));
     }
 
     #[test]
-    fn heavy_values_do_not_spoil_the_rest() {
+    fn heavy_values_leave_even_bins_for_the_rest() {
         let values: Vec<f32> = (0..10_000).map(|row| if row % 2 == 0 { 0.0 } else { row as f32 }).collect();
-        let bins = bins(&values, Missing::Zero, 16);
+        let bins = bins(&values, MissingPolicy::Zero, 16);
         assert_eq!(bins.bins(), 16);
         let mut counts = vec![0; 16];
         values.iter().for_each(|value| counts[bins.code_of(*value) as usize] += 1);
@@ -249,13 +249,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn bytes_equal_the_plain_search_and_bins_ascend(
+        fn byte_codes_match_plain_search_and_bins_ascend(
             values in prop::collection::vec(prop_oneof![
                 (-9i32..9).prop_map(|v| v as f32), -1e3f32..1e3, Just(f32::NAN)], 1..800),
             max_bin in 2usize..=255,
             learned in any::<bool>(),
         ) {
-            let bins = bins(&values, if learned { Missing::Learned } else { Missing::Mean }, max_bin);
+            let bins = bins(&values, if learned { MissingPolicy::Learned } else { MissingPolicy::Mean }, max_bin);
             prop_assert!(bins.bins() <= max_bin && bins.centres.len() == bins.bins());
             prop_assert!(bins.cuts.windows(2).all(|pair| pair[0] < pair[1]));
             prop_assert!(bins.cuts.iter().zip(&bins.centres).all(|(cut, centre)| centre <= cut));

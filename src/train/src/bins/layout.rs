@@ -1,56 +1,53 @@
-//! How features are grouped for the inner loop.
+//! Grouping of features for the histogram loop.
 //!
-//! - *Dense*: up to 64 features side by side, a byte each: a row is one line of the cache, and its
-//!   blocks of sixteen features are added one after the other, so that their histograms stay in
-//!   the first-level cache.
-//! - *Joint*: features of few codes share a lane of two bytes, up to 32 lanes a row. Their codes together are one
-//!   number, so that one addition serves them all; each one's sums are made of the joint ones afterwards.
-//! - *Sparse*: up to 248 features of which most rows have the common code; a row lists the others
-//!   only, so work and memory go by entries and not by cells. The common code's sums are what is
-//!   left of the node's. Few such features are dense or joint all the same: a list has a price of its own.
-//! - *Column*: one feature with as many codes as it has values, for exact splits; or one of the few that would need
-//!   a block of their own.
+//! - *Dense*: up to 64 features, one byte each: a row is one cache line, and its blocks of sixteen features are added
+//!   one after the other, so that their histograms stay in the L1 cache.
+//! - *Joint*: features with few codes share a lane of two bytes, up to 32 lanes per row. Their combined codes are one
+//!   number, so that one addition serves them all; the sums of each feature are marginals of the joint sums.
+//! - *Sparse*: up to 248 features whose common code most rows have; a row lists the other codes only, so time and memory
+//!   are proportional to the entries. The sums of the common code are the node's total minus the rest. If there are few
+//!   such features, they are dense or joint instead: a list has overhead.
+//! - *Column*: one feature with one code per value, for exact splits; or one of few features that would otherwise need
+//!   their own block.
 //!
-//! A constant feature is in no group. The layout follows from the bins alone and changes no result.
+//! Constant features are in no group. The layout depends on the bins only and does not affect results.
 
 use super::cuts::FeatureBins;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Bytes of a block of a row, which are features of a dense group.
+/// Bytes per block of a row: the features of a block in a dense group.
 pub const LANES: usize = 16;
-/// Blocks of a row at most.
+/// Maximum blocks per row.
 pub const BLOCKS: usize = 4;
-/// Lanes of a block of a joint group.
+/// Lanes per block of a joint group.
 pub const JOINT_LANES: usize = LANES / 2;
-/// Joint codes of a lane at most: two features of 25 bins and a code for missing values. More would leave the
-/// first-level cache.
+/// Maximum joint codes per lane: two features of 25 bins and a missing code. More would not fit the L1 cache.
 pub const JOINT_CODES: usize = 26 * 26;
-/// So few features of a block are quicker as columns.
+/// Up to this many features of a block are faster as columns.
 const FEW_COLUMNS: usize = 3;
-/// Features of a sparse group: entries have two bytes.
+/// Maximum features of a sparse group: entries have two bytes.
 const SPARSE_LANES: usize = u16::MAX as usize / STRIDE;
-/// Cells from one feature of a sparse or dense group to the next. Not a power of two, which would make
-/// equal bins of all features compete for the same lines of the cache.
+/// Cells between the starts of two features of a sparse or dense group. Not a power of two, to avoid cache conflicts
+/// between equal bins of different features.
 pub const STRIDE: usize = 264;
-/// A feature may be sparse from this share of its common code on.
+/// Minimum fraction of the common code of a sparse feature.
 const SPARSE_SHARE: f32 = 0.75;
-/// What a row of a sparse group takes beside its entries, measured in entries: where it is, and a loop whose end cannot
-/// be guessed.
+/// Overhead of a row of a sparse group, in entries: its offset, and a loop whose end is mispredicted.
 const SPARSE_ROW: f32 = 16.0;
-/// What a lane of a dense row takes, measured in entries.
+/// Cost of a lane of a dense row, in entries.
 const DENSE_LANE: f32 = 0.55;
 
-/// Some features that the inner loop treats together.
+/// Features that the histogram loop processes together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {
-    /// How their codes are stored.
+    /// Storage of their codes.
     pub kind: GroupKind,
-    /// Which features.
+    /// The features.
     pub features: Vec<u32>,
-    /// Of a joint group, which of the features share each lane.
+    /// Joint groups: the features of each lane.
     pub lanes: Vec<Range<usize>>,
-    /// Where the cells of each feature start in a histogram of the group.
+    /// The first cell of each feature in a histogram of the group.
     pub starts: Vec<usize>,
 }
 
@@ -69,12 +66,12 @@ impl Group {
         group
     }
 
-    /// Blocks of a row of a dense or joint group.
+    /// Blocks per row of a dense or joint group.
     pub fn blocks(&self) -> usize {
         self.half_blocks().div_ceil(2)
     }
 
-    /// About how long it takes to add a row, measured in lanes.
+    /// Approximate cost of adding a row, in lanes.
     pub fn lanes_per_row(&self) -> usize {
         match self.kind {
             GroupKind::Dense => self.half_blocks() * LANES / 2,
@@ -84,7 +81,7 @@ impl Group {
         }
     }
 
-    /// Halves of blocks that hold codes.
+    /// Half blocks with codes.
     pub fn half_blocks(&self) -> usize {
         match self.kind {
             GroupKind::Joint => self.lanes.len().div_ceil(JOINT_LANES / 2),
@@ -93,46 +90,45 @@ impl Group {
     }
 }
 
-/// How a group's codes are stored.
+/// Storage of the codes of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupKind {
-    /// A byte a feature, whole blocks of [`LANES`] a row.
+    /// One byte per feature, whole blocks of [`LANES`] per row.
     Dense,
-    /// Two bytes for the features of a lane, whole blocks of [`JOINT_LANES`] a row. The first feature's code counts
-    /// once, the next one's as often as the first has codes, and so on.
+    /// Two bytes per lane, whole blocks of [`JOINT_LANES`] per row. Joint codes are mixed-radix numbers with the code of
+    /// the first feature as the least significant digit.
     Joint,
-    /// A list of entries a row.
+    /// One list of entries per row.
     Sparse,
-    /// One column of codes of so many bytes.
+    /// One column of codes of this many bytes.
     Column(u8),
 }
 
-/// Where a feature is.
+/// Location of a feature in the layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
-    /// Which group.
+pub struct FeaturePlace {
+    /// The group.
     pub group: usize,
-    /// Which of its features.
+    /// Index within the group.
     pub lane: usize,
-    /// Where to look up single rows, by column of the partition: a dense feature's own column, or
-    /// the group's.
+    /// The column of the partition for looking up single rows: that of a dense or joint feature, or that of the group.
     pub column: usize,
 }
 
 /// The groups of a dataset.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Layout {
+pub struct BinLayout {
     /// All groups.
     pub groups: Vec<Group>,
-    /// Where each feature is; `None` for constant ones.
-    pub places: Vec<Option<Place>>,
-    /// Features that also have a column of their own, behind the groups: those of dense groups,
-    /// since looking up one byte should not fetch a row of 64.
+    /// Location of each feature; `None` for constant ones.
+    pub places: Vec<Option<FeaturePlace>>,
+    /// Features that also have their own column, after the groups: those of dense and joint groups, because looking up
+    /// one byte should not load a row of 64.
     pub columns: Vec<u32>,
 }
 
-impl Layout {
-    /// The layout of bins: in groups, some of them sparse or none, or every feature for itself.
+impl BinLayout {
+    /// The layout of bins: in groups, with or without sparse ones, or in columns.
     pub fn of_kind(grouped: bool, sparse: bool, features: &[FeatureBins]) -> Self {
         match (grouped, sparse) {
             (true, true) => Self::grouped(features),
@@ -168,13 +164,13 @@ impl Layout {
         Self::of(groups, features)
     }
 
-    /// Groups features to be looked up row by row: each is a byte.
+    /// Groups features for lookups by row: one byte each.
     pub fn dense(features: &[FeatureBins]) -> Self {
         let all: Vec<u32> = varying(features).collect();
         Self::of(dense_groups(&all).collect(), features)
     }
 
-    /// Every feature for itself.
+    /// One column per feature.
     pub fn columns(features: &[FeatureBins]) -> Self {
         let varying = features.iter().enumerate().filter(|(_, bins)| !bins.is_constant());
         let groups = varying.map(|(feature, bins)| {
@@ -210,10 +206,10 @@ impl Layout {
                     }
                     _ => group,
                 };
-                places[*feature as usize] = Some(Place { group, lane, column });
+                places[*feature as usize] = Some(FeaturePlace { group, lane, column });
             }
         }
-        Layout { groups, places, columns }
+        BinLayout { groups, places, columns }
     }
 }
 
@@ -225,8 +221,7 @@ fn dense_groups(features: &[u32]) -> impl Iterator<Item = Group> {
     features.chunks(LANES * BLOCKS).map(|features| Group::new(GroupKind::Dense, features.to_vec()))
 }
 
-/// Puts features of few codes together, and says which are left alone: the largest takes the largest that still fits,
-/// and so on.
+/// Combines features with few codes into lanes, greedily from the largest; also returns the features that share none.
 fn share_lanes(features: &[u32], bins: &[FeatureBins]) -> (Vec<Vec<u32>>, Vec<u32>) {
     let codes = |feature: u32| bins[feature as usize].codes();
     let most = features.iter().map(|feature| codes(*feature)).max().unwrap_or(0);

@@ -1,11 +1,11 @@
-//! From a dataset to binned partitions: summarise every feature, cut it into bins, encode.
+//! Bins a dataset: summarises every feature, chooses its bins, encodes the partitions.
 
 use super::cache::{BinCache, CacheWriter};
 use super::cuts::FeatureBins;
-use super::layout::Layout;
+use super::layout::BinLayout;
 use super::partition::{CodeColumn, Codes, assemble, schema};
-use super::summary::{Keep, SAMPLED_ROWS, Summary};
-use crate::config::{Candidates, EnsembleName, Missing, Parameters};
+use super::summary::{RowSample, SAMPLED_ROWS, ValueDistribution};
+use crate::config::{Candidates, EnsembleName, MissingPolicy, Parameters};
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use planetree_base::error::Result;
 use planetree_base::storage::interrupt;
@@ -13,19 +13,19 @@ use planetree_data::source::{OpenPartition, Rows, Source};
 use rayon::prelude::*;
 use std::sync::Mutex;
 
-/// How features become codes.
+/// Binning options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BinOptions {
-    /// Bins a feature at most; `None` tells all values apart.
+    /// Maximum bins per feature; `None` keeps all values distinct.
     pub max_bin: Option<usize>,
-    /// What missing values are taken for.
-    pub missing: Missing,
-    /// Whether features of which most rows have one code are listed by entry.
+    /// Replacement of missing values.
+    pub missing: MissingPolicy,
+    /// Whether features with a dominant code may be stored sparsely.
     pub sparse: bool,
 }
 
 impl BinOptions {
-    /// What a training needs.
+    /// The options of a training.
     pub fn of(parameters: &Parameters) -> Self {
         let max_bin = match parameters.candidates {
             Candidates::Static => Some(parameters.max_bin as usize),
@@ -33,7 +33,7 @@ impl BinOptions {
             Candidates::Streaming => Some(parameters.value_groups as usize).filter(|groups| *groups > 0),
             Candidates::Exact => None,
         };
-        // A tree of a forest looks at a few features of a node, code by code.
+        // Forests look up single codes of a few features per node, so they use no sparse groups.
         BinOptions {
             max_bin,
             missing: parameters.missing,
@@ -41,42 +41,42 @@ impl BinOptions {
         }
     }
 
-    pub(crate) fn keep(&self, rows: u64) -> Keep {
-        if self.max_bin.is_some() { Keep::sample_of(rows) } else { Keep::ALL }
+    pub(crate) fn keep(&self, rows: u64) -> RowSample {
+        if self.max_bin.is_some() { RowSample::sample_of(rows) } else { RowSample::ALL }
     }
 
-    /// The bins of a feature with this distribution.
-    pub fn bins(&self, summary: &Summary) -> FeatureBins {
+    /// The bins of a feature.
+    pub fn bins(&self, summary: &ValueDistribution) -> FeatureBins {
         match self.max_bin {
             Some(max_bin) => FeatureBins::equal_depth(summary, self.missing, max_bin),
             None => FeatureBins::every_value(summary, self.missing),
         }
     }
 
-    /// How features with these bins are coded and grouped.
+    /// The binning of features with these bins.
     pub fn binning(&self, features: Vec<FeatureBins>) -> Binning {
         Binning { layout: self.layout(&features), features }
     }
 
-    pub(super) fn layout(&self, features: &[FeatureBins]) -> Layout {
-        Layout::of_kind(self.max_bin.is_some(), self.sparse, features)
+    pub(super) fn layout(&self, features: &[FeatureBins]) -> BinLayout {
+        BinLayout::of_kind(self.max_bin.is_some(), self.sparse, features)
     }
 }
 
-/// How every feature is coded and grouped.
+/// Bins and layout of all features.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Binning {
     /// The bins of each feature.
     pub features: Vec<FeatureBins>,
-    /// How features are grouped.
-    pub layout: Layout,
+    /// Grouping of features.
+    pub layout: BinLayout,
 }
 
-/// A dataset in codes.
+/// A binned dataset.
 pub struct BinnedData {
-    /// How it is coded.
+    /// Bins and layout.
     pub binning: Binning,
-    /// Labels and queries of each partition.
+    /// Labels and queries by partition.
     pub rows: Vec<Rows>,
     store: Store,
 }
@@ -84,12 +84,12 @@ pub struct BinnedData {
 enum Store {
     Memory(Vec<Codes>),
     Cache(BinCache),
-    /// In other processes.
-    Elsewhere,
+    /// In the processes of a backend.
+    Remote,
 }
 
 impl BinnedData {
-    /// Bins a dataset in memory: feature by feature, each decoded once.
+    /// Bins a dataset in memory, feature by feature, each decoded once.
     pub fn in_memory(source: &Source, options: &BinOptions) -> Result<Self> {
         source.expect_passes(2); // read, coded
         let (groups, rows) = open_all(source)?;
@@ -132,11 +132,11 @@ impl BinnedData {
         let binning = Binning { layout: options.layout(&features), features };
         let partitions = by_partition.into_par_iter().zip(&rows);
         let partitions =
-            partitions.map(|(columns, rows)| binning.put_together(columns, rows.len())).collect();
+            partitions.map(|(columns, rows)| binning.assemble_codes(columns, rows.len())).collect();
         Ok(BinnedData { binning, rows, store: Store::Memory(partitions) })
     }
 
-    /// Codes a dataset in memory by bins that are known.
+    /// Encodes a dataset in memory by given bins.
     pub fn by_bins(source: &Source, binning: &Binning) -> Result<Self> {
         source.expect_passes(2);
         let (groups, rows) = open_all(source)?;
@@ -145,8 +145,8 @@ impl BinnedData {
         Ok(BinnedData { binning: binning.clone(), rows, store: Store::Memory(partitions) })
     }
 
-    /// Bins a dataset into a cache on disk, with about `budget` bytes of memory: some features at a
-    /// time are summarised over all partitions, then partition after partition is encoded.
+    /// Bins a dataset into a cache on disk within about `budget` bytes of memory: summarises features in batches over
+    /// all partitions, then encodes one partition after the other.
     pub fn in_cache(
         source: &Source,
         options: &BinOptions,
@@ -155,7 +155,7 @@ impl BinnedData {
     ) -> Result<(Binning, Vec<Rows>)> {
         let all_rows = source.row_count();
         let keep = options.keep(all_rows);
-        let kept_rows = if keep == Keep::ALL { all_rows } else { all_rows.min(SAMPLED_ROWS) };
+        let kept_rows = if keep == RowSample::ALL { all_rows } else { all_rows.min(SAMPLED_ROWS) };
         // A run takes 8 bytes, and merging needs it twice.
         let at_a_time = (budget / 4 / (kept_rows * 16)).clamp(1, source.features() as u64) as usize;
         // Read once for each of the passes and once to be encoded; summarised; encoded.
@@ -164,7 +164,7 @@ impl BinnedData {
         let mut rows: Vec<Rows> = Vec::new();
         for start in (0..source.features()).step_by(at_a_time) {
             let end = (start + at_a_time).min(source.features());
-            let summaries: Vec<Mutex<Summary>> = (start..end).map(|_| Mutex::default()).collect();
+            let summaries: Vec<Mutex<ValueDistribution>> = (start..end).map(|_| Mutex::default()).collect();
             for partition in 0..source.partitions() {
                 interrupt::check()?;
                 let group = source.open_partition(partition)?;
@@ -173,7 +173,7 @@ impl BinnedData {
                 }
                 let kept = keep.places(source.first_row(partition), group.rows());
                 (start..end).into_par_iter().try_for_each(|feature| {
-                    let summary = Summary::of(&source.values(&group, feature)?, kept.as_deref());
+                    let summary = ValueDistribution::of(&source.values(&group, feature)?, kept.as_deref());
                     summaries[feature - start].lock().expect("no holder of this lock panics").merge(summary);
                     Ok(())
                 })?;
@@ -199,9 +199,9 @@ impl BinnedData {
         BinnedData { binning, rows, store: Store::Cache(cache) }
     }
 
-    /// A dataset whose codes are in other processes.
-    pub fn elsewhere(binning: Binning, rows: Vec<Rows>) -> Self {
-        BinnedData { binning, rows, store: Store::Elsewhere }
+    /// A dataset whose codes are in the processes of a backend.
+    pub fn remote(binning: Binning, rows: Vec<Rows>) -> Self {
+        BinnedData { binning, rows, store: Store::Remote }
     }
 
     /// A dataset whose codes are in memory.
@@ -209,12 +209,12 @@ impl BinnedData {
         BinnedData { binning, rows, store: Store::Memory(partitions) }
     }
 
-    /// Some columns of a partition: there, or mapped for as long as they are held.
+    /// Columns of a partition: in memory, or mapped as long as the result lives.
     pub fn codes(&self, partition: usize, columns: &[usize]) -> Result<Codes> {
         match &self.store {
             Store::Memory(partitions) => Ok(partitions[partition].clone()),
             Store::Cache(cache) => cache.codes(partition, columns),
-            Store::Elsewhere => Err(elsewhere()),
+            Store::Remote => Err(remote()),
         }
     }
 
@@ -229,32 +229,33 @@ impl BinnedData {
         matches!(self.store, Store::Memory(_))
     }
 
-    /// How many partitions there are.
+    /// Number of partitions.
     pub fn partitions(&self) -> usize {
         self.rows.len()
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub fn row_count(&self) -> u64 {
         self.rows.iter().map(|rows| rows.len() as u64).sum()
     }
 }
 
-/// The bins of a feature and its codes in each partition, none if it is constant.
+/// The bins of a feature and its codes by partition; no codes if it is constant.
 pub(super) fn code_feature(
     values: &[Vec<f32>],
     kept: &[Option<Vec<u32>>],
     options: &BinOptions,
 ) -> (FeatureBins, Vec<CodeColumn>) {
-    let summaries = values.iter().zip(kept).map(|(values, kept)| Summary::of(values, kept.as_deref()));
-    let bins = options.bins(&Summary::merge_all(summaries.collect()));
+    let summaries =
+        values.iter().zip(kept).map(|(values, kept)| ValueDistribution::of(values, kept.as_deref()));
+    let bins = options.bins(&ValueDistribution::merge_all(summaries.collect()));
     let constant = bins.is_constant();
     let codes = values.iter().filter(|_| !constant).map(|values| CodeColumn::encode(&bins, values)).collect();
     (bins, codes)
 }
 
 impl Binning {
-    pub(super) fn put_together(&self, mut columns: Vec<Option<CodeColumn>>, rows: usize) -> Codes {
+    pub(super) fn assemble_codes(&self, mut columns: Vec<Option<CodeColumn>>, rows: usize) -> Codes {
         let arrays = self.layout.groups.iter().map(|group| {
             let take = |feature: u32| columns[feature as usize].take().expect("a feature is in one group");
             assemble(group, rows, &self.features, take)
@@ -271,11 +272,11 @@ impl Binning {
     }
 }
 
-/// Why there are no codes.
-fn elsewhere() -> planetree_base::error::Error {
+/// The error for codes held by a backend.
+fn remote() -> planetree_base::error::Error {
     planetree_base::error::Error::usage(
-        "this training looks at every row, and the rows are in the cluster",
-        "leave --cluster out",
+        "this training needs access to single rows, which are on the cluster",
+        "remove --cluster",
     )
 }
 
@@ -289,7 +290,7 @@ pub(super) fn encode_partition(source: &Source, group: &OpenPartition, binning: 
             columns.push(CodeColumn::encode(&binning.features[*feature as usize], &values));
         }
         let mut columns = columns.into_iter();
-        let take = |_| columns.next().expect("a column for each feature was made above");
+        let take = |_| columns.next().expect("there is one column per feature");
         Ok(assemble(members, group.rows(), &binning.features, take))
     });
     Ok(binning.batch(arrays.collect::<Result<_>>()?, group.rows()))
@@ -307,7 +308,7 @@ pub(super) fn open_all(source: &Source) -> Result<(Vec<OpenPartition>, Vec<Rows>
     Ok((groups, rows))
 }
 
-/// Labels and queries only, when the codes are in a cache already.
+/// Reads labels and queries only, if the codes are cached.
 pub fn read_rows(source: &Source) -> Result<Vec<Rows>> {
     source.expect_passes(1);
     let read = |partition| source.rows(partition, &source.open_partition(partition)?);
@@ -324,20 +325,20 @@ fn number_queries(rows: &mut [Rows]) {
     }
 }
 
-pub(super) fn kept_places(keep: Keep, rows: &[Rows]) -> Vec<Option<Vec<u32>>> {
+pub(super) fn kept_places(keep: RowSample, rows: &[Rows]) -> Vec<Option<Vec<u32>>> {
     rows.par_iter().map(|rows| keep.places(rows.first, rows.len())).collect()
 }
 
 #[doc(hidden)]
 impl BinnedData {
-    /// For tests: data made of columns of values, NaN for missing, in partitions of so many rows.
+    /// For tests: data from columns of values, NaN for missing, in partitions of `partition_rows` rows.
     pub fn of_values(
         columns: &[Vec<f32>],
         labels: &[f32],
         partition_rows: usize,
         options: &BinOptions,
     ) -> Self {
-        let summaries = columns.iter().map(|column| Summary::of(column, None));
+        let summaries = columns.iter().map(|column| ValueDistribution::of(column, None));
         let features: Vec<FeatureBins> = summaries.map(|summary| options.bins(&summary)).collect();
         let binning = Binning { layout: options.layout(&features), features };
         let mut rows = Vec::new();
@@ -348,7 +349,7 @@ impl BinnedData {
                 Some(CodeColumn::encode(bins, &column[range.clone()]))
             };
             let codes = columns.iter().zip(&binning.features).map(encode).collect();
-            partitions.push(binning.put_together(codes, range.len()));
+            partitions.push(binning.assemble_codes(codes, range.len()));
             rows.push(Rows {
                 first: start as u64,
                 first_query: start as u64,
@@ -363,7 +364,7 @@ impl BinnedData {
     }
 }
 
-/// Columns with many zeros, few or many values, missing ones; beyond the 40th they have hardly anything but zeros.
+/// Columns with many zeros, few or many distinct values, missing values; from the 40th on they are mostly zero.
 #[cfg(test)]
 pub fn mixed_columns(
     rows: usize,

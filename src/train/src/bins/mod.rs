@@ -1,8 +1,8 @@
-//! Features as small whole numbers: summaries of partitions merge, cuts follow, values become codes.
+//! Binning: features become small integers. Summaries of partitions are merged, bins are chosen, values are encoded.
 //!
-//! Vocabulary: a *partition* is a row group of the dataset (or of one of several); a *bin* is a stretch of neighbouring
-//! values; a *code* is a bin's number, or stands for missing; a *group* is some features that the
-//! inner loop treats together.
+//! Vocabulary: a *partition* is a row group of the dataset (or of one of several); a *bin* is an interval of values; a
+//! *code* is the number of a bin, or represents a missing value; a *group* is a set of features that the histogram loop
+//! processes together.
 
 mod cache;
 mod cuts;
@@ -10,16 +10,18 @@ mod layout;
 mod load;
 mod pairs;
 mod partition;
-mod share;
 mod summary;
+mod survey;
 
 pub use cache::DescribedBins;
 pub use cache::{BinCache, CacheKey, CacheWriter};
 pub use cuts::{FeatureBins, middle};
-pub use layout::{BLOCKS, Group, GroupKind, JOINT_CODES, JOINT_LANES, LANES, Layout, Place, STRIDE};
+pub use layout::{
+    BLOCKS, BinLayout, FeaturePlace, Group, GroupKind, JOINT_CODES, JOINT_LANES, LANES, STRIDE,
+};
 #[cfg(test)]
 pub use load::mixed_columns;
 pub use load::{BinOptions, BinnedData, Binning, read_rows};
-pub use partition::{Codes, Column, GroupCodes};
-pub use share::{Surveyed, survey};
-pub use summary::{SAMPLED_ROWS, Summary};
+pub use partition::{Codes, FeatureCodes, GroupCodes};
+pub use summary::{SAMPLED_ROWS, ValueDistribution};
+pub use survey::{Surveyed, survey};

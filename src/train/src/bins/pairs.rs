@@ -1,12 +1,12 @@
-//! Pairs of documents as rows: every feature is the difference of the two documents' values, the label says
-//! whether the first one is better. A forest that learns them knows which of two documents goes first.
+//! Document pairs as rows: features are the differences of the two documents' values, the label is 1 if the first
+//! document is better. A forest trained on them predicts which of two documents ranks higher.
 //!
-//! All pairs of different labels would be the square of a query's documents. A document asks for so many pairs
-//! at most, with partners drawn by seed, query and document; with few documents that is every pair.
+//! The number of all pairs is quadratic in the documents of a query. Therefore each document gets a limited number of
+//! partners, sampled by seed, query and document; with few documents that is every pair.
 
 use super::cuts::FeatureBins;
 use super::load::{BinOptions, BinnedData, Binning, code_feature, kept_places, open_all};
-use super::summary::Summary;
+use super::summary::ValueDistribution;
 use planetree_base::error::{Error, Result};
 use planetree_base::random::Stream;
 use planetree_base::storage::interrupt;
@@ -15,21 +15,21 @@ use rayon::prelude::*;
 
 const OF_PAIRS: u64 = 0x7372_6950;
 
-/// Two rows of a partition, the first of which counts.
-type Pair = (u32, u32);
+/// Two rows of a partition; the label refers to the first.
+type RowPair = (u32, u32);
 
 impl BinnedData {
-    /// Bins pairs of a dataset's documents, with at most so many a document asks for. The bins' fills are those
-    /// of single documents, before any difference is taken.
+    /// Bins pairs of documents, with at most `per_document` sampled partners each. Missing values are filled before
+    /// differences are taken.
     pub fn of_pairs(source: &Source, options: &BinOptions, per_document: u32, seed: u64) -> Result<Self> {
         let (groups, documents) = open_all(source)?;
-        let pairs: Vec<Vec<Vec<Pair>>> =
+        let pairs: Vec<Vec<Vec<RowPair>>> =
             documents.par_iter().map(|rows| draw_pairs(rows, per_document as usize, seed)).collect();
         let count: usize = pairs.iter().flatten().map(Vec::len).sum();
         if count == 0 {
             return Err(Error::place(
                 source.place(),
-                "no query has documents of different labels: there are no pairs to learn from",
+                "no query has documents with different labels: there are no pairs to learn from",
                 "train on queries with different labels, or set pairs_per_document=0",
             ));
         }
@@ -43,8 +43,8 @@ impl BinnedData {
                 values.push(source.values(group, feature)?);
             }
             let summaries =
-                values.iter().zip(&kept).map(|(values, kept)| Summary::of(values, kept.as_deref()));
-            let fill = options.bins(&Summary::merge_all(summaries.collect())).fill;
+                values.iter().zip(&kept).map(|(values, kept)| ValueDistribution::of(values, kept.as_deref()));
+            let fill = options.bins(&ValueDistribution::merge_all(summaries.collect())).fill;
             let differences = values.iter().zip(&pairs);
             let differences: Vec<Vec<f32>> =
                 differences.map(|(values, pairs)| differences_of(values, fill, pairs)).collect();
@@ -64,16 +64,16 @@ impl BinnedData {
         let binning = Binning { layout: options.layout(&features), features };
         let partitions = by_partition.into_par_iter().zip(&rows);
         let partitions: Vec<_> =
-            partitions.map(|(columns, rows)| binning.put_together(columns, rows.len())).collect();
+            partitions.map(|(columns, rows)| binning.assemble_codes(columns, rows.len())).collect();
         Ok(BinnedData::of_memory(binning, rows, partitions))
     }
 }
 
 /// The pairs of every query of a partition.
-fn draw_pairs(rows: &Rows, per_document: usize, seed: u64) -> Vec<Vec<Pair>> {
+fn draw_pairs(rows: &Rows, per_document: usize, seed: u64) -> Vec<Vec<RowPair>> {
     let draw = |(number, query): (u64, std::ops::Range<usize>)| {
         let labels = &rows.labels[query.clone()];
-        let mut pairs: Vec<Pair> = Vec::new();
+        let mut pairs: Vec<RowPair> = Vec::new();
         let mut others: Vec<u32> = Vec::new();
         for (document, label) in labels.iter().enumerate() {
             let document = document as u32;
@@ -91,10 +91,10 @@ fn draw_pairs(rows: &Rows, per_document: usize, seed: u64) -> Vec<Vec<Pair>> {
             pairs.extend(partners.map(|other| (document.min(*other), document.max(*other))));
         }
         pairs.sort_unstable();
-        pairs.dedup(); // both may have asked for each other
-        // Which of the two counts is drawn, so that either answer is as likely.
+        pairs.dedup(); // both may have sampled each other
+        // The order of the two is random, so that both labels are equally likely.
         let first = query.start as u32;
-        let turn = |(one, other): Pair| {
+        let turn = |(one, other): RowPair| {
             let key = [seed, OF_PAIRS, rows.first_query + number, u64::from(one) << 32 | u64::from(other)];
             let (one, other) = (first + one, first + other);
             if Stream::new(&key).bits() & 1 == 1 { (other, one) } else { (one, other) }
@@ -105,7 +105,7 @@ fn draw_pairs(rows: &Rows, per_document: usize, seed: u64) -> Vec<Vec<Pair>> {
 }
 
 /// The pairs as rows of a dataset, with the queries of the documents.
-fn rows_of_pairs(documents: &[Rows], pairs: &[Vec<Vec<Pair>>]) -> Vec<Rows> {
+fn rows_of_pairs(documents: &[Rows], pairs: &[Vec<Vec<RowPair>>]) -> Vec<Rows> {
     let mut first = 0;
     let rows = documents.iter().zip(pairs).map(|(documents, queries)| {
         let mut query_bounds = vec![0u32];
@@ -115,8 +115,8 @@ fn rows_of_pairs(documents: &[Rows], pairs: &[Vec<Vec<Pair>>]) -> Vec<Rows> {
             Some(*end)
         }));
         let better =
-            |(one, other): &Pair| documents.labels[*one as usize] > documents.labels[*other as usize];
-        let mean = |weights: &Vec<f32>, (one, other): &Pair| {
+            |(one, other): &RowPair| documents.labels[*one as usize] > documents.labels[*other as usize];
+        let mean = |weights: &Vec<f32>, (one, other): &RowPair| {
             f32::midpoint(weights[*one as usize], weights[*other as usize])
         };
         let weights = documents.weights.as_ref();
@@ -135,15 +135,15 @@ fn rows_of_pairs(documents: &[Rows], pairs: &[Vec<Vec<Pair>>]) -> Vec<Rows> {
     rows.collect()
 }
 
-/// The differences of a feature; what stays missing in one of the two is missing.
-fn differences_of(values: &[f32], fill: Option<f32>, pairs: &[Vec<Pair>]) -> Vec<f32> {
+/// The differences of a feature; missing if one of the two values is missing and not filled.
+fn differences_of(values: &[f32], fill: Option<f32>, pairs: &[Vec<RowPair>]) -> Vec<f32> {
     let filled = |row: u32| {
         let value = values[row as usize];
         if value.is_nan() { fill.unwrap_or(f32::NAN) } else { value }
     };
-    let difference = |(one, other): &Pair| {
+    let difference = |(one, other): &RowPair| {
         let difference = filled(*one) - filled(*other);
-        // The difference of two huge numbers may be none.
+        // The difference of two huge numbers may overflow.
         if difference.is_infinite() { difference.signum() * f32::MAX } else { difference }
     };
     pairs.iter().flatten().map(difference).collect()

@@ -1,7 +1,7 @@
-//! The codes of one partition's rows, as Arrow arrays: one column a group.
+//! The codes of one partition as Arrow arrays: one column per group.
 
 use super::cuts::FeatureBins;
-use super::layout::{Group, GroupKind, LANES, Layout, Place, STRIDE};
+use super::layout::{BinLayout, FeaturePlace, Group, GroupKind, LANES, STRIDE};
 use arrow::array::{
     Array, ArrayRef, AsArray, FixedSizeBinaryArray, ListArray, RecordBatch, UInt8Array, UInt16Array,
     UInt32Array,
@@ -10,59 +10,59 @@ use arrow::buffer::{MutableBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt8Type, UInt16Type, UInt32Type};
 use std::sync::Arc;
 
-/// The codes of some rows.
+/// The codes of a partition.
 #[derive(Debug, Clone)]
 pub struct Codes {
-    /// Shared, because everybody who looks at some of its columns holds it.
+    /// Shared between all users of its columns.
     batch: Arc<RecordBatch>,
-    /// Which columns of the partition are held; `None` for all.
+    /// The columns of the partition that are present; `None` for all.
     held: Option<Vec<usize>>,
 }
 
 /// The codes of one group.
 #[derive(Debug, Clone, Copy)]
 pub enum GroupCodes<'a> {
-    /// Some blocks of bytes a row, of a dense or joint group.
+    /// Blocks of bytes, of a dense or joint group.
     Blocks {
-        /// All blocks, those of a row together.
+        /// All blocks, by row.
         blocks: &'a [[u8; LANES]],
-        /// Blocks of a row.
+        /// Blocks per row.
         per_row: usize,
     },
     /// Entries `lane * STRIDE + code` of row `i` from `offsets[i]` to `offsets[i + 1]`, ascending.
     Sparse {
-        /// Where each row's entries start.
+        /// Start of the entries of each row.
         offsets: &'a [i32],
         /// All entries.
         entries: &'a [u16],
     },
-    /// A code a row.
+    /// One byte per row.
     Bytes(&'a [u8]),
-    /// A code a row.
+    /// Two bytes per row.
     Words(&'a [u16]),
-    /// A code a row.
+    /// Four bytes per row.
     Longs(&'a [u32]),
 }
 
-/// One feature's codes, to look up row by row.
+/// The codes of one feature, for lookups by row.
 #[derive(Debug, Clone, Copy)]
-pub struct Column<'a> {
+pub struct FeatureCodes<'a> {
     codes: GroupCodes<'a>,
     lane: usize,
     common: u32,
 }
 
-impl Column<'_> {
+impl FeatureCodes<'_> {
     /// The code of a row.
     #[inline]
     pub fn code(&self, row: u32) -> u32 {
         let row = row as usize;
         match self.codes {
-            GroupCodes::Blocks { .. } => unreachable!("dense and joint features have columns of their own"),
+            GroupCodes::Blocks { .. } => unreachable!("dense and joint features have their own columns"),
             GroupCodes::Sparse { offsets, entries } => {
                 let entries = &entries[offsets[row] as usize..offsets[row + 1] as usize];
                 let first = (self.lane * STRIDE) as u16;
-                // Counting all is quicker than stopping: there are few, and no branch to guess.
+                // Counting all is faster than stopping early: there are few, and no branches.
                 let before: usize = entries.iter().map(|entry| usize::from(*entry < first)).sum();
                 match entries.get(before) {
                     Some(entry) if *entry < first + STRIDE as u16 => u32::from(entry - first),
@@ -75,7 +75,7 @@ impl Column<'_> {
         }
     }
 
-    /// The codes of a column of bytes, for loops that are worth their own code.
+    /// The codes as bytes, if stored so, for specialised loops.
     pub fn bytes(&self) -> Option<&[u8]> {
         match self.codes {
             GroupCodes::Bytes(codes) => Some(codes),
@@ -85,28 +85,26 @@ impl Column<'_> {
 }
 
 impl Codes {
-    /// Wraps a partition's batch: one column a group, then those of single features.
+    /// Wraps the batch of a partition: one column per group, then those of single features.
     pub fn new(batch: RecordBatch) -> Self {
         Codes { batch: Arc::new(batch), held: None }
     }
 
-    /// Wraps some of these columns.
+    /// Wraps a subset of these columns.
     pub fn some(batch: RecordBatch, held: Vec<usize>) -> Self {
         Codes { batch: Arc::new(batch), held: Some(held) }
     }
 
-    /// The Arrow form.
+    /// The Arrow batch.
     pub fn batch(&self) -> &RecordBatch {
         &self.batch
     }
 
-    /// The codes of a group, or of a feature's own column.
+    /// The codes of a group, or of the own column of a feature.
     pub fn group(&self, column: usize) -> GroupCodes<'_> {
         let place = match &self.held {
             None => column,
-            Some(held) => {
-                held.iter().position(|held| *held == column).expect("only held columns are asked for")
-            }
+            Some(held) => held.iter().position(|held| *held == column).expect("the column was requested"),
         };
         let column = self.batch.column(place);
         match column.data_type() {
@@ -125,14 +123,14 @@ impl Codes {
         }
     }
 
-    /// One feature's codes.
-    pub fn column(&self, place: Place, bins: &FeatureBins) -> Column<'_> {
-        Column { codes: self.group(place.column), lane: place.lane, common: bins.common_code }
+    /// The codes of one feature.
+    pub fn column(&self, place: FeaturePlace, bins: &FeatureBins) -> FeatureCodes<'_> {
+        FeatureCodes { codes: self.group(place.column), lane: place.lane, common: bins.common_code }
     }
 }
 
-/// The columns of a partition's batch.
-pub fn schema(layout: &Layout) -> SchemaRef {
+/// The schema of a partition's batch.
+pub fn schema(layout: &BinLayout) -> SchemaRef {
     let field = |(place, group): (usize, &Group)| {
         let kind = match group.kind {
             GroupKind::Dense | GroupKind::Joint => DataType::FixedSizeBinary((group.blocks() * LANES) as i32),
@@ -153,7 +151,7 @@ fn entry_field() -> Arc<Field> {
     Arc::new(Field::new("entry", DataType::UInt16, false))
 }
 
-/// A feature's codes in the narrowest form that holds them.
+/// The codes of a feature in the narrowest type.
 pub enum CodeColumn {
     /// Up to 256 codes.
     Bytes(Vec<u8>),
@@ -164,7 +162,7 @@ pub enum CodeColumn {
 }
 
 impl CodeColumn {
-    /// Encodes a column of values, of which NaN is missing.
+    /// Encodes a column of values; NaN is missing.
     pub fn encode(bins: &FeatureBins, values: &[f32]) -> Self {
         let codes = values.iter().map(|value| bins.code_of(*value));
         match bins.codes() {
@@ -194,8 +192,8 @@ impl CodeColumn {
     }
 }
 
-/// Puts the columns of a group together: the group's array, and its features' own columns if it is
-/// dense or joint. `take` hands over a feature's codes.
+/// Assembles a group: its array, and the own columns of its features if it is dense or joint. `take` returns the codes
+/// of a feature.
 pub fn assemble(
     group: &Group,
     rows: usize,
@@ -223,14 +221,14 @@ pub fn assemble(
     }
 }
 
-/// Rows that are put together at a time, so that they stay in the cache.
-const STRETCH: usize = 256;
+/// Rows interleaved at a time, so that they stay in the cache.
+const CHUNK: usize = 256;
 
 fn interleave(columns: &[CodeColumn], rows: usize, row_bytes: usize) -> ArrayRef {
-    // Arrow's own buffers start at a line of the cache, so that a row of 64 bytes is one line.
+    // Arrow buffers are aligned to cache lines, so that a row of 64 bytes is one line.
     let mut bytes = MutableBuffer::from_len_zeroed(rows * row_bytes);
-    for (stretch, out) in bytes.as_slice_mut().chunks_mut(STRETCH * row_bytes).enumerate() {
-        let first = stretch * STRETCH;
+    for (chunk, out) in bytes.as_slice_mut().chunks_mut(CHUNK * row_bytes).enumerate() {
+        let first = chunk * CHUNK;
         for (lane, column) in columns.iter().enumerate() {
             let codes = &column.bytes()[first..];
             for (row, code) in out.chunks_exact_mut(row_bytes).zip(codes) {
@@ -241,16 +239,16 @@ fn interleave(columns: &[CodeColumn], rows: usize, row_bytes: usize) -> ArrayRef
     Arc::new(FixedSizeBinaryArray::new(row_bytes as i32, bytes.into(), None))
 }
 
-/// Rows of joint codes; `codes` are how many each feature has.
+/// Rows of joint codes; `codes` are the numbers of codes by feature.
 fn join(columns: &[CodeColumn], codes: &[usize], group: &Group, rows: usize) -> ArrayRef {
     let row_bytes = group.blocks() * LANES;
     let mut bytes = MutableBuffer::from_len_zeroed(rows * row_bytes);
-    let mut joint = [0u16; STRETCH];
-    for (stretch, out) in bytes.as_slice_mut().chunks_mut(STRETCH * row_bytes).enumerate() {
-        let first = stretch * STRETCH;
+    let mut joint = [0u16; CHUNK];
+    for (chunk, out) in bytes.as_slice_mut().chunks_mut(CHUNK * row_bytes).enumerate() {
+        let first = chunk * CHUNK;
         for (lane, members) in group.lanes.iter().enumerate() {
             joint.fill(0);
-            // The last counts most, so that every other one moves it up.
+            // The last feature is the most significant digit.
             for feature in members.clone().rev() {
                 let codes_of_feature = codes[feature] as u16;
                 for (joint, code) in joint.iter_mut().zip(&columns[feature].bytes()[first..]) {
@@ -273,7 +271,7 @@ fn list_entries(columns: &[CodeColumn], common: &[u8], rows: usize) -> ArrayRef 
     let mut used = 0;
     for row in 0..rows {
         entries.resize(used + columns.len(), 0);
-        // Each code is written, and kept only if it is not the common one: no branch to guess.
+        // Branchless: each code is written, and kept only if it is not the common one.
         for (lane, (column, common)) in columns.iter().zip(common).enumerate() {
             let code = column[row];
             entries[used] = (lane * STRIDE) as u16 + u16::from(code);
@@ -293,18 +291,18 @@ fn list_entries(columns: &[CodeColumn], common: &[u8], rows: usize) -> ArrayRef 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bins::summary::Summary;
-    use crate::config::Missing;
+    use crate::bins::summary::ValueDistribution;
+    use crate::config::MissingPolicy;
     use proptest::prelude::*;
 
     proptest! {
         #[test]
-        fn every_layout_gives_back_every_code(
+        fn every_layout_returns_every_code(
             values in prop::collection::vec(prop::collection::vec(prop_oneof![3 => Just(0f32), 1 => -20f32..20.0, 1 => Just(f32::NAN)], 50), 1..90),
         ) {
             let features: Vec<FeatureBins> = values.iter()
-                .map(|column| FeatureBins::equal_depth(&Summary::of(column, None), Missing::Learned, 20)).collect();
-            for layout in [Layout::grouped(&features), Layout::columns(&features)] {
+                .map(|column| FeatureBins::equal_depth(&ValueDistribution::of(column, None), MissingPolicy::Learned, 20)).collect();
+            for layout in [BinLayout::grouped(&features), BinLayout::columns(&features)] {
                 let (mut columns, own): (Vec<ArrayRef>, Vec<Vec<ArrayRef>>) = layout.groups.iter().map(|group| {
                     assemble(group, 50, &features, |f| CodeColumn::encode(&features[f as usize], &values[f as usize]))
                 }).unzip();

@@ -1,96 +1,98 @@
-//! The gradients of the next tree: residuals for the squared error, what an objective says of every query
-//! for all others. They are scaled to whole numbers when a tree starts.
+//! The gradients of all rows: residuals for squared error, otherwise those of the objective. They are quantised to
+//! integers when a tree starts.
 
 use crate::driver::{GradientSummary, Scores};
-use crate::objective::{Objective, Pulls, Query, Room, Tally};
+use crate::objective::{Gradients, Objective, PositionLosses, Query, QueryBuffers};
 use crate::tree::{Cell, RowSets, Scale, round, whole};
 use planetree_data::source::Rows;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// The gradients of all rows.
-pub struct Gradients {
-    kind: Kind,
-    /// The greatest weight of a row, when rows have weights.
+/// The gradients and hessians of all rows.
+pub struct RowGradients {
+    kind: GradientKind,
+    /// The largest row weight, if rows have weights.
     heaviest: Option<f32>,
 }
 
-enum Kind {
+enum GradientKind {
     Residuals,
-    Objective { objective: Box<dyn Objective>, partitions: Vec<Pulled> },
+    Objective { objective: Box<dyn Objective>, partitions: Vec<PartitionGradients> },
 }
 
-/// What an objective said of a partition.
-struct Pulled {
+/// RowGradients of a partition.
+struct PartitionGradients {
     gradients: Vec<f32>,
     hessians: Vec<f32>,
-    /// By query, what follows from its labels alone.
-    of_labels: Vec<f32>,
+    /// By query: its label constant.
+    label_constant: Vec<f32>,
 }
 
-/// Rows that one thread works on at a time: whole queries from about so many on; of residuals so many exactly, whose
-/// squares are added up for themselves, so that the last digits of the error in the log depend on it.
-const STRETCH: usize = 4096;
+/// Rows that one thread processes at a time: whole queries up to about this size, and exactly this size for residuals.
+/// The squares of a chunk are summed separately, so the last digits of the logged error depend on it.
+const CHUNK_ROWS: usize = 4096;
 
 /// Some queries of a partition.
-struct Stretch<'a> {
+struct QueryChunk<'a> {
     rows: &'a Rows,
     scores: &'a [f64],
     queries: Range<usize>,
     gradients: &'a mut [f32],
     hessians: &'a mut [f32],
-    of_labels: &'a [f32],
+    label_constant: &'a [f32],
 }
 
-impl Gradients {
-    /// Room for the gradients of some rows, before any is known.
-    /// No objective means squared error.
+impl RowGradients {
+    /// Zero gradients for these rows. `None` means squared error.
     pub fn new(objective: Option<Box<dyn Objective>>, rows: &[Rows]) -> Self {
         let weights = rows.iter().flat_map(|rows| rows.weights.iter().flatten());
         let heaviest = weights.copied().reduce(f32::max);
         let kind = match objective {
-            None => Kind::Residuals,
+            None => GradientKind::Residuals,
             Some(objective) => {
-                let room = |rows: &Rows| Pulled {
+                let zero = |rows: &Rows| PartitionGradients {
                     gradients: vec![0.0; rows.len()],
                     hessians: vec![0.0; rows.len()],
-                    of_labels: rows.queries().map(|query| objective.of_labels(&rows.labels[query])).collect(),
+                    label_constant: rows
+                        .queries()
+                        .map(|query| objective.label_constant(&rows.labels[query]))
+                        .collect(),
                 };
-                let partitions = rows.par_iter().map(room).collect();
-                Kind::Objective { objective, partitions }
+                let partitions = rows.par_iter().map(zero).collect();
+                GradientKind::Objective { objective, partitions }
             }
         };
-        Gradients { kind, heaviest }
+        RowGradients { kind, heaviest }
     }
 
-    /// Whether rows need more than a gradient and a count: a weight or a hessian.
+    /// Whether rows need a weight or a hessian besides a gradient and a count.
     pub fn are_weighted(&self) -> bool {
         let hessians = match &self.kind {
-            Kind::Residuals => false,
-            Kind::Objective { objective, .. } => !objective.hessians_are_one(),
+            GradientKind::Residuals => false,
+            GradientKind::Objective { objective, .. } => !objective.hessians_are_one(),
         };
         hessians || self.heaviest.is_some()
     }
 
     /// Whether they are residuals of rows without weights.
     pub fn are_plain_residuals(&self) -> bool {
-        matches!(self.kind, Kind::Residuals) && self.heaviest.is_none()
+        matches!(self.kind, GradientKind::Residuals) && self.heaviest.is_none()
     }
 
-    /// Whether earlier rounds must be gone through again before a training goes on.
+    /// Whether earlier rounds must be replayed before a training resumes.
     pub fn remember(&self) -> bool {
         match &self.kind {
-            Kind::Residuals => false,
-            Kind::Objective { objective, .. } => objective.learns(),
+            GradientKind::Residuals => false,
+            GradientKind::Objective { objective, .. } => objective.learns(),
         }
     }
 
-    /// Works the gradients out for the tree of a round. Sums of squared errors are of numbers that are rounded, so
-    /// there is one part for each partition, to be added in their order; for other objectives there is one for all.
+    /// Computes the gradients for the tree of a round. Sums of squared errors are floating-point sums, so there is one
+    /// summary per partition, to be merged in order; for other objectives there is a single one.
     pub fn update(&mut self, rows: &[Rows], scores: &Scores, round: u32) -> Vec<GradientSummary> {
         let are_weighted = self.are_weighted();
         match &mut self.kind {
-            Kind::Residuals => {
+            GradientKind::Residuals => {
                 let heaviest = f64::from(self.heaviest.unwrap_or(0.0));
                 let summary = |(partition, rows): (usize, &Rows)| {
                     let residuals = Residuals { rows, scores: scores.partition(partition) };
@@ -98,27 +100,29 @@ impl Gradients {
                 };
                 rows.par_iter().enumerate().map(summary).collect()
             }
-            Kind::Objective { objective, partitions } => {
-                let stretches = rows.iter().zip(partitions).enumerate();
-                let stretches: Vec<Stretch<'_>> = stretches
-                    .flat_map(|(partition, (rows, pulled))| cut(rows, scores.partition(partition), pulled))
+            GradientKind::Objective { objective, partitions } => {
+                let chunks = rows.iter().zip(partitions).enumerate();
+                let chunks: Vec<QueryChunk<'_>> = chunks
+                    .flat_map(|(partition, (rows, partition_gradients))| {
+                        cut(rows, scores.partition(partition), partition_gradients)
+                    })
                     .collect();
-                let (summary, tally) = stretches
+                let (summary, losses) = chunks
                     .into_par_iter()
                     .with_max_len(1)
-                    .map_init(Room::default, |room, stretch| {
-                        let summary = pull(&**objective, stretch, round, room);
-                        (summary, std::mem::take(&mut room.tally))
+                    .map_init(QueryBuffers::default, |buffers, chunk| {
+                        let summary = chunk_gradients(&**objective, chunk, round, buffers);
+                        (summary, std::mem::take(&mut buffers.losses))
                     })
                     .reduce(
                         Default::default,
-                        |(summary, mut tally), (other, of_other): (GradientSummary, Tally)| {
-                            tally.merge(&of_other);
-                            (summary.and(other), tally)
+                        |(summary, mut losses), (other, of_other): (GradientSummary, PositionLosses)| {
+                            losses.merge(&of_other);
+                            (summary.and(other), losses)
                         },
                     );
-                objective.learn(&tally);
-                // Where hessians are counts, a count is a hessian.
+                objective.learn(&losses);
+                // Hessians of 1 are counts.
                 vec![GradientSummary {
                     heaviest: if are_weighted { summary.heaviest } else { 0.0 },
                     ..summary
@@ -127,7 +131,7 @@ impl Gradients {
         }
     }
 
-    /// Starts a tree: every row's target, or those of the rows that were drawn.
+    /// Starts a tree with the targets of all rows, or of the sampled ones.
     pub fn start_tree<C: Cell>(
         &self,
         rows: &[Rows],
@@ -143,81 +147,93 @@ impl Gradients {
                 C::target(round(gradient * scale.gradient), weight_in_units(weight, scale.weight))
             };
             match &self.kind {
-                Kind::Residuals if self.are_plain_residuals() => {
+                GradientKind::Residuals if self.are_plain_residuals() => {
                     let residuals = rows[partition].labels.par_iter().zip(scores.partition(partition));
                     let target = |(label, score): (&f32, &f64)| {
                         C::target(target_of_residual(*label, *score, scale.gradient), 1)
                     };
                     set.start(residuals.map(target), drawn);
                 }
-                Kind::Residuals => {
+                GradientKind::Residuals => {
                     let residuals = Residuals { rows: &rows[partition], scores: scores.partition(partition) };
                     let all = (0..rows[partition].len()).into_par_iter();
                     set.start(all.map(|row| target(residuals.of(row))), drawn);
                 }
-                Kind::Objective { partitions, .. } => {
-                    let Pulled { gradients, hessians, .. } = &partitions[partition];
-                    let pulls = gradients.par_iter().zip(hessians);
-                    let pulls = pulls.map(|(gradient, hessian)| (f64::from(*gradient), f64::from(*hessian)));
-                    set.start(pulls.map(target), drawn);
+                GradientKind::Objective { partitions, .. } => {
+                    let PartitionGradients { gradients, hessians, .. } = &partitions[partition];
+                    let values = gradients.par_iter().zip(hessians);
+                    let values =
+                        values.map(|(gradient, hessian)| (f64::from(*gradient), f64::from(*hessian)));
+                    set.start(values.map(target), drawn);
                 }
             }
         });
     }
 }
 
-/// Cuts a partition into stretches of whole queries.
-fn cut<'a>(rows: &'a Rows, scores: &'a [f64], pulled: &'a mut Pulled) -> Vec<Stretch<'a>> {
+/// Divides a partition into chunks of whole queries.
+fn cut<'a>(
+    rows: &'a Rows,
+    scores: &'a [f64],
+    partition_gradients: &'a mut PartitionGradients,
+) -> Vec<QueryChunk<'a>> {
     let bounds = &rows.query_bounds;
-    let (mut gradients, mut hessians) = (&mut pulled.gradients[..], &mut pulled.hessians[..]);
-    let mut stretches = Vec::new();
+    let (mut gradients, mut hessians) =
+        (&mut partition_gradients.gradients[..], &mut partition_gradients.hessians[..]);
+    let mut chunks = Vec::new();
     let mut first = 0;
     while first + 1 < bounds.len() {
         let start = bounds[first] as usize;
-        let end = bounds.partition_point(|bound| (*bound as usize) < start + STRETCH);
+        let end = bounds.partition_point(|bound| (*bound as usize) < start + CHUNK_ROWS);
         let end = end.clamp(first + 1, bounds.len() - 1);
         let count = bounds[end] as usize - start;
         let (mine, others) = gradients.split_at_mut(count);
         let (my_hessians, other_hessians) = hessians.split_at_mut(count);
         (gradients, hessians) = (others, other_hessians);
-        stretches.push(Stretch {
+        chunks.push(QueryChunk {
             rows,
             scores,
             queries: first..end,
             gradients: mine,
             hessians: my_hessians,
-            of_labels: &pulled.of_labels,
+            label_constant: &partition_gradients.label_constant,
         });
         first = end;
     }
-    stretches
+    chunks
 }
 
-/// Asks the objective about every query of a stretch.
-fn pull(objective: &dyn Objective, stretch: Stretch<'_>, round: u32, room: &mut Room) -> GradientSummary {
-    let Stretch { rows, scores, queries, gradients, hessians, of_labels } = stretch;
+/// Computes the gradients of all queries of a chunk.
+fn chunk_gradients(
+    objective: &dyn Objective,
+    chunk: QueryChunk<'_>,
+    round: u32,
+    buffers: &mut QueryBuffers,
+) -> GradientSummary {
+    let QueryChunk { rows, scores, queries, gradients, hessians, label_constant } = chunk;
     let first = rows.query_bounds[queries.start] as usize;
     for query in queries {
         let range = rows.query_bounds[query] as usize..rows.query_bounds[query + 1] as usize;
-        let here = range.start - first..range.end - first;
-        let (gradients, hessians) = (&mut gradients[here.clone()], &mut hessians[here]);
-        let asked = Query {
+        let local = range.start - first..range.end - first;
+        let (gradients, hessians) = (&mut gradients[local.clone()], &mut hessians[local]);
+        let query_input = Query {
             number: rows.first_query + query as u64,
             round,
             labels: &rows.labels[range.clone()],
             scores: &scores[range.clone()],
             positions: rows.positions.as_ref().map(|positions| &positions[range.clone()]),
-            of_labels: of_labels[query],
+            label_constant: label_constant[query],
         };
-        objective.pull(&asked, room, Pulls { gradients, hessians });
+        objective.gradients(&query_input, buffers, Gradients { gradients, hessians });
         if let Some(weights) = &rows.weights {
-            weigh(objective.weighs_rows(), &weights[range], gradients, hessians);
+            weigh(objective.weights_rows(), &weights[range], gradients, hessians);
         }
     }
-    let most = |pulls: &[f32]| {
-        let most = pulls.iter().fold(0f32, |most, pull| if pull.abs() > most { pull.abs() } else { most });
-        // A sum is no number when one of its terms is none.
-        let odd = pulls.iter().sum::<f32>().is_nan();
+    let most = |values: &[f32]| {
+        let most =
+            values.iter().fold(0f32, |most, value| if value.abs() > most { value.abs() } else { most });
+        // A sum is NaN if one of its terms is.
+        let odd = values.iter().sum::<f32>().is_nan();
         if odd { f64::INFINITY } else { f64::from(most) }
     };
     // A gradient may be finite where the score is not.
@@ -237,7 +253,7 @@ fn weigh(by_rows: bool, weights: &[f32], gradients: &mut [f32], hessians: &mut [
     }
 }
 
-/// Gradients of a partition under squared error: weighted residuals.
+/// RowGradients of a partition under squared error: weighted residuals.
 struct Residuals<'a> {
     rows: &'a Rows,
     scores: &'a [f64],
@@ -251,17 +267,17 @@ impl Residuals<'_> {
         ((f64::from(self.rows.labels[row]) - self.scores[row]) * weight, weight)
     }
 
-    /// Stretch by stretch, added in their order.
+    /// The summaries of all chunks, merged in order.
     fn summary(&self) -> GradientSummary {
-        let all: Vec<usize> = (0..self.rows.len()).step_by(STRETCH).collect();
+        let all: Vec<usize> = (0..self.rows.len()).step_by(CHUNK_ROWS).collect();
         let parts: Vec<GradientSummary> = all.into_par_iter().map(|start| self.summary_from(start)).collect();
         GradientSummary::of_parts(&parts)
     }
 
-    /// Of the stretch that starts at a row.
+    /// The summary of the chunk that starts at a row.
     fn summary_from(&self, start: usize) -> GradientSummary {
         let mut summary = GradientSummary::default();
-        for row in start..(start + STRETCH).min(self.rows.len()) {
+        for row in start..(start + CHUNK_ROWS).min(self.rows.len()) {
             let ((gradient, weight), label, score) = (self.of(row), self.rows.labels[row], self.scores[row]);
             summary.most = if gradient.abs() > summary.most { gradient.abs() } else { summary.most };
             let error = f64::from(label) - score;
@@ -274,14 +290,14 @@ impl Residuals<'_> {
     }
 }
 
-/// The residual in units: of label and score each for itself, so that a score that moves by whole units moves it by
-/// exactly as many.
+/// The residual in units. Label and score are rounded separately, so that a score that moves by whole units moves it
+/// by exactly as many.
 #[inline(always)]
 fn target_of_residual(label: f32, score: f64, units: f64) -> i32 {
     round(whole(f64::from(label) * units) - whole(score * units))
 }
 
-/// A weight in units; what weighs anything weighs at least one.
+/// A weight in units; positive weights are at least 1.
 #[inline]
 fn weight_in_units(weight: f64, units: f64) -> i32 {
     round(weight * units).max(i32::from(weight > 0.0))

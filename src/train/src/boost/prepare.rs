@@ -1,10 +1,10 @@
-//! Everything before the first round: data opened and checked, binned, scores started or rebuilt.
+//! Everything before the first round: opens, checks and bins the data, initialises or restores the scores.
 
-use super::gradients::Gradients;
-use super::share::{Share, ShareState};
+use super::gradients::RowGradients;
+use super::local_worker::{LocalWorker, WorkerState};
 use crate::bins::{BinnedData, FeatureBins};
 use crate::config::{BaseScore, ObjectiveName, Parameters};
-use crate::driver::Crew;
+use crate::driver::BoostWorker;
 use crate::driver::{
     FleetCell, LogEntry, Metrics, Observer, Opened, PhaseSeconds, Scores, TrainRequest, ValidationSet,
     check_gains, find_checkpoint, mean_of, open, warn_of_leakage,
@@ -21,50 +21,50 @@ use planetree_model::predict::{known_features, scores_of};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Score, label, place, target, and the copies of the last two while a node is divided.
+/// Score, label, row index, target, and copies of the last two while a node is split.
 const BYTES_PER_ROW: u64 = 8 + 4 + 2 * (4 + 4);
 /// Gradient and hessian, and a hessian beside each target.
 const HESSIAN_BYTES_PER_ROW: u64 = 4 + 4 + 4 + 4;
 
-/// What the rounds start from.
-pub struct Prepared {
+/// The state before the first round.
+pub struct PreparedBoosting {
     pub data: Arc<BinnedData>,
-    /// Scores and gradients, before the trees of earlier rounds; `None` if the rows are elsewhere.
-    pub state: Option<ShareState>,
-    pub manner: Manner,
+    /// Scores and gradients, before the trees of earlier rounds; `None` if a backend holds the rows.
+    pub state: Option<WorkerState>,
+    pub traits: TrainingTraits,
     pub validation: Vec<ValidationSet>,
-    /// The model so far.
+    /// The current model.
     pub model: Model,
-    /// Its trees that come from the start model.
+    /// Number of trees that come from the start model.
     pub start_trees: usize,
     pub log: Vec<LogEntry>,
     pub seconds: PhaseSeconds,
 }
 
-/// What kind of training it is.
+/// Properties of a training that follow from data and objective.
 #[derive(Debug, Clone, Copy)]
-pub struct Manner {
-    /// Whether rows need more than a gradient and a count: a weight or a hessian.
+pub struct TrainingTraits {
+    /// Whether rows need a weight or a hessian besides a gradient and a count.
     pub weighted: bool,
     /// Whether the objective is the squared error.
     pub residuals: bool,
-    /// Whether earlier rounds must be gone through again before a training goes on.
+    /// Whether earlier rounds must be replayed before a training resumes.
     pub remembers: bool,
-    /// How far a label is from the base score, on average.
+    /// Mean distance of labels from the base score.
     pub usual: f64,
 }
 
-impl Manner {
-    /// Whether values of trees are whole units of gradients. They are where nobody can notice, because a unit is far
-    /// below what a tree usually says; one label far from all others may make units too large for that.
+impl TrainingTraits {
+    /// Whether leaf values are rounded to whole units of gradients. They are if a unit is negligible compared to usual
+    /// leaf values; an outlier among the labels may make units too large for that.
     pub fn values_in_units(&self, parameters: &Parameters, scale: &Scale) -> bool {
-        /// Units of a usual first step at least.
+        /// Minimum units of a usual first step.
         const LEAST: f64 = 1024.0;
         self.residuals && !self.weighted && parameters.learning_rate * self.usual * scale.gradient >= LEAST
     }
 }
 
-pub fn prepare(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Prepared> {
+pub fn prepare(request: &TrainRequest, observer: &mut dyn Observer) -> Result<PreparedBoosting> {
     let parameters = &request.parameters;
     let start_features = start_features(request)?;
     let bytes_per_row = BYTES_PER_ROW + if request.is_squared_error() { 0 } else { HESSIAN_BYTES_PER_ROW };
@@ -100,28 +100,38 @@ pub fn prepare(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Pr
         remembers: objective.as_ref().is_some_and(|objective| objective.learns()),
         usual: mean_of(&data.rows, |label| (f64::from(label) - model.base_score).abs() as f32),
     };
-    let state = match request.fleet {
+    let state = match request.backend {
         Some(_) => None,
-        None => Some(ShareState {
+        None => Some(WorkerState {
             scores: start_scores(request, &source, &model, &data.rows)?,
-            gradients: Gradients::new(objective, &data.rows),
-            metrics: if manner.residuals { None } else { Some(Metrics::new(parameters, &data.rows)?) },
+            gradients: RowGradients::new(objective, &data.rows),
+            metrics: if traits.residuals { None } else { Some(Metrics::new(parameters, &data.rows)?) },
         }),
     };
-    let mut prepared =
-        Prepared { data: Arc::new(data), state, manner, validation: sets, model, start_trees, log, seconds };
+    let mut prepared = PreparedBoosting {
+        data: Arc::new(data),
+        state,
+        traits,
+        validation: sets,
+        model,
+        start_trees,
+        log,
+        seconds,
+    };
     prepared.seconds.load += begun.elapsed().as_secs_f64();
     Ok(prepared)
 }
 
-impl Prepared {
-    /// Whoever holds the rows: this process, if it has their scores, or a cluster. To be asked once.
-    pub fn crew<C: FleetCell>(&mut self, request: &TrainRequest) -> Box<dyn Crew<C>> {
-        match (self.state.take(), &request.fleet) {
-            (None, Some(fleet)) => C::crew(&**fleet, &request.parameters, &self.data, self.model.base_score),
+impl PreparedBoosting {
+    /// The boosting worker: local if this process has the scores, otherwise that of the backend. Call it once.
+    pub fn worker<C: BackendCell>(&mut self, request: &TrainRequest) -> Box<dyn BoostWorker<C>> {
+        match (self.state.take(), &request.backend) {
+            (None, Some(backend)) => {
+                C::worker(&**backend, &request.parameters, &self.data, self.model.base_score)
+            }
             (state, _) => {
-                let state = state.expect("without a cluster, everything is here");
-                Box::new(Share::new(&request.parameters, self.data.clone(), state))
+                let state = state.expect("without a cluster, the state is local");
+                Box::new(LocalWorker::new(&request.parameters, self.data.clone(), state))
             }
         }
     }
@@ -131,20 +141,20 @@ fn start_features(request: &TrainRequest) -> Result<Option<Vec<KnownFeature>>> {
     let Some(start) = &request.start else { return Ok(None) };
     if request.parameters.base_score != BaseScore::Auto {
         return Err(Error::usage(
-            "base_score goes with a new model; a start model has its own",
-            "leave base_score or --start-model out",
+            "base_score conflicts with --start-model, which has its own base score",
+            "remove base_score or --start-model",
         ));
     }
     if start.ensemble != Ensemble::Boost {
         return Err(Error::usage(
-            "the start model is a mean of trees, which further trees cannot be added to",
+            "the start model is a forest, to which boosting cannot add trees",
             "start from a boosted model",
         ));
     }
     Ok(Some(known_features(start, None)))
 }
 
-/// A model says once what missing values are taken for, so old and new trees must agree on it.
+/// A model has one fill value per feature, so old and new trees must agree on it.
 fn check_fills(request: &TrainRequest, data: &BinnedData) -> Result<()> {
     let Some(start) = &request.start else { return Ok(()) };
     let differs = |(old, new): &(&ModelFeature, &FeatureBins)| old.fill != new.fill;
@@ -154,18 +164,18 @@ fn check_fills(request: &TrainRequest, data: &BinnedData) -> Result<()> {
             let shown = |fill: Option<f32>| fill.map_or("missing".to_owned(), |fill| fill.to_string());
             Err(Error::usage(
                 format_args!(
-                    "the start model takes missing values of {} for {}, this training for {}",
+                    "the start model replaces missing values of {} by {}, this training by {}",
                     old.name,
                     shown(old.fill),
                     shown(new.fill)
                 ),
-                "set missing as the start model has it; a mean or median is that of its own training data",
+                "set missing as in the start model; a mean or median is that of its own training data",
             ))
         }
     }
 }
 
-/// Why the training cannot go on after a round.
+/// The error for scores that became non-finite.
 pub fn diverged(round: u32) -> Error {
     Error::Untrainable(Box::new(Error::usage(
         format_args!("the scores became non-finite after round {round}"),
@@ -181,17 +191,21 @@ pub fn diverged_on(name: &str, row: u64, round: u32) -> Error {
     )))
 }
 
-/// Why the training cannot even begin.
-pub fn unfit_start(request: &TrainRequest) -> Error {
+/// The error for non-finite gradients before the first round.
+pub fn invalid_start(request: &TrainRequest) -> Error {
     Error::place(
         request.place(),
-        "labels, weights or the scores to start from are too large for gradients",
-        "scale them down, or start from another base_score",
+        "labels, weights or initial scores are too large: gradients overflow",
+        "scale them down, or set another base_score",
     )
 }
 
-fn new_model(request: &TrainRequest, opened: &Opened, objective: Option<&dyn Objective>) -> Result<Model> {
-    let Opened { source, data, .. } = opened;
+fn new_model(
+    request: &TrainRequest,
+    opened: &OpenedData,
+    objective: Option<&dyn Objective>,
+) -> Result<Model> {
+    let OpenedData { source, data, .. } = opened;
     let features = source.names();
     let (base_score, base_feature) = base_score(&request.parameters, source, data, features, objective)?;
     let start = request.start.as_ref();
@@ -208,7 +222,7 @@ fn new_model(request: &TrainRequest, opened: &Opened, objective: Option<&dyn Obj
     })
 }
 
-/// The score that the first tree starts from, and the feature that is added to it.
+/// The initial score, and the feature that is added to it.
 fn base_score(
     parameters: &Parameters,
     source: &Source,
@@ -223,7 +237,7 @@ fn base_score(
             Some(place) => Ok((0.0, Some(place as u32))),
             None => Err(Error::place(
                 source.place(),
-                format_args!("base_score = feature:{name}: there is no such feature"),
+                format_args!("base_score = feature:{name}: no such feature"),
                 suggest::did_you_mean(
                     &suggest::nearest(name, features.iter().map(String::as_str)),
                     "planetree describe lists the features",
@@ -237,21 +251,25 @@ fn base_score(
     }
 }
 
-/// An objective that no query says anything to would grow trees of nothing.
-fn check_objective(opened: &Opened, request: &TrainRequest, objective: Option<&dyn Objective>) -> Result<()> {
-    let Opened { source, data, .. } = opened;
+/// Rejects labels, weights and positions that the objective cannot learn from.
+fn check_objective(
+    opened: &OpenedData,
+    request: &TrainRequest,
+    objective: Option<&dyn Objective>,
+) -> Result<()> {
+    let OpenedData { source, data, .. } = opened;
     let parameters = &request.parameters;
     let Some(objective) = objective else { return Ok(()) };
     let mut queries = data.rows.iter().flat_map(|rows| rows.queries().map(|query| &rows.labels[query]));
-    if !queries.any(|labels| objective.has_pull(labels)) {
+    if !queries.any(|labels| objective.has_gradient(labels)) {
         return Err(Error::place(
             source.place(),
-            "no query has documents of different labels: there is no order to learn",
+            "no query has documents with different labels: there is no order to learn",
             "train on queries with different labels, or set objective=squared",
         ));
     }
     if request.objective.is_some() {
-        return Ok(()); // what follows is about labels that our own objectives cannot use
+        return Ok(()); // the checks below are for built-in objectives
     }
     let mut labels = data.rows.iter().flat_map(|rows| &rows.labels);
     if parameters.objective == ObjectiveName::XeNdcg
@@ -286,14 +304,14 @@ fn check_objective(opened: &Opened, request: &TrainRequest, objective: Option<&d
     if parameters.unbiased && data.rows.iter().any(|rows| rows.positions.is_none()) {
         return Err(Error::place(
             source.place(),
-            "unbiased = true: there is no position of every row, from 1 to 10,000",
+            "unbiased = true: not every row has a position from 1 to 10,000",
             "convert data with a position column that counts from 1, or set unbiased=false",
         ));
     }
     Ok(())
 }
 
-/// Scores before the first round: the base, or what the start model says.
+/// Scores before the first round: the base score, or the predictions of the start model.
 fn start_scores(request: &TrainRequest, source: &Source, model: &Model, rows: &[Rows]) -> Result<Scores> {
     let bare;
     let start = match (&request.start, model.base_feature) {

@@ -1,19 +1,19 @@
-//! Scores that are whole multiples of one number, as long as nothing else is added to them. Sums of such scores are
-//! exact, so that a row's gradient under the squared error moves by exactly what a tree says of it.
+//! Scores that are integer multiples of one unit. Sums of such scores are exact, so that under squared error a tree
+//! moves the gradient of a row by exactly its prediction.
 
 use crate::driver::Scores;
 use crate::tree::Scale;
 use planetree_data::source::Rows;
 
-/// See the module.
+/// Tracks whether all scores are integer multiples of a unit.
 pub struct WholeScores {
-    /// Units of 1: no scale of a round has more, see [`crate::driver::GradientSummary::scale`].
+    /// Units per 1: the maximum over all rounds, see [`crate::driver::GradientSummary::scale`].
     units: f64,
     holds: bool,
 }
 
 impl WholeScores {
-    /// Looks whether all scores are such multiples.
+    /// Checks whether all scores are such multiples.
     pub fn check(rows: &[Rows], scores: &Scores) -> Self {
         let labels = rows.iter().flat_map(|rows| &rows.labels);
         let farthest = labels.fold(0f32, |most, label| most.max(label.abs()));
@@ -26,9 +26,9 @@ impl WholeScores {
         }
     }
 
-    /// Whether they still are, if they never were above `farthest`.
+    /// Whether they still are, if no magnitude exceeded `farthest`.
     pub fn hold(&mut self, farthest: f64) -> bool {
-        /// Sums up to here are exact.
+        /// Sums up to this are exact.
         const MOST: f64 = (1u64 << 52) as f64;
         self.holds &= farthest * self.units <= MOST;
         self.holds

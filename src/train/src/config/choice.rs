@@ -1,14 +1,14 @@
-//! Parameters that somebody else chooses, such as a search: which values one takes, and one that was
-//! chosen, with the place it comes from.
+//! Parameters set by a caller, such as a hyperparameter search: their value types, and chosen values with their
+//! origin.
 
-use super::keys::Kind;
+use super::keys::KeyKind;
 use super::source::{Setting, find_key};
 use planetree_base::error::Result;
 
-/// What kind of values a parameter takes.
+/// Value type of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueKind {
-    /// Whole numbers.
+    /// Integers.
     Whole,
     /// Numbers.
     Real,
@@ -16,31 +16,29 @@ pub enum ValueKind {
     Word,
 }
 
-/// The printed name of a parameter and the kind of its values; an unknown one is an error that begins
-/// with `place`.
+/// Canonical name and value type of a parameter. The error for an unknown name begins with `place`.
 pub fn kind_of(written: &str, place: &str) -> Result<(&'static str, ValueKind)> {
     let key = find_key(written, &format!("{place}: "))?;
     let kind = match key.kind {
-        Kind::Whole { .. } | Kind::Limit { .. } => ValueKind::Whole,
-        Kind::Real { .. } | Kind::QueryFraction => ValueKind::Real,
+        KeyKind::Whole { .. } | KeyKind::Limit { .. } => ValueKind::Whole,
+        KeyKind::Real { .. } | KeyKind::QueryFraction => ValueKind::Real,
         _ => ValueKind::Word,
     };
     Ok((key.name, kind))
 }
 
-/// A value that was chosen for a parameter.
+/// A value chosen for a parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
     /// The parameter as it was written.
     pub key: String,
     /// The value as it would be written after `--set key=`.
     pub value: String,
-    /// Where the choice comes from.
+    /// Origin of the choice, for error messages.
     pub place: String,
 }
 
 impl Choice {
-    /// The choice as a setting.
     pub(super) fn setting(&self) -> Result<Setting> {
         Ok(Setting {
             key: find_key(&self.key, &format!("{}: ", self.place))?,

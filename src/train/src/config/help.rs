@@ -1,16 +1,16 @@
 //! All parameters as text for `planetree train --help`.
 
-use super::keys::{KEYS, Kind};
+use super::keys::{KEYS, KeyKind};
 
 const WIDTH: usize = 100;
 const INDENT: usize = 24;
 
-/// The table of parameters with their ranges, defaults and other names, no wider than 100 columns.
+/// The table of parameters with ranges, defaults and aliases, at most 100 columns wide.
 pub fn help_table() -> String {
     let mut text = String::new();
     let mut agreed = Vec::new();
     for key in &KEYS {
-        if matches!(key.kind, Kind::Agreed { .. }) {
+        if matches!(key.kind, KeyKind::Agreed { .. }) {
             agreed.push(key.name);
             continue;
         }
@@ -26,14 +26,14 @@ pub fn help_table() -> String {
         wrap(&mut text, &" ".repeat(INDENT), &format!("[{}]", facts.join("; ")));
     }
     let rest = format!(
-        "{} are accepted when they say what planetree does anyway, such as one new draw of rows a tree.",
+        "{} are accepted if their value matches planetree's fixed behaviour, such as a new sample of rows for every tree.",
         agreed.join(", ")
     );
     wrap(&mut text, "  ", &rest);
     text
 }
 
-/// Adds words after `begin`, in lines that are all indented as deep.
+/// Appends `words` after `begin`, wrapped; continuation lines are indented by the length of `begin`.
 pub fn wrap(text: &mut String, begin: &str, words: &str) {
     let mut line = begin.to_owned();
     let mut is_empty = true;
@@ -59,11 +59,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_is_there_and_lines_are_short() {
+    fn help_lists_every_name_within_the_line_width() {
         let help = help_table();
         for key in &KEYS {
             assert!(help.contains(key.name), "{}", key.name);
-            if !matches!(key.kind, Kind::Agreed { .. }) {
+            if !matches!(key.kind, KeyKind::Agreed { .. }) {
                 key.names().for_each(|name| assert!(help.contains(name), "{name}"));
             }
         }

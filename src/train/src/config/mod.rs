@@ -1,8 +1,8 @@
-//! What to train: parameters under the names people know, presets, and their checks.
+//! Training parameters: names and aliases, presets, validation.
 //!
 //! ```text
 //! preset ──► config file ──► --set ──► settings ──check──► parameters
-//!        later ones replace earlier ones
+//!        later sources override earlier ones
 //! ```
 
 mod choice;
@@ -17,110 +17,110 @@ mod words;
 pub use choice::{Choice, ValueKind, kind_of};
 pub use help::help_table;
 pub use help::wrap;
-pub use presets::{Preset, presets};
+pub use presets::{TrainPreset, presets};
 pub use source::value_text;
 
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 use planetree_metric::{Convention, Discount, Gain, Metric};
-use settings::Settings;
+use settings::TrainSettings;
 use std::fmt::Write;
 
-/// What the trees are trained for.
+/// Training objective.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObjectiveName {
-    /// The labels themselves, by squared error.
+    /// Regression on the labels, squared error.
     Squared,
-    /// Whether a label is relevant, by log loss.
+    /// Binary relevance, log loss.
     Logistic,
-    /// The order of every pair, by logistic cost.
+    /// Pairwise, logistic loss.
     RankNet,
-    /// The same, each pair by what it means to a metric.
+    /// RankNet with every pair weighted by the change of a metric under a swap.
     LambdaRank,
-    /// The order of every pair, by squared hinge cost.
+    /// Pairwise, squared hinge loss.
     GbRank,
-    /// The distribution over a query's documents that bounds NDCG.
+    /// Listwise cross entropy that bounds NDCG.
     XeNdcg,
-    /// The distribution over a query's documents that the labels make.
+    /// Listwise cross entropy with the softmax of the labels.
     ListNet,
-    /// Differences of labels within a query.
+    /// Squared error of label differences within a query.
     QueryRmse,
 }
 
-/// How trees become a model.
+/// Ensemble type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EnsembleName {
-    /// Each tree mends what those before it got wrong; their values add up.
+    /// Gradient boosting: each tree fits the errors of its predecessors; scores are sums.
     Boost,
-    /// Each tree is grown from the labels, on rows and features of its own; their mean counts.
+    /// Random forest: each tree fits the labels on sampled rows and features; scores are means.
     Bag,
 }
 
-/// What makes a split of a forest's tree a good one.
+/// Split criterion of forests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CriterionName {
-    /// By how much the squared distance of labels from their mean shrinks.
+    /// Reduction of the labels' sum of squares about the mean.
     Variance,
-    /// By how much the entropy of the labels shrinks.
+    /// Reduction of the labels' entropy.
     Entropy,
-    /// By how much the chance of mistaking one label for another shrinks.
+    /// Reduction of the labels' Gini impurity.
     Gini,
-    /// By how much the expected NDCG of whole queries grows.
+    /// Increase of the expected NDCG of whole queries.
     Ndcg,
 }
 
-/// Which leaf of a listwise tree is split next.
+/// Order in which the leaves of a listwise tree are split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeafOrder {
-    /// The one that waits longest: level by level.
+    /// Oldest leaf first: level by level.
     Breadth,
-    /// Any.
+    /// A random leaf.
     Random,
-    /// The one with most rows.
+    /// The leaf with the most rows.
     Biggest,
-    /// The one with the highest score.
+    /// The leaf with the highest score.
     MostRelevant,
 }
 
-/// What listwise trees alone have.
+/// Parameters of listwise trees.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListwiseParameters {
-    /// Levels of a tree whose splits are listwise, before another criterion takes over.
+    /// Number of top levels with listwise splits; deeper levels use the forest's criterion.
     pub levels: Option<u32>,
-    /// Which leaf is split next.
+    /// Order in which leaves are split.
     pub order: LeafOrder,
-    /// What a gain is multiplied by at a rank.
+    /// Rank discount.
     pub discount: Discount,
-    /// Ranks that count; `None` for all.
+    /// Number of top ranks that count; `None` for all.
     pub truncation: Option<u32>,
 }
 
-/// What forests alone have.
+/// Parameters of forests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ForestParameters {
-    /// What makes a split a good one.
+    /// Split criterion.
     pub criterion: CriterionName,
     /// Whether rows or queries are drawn with replacement.
     pub bootstrap: bool,
-    /// The pairs of documents a document is in at most; `None` learns labels, not pairs.
+    /// Maximum pairs per document; `None` learns labels instead of pairs.
     pub pairs_per_document: Option<u32>,
-    /// Whether every tree is also judged alone.
+    /// Whether the metrics of each single tree are logged too.
     pub tree_strength: bool,
-    /// What listwise trees alone have.
+    /// Parameters of listwise trees.
     pub listwise: ListwiseParameters,
 }
 
 impl ForestParameters {
-    /// Whether the ranking of whole queries decides on splits, of all levels or of some.
+    /// Whether any level of a tree is split by the ranking of whole queries.
     pub fn is_listwise(&self) -> bool {
         self.criterion == CriterionName::Ndcg || self.listwise.levels.is_some()
     }
 }
 
-/// The score before the first tree.
+/// Initial score, before the first tree.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BaseScore {
-    /// What fits best: the mean label, log odds, or 0.
+    /// The best constant for the objective: the mean label, the log odds, or 0.
     Auto,
     /// A number.
     Constant(f64),
@@ -128,22 +128,22 @@ pub enum BaseScore {
     Feature(String),
 }
 
-/// Where candidate splits come from.
+/// Source of candidate splits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Candidates {
-    /// Bins of equal depth, found once before the training (PLANET).
+    /// Equi-depth bins, computed once before training (PLANET).
     Static,
-    /// Centroids found anew for every node (Ben-Haim & Yom-Tov, pGBRT).
+    /// Centroids recomputed for every node (Ben-Haim & Yom-Tov, pGBRT).
     Streaming,
-    /// The middle between any two neighbouring values of a node (CART).
+    /// Midpoints between all neighbouring values of a node (CART).
     Exact,
-    /// One value between the least and the greatest of a node, drawn at random; forests only.
+    /// One random value between the minimum and maximum of a node; forests only.
     Random,
 }
 
-/// What a missing value is taken for.
+/// Replacement of missing values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Missing {
+pub enum MissingPolicy {
     /// The number 0.
     Zero,
     /// The number 1.
@@ -152,11 +152,11 @@ pub enum Missing {
     Mean,
     /// The feature's median over the training rows that have it.
     Median,
-    /// Every split sends missing values to the side that fits them better.
+    /// Each split sends missing values to the side with the higher gain.
     Learned,
 }
 
-/// What is drawn when a tree sees a part of the rows.
+/// Unit of sampling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sampling {
     /// Single rows.
@@ -165,102 +165,101 @@ pub enum Sampling {
     Queries,
 }
 
-/// How many features a node may choose from.
+/// Number of features sampled for each node.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum FeatureCount {
-    /// All of them.
+    /// All features.
     All,
-    /// This many.
+    /// A fixed number.
     Count(usize),
-    /// This share of them.
+    /// A fraction of all features.
     Fraction(f64),
-    /// log2 of their number, plus 1.
+    /// log2 of the number of features, plus 1.
     Log2,
 }
 
-/// Checked parameters of a training.
+/// Validated training parameters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parameters {
-    /// How trees become a model.
+    /// Ensemble type.
     pub ensemble: EnsembleName,
-    /// What forests alone have.
+    /// Parameters of forests.
     pub forest: ForestParameters,
-    /// What the trees are trained for.
+    /// Training objective.
     pub objective: ObjectiveName,
-    /// What a pair means to LambdaRank.
+    /// The metric that LambdaRank optimises.
     pub lambda_metric: Metric,
-    /// One document of a pair is among so many best.
+    /// At least one document of a pair is in the top K by score; `None` uses all pairs.
     pub truncation_level: Option<u32>,
-    /// How steep the logistic cost of a pair is.
+    /// Steepness of the sigmoid in the pairwise loss.
     pub sigma: f64,
-    /// Whether pairs count by the distance of their scores, and queries in proportion.
+    /// Whether pair weights are normalised by score distance, and gradients by their total per query.
     pub lambda_norm: bool,
-    /// The margin of GBRANK.
+    /// Score margin of GBRANK.
     pub margin: f64,
-    /// What labels are worth to LambdaRank.
+    /// Gain of each label, for LambdaRank and listwise trees.
     pub label_gain: Gain,
-    /// Labels from this on are relevant.
+    /// Minimum label that counts as relevant.
     pub relevant_from: f32,
-    /// Whether labels are clicks that depend on positions.
+    /// Whether labels are clicks subject to position bias.
     pub unbiased: bool,
-    /// How little positions are taken to matter.
+    /// Regularisation of the position bias.
     pub bias_norm: f64,
-    /// The score before the first tree.
+    /// Initial score.
     pub base_score: BaseScore,
-    /// By which rules metrics are taken.
+    /// Metric convention.
     pub convention: Convention,
-    /// What the hessians of a leaf's rows add up to at least.
+    /// Minimum sum of hessians per leaf.
     pub min_sum_hessian: f64,
-    /// Where candidate splits come from.
+    /// Source of candidate splits.
     pub candidates: Candidates,
-    /// Trees at most.
+    /// Maximum number of trees.
     pub num_trees: u32,
-    /// What a tree's values are multiplied by.
+    /// Shrinkage factor applied to leaf values.
     pub learning_rate: f64,
-    /// Splits from the root to a leaf at most.
+    /// Maximum depth of a tree.
     pub max_depth: Option<u32>,
-    /// Leaves at most; when given, trees grow best-first, else level by level.
+    /// Maximum leaves per tree; if set, trees grow best-first, otherwise level by level.
     pub num_leaves: Option<u32>,
-    /// Rows that a leaf has at least.
+    /// Minimum rows per leaf.
     pub min_data_in_leaf: u64,
-    /// What a split must gain at least.
+    /// Minimum gain of a split.
     pub min_gain: f64,
     /// L2 regularisation of leaf values.
     pub lambda_l2: f64,
-    /// Bins a feature (static), centroids a feature and node (streaming).
+    /// Maximum bins per feature (static), or centroids per feature and node (streaming).
     pub max_bin: u32,
-    /// Streaming: groups of neighbouring values a feature is told apart by, at most; 0 tells all apart.
+    /// Streaming: maximum groups of neighbouring values per feature; 0 keeps all values distinct.
     pub value_groups: u32,
-    /// Streaming: workers that the partitions are dealt to, each with histograms of its own.
+    /// Streaming: number of workers, each with its own partitions and histograms.
     pub workers: u32,
-    /// The share of rows or queries that a tree sees.
+    /// Fraction of rows or queries sampled for each tree.
     pub bagging_fraction: f64,
-    /// What is drawn.
+    /// Unit of sampling.
     pub bagging_by: Sampling,
-    /// The number of queries that a tree sees, instead of a share.
+    /// Number of queries sampled for each tree, instead of a fraction.
     pub queries_per_tree: Option<u32>,
-    /// The share of features that a tree may use.
+    /// Fraction of features sampled for each tree.
     pub feature_fraction: f64,
-    /// How many of those a node may choose from.
+    /// Number of features sampled for each node, out of those of the tree.
     pub features_per_node: FeatureCount,
-    /// What a missing value is taken for.
-    pub missing: Missing,
-    /// Key of all random draws.
+    /// Replacement of missing values.
+    pub missing: MissingPolicy,
+    /// Random seed.
     pub seed: u64,
-    /// Stop when the first metric of the first validation set has not improved for so many rounds.
+    /// Stop after this many rounds without improvement of the first metric on the first validation set.
     pub early_stopping_rounds: Option<u32>,
-    /// The metrics of every round, such as `ndcg@10`; the first decides on early stopping.
+    /// Metrics computed after each round, such as `ndcg@10`; the first one drives early stopping.
     pub metrics: Vec<planetree_metric::Metric>,
 }
 
-/// The parameters of a training: those of a preset, then those of a TOML file, then those of
-/// `key=value` arguments; later ones replace earlier ones. The file may name the preset; the
-/// argument `preset` goes before it.
+/// Loads training parameters from a preset, then a TOML file, then `key=value` arguments; later sources
+/// override earlier ones. The file may name the preset; the argument `preset` takes precedence.
 pub fn load(preset: Option<&str>, config: Option<&Location>, set: &[String]) -> Result<Parameters> {
     load_with(preset, config, set, &[])
 }
 
-/// The same, and then what was chosen elsewhere, which replaces all of them.
+/// Like [`load`], with `choices` overriding all other sources.
 pub fn load_with(
     preset: Option<&str>,
     config: Option<&Location>,
@@ -273,12 +272,12 @@ pub fn load_with(
     };
     let in_file = file.as_ref().and_then(|file| file.others.get("preset"));
     let preset = match (preset, in_file) {
-        (None, Some(other)) => Preset::named(&other.text).map_err(|error| {
+        (None, Some(other)) => TrainPreset::named(&other.text).map_err(|error| {
             Error::usage(format_args!("{}: {error}", other.place), error.remedy().unwrap_or_default())
         })?,
-        (name, _) => Preset::named(name.unwrap_or(presets::DEFAULT))?,
+        (name, _) => TrainPreset::named(name.unwrap_or(presets::DEFAULT))?,
     };
-    let mut settings = Settings::default();
+    let mut settings = TrainSettings::default();
     settings.add(preset.settings()?)?;
     settings.add(file.map(|file| file.settings).unwrap_or_default())?;
     settings.add(source::read_command(set)?)?;
@@ -286,15 +285,15 @@ pub fn load_with(
     settings.check()
 }
 
-fn read_file(location: &Location) -> Result<source::Document> {
+fn read_file(location: &Location) -> Result<source::ConfigDocument> {
     let bytes = location.read_all()?.ok_or_else(|| location.absent())?;
     let text = std::str::from_utf8(&bytes)
-        .map_err(|_| Error::usage(format_args!("{location}: this is no text"), "name a TOML file"))?;
+        .map_err(|_| Error::usage(format_args!("{location}: not a text file"), "name a TOML file"))?;
     source::read_toml(&location.to_string(), text.trim_start_matches('\u{feff}'), &["preset"])
 }
 
 impl Parameters {
-    /// Every parameter as `key = value` lines of TOML, always in the same order.
+    /// All parameters as `key = value` lines of TOML, in a fixed order.
     pub fn to_toml(&self) -> String {
         let mut text = String::new();
         for key in &keys::KEYS {
@@ -305,14 +304,14 @@ impl Parameters {
         text
     }
 
-    /// Reads and checks what [`Parameters::to_toml`] printed; what is not there has its default.
+    /// Parses and validates the output of [`Parameters::to_toml`]; absent keys take their defaults.
     pub fn from_toml(text: &str) -> Result<Self> {
-        let mut settings = Settings::default();
+        let mut settings = TrainSettings::default();
         settings.add(source::read_toml("configuration", text, &[])?.settings)?;
         settings.check()
     }
 
-    /// Refuses early stopping when there is nothing to validate on.
+    /// Rejects early stopping without a validation set.
     pub fn check_validation(&self, has_validation: bool) -> Result<()> {
         match self.early_stopping_rounds {
             Some(rounds) if !has_validation => Err(Error::usage(
@@ -325,7 +324,7 @@ impl Parameters {
 }
 
 impl FeatureCount {
-    /// How many out of so many: at least 1, at most all.
+    /// The number of features out of `features`: at least 1, at most all.
     pub fn of(self, features: usize) -> usize {
         let count = match self {
             FeatureCount::All => features,

@@ -1,21 +1,21 @@
-//! Named algorithms: settings that a paper made known. A new one is a TOML file and a line here.
+//! Presets: named algorithms with the settings of their papers. A new preset is a TOML file and a line here.
 
 use super::source::{Setting, read_toml};
 use planetree_base::error::{Error, Result};
 use planetree_base::suggest;
 use std::sync::LazyLock;
 
-/// The preset of those who name none.
+/// The default preset.
 pub const DEFAULT: &str = "planet";
 
 /// A named algorithm.
 #[derive(Debug, Clone)]
-pub struct Preset {
-    /// What `--preset` calls it.
+pub struct TrainPreset {
+    /// Name, as given to `--preset`.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// One-line description.
     pub description: String,
-    /// Where it comes from.
+    /// Citation.
     pub paper: String,
     text: &'static str,
 }
@@ -40,23 +40,23 @@ const TEXTS: [(&str, &str); 15] = [
 
 const OTHERS: [&str; 2] = ["description", "paper"];
 
-static PRESETS: LazyLock<Vec<Preset>> = LazyLock::new(|| {
+static PRESETS: LazyLock<Vec<TrainPreset>> = LazyLock::new(|| {
     let read = |(name, text): (&'static str, &'static str)| {
         let document = read_toml(name, text, &OTHERS).expect("presets are part of the program and tested");
         let other = |key| document.others.get(key).map(|other| other.text.clone()).unwrap_or_default();
-        Preset { name, description: other("description"), paper: other("paper"), text }
+        TrainPreset { name, description: other("description"), paper: other("paper"), text }
     };
     TEXTS.into_iter().map(read).collect()
 });
 
-/// All presets, the default one first.
-pub fn presets() -> &'static [Preset] {
+/// All presets, the default first.
+pub fn presets() -> &'static [TrainPreset] {
     &PRESETS
 }
 
-impl Preset {
-    /// The preset of a name.
-    pub fn named(name: &str) -> Result<&'static Preset> {
+impl TrainPreset {
+    /// The preset with this name, ignoring case.
+    pub fn named(name: &str) -> Result<&'static TrainPreset> {
         presets().iter().find(|preset| preset.name.eq_ignore_ascii_case(name)).ok_or_else(|| {
             let names: Vec<&str> = presets().iter().map(|preset| preset.name).collect();
             let near = suggest::nearest(name, names.iter().copied());
@@ -65,7 +65,7 @@ impl Preset {
         })
     }
 
-    /// Its settings, which give way silently to what contradicts them.
+    /// Its settings, which user settings override silently.
     pub(super) fn settings(&self) -> Result<Vec<Setting>> {
         let mut settings = read_toml(&format!("preset {}", self.name), self.text, &OTHERS)?.settings;
         settings.iter_mut().for_each(|setting| setting.chosen = false);

@@ -1,33 +1,33 @@
-//! Settings of several sources, unchecked until [`Settings::check`]; only what is checked can train.
+//! Settings merged from several sources. [`TrainSettings::check`] validates them into [`Parameters`].
 
 use super::keys::{KEYS, Key};
 use super::source::Setting;
-use super::value::Fault;
-use super::words::Word;
+use super::value::ValueError;
+use super::words::NamedEnum;
 use super::{
     BaseScore, Candidates, CriterionName, EnsembleName, FeatureCount, ForestParameters, LeafOrder,
-    ListwiseParameters, Missing, ObjectiveName, Parameters, Sampling,
+    ListwiseParameters, MissingPolicy, ObjectiveName, Parameters, Sampling,
 };
 use planetree_base::error::{Error, Result};
 use planetree_metric::{Convention, Discount, Gain, Metric};
 use std::collections::BTreeMap;
 
-/// What is set, by the parameter's printed name.
+/// Settings by the canonical name of the parameter.
 #[derive(Default)]
-pub struct Settings {
+pub struct TrainSettings {
     given: BTreeMap<&'static str, Setting>,
 }
 
-impl Settings {
-    /// Adds what one source says; it replaces what earlier sources said.
+impl TrainSettings {
+    /// Adds the settings of one source, which override those of earlier sources.
     pub fn add(&mut self, source: Vec<Setting>) -> Result<()> {
         let mut said: BTreeMap<&'static str, Setting> = BTreeMap::new();
         for setting in source {
             let name = setting.key.name;
             if let Some(earlier) = said.get(name).filter(|earlier| earlier.written != setting.written) {
-                return Err(setting.fault(Fault {
-                    problem: format!("{name} is given twice, before as {}", earlier.written),
-                    remedy: format!("write {name} once; {} are its names", setting.key.names_listed()),
+                return Err(setting.fault(ValueError {
+                    problem: format!("{name} is set twice, first as {}", earlier.written),
+                    remedy: format!("set {name} once; its names are {}", setting.key.names_listed()),
                 }));
             }
             said.insert(name, setting);
@@ -35,7 +35,7 @@ impl Settings {
         if let Some(setting) = said.remove("query_fraction") {
             spell_out(&setting, &mut said)?;
         }
-        // A share and a number of queries are two ways to say one thing: the later source counts.
+        // A fraction and a number of queries exclude each other: the later source wins.
         if said.contains_key("bagging_fraction") && !said.contains_key("queries_per_tree") {
             self.given.remove("queries_per_tree");
         }
@@ -43,7 +43,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Reads every value and checks whether they go together.
+    /// Parses all values and rejects incompatible combinations.
     pub fn check(&self) -> Result<Parameters> {
         let mut parameters = blank();
         for key in &KEYS {
@@ -61,7 +61,7 @@ impl Settings {
         self.check_listwise(&mut parameters)?;
         self.check_candidates(&mut parameters)?;
         self.check_objective(&mut parameters)?;
-        // Who asks for a number of leaves does not mean the preset's depth.
+        // An explicit number of leaves disables the preset's depth limit.
         if parameters.num_leaves.is_some() && self.is_chosen("num_leaves") && !self.is_chosen("max_depth") {
             parameters.max_depth = None;
         }
@@ -76,8 +76,8 @@ impl Settings {
         Ok(parameters)
     }
 
-    /// What belongs to boosting is refused with a forest if somebody chose it, and the other way round; what only
-    /// a preset says, or the default, gives way.
+    /// Rejects parameters of boosting for a forest, and vice versa, if the user set them; values of presets and
+    /// defaults are reset silently.
     fn check_ensemble(&self, parameters: &mut Parameters) -> Result<()> {
         let is_bag = parameters.ensemble == EnsembleName::Bag;
         let (kind, foreign, remedy): (&str, &[(&str, &str)], &str) = match parameters.ensemble {
@@ -87,10 +87,10 @@ impl Settings {
         for (name, neutral) in foreign {
             let Some(key) = Key::named(name) else { continue };
             let given = key.print(parameters);
-            let _ = key.read(name, neutral, parameters); // they can be read, a test sees to it
+            let _ = key.read(name, neutral, parameters); // they can be read, a test checks this
             if self.is_chosen(name) && given != key.print(parameters) {
                 let problem = format!("{kind} has no {name}");
-                return Err(self.fault(name, &problem, &format!("leave it out, or set {remedy}")));
+                return Err(self.fault(name, &problem, &format!("remove it, or set {remedy}")));
             }
         }
         let unfit = if is_bag { Candidates::Streaming } else { Candidates::Random };
@@ -108,16 +108,16 @@ impl Settings {
             if self.is_chosen("bagging_by") && parameters.bagging_by == Sampling::Rows {
                 return Err(self.fault(
                     "bagging_by",
-                    "it contradicts queries_per_tree",
-                    "leave one of them out",
+                    "conflicts with queries_per_tree",
+                    "remove one of them",
                 ));
             }
             let both = self.is_chosen("queries_per_tree") && self.is_chosen("bagging_fraction");
             if both && parameters.bagging_fraction < 1.0 {
                 return Err(self.fault(
                     "queries_per_tree",
-                    "there is a share of queries too, in bagging_fraction or query_fraction",
-                    "give a number or a share, not both",
+                    "conflicts with bagging_fraction or query_fraction",
+                    "set a number or a fraction, not both",
                 ));
             }
             parameters.bagging_by = Sampling::Queries;
@@ -133,11 +133,11 @@ impl Settings {
         Ok(())
     }
 
-    /// What listwise trees need, and what only they have.
+    /// Checks the requirements of listwise trees, and rejects their parameters for other trees.
     fn check_listwise(&self, parameters: &mut Parameters) -> Result<()> {
         let forest = &mut parameters.forest;
         if forest.criterion == CriterionName::Ndcg && forest.listwise.levels.is_some() {
-            // Of a preset and a choice the choice counts.
+            // A user setting overrides the preset.
             match (self.is_chosen("criterion"), self.is_chosen("listwise_levels")) {
                 (true, false) => forest.listwise.levels = None,
                 (false, true) => forest.criterion = CriterionName::Entropy,
@@ -145,7 +145,7 @@ impl Settings {
                     return Err(self.fault(
                         "listwise_levels",
                         "with criterion=ndcg all levels are listwise",
-                        "leave one of them out, or set criterion=entropy for the levels below",
+                        "remove one of them, or set criterion=entropy for the levels below",
                     ));
                 }
             }
@@ -153,12 +153,12 @@ impl Settings {
         if !forest.is_listwise() {
             for key in OF_LISTS.into_iter().filter_map(Key::named) {
                 let given = key.print(parameters);
-                let _ = key.read(key.name, key.default, parameters); // defaults can be read, a test sees to it
+                let _ = key.read(key.name, key.default, parameters); // defaults can be read, a test checks this
                 if self.is_chosen(key.name) && given != key.print(parameters) {
                     return Err(self.fault(
                         key.name,
-                        "only listwise trees have it",
-                        "leave it out, or set criterion=ndcg or listwise_levels",
+                        "only listwise trees use it",
+                        "remove it, or set criterion=ndcg or listwise_levels",
                     ));
                 }
             }
@@ -171,23 +171,23 @@ impl Settings {
         if parameters.forest.pairs_per_document.is_some() {
             return Err(self.fault(
                 "pairs_per_document",
-                "listwise trees look at whole queries, not at pairs",
-                "leave it out, or set criterion=entropy and listwise_levels=0",
+                "listwise trees need whole queries, not pairs",
+                "remove it, or set criterion=entropy and listwise_levels=0",
             ));
         }
         let draws = parameters.bagging_fraction < 1.0 || parameters.forest.bootstrap;
         if draws && parameters.bagging_by == Sampling::Rows {
             return Err(self.fault(
                 "bagging_by",
-                "listwise trees look at whole queries",
+                "listwise trees need whole queries",
                 "set bagging_by=queries, or query_fraction instead of bagging_fraction",
             ));
         }
         Ok(())
     }
 
-    /// What belongs to one kind of candidates is refused with another if somebody chose it, and left
-    /// out if it is only a preset's or the default.
+    /// Rejects parameters of other kinds of candidates if the user set them; values of presets and defaults are
+    /// reset silently.
     fn check_candidates(&self, parameters: &mut Parameters) -> Result<()> {
         let (kind, most) = match parameters.candidates {
             Candidates::Static => ("static", 255),
@@ -200,12 +200,12 @@ impl Settings {
                 return Err(self.fault(
                     "max_bin",
                     "exact candidates have no bins",
-                    "leave it out or set it to 0, or set candidates=static or candidates=streaming",
+                    "remove it, or set candidates=static or candidates=streaming",
                 ));
             }
             parameters.max_bin = 0;
         } else if parameters.candidates == Candidates::Random && parameters.max_bin == 0 {
-            // All values are told apart.
+            // All values stay distinct.
         } else if !(2..=most).contains(&parameters.max_bin) {
             let more = if kind == "static" && parameters.max_bin > most {
                 "; candidates=streaming takes up to 10000"
@@ -223,32 +223,32 @@ impl Settings {
                 return Err(self.fault(
                     "value_groups",
                     &format!("{kind} candidates have no value groups"),
-                    "leave it out or set it to 0, or set candidates=streaming",
+                    "remove it, or set candidates=streaming",
                 ));
             }
             if parameters.workers > 1 && self.is_chosen("workers") {
                 return Err(self.fault(
                     "workers",
-                    &format!("{kind} candidates are the same for any number of workers"),
-                    "leave it out, or set candidates=streaming",
+                    &format!("{kind} candidates do not depend on the number of workers"),
+                    "remove it, or set candidates=streaming",
                 ));
             }
             parameters.value_groups = 0;
             parameters.workers = 0;
         } else if parameters.workers == 0 {
-            return Err(self.fault("workers", "somebody must do the work", "set it to 1 or more"));
+            return Err(self.fault("workers", "workers must be at least 1", "set it to 1 or more"));
         } else if parameters.value_groups == 1 {
             return Err(self.fault(
                 "value_groups",
-                "one group tells no values apart",
+                "a single group leaves nothing to split",
                 "set it to 2 to 255, or to 0 for all values",
             ));
         }
         Ok(())
     }
 
-    /// What belongs to one objective is refused with another if somebody chose it, and left at its default
-    /// if only a preset says otherwise.
+    /// Rejects parameters of other objectives if the user set them; values of presets are reset to the default
+    /// silently.
     fn check_objective(&self, parameters: &mut Parameters) -> Result<()> {
         use ObjectiveName::{GbRank, LambdaRank, Logistic, RankNet};
         let objective = parameters.objective;
@@ -269,20 +269,20 @@ impl Settings {
                 continue;
             }
             let given = key.print(parameters);
-            let _ = key.read(name, key.default, parameters); // defaults can be read, a test sees to it
+            let _ = key.read(name, key.default, parameters); // defaults can be read, a test checks this
             if self.is_chosen(name) && given != key.print(parameters) {
                 let names: Vec<&str> = objectives.iter().map(|objective| objective.name()).collect();
                 return Err(self.fault(
                     name,
                     &format!("objective {} has no {name}", objective.name()),
-                    &format!("leave it out, or set objective={}", names.join(" or objective=")),
+                    &format!("remove it, or set objective={}", names.join(" or objective=")),
                 ));
             }
         }
         if objective == LambdaRank && parameters.lambda_metric == Metric::Rmse {
             return Err(self.fault(
                 "lambda_metric",
-                &format!("{} does not depend on the order", parameters.lambda_metric),
+                &format!("{} does not depend on the ranking", parameters.lambda_metric),
                 "set lambda_metric=ndcg, err or map, for example",
             ));
         }
@@ -293,16 +293,18 @@ impl Settings {
         self.given.get(name).is_some_and(|setting| setting.chosen)
     }
 
-    /// An error about a parameter, with its place if somebody chose it.
+    /// An error about a parameter, with its location if the user set it.
     fn fault(&self, name: &str, problem: &str, remedy: &str) -> Error {
         match self.given.get(name).filter(|setting| setting.chosen) {
-            Some(setting) => setting.fault(Fault { problem: problem.to_owned(), remedy: remedy.to_owned() }),
+            Some(setting) => {
+                setting.fault(ValueError { problem: problem.to_owned(), remedy: remedy.to_owned() })
+            }
             None => Error::usage(problem, remedy),
         }
     }
 }
 
-/// What boosting has no use for, and the value that says so.
+/// Parameters that only forests use, with their neutral values.
 const OF_FORESTS: [(&str, &str); 5] = [
     ("criterion", "variance"),
     ("bootstrap", "false"),
@@ -310,9 +312,9 @@ const OF_FORESTS: [(&str, &str); 5] = [
     ("tree_strength", "false"),
     ("listwise_levels", "0"),
 ];
-/// What only listwise trees have.
+/// Parameters that only listwise trees use.
 const OF_LISTS: [&str; 3] = ["leaf_order", "listwise_discount", "listwise_truncation"];
-/// What forests have no use for, and the value that says so.
+/// Parameters that only boosting uses, with their neutral values.
 const OF_BOOSTING: [(&str, &str); 6] = [
     ("objective", "squared"),
     ("learning_rate", "1.0"),
@@ -322,15 +324,15 @@ const OF_BOOSTING: [(&str, &str); 6] = [
     ("base_score", "auto"),
 ];
 
-/// Turns `query_fraction` into the two parameters that it is short for.
+/// Expands `query_fraction` into the two parameters it stands for.
 fn spell_out(shorthand: &Setting, said: &mut BTreeMap<&'static str, Setting>) -> Result<()> {
     for (name, text) in [("bagging_fraction", shorthand.text.as_str()), ("bagging_by", "queries")] {
         match said.get(name) {
             Some(other) if name == "bagging_by" && other.text.eq_ignore_ascii_case(text) => {}
             Some(other) => {
-                return Err(shorthand.fault(Fault {
-                    problem: format!("it contradicts {} = {}", other.written, other.text),
-                    remedy: "give query_fraction alone, or bagging_fraction and bagging_by".to_owned(),
+                return Err(shorthand.fault(ValueError {
+                    problem: format!("conflicts with {} = {}", other.written, other.text),
+                    remedy: "set query_fraction alone, or bagging_fraction and bagging_by".to_owned(),
                 }));
             }
             None => {
@@ -342,7 +344,7 @@ fn spell_out(shorthand: &Setting, said: &mut BTreeMap<&'static str, Setting>) ->
     Ok(())
 }
 
-/// What the table of parameters fills in.
+/// Placeholder values, which the table of parameters overwrites.
 fn blank() -> Parameters {
     Parameters {
         ensemble: EnsembleName::Boost,
@@ -387,7 +389,7 @@ fn blank() -> Parameters {
         queries_per_tree: None,
         feature_fraction: 0.0,
         features_per_node: FeatureCount::All,
-        missing: Missing::Zero,
+        missing: MissingPolicy::Zero,
         seed: 0,
         early_stopping_rounds: None,
         metrics: Vec::new(),

@@ -1,8 +1,7 @@
-//! Where settings are written: a TOML text, or the command line. A setting keeps its place, so that
-//! whatever is wrong with it later can be pointed at.
+//! Sources of settings: TOML and the command line. A setting keeps its location for error messages.
 
 use super::keys::{KEYS, Key};
-use super::value::Fault;
+use super::value::ValueError;
 use planetree_base::error::{Error, Result};
 use planetree_base::suggest;
 use std::collections::BTreeMap;
@@ -12,43 +11,41 @@ use toml::de::{DeTable, DeValue};
 /// One `key = value`, as written.
 #[derive(Clone)]
 pub struct Setting {
-    /// The parameter that is meant.
     pub key: &'static Key,
-    /// The name it was given under.
+    /// The name or alias that was used.
     pub written: String,
-    /// The value as text, without quotes; the members of a list with commas between them.
+    /// The value as text, without quotes; list members are separated by commas.
     pub text: String,
-    /// Place, name and value, as an error begins.
+    /// Location, name and value: the prefix of errors.
     pub shown: String,
-    /// Whether somebody chose it; a preset's settings give way silently.
+    /// Whether the user set it; presets are overridden silently.
     pub chosen: bool,
 }
 
 impl Setting {
-    /// An error about this setting.
-    pub fn fault(&self, fault: Fault) -> Error {
+    pub fn fault(&self, fault: ValueError) -> Error {
         Error::usage(format_args!("{}: {}", self.shown, fault.problem), fault.remedy)
     }
 }
 
-/// What a TOML text says.
-pub struct Document {
-    /// The parameters, in the order of the text.
+/// A parsed TOML text.
+pub struct ConfigDocument {
+    /// The parameters, in textual order.
     pub settings: Vec<Setting>,
-    /// Keys that are no parameters.
+    /// Keys that are not parameters.
     pub others: BTreeMap<&'static str, Other>,
 }
 
-/// The value of a key that is no parameter.
+/// The value of a key that is not a parameter.
 pub struct Other {
     /// The value as text.
     pub text: String,
-    /// Where it is.
+    /// Its location in the text.
     pub place: String,
 }
 
-/// Reads a TOML text called `name`. `others` are keys that it may have besides parameters.
-pub fn read_toml(name: &str, text: &str, others: &[&'static str]) -> Result<Document> {
+/// Parses a TOML text called `name`. `others` are the keys allowed besides parameters.
+pub fn read_toml(name: &str, text: &str, others: &[&'static str]) -> Result<ConfigDocument> {
     let at = |offset: usize| {
         let before = text.get(..offset).unwrap_or(text);
         let line = before.rsplit('\n').next().unwrap_or_default();
@@ -59,12 +56,12 @@ pub fn read_toml(name: &str, text: &str, others: &[&'static str]) -> Result<Docu
         let line = error.span().and_then(|span| line_of(text, span)).unwrap_or_default();
         Error::usage(
             format_args!("{place}: {}{line}", error.message()),
-            "a line is key = value, with words in quotes: candidates = \"static\"",
+            "write key = value, with strings in quotes: candidates = \"static\"",
         )
     })?;
     let mut entries: Vec<_> = table.get_ref().iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
-    let mut document = Document { settings: Vec::new(), others: BTreeMap::new() };
+    let mut document = ConfigDocument { settings: Vec::new(), others: BTreeMap::new() };
     for (key, value) in entries {
         let (written, place) = (key.get_ref().as_ref(), at(key.span().start));
         let Some(value) = value_text(value.get_ref()) else {
@@ -90,20 +87,20 @@ pub fn read_toml(name: &str, text: &str, others: &[&'static str]) -> Result<Docu
     Ok(document)
 }
 
-/// Reads the `key=value` of every `--set`.
+/// Parses the `key=value` of every `--set`.
 pub fn read_command(set: &[String]) -> Result<Vec<Setting>> {
     set.iter()
         .map(|argument| {
             let Some((written, text)) = argument.split_once('=') else {
                 return Err(Error::usage(
-                    format_args!("--set {argument}: there is no value"),
+                    format_args!("--set {argument}: no value given"),
                     "write --set key=value, such as --set num_trees=100",
                 ));
             };
             let (written, text) = (written.trim(), text.trim());
             if written == "preset" {
                 return Err(Error::usage(
-                    "--set preset: a preset is no parameter",
+                    "--set preset: a preset is not a parameter",
                     format_args!("write --preset {text}"),
                 ));
             }
@@ -114,7 +111,7 @@ pub fn read_command(set: &[String]) -> Result<Vec<Setting>> {
         .collect()
 }
 
-/// The parameter of a name; an unknown one is an error that begins with `place`.
+/// The parameter with this name. The error for an unknown name begins with `place`.
 pub fn find_key(written: &str, place: &str) -> Result<&'static Key> {
     Key::named(written).ok_or_else(|| {
         let mut suggestions = suggest::nearest(written, KEYS.iter().flat_map(Key::names));
@@ -130,7 +127,7 @@ pub fn find_key(written: &str, place: &str) -> Result<&'static Key> {
 pub fn value_text(value: &DeValue<'_>) -> Option<String> {
     Some(match value {
         DeValue::String(text) => text.to_string(),
-        // Numbers keep their text, for 1 and 1.0 may mean different things.
+        // Numbers keep their text: 1 and 1.0 may differ in meaning.
         DeValue::Integer(number) => match i128::from_str_radix(number.as_str(), number.radix()) {
             Ok(number) => number.to_string(),
             Err(_) => number.as_str().to_owned(),
@@ -146,7 +143,7 @@ pub fn value_text(value: &DeValue<'_>) -> Option<String> {
     })
 }
 
-/// The line of a fault, to be shown after it.
+/// The line of an error, to be appended to its message.
 fn line_of(text: &str, span: Range<usize>) -> Option<String> {
     let start = text.get(..span.start)?.rfind('\n').map_or(0, |end| end + 1);
     let line = text.get(start..)?.lines().next()?.trim();

@@ -1,6 +1,6 @@
-//! Settings from everywhere, right and wrong.
+//! Settings of all sources, valid and invalid.
 
-use super::keys::{KEYS, Key, Kind};
+use super::keys::{KEYS, Key, KeyKind};
 use super::*;
 use planetree_metric::{Convention, Gain, Metric};
 use proptest::prelude::*;
@@ -13,7 +13,7 @@ fn with_preset(preset: &str, set: &[&str]) -> Result<Parameters> {
     load(Some(preset), None, &set.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>())
 }
 
-/// What a config file called `train.toml` with this text gives.
+/// Loads a config file called `train.toml` with this text.
 fn with_file(text: &str, set: &[&str]) -> Result<Parameters> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("train.toml");
@@ -31,7 +31,7 @@ fn refused(outcome: Result<Parameters>, problem: &str, remedy: &str) {
     assert_eq!(error.exit_code(), 2);
 }
 
-/// A value that is not the default, and how it is printed.
+/// A value other than the default, and how it is printed.
 fn another_value(key: &Key) -> (&'static str, &'static str) {
     match key.name {
         "candidates" => ("streaming", "\"streaming\""),
@@ -53,14 +53,15 @@ fn another_value(key: &Key) -> (&'static str, &'static str) {
         "metric" => ("err,NDCG@5", "[\"err\", \"ndcg@5\"]"),
         "value_groups" => ("7", "7"),
         "workers" => ("3", "3"),
-        _ if matches!(key.kind, Kind::Real { .. }) => ("0.125", "0.125"),
+        _ if matches!(key.kind, KeyKind::Real { .. }) => ("0.125", "0.125"),
         _ => ("7", "7"),
     }
 }
 
 #[test]
 fn every_parameter_can_be_set_under_every_name() {
-    for key in KEYS.iter().filter(|key| !matches!(key.kind, Kind::Agreed { .. } | Kind::QueryFraction)) {
+    for key in KEYS.iter().filter(|key| !matches!(key.kind, KeyKind::Agreed { .. } | KeyKind::QueryFraction))
+    {
         let (value, printed) = another_value(key);
         let preset = match key.name {
             "criterion" | "tree_strength" => "rf",
@@ -83,9 +84,9 @@ fn every_parameter_can_be_set_under_every_name() {
 }
 
 #[test]
-fn what_planetree_does_anyway_may_be_said() {
+fn fixed_behaviour_may_be_set_explicitly() {
     for key in &KEYS {
-        let Kind::Agreed { values, .. } = &key.kind else { continue };
+        let KeyKind::Agreed { values, .. } = &key.kind else { continue };
         for name in key.names() {
             for value in *values {
                 assert_eq!(with(&[&format!("{name}={value}")]).unwrap(), with(&[]).unwrap());
@@ -96,7 +97,7 @@ fn what_planetree_does_anyway_may_be_said() {
 }
 
 #[test]
-fn presets_are_the_papers_settings() {
+fn presets_have_the_settings_of_their_papers() {
     let planet = with_preset("planet", &[]).unwrap();
     assert_eq!(planet, with(&[]).unwrap());
     assert_eq!(planet, Parameters::from_toml("").unwrap(), "defaults are those of the first preset");
@@ -106,7 +107,7 @@ fn presets_are_the_papers_settings() {
     assert_eq!(planet.metrics, [Metric::Ndcg(Some(10)), Metric::Rmse]);
     let pgbrt = with_preset("pgbrt", &[]).unwrap();
     assert_eq!((pgbrt.candidates, pgbrt.max_bin, pgbrt.value_groups), (Candidates::Streaming, 50, 255));
-    assert_eq!((pgbrt.num_trees, pgbrt.min_data_in_leaf, pgbrt.missing), (250, 1, Missing::Zero));
+    assert_eq!((pgbrt.num_trees, pgbrt.min_data_in_leaf, pgbrt.missing), (250, 1, MissingPolicy::Zero));
     let gbrt = with_preset("gbrt", &[]).unwrap();
     assert_eq!((gbrt.candidates, gbrt.max_bin, gbrt.value_groups), (Candidates::Exact, 0, 0));
     assert_eq!((gbrt.num_trees, gbrt.max_depth, gbrt.learning_rate), (1000, Some(4), 0.1));
@@ -141,29 +142,29 @@ fn later_sources_replace_earlier_ones() {
     assert_eq!((parameters.num_trees, parameters.learning_rate, parameters.seed), (9, 0.5, 16));
     assert_eq!((parameters.candidates, parameters.max_depth), (Candidates::Exact, Some(4)));
     assert_eq!(parameters.metrics, [Metric::Err(None), Metric::Rmse]);
-    // A preset's bins give way to other candidates.
+    // User-set candidates override the preset's bins.
     assert_eq!(with(&["candidates=exact"]).unwrap().max_bin, 0);
     assert_eq!(with_preset("pgbrt", &["candidates=static"]).unwrap().value_groups, 0);
 }
 
 #[test]
-fn one_parameter_under_two_names_in_one_source_is_a_slip() {
+fn two_aliases_of_one_parameter_in_one_source_are_rejected() {
     refused(
         with(&["eta=0.1", "lr=0.2"]),
-        "--set lr=0.2: learning_rate is given twice, before as eta",
-        "write learning_rate once; learning_rate, eta, shrinkage_rate, lr are its names",
+        "--set lr=0.2: learning_rate is set twice, first as eta",
+        "set learning_rate once; its names are learning_rate, eta, shrinkage_rate, lr",
     );
     refused(
         with_file("trees = 5\nnum_trees = 6\n", &[]),
-        "train.toml:2:1: num_trees = 6: num_trees is given twice, before as trees",
-        "write num_trees once; num_trees, num_iterations, n_estimators, num_boost_round, num_round, \
-         num_rounds, n_iter, iterations, num_iteration, nrounds, trees are its names",
+        "train.toml:2:1: num_trees = 6: num_trees is set twice, first as trees",
+        "set num_trees once; its names are num_trees, num_iterations, n_estimators, num_boost_round, num_round, \
+         num_rounds, n_iter, iterations, num_iteration, nrounds, trees",
     );
     assert_eq!(with_file("trees = 5\n", &["num_trees=6"]).unwrap().num_trees, 6);
 }
 
 #[test]
-fn an_unknown_name_is_answered_with_the_nearest() {
+fn unknown_names_get_suggestions() {
     let otherwise = "`planetree train --help` lists all parameters";
     for (name, remedy) in [
         ("learnig_rate", "did you mean learning_rate?"),
@@ -184,7 +185,7 @@ fn an_unknown_name_is_answered_with_the_nearest() {
 }
 
 #[test]
-fn wrong_values_say_what_is_expected() {
+fn invalid_values_report_what_is_expected() {
     for (setting, expected) in [
         ("num_trees=0", "a whole number from 1 to 1000000"),
         ("num_trees=2.5", "a whole number from 1 to 1000000"),
@@ -222,13 +223,13 @@ fn wrong_values_say_what_is_expected() {
         "--set metric=ndcg@10,ndgc: unknown metric \"ndgc\"",
         "did you mean ndcg?",
     );
-    refused(with(&["metric=err,ERR"]), "--set metric=err,ERR: err is given twice", "name it once");
+    refused(with(&["metric=err,ERR"]), "--set metric=err,ERR: err is listed twice", "name it once");
     assert!(with(&["metric=,"]).is_err());
 }
 
 #[test]
-fn faulty_files_and_arguments_are_pointed_at() {
-    let syntax = "a line is key = value, with words in quotes: candidates = \"static\"";
+fn errors_name_file_line_and_argument() {
+    let syntax = "write key = value, with strings in quotes: candidates = \"static\"";
     let error = with_file("num_trees = 5\ncandidates = static\n", &[]).unwrap_err();
     assert!(error.to_string().starts_with("train.toml:2:"), "{error}");
     assert!(error.to_string().ends_with(", in `candidates = static`"), "{error}");
@@ -247,16 +248,16 @@ fn faulty_files_and_arguments_are_pointed_at() {
     );
     refused(
         with(&["num_trees"]),
-        "--set num_trees: there is no value",
+        "--set num_trees: no value given",
         "write --set key=value, such as --set num_trees=100",
     );
-    refused(with(&["preset=gbrt"]), "--set preset: a preset is no parameter", "write --preset gbrt");
+    refused(with(&["preset=gbrt"]), "--set preset: a preset is not a parameter", "write --preset gbrt");
     let absent = load(None, Some(&Location::Local("no/such.toml".into())), &[]).unwrap_err();
     assert!(absent.to_string().starts_with("no/such.toml: cannot open"), "{absent}");
 }
 
 #[test]
-fn contradictions_are_refused() {
+fn conflicting_settings_are_rejected() {
     refused(
         with(&["max_bin=256"]),
         "--set max_bin=256: static candidates need a whole number from 2 to 255",
@@ -271,16 +272,16 @@ fn contradictions_are_refused() {
     refused(
         with_preset("gbrt", &["max_bin=50"]),
         "--set max_bin=50: exact candidates have no bins",
-        "leave it out or set it to 0, or set candidates=static or candidates=streaming",
+        "remove it, or set candidates=static or candidates=streaming",
     );
     refused(
         with(&["value_groups=50"]),
         "--set value_groups=50: static candidates have no value groups",
-        "leave it out or set it to 0, or set candidates=streaming",
+        "remove it, or set candidates=streaming",
     );
     refused(
         with_preset("pgbrt", &["value_groups=1"]),
-        "--set value_groups=1: one group tells no values apart",
+        "--set value_groups=1: a single group leaves nothing to split",
         "set it to 2 to 255, or to 0 for all values",
     );
     refused(
@@ -290,12 +291,12 @@ fn contradictions_are_refused() {
     );
     let best_first = with(&["max_depth=0", "num_leaves=31"]).unwrap();
     assert_eq!((best_first.max_depth, best_first.num_leaves), (None, Some(31)));
-    assert_eq!(with(&["num_leaves=1000"]).unwrap().max_depth, None, "the preset's depth gives way");
+    assert_eq!(with(&["num_leaves=1000"]).unwrap().max_depth, None, "overrides the preset's depth");
     assert_eq!(with(&["num_leaves=1000", "max_depth=7"]).unwrap().max_depth, Some(7));
 }
 
 #[test]
-fn what_belongs_to_the_other_ensemble_is_refused() {
+fn parameters_of_the_other_ensemble_are_rejected() {
     for (setting, name) in [
         ("eta=0.1", "learning_rate"),
         ("objective=lambdarank", "objective"),
@@ -304,12 +305,12 @@ fn what_belongs_to_the_other_ensemble_is_refused() {
         ("base_score=1", "base_score"),
     ] {
         let problem = format!("--set {setting}: a forest has no {name}");
-        refused(with_preset("rf", &[setting]), &problem, "leave it out, or set ensemble=boost");
+        refused(with_preset("rf", &[setting]), &problem, "remove it, or set ensemble=boost");
     }
     for setting in ["criterion=gini", "bootstrap=true", "pairs_per_document=3", "tree_strength=true"] {
         let name = setting.split('=').next().unwrap();
         let problem = format!("--set {setting}: boosting has no {name}");
-        refused(with(&[setting]), &problem, "leave it out, or set ensemble=bag");
+        refused(with(&[setting]), &problem, "remove it, or set ensemble=bag");
     }
     let remedy = "set candidates=static or candidates=exact";
     refused(with(&["splits=random"]), "--set splits=random: boosting has no random candidates", remedy);
@@ -318,7 +319,7 @@ fn what_belongs_to_the_other_ensemble_is_refused() {
         "--set candidates=streaming: a forest has no streaming candidates",
         remedy,
     );
-    // A preset's own settings give way.
+    // User settings override the preset.
     let bagged = with_preset("pgbrt", &["ensemble=bag"]).unwrap();
     assert_eq!((bagged.candidates, bagged.learning_rate, bagged.value_groups), (Candidates::Static, 1.0, 0));
     assert_eq!(
@@ -330,7 +331,7 @@ fn what_belongs_to_the_other_ensemble_is_refused() {
 }
 
 #[test]
-fn a_number_of_queries_takes_the_place_of_a_share() {
+fn a_number_of_queries_overrides_a_fraction() {
     let counted = with_preset("rf-point", &["queries_per_tree=50"]).unwrap();
     assert_eq!((counted.queries_per_tree, counted.bagging_fraction), (Some(50), 1.0));
     assert_eq!(counted.bagging_by, Sampling::Queries);
@@ -341,15 +342,15 @@ fn a_number_of_queries_takes_the_place_of_a_share() {
 }
 
 #[test]
-fn a_share_of_queries_is_bagging_by_queries() {
+fn query_fraction_is_bagging_by_queries() {
     let parameters = with(&["query_fraction=0.63"]).unwrap();
     assert_eq!((parameters.bagging_fraction, parameters.bagging_by), (0.63, Sampling::Queries));
     assert_eq!(with(&["query_fraction=0.63", "sampling=queries"]).unwrap(), parameters);
-    let remedy = "give query_fraction alone, or bagging_fraction and bagging_by";
+    let remedy = "set query_fraction alone, or bagging_fraction and bagging_by";
     for (other, shown) in [("subsample=0.5", "subsample = 0.5"), ("bagging_by=rows", "bagging_by = rows")] {
         refused(
             with(&["query_fraction=0.63", other]),
-            &format!("--set query_fraction=0.63: it contradicts {shown}"),
+            &format!("--set query_fraction=0.63: conflicts with {shown}"),
             remedy,
         );
     }
@@ -358,7 +359,7 @@ fn a_share_of_queries_is_bagging_by_queries() {
 }
 
 #[test]
-fn early_stopping_needs_something_to_validate_on() {
+fn early_stopping_needs_a_validation_set() {
     let parameters = with(&["early_stopping=10"]).unwrap();
     assert!(parameters.check_validation(true).is_ok() && with(&[]).unwrap().check_validation(false).is_ok());
     refused(
@@ -380,7 +381,7 @@ fn feature_counts_are_at_least_one_and_at_most_all() {
 }
 
 #[test]
-fn printed_parameters_name_everything() {
+fn printed_parameters_are_complete() {
     let text = with_preset("gbrt", &[]).unwrap().to_toml();
     assert_eq!(
         text,
@@ -396,20 +397,20 @@ fn printed_parameters_name_everything() {
 }
 
 #[test]
-fn listwise_trees_take_what_fits_them() {
+fn listwise_parameters_are_checked() {
     let list = with_preset("rf-list", &[]).unwrap();
     assert_eq!((list.forest.criterion, list.forest.listwise.levels), (CriterionName::Ndcg, None));
     let hybrid = with_preset("rf-hybrid", &[]).unwrap();
     assert_eq!((hybrid.forest.criterion, hybrid.forest.listwise.levels), (CriterionName::Entropy, Some(6)));
-    // What somebody chose counts more than the preset.
+    // User settings override the preset.
     let chosen = with_preset("rf-list", &["listwise_levels=4"]).unwrap().forest;
     assert_eq!((chosen.criterion, chosen.listwise.levels), (CriterionName::Entropy, Some(4)));
     let chosen = with_preset("rf-hybrid", &["criterion=ndcg"]).unwrap().forest;
     assert_eq!((chosen.criterion, chosen.listwise.levels), (CriterionName::Ndcg, None));
     assert_eq!(with_preset("rf-list", &["label_gain=linear"]).unwrap().label_gain, Gain::Linear);
     for (preset, set, text) in [
-        ("rf-point", &["leaf_order=random"][..], "only listwise trees have it"),
-        ("rf-point", &["listwise_truncation=10"], "only listwise trees have it"),
+        ("rf-point", &["leaf_order=random"][..], "only listwise trees use it"),
+        ("rf-point", &["listwise_truncation=10"], "only listwise trees use it"),
         ("rf-list", &["candidates=exact"], "listwise trees need static candidates"),
         ("rf-list", &["bagging_by=rows"], "whole queries"),
         ("rf-list", &["pairs_per_document=3"], "whole queries"),
@@ -443,11 +444,11 @@ fn any_parameters() -> impl Strategy<Value = Parameters> {
         Just((Candidates::Exact, 0, 0)),
     ];
     let missing = prop_oneof![
-        Just(Missing::Zero),
-        Just(Missing::One),
-        Just(Missing::Mean),
-        Just(Missing::Median),
-        Just(Missing::Learned),
+        Just(MissingPolicy::Zero),
+        Just(MissingPolicy::One),
+        Just(MissingPolicy::Mean),
+        Just(MissingPolicy::Median),
+        Just(MissingPolicy::Learned),
     ];
     let metrics = Just(vec![Metric::Err(Some(5)), Metric::Ndcg(None), Metric::Rmse]).prop_shuffle();
     let rest = (missing, metrics, 0..=i64::MAX as u64, proptest::option::of(1_u32..100));
@@ -513,14 +514,14 @@ fn any_parameters() -> impl Strategy<Value = Parameters> {
 
 proptest! {
     #[test]
-    fn parameters_are_read_as_they_were_printed(parameters in any_parameters()) {
+    fn printed_parameters_parse_to_the_same(parameters in any_parameters()) {
         let text = parameters.to_toml();
         prop_assert_eq!(&Parameters::from_toml(&text).unwrap(), &parameters);
         prop_assert_eq!(Parameters::from_toml(&text).unwrap().to_toml(), text);
     }
 
     #[test]
-    fn no_text_makes_it_fall_over(text in "\\PC*", name in "[a-z_0-9=@.\n\"\\[\\]]{0,40}") {
+    fn no_text_panics(text in "\\PC*", name in "[a-z_0-9=@.\n\"\\[\\]]{0,40}") {
         let _ = Parameters::from_toml(&text);
         let _ = Parameters::from_toml(&name);
         let _ = load(None, None, &[text, name]);

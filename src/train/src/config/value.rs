@@ -1,139 +1,149 @@
-//! A parameter's value: read as written, printed as it is kept.
+//! Parsing and printing of parameter values.
 
-use super::keys::{ALWAYS_FRACTIONS, Key, Kind, Reals};
+use super::keys::{ALWAYS_FRACTIONS, Key, KeyKind, Reals};
 use super::{BaseScore, FeatureCount, Parameters};
 use planetree_metric::{Discount, Gain, Metric};
 use std::ops::RangeInclusive;
 
-/// Why a value cannot be taken, and what to write instead.
-pub struct Fault {
+/// Why a value is invalid, and what to write instead.
+pub struct ValueError {
     pub problem: String,
     pub remedy: String,
 }
 
-impl Fault {
+impl ValueError {
     fn of(error: planetree_base::error::Error) -> Self {
-        Fault { problem: error.to_string(), remedy: error.remedy().unwrap_or_default().to_owned() }
+        ValueError { problem: error.to_string(), remedy: error.remedy().unwrap_or_default().to_owned() }
     }
 }
 
 impl Key {
-    /// Reads the value `text`, given under the name `written`.
-    pub fn read(&'static self, written: &str, text: &str, parameters: &mut Parameters) -> Result<(), Fault> {
+    /// Parses the value `text`, given under the name `written`.
+    pub fn read(
+        &'static self,
+        written: &str,
+        text: &str,
+        parameters: &mut Parameters,
+    ) -> Result<(), ValueError> {
         let text = text.trim();
         let read = match &self.kind {
-            Kind::Whole { range, set, .. } => {
+            KeyKind::Whole { range, set, .. } => {
                 text.parse().ok().filter(|value| range.contains(value)).map(|value| set(parameters, value))
             }
-            Kind::Limit { range, set, .. } => limit(text, range).map(|value| set(parameters, value)),
-            Kind::Real { range, set, .. } => {
+            KeyKind::Limit { range, set, .. } => limit(text, range).map(|value| set(parameters, value)),
+            KeyKind::Real { range, set, .. } => {
                 text.parse().ok().filter(|value| range.contains(*value)).map(|value| set(parameters, value))
             }
-            Kind::Word { set, .. } => set(parameters, text).then_some(()),
-            Kind::Features => feature_count(written, text).map(|count| parameters.features_per_node = count),
-            Kind::Metrics => return metrics(text).map(|metrics| parameters.metrics = metrics),
-            Kind::LambdaMetric => {
-                return text.parse().map(|metric| parameters.lambda_metric = metric).map_err(Fault::of);
+            KeyKind::Word { set, .. } => set(parameters, text).then_some(()),
+            KeyKind::Features => {
+                feature_count(written, text).map(|count| parameters.features_per_node = count)
             }
-            Kind::LabelGain => {
-                // A list has commas, a table colons.
+            KeyKind::Metrics => return metrics(text).map(|metrics| parameters.metrics = metrics),
+            KeyKind::LambdaMetric => {
+                return text.parse().map(|metric| parameters.lambda_metric = metric).map_err(ValueError::of);
+            }
+            KeyKind::LabelGain => {
+                // TOML lists arrive with commas, gain tables use colons.
                 return Gain::parse(&text.replace(',', ":"))
                     .map(|gain| parameters.label_gain = gain)
-                    .map_err(|problem| Fault {
+                    .map_err(|problem| ValueError {
                         problem,
                         remedy:
                             "write exp2, linear, a table such as 0,1,3,7,15, or an expression such as 3^l-1"
                                 .to_owned(),
                     });
             }
-            Kind::Discount => {
+            KeyKind::Discount => {
                 Discount::parse(text).map(|discount| parameters.forest.listwise.discount = discount)
             }
-            Kind::Convention => {
-                return text.parse().map(|convention| parameters.convention = convention).map_err(Fault::of);
+            KeyKind::Convention => {
+                return text
+                    .parse()
+                    .map(|convention| parameters.convention = convention)
+                    .map_err(ValueError::of);
             }
-            Kind::BaseScore => base_score(text).map(|score| parameters.base_score = score),
-            Kind::Flag { set, .. } => flag(text).map(|value| set(parameters, value)),
-            Kind::QueryFraction => Some(()),
-            Kind::Agreed { values, does } => {
+            KeyKind::BaseScore => base_score(text).map(|score| parameters.base_score = score),
+            KeyKind::Flag { set, .. } => flag(text).map(|value| set(parameters, value)),
+            KeyKind::QueryFraction => Some(()),
+            KeyKind::Agreed { values, does } => {
                 return if values.iter().any(|value| value.eq_ignore_ascii_case(text)) {
                     Ok(())
                 } else {
-                    Err(Fault {
-                        problem: "not offered".to_owned(),
-                        remedy: format!("planetree does {does}: {written}={}, or leave it out", values[0]),
+                    Err(ValueError {
+                        problem: "not supported".to_owned(),
+                        remedy: format!("planetree uses {does}: set {written}={}, or remove it", values[0]),
                     })
                 };
             }
         };
-        read.ok_or_else(|| Fault {
+        read.ok_or_else(|| ValueError {
             problem: format!("expected {}", self.expected(written)),
             remedy: format!("the default is {}", self.default),
         })
     }
 
-    /// What a value must be.
+    /// Description of the valid values.
     pub fn expected(&self, written: &str) -> String {
         match &self.kind {
-            Kind::Whole { range, .. } if *range.end() == i64::MAX as u64 => {
+            KeyKind::Whole { range, .. } if *range.end() == i64::MAX as u64 => {
                 format!("a whole number from {}", range.start())
             }
-            Kind::Whole { range, .. } => {
+            KeyKind::Whole { range, .. } => {
                 format!("a whole number from {} to {}", range.start(), range.end())
             }
-            Kind::Limit { range, .. } => {
+            KeyKind::Limit { range, .. } => {
                 format!("a whole number from {} to {}, or 0 or -1 for none", range.start(), range.end())
             }
-            Kind::Real { range, .. } => range.expected(),
-            Kind::Word { words, .. } => one_of(&words()),
-            Kind::Features if ALWAYS_FRACTIONS.contains(&written) => {
+            KeyKind::Real { range, .. } => range.expected(),
+            KeyKind::Word { words, .. } => one_of(&words()),
+            KeyKind::Features if ALWAYS_FRACTIONS.contains(&written) => {
                 "a fraction above 0, at most 1, or log2 or all".to_owned()
             }
-            Kind::Features => {
+            KeyKind::Features => {
                 "a count such as 10, a fraction with a decimal point such as 0.1, log2 or all".to_owned()
             }
-            Kind::Metrics => "metrics such as ndcg@10,err,rmse".to_owned(),
-            Kind::LambdaMetric => "a metric such as ndcg, err or map".to_owned(),
-            Kind::LabelGain => "exp2, linear, a table such as 0,1,3,7,15, or an expression".to_owned(),
-            Kind::Discount => "log2, log2^ALPHA, power:BETA or letor".to_owned(),
-            Kind::Convention => "a tool's rules such as lightgbm or letor4, and switches".to_owned(),
-            Kind::BaseScore => "auto, a number, or feature:NAME".to_owned(),
-            Kind::Flag { .. } => "true or false".to_owned(),
-            Kind::QueryFraction => "a number above 0, at most 1".to_owned(),
-            Kind::Agreed { values, .. } => one_of(values),
+            KeyKind::Metrics => "metrics such as ndcg@10,err,rmse".to_owned(),
+            KeyKind::LambdaMetric => "a metric such as ndcg, err or map".to_owned(),
+            KeyKind::LabelGain => "exp2, linear, a table such as 0,1,3,7,15, or an expression".to_owned(),
+            KeyKind::Discount => "log2, log2^ALPHA, power:BETA or letor".to_owned(),
+            KeyKind::Convention => "a tool's rules such as lightgbm or letor4, and switches".to_owned(),
+            KeyKind::BaseScore => "auto, a number, or feature:NAME".to_owned(),
+            KeyKind::Flag { .. } => "true or false".to_owned(),
+            KeyKind::QueryFraction => "a number above 0, at most 1".to_owned(),
+            KeyKind::Agreed { values, .. } => one_of(values),
         }
     }
 
-    /// The value as TOML; `None` for what is no parameter of its own.
+    /// The value as TOML; `None` for shorthands and for keys that are not parameters.
     pub fn print(&self, parameters: &Parameters) -> Option<String> {
         Some(match &self.kind {
-            Kind::Whole { get, .. } => get(parameters).to_string(),
-            Kind::Limit { get, .. } => get(parameters).unwrap_or(0).to_string(),
-            // The shortest text that is read as the same number.
-            Kind::Real { get, .. } => format!("{:?}", get(parameters)),
-            Kind::Word { get, .. } => format!("{:?}", get(parameters)),
-            Kind::Features => match parameters.features_per_node {
+            KeyKind::Whole { get, .. } => get(parameters).to_string(),
+            KeyKind::Limit { get, .. } => get(parameters).unwrap_or(0).to_string(),
+            // The shortest text that parses to the same number.
+            KeyKind::Real { get, .. } => format!("{:?}", get(parameters)),
+            KeyKind::Word { get, .. } => format!("{:?}", get(parameters)),
+            KeyKind::Features => match parameters.features_per_node {
                 FeatureCount::All => "\"all\"".to_owned(),
                 FeatureCount::Log2 => "\"log2\"".to_owned(),
                 FeatureCount::Count(count) => count.to_string(),
                 FeatureCount::Fraction(fraction) => format!("{fraction:?}"),
             },
-            Kind::Metrics => {
+            KeyKind::Metrics => {
                 let names: Vec<String> =
                     parameters.metrics.iter().map(|metric| format!("\"{metric}\"")).collect();
                 format!("[{}]", names.join(", "))
             }
-            Kind::LambdaMetric => format!("\"{}\"", parameters.lambda_metric),
-            Kind::LabelGain => format!("\"{}\"", parameters.label_gain),
-            Kind::Discount => format!("\"{}\"", parameters.forest.listwise.discount),
-            Kind::Convention => format!("\"{}\"", parameters.convention),
-            Kind::BaseScore => match &parameters.base_score {
+            KeyKind::LambdaMetric => format!("\"{}\"", parameters.lambda_metric),
+            KeyKind::LabelGain => format!("\"{}\"", parameters.label_gain),
+            KeyKind::Discount => format!("\"{}\"", parameters.forest.listwise.discount),
+            KeyKind::Convention => format!("\"{}\"", parameters.convention),
+            KeyKind::BaseScore => match &parameters.base_score {
                 BaseScore::Auto => "\"auto\"".to_owned(),
                 BaseScore::Constant(score) => format!("{score:?}"),
                 BaseScore::Feature(name) => quoted(&format!("feature:{name}")),
             },
-            Kind::Flag { get, .. } => get(parameters).to_string(),
-            Kind::QueryFraction | Kind::Agreed { .. } => return None,
+            KeyKind::Flag { get, .. } => get(parameters).to_string(),
+            KeyKind::QueryFraction | KeyKind::Agreed { .. } => return None,
         })
     }
 }
@@ -156,7 +166,7 @@ fn one_of(words: &[&str]) -> String {
     }
 }
 
-/// A limit or, inside, none.
+/// A limit, `Some(None)` for no limit, or `None` if invalid.
 fn limit(text: &str, range: &RangeInclusive<u32>) -> Option<Option<u32>> {
     match text.parse::<i64>().ok()? {
         0 | -1 => Some(None),
@@ -171,7 +181,7 @@ fn feature_count(written: &str, text: &str) -> Option<FeatureCount> {
     if text.eq_ignore_ascii_case("log2") {
         return Some(FeatureCount::Log2);
     }
-    // 1 is one feature, 1.0 is all of them: the decimal point tells.
+    // 1 is one feature, 1.0 is all of them: the decimal point decides.
     if ALWAYS_FRACTIONS.contains(&written) || text.contains(['.', 'e', 'E']) {
         let fraction = text.parse().ok()?;
         (Reals { zero: false, most: 1.0 }).contains(fraction).then_some(FeatureCount::Fraction(fraction))
@@ -181,9 +191,8 @@ fn feature_count(written: &str, text: &str) -> Option<FeatureCount> {
     }
 }
 
-/// A text as TOML.
 fn quoted(text: &str) -> String {
-    // JSON escapes what TOML does, in the same way.
+    // JSON and TOML escape strings alike.
     serde_json::Value::from(text).to_string()
 }
 
@@ -205,21 +214,21 @@ fn base_score(text: &str) -> Option<BaseScore> {
     }
 }
 
-fn metrics(text: &str) -> Result<Vec<Metric>, Fault> {
+fn metrics(text: &str) -> Result<Vec<Metric>, ValueError> {
     let mut metrics = Vec::new();
     for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-        let metric: Metric = name.parse().map_err(Fault::of)?;
+        let metric: Metric = name.parse().map_err(ValueError::of)?;
         if metrics.contains(&metric) {
-            return Err(Fault {
-                problem: format!("{metric} is given twice"),
+            return Err(ValueError {
+                problem: format!("{metric} is listed twice"),
                 remedy: "name it once".to_owned(),
             });
         }
         metrics.push(metric);
     }
     if metrics.is_empty() {
-        return Err(Fault {
-            problem: "no metric is named".to_owned(),
+        return Err(ValueError {
+            problem: "no metric given".to_owned(),
             remedy: "name at least one, such as ndcg@10".to_owned(),
         });
     }

@@ -1,16 +1,16 @@
-//! Words that stand for a choice.
+//! Enumerations with names.
 
-use super::{Candidates, CriterionName, EnsembleName, LeafOrder, Missing, ObjectiveName, Sampling};
+use super::{Candidates, CriterionName, EnsembleName, LeafOrder, MissingPolicy, ObjectiveName, Sampling};
 
-/// A choice among few, each with a name.
-pub trait Word: Copy + PartialEq + 'static {
-    /// Every choice under its name.
+/// An enumeration whose variants have names.
+pub trait NamedEnum: Copy + PartialEq + 'static {
+    /// All variants by name.
     const ALL: &'static [(&'static str, Self)];
 
-    /// Names that other tools have for them.
+    /// Names that other tools use.
     const ALIASES: &'static [(&'static str, Self)] = &[];
 
-    /// The choice of a name; case does not matter.
+    /// The variant with this name or alias, ignoring case.
     fn named(text: &str) -> Option<Self> {
         Self::ALL
             .iter()
@@ -19,13 +19,12 @@ pub trait Word: Copy + PartialEq + 'static {
             .map(|(_, choice)| *choice)
     }
 
-    /// The name of the choice.
     fn name(self) -> &'static str {
         Self::ALL.iter().find(|(_, choice)| *choice == self).map_or("", |(name, _)| name)
     }
 }
 
-impl Word for Candidates {
+impl NamedEnum for Candidates {
     const ALL: &'static [(&'static str, Self)] = &[
         ("static", Candidates::Static),
         ("streaming", Candidates::Streaming),
@@ -34,7 +33,7 @@ impl Word for Candidates {
     ];
 }
 
-impl Word for EnsembleName {
+impl NamedEnum for EnsembleName {
     const ALL: &'static [(&'static str, Self)] =
         &[("boost", EnsembleName::Boost), ("bag", EnsembleName::Bag)];
 
@@ -47,7 +46,7 @@ impl Word for EnsembleName {
     ];
 }
 
-impl Word for CriterionName {
+impl NamedEnum for CriterionName {
     const ALL: &'static [(&'static str, Self)] = &[
         ("variance", CriterionName::Variance),
         ("entropy", CriterionName::Entropy),
@@ -63,7 +62,7 @@ impl Word for CriterionName {
     ];
 }
 
-impl Word for LeafOrder {
+impl NamedEnum for LeafOrder {
     const ALL: &'static [(&'static str, Self)] = &[
         ("breadth", LeafOrder::Breadth),
         ("random", LeafOrder::Random),
@@ -72,7 +71,7 @@ impl Word for LeafOrder {
     ];
 }
 
-impl Word for ObjectiveName {
+impl NamedEnum for ObjectiveName {
     const ALL: &'static [(&'static str, Self)] = &[
         ("squared", ObjectiveName::Squared),
         ("logistic", ObjectiveName::Logistic),
@@ -106,27 +105,27 @@ impl Word for ObjectiveName {
     ];
 }
 
-impl Word for Missing {
+impl NamedEnum for MissingPolicy {
     const ALL: &'static [(&'static str, Self)] = &[
-        ("zero", Missing::Zero),
-        ("one", Missing::One),
-        ("mean", Missing::Mean),
-        ("median", Missing::Median),
-        ("learned", Missing::Learned),
+        ("zero", MissingPolicy::Zero),
+        ("one", MissingPolicy::One),
+        ("mean", MissingPolicy::Mean),
+        ("median", MissingPolicy::Median),
+        ("learned", MissingPolicy::Learned),
     ];
 }
 
-impl Word for Sampling {
+impl NamedEnum for Sampling {
     const ALL: &'static [(&'static str, Self)] = &[("rows", Sampling::Rows), ("queries", Sampling::Queries)];
 }
 
-/// The names of all choices.
-pub fn names<W: Word>() -> Vec<&'static str> {
+/// The names of all variants.
+pub fn names<W: NamedEnum>() -> Vec<&'static str> {
     W::ALL.iter().map(|(name, _)| *name).collect()
 }
 
-/// Makes the choice that a text names; false if it names none.
-pub fn choose<W: Word>(choice: &mut W, text: &str) -> bool {
+/// Sets `choice` to the variant with this name; returns false if there is none.
+pub fn choose<W: NamedEnum>(choice: &mut W, text: &str) -> bool {
     match W::named(text) {
         Some(named) => {
             *choice = named;

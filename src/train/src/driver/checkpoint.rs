@@ -1,4 +1,4 @@
-//! Checkpoints: the model so far and the log, in one file that replaces the last one whole.
+//! Checkpoints: the current model and the log, in one file that is replaced atomically.
 
 use super::log::LogEntry;
 use crate::config::Parameters;
@@ -10,27 +10,27 @@ use std::time::{Duration, Instant};
 
 const STATE: &str = "planetree.checkpoint";
 
-/// How often a checkpoint is written.
+/// Interval between checkpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Every {
-    /// So many rounds.
+    /// A number of rounds.
     Rounds(u32),
-    /// So much time.
+    /// A duration.
     Time(Duration),
 }
 
-/// Where and how often.
+/// Location and interval of checkpoints.
 #[derive(Debug, Clone)]
 pub struct CheckpointPlan {
     /// The file.
     pub location: Location,
-    /// How often.
+    /// Interval between checkpoints.
     pub every: Every,
 }
 
-/// What a checkpoint holds beside the model.
+/// The content of a checkpoint besides the model.
 #[derive(Debug, Serialize, Deserialize)]
-struct State {
+struct CheckpointState {
     start_trees: usize,
     log: Vec<LogEntry>,
 }
@@ -42,12 +42,12 @@ pub struct Checkpoints {
 }
 
 impl Checkpoints {
-    /// From now on.
+    /// Starts the interval now.
     pub fn new(plan: &CheckpointPlan) -> Self {
         Checkpoints { plan: plan.clone(), last: Instant::now() }
     }
 
-    /// Whether one is due after a round.
+    /// Whether a checkpoint is due after a round.
     pub fn is_due(&self, round: u32) -> bool {
         match self.plan.every {
             Every::Rounds(rounds) => round.is_multiple_of(rounds),
@@ -55,14 +55,14 @@ impl Checkpoints {
         }
     }
 
-    /// What to say when the user stops the training after a round.
+    /// The error that reports an interruption after a round.
     pub fn stopped(&self, round: u32) -> Error {
         Error::Stopped { round, place: self.plan.location.to_string() }
     }
 
-    /// Writes one.
+    /// Writes a checkpoint.
     pub fn write(&mut self, model: &Model, start_trees: usize, log: &[LogEntry]) -> Result<()> {
-        let state = State { start_trees, log: log.to_vec() };
+        let state = CheckpointState { start_trees, log: log.to_vec() };
         let state = serde_json::to_string(&state).expect("numbers and strings always serialise");
         model.write_with(&self.plan.location, &[(STATE, state)])?;
         self.last = Instant::now();
@@ -70,35 +70,35 @@ impl Checkpoints {
     }
 }
 
-/// A checkpoint that was read.
+/// A checkpoint read back.
 pub struct Resumed {
-    /// The model so far.
+    /// The model at the checkpoint.
     pub model: Model,
-    /// Its trees that come from the start model.
+    /// Number of trees that come from the start model.
     pub start_trees: usize,
-    /// The log so far.
+    /// The log up to the checkpoint.
     pub log: Vec<LogEntry>,
 }
 
-/// Reads a checkpoint, if there is one, and checks that it is of this training.
+/// Reads the checkpoint, if there is one, and checks that it belongs to this training.
 pub fn resume(location: &Location, expected: &Model, parameters: &Parameters) -> Result<Option<Resumed>> {
     if location.size()?.is_none() {
         return Ok(None);
     }
     let (model, metadata) = Model::read_with(location)?;
-    let state: Option<State> = metadata.get(STATE).and_then(|text| serde_json::from_str(text).ok());
+    let state: Option<CheckpointState> = metadata.get(STATE).and_then(|text| serde_json::from_str(text).ok());
     let Some(state) = state else {
         return Err(Error::place(
             location,
             "this is a model, not a checkpoint",
-            "name the checkpoint of the training that was stopped",
+            "name the checkpoint of the interrupted training",
         ));
     };
     if let Some(difference) = difference(&model, state.start_trees, expected) {
         return Err(Error::place(
             location,
-            format_args!("the checkpoint is of another training: {difference}"),
-            "use the data and parameters of that training, or start anew without --resume",
+            format_args!("the checkpoint is of a different training: {difference}"),
+            "use the data and parameters of that training, or start over without --resume",
         ));
     }
     if model.rounds > parameters.num_trees {
@@ -108,7 +108,7 @@ pub fn resume(location: &Location, expected: &Model, parameters: &Parameters) ->
                 "the checkpoint has {} rounds already, num_trees is {}",
                 model.rounds, parameters.num_trees
             ),
-            "raise num_trees, or start anew without --resume",
+            "raise num_trees, or start over without --resume",
         ));
     }
     Ok(Some(Resumed { model, start_trees: state.start_trees, log: state.log }))
@@ -131,12 +131,12 @@ fn difference(model: &Model, start_trees: usize, expected: &Model) -> Option<Str
     };
     let (theirs, ours) = (lines(&model.configuration), lines(&expected.configuration));
     if let Some((theirs, ours)) = theirs.iter().zip(&ours).find(|(theirs, ours)| theirs != ours) {
-        return Some(format!("it has {theirs}, this one {ours}"));
+        return Some(format!("it has {theirs}, this training has {ours}"));
     }
     let names =
         |features: &[ModelFeature]| features.iter().map(|feature| feature.name.clone()).collect::<Vec<_>>();
     if theirs.len() != ours.len() || names(&model.features) != names(&expected.features) {
-        return Some("its parameters or features are others".to_owned());
+        return Some("its parameters or features differ".to_owned());
     }
     let mut features = model.features.iter().zip(&expected.features);
     if let Some((feature, _)) = features.find(|(theirs, ours)| theirs.words != ours.words) {

@@ -1,23 +1,23 @@
-//! A tree as it was grown: its nodes in a compact form, which routes rows and becomes a part of a model.
+//! A grown tree in a compact form, which routes rows and converts to a model tree.
 
 use crate::bins::Binning;
 use crate::tree::split_of_model;
 use planetree_model::model::{Branch, Node, Split, Tree};
 
-/// Where a row goes on at a node that is split.
+/// The split of a node.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ForestSplit {
-    /// Which feature.
+    /// The feature.
     pub feature: u32,
-    /// Rows with a code up to this go left.
+    /// Rows with at most this code go left.
     pub code: u32,
-    /// Rows with a value up to this go left; the same rows.
+    /// Rows with at most this value go left; the same rows as by code.
     pub threshold: f32,
     /// Whether missing values go left.
     pub missing_left: bool,
-    /// The left child; the right one follows it.
+    /// Index of the left child; the right one follows it.
     pub left: u32,
-    /// By how much the split improves the criterion.
+    /// Improvement of the criterion.
     pub gain: f64,
 }
 
@@ -30,25 +30,25 @@ pub struct ForestNode {
     pub value: f64,
     /// The weight of its rows.
     pub cover: f64,
-    /// How it is split.
+    /// Its split; `None` for a leaf.
     pub split: Option<ForestSplit>,
 }
 
-/// A tree as it was grown: the root first, every parent before its children.
+/// A grown tree.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ForestTree {
-    /// Its nodes.
+    /// Its nodes: the root first, every parent before its children.
     pub nodes: Vec<ForestNode>,
 }
 
 impl ForestTree {
-    /// Adds a node that is not split yet; its place.
+    /// Adds a leaf and returns its index.
     pub fn add(&mut self, depth: u32, value: f64, cover: f64) -> u32 {
         self.nodes.push(ForestNode { depth, value, cover, split: None });
         self.nodes.len() as u32 - 1
     }
 
-    /// The tree as a part of a model.
+    /// Converts to a model tree.
     pub fn to_model(&self) -> Tree {
         let nodes = self.nodes.iter().map(|node| Node {
             depth: node.depth,
@@ -67,7 +67,7 @@ impl ForestTree {
         Tree { group: 0, nodes: nodes.collect() }
     }
 
-    /// A tree of a model that was trained on these bins.
+    /// Converts from a tree of a model trained on these bins; `None` if it does not fit them.
     pub fn of_model(tree: &Tree, binning: &Binning) -> Option<Self> {
         let nodes = tree.nodes.iter().map(|node| {
             let split = match &node.split {

@@ -1,13 +1,13 @@
-//! What is known of all gradients of a round, added up over workers.
+//! Summary statistics of the gradients of a round, merged over workers.
 
 use crate::tree::Scale;
 
-/// What the gradients of all rows are like.
+/// Summary statistics of the gradients of all rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct GradientSummary {
     /// The largest magnitude.
     pub most: f64,
-    /// The largest weight or hessian; 0 where nobody needs them.
+    /// The largest weight or hessian; 0 if unused.
     pub heaviest: f64,
     /// The sum of squared errors, for squared error only.
     pub squares: f64,
@@ -18,7 +18,7 @@ pub struct GradientSummary {
 }
 
 impl GradientSummary {
-    /// The scale on which all gradients and hessians fit, for so many rows.
+    /// The quantisation scale on which all gradients and hessians of this many rows fit.
     pub fn scale(&self, rows: u64) -> Scale {
         let bits = Scale::gradient_bits(rows);
         let units = Scale::units(self.most, bits);
@@ -32,22 +32,22 @@ impl GradientSummary {
         }
     }
 
-    /// Whether all of them are numbers.
+    /// Whether all gradients and hessians are finite.
     pub fn are_finite(&self) -> bool {
         self.most.is_finite() && self.heaviest.is_finite()
     }
 
-    /// The error of the scores under squared error.
+    /// The RMSE of the scores, for squared error only.
     pub fn rmse(&self) -> f64 {
         if self.weight > 0.0 { (self.squares / self.weight).sqrt() } else { 0.0 }
     }
 
-    /// All of several parts, added in their order.
+    /// Merges parts, in their order.
     pub fn of_parts(parts: &[GradientSummary]) -> Self {
         parts.iter().copied().fold(GradientSummary::default(), GradientSummary::and)
     }
 
-    /// The summary of both.
+    /// Merges two summaries.
     pub fn and(self, other: Self) -> Self {
         GradientSummary {
             most: self.most.max(other.most),

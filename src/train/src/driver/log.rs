@@ -1,4 +1,4 @@
-//! The training log: a value for each round, split and metric.
+//! The training log: one value per round, split and metric.
 
 use arrow::array::{Float64Array, Int32Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};
@@ -12,20 +12,20 @@ use std::sync::Arc;
 /// One value of the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LogEntry {
-    /// Counted from 1: the number of trees that made the scores.
+    /// From 1: the number of trees in the scores.
     pub round: u32,
     /// `train`, or the name of a validation set.
     pub split: String,
-    /// The metric's name.
+    /// Name of the metric.
     pub metric: String,
-    /// Its value; no number where no query counts.
+    /// Its value; NaN if no query counts.
     #[serde(deserialize_with = "number_or_none")]
     pub value: f64,
     /// Seconds since the first round began.
     pub seconds: f64,
 }
 
-/// Finds the best round of the values that decide on early stopping.
+/// The best round by the metric that drives early stopping.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct BestRound {
     /// Counted from 1.
@@ -35,10 +35,10 @@ pub struct BestRound {
 }
 
 impl BestRound {
-    /// The best of the log so far, the first of equals.
+    /// The best round of the log, the first of equals.
     pub fn of(log: &[LogEntry], split: &str, metric: &Metric) -> Option<BestRound> {
         let name = metric.to_string();
-        // A metric that counts no query has no value.
+        // NaN: no query counts.
         let entries =
             log.iter().filter(|entry| entry.split == split && entry.metric == name && !entry.value.is_nan());
         entries.fold(None, |best: Option<BestRound>, entry| match best {
@@ -48,7 +48,7 @@ impl BestRound {
     }
 }
 
-/// JSON has no word for what is no number but `null`.
+/// JSON represents NaN as `null`.
 fn number_or_none<'de, D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<f64, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NAN))
 }

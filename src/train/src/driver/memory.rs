@@ -1,4 +1,4 @@
-//! What a training needs in memory, so that a limit can be kept or refused before the work.
+//! Estimates of the memory a training needs, to check the limit before the work starts.
 
 use crate::bins::BinOptions;
 use planetree_base::error::{Error, Result};
@@ -10,10 +10,10 @@ const VALIDATION_BYTES_PER_ROW: u64 = 8 + 4;
 const COMPARED_BYTES_PER_ROW: u64 = 8 + 4;
 /// Key, target, cell and list entry of a row while a column is sorted.
 const SORTED_BYTES_PER_ROW: u64 = 8 + 4 + 8 + 16;
-/// The program itself, and what its libraries keep; with the engine of clusters it is larger.
+/// The program and its libraries; more with the cluster engine.
 const PROGRAM: u64 = 64 << 20;
 
-/// What a training needs.
+/// Memory needs of a training, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Needs {
     /// With all codes in memory.
@@ -23,8 +23,7 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// Estimates from what the manifest says; `bytes_per_row` is what the training keeps of a row beside its
-    /// codes.
+    /// Estimates the needs from the manifest; `bytes_per_row` is the memory per row besides its codes.
     pub fn of(source: &Source, options: &BinOptions, validation: &[Source], bytes_per_row: u64) -> Self {
         let (rows, features) = (source.row_count(), source.features() as u64);
         let all_files = || source.manifests().flat_map(|manifest| &manifest.files);
@@ -33,8 +32,8 @@ impl Needs {
         let (group_rows, group_bytes) = groups
             .fold((0, 0), |(rows, bytes), group| (rows.max(group.rows), bytes.max(group.stretch.bytes)));
         let threads = rayon::current_num_threads() as u64;
-        // Binned: a byte among its neighbours and one in a column of its own. All values told apart:
-        // a code of up to four bytes, and each thread sorts a column.
+        // Binned: one byte by row and one by column. With distinct values: a code of up to four bytes, and each
+        // thread sorts a column.
         let (code_bytes, sorting) = match options.max_bin {
             Some(_) => (2, 0),
             None => (4, rows * SORTED_BYTES_PER_ROW * threads),
@@ -59,7 +58,7 @@ impl Needs {
         }
     }
 
-    /// Whether the codes must go to a cache; an error if even that is too much.
+    /// Whether the codes must go to a cache; an error if even that exceeds the limit.
     pub fn must_use_cache(&self, limit: Option<u64>) -> Result<bool> {
         let Some(limit) = limit else { return Ok(false) };
         if self.in_cache > limit {

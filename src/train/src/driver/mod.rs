@@ -1,13 +1,12 @@
-//! A training from its request to its outcome: what boosting and forests share.
+//! The training driver: what boosting and forests share.
 //!
-//! `open.rs` is everything before the first tree that both need: data opened, checked, binned, a checkpoint
-//! found. `validation.rs` follows the model on other datasets, `log.rs` is the table of rounds, `checkpoint.rs`
-//! writes the model so far, `memory.rs` says before the work whether a limit can be kept, `sampling.rs` draws
-//! rows or queries, `scores.rs` has the score of every row.
+//! `open.rs` opens, checks and bins the data and finds the checkpoint. `validation.rs` evaluates the model on
+//! validation sets, `log.rs` is the table of rounds, `checkpoint.rs` saves the current model, `memory.rs` estimates
+//! memory before the work starts, `sampling.rs` samples rows or queries, `scores.rs` holds the score of every row.
 
+mod backend;
+mod boost_worker;
 mod checkpoint;
-mod crew;
-mod fleet;
 mod forest_tree;
 mod gains;
 mod gradient_summary;
@@ -22,18 +21,18 @@ mod scores;
 mod strength;
 mod validation;
 
+pub use backend::Backend;
+pub use backend::BackendCell;
+pub use boost_worker::{BoostWorker, TreeStart};
 pub use checkpoint::Checkpoints;
 pub use checkpoint::{CheckpointPlan, Every};
-pub use crew::{Crew, TreeStart};
-pub use fleet::Fleet;
-pub use fleet::FleetCell;
 pub use forest_tree::{ForestNode, ForestSplit, ForestTree};
 pub(crate) use gains::check_gains;
 pub use gradient_summary::GradientSummary;
 pub use grower::{Draw, TreeGrower};
 pub(crate) use leakage::warn_of_leakage;
 pub use log::{BestRound, LogEntry, write_rounds};
-pub use open::{Opened, find_checkpoint, no_split, open};
+pub use open::{OpenedData, find_checkpoint, no_split, open};
 pub use request::{CustomObjective, NamedData, TrainRequest};
 pub use sampling::draw_limit;
 pub use sampling::draw_rows;
@@ -44,44 +43,44 @@ pub use validation::{Metrics, ValidationSet, value_of};
 use planetree_base::progress::{SharedMeter, unwatched};
 use planetree_model::model::{Model, Tree};
 
-/// Hears how the training goes.
+/// Receives progress of a training.
 pub trait Observer {
-    /// A phase begins.
+    /// Called when a phase begins.
     fn phase(&mut self, name: &str);
-    /// A step begins of which it is known how much there is to do; the meter is told how much is done.
+    /// Called when a step of known size begins; the returned meter receives its progress.
     fn begin(&mut self, _step: &str, _total: u64, _unit: &'static str) -> SharedMeter {
         unwatched()
     }
-    /// A round is done; the values are those of this round.
+    /// Called after each round with its values.
     fn round(&mut self, round: u32, rounds: u32, values: &[LogEntry]);
-    /// Something the user should know.
+    /// A message for the user.
     fn note(&mut self, text: &str);
 }
 
-/// What came out of a training.
+/// The result of a training.
 pub struct Outcome {
-    /// The model, up to its best round; without its trees if those are written already.
+    /// The model, up to its best round; without trees if they were streamed to the model file.
     pub model: Model,
-    /// What was written to the model's file already.
+    /// Size of the model, if it was streamed to its file.
     pub written: Option<ModelSize>,
     /// The log.
     pub log: Vec<LogEntry>,
     /// The round that early stopping kept.
     pub best: Option<BestRound>,
-    /// The score of every training row by the trees that did not see it, NaN where all did; if asked for.
+    /// Out-of-bag score of every training row, NaN for rows in every tree's sample; if requested.
     pub out_of_bag: Option<Vec<f64>>,
-    /// How good every tree of a forest ranks while it grows; if asked for.
+    /// Ranking quality of every tree of a forest after each split; if requested.
     pub strength: Option<Vec<TreeStrength>>,
-    /// Seconds of reading, binning and training.
+    /// Time spent reading, binning and training.
     pub seconds: PhaseSeconds,
 }
 
-/// How large a model is.
+/// Size of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ModelSize {
-    /// Its trees.
+    /// Number of trees.
     pub trees: u64,
-    /// Their leaves.
+    /// Number of leaves.
     pub leaves: u64,
 }
 
@@ -94,7 +93,7 @@ impl ModelSize {
 }
 
 impl Outcome {
-    /// How large the model is, written or not.
+    /// Size of the model, streamed or not.
     pub fn size(&self) -> ModelSize {
         self.written.unwrap_or_else(|| {
             let mut size = ModelSize::default();
@@ -104,7 +103,7 @@ impl Outcome {
     }
 }
 
-/// Where the time went.
+/// Time spent per phase, in seconds.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct PhaseSeconds {
     /// Reading the manifest, labels and validation sets.

@@ -1,4 +1,4 @@
-//! Everything before the first tree that all trainings need: data opened and checked, binned; a checkpoint found.
+//! Opens, checks and bins the data, and finds the checkpoint, for boosting and forests.
 
 use super::checkpoint::{Resumed, resume};
 use super::leakage::Seen;
@@ -13,13 +13,13 @@ use planetree_data::source::Source;
 use planetree_model::model::{DataUsed, Model, ModelFeature};
 use std::time::Instant;
 
-/// Data that are ready to train on.
-pub struct Opened {
-    /// Where they come from.
+/// Data ready for training.
+pub struct OpenedData {
+    /// The datasets.
     pub source: Source,
-    /// In codes.
+    /// Their binned rows.
     pub data: BinnedData,
-    /// How they were coded.
+    /// Binning options.
     pub options: BinOptions,
     /// The validation sets, in the order of the request.
     pub validation: Vec<Source>,
@@ -36,7 +36,7 @@ pub fn open(
     features: Option<&[KnownFeature]>,
     bytes_per_row: u64,
     observer: &mut dyn Observer,
-) -> Result<Opened> {
+) -> Result<OpenedData> {
     let begun = Instant::now();
     let mut seconds = PhaseSeconds::default();
     request.parameters.check_validation(!request.validation.is_empty())?;
@@ -83,8 +83,8 @@ impl Opened {
     }
 }
 
-/// Goes on from the checkpoint, if that is asked for and there is one; it must be of the training that
-/// `model` begins.
+/// Reads the checkpoint to resume from, if requested and present; it must match `model`, the model before the
+/// first round.
 pub fn find_checkpoint(
     request: &TrainRequest,
     model: &Model,
@@ -93,13 +93,13 @@ pub fn find_checkpoint(
     let (true, Some(plan)) = (request.resume, &request.checkpoint) else { return Ok(None) };
     let resumed = resume(&plan.location, model, &request.parameters)?;
     observer.note(&match &resumed {
-        Some(resumed) => format!("going on from round {} of {}", resumed.model.rounds, plan.location),
-        None => format!("{}: there is no checkpoint yet; starting anew", plan.location),
+        Some(resumed) => format!("resuming from round {} of {}", resumed.model.rounds, plan.location),
+        None => format!("{}: no checkpoint yet; starting from scratch", plan.location),
     });
     Ok(resumed)
 }
 
-/// More rows than that, and sums would not fit their cells.
+/// Beyond this, sums would overflow their cells.
 const MOST_ROWS: u64 = (1 << 28) - 1;
 
 fn open_validation(
@@ -114,7 +114,7 @@ fn open_validation(
         if taken {
             return Err(Error::usage(
                 format_args!("two datasets are called {:?}", named.name),
-                "name them apart: --valid NAME=DATASET",
+                "give them different names: --valid NAME=DATASET",
             ));
         }
         let source = Source::open(&named.location, Some(features))?;
@@ -129,7 +129,7 @@ fn check_size(source: &Source) -> Result<()> {
     if rows > MOST_ROWS {
         return Err(Error::place(
             source.place(),
-            format_args!("{rows} rows are more than one training can take ({MOST_ROWS})"),
+            format_args!("too many rows: {rows}, the maximum is {MOST_ROWS}"),
             "train on a sample of the queries",
         ));
     }
@@ -147,8 +147,8 @@ fn bin(
         check_pairs(request, source, pairs)?;
         return BinnedData::of_pairs(source, options, pairs, request.parameters.seed);
     }
-    if let Some(fleet) = &request.fleet {
-        return fleet.bin(request, source, options);
+    if let Some(backend) = &request.backend {
+        return backend.bin(request, source, options);
     }
     let needs = Needs::of(source, options, validation, bytes_per_row);
     if !needs.must_use_cache(request.memory_limit)? {
@@ -166,21 +166,20 @@ fn bin(
     Ok(BinnedData::of_cache(binning, rows, writer.finish()?))
 }
 
-/// Refuses more pairs than fit one training, or the memory.
+/// Rejects more pairs than the maximum, or than memory allows.
 fn check_pairs(request: &TrainRequest, source: &Source, pairs: u32) -> Result<()> {
     let remedy = "lower pairs_per_document, or train on fewer queries";
     let most = source.row_count() * u64::from(pairs);
     if most > MOST_ROWS {
-        let problem =
-            format!("pairs_per_document = {pairs}: up to {most} pairs are more than one training can take");
+        let problem = format!("pairs_per_document = {pairs}: up to {most} pairs, the maximum is {MOST_ROWS}");
         return Err(Error::place(source.place(), problem, remedy));
     }
-    // A code by row and one by column, and what a tree keeps of a row.
+    // A code by row and one by column, and the memory of a tree per row.
     let bytes = most * (2 * source.features() as u64 + 64);
     match request.memory_limit {
         Some(limit) if bytes > limit => Err(Error::usage(
             format_args!(
-                "--memory-limit: pairs may take up to {} MiB, and they are never mapped",
+                "--memory-limit: pairs may take up to {} MiB, and cannot be memory-mapped",
                 bytes >> 20
             ),
             remedy,
@@ -202,23 +201,23 @@ fn check_labels(source: &Source, data: &BinnedData) -> Result<()> {
     if data.binning.layout.groups.is_empty() {
         return Err(Error::place(
             source.place(),
-            "no feature varies: each has the same value in every row",
+            "all features are constant",
             "train on data with features that differ between rows",
         ));
     }
     Ok(())
 }
 
-/// Why no tree has a split.
+/// The error for a training without any split.
 pub fn no_split(request: &TrainRequest, data: &BinnedData) -> Error {
     let (rows, least) = (data.row_count(), request.parameters.min_data_in_leaf);
     let reason = if rows < 2 * least {
         format!(
-            "there are {rows} rows, and min_data_in_leaf = {least} wants that many on both sides of a split"
+            "there are {rows} rows, but min_data_in_leaf = {least} needs that many on both sides of a split"
         )
     } else {
         let gain = request.parameters.min_gain;
-        format!("no cut has {least} rows on both sides and gains more than min_gain = {gain}")
+        format!("no candidate has {least} rows on both sides and a gain above min_gain = {gain}")
     };
     Error::Untrainable(Box::new(Error::place(
         request.place(),

@@ -1,7 +1,7 @@
-//! What to train.
+//! The training request.
 
+use super::backend::Backend;
 use super::checkpoint::CheckpointPlan;
-use super::fleet::Fleet;
 use crate::config::{ObjectiveName, Parameters};
 use crate::objective::{Objective, objective};
 use planetree_base::storage::Location;
@@ -14,54 +14,54 @@ use std::sync::Arc;
 pub struct NamedData {
     /// The name.
     pub name: String,
-    /// Where it is.
+    /// Its location.
     pub location: Location,
 }
 
-/// An objective of the caller's own.
+/// A custom objective.
 #[derive(Clone)]
 pub struct CustomObjective {
     /// Its name, which the model's configuration records.
     pub name: String,
-    /// Makes one for a training.
+    /// Creates an instance for a training.
     pub make: Arc<dyn Fn() -> Box<dyn Objective> + Send + Sync>,
 }
 
-/// What to train.
+/// A training request.
 pub struct TrainRequest {
-    /// The training data: one dataset, or several whose rows are taken end to end.
+    /// The training data: one dataset, or several to concatenate.
     pub data: Vec<Location>,
-    /// Validation sets; the first decides on early stopping.
+    /// Validation sets; the first one drives early stopping.
     pub validation: Vec<NamedData>,
     /// The parameters.
     pub parameters: Parameters,
     /// The model to start from.
     pub start: Option<Model>,
-    /// Whether the trees of a forest are asked about the rows they did not see: for the log, and for
+    /// Forests: whether to compute out-of-bag scores, for the log and for
     /// [`Outcome::out_of_bag`](super::Outcome::out_of_bag).
     pub out_of_bag: bool,
-    /// Whether the trees of a forest are grown again, split by split, to say how good they rank: for
+    /// Forests: whether to measure the ranking quality of each tree after every split, for
     /// [`Outcome::strength`](super::Outcome::strength).
     pub strength: bool,
-    /// Where the model may be written tree by tree. A forest does so when no tree is needed again, and then its
-    /// outcome has no trees but says what was [written](super::Outcome::written).
+    /// A file to stream the model to, tree by tree. A forest does so if no tree is needed again; the outcome then
+    /// has no trees, only the size of what was [written](super::Outcome::written).
     pub stream_to: Option<Location>,
-    /// Bytes of memory to stay within.
+    /// Memory limit in bytes.
     pub memory_limit: Option<u64>,
-    /// Where binned data are cached when they do not fit.
+    /// Cache directory of binned data that exceed the memory limit.
     pub cache: PathBuf,
-    /// Checkpoints.
+    /// Location and interval of checkpoints; `None` for none.
     pub checkpoint: Option<CheckpointPlan>,
-    /// Whether to go on from the checkpoint, if there is one.
+    /// Whether to resume from the checkpoint, if there is one.
     pub resume: bool,
-    /// An objective of the caller's own, in place of that of the parameters.
+    /// A custom objective, which overrides that of the parameters.
     pub objective: Option<CustomObjective>,
-    /// Where the rows are, if not in this process.
-    pub fleet: Option<Arc<dyn Fleet>>,
+    /// The backend that holds the rows, if not this process.
+    pub backend: Option<Arc<dyn Backend>>,
 }
 
 impl TrainRequest {
-    /// A training on one dataset, and nothing else.
+    /// A request to train on one dataset, with everything else at its default.
     pub fn new(data: Location, parameters: Parameters) -> Self {
         TrainRequest {
             data: vec![data],
@@ -76,17 +76,17 @@ impl TrainRequest {
             checkpoint: None,
             resume: false,
             objective: None,
-            fleet: None,
+            backend: None,
         }
     }
 
-    /// Adds a validation set; the first one decides on early stopping.
+    /// Adds a validation set; the first one drives early stopping.
     pub fn validate(mut self, name: &str, location: Location) -> Self {
         self.validation.push(NamedData { name: name.to_owned(), location });
         self
     }
 
-    /// Trains with an objective of the caller's own, by its name.
+    /// Trains with a custom objective under this name.
     pub fn objective<O: Objective + 'static>(
         mut self,
         name: &str,
@@ -102,7 +102,7 @@ impl TrainRequest {
         self.objective.is_none() && self.parameters.objective == ObjectiveName::Squared
     }
 
-    /// The parameters as the model records them.
+    /// The parameters as recorded in the model.
     pub(crate) fn configuration(&self) -> String {
         let parameters = self.parameters.to_toml();
         match &self.objective {
@@ -121,15 +121,13 @@ impl TrainRequest {
         }
     }
 
-    /// Where the training data are, as a message begins.
+    /// The locations of the training data, as a prefix of messages.
     pub fn place(&self) -> String {
         let places: Vec<String> = self.data.iter().map(Location::to_string).collect();
         places.join(", ")
     }
 
-    /// Bytes that kept histograms may take.
-    ///
-    /// An eighth of the memory limit, which `Needs` counts on.
+    /// Maximum bytes of kept histograms: an eighth of the memory limit, as assumed by `Needs`.
     pub fn histogram_bytes(&self) -> usize {
         /// Beyond this, building both children costs less than the memory.
         const MOST: u64 = 1 << 30;

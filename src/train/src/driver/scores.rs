@@ -1,5 +1,5 @@
-//! The score of every row so far. It can be rebuilt from the dataset and the model: the base plus the
-//! trees' values in order.
+//! The current score of every row. Scores can be rebuilt from the dataset and the model: the base score plus the
+//! values of the trees, in order.
 
 use crate::bins::BinnedData;
 use crate::tree::{AT_A_TIME, Cell, CodedTree, NodeId, RowSets, Scale};
@@ -18,13 +18,13 @@ impl Scores {
         Scores { partitions: rows.iter().map(|rows| vec![score; rows.len()]).collect() }
     }
 
-    /// Given scores of all rows, in their order.
+    /// Splits the scores of all rows, in their order, by partition.
     pub fn given(rows: &[Rows], scores: &[f64]) -> Self {
         let of = |rows: &Rows| scores[rows.first as usize..][..rows.len()].to_vec();
         Scores { partitions: rows.iter().map(of).collect() }
     }
 
-    /// Scores by partition.
+    /// Wraps scores by partition.
     pub fn of_partitions(partitions: Vec<Vec<f64>>) -> Self {
         Scores { partitions }
     }
@@ -35,7 +35,7 @@ impl Scores {
         Scores { partitions: self.partitions.par_iter().map(divide).collect() }
     }
 
-    /// Adds a tree's values to the rows it was grown from, which are sorted by leaf.
+    /// Adds a tree to the rows it was grown from, which are sorted by leaf.
     pub fn add_grown<C: Cell>(&mut self, tree: &CodedTree, sets: &RowSets<C>) {
         let leaves: Vec<(NodeId, f64)> = tree.leaves().collect();
         self.partitions.par_iter_mut().zip(&sets.partitions).for_each(|(scores, set)| {
@@ -50,7 +50,7 @@ impl Scores {
         });
     }
 
-    /// Adds a tree's values to all rows but the drawn ones.
+    /// Adds a tree to all rows except those in `but`, by routing them.
     pub fn add_routed(
         &mut self,
         tree: &CodedTree,
@@ -70,7 +70,7 @@ impl Scores {
         })
     }
 
-    /// Adds what a function says of each row, by partition and place.
+    /// Adds `value(partition, row)` to the score of each row.
     pub fn add_values(&mut self, value: impl Fn(usize, usize) -> f64 + Sync) {
         self.partitions.par_iter_mut().enumerate().for_each(|(partition, scores)| {
             scores.iter_mut().enumerate().for_each(|(row, score)| *score += value(partition, row));
@@ -83,14 +83,14 @@ impl Scores {
     }
 }
 
-/// The mean of a number that follows from labels, each row by its weight, the same in any order of adding.
+/// The weighted mean of a function of the labels, independent of the order of addition.
 pub fn mean_of(rows: &[Rows], number: impl Fn(f32) -> f32) -> f64 {
     let mut sums = (0i128, 0i128);
     let labels = rows.iter().flat_map(|rows| &rows.labels);
     let largest = labels.fold(0f32, |most, label| most.max(number(*label).abs()));
     let weights = || rows.iter().flat_map(|rows| rows.weights.iter().flatten());
     let heaviest = weights().fold(0f32, |most, weight| most.max(*weight));
-    // Without weights, or with none above 0, every row counts 1.
+    // Without weights, or with all weights 0, every row counts 1.
     let heaviest = if heaviest > 0.0 { heaviest } else { 1.0 };
     let label_units = Scale::units(f64::from(largest), 31) * 1024.0;
     let weight_units = Scale::units(f64::from(heaviest), 31);

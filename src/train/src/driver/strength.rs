@@ -1,5 +1,5 @@
-//! How good single trees rank while they grow, as a table: a value for each tree, split of the data and number of
-//! splits made.
+//! Tree strength: the ranking quality of single trees while they grow, as a table with one value per tree, split of
+//! the data and number of splits.
 
 use arrow::array::{Float64Array, Int32Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};
@@ -9,18 +9,18 @@ use planetree_data::table::{TableKind, TableReader, TableWriter, numbers, texts}
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The course of one tree on one split of the data.
+/// The strength curve of one tree on one split of the data.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TreeStrength {
-    /// Counted from 1.
+    /// From 1.
     pub tree: u32,
-    /// `train` for the rows that the tree saw, or the name of a validation set.
+    /// `train` for the rows of the tree, or the name of a validation set.
     pub split: String,
-    /// The expected NDCG before the first split and after every one.
+    /// Expected NDCG before the first split and after each split.
     pub values: Vec<f64>,
 }
 
-/// Writes the courses of some trees.
+/// Writes strength curves as a table.
 pub fn write_strength(courses: &[TreeStrength], location: &Location) -> Result<()> {
     let schema = Arc::new(Schema::new(vec![
         Field::new("tree", DataType::Int32, false),
@@ -45,7 +45,7 @@ pub fn write_strength(courses: &[TreeStrength], location: &Location) -> Result<(
     table.finish()
 }
 
-/// The courses of all trees on one split of the data.
+/// The strength curves of all trees on one split of the data.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeanStrength {
     /// `train`, or the name of a validation set.
@@ -54,24 +54,24 @@ pub struct MeanStrength {
 }
 
 impl MeanStrength {
-    /// How many trees there are.
+    /// Number of trees.
     pub fn trees(&self) -> usize {
         self.courses.len()
     }
 
-    /// The most splits that a tree has.
+    /// Maximum number of splits of a tree.
     pub fn longest(&self) -> usize {
         self.courses.iter().map(Vec::len).max().unwrap_or(1) - 1
     }
 
-    /// The mean expected NDCG of the trees after so many splits; a tree that ended earlier stays what it is.
+    /// Mean expected NDCG of the trees after this many splits; smaller trees keep their final value.
     pub fn after(&self, splits: usize) -> f64 {
         let at = |values: &Vec<f64>| values[splits.min(values.len() - 1)];
         self.courses.iter().map(at).sum::<f64>() / self.courses.len() as f64
     }
 }
 
-/// Reads a table of tree strengths, a mean course for each split of the data, `train` before others.
+/// Reads a table of tree strengths: one mean curve per split of the data, `train` first.
 pub fn mean_strengths(table: &TableReader) -> Result<Vec<MeanStrength>> {
     let mut courses: BTreeMap<(String, u64), Vec<f64>> = BTreeMap::new();
     for batch in table.batches() {

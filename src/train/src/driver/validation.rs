@@ -1,4 +1,4 @@
-//! Validation sets: their scores follow the model tree by tree, and every metric is taken each round.
+//! Validation sets: their scores are updated with every tree, and all metrics are computed each round.
 
 use super::scores::Scores;
 use crate::bins::{BinnedData, Binning, read_rows};
@@ -20,13 +20,13 @@ pub struct ValidationSet {
     metrics: Metrics,
 }
 
-/// Metrics that are taken of the same rows every round.
+/// Metrics of the same rows in every round.
 pub struct Metrics {
     prepared: Vec<Vec<Prepared>>,
 }
 
 impl Metrics {
-    /// Works out what does not change from round to round.
+    /// Precomputes what does not change between rounds.
     pub fn new(parameters: &Parameters, rows: &[Rows]) -> Result<Self> {
         let convention = Arc::new(parameters.convention.clone());
         let prepare = |rows: &Rows| {
@@ -36,7 +36,7 @@ impl Metrics {
         Ok(Metrics { prepared: rows.par_iter().map(prepare).collect::<Result<_>>()? })
     }
 
-    /// The metrics of the scores so far.
+    /// The metrics of these scores.
     pub fn evaluate(&self, rows: &[Rows], scores: &Scores) -> Vec<Mean> {
         let parts: Vec<Vec<Mean>> = (0..rows.len())
             .into_par_iter()
@@ -55,15 +55,15 @@ impl Metrics {
     }
 }
 
-/// Bins of equal depth cut where trees split, so codes suffice. Other thresholds fall anywhere
-/// between two values, so that values must be kept.
+/// With static bins, trees split at bin boundaries, so codes suffice. Other thresholds may fall anywhere between
+/// two values, so values must be kept.
 enum Features {
     Coded(BinnedData),
     Values { rows: Vec<Rows>, partitions: Vec<Vec<f32>>, width: usize },
 }
 
 impl ValidationSet {
-    /// Reads a validation set; `thresholds_are_cuts` says that trees split between bins only.
+    /// Reads a validation set; `thresholds_are_cuts` means that trees split between bins only.
     pub fn load(
         name: &str,
         source: &Source,
@@ -82,7 +82,7 @@ impl ValidationSet {
         Ok(ValidationSet { name: name.to_owned(), scores: start(rows)?, metrics, features })
     }
 
-    /// Adds a tree's values to all scores.
+    /// Adds a tree to all scores.
     pub fn add(&mut self, coded: &CodedTree, tree: &Tree) -> Result<()> {
         match &self.features {
             Features::Coded(data) => self.scores.add_routed(coded, data, None),
@@ -95,12 +95,12 @@ impl ValidationSet {
         }
     }
 
-    /// The metrics of the scores so far.
+    /// The metrics of the current scores.
     pub fn evaluate(&self) -> Vec<Mean> {
         self.metrics.evaluate(self.features.rows(), &self.scores)
     }
 
-    /// What a tree says of every row, in their order. `coded` says it of the rows of a partition in codes.
+    /// The predictions of a tree for all rows, in their order. `coded` predicts the rows of a binned partition.
     pub fn values(
         &self,
         tree: &Tree,
@@ -115,8 +115,8 @@ impl ValidationSet {
         Ok(Scores::of_partitions(values.collect::<Result<_>>()?))
     }
 
-    /// The scores that a function gives the documents of each query, given one after another with so many values
-    /// each. The set must have been loaded with its values.
+    /// Scores of the documents by query. `score` takes the values of a query, row by row, and the row width. The set
+    /// must have been loaded with its values.
     pub fn by_query(&self, score: impl Fn(&[f32], usize) -> Vec<f64> + Sync) -> Scores {
         let of_partition = |(rows, partition): (&Rows, usize)| match &self.features {
             Features::Coded(_) => vec![0.0; rows.len()],
@@ -132,7 +132,7 @@ impl ValidationSet {
         Scores::of_partitions(rows.par_iter().zip(0..rows.len()).map(of_partition).collect())
     }
 
-    /// The data in codes, if that is how the set was loaded.
+    /// The binned data, if the set was loaded as codes.
     pub fn coded(&self) -> Option<&BinnedData> {
         match &self.features {
             Features::Coded(data) => Some(data),
@@ -154,17 +154,17 @@ impl ValidationSet {
         self.features.rows()
     }
 
-    /// Adds what a tree said of every row.
+    /// Adds the predictions of a tree for every row.
     pub fn add_all(&mut self, values: &Scores) {
         self.scores.add_values(|partition, row| values.partition(partition)[row]);
     }
 
-    /// The metrics of the mean of so many trees whose values were added up.
+    /// The metrics of the mean of `trees` trees whose values were added up.
     pub fn evaluate_mean(&self, trees: u32) -> Vec<Mean> {
         self.metrics.evaluate(self.features.rows(), &self.scores.divided_by(f64::from(trees.max(1))))
     }
 
-    /// The metrics of other scores of the same rows.
+    /// The metrics of other scores for the same rows.
     pub fn evaluate_others(&self, scores: &Scores) -> Vec<Mean> {
         self.metrics.evaluate(self.features.rows(), scores)
     }
@@ -212,7 +212,7 @@ fn read_values(source: &Source, binning: &Binning) -> Result<Features> {
     Ok(Features::Values { partitions: partitions.collect::<Result<_>>()?, rows, width })
 }
 
-/// What a tree says of a row of values.
+/// The prediction of a tree for a row of values.
 pub fn value_of(tree: &Tree, row: &[f32]) -> f64 {
     let mut id = 0;
     loop {

@@ -1,12 +1,12 @@
-//! What makes a split a good one, from sums over the rows on either side. Sums are of whole numbers, so that
-//! no order of adding changes them; a *score* of some rows is the greater the more they agree, and a split
-//! gains what the scores of both sides are above that of the node.
+//! Split criteria from sums over the rows of either side. Sums are of integers, so the order of addition does not
+//! matter. A *score* of rows is higher the purer they are; the gain of a split is the scores of both sides minus that
+//! of the node.
 
-/// Sums over rows and what they are worth.
+/// A split criterion: sums over rows and their score.
 pub trait Criterion: Sync {
-    /// What a row says.
+    /// The target of a row.
     type Row: Copy + Default + Send + Sync;
-    /// Sums over some rows.
+    /// Sums over rows.
     type Sums: Copy + Default + Send + Sync;
 
     /// Adds a row.
@@ -15,25 +15,25 @@ pub trait Criterion: Sync {
     /// Adds other rows.
     fn plus(sums: &mut Self::Sums, other: &Self::Sums);
 
-    /// Takes rows away.
+    /// Removes rows.
     fn minus(sums: Self::Sums, other: &Self::Sums) -> Self::Sums;
 
-    /// How many rows there are.
+    /// Number of rows.
     fn rows(sums: &Self::Sums) -> u32;
 
-    /// Whether two rows say the same.
+    /// Whether two rows have the same label.
     fn agree(one: Self::Row, other: Self::Row) -> bool;
 
-    /// How well the rows agree.
+    /// Purity of the rows.
     fn score(&self, sums: &Self::Sums) -> f64;
 
-    /// The same for fewer than [`FEW_ROWS`] rows, perhaps quicker.
+    /// Like [`Criterion::score`], for fewer than [`FEW_ROWS`] rows, possibly faster.
     #[inline(always)]
     fn score_of_few(&self, sums: &Self::Sums) -> f64 {
         self.score(sums)
     }
 
-    /// What one unit of a score means in a model's gains.
+    /// Size of one unit of a score in the gains of a model.
     fn unit(&self) -> f64;
 
     /// The mean label.
@@ -43,18 +43,18 @@ pub trait Criterion: Sync {
     fn cover(&self, sums: &Self::Sums) -> f64;
 }
 
-/// Units of an entropy of one bit and row. Up to 2^28 rows of 28 bits each still add up without rounding.
+/// Units of one bit of entropy per row. 2^28 rows of 28 bits each still add up without rounding.
 const ENTROPY_UNITS: f64 = (1u64 << 19) as f64;
-/// Counts below this have their n log n in a table.
+/// Counts below this use a table of n log n.
 pub const FEW_ROWS: usize = 1 << 14;
 
-/// How class counts become a score.
+/// Purity measure of class counts.
 #[derive(Debug, Clone)]
 pub enum Purity {
-    /// Minus the bits that the labels take: n log n of every class less that of all. The table has it for
-    /// small counts, in whole units.
+    /// Negative entropy in bits: the sum of n log n over classes minus that of the total. The table holds it for small
+    /// counts, in whole units.
     Entropy(Box<[f64; FEW_ROWS]>),
-    /// The rows that would be guessed right: squares of class counts by the count.
+    /// Expected number of correct random guesses: squares of class counts over the count.
     Gini,
 }
 
@@ -62,7 +62,7 @@ impl Purity {
     /// By entropy.
     pub fn entropy() -> Self {
         let table: Vec<f64> = (0..FEW_ROWS as u32).map(|count| n_log_n(f64::from(count)).round()).collect();
-        Purity::Entropy(table.try_into().expect("as many numbers as were asked for"))
+        Purity::Entropy(table.try_into().expect("the table has FEW_ROWS entries"))
     }
 }
 
@@ -70,10 +70,10 @@ fn n_log_n(count: f64) -> f64 {
     if count > 0.0 { count * libm::log2(count) * ENTROPY_UNITS } else { 0.0 }
 }
 
-/// Labels as classes, up to `C` of them, every row alike.
+/// Labels as up to `C` classes, rows of equal weight.
 #[derive(Debug, Clone)]
 pub struct Classes<const C: usize> {
-    /// How counts become a score.
+    /// Purity measure.
     pub purity: Purity,
     /// The label of each class.
     pub labels: [f64; C],
@@ -81,25 +81,25 @@ pub struct Classes<const C: usize> {
 
 impl<const C: usize> Criterion for Classes<C> {
     type Row = u8;
-    type Sums = Counts<C>;
+    type Sums = ClassCounts<C>;
 
     #[inline(always)]
-    fn add(sums: &mut Counts<C>, row: u8) {
-        // A class is below C; asking is quicker than dividing.
+    fn add(sums: &mut ClassCounts<C>, row: u8) {
+        // A class is always below C; this check is cheaper than a remainder.
         if let Some(count) = sums.0.get_mut(row as usize) {
             *count += 1;
         }
     }
 
     #[inline(always)]
-    fn plus(sums: &mut Counts<C>, other: &Counts<C>) {
+    fn plus(sums: &mut ClassCounts<C>, other: &ClassCounts<C>) {
         for class in 0..C {
             sums.0[class] += other.0[class];
         }
     }
 
     #[inline(always)]
-    fn minus(mut sums: Counts<C>, other: &Counts<C>) -> Counts<C> {
+    fn minus(mut sums: ClassCounts<C>, other: &ClassCounts<C>) -> ClassCounts<C> {
         for class in 0..C {
             sums.0[class] -= other.0[class];
         }
@@ -107,7 +107,7 @@ impl<const C: usize> Criterion for Classes<C> {
     }
 
     #[inline(always)]
-    fn rows(sums: &Counts<C>) -> u32 {
+    fn rows(sums: &ClassCounts<C>) -> u32 {
         sums.0.iter().sum()
     }
 
@@ -117,7 +117,7 @@ impl<const C: usize> Criterion for Classes<C> {
     }
 
     #[inline(always)]
-    fn score(&self, sums: &Counts<C>) -> f64 {
+    fn score(&self, sums: &ClassCounts<C>) -> f64 {
         match &self.purity {
             Purity::Entropy(table) => {
                 let look_up = |count: u32| match table.get(count as usize) {
@@ -138,7 +138,7 @@ impl<const C: usize> Criterion for Classes<C> {
     }
 
     #[inline(always)]
-    fn score_of_few(&self, sums: &Counts<C>) -> f64 {
+    fn score_of_few(&self, sums: &ClassCounts<C>) -> f64 {
         match &self.purity {
             Purity::Entropy(table) => {
                 let look_up = |count: u32| table[count as usize % FEW_ROWS];
@@ -159,37 +159,37 @@ impl<const C: usize> Criterion for Classes<C> {
         }
     }
 
-    fn value(&self, sums: &Counts<C>) -> f64 {
+    fn value(&self, sums: &ClassCounts<C>) -> f64 {
         let sum: f64 = sums.0.iter().zip(&self.labels).map(|(count, label)| f64::from(*count) * label).sum();
         sum / f64::from(Self::rows(sums).max(1))
     }
 
-    fn cover(&self, sums: &Counts<C>) -> f64 {
+    fn cover(&self, sums: &ClassCounts<C>) -> f64 {
         f64::from(Self::rows(sums))
     }
 }
 
 /// Rows by class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Counts<const C: usize>(pub [u32; C]);
+pub struct ClassCounts<const C: usize>(pub [u32; C]);
 
-impl<const C: usize> Default for Counts<C> {
+impl<const C: usize> Default for ClassCounts<C> {
     fn default() -> Self {
-        Counts([0; C])
+        ClassCounts([0; C])
     }
 }
 
-/// Classes at most.
+/// Maximum number of classes.
 pub const MOST_CLASSES: usize = 32;
 
-/// Labels as classes, rows by weight.
+/// Labels as classes, weighted rows.
 #[derive(Debug, Clone)]
 pub struct WeightedClasses {
-    /// How weights become a score; the table of counts is of no use.
+    /// Purity measure; the table of counts is unused.
     pub purity: Purity,
     /// The label of each class.
     pub labels: [f64; MOST_CLASSES],
-    /// Units of a weight of 1.
+    /// Units per weight of 1.
     pub weight_units: f64,
 }
 
@@ -277,18 +277,18 @@ impl Criterion for WeightedClasses {
     }
 }
 
-/// Labels as numbers; rows by weight, or every row alike.
+/// Labels as numbers, rows with or without weights.
 #[derive(Debug, Clone)]
 pub struct Variance {
-    /// Units of a label of 1 times its weight.
+    /// Units per label of 1 times its weight.
     pub label_units: f64,
-    /// Units of a weight of 1.
+    /// Units per weight of 1.
     pub weight_units: f64,
 }
 
 /// Sums of labels and weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Moments {
+pub struct LabelMoments {
     labels: i64,
     weights: i64,
     rows: u32,
@@ -297,25 +297,25 @@ pub struct Moments {
 impl Criterion for Variance {
     /// The label in units, times the weight, and the weight in units.
     type Row = (i32, i32);
-    type Sums = Moments;
+    type Sums = LabelMoments;
 
     #[inline(always)]
-    fn add(sums: &mut Moments, (label, weight): (i32, i32)) {
+    fn add(sums: &mut LabelMoments, (label, weight): (i32, i32)) {
         sums.labels += i64::from(label);
         sums.weights += i64::from(weight);
         sums.rows += 1;
     }
 
     #[inline(always)]
-    fn plus(sums: &mut Moments, other: &Moments) {
+    fn plus(sums: &mut LabelMoments, other: &LabelMoments) {
         sums.labels += other.labels;
         sums.weights += other.weights;
         sums.rows += other.rows;
     }
 
     #[inline(always)]
-    fn minus(sums: Moments, other: &Moments) -> Moments {
-        Moments {
+    fn minus(sums: LabelMoments, other: &LabelMoments) -> LabelMoments {
+        LabelMoments {
             labels: sums.labels - other.labels,
             weights: sums.weights - other.weights,
             rows: sums.rows - other.rows,
@@ -323,18 +323,18 @@ impl Criterion for Variance {
     }
 
     #[inline(always)]
-    fn rows(sums: &Moments) -> u32 {
+    fn rows(sums: &LabelMoments) -> u32 {
         sums.rows
     }
 
     #[inline(always)]
     fn agree(one: (i32, i32), other: (i32, i32)) -> bool {
-        // Equal labels of different weights: l1 w1 / w1 = l2 w2 / w2. A rounding may hide that, which costs time only.
+        // Equal labels with different weights: l1 w1 / w1 = l2 w2 / w2. Rounding may hide equality, at a cost in time only.
         i64::from(one.0) * i64::from(other.1) == i64::from(other.0) * i64::from(one.1)
     }
 
     #[inline(always)]
-    fn score(&self, sums: &Moments) -> f64 {
+    fn score(&self, sums: &LabelMoments) -> f64 {
         let labels = sums.labels as f64;
         if sums.weights > 0 { labels * labels / sums.weights as f64 } else { 0.0 }
     }
@@ -343,14 +343,14 @@ impl Criterion for Variance {
         self.weight_units / (self.label_units * self.label_units)
     }
 
-    fn value(&self, sums: &Moments) -> f64 {
+    fn value(&self, sums: &LabelMoments) -> f64 {
         if sums.weights == 0 {
             return 0.0;
         }
         sums.labels as f64 / self.label_units / (sums.weights as f64 / self.weight_units)
     }
 
-    fn cover(&self, sums: &Moments) -> f64 {
+    fn cover(&self, sums: &LabelMoments) -> f64 {
         sums.weights as f64 / self.weight_units
     }
 }

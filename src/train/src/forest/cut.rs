@@ -1,5 +1,4 @@
-//! The best place to cut a node by one feature: its codes come in ascending order, each with the sums of the
-//! rows that have it.
+//! The best cut of a node by one feature, from the sums of its rows by code, ascending.
 
 use super::criterion::{Criterion, FEW_ROWS};
 use super::features::Drawn;
@@ -7,21 +6,21 @@ use crate::bins::{FeatureBins, middle};
 use crate::config::{Candidates, Parameters};
 use crate::driver::ForestSplit;
 
-/// What every cut must respect.
+/// Constraints of cuts.
 #[derive(Debug, Clone, Copy)]
 pub struct CutRules {
-    /// Rows on either side at least.
+    /// Minimum rows on either side.
     pub min_rows: u32,
-    /// A cut must gain more than this, in the criterion's own units.
+    /// Minimum gain, exclusive, in units of the criterion.
     pub min_gain: f64,
-    /// Where cuts may be.
+    /// Source of candidates.
     pub candidates: Candidates,
-    /// Whether a code stands for one value.
+    /// Whether each code represents a single value.
     pub every_value: bool,
 }
 
 impl CutRules {
-    /// The rules that the parameters ask for; `unit` is what the criterion counts in.
+    /// The rules of the parameters; `unit` is that of the criterion.
     pub fn of(parameters: &Parameters, unit: f64) -> Self {
         CutRules {
             min_rows: u32::try_from(parameters.min_data_in_leaf).unwrap_or(u32::MAX).max(1),
@@ -31,20 +30,20 @@ impl CutRules {
         }
     }
 
-    /// Whether a node of so many rows may be split.
+    /// Whether a node with this many rows may be split.
     pub fn may_split(&self, rows: u32) -> bool {
         rows >= self.min_rows.saturating_mul(2).max(2)
     }
 }
 
-/// A cut that was found.
+/// A cut found for a node.
 #[derive(Debug, Clone, Copy)]
 pub struct FoundCut<S> {
-    /// Which feature.
+    /// The feature.
     pub feature: u32,
-    /// Codes up to this go left.
+    /// Rows with at most this code go left.
     pub code: u32,
-    /// Values up to this go left.
+    /// Rows with at most this value go left.
     pub threshold: f32,
     /// Whether missing values go left.
     pub missing_left: bool,
@@ -55,7 +54,7 @@ pub struct FoundCut<S> {
 }
 
 impl<S> FoundCut<S> {
-    /// The cut as a split of a tree.
+    /// Converts to a split of a tree.
     pub fn to_split(&self, left: u32, gain: f64) -> ForestSplit {
         ForestSplit {
             feature: self.feature,
@@ -69,36 +68,36 @@ impl<S> FoundCut<S> {
 }
 
 /// The best cut of a node so far.
-pub struct Best<'a, K: Criterion> {
+pub struct BestForestCut<'a, K: Criterion> {
     criterion: &'a K,
     rules: &'a CutRules,
     total: K::Sums,
-    /// A cut must score more than this.
+    /// Minimum score, exclusive.
     least: f64,
-    /// The best one so far.
+    /// The best cut, if any.
     pub found: Option<FoundCut<K::Sums>>,
 }
 
-impl<'a, K: Criterion> Best<'a, K> {
-    /// None yet, for a node with these sums.
+impl<'a, K: Criterion> BestForestCut<'a, K> {
+    /// For a node with these sums.
     pub fn new(criterion: &'a K, rules: &'a CutRules, total: K::Sums) -> Self {
         let before = criterion.score(&total);
         let least = match rules.candidates {
-            // A cut that knows no labels gains whatever it gains.
+            // Random cuts need no gain.
             Candidates::Random if rules.min_gain <= 0.0 => f64::NEG_INFINITY,
-            // Where all rows agree, scores differ by roundings only.
+            // If all rows agree, scores differ by rounding errors only.
             _ => before + rules.min_gain.max(before.abs() * 1e-12),
         };
-        Best { criterion, rules, total, least, found: None }
+        BestForestCut { criterion, rules, total, least, found: None }
     }
 
-    /// By how much a found cut is better than none, in the units of a model's gains.
+    /// The gain of a cut, in the units of a model's gains.
     pub fn gain(&self, cut: &FoundCut<K::Sums>) -> f64 {
         (cut.score - self.criterion.score(&self.total)).max(0.0) * self.criterion.unit()
     }
 
-    /// Looks at a feature whose codes come in ascending order; missing values have a code behind all others.
-    pub fn look(&mut self, drawn: &Drawn, bins: &FeatureBins, cells: &[(u32, K::Sums)]) {
+    /// Evaluates a feature, given its sums by code, ascending; missing values have the last code.
+    pub fn consider(&mut self, drawn: &Drawn, bins: &FeatureBins, cells: &[(u32, K::Sums)]) {
         let is_missing = |cell: &&(u32, K::Sums)| Some(cell.0) == bins.missing_code;
         let (values, missing) = match cells.last().filter(is_missing) {
             Some((_, missing)) => (&cells[..cells.len() - 1], Some(missing)),
@@ -114,8 +113,8 @@ impl<'a, K: Criterion> Best<'a, K> {
         }
     }
 
-    /// Tries every cut between two codes; missing values go left when they are given, and then the last code
-    /// may be cut from them, too.
+    /// Tries every cut between two codes. If `missing` is given, missing values go left, and a cut after the last code
+    /// separates present from missing values.
     fn scan(
         &mut self,
         feature: u32,
@@ -135,7 +134,8 @@ impl<'a, K: Criterion> Best<'a, K> {
         }
     }
 
-    /// Behind which code a cut is better than the best so far, with its score and the sums of its left side.
+    /// The cut that improves on the best so far: the index of the last code on its left, its score, and the sums of its
+    /// left side.
     #[inline(always)]
     fn best_place(
         &self,
@@ -146,7 +146,7 @@ impl<'a, K: Criterion> Best<'a, K> {
     ) -> Option<(usize, f64, K::Sums)> {
         let all = K::rows(&self.total);
         let mut left = missing.copied().unwrap_or_default();
-        // Of equal ones that of the earlier feature counts, and of one feature the first.
+        // Ties go to the lower feature, and within a feature to the first cut.
         let (mut least, mut ties) = match &self.found {
             None => (self.least, false),
             Some(best) => (best.score, feature < best.feature),
@@ -189,7 +189,7 @@ impl<'a, K: Criterion> Best<'a, K> {
         let (code, threshold) = match values {
             [] => return,
             [_] if missing.is_none() => return,
-            // All values are equal, and others are missing.
+            // All present values are equal.
             [_] => (bins.bins() as u32 - 1, f32::MAX),
             [first, .., last] => self.rules.place_at_random(bins, (first.0, last.0), drawn.cut),
         };
@@ -206,25 +206,25 @@ impl<'a, K: Criterion> Best<'a, K> {
     }
 }
 
-/// The middle between two codes of a node, and the last code below it. Rows that are not in the node may
-/// lie between its values: the middle decides for them.
+/// The midpoint between two codes of a node, and the last code below it. Values of rows outside the node may lie
+/// between those of its rows: they are compared with the midpoint.
 pub fn between(bins: &FeatureBins, below: u32, above: u32) -> (u32, f32) {
     let threshold = middle(bins.centres[below as usize], bins.centres[above as usize]);
     (bins.code_up_to(threshold).clamp(below, above - 1), threshold)
 }
 
 impl CutRules {
-    /// Where a cut behind one of a node's codes is: in the middle between it and the next one that occurs.
+    /// Code and threshold of a cut after one of the node's codes: the midpoint to the next code that occurs.
     fn place<S>(&self, bins: &FeatureBins, values: &[(u32, S)], place: usize) -> (u32, f32) {
         let below = values[place].0;
         let Some((above, _)) = values.get(place + 1) else {
-            return (bins.bins() as u32 - 1, f32::MAX); // only missing values are on the other side
+            return (bins.bins() as u32 - 1, f32::MAX); // only missing values on the other side
         };
         let (code, threshold) = between(bins, below, *above);
         (code, if self.every_value { threshold } else { bins.cuts[code as usize] })
     }
 
-    /// Where a cut is that is drawn between two codes.
+    /// Code and threshold of a random cut between two codes.
     fn place_at_random(&self, bins: &FeatureBins, (first, last): (u32, u32), draw: f64) -> (u32, f32) {
         let (least, most) = (bins.centres[first as usize], bins.centres[last as usize]);
         let at = (f64::from(least) + draw * (f64::from(most) - f64::from(least))) as f32;

@@ -1,14 +1,14 @@
-//! Which features a node looks at: drawn one after the other without replacement, by seed, tree and the node's
-//! path from the root. No order of growing nodes and no numbering changes a draw.
+//! Feature sampling of nodes: one feature after the other without replacement, keyed by seed, tree and the path of the
+//! node from the root, so that the order of growing nodes does not matter.
 
-use crate::bins::Layout;
+use crate::bins::BinLayout;
 use crate::config::{Candidates, FeatureCount, Parameters};
 use planetree_base::random::{Stream, mix};
 
 const OF_TREE: u64 = 0x7365_7254;
 const OF_NODE: u64 = 0x7364_6F4E;
 
-/// A node by the way that leads to it.
+/// Hash of the path from the root to a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Path(u64);
 
@@ -27,35 +27,35 @@ impl Path {
     }
 }
 
-/// A feature that a node looks at.
+/// A feature sampled for a node.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Drawn {
-    /// Which one.
+    /// The feature.
     pub feature: u32,
-    /// Where a random cut is, from 0 at the least value up to 1 at the greatest.
+    /// Position of a random cut, from 0 at the minimum to 1 at the maximum.
     pub cut: f64,
-    /// Whether a random cut sends missing values to the left.
+    /// Whether a random cut sends missing values left.
     pub missing_left: bool,
 }
 
-/// The features of one tree, from which its nodes draw, one node at a time.
+/// The features of one tree, from which its nodes sample, one node at a time.
 #[derive(Debug, Clone)]
 pub struct TreeFeatures {
-    /// Those that the tree may use, always in this order between two nodes.
+    /// The features of the tree, in this order between nodes.
     order: Vec<u32>,
-    /// How many a node looks at.
+    /// Number of features per node.
     pub per_node: usize,
-    /// Whether cuts are drawn, too.
+    /// Whether cuts are random, too.
     random_cuts: bool,
     key: [u64; 2],
-    /// The node that draws.
+    /// Random numbers of the current node.
     stream: Stream,
     swaps: Vec<u32>,
 }
 
 impl TreeFeatures {
-    /// Draws the features of a tree.
-    pub fn draw(parameters: &Parameters, layout: &Layout, tree: u64) -> Self {
+    /// Samples the features of a tree.
+    pub fn draw(parameters: &Parameters, layout: &BinLayout, tree: u64) -> Self {
         let varying = layout.places.iter().enumerate().filter(|(_, place)| place.is_some());
         let mut order: Vec<u32> = varying.map(|(feature, _)| feature as u32).collect();
         let count = FeatureCount::Fraction(parameters.feature_fraction).of(order.len());
@@ -78,7 +78,7 @@ impl TreeFeatures {
         }
     }
 
-    /// Starts the draws of a node; they are the same each time.
+    /// Starts the sample of a node, which is the same each time.
     pub fn start(&mut self, path: Path) {
         while let Some(other) = self.swaps.pop() {
             self.order.swap(self.swaps.len(), other as usize);
@@ -86,7 +86,7 @@ impl TreeFeatures {
         self.stream = Stream::new(&[self.key[0], OF_NODE, self.key[1], path.0]);
     }
 
-    /// How many features the node has drawn.
+    /// Number of features sampled for the node so far.
     pub fn drawn(&self) -> usize {
         self.swaps.len()
     }

@@ -1,6 +1,5 @@
-//! The seam between a forest and how one of its trees is grown. A forest draws the rows of every tree, asks a
-//! grower for the tree, and never looks at labels itself; a criterion that has other sums than class counts or
-//! moments is another grower. `grower()` is the table of them.
+//! Selection of the tree grower. A forest samples the rows of every tree and delegates growing to a [`TreeGrower`]; it does
+//! not use labels itself. A criterion that needs other sums than class counts or moments is another grower.
 
 use super::features::Path;
 use super::{listwise, point};
@@ -10,10 +9,10 @@ use crate::driver::{ForestTree, TreeGrower};
 use planetree_base::error::Result;
 use std::ops::Range;
 
-/// The top of a tree, whose open leaves are to be grown further.
+/// The top of a tree, with open leaves to be grown further.
 #[derive(Debug, Clone)]
 pub struct Top {
-    /// Its nodes.
+    /// The tree so far.
     pub tree: ForestTree,
     /// The rows of the open leaves, leaf by leaf, each ascending.
     pub rows: Vec<u32>,
@@ -21,33 +20,33 @@ pub struct Top {
     pub open: Vec<OpenLeaf>,
 }
 
-/// A leaf that is to be grown further.
+/// A leaf to be grown further.
 #[derive(Debug, Clone)]
 pub struct OpenLeaf {
-    /// Its place in the tree.
+    /// Index in the tree.
     pub node: u32,
-    /// Its way from the root.
+    /// Path from the root.
     pub path: Path,
-    /// Its rows, by place in the list.
+    /// Range of its rows in the list.
     pub rows: Range<usize>,
 }
 
-/// Grows trees from a top that another grower made, leaf by leaf.
+/// Grows trees below a top that another grower made.
 pub trait GrowBelow: TreeGrower {
-    /// Grows everything below the open leaves of a tree, on the thread that asks.
+    /// Grows the subtrees of the open leaves of a tree, on the calling thread.
     fn grow_below(&self, tree: u32, top: Top) -> Result<ForestTree>;
 }
 
-/// The grower that the parameters ask for; `room` is bytes that sums and copies of rows may take.
+/// The grower for these parameters; `memory` is the memory limit of sums and copied rows, in bytes.
 pub fn grower<'a>(
     parameters: &'a Parameters,
     data: &'a BinnedData,
-    room: usize,
+    memory: usize,
 ) -> Result<Box<dyn TreeGrower + 'a>> {
     if parameters.forest.criterion == CriterionName::Ndcg {
         return listwise::grower(parameters, data, None);
     }
-    let pointwise = point::grower(parameters, data, room)?;
+    let pointwise = point::grower(parameters, data, memory)?;
     match parameters.forest.listwise.levels {
         None => Ok(pointwise),
         Some(_) => listwise::grower(parameters, data, Some(pointwise)),

@@ -1,5 +1,5 @@
-//! Forests: every tree is grown from the labels, on rows and features of its own, and their mean counts. Trees
-//! know nothing of each other, so they grow side by side and are added in their order.
+//! Random forests: every tree is grown from the labels on sampled rows and features; scores are means over trees. Trees
+//! are independent, so they grow in parallel and are added in order.
 
 mod block;
 mod criterion;
@@ -8,7 +8,7 @@ mod features;
 mod grower;
 mod large;
 mod listwise;
-mod outside;
+mod out_of_bag;
 mod point;
 mod route;
 mod sample;
@@ -22,57 +22,56 @@ use crate::driver::{
     value_of, warn_of_leakage,
 };
 use grower::grower;
-use listwise::{SplitOrder, Yardstick};
-use outside::Outside;
+use listwise::{NdcgVariant, SplitOrder};
+use out_of_bag::OutOfBag;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Location, interrupt};
 use planetree_data::source::{Rows, Source};
 use planetree_metric::Mean;
 use planetree_model::model::{Ensemble, Model, ModelWriter, Origin, Tree};
 use planetree_model::predict::wins;
-use route::Router;
+use route::ForestRouter;
 use std::time::Instant;
-use view::{Lanes, View};
+use view::{CodeLanes, PartitionView};
 
-/// What the log calls the rows that a tree did not see.
+/// Name of the out-of-bag split in the log.
 const OUT_OF_BAG: &str = "oob";
 
-/// Trees that go through mapped data together.
+/// Trees that share one scan of memory-mapped data.
 fn trees_in_a_scan() -> u32 {
     8.max(rayon::current_num_threads() as u32)
 }
 
-/// What a training keeps of a row beside its codes: its label twice, and its place twice for every tree that
-/// grows, or for a listwise one its document and its place in the ranking; if asked for, its score and the number
-/// of trees out of bag.
+/// Memory per row besides its codes: its label twice, and its index twice for every growing tree, or for listwise trees
+/// its document and its rank; with out-of-bag scores, its score and number of trees.
 fn bytes_per_row(request: &TrainRequest) -> u64 {
     let at_a_time = if request.parameters.forest.is_listwise() {
         listwise::BYTES_PER_ROW * rayon::current_num_threads() as u64
     } else {
         0
     };
-    let outside = if request.out_of_bag { 8 + 4 + 16 } else { 0 };
-    4 + 8 + 8 * u64::from(trees_in_a_scan()) + at_a_time + outside
+    let out_of_bag = if request.out_of_bag { 8 + 4 + 16 } else { 0 };
+    4 + 8 + 8 * u64::from(trees_in_a_scan()) + at_a_time + out_of_bag
 }
 
-/// Grows some trees of a forest, by their numbers.
+/// Grows the trees of a forest with these numbers.
 pub fn grow_trees(
     parameters: &Parameters,
     data: &BinnedData,
     trees: std::ops::Range<u32>,
 ) -> Result<Vec<ForestTree>> {
-    /// Bytes that sums and copies of rows may take; the data are in memory anyway.
+    /// Memory limit of sums and copied rows, in bytes; the data are in memory anyway.
     const ROOM: usize = 1 << 30;
     let draw = |tree: u32| sample::draw(parameters, &data.rows, tree.into());
-    grower(parameters, data, ROOM)?.grow_together(trees, &draw)
+    grower(parameters, data, ROOM)?.grow_batch(trees, &draw)
 }
 
 /// Trains a forest.
 pub fn train(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Outcome> {
     if request.start.is_some() {
         return Err(Error::usage(
-            "a forest starts from nothing: its trees do not build on each other",
-            "leave --start-model out, or set ensemble=boost",
+            "a forest cannot continue from a model: its trees are independent",
+            "remove --start-model, or set ensemble=boost",
         ));
     }
     check_strength(request)?;
@@ -88,7 +87,7 @@ pub fn train(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Outc
         request,
         data: &opened.data,
         lanes: match parameters.forest.pairs_per_document {
-            None => Some(Lanes::of(&opened.data.binning.layout)),
+            None => Some(CodeLanes::of(&opened.data.binning.layout)),
             Some(_) => None,
         },
         validation,
@@ -121,14 +120,16 @@ pub fn train(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Outc
     forest.run(seconds, observer)
 }
 
-/// The strength of a tree is that of whole rankings by codes.
+/// Tree strength needs rankings of whole queries, by codes.
 fn check_strength(request: &TrainRequest) -> Result<()> {
     let parameters = &request.parameters;
     let draws = parameters.bagging_fraction < 1.0 || parameters.forest.bootstrap;
     let problem = match request.strength {
         false => return Ok(()),
-        true if parameters.forest.pairs_per_document.is_some() => "trees of pairs rank nothing by themselves",
-        true if parameters.max_bin == 0 => "the strength of trees is taken on bins",
+        true if parameters.forest.pairs_per_document.is_some() => {
+            "trees trained on pairs do not rank single documents"
+        }
+        true if parameters.max_bin == 0 => "tree strength needs bins",
         true if draws && parameters.bagging_by == Sampling::Rows => {
             "the rows of a tree are not whole queries"
         }
@@ -136,17 +137,18 @@ fn check_strength(request: &TrainRequest) -> Result<()> {
     };
     Err(Error::usage(
         problem,
-        "leave --strength out, or draw queries and set candidates=static and pairs_per_document=0",
+        "remove --strength, or sample queries and set candidates=static and pairs_per_document=0",
     ))
 }
 
-/// Says once what is asked for in vain.
+/// Notes a parameter that exceeds the number of features.
 fn note_clipped(parameters: &Parameters, features: usize, observer: &mut dyn Observer) {
     if let FeatureCount::Count(count) = parameters.features_per_node
         && count > features
     {
-        let text =
-            format!("features_per_node = {count}: there are {features}, and every node looks at all of them");
+        let text = format!(
+            "features_per_node = {count}: there are only {features} features, so every node uses all of them"
+        );
         observer.note(&text);
     }
 }
@@ -168,20 +170,20 @@ fn new_model(request: &TrainRequest, opened: &Opened) -> Result<Model> {
     })
 }
 
-fn validation_sets(request: &TrainRequest, opened: &Opened) -> Result<Vec<ValidationSet>> {
+fn validation_sets(request: &TrainRequest, opened: &OpenedData) -> Result<Vec<ValidationSet>> {
     let named = request.validation.iter().zip(&opened.validation);
     named.map(|(named, source)| load(&named.name, source, request, opened)).collect()
 }
 
-fn load(name: &str, source: &Source, request: &TrainRequest, opened: &Opened) -> Result<ValidationSet> {
+fn load(name: &str, source: &Source, request: &TrainRequest, opened: &OpenedData) -> Result<ValidationSet> {
     let pairs = request.parameters.forest.pairs_per_document.is_some();
     let cuts = opened.options.max_bin.is_some() && !pairs;
     let start = |rows: &[Rows]| Ok(Scores::constant(rows, 0.0));
     ValidationSet::load(name, source, &opened.data.binning, cuts, &request.parameters, &start)
 }
 
-/// Room for scores out of bag, if they are asked for.
-fn outside(request: &TrainRequest, opened: &Opened) -> Result<Option<Outside>> {
+/// Empty out-of-bag scores, if requested.
+fn out_of_bag(request: &TrainRequest, opened: &OpenedData) -> Result<Option<OutOfBag>> {
     let parameters = &request.parameters;
     if !request.out_of_bag {
         return Ok(None);
@@ -189,25 +191,25 @@ fn outside(request: &TrainRequest, opened: &Opened) -> Result<Option<Outside>> {
     let all = parameters.bagging_fraction >= 1.0 && parameters.queries_per_tree.is_none();
     if all && !parameters.forest.bootstrap {
         return Err(Error::usage(
-            "every tree sees all rows: there is nothing out of bag",
-            "set query_fraction, bagging_fraction or bootstrap, or leave --oob out",
+            "every tree uses all rows: there are no out-of-bag rows",
+            "set query_fraction, bagging_fraction or bootstrap, or remove --oob",
         ));
     }
     let documents = match parameters.forest.pairs_per_document {
         None => None,
         Some(_) if parameters.bagging_by == Sampling::Rows => {
             return Err(Error::usage(
-                "a document of pairs is out of bag only with its whole query",
-                "set bagging_by=queries, or leave --oob out",
+                "with pairs, out-of-bag scores need whole queries",
+                "set bagging_by=queries, or remove --oob",
             ));
         }
         Some(_) => Some(load(OUT_OF_BAG, &opened.source, request, opened)?),
     };
-    Outside::new(parameters, &opened.data.rows, documents).map(Some)
+    OutOfBag::new(parameters, &opened.data.rows, documents).map(Some)
 }
 
-/// The file that trees go to as they are grown, if none of them is needed again: by a checkpoint, or to be
-/// taken back by early stopping. Deep trees are large, and need not be kept then.
+/// The file to stream trees to, if none is needed again by a checkpoint or early stopping. Deep trees are large, and
+/// then need not be kept in memory.
 fn model_file(request: &TrainRequest, model: &Model) -> Result<Option<ModelWriter>> {
     match &request.stream_to {
         Some(location @ Location::Local(_))
@@ -219,33 +221,33 @@ fn model_file(request: &TrainRequest, model: &Model) -> Result<Option<ModelWrite
     }
 }
 
-/// A training under way.
-struct Forest<'a> {
+/// A training in progress.
+struct ForestTraining<'a> {
     request: &'a TrainRequest,
     data: &'a BinnedData,
-    /// Where features are in a row of codes; pairs have no codes of single rows.
-    lanes: Option<Lanes>,
+    /// Positions of features in a row of codes; `None` for pairs, which have no codes of single rows.
+    lanes: Option<CodeLanes>,
     validation: Vec<ValidationSet>,
-    outside: Option<Outside>,
-    /// Where trees go; else they are kept.
+    out_of_bag: Option<OutOfBag>,
+    /// The file that trees are streamed to; `None` keeps them in memory.
     file: Option<ModelWriter>,
     model: Model,
     size: ModelSize,
     log: Vec<LogEntry>,
-    /// Of the trees so far, if asked for.
+    /// Strength of the trees so far, if requested.
     strength: Option<Vec<TreeStrength>>,
     begun: Instant,
-    /// Seconds that earlier runs of this training took.
+    /// Seconds spent in earlier runs of this training.
     before: f64,
-    /// Seconds of writing trees so far.
+    /// Seconds spent writing trees.
     writing: f64,
 }
 
-impl Forest<'_> {
+impl ForestTraining<'_> {
     fn run(mut self, mut seconds: PhaseSeconds, observer: &mut dyn Observer) -> Result<Outcome> {
         observer.phase("training");
         if self.request.checkpoint.is_some() {
-            interrupt::be_orderly(); // there is something to save from now on
+            interrupt::be_orderly(); // from now on there is something to save
         }
         let mut checkpoints = self.request.checkpoint.as_ref().map(Checkpoints::new);
         let grown = self.add_trees(&mut checkpoints, observer);
@@ -256,7 +258,7 @@ impl Forest<'_> {
         grown?;
         let best = self.finish(observer)?;
         seconds.train = self.begun.elapsed().as_secs_f64() - self.writing;
-        let out_of_bag = self.outside.as_ref().map(Outside::scores);
+        let out_of_bag = self.out_of_bag.as_ref().map(OutOfBag::scores);
         let written = match self.file.take() {
             None => None,
             Some(file) => {
@@ -266,21 +268,21 @@ impl Forest<'_> {
         };
         let mut strength = self.strength;
         if let (Some(courses), Some(best)) = (&mut strength, best) {
-            courses.retain(|course| course.tree <= best.round); // those of the model
+            courses.retain(|course| course.tree <= best.round); // trees kept in the model
         }
         Ok(Outcome { model: self.model, written, log: self.log, best, out_of_bag, strength, seconds })
     }
 
-    /// Grows trees until there are enough, some at a time.
+    /// Grows trees in batches until there are enough.
     fn add_trees(
         &mut self,
         checkpoints: &mut Option<Checkpoints>,
         observer: &mut dyn Observer,
     ) -> Result<()> {
         let parameters = &self.request.parameters;
-        let grower = match &self.request.fleet {
+        let grower = match &self.request.backend {
             None => grower(parameters, self.data, self.request.histogram_bytes())?,
-            Some(fleet) => fleet.grower(parameters, self.data)?,
+            Some(backend) => backend.grower(parameters, self.data)?,
         };
         while self.model.rounds < parameters.num_trees && self.stopped_early().is_none() {
             interrupt::check()?;
@@ -300,20 +302,20 @@ impl Forest<'_> {
         Ok(())
     }
 
-    /// The next trees, as many as grow well together.
+    /// The next batch of trees.
     fn grow_some(&self, grower: &dyn TreeGrower) -> Result<Vec<ForestTree>> {
         let parameters = &self.request.parameters;
         let first = self.model.rounds + 1;
-        let together = grower.together().unwrap_or_else(|| self.together());
-        let last = (first + together - 1).min(parameters.num_trees);
+        let batch_size = grower.batch_size().unwrap_or_else(|| self.batch_size());
+        let last = (first + batch_size - 1).min(parameters.num_trees);
         let draw = |tree: u32| sample::draw(parameters, &self.data.rows, tree.into());
-        grower.grow_together(first..last + 1, &draw)
+        grower.grow_batch(first..last + 1, &draw)
     }
 
-    /// How many trees grow at a time.
-    fn together(&self) -> u32 {
+    /// Number of trees per batch.
+    fn batch_size(&self) -> u32 {
         match self.data.is_in_memory() {
-            // Some for each thread, so that few wait for the last one.
+            // Several per thread, so that few threads wait for the last tree.
             true => 4 * rayon::current_num_threads() as u32,
             false => trees_in_a_scan(),
         }
@@ -339,8 +341,8 @@ impl Forest<'_> {
 
     fn add_scores(&mut self, number: u32, tree: &ForestTree, as_model: &Tree) -> Result<()> {
         self.add_strength(number, tree)?;
-        if let Some(outside) = &mut self.outside {
-            outside.add(number.into(), tree, &self.request.parameters, self.data)?;
+        if let Some(out_of_bag) = &mut self.out_of_bag {
+            out_of_bag.add(number.into(), tree, &self.request.parameters, self.data)?;
         }
         for set in &mut self.validation {
             let values = values_of(set, tree, as_model, self.lanes.as_ref())?;
@@ -349,12 +351,12 @@ impl Forest<'_> {
         Ok(())
     }
 
-    /// Adds the trees of a checkpoint to all scores, in their order.
+    /// Adds the trees of the checkpoint to all scores, in order.
     fn replay(&mut self) -> Result<()> {
         let trees = std::mem::take(&mut self.model.trees);
         for (number, tree) in (1..).zip(&trees) {
             let grown = ForestTree::of_model(tree, &self.data.binning).ok_or_else(|| {
-                Error::usage("the checkpoint's trees do not fit the data", "start anew without --resume")
+                Error::usage("the checkpoint's trees do not fit the data", "start over without --resume")
             })?;
             self.add_scores(number, &grown, tree)?;
             self.size.add(tree);
@@ -363,7 +365,7 @@ impl Forest<'_> {
         Ok(())
     }
 
-    /// Writes the round's values into the log.
+    /// Adds the metrics of the round to the log.
     fn take_metrics(&mut self, tree: &ForestTree, observer: &mut dyn Observer) -> Result<()> {
         let parameters = &self.request.parameters;
         let round = self.model.rounds;
@@ -379,8 +381,8 @@ impl Forest<'_> {
                 seconds,
             }));
         };
-        if let Some(outside) = &self.outside {
-            enter(OUT_OF_BAG, outside.evaluate(parameters, outside.rows(self.data))?);
+        if let Some(out_of_bag) = &self.out_of_bag {
+            enter(OUT_OF_BAG, out_of_bag.evaluate(parameters, out_of_bag.rows(self.data))?);
         }
         for set in &self.validation {
             enter(&set.name, set.evaluate_mean(round));
@@ -393,18 +395,18 @@ impl Forest<'_> {
         Ok(())
     }
 
-    /// How good a tree ranks while it grows, on the rows it saw and on every validation set.
+    /// Computes the strength of a tree on its own rows and on every validation set.
     fn add_strength(&mut self, number: u32, tree: &ForestTree) -> Result<()> {
         let Some(courses) = &mut self.strength else { return Ok(()) };
         let parameters = &self.request.parameters;
-        // Where no order of splits was chosen, level by level is what others compare.
+        // Without a chosen order of splits, level by level is the usual one.
         let order = match parameters.forest.criterion {
             CriterionName::Ndcg => SplitOrder::AsGrown,
             _ => SplitOrder::Breadth,
         };
-        let yardstick = Yardstick::of(parameters);
+        let variant = NdcgVariant::of(parameters);
         let mut enter = |split: &str, data: &BinnedData, rows: &[u32]| {
-            let values = listwise::strength(tree, order, (data, rows), &yardstick)?;
+            let values = listwise::strength(tree, order, (data, rows), &variant)?;
             courses.push(TreeStrength { tree: number, split: split.to_owned(), values });
             Ok(())
         };
@@ -417,7 +419,7 @@ impl Forest<'_> {
         Ok(())
     }
 
-    /// The best round, if it is too long ago.
+    /// The best round, if early stopping is due.
     fn stopped_early(&self) -> Option<BestRound> {
         let patience = self.request.parameters.early_stopping_rounds?;
         let best = self.best()?;
@@ -445,25 +447,25 @@ impl Forest<'_> {
     }
 }
 
-/// What a tree says of every row of a validation set: by its codes, or (without lanes) by wins.
+/// The predictions of a tree for a validation set: by codes, or (without lanes) by wins.
 fn values_of(
     set: &ValidationSet,
     tree: &ForestTree,
     as_model: &Tree,
-    lanes: Option<&Lanes>,
+    lanes: Option<&CodeLanes>,
 ) -> Result<Scores> {
     let Some(lanes) = lanes else { return Ok(wins_of(set, as_model)) };
     set.values(as_model, |data, partition| {
         let codes = data.all_codes(partition)?;
-        let view = View::of(data, partition, &codes, lanes);
+        let view = PartitionView::of(data, partition, &codes, lanes);
         let rows: Vec<u32> = (view.first..view.first + view.rows).collect();
         let mut values = Vec::with_capacity(rows.len());
-        Router::new(tree, &data.binning, lanes).each_value(&view, &rows, |_, value| values.push(value));
+        ForestRouter::new(tree, &data.binning, lanes).each_value(&view, &rows, |_, value| values.push(value));
         Ok(values)
     })
 }
 
-/// How often every document of a set wins against others of its query, by one tree's word.
+/// The fraction of wins of every document against others of its query, by one tree.
 fn wins_of(set: &ValidationSet, tree: &Tree) -> Scores {
     set.by_query(|documents, width| {
         wins(documents, width, |rows, chances| {

@@ -1,16 +1,16 @@
-//! Trees that are grown from labels, row by row: by class counts (entropy, Gini) or by moments (variance).
+//! Pointwise trees: splits by class counts (entropy, Gini) or moments (variance) of the labels.
 //!
-//! A *large* node is added up column by column over all partitions (`large.rs`). Once a node's rows fit into the
-//! cache, they are copied side by side and everything below is grown there (`block.rs`). Where data are mapped,
-//! many trees go through the partitions together.
+//! A *large* node is summed column by column over all partitions (`large.rs`). Once the rows of a node fit into the
+//! cache, they are copied into a block, where the whole subtree is grown (`block.rs`). With memory-mapped data, many
+//! trees share each scan of the partitions.
 
-use super::block::{Block, BlockRows, Ground, OpenNode};
+use super::block::{BlockRows, ForestContext, OpenForestNode, SubtreeGrower};
 use super::criterion::{Classes, Criterion, MOST_CLASSES, Purity, Variance, WeightedClasses};
 use super::cut::CutRules;
 use super::features::{Path, TreeFeatures};
 use super::grower::{GrowBelow, OpenLeaf, Top};
 use super::large::{Buffers, LargeNode};
-use super::view::{Lanes, View};
+use super::view::{CodeLanes, PartitionView};
 use crate::bins::{BinnedData, Codes};
 use crate::config::{CriterionName, Parameters};
 use crate::driver::ForestTree;
@@ -22,21 +22,21 @@ use rayon::prelude::*;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Bytes of codes that stay in the cache while a subtree is grown.
+/// Maximum bytes of codes of a block, so that it stays in the cache.
 const BLOCK_BYTES: usize = 1 << 19;
 
-/// The grower of a criterion that looks at labels row by row.
+/// The grower of a pointwise criterion.
 pub fn grower<'a>(
     parameters: &'a Parameters,
     data: &'a BinnedData,
-    room: usize,
+    memory: usize,
 ) -> Result<Box<dyn GrowBelow + 'a>> {
-    let ask = Ask { parameters, data, room };
+    let inputs = GrowerInputs { parameters, data, memory };
     let purity = match parameters.forest.criterion {
-        CriterionName::Variance => return variance(&ask),
+        CriterionName::Variance => return variance(&inputs),
         CriterionName::Entropy => Purity::entropy(),
         CriterionName::Gini => Purity::Gini,
-        CriterionName::Ndcg => unreachable!("listwise trees have a grower of their own"),
+        CriterionName::Ndcg => unreachable!("listwise trees have their own grower"),
     };
     let labels = distinct_labels(data);
     if labels.len() > MOST_CLASSES {
@@ -45,47 +45,53 @@ pub fn grower<'a>(
                 "there are {} different labels; entropy and gini take at most {MOST_CLASSES}",
                 labels.len()
             ),
-            "set criterion=variance, which takes labels for numbers",
+            "set criterion=variance, which treats labels as numbers",
         ));
     }
     let class_of = |label: f32| labels.partition_point(|other| *other < label) as u8;
     let all = || data.rows.iter().flat_map(|rows| &rows.labels);
     if let Some(units) = weight_units(data) {
-        let said = all()
+        let targets = all()
             .zip(weights(data))
             .map(|(label, weight)| (class_of(*label), in_units(weight, units) as u32));
         let criterion = WeightedClasses { purity, labels: table(&labels), weight_units: units };
-        return Ok(Box::new(PointGrower::new(&ask, criterion, said.collect())?));
+        return Ok(Box::new(PointGrower::new(&inputs, criterion, targets.collect())?));
     }
-    let said: Vec<u8> = all().map(|label| class_of(*label)).collect();
+    let targets: Vec<u8> = all().map(|label| class_of(*label)).collect();
     Ok(match labels.len() {
-        0..=3 => Box::new(PointGrower::new(&ask, Classes::<3> { purity, labels: table(&labels) }, said)?),
-        4..=5 => Box::new(PointGrower::new(&ask, Classes::<5> { purity, labels: table(&labels) }, said)?),
-        6..=8 => Box::new(PointGrower::new(&ask, Classes::<8> { purity, labels: table(&labels) }, said)?),
-        _ => Box::new(PointGrower::new(&ask, Classes::<32> { purity, labels: table(&labels) }, said)?),
+        0..=3 => {
+            Box::new(PointGrower::new(&inputs, Classes::<3> { purity, labels: table(&labels) }, targets)?)
+        }
+        4..=5 => {
+            Box::new(PointGrower::new(&inputs, Classes::<5> { purity, labels: table(&labels) }, targets)?)
+        }
+        6..=8 => {
+            Box::new(PointGrower::new(&inputs, Classes::<8> { purity, labels: table(&labels) }, targets)?)
+        }
+        _ => Box::new(PointGrower::new(&inputs, Classes::<32> { purity, labels: table(&labels) }, targets)?),
     })
 }
 
-/// What every grower is made from.
+/// The inputs of a grower.
 #[derive(Clone, Copy)]
-struct Ask<'a> {
+struct GrowerInputs<'a> {
     parameters: &'a Parameters,
     data: &'a BinnedData,
-    room: usize,
+    memory: usize,
 }
 
-fn variance<'a>(ask: &Ask<'a>) -> Result<Box<dyn GrowBelow + 'a>> {
-    let data = ask.data;
+fn variance<'a>(inputs: &GrowerInputs<'a>) -> Result<Box<dyn GrowBelow + 'a>> {
+    let data = inputs.data;
     let weight_units = weight_units(data);
     let all = || data.rows.iter().flat_map(|rows| &rows.labels).zip(weights(data));
     let most = all().fold(0.0, |most: f64, (label, weight)| most.max((f64::from(*label) * weight).abs()));
     let label_units = Scale::units(most, 31);
     let criterion = Variance { label_units, weight_units: weight_units.unwrap_or(1.0) };
-    let said = all().map(|(label, weight)| {
+    let targets = all().map(|(label, weight)| {
         let units = weight_units.map_or(1, |units| in_units(weight, units));
         (round(f64::from(*label) * weight * label_units), units)
     });
-    Ok(Box::new(PointGrower::new(ask, criterion, said.collect())?))
+    Ok(Box::new(PointGrower::new(inputs, criterion, targets.collect())?))
 }
 
 /// The labels that occur, ascending.
@@ -96,7 +102,7 @@ fn distinct_labels(data: &BinnedData) -> Vec<f32> {
         if labels.get(place) != Some(label) {
             labels.insert(place, *label);
             if labels.len() > 1 << 16 {
-                break; // far too many anyway
+                break; // too many in any case
             }
         }
     }
@@ -107,14 +113,14 @@ fn table<const C: usize>(labels: &[f32]) -> [f64; C] {
     std::array::from_fn(|class| labels.get(class).map_or(0.0, |label| f64::from(*label)))
 }
 
-/// Units of a weight of 1, when rows have weights.
+/// Units per weight of 1, if rows have weights.
 fn weight_units(data: &BinnedData) -> Option<f64> {
     let weights = data.rows.iter().flat_map(|rows| rows.weights.iter().flatten());
     let heaviest = weights.copied().reduce(f32::max)?;
     Some(Scale::units(f64::from(heaviest), 31))
 }
 
-/// The weight of every row, 1 where there are none.
+/// The weight of every row, 1 without weights.
 fn weights(data: &BinnedData) -> impl Iterator<Item = f64> + '_ {
     data.rows.iter().flat_map(|rows| {
         let weights = rows.weights.as_deref();
@@ -122,105 +128,105 @@ fn weights(data: &BinnedData) -> impl Iterator<Item = f64> + '_ {
     })
 }
 
-/// A weight in units; what weighs anything weighs at least one.
+/// A weight in units; positive weights are at least 1.
 fn in_units(weight: f64, units: f64) -> i32 {
     round(weight * units).max(i32::from(weight > 0.0))
 }
 
-/// Grows trees from what every row says.
+/// Grows pointwise trees.
 struct PointGrower<'a, K: Criterion> {
     parameters: &'a Parameters,
     data: &'a BinnedData,
-    /// Bytes that sums and copies of rows may take.
-    room: usize,
-    ground: Ground<'a, K>,
-    /// By number of the row.
-    said: Vec<K::Row>,
-    /// The codes of all partitions, when they are in memory.
+    /// Memory limit of sums and copied rows, in bytes.
+    memory: usize,
+    context: ForestContext<'a, K>,
+    /// Targets by row number.
+    targets: Vec<K::Row>,
+    /// The codes of all partitions, if they are in memory.
     codes: Vec<Codes>,
-    /// Nodes of up to so many rows are grown in a block.
+    /// Maximum rows of a node to be grown in a block.
     block_rows: usize,
 }
 
 impl<'a, K: Criterion> PointGrower<'a, K> {
-    fn new(ask: &Ask<'a>, criterion: K, said: Vec<K::Row>) -> Result<Self> {
-        let Ask { parameters, data, room } = *ask;
-        let lanes = Lanes::of(&data.binning.layout);
+    fn new(inputs: &GrowerInputs<'a>, criterion: K, targets: Vec<K::Row>) -> Result<Self> {
+        let GrowerInputs { parameters, data, memory } = *inputs;
+        let lanes = CodeLanes::of(&data.binning.layout);
         let row_bytes = lanes.row_bytes();
         let in_memory = if data.is_in_memory() { data.partitions() } else { 0 };
         Ok(PointGrower {
             parameters,
             data,
-            room,
-            ground: Ground {
+            memory,
+            context: ForestContext {
                 rules: CutRules::of(parameters, criterion.unit()),
                 max_depth: parameters.max_depth.unwrap_or(u32::MAX),
                 binning: &data.binning,
                 lanes,
                 criterion,
             },
-            said,
+            targets,
             codes: (0..in_memory).map(|partition| data.codes(partition, &[])).collect::<Result<_>>()?,
             block_rows: (BLOCK_BYTES / row_bytes.max(1)).clamp(256, usize::from(u16::MAX)),
         })
     }
 
-    fn view<'b>(&'b self, partition: usize, codes: &'b Codes) -> View<'b> {
-        View::of(self.data, partition, codes, &self.ground.lanes)
+    fn view<'b>(&'b self, partition: usize, codes: &'b Codes) -> PartitionView<'b> {
+        PartitionView::of(self.data, partition, codes, &self.context.lanes)
     }
 
-    /// A tree that is nothing but its root.
-    fn start(&self, number: u32, rows: Vec<u32>) -> Growth<K> {
+    /// A new tree with only its root.
+    fn start(&self, number: u32, rows: Vec<u32>) -> PointGrowth<K> {
         let mut tree = ForestTree::default();
-        let node = self.ground.add_node(&mut tree, 0, &self.sums(&rows));
+        let node = self.context.add_node(&mut tree, 0, &self.sums(&rows));
         let root = OpenLeaf { node, path: Path::ROOT, rows: 0..rows.len() };
-        self.go_on(number, Top { tree, rows, open: vec![root] })
+        self.continue_from(number, Top { tree, rows, open: vec![root] })
     }
 
-    /// A tree whose top is there.
-    fn go_on(&self, number: u32, top: Top) -> Growth<K> {
-        let mut growth = Growth {
+    /// A tree that continues from its top.
+    fn continue_from(&self, number: u32, top: Top) -> PointGrowth<K> {
+        let mut growth = PointGrowth {
             features: TreeFeatures::draw(self.parameters, &self.data.binning.layout, number.into()),
             tree: top.tree,
             spare: vec![0; top.rows.len()],
             rows: top.rows,
             large: VecDeque::new(),
             small: Vec::new(),
-            at_hand: Vec::new(),
+            active: Vec::new(),
         };
         for OpenLeaf { node, path, rows } in top.open {
             let depth = growth.tree.nodes[node as usize].depth;
             let sums = self.sums(&growth.rows[rows.clone()]);
-            growth.place(self, OpenNode { node, path, depth, sums, rows });
+            growth.place(self, OpenForestNode { node, path, depth, sums, rows });
         }
         growth
     }
 
     fn sums(&self, rows: &[u32]) -> K::Sums {
         let mut sums = K::Sums::default();
-        rows.iter().for_each(|row| K::add(&mut sums, self.said[*row as usize]));
+        rows.iter().for_each(|row| K::add(&mut sums, self.targets[*row as usize]));
         sums
     }
 }
 
 /// A tree while it grows.
-struct Growth<K: Criterion> {
+struct PointGrowth<K: Criterion> {
     features: TreeFeatures,
     tree: ForestTree,
     rows: Vec<u32>,
     spare: Vec<u32>,
-    /// Nodes that wait to be split, in the order of their places in the tree.
-    large: VecDeque<OpenNode<K::Sums>>,
-    /// Nodes whose subtrees are grown in a block.
-    small: Vec<OpenNode<K::Sums>>,
-    /// Large nodes that are looked at now.
-    at_hand: Vec<LargeNode<K>>,
+    /// Large nodes to be split, by index in the tree.
+    large: VecDeque<OpenForestNode<K::Sums>>,
+    /// Nodes whose subtrees are to be grown in a block.
+    small: Vec<OpenForestNode<K::Sums>>,
+    /// Large nodes being split.
+    active: Vec<LargeNode<K>>,
 }
 
-impl<K: Criterion> Growth<K> {
-    /// Decides what becomes of a node.
-    fn place(&mut self, grower: &PointGrower<'_, K>, node: OpenNode<K::Sums>) {
-        if !grower.ground.may_split(&node) {
+impl<K: Criterion> PointGrowth<K> {
+    /// Classifies a node as leaf, large or small.
+    fn place(&mut self, grower: &PointGrower<'_, K>, node: OpenForestNode<K::Sums>) {
+        if !grower.context.may_split(&node) {
             return;
         }
         if node.rows.len() <= grower.block_rows {
@@ -228,47 +234,47 @@ impl<K: Criterion> Growth<K> {
             return;
         }
         let rows = &self.rows[node.rows.clone()];
-        let first = grower.said[rows[0] as usize];
-        if !rows.iter().all(|row| K::agree(grower.said[*row as usize], first)) {
+        let first = grower.targets[rows[0] as usize];
+        if !rows.iter().all(|row| K::agree(grower.targets[*row as usize], first)) {
             self.large.push_back(node);
         }
     }
 
-    /// Takes the next large nodes at hand; false if there are none.
+    /// Activates the next large nodes; false if there are none.
     fn take(&mut self, nodes: usize) -> bool {
         let nodes = nodes.min(self.large.len());
-        self.at_hand.extend(self.large.drain(..nodes).map(LargeNode::new));
-        !self.at_hand.is_empty()
+        self.active.extend(self.large.drain(..nodes).map(LargeNode::new));
+        !self.active.is_empty()
     }
 
-    /// Draws features to look at; false if no node has any left to look at.
+    /// Samples the features of the next scan; false if no node needs one.
     fn draw(&mut self, grower: &PointGrower<'_, K>) -> bool {
-        let Growth { at_hand, features, .. } = self;
-        at_hand.iter_mut().fold(false, |any, node| node.draw(&grower.ground, features) | any)
+        let PointGrowth { active, features, .. } = self;
+        active.iter_mut().fold(false, |any, node| node.draw(&grower.context, features) | any)
     }
 
     /// Moves the rows of a partition to the children of their nodes.
-    fn divide(&mut self, grower: &PointGrower<'_, K>, view: &View<'_>) {
-        let Growth { at_hand, rows, spare, .. } = self;
-        at_hand.iter_mut().for_each(|node| node.divide(&grower.ground, view, rows, spare));
+    fn divide(&mut self, grower: &PointGrower<'_, K>, view: &PartitionView<'_>) {
+        let PointGrowth { active, rows, spare, .. } = self;
+        active.iter_mut().for_each(|node| node.divide(&grower.context, view, rows, spare));
     }
 
     /// Copies a node's rows of a partition.
     fn load(
         &self,
         grower: &PointGrower<'_, K>,
-        view: &View<'_>,
-        node: &OpenNode<K::Sums>,
+        view: &PartitionView<'_>,
+        node: &OpenForestNode<K::Sums>,
         to: &mut BlockRows<K>,
     ) {
         let rows = &self.rows[node.rows.clone()];
-        to.load(&grower.ground.lanes, view, &rows[view.part(rows)], &grower.said);
+        to.load(&grower.context.lanes, view, &rows[view.part(rows)], &grower.targets);
     }
 
-    /// Makes the splits that were decided on, after all rows were moved.
+    /// Applies the chosen splits after all rows were moved.
     fn settle(&mut self, grower: &PointGrower<'_, K>) {
-        for node in std::mem::take(&mut self.at_hand) {
-            let children = node.settle(&grower.ground, &mut self.tree, &mut self.rows, &self.spare);
+        for node in std::mem::take(&mut self.active) {
+            let children = node.settle(&grower.context, &mut self.tree, &mut self.rows, &self.spare);
             for child in children.into_iter().flatten() {
                 self.place(grower, child);
             }
@@ -281,7 +287,7 @@ impl<K: Criterion> TreeGrower for PointGrower<'_, K> {
         self.finish(self.start(tree, rows))
     }
 
-    fn grow_together(&self, trees: Range<u32>, draw: &Draw<'_>) -> Result<Vec<ForestTree>> {
+    fn grow_batch(&self, trees: Range<u32>, draw: &Draw<'_>) -> Result<Vec<ForestTree>> {
         let trees = trees.into_par_iter().with_max_len(1);
         if self.codes.is_empty() {
             return self.grow_mapped(trees.map(|tree| self.start(tree, draw(tree))).collect());
@@ -292,62 +298,62 @@ impl<K: Criterion> TreeGrower for PointGrower<'_, K> {
 
 impl<K: Criterion> GrowBelow for PointGrower<'_, K> {
     fn grow_below(&self, tree: u32, top: Top) -> Result<ForestTree> {
-        self.finish(self.go_on(tree, top))
+        self.finish(self.continue_from(tree, top))
     }
 }
 
 impl<K: Criterion> PointGrower<'_, K> {
-    /// Grows a tree to its end.
-    fn finish(&self, mut growth: Growth<K>) -> Result<ForestTree> {
+    /// Grows a tree to completion.
+    fn finish(&self, mut growth: PointGrowth<K>) -> Result<ForestTree> {
         interrupt::check()?;
         if self.codes.is_empty() {
             let grown = self.grow_mapped(vec![growth])?;
-            return Ok(grown.into_iter().next().unwrap_or_default()); // as many as were asked for: one
+            return Ok(grown.into_iter().next().unwrap_or_default()); // exactly one
         }
-        let views: Vec<View<'_>> =
+        let views: Vec<PartitionView<'_>> =
             self.codes.iter().enumerate().map(|(place, codes)| self.view(place, codes)).collect();
         let mut buffers = Buffers::new();
-        let lanes = &self.ground.lanes;
-        // One node at a time: its sums are all that is needed.
+        let lanes = &self.context.lanes;
+        // One node at a time, to limit the memory of sums.
         while growth.take(1) {
             while growth.draw(self) {
-                for node in &mut growth.at_hand {
+                for node in &mut growth.active {
                     views
                         .iter()
-                        .for_each(|view| node.count(lanes, view, &growth.rows, &self.said, &mut buffers));
-                    node.decide(&self.ground);
+                        .for_each(|view| node.count(lanes, view, &growth.rows, &self.targets, &mut buffers));
+                    node.decide(&self.context);
                 }
             }
             views.iter().for_each(|view| growth.divide(self, view));
             growth.settle(self);
         }
-        let (mut block, mut block_rows) = (Block::new(), BlockRows::new());
+        let (mut block, mut block_rows) = (SubtreeGrower::new(), BlockRows::new());
         for node in std::mem::take(&mut growth.small) {
             block_rows.clear();
             views.iter().for_each(|view| growth.load(self, view, &node, &mut block_rows));
-            block.grow(&self.ground, &block_rows, &mut growth.features, &mut growth.tree, node);
+            block.grow(&self.context, &block_rows, &mut growth.features, &mut growth.tree, node);
         }
         Ok(growth.tree)
     }
 
-    /// Grows trees of data that are mapped: every way through the partitions serves all of them.
-    fn grow_mapped(&self, mut growths: Vec<Growth<K>>) -> Result<Vec<ForestTree>> {
+    /// Grows trees on memory-mapped data: each scan of the partitions serves all of them.
+    fn grow_mapped(&self, mut growths: Vec<PointGrowth<K>>) -> Result<Vec<ForestTree>> {
         let features = growths.iter().map(|growth| LargeNode::<K>::bytes(&growth.features)).max();
         let node_bytes = features.unwrap_or(1).max(1) * growths.len().max(1);
-        let at_a_time = (self.room / node_bytes).max(1);
-        let lanes = &self.ground.lanes;
+        let at_a_time = (self.memory / node_bytes).max(1);
+        let lanes = &self.context.lanes;
         while growths.iter_mut().fold(false, |any, growth| growth.take(at_a_time) | any) {
             while growths.iter_mut().fold(false, |any, growth| growth.draw(self) | any) {
                 self.each_partition(|view| {
                     growths.par_iter_mut().for_each_init(Buffers::new, |buffers, growth| {
-                        let Growth { at_hand, rows, .. } = growth;
-                        at_hand
+                        let PointGrowth { active, rows, .. } = growth;
+                        active
                             .iter_mut()
-                            .for_each(|node| node.count(lanes, view, rows, &self.said, buffers));
+                            .for_each(|node| node.count(lanes, view, rows, &self.targets, buffers));
                     });
                 })?;
                 growths.par_iter_mut().for_each(|growth| {
-                    growth.at_hand.iter_mut().for_each(|node| node.decide(&self.ground));
+                    growth.active.iter_mut().for_each(|node| node.decide(&self.context));
                 });
             }
             self.each_partition(|view| growths.par_iter_mut().for_each(|growth| growth.divide(self, view)))?;
@@ -357,11 +363,11 @@ impl<K: Criterion> PointGrower<'_, K> {
         Ok(growths.into_iter().map(|growth| growth.tree).collect())
     }
 
-    /// Grows the subtrees of all small nodes, as many at a time as there is room for their rows.
-    fn grow_blocks(&self, growths: &mut [Growth<K>]) -> Result<()> {
-        let row_bytes = self.ground.lanes.row_bytes() + size_of::<K::Row>();
-        let rows_each = self.room / row_bytes / growths.len().max(1);
-        let mut small: Vec<VecDeque<OpenNode<K::Sums>>> =
+    /// Grows the subtrees of all small nodes, in batches within the memory limit.
+    fn grow_blocks(&self, growths: &mut [PointGrowth<K>]) -> Result<()> {
+        let row_bytes = self.context.lanes.row_bytes() + size_of::<K::Row>();
+        let rows_each = self.memory / row_bytes / growths.len().max(1);
+        let mut small: Vec<VecDeque<OpenForestNode<K::Sums>>> =
             growths.iter_mut().map(|growth| std::mem::take(&mut growth.small).into()).collect();
         loop {
             let mut blocks: Vec<Vec<_>> = Vec::new();
@@ -383,16 +389,19 @@ impl<K: Criterion> PointGrower<'_, K> {
                     blocks.iter_mut().for_each(|(node, rows)| growth.load(self, view, node, rows));
                 });
             })?;
-            growths.par_iter_mut().zip(blocks).for_each_init(Block::new, |block, (growth, blocks)| {
-                for (node, rows) in blocks {
-                    block.grow(&self.ground, &rows, &mut growth.features, &mut growth.tree, node);
-                }
-            });
+            growths.par_iter_mut().zip(blocks).for_each_init(
+                SubtreeGrower::new,
+                |block, (growth, blocks)| {
+                    for (node, rows) in blocks {
+                        block.grow(&self.context, &rows, &mut growth.features, &mut growth.tree, node);
+                    }
+                },
+            );
         }
     }
 
-    /// Goes through the partitions in their order.
-    fn each_partition(&self, mut each: impl FnMut(&View<'_>)) -> Result<()> {
+    /// Visits all partitions in order.
+    fn each_partition(&self, mut each: impl FnMut(&PartitionView<'_>)) -> Result<()> {
         for partition in 0..self.data.partitions() {
             interrupt::check()?;
             let codes = self.data.all_codes(partition)?;

@@ -1,57 +1,57 @@
-//! What a grown tree says of rows that it was not grown from. Rows are copied side by side, some of them at a
-//! time, and walk down together: while one waits for memory the others go on.
+//! Predictions of a grown tree. Rows are copied in batches and traverse the tree in lockstep, so that memory latencies
+//! overlap.
 
-use super::view::{Lanes, View};
+use super::view::{CodeLanes, PartitionView};
 use crate::bins::Binning;
 use crate::driver::ForestTree;
 
-/// Rows that are copied together.
+/// Rows copied at a time.
 const AT_A_TIME: usize = 256;
-/// Rows that walk together.
+/// Rows traversed in lockstep.
 const TOGETHER: usize = 16;
 
 #[derive(Debug, Clone, Copy)]
-struct Step {
+struct RouteStep {
     lane: u32,
-    /// Codes up to this go left.
+    /// Rows with at most this code go left.
     code: u32,
-    /// This code goes left, too.
+    /// Rows with this code also go left.
     missing: u32,
-    /// The left child, before the right one; its own place for a leaf.
+    /// The left child, followed by the right one; the node itself for a leaf.
     low: u32,
 }
 
-/// A tree made ready to route rows of the data it was trained on, or of others with the same bins.
-pub struct Router<'a> {
-    steps: Vec<Step>,
+/// Routes rows of the training data, or of other data with the same bins, through a tree.
+pub struct ForestRouter<'a> {
+    steps: Vec<RouteStep>,
     tree: &'a ForestTree,
-    lanes: &'a Lanes,
+    lanes: &'a CodeLanes,
 }
 
-impl<'a> Router<'a> {
+impl<'a> ForestRouter<'a> {
     /// Prepares a tree.
-    pub fn new(tree: &'a ForestTree, binning: &Binning, lanes: &'a Lanes) -> Self {
+    pub fn new(tree: &'a ForestTree, binning: &Binning, lanes: &'a CodeLanes) -> Self {
         let step = |(place, node): (u32, &crate::driver::ForestNode)| match &node.split {
-            // Whatever its code, a row stays.
-            None => Step { lane: 0, code: u32::MAX, missing: u32::MAX, low: place },
+            // A row stays at a leaf for any code.
+            None => RouteStep { lane: 0, code: u32::MAX, missing: u32::MAX, low: place },
             Some(split) => {
                 let bins = &binning.features[split.feature as usize];
                 let missing = bins.missing_code.filter(|_| split.missing_left).unwrap_or(u32::MAX);
                 match lanes.has(split.feature) {
                     true => {
                         let lane = lanes.of_feature(split.feature) as u32;
-                        Step { lane, code: split.code, missing, low: split.left }
+                        RouteStep { lane, code: split.code, missing, low: split.left }
                     }
-                    // A feature that is constant in these bins: all rows have code 0.
-                    false => Step { lane: 0, code: u32::MAX, missing, low: split.left },
+                    // A constant feature: all rows have code 0.
+                    false => RouteStep { lane: 0, code: u32::MAX, missing, low: split.left },
                 }
             }
         };
-        Router { steps: (0..).zip(&tree.nodes).map(step).collect(), tree, lanes }
+        ForestRouter { steps: (0..).zip(&tree.nodes).map(step).collect(), tree, lanes }
     }
 
-    /// Hands over what the tree says of rows that lie in one partition, in their order.
-    pub fn each_value(&self, view: &View<'_>, rows: &[u32], mut each: impl FnMut(u32, f64)) {
+    /// Calls `each` with the prediction for each of the rows of one partition, in order.
+    pub fn each_value(&self, view: &PartitionView<'_>, rows: &[u32], mut each: impl FnMut(u32, f64)) {
         let (mut bytes, mut codes) = (Vec::new(), Vec::new());
         for rows in rows.chunks(AT_A_TIME) {
             let mut places = [0u32; AT_A_TIME];

@@ -1,4 +1,4 @@
-//! Which rows a tree of a forest sees, by their numbers in the dataset.
+//! Row sampling for the trees of a forest.
 
 use crate::config::{Parameters, Sampling};
 use crate::driver::draw_rows;
@@ -8,7 +8,7 @@ use planetree_data::source::Rows;
 
 const OF_DRAWS: u64 = 0x7377_7244;
 
-/// How many queries, or rows, there are to draw from, and how many are drawn.
+/// The number of queries or rows, and the number to sample.
 fn counts(parameters: &Parameters, rows: &[Rows]) -> (u64, u64) {
     let all: u64 = match parameters.bagging_by {
         Sampling::Rows => rows.iter().map(|rows| rows.len() as u64).sum(),
@@ -21,7 +21,7 @@ fn counts(parameters: &Parameters, rows: &[Rows]) -> (u64, u64) {
     (all, wanted)
 }
 
-/// Refuses a share that is nothing, and says what is asked for in vain.
+/// Rejects an empty sample, and notes a number that exceeds the data.
 pub fn check(parameters: &Parameters, rows: &[Rows], note: &mut dyn FnMut(&str)) -> Result<()> {
     let (all, wanted) = counts(parameters, rows);
     let what = match parameters.bagging_by {
@@ -30,22 +30,22 @@ pub fn check(parameters: &Parameters, rows: &[Rows], note: &mut dyn FnMut(&str))
     };
     if wanted == 0 {
         return Err(Error::usage(
-            format_args!("bagging_fraction = {} of {all} {what} is none", parameters.bagging_fraction),
+            format_args!("bagging_fraction = {} of {all} {what} rounds to 0", parameters.bagging_fraction),
             "raise bagging_fraction or query_fraction",
         ));
     }
     if let Some(count) = parameters.queries_per_tree.filter(|count| u64::from(*count) > all) {
         note(&format!(
-            "queries_per_tree = {count}: there are {all} queries, and every tree sees all of them"
+            "queries_per_tree = {count}: there are only {all} queries, so every tree uses all of them"
         ));
     }
     Ok(())
 }
 
-/// The rows of a tree, ascending; one that was drawn twice is there twice.
+/// The rows of a tree, ascending, repeated if sampled more than once.
 pub fn draw(parameters: &Parameters, rows: &[Rows], tree: u64) -> Vec<u32> {
     if parameters.forest.bootstrap {
-        return draw_again_and_again(parameters, rows, tree);
+        return bootstrap(parameters, rows, tree);
     }
     match draw_rows(parameters, rows, tree, None) {
         None => (0..rows.iter().map(|rows| rows.len() as u32).sum()).collect(),
@@ -56,7 +56,7 @@ pub fn draw(parameters: &Parameters, rows: &[Rows], tree: u64) -> Vec<u32> {
     }
 }
 
-fn draw_again_and_again(parameters: &Parameters, rows: &[Rows], tree: u64) -> Vec<u32> {
+fn bootstrap(parameters: &Parameters, rows: &[Rows], tree: u64) -> Vec<u32> {
     let (all, wanted) = counts(parameters, rows);
     let mut times = vec![0u16; all as usize];
     let mut stream = Stream::new(&[parameters.seed, OF_DRAWS, tree]);

@@ -1,23 +1,22 @@
-//! The codes of one partition as a forest looks at them: column by column for nodes of many rows, row by row
-//! for blocks of few.
+//! Access to the codes of one partition: by column for large nodes, by row for blocks.
 
-use crate::bins::{BinnedData, Codes, Column, GroupCodes, GroupKind, LANES, Layout};
+use crate::bins::{BinLayout, BinnedData, Codes, FeatureCodes, GroupCodes, GroupKind, LANES};
 use planetree_data::source::Rows;
 
-/// Where every feature is in a row of a block.
+/// Positions of features in a row of a block.
 #[derive(Debug, Clone)]
-pub struct Lanes {
-    /// By feature; constant ones have none.
+pub struct CodeLanes {
+    /// By feature; `u32::MAX` for constant ones.
     lanes: Vec<u32>,
-    /// Codes of a row.
+    /// Codes per row.
     pub stride: usize,
-    /// Whether a code is a byte, and rows can be copied as they are.
+    /// Whether codes are bytes, so that rows can be copied directly.
     pub bytes: bool,
 }
 
-impl Lanes {
+impl CodeLanes {
     /// The lanes of a layout.
-    pub fn of(layout: &Layout) -> Self {
+    pub fn of(layout: &BinLayout) -> Self {
         let bytes = layout.groups.iter().all(|group| matches!(group.kind, GroupKind::Dense));
         let mut lanes = vec![u32::MAX; layout.places.len()];
         let mut stride = 0;
@@ -27,15 +26,15 @@ impl Lanes {
             }
             stride += if bytes { group.blocks() * LANES } else { group.features.len() };
         }
-        Lanes { lanes, stride, bytes }
+        CodeLanes { lanes, stride, bytes }
     }
 
-    /// Bytes of a row.
+    /// Bytes per row.
     pub fn row_bytes(&self) -> usize {
         self.stride * if self.bytes { 1 } else { 4 }
     }
 
-    /// Whether a feature varies, so that it has a lane.
+    /// Whether a feature has a lane, that is, varies.
     pub fn has(&self, feature: u32) -> bool {
         self.lanes[feature as usize] != u32::MAX
     }
@@ -48,25 +47,25 @@ impl Lanes {
 }
 
 /// The codes of one partition.
-pub struct View<'a> {
+pub struct PartitionView<'a> {
     /// The number of its first row in the dataset.
     pub first: u32,
-    /// How many rows it has.
+    /// Number of rows.
     pub rows: u32,
-    /// By feature; constant ones have none.
-    columns: Vec<Option<Column<'a>>>,
+    /// By feature; `None` for constant ones.
+    columns: Vec<Option<FeatureCodes<'a>>>,
     groups: Vec<GroupCodes<'a>>,
-    lanes: &'a Lanes,
+    lanes: &'a CodeLanes,
 }
 
-impl<'a> View<'a> {
+impl<'a> PartitionView<'a> {
     /// The codes of a partition.
-    pub fn of(data: &BinnedData, partition: usize, codes: &'a Codes, lanes: &'a Lanes) -> Self {
+    pub fn of(data: &BinnedData, partition: usize, codes: &'a Codes, lanes: &'a CodeLanes) -> Self {
         let binning = &data.binning;
         let Rows { first, .. } = data.rows[partition];
         let rows = data.rows[partition].len();
         let places = binning.layout.places.iter().zip(&binning.features);
-        View {
+        PartitionView {
             first: first as u32, // a training has fewer than 2^28 rows
             rows: rows as u32,
             columns: places.map(|(place, bins)| place.map(|place| codes.column(place, bins))).collect(),
@@ -75,23 +74,22 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The part of some rows, given by ascending numbers, that lies in this partition.
+    /// The range of ascending row numbers that lies in this partition.
     pub fn part(&self, rows: &[u32]) -> std::ops::Range<usize> {
         let start = rows.partition_point(|row| *row < self.first);
         let end = rows.partition_point(|row| *row < self.first + self.rows);
         start..end
     }
 
-    /// Whether so many of its rows lie so far apart that fetching whole rows touches fewer lines of the cache than
-    /// going down the columns of so many features.
+    /// Whether copying `rows` whole rows touches fewer cache lines than scanning the columns of `features` features.
     pub fn is_sparse(&self, rows: usize, features: usize) -> bool {
         const LINE: usize = 64;
         self.lanes.bytes && rows * LINE * self.lanes.stride.div_ceil(LINE) < features * self.rows as usize
     }
 
-    /// A feature's column.
+    /// The column of a feature; `None` if it is constant.
     #[inline]
-    pub fn column(&self, feature: u32) -> Option<&Column<'a>> {
+    pub fn column(&self, feature: u32) -> Option<&FeatureCodes<'a>> {
         self.columns[feature as usize].as_ref()
     }
 

@@ -1,75 +1,72 @@
-//! What swapping two ranked documents would change in a metric, by closed forms from columns that are
-//! filled once a query. Each is equal to what [`Metric::swap_delta`](planetree_metric::Metric::swap_delta) finds
-//! slowly.
+//! The change of a metric when two ranked documents are swapped, by closed forms over columns filled once per query.
+//! Each equals the slow [`Metric::swap_delta`](planetree_metric::Metric::swap_delta).
 
-use super::ranked::{LANES, Lanes, Ranked, lanes};
+use super::ranked::{F32Lanes, LANES, RankedColumns, lanes};
 use fearless_simd::{Simd, SimdBase};
 use planetree_metric::Discount;
 
-/// Columns of a query that deltas look up, [`LANES`] longer than the query.
+/// Per-query columns for computing deltas, [`LANES`] longer than the query.
 #[derive(Debug, Default)]
-pub struct Columns {
-    /// Of each document: its gain, its probability to satisfy, or 1 if it is relevant.
+pub struct DeltaColumns {
+    /// By document: gain (NDCG), stopping probability (ERR), or 1 if relevant (MAP).
     worth: Vec<f32>,
-    /// Of each rank: its discount, or 1/rank.
+    /// By rank: its discount, or 1/rank.
     discount: Vec<f32>,
-    /// ERR: the chance that nobody was satisfied before a rank. MAP: relevant documents up to the
-    /// rank, by the rank.
+    /// ERR: probability of reaching a rank. MAP: precision at a rank.
     before: Vec<f32>,
-    /// Whose difference is what the ranks between two contribute. MAP: what all before a rank do. ERR: what all
-    /// from a rank on do, below zero; these shrink with what is left to contribute, so that far down the list
-    /// a difference keeps its digits.
+    /// Cumulative sums, whose differences are the contributions of the ranks in between. MAP: prefix sums. ERR:
+    /// negated suffix sums, which get smaller down the list, so that differences there keep their precision.
     sum: Vec<f32>,
-    /// What every delta is multiplied by.
+    /// Common factor of all deltas.
     factor: f32,
 }
 
 /// The change of a metric by a swap.
 pub trait Delta: Copy {
-    /// Its size for the documents at rank `i` and at the ranks from `j` on, which is behind `i`.
-    fn of<S: Simd>(self, simd: S, columns: &Columns, i: usize, j: usize) -> Lanes<S>;
+    /// Its magnitude for the document at rank `i` and those at the [`LANES`] ranks from `j` > `i`.
+    fn of<S: Simd>(self, simd: S, columns: &DeltaColumns, i: usize, j: usize) -> F32Lanes<S>;
 }
 
-/// All pairs count alike.
+/// Equal weight for all pairs.
 #[derive(Debug, Clone, Copy)]
-pub struct One;
+pub struct UnitDelta;
 
-/// NDCG: the difference of gains by the difference of discounts, by the ideal DCG.
+/// NDCG: difference of gains times difference of discounts, divided by the ideal DCG.
 #[derive(Debug, Clone, Copy)]
-pub struct Ndcg;
+pub struct NdcgDelta;
 
 /// ERR (Chapelle et al. 2009), whose terms between the two ranks change by a common ratio.
 #[derive(Debug, Clone, Copy)]
-pub struct Err;
+pub struct ErrDelta;
 
 /// Average precision over the whole list.
 #[derive(Debug, Clone, Copy)]
-pub struct AveragePrecision;
+pub struct ApDelta;
 
-impl Delta for One {
+impl Delta for UnitDelta {
     #[inline(always)]
-    fn of<S: Simd>(self, simd: S, _columns: &Columns, _i: usize, _j: usize) -> Lanes<S> {
-        Lanes::splat(simd, 1.0)
+    fn of<S: Simd>(self, simd: S, _columns: &DeltaColumns, _i: usize, _j: usize) -> F32Lanes<S> {
+        F32Lanes::splat(simd, 1.0)
     }
 }
 
-impl Delta for Ndcg {
+impl Delta for NdcgDelta {
     #[inline(always)]
-    fn of<S: Simd>(self, simd: S, columns: &Columns, i: usize, j: usize) -> Lanes<S> {
-        let Columns { worth, discount, factor, .. } = columns;
-        let gains = Lanes::splat(simd, worth[i]) - lanes(simd, worth, j);
-        let discounts = Lanes::splat(simd, discount[i]) - lanes(simd, discount, j);
+    fn of<S: Simd>(self, simd: S, columns: &DeltaColumns, i: usize, j: usize) -> F32Lanes<S> {
+        let DeltaColumns { worth, discount, factor, .. } = columns;
+        let gains = F32Lanes::splat(simd, worth[i]) - lanes(simd, worth, j);
+        let discounts = F32Lanes::splat(simd, discount[i]) - lanes(simd, discount, j);
         gains.abs() * discounts * *factor
     }
 }
 
-impl Delta for Err {
+impl Delta for ErrDelta {
     #[inline(always)]
-    fn of<S: Simd>(self, simd: S, columns: &Columns, i: usize, j: usize) -> Lanes<S> {
-        let Columns { worth, discount, before, sum, .. } = columns;
+    fn of<S: Simd>(self, simd: S, columns: &DeltaColumns, i: usize, j: usize) -> F32Lanes<S> {
+        let DeltaColumns { worth, discount, before, sum, .. } = columns;
         let satisfies = worth[i];
         let worths = lanes(simd, worth, j);
-        let ratio = (Lanes::splat(simd, 1.0) - worths) * (1.0 / (1.0 - satisfies));
+        let ratio = (F32Lanes::splat(simd, 1.0) - worths) * (1.0 / (1.0 - satisfies));
         let at_first = (worths - satisfies) * (before[i] * discount[i]);
         let between = (lanes(simd, sum, j) - sum[i + 1]) * (ratio - 1.0);
         let at_second = lanes(simd, before, j) * lanes(simd, discount, j) * (ratio * satisfies - worths);
@@ -77,10 +74,10 @@ impl Delta for Err {
     }
 }
 
-impl Delta for AveragePrecision {
+impl Delta for ApDelta {
     #[inline(always)]
-    fn of<S: Simd>(self, simd: S, columns: &Columns, i: usize, j: usize) -> Lanes<S> {
-        let Columns { worth, discount, before, sum, factor } = columns;
+    fn of<S: Simd>(self, simd: S, columns: &DeltaColumns, i: usize, j: usize) -> F32Lanes<S> {
+        let DeltaColumns { worth, discount, before, sum, factor } = columns;
         // The precision at rank i with a relevant document there.
         let precision = before[i] + (1.0 - worth[i]) * discount[i];
         let differ = (lanes(simd, worth, j) - worth[i]).abs();
@@ -89,16 +86,22 @@ impl Delta for AveragePrecision {
     }
 }
 
-impl Columns {
-    /// For NDCG to a depth: `gain` of a label, and one by the ideal DCG.
-    pub fn of_ndcg(&mut self, ranked: &Ranked, gain: impl Fn(f32) -> f64, depth: Option<u32>, factor: f32) {
+impl DeltaColumns {
+    /// For NDCG at a depth: `gain` of a label; `factor` is one over the ideal DCG.
+    pub fn of_ndcg(
+        &mut self,
+        ranked: &RankedColumns,
+        gain: impl Fn(f32) -> f64,
+        depth: Option<u32>,
+        factor: f32,
+    ) {
         self.fill(ranked, |label| gain(label) as f32);
         self.discounts(ranked.len(), depth, |rank| Discount::Log2.at(rank) as f32);
         self.factor = factor;
     }
 
-    /// For ERR to a depth: `satisfies` is the probability that a label satisfies.
-    pub fn of_err(&mut self, ranked: &Ranked, satisfies: impl Fn(f32) -> f64, depth: Option<u32>) {
+    /// For ERR at a depth: `satisfies` is the stopping probability of a label.
+    pub fn of_err(&mut self, ranked: &RankedColumns, satisfies: impl Fn(f32) -> f64, depth: Option<u32>) {
         self.fill(ranked, |label| satisfies(label) as f32);
         self.discounts(ranked.len(), depth, |rank| 1.0 / (rank as f32 + 1.0));
         self.before.clear();
@@ -119,8 +122,8 @@ impl Columns {
         self.factor = 1.0;
     }
 
-    /// For average precision: which labels are relevant.
-    pub fn of_average_precision(&mut self, ranked: &Ranked, is_relevant: impl Fn(f32) -> bool) {
+    /// For average precision.
+    pub fn of_average_precision(&mut self, ranked: &RankedColumns, is_relevant: impl Fn(f32) -> bool) {
         self.fill(ranked, |label| if is_relevant(label) { 1.0 } else { 0.0 });
         self.discounts(ranked.len(), None, |rank| 1.0 / (rank as f32 + 1.0));
         self.before.clear();
@@ -136,14 +139,14 @@ impl Columns {
         self.factor = if relevant > 0.0 { (1.0 / relevant) as f32 } else { 0.0 };
     }
 
-    fn fill(&mut self, ranked: &Ranked, worth: impl Fn(f32) -> f32) {
+    fn fill(&mut self, ranked: &RankedColumns, worth: impl Fn(f32) -> f32) {
         let count = ranked.len();
         self.worth.clear();
         self.worth.extend(ranked.labels[..count].iter().map(|label| worth(*label)));
         self.worth.extend([0.0; LANES]);
     }
 
-    /// The discounts of ranks, which stay from query to query.
+    /// Extends the discounts, which are reused between queries.
     fn discounts(&mut self, count: usize, depth: Option<u32>, discount: impl Fn(usize) -> f32) {
         let depth = depth.map_or(usize::MAX, |depth| depth as usize);
         let known = self.discount.len();

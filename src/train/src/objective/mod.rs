@@ -1,100 +1,98 @@
-//! What a model is trained for: how the score of every row should move, given the rows of its query.
+//! Training objectives: gradients and hessians of every row, given the rows of its query.
 //!
-//! - a row's *gradient* is minus the first derivative of the cost by its score: where the score is
-//!   pulled to, and how strongly; its *hessian* is the second derivative: how soon that pull ends;
-//! - a *pair* is two documents of a query with different labels, ranked by score; a pairwise cost is
-//!   a *link* of the difference of their scores, weighted by what swapping the two would change
-//!   in a metric, the *delta*.
+//! - a row's *gradient* is the negative first derivative of the loss with respect to its score, its *hessian* the
+//!   second derivative;
+//! - a *pair* is two documents of a query with different labels; its *pair loss* is a function of their score
+//!   difference, weighted by the *delta*, the change of a metric when the two are swapped.
 //!
-//! Gradients are single-precision numbers that do not depend on threads, partitions or the machine's
-//! vector instructions: every query is worked on by itself, always in the same order.
+//! Gradients are single-precision numbers that do not depend on threads, partitions or the vector instructions of
+//! the machine: every query is processed independently, always in the same order.
 
 mod delta;
-mod link;
 mod listnet;
 mod logistic;
-mod one_by_one;
+mod pair_by_pair;
+mod pair_loss;
+mod pair_weights;
 mod pairwise;
 mod query_rmse;
 mod ranked;
 mod softmax;
 mod unbiased;
-mod weighs;
 mod xendcg;
 
 #[cfg(test)]
 mod tests;
 
-pub use ranked::Room;
-pub use unbiased::Tally;
+pub use ranked::QueryBuffers;
+pub use unbiased::PositionLosses;
 
 use crate::config::{ObjectiveName, Parameters};
 use std::fmt::Debug;
 
-/// A query as an objective sees it.
+/// The input of an objective: one query.
 #[derive(Debug, Clone, Copy)]
 pub struct Query<'a> {
-    /// Its number in the dataset, for random draws.
+    /// Its number in the dataset, which keys random numbers.
     pub number: u64,
-    /// The round, from 1, for random draws.
+    /// The round, from 1, which keys random numbers.
     pub round: u32,
     /// The label of each document.
     pub labels: &'a [f32],
-    /// The score of each document so far.
+    /// The current score of each document.
     pub scores: &'a [f64],
-    /// Where each document was shown, counted from 0, if that is known.
+    /// Position at which each document was shown, from 0, if known.
     pub positions: Option<&'a [u32]>,
-    /// What [`Objective::of_labels`] said of it.
-    pub of_labels: f32,
+    /// The result of [`Objective::label_constant`] for this query.
+    pub label_constant: f32,
 }
 
-/// Where an objective puts a query's gradients and hessians, a number a document.
+/// The output of an objective: gradients and hessians of a query, one number per document.
 #[derive(Debug)]
-pub struct Pulls<'a> {
-    /// Minus the first derivatives.
+pub struct Gradients<'a> {
+    /// Negative first derivatives of the loss.
     pub gradients: &'a mut [f32],
-    /// The second derivatives; not negative.
+    /// Second derivatives of the loss; not negative.
     pub hessians: &'a mut [f32],
 }
 
-/// How the scores of a query should move.
+/// A training objective.
 pub trait Objective: Debug + Send + Sync {
-    /// What depends on a query's labels alone: worked out once, given back every round.
-    fn of_labels(&self, _labels: &[f32]) -> f32 {
+    /// A number that depends on the labels of a query only. It is computed once and passed back in every round.
+    fn label_constant(&self, _labels: &[f32]) -> f32 {
         0.0
     }
 
-    /// Sets the gradients and hessians of a query, which has at least one document.
-    fn pull(&self, query: &Query<'_>, room: &mut Room, pulls: Pulls<'_>);
+    /// Computes the gradients and hessians of a query, which has at least one document.
+    fn gradients(&self, query: &Query<'_>, buffers: &mut QueryBuffers, out: Gradients<'_>);
 
-    /// Whether a query of these labels pulls at all, whatever its scores.
-    fn has_pull(&self, labels: &[f32]) -> bool {
+    /// Whether a query with these labels can have nonzero gradients.
+    fn has_gradient(&self, labels: &[f32]) -> bool {
         labels.iter().any(|label| *label != labels[0])
     }
 
-    /// Whether every hessian is 1, so that nobody needs to add them up.
+    /// Whether every hessian is 1, so that counts replace their sums.
     fn hessians_are_one(&self) -> bool {
         false
     }
 
-    /// Whether weights are those of single rows; else a query weighs as much as its rows on average.
-    fn weighs_rows(&self) -> bool {
+    /// Whether weights apply to single rows; otherwise a query has the mean weight of its rows.
+    fn weights_rows(&self) -> bool {
         false
     }
 
-    /// The score that all rows start from. `positive` is the weighted share of rows with labels that
-    /// count as relevant.
+    /// The initial score of all rows. `positive` is the weighted fraction of relevant rows.
     fn start(&self, _positive: f64) -> f64 {
         0.0
     }
 
-    /// Whether it learns something of its own from round to round.
+    /// Whether it has state that is updated between rounds.
     fn learns(&self) -> bool {
         false
     }
 
-    /// Learns from what all queries of a round found out.
-    fn learn(&mut self, _tally: &Tally) {}
+    /// Updates its state from the statistics of all queries of a round.
+    fn learn(&mut self, _tally: &PositionLosses) {}
 }
 
 /// The objective of a training; `None` for the squared error, whose gradients are the residuals.

@@ -1,12 +1,11 @@
-//! RankNet, LambdaRank and GBRANK: every pair of a query pulls its two documents apart
-//! (Burges, From RankNet to LambdaRank to LambdaMART, 2010).
+//! RankNet, LambdaRank and GBRANK: pairwise losses (Burges, From RankNet to LambdaRank to LambdaMART, 2010).
 
-use super::delta::{AveragePrecision, Columns, Delta, Err, Ndcg, One};
-use super::link::{Hinge, Link, Logistic};
-use super::one_by_one::pull_one_by_one;
-use super::ranked::{LANES, Lanes, Ranked, lanes};
-use super::weighs::Weighs;
-use super::{Objective, Pulls, Query, Room};
+use super::delta::{ApDelta, Delta, DeltaColumns, ErrDelta, NdcgDelta, UnitDelta};
+use super::pair_by_pair::pair_by_pair;
+use super::pair_loss::{HingeLoss, LogisticLoss, PairLoss};
+use super::pair_weights::PairWeights;
+use super::ranked::{F32Lanes, LANES, RankedColumns, lanes};
+use super::{Gradients, Objective, Query, QueryBuffers};
 use crate::config::{ObjectiveName, Parameters};
 use fearless_simd::{Level, Select, Simd, SimdBase, dispatch};
 use planetree_metric::Metric;
@@ -14,92 +13,98 @@ use planetree_metric::Metric;
 /// A pairwise objective.
 #[derive(Debug)]
 pub struct Pairwise {
-    link: Links,
-    weighs: Weighs,
+    loss: PairLossKind,
+    weights: PairWeights,
     level: Level,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Links {
-    Logistic(Logistic),
-    Hinge(Hinge),
+enum PairLossKind {
+    Logistic(LogisticLoss),
+    Hinge(HingeLoss),
 }
 
 impl Pairwise {
     pub fn new(parameters: &Parameters) -> Self {
-        let link = match parameters.objective {
-            ObjectiveName::GbRank => Links::Hinge(Hinge { margin: parameters.margin as f32 }),
-            _ => Links::Logistic(Logistic { sigma: parameters.sigma as f32 }),
+        let loss = match parameters.objective {
+            ObjectiveName::GbRank => PairLossKind::Hinge(HingeLoss { margin: parameters.margin as f32 }),
+            _ => PairLossKind::Logistic(LogisticLoss { sigma: parameters.sigma as f32 }),
         };
-        Pairwise { link, weighs: Weighs::new(parameters), level: Level::new() }
+        Pairwise { loss, weights: PairWeights::new(parameters), level: Level::new() }
     }
 
-    fn pull_with<L: Link>(&self, link: L, query: &Query<'_>, room: &mut Room, pulls: Pulls<'_>) {
-        let weighs = &self.weighs;
-        if !matches!(weighs.metric, None | Some(Metric::Ndcg(_) | Metric::Err(_) | Metric::Map(None))) {
-            return pull_one_by_one(weighs, link, query, room, pulls, |_, pair| pair.weight);
+    fn gradients_with<L: PairLoss>(
+        &self,
+        loss: L,
+        query: &Query<'_>,
+        buffers: &mut QueryBuffers,
+        out: Gradients<'_>,
+    ) {
+        let weights = &self.weights;
+        if !matches!(weights.metric, None | Some(Metric::Ndcg(_) | Metric::Err(_) | Metric::Map(None))) {
+            return pair_by_pair(weights, loss, query, buffers, out, |_, pair| pair.weight);
         }
-        let Room { ranked, columns, .. } = room;
+        let QueryBuffers { ranked, columns, .. } = buffers;
         ranked.rank(query.labels, query.scores);
-        weighs.fill(query.of_labels, ranked, columns);
-        let pairs = Pairs { columns, link, distance: weighs.distance(ranked), last: weighs.truncation };
-        let total = match weighs.metric {
-            Some(Metric::Ndcg(_)) => dispatch!(self.level, simd => pairs.pull(simd, Ndcg, ranked)),
-            Some(Metric::Err(_)) => dispatch!(self.level, simd => pairs.pull(simd, Err, ranked)),
-            Some(Metric::Map(_)) => dispatch!(self.level, simd => pairs.pull(simd, AveragePrecision, ranked)),
-            _ => dispatch!(self.level, simd => pairs.pull(simd, One, ranked)),
+        weights.fill(query.label_constant, ranked, columns);
+        let pairs = PairLoop { columns, loss, distance: weights.distance(ranked), last: weights.truncation };
+        let total = match weights.metric {
+            Some(Metric::Ndcg(_)) => dispatch!(self.level, simd => pairs.accumulate(simd, NdcgDelta, ranked)),
+            Some(Metric::Err(_)) => dispatch!(self.level, simd => pairs.accumulate(simd, ErrDelta, ranked)),
+            Some(Metric::Map(_)) => dispatch!(self.level, simd => pairs.accumulate(simd, ApDelta, ranked)),
+            _ => dispatch!(self.level, simd => pairs.accumulate(simd, UnitDelta, ranked)),
         };
-        ranked.hand_out(weighs.factor(total), pulls);
+        ranked.scatter(weights.factor(total), out);
     }
 }
 
 impl Objective for Pairwise {
-    fn of_labels(&self, labels: &[f32]) -> f32 {
-        self.weighs.of_labels(labels)
+    fn label_constant(&self, labels: &[f32]) -> f32 {
+        self.weights.label_constant(labels)
     }
 
-    fn pull(&self, query: &Query<'_>, room: &mut Room, pulls: Pulls<'_>) {
-        match self.link {
-            Links::Logistic(link) => self.pull_with(link, query, room, pulls),
-            Links::Hinge(link) => self.pull_with(link, query, room, pulls),
+    fn gradients(&self, query: &Query<'_>, buffers: &mut QueryBuffers, out: Gradients<'_>) {
+        match self.loss {
+            PairLossKind::Logistic(loss) => self.gradients_with(loss, query, buffers, out),
+            PairLossKind::Hinge(loss) => self.gradients_with(loss, query, buffers, out),
         }
     }
 }
 
-/// The pairs of a ranked query of which one document is among the `last` best.
-struct Pairs<'a, L> {
-    columns: &'a Columns,
-    link: L,
+/// The pairs of a ranked query with at least one document in the top `last`.
+struct PairLoop<'a, L> {
+    columns: &'a DeltaColumns,
+    loss: L,
     distance: Option<f32>,
     last: usize,
 }
 
-impl<L: Link> Pairs<'_, L> {
-    /// Adds the pulls of all pairs; how strong they are together.
+impl<L: PairLoss> PairLoop<'_, L> {
+    /// Adds the gradients of all pairs; returns the sum of their magnitudes.
     #[inline(always)]
-    fn pull<S: Simd, D: Delta>(&self, simd: S, delta: D, ranked: &mut Ranked) -> f32 {
+    fn accumulate<S: Simd, D: Delta>(&self, simd: S, delta: D, ranked: &mut RankedColumns) -> f32 {
         let count = ranked.len();
-        let Ranked { labels, scores, gradients, hessians, .. } = ranked;
+        let RankedColumns { labels, scores, gradients, hessians, .. } = ranked;
         let (offset, slope) = self.distance.map_or((1.0, 0.0), |offset| (offset, 1.0));
-        let (none, one) = (Lanes::splat(simd, 0.0), Lanes::splat(simd, 1.0));
+        let (none, one) = (F32Lanes::splat(simd, 0.0), F32Lanes::splat(simd, 1.0));
         let mut total = none;
         for i in 0..self.last.min(count) {
-            let (label, score) = (Lanes::splat(simd, labels[i]), Lanes::splat(simd, scores[i]));
+            let (label, score) = (F32Lanes::splat(simd, labels[i]), F32Lanes::splat(simd, scores[i]));
             let (mut gradient, mut hessian) = (none, none);
             for j in (i + 1..count).step_by(LANES) {
                 let others = lanes(simd, labels, j);
-                // Behind the last document labels are neither more nor less.
+                // Padding labels are NaN, neither greater nor less.
                 let more = label.simd_gt(others).select(one, none);
                 let less = label.simd_lt(others).select(one, none);
                 let (sign, counts) = (more - less, more + less);
                 let apart = score - lanes(simd, scores, j);
-                // Behind the last document scores are not in order; nothing there may divide by 0.
+                // Padding scores are not in order; the distance must not be 0 there either.
                 let distance = apart.abs() * slope + offset;
-                let slopes = self.link.slopes(sign * apart);
-                let below = one / (slopes.below * distance);
+                let derivatives = self.loss.derivatives(sign * apart);
+                let below = one / (derivatives.below * distance);
                 let weight = counts * delta.of(simd, self.columns, i, j) * below;
-                let first = weight * slopes.first;
-                let second = weight * slopes.second * (below * distance);
+                let first = weight * derivatives.first;
+                let second = weight * derivatives.second * (below * distance);
                 let signed = sign * first;
                 total += first;
                 gradient += signed;
@@ -114,9 +119,9 @@ impl<L: Link> Pairs<'_, L> {
     }
 }
 
-/// Always in the same order.
+/// Horizontal sum, in a fixed order.
 #[inline(always)]
-fn sum<S: Simd>(lanes: Lanes<S>) -> f32 {
+fn sum<S: Simd>(lanes: F32Lanes<S>) -> f32 {
     let halves: [f32; 4] = std::array::from_fn(|lane| lanes[lane] + lanes[lane + 4]);
     (halves[0] + halves[2]) + (halves[1] + halves[3])
 }

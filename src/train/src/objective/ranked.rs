@@ -1,58 +1,58 @@
-//! A query in the order of its scores, column by column, ready to be read eight documents at a time.
+//! A query ranked by score, in padded columns for vectorised access.
 
-use super::delta::Columns;
-use super::unbiased::Tally;
+use super::delta::DeltaColumns;
+use super::unbiased::PositionLosses;
 use fearless_simd::{Simd, SimdBase};
 
-/// Documents that are compared with one at a time. It is the same on every machine, and so is the
-/// order in which their pulls are added.
+/// Vector width: documents compared with one document at a time. It is the same on every machine, and so is the order
+/// of addition.
 pub const LANES: usize = 8;
 
-/// A number for each of them.
-pub type Lanes<S> = fearless_simd::f32x8<S>;
+/// A vector of [`LANES`] numbers.
+pub type F32Lanes<S> = fearless_simd::f32x8<S>;
 
-/// The numbers of a column from a place on.
+/// Loads [`LANES`] numbers of a column.
 #[inline(always)]
-pub fn lanes<S: Simd>(simd: S, column: &[f32], from: usize) -> Lanes<S> {
-    Lanes::from_slice(simd, &column[from..from + LANES])
+pub fn lanes<S: Simd>(simd: S, column: &[f32], from: usize) -> F32Lanes<S> {
+    F32Lanes::from_slice(simd, &column[from..from + LANES])
 }
 
-/// What is used again from query to query by one thread.
+/// Buffers of one thread, reused between queries.
 #[derive(Debug, Default)]
-pub struct Room {
-    /// The query at hand.
-    pub ranked: Ranked,
-    /// What its delta looks up.
-    pub columns: Columns,
-    /// What the queries so far found out.
-    pub tally: Tally,
-    /// The distribution that a query's scores make.
+pub struct QueryBuffers {
+    /// The current query, ranked.
+    pub ranked: RankedColumns,
+    /// Its columns for deltas.
+    pub columns: DeltaColumns,
+    /// Statistics of the queries so far.
+    pub losses: PositionLosses,
+    /// Softmax of the scores.
     pub shares: Vec<f64>,
-    /// The one that is wanted.
+    /// Target distribution.
     pub wanted: Vec<f64>,
 }
 
-/// A query in the order of its scores, best first; equal scores stay in the order of the input. All
-/// columns go on for [`LANES`] places behind the last document, with labels that are no numbers.
+/// A query ranked by score, best first; ties keep the input order. All columns are padded by [`LANES`] entries, with
+/// labels NaN.
 #[derive(Debug, Default)]
-pub struct Ranked {
+pub struct RankedColumns {
     keys: Vec<u64>,
-    /// The place of each document in the input.
+    /// Index of each document in the input.
     pub order: Vec<u32>,
-    /// Their labels.
+    /// Labels.
     pub labels: Vec<f32>,
-    /// Their scores, less the best one's, which changes no difference.
+    /// Scores minus the best score, which preserves differences.
     pub scores: Vec<f32>,
-    /// Their gradients so far.
+    /// Accumulated gradients.
     pub gradients: Vec<f32>,
-    /// Their hessians so far.
+    /// Accumulated hessians.
     pub hessians: Vec<f32>,
 }
 
-impl Ranked {
-    /// Ranks a query; nothing pulls yet.
+impl RankedColumns {
+    /// Ranks a query and zeroes gradients and hessians.
     pub fn rank(&mut self, labels: &[f32], scores: &[f64]) {
-        /// Beyond it differences of differences would overflow.
+        /// Beyond this, differences of differences would overflow.
         const FURTHEST: f64 = -1e30;
         let best = scores.iter().fold(f64::NEG_INFINITY, |best, score| best.max(*score));
         let places = 0u32..;
@@ -71,22 +71,22 @@ impl Ranked {
         self.labels.extend(self.order.iter().map(|place| labels[*place as usize]));
         self.labels.extend([f32::NAN; LANES]);
         self.scores.extend([0.0; LANES]);
-        for pulls in [&mut self.gradients, &mut self.hessians] {
-            pulls.clear();
-            pulls.resize(labels.len() + LANES, 0.0);
+        for column in [&mut self.gradients, &mut self.hessians] {
+            column.clear();
+            column.resize(labels.len() + LANES, 0.0);
         }
     }
 
-    /// How many documents there are.
+    /// Number of documents.
     pub fn len(&self) -> usize {
         self.order.len()
     }
 
-    /// Gives gradients and hessians, times a factor, to the documents in their own order.
-    pub fn hand_out(&self, factor: f32, pulls: super::Pulls<'_>) {
+    /// Writes gradients and hessians, times a factor, in input order.
+    pub fn scatter(&self, factor: f32, out: super::Gradients<'_>) {
         for (rank, place) in self.order.iter().enumerate() {
-            pulls.gradients[*place as usize] = self.gradients[rank] * factor;
-            pulls.hessians[*place as usize] = self.hessians[rank] * factor;
+            out.gradients[*place as usize] = self.gradients[rank] * factor;
+            out.hessians[*place as usize] = self.hessians[rank] * factor;
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Every objective against slow, obviously right twins: all pairs in double precision, and finite
-//! differences of the cost where there is one.
+//! Every objective against a naive reference: all pairs in double precision, and finite differences of the loss where
+//! there is one.
 
 use super::*;
 use crate::config::load;
@@ -11,7 +11,7 @@ fn parameters(settings: &[&str]) -> Parameters {
     load(None, None, &settings).unwrap()
 }
 
-fn pulled(objective: &dyn Objective, labels: &[f32], scores: &[f64]) -> (Vec<f64>, Vec<f64>) {
+fn gradients_of(objective: &dyn Objective, labels: &[f32], scores: &[f64]) -> (Vec<f64>, Vec<f64>) {
     let (mut gradients, mut hessians) = (vec![7.0; labels.len()], vec![7.0; labels.len()]);
     let query = Query {
         number: 3,
@@ -19,19 +19,27 @@ fn pulled(objective: &dyn Objective, labels: &[f32], scores: &[f64]) -> (Vec<f64
         labels,
         scores,
         positions: None,
-        of_labels: objective.of_labels(labels),
+        label_constant: objective.label_constant(labels),
     };
-    let mut room = Room::default();
-    // What an earlier query left behind does not matter.
-    let other = Query { labels: &[1.0, 0.0, 2.0], scores: &[0.5, 1.0, 0.0], of_labels: 1.0, ..query };
-    objective.pull(&other, &mut room, Pulls { gradients: &mut [0.0; 3], hessians: &mut [0.0; 3] });
-    objective.pull(&query, &mut room, Pulls { gradients: &mut gradients, hessians: &mut hessians });
+    let mut buffers = QueryBuffers::default();
+    // The buffers' content from an earlier query must not matter.
+    let other = Query { labels: &[1.0, 0.0, 2.0], scores: &[0.5, 1.0, 0.0], label_constant: 1.0, ..query };
+    objective.gradients(
+        &other,
+        &mut buffers,
+        Gradients { gradients: &mut [0.0; 3], hessians: &mut [0.0; 3] },
+    );
+    objective.gradients(
+        &query,
+        &mut buffers,
+        Gradients { gradients: &mut gradients, hessians: &mut hessians },
+    );
     let doubled = |numbers: Vec<f32>| numbers.into_iter().map(f64::from).collect();
     (doubled(gradients), doubled(hessians))
 }
 
-/// All pairs in double precision; deltas by swapping and judging again.
-fn pulled_slowly(parameters: &Parameters, labels: &[f32], scores: &[f64]) -> (Vec<f64>, Vec<f64>) {
+/// All pairs in double precision; deltas by swapping and evaluating again.
+fn naive_gradients(parameters: &Parameters, labels: &[f32], scores: &[f64]) -> (Vec<f64>, Vec<f64>) {
     let scores: Vec<f64> = {
         let best = scores.iter().copied().fold(f64::MIN, f64::max);
         scores.iter().map(|score| f64::from((score - best) as f32)).collect()
@@ -43,7 +51,7 @@ fn pulled_slowly(parameters: &Parameters, labels: &[f32], scores: &[f64]) -> (Ve
     let (mut gradients, mut hessians) = (vec![0.0; labels.len()], vec![0.0; labels.len()]);
     let last = parameters.truncation_level.map_or(usize::MAX, |level| level as usize);
     let spread = order.len() > 1 && scores[order[0]] != scores[order[order.len() - 1]];
-    // NDCG without a depth is as deep as pairs are.
+    // NDCG without a depth is cut at the truncation level.
     let metric = match parameters.lambda_metric {
         Metric::Ndcg(None) => Metric::Ndcg(parameters.truncation_level),
         other => other,
@@ -78,7 +86,7 @@ fn pulled_slowly(parameters: &Parameters, labels: &[f32], scores: &[f64]) -> (Ve
     }
     if parameters.lambda_norm && total > 0.0 {
         let factor = (1.0 + total).log2() / total;
-        gradients.iter_mut().chain(&mut hessians).for_each(|pull| *pull *= factor);
+        gradients.iter_mut().chain(&mut hessians).for_each(|value| *value *= factor);
     }
     (gradients, hessians)
 }
@@ -100,14 +108,14 @@ const PAIRWISE: [&[&str]; 9] = [
     &["objective=gbrank", "margin=1.5", "truncation_level=20"],
 ];
 
-/// Where the pulls of pairs differ from those of all pairs one by one.
+/// Compares the gradients with those of the naive loop.
 fn check_pairs(labels: &[f32], scores: &[f64]) -> Result<(), TestCaseError> {
     for settings in PAIRWISE {
         let parameters = parameters(settings);
-        let (gradients, hessians) = pulled(&*objective(&parameters).unwrap(), labels, scores);
-        let (slow_gradients, slow_hessians) = pulled_slowly(&parameters, labels, scores);
+        let (gradients, hessians) = gradients_of(&*objective(&parameters).unwrap(), labels, scores);
+        let (slow_gradients, slow_hessians) = naive_gradients(&parameters, labels, scores);
         for (fast, slow) in [(&gradients, &slow_gradients), (&hessians, &slow_hessians)] {
-            let most = slow.iter().fold(1e-3f64, |most, pull| most.max(pull.abs()));
+            let most = slow.iter().fold(1e-3f64, |most, value| most.max(value.abs()));
             for (one, other) in fast.iter().zip(slow) {
                 prop_assert!((one - other).abs() < 2e-5 * most, "{settings:?}: {fast:?} {slow:?}");
             }
@@ -121,25 +129,25 @@ fn check_pairs(labels: &[f32], scores: &[f64]) -> Result<(), TestCaseError> {
 }
 
 #[test]
-fn behind_many_good_documents_err_keeps_its_digits() {
+fn err_deltas_stay_precise_behind_many_relevant_documents() {
     check_pairs(&[4.0, 4.0, 4.0, 4.0, 1.0, 0.0], &[1.0, 3.4, 0.0, 3.9, 0.0, -2.5]).unwrap();
 }
 
 proptest! {
     #[test]
-    fn pairs_pull_as_a_naive_loop_over_all_of_them_says((labels, scores) in documents()) {
+    fn pairwise_gradients_match_a_naive_loop((labels, scores) in documents()) {
         check_pairs(&labels, &scores)?;
     }
 
     #[test]
-    fn metrics_without_a_closed_form_are_asked_swap_by_swap((labels, scores) in documents()) {
+    fn metrics_without_a_closed_form_use_every_swap((labels, scores) in documents()) {
         for metric in ["p@5", "mrr", "map@7", "dcg@10", "recall@3"] {
             let settings = ["objective=lambdarank".to_owned(), format!("lambda_metric={metric}")];
             let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
             let parameters = parameters(&settings);
-            let (gradients, _) = pulled(&*objective(&parameters).unwrap(), &labels, &scores);
-            let (slow, _) = pulled_slowly(&parameters, &labels, &scores);
-            let most = slow.iter().fold(1e-3f64, |most, pull| most.max(pull.abs()));
+            let (gradients, _) = gradients_of(&*objective(&parameters).unwrap(), &labels, &scores);
+            let (slow, _) = naive_gradients(&parameters, &labels, &scores);
+            let most = slow.iter().fold(1e-3f64, |most, value| most.max(value.abs()));
             for (one, other) in gradients.iter().zip(&slow) {
                 prop_assert!((one - other).abs() < 2e-5 * most, "{metric}: {gradients:?} {slow:?}");
             }
@@ -147,7 +155,7 @@ proptest! {
     }
 
     #[test]
-    fn gradients_are_the_slopes_of_the_cost((labels, scores) in documents()) {
+    fn gradients_match_finite_differences((labels, scores) in documents()) {
         type Cost = fn(&[f32], &[f64]) -> f64;
         let costs: [(&[&str], Cost); 5] = [
             (&["objective=ranknet", "truncation_level=0", "lambda_norm=false"], |labels, scores| {
@@ -178,7 +186,7 @@ proptest! {
         ];
         for (settings, cost) in costs {
             let parameters = parameters(settings);
-            let (gradients, hessians) = pulled(&*objective(&parameters).unwrap(), &labels, &scores);
+            let (gradients, hessians) = gradients_of(&*objective(&parameters).unwrap(), &labels, &scores);
             for place in 0..labels.len() {
                 let at = |step: f64| {
                     let mut scores = scores.clone();
@@ -213,64 +221,74 @@ fn of_pairs(labels: &[f32], scores: &[f64], cost: impl Fn(f64) -> f64) -> f64 {
 }
 
 #[test]
-fn a_score_a_hundredth_behind_divides_nothing_by_zero() {
+fn a_score_difference_of_a_hundredth_does_not_divide_by_zero() {
     let behind = f64::from(0.01f32);
     for settings in PAIRWISE {
         let parameters = parameters(settings);
-        let pulls = pulled(&*objective(&parameters).unwrap(), &[1.0, 0.0, 2.0], &[behind, 0.0, 0.0]);
-        assert!(pulls.0.iter().chain(&pulls.1).all(|pull| pull.is_finite()), "{settings:?}: {pulls:?}");
+        let out = gradients_of(&*objective(&parameters).unwrap(), &[1.0, 0.0, 2.0], &[behind, 0.0, 0.0]);
+        assert!(out.0.iter().chain(&out.1).all(|value| value.is_finite()), "{settings:?}: {out:?}");
     }
 }
 
 #[test]
-fn cross_entropy_draws_differ_by_round_and_query_and_sum_to_nothing() {
+fn xendcg_noise_differs_by_round_and_query_and_gradients_sum_to_zero() {
     let parameters = parameters(&["objective=xendcg"]);
     let objective = objective(&parameters).unwrap();
     let (labels, scores) = ([0.0, 1.0, 4.0, 0.0], [0.3, 0.1, -0.2, 0.5]);
-    let pull = |round, number| {
+    let compute = |round, number| {
         let (mut gradients, mut hessians) = ([0.0; 4], [0.0; 4]);
         let query =
-            Query { number, round, labels: &labels, scores: &scores, positions: None, of_labels: 0.0 };
-        let pulls = Pulls { gradients: &mut gradients, hessians: &mut hessians };
-        objective.pull(&query, &mut Room::default(), pulls);
+            Query { number, round, labels: &labels, scores: &scores, positions: None, label_constant: 0.0 };
+        let out = Gradients { gradients: &mut gradients, hessians: &mut hessians };
+        objective.gradients(&query, &mut QueryBuffers::default(), out);
         gradients
     };
-    assert_eq!(pull(1, 1), pull(1, 1));
-    assert_ne!(pull(1, 1), pull(2, 1));
-    assert_ne!(pull(1, 1), pull(1, 2));
+    assert_eq!(compute(1, 1), compute(1, 1));
+    assert_ne!(compute(1, 1), compute(2, 1));
+    assert_ne!(compute(1, 1), compute(1, 2));
     for round in 0..200 {
-        let gradients = pull(round, 5);
+        let gradients = compute(round, 5);
         assert!(gradients.iter().sum::<f32>().abs() < 1e-6);
-        // 2^4 less at most 1, of at most 2^0 + 2^1 + 2^4 + 2^0.
-        assert!(gradients[2] > 0.5 && gradients.iter().all(|pull| pull.abs() < 1.0));
+        // 2^4 minus at most 1, of at most 2^0 + 2^1 + 2^4 + 2^0.
+        assert!(gradients[2] > 0.5 && gradients.iter().all(|value| value.abs() < 1.0));
     }
 }
 
 #[test]
-fn clicks_further_down_count_more_once_positions_are_known_to_matter() {
+fn clicks_at_lower_positions_count_more_once_the_bias_is_learned() {
     let parameters = parameters(&["objective=lambdarank", "unbiased=true"]);
     let mut objective = objective(&parameters).unwrap();
-    // Whatever is shown first is clicked, so a click at the last place says much.
+    // The first document is always clicked, so a click on the last one is informative.
     let (labels, scores) = ([1.0, 0.0, 0.0, 1.0], [0.0; 4]);
     let positions = [0, 1, 2, 3];
-    let pull = |objective: &dyn Objective, room: &mut Room, labels: &[f32]| {
+    let compute = |objective: &dyn Objective, buffers: &mut QueryBuffers, labels: &[f32]| {
         let (mut gradients, mut hessians) = ([0.0; 4], [0.0; 4]);
-        let of_labels = objective.of_labels(labels);
-        let query =
-            Query { number: 0, round: 1, labels, scores: &scores, positions: Some(&positions), of_labels };
-        objective.pull(&query, room, Pulls { gradients: &mut gradients, hessians: &mut hessians });
+        let label_constant = objective.label_constant(labels);
+        let query = Query {
+            number: 0,
+            round: 1,
+            labels,
+            scores: &scores,
+            positions: Some(&positions),
+            label_constant,
+        };
+        objective.gradients(
+            &query,
+            buffers,
+            Gradients { gradients: &mut gradients, hessians: &mut hessians },
+        );
         gradients
     };
-    let mut room = Room::default();
-    let before = pull(&*objective, &mut room, &labels);
+    let mut buffers = QueryBuffers::default();
+    let before = compute(&*objective, &mut buffers, &labels);
     for _ in 0..20 {
-        pull(&*objective, &mut room, &[1.0, 0.0, 0.0, 0.0]);
+        compute(&*objective, &mut buffers, &[1.0, 0.0, 0.0, 0.0]);
     }
     assert!(objective.learns());
-    objective.learn(&std::mem::take(&mut room.tally));
-    let after = pull(&*objective, &mut room, &labels);
+    objective.learn(&std::mem::take(&mut buffers.losses));
+    let after = compute(&*objective, &mut buffers, &labels);
     assert!(after[3] / after[0] > before[3] / before[0], "{before:?} {after:?}");
-    let mut merged = Tally::default();
-    merged.merge(&room.tally);
-    assert_eq!(merged, room.tally);
+    let mut merged = PositionLosses::default();
+    merged.merge(&buffers.losses);
+    assert_eq!(merged, buffers.losses);
 }

@@ -1,26 +1,26 @@
-//! Unbiased LambdaMART: labels are clicks, and a document that was shown further down was less likely
-//! to be seen at all. How much less is learned along with the model, for documents that were clicked
-//! and for those that were not (Hu et al., Unbiased LambdaMART, 2019).
+//! Unbiased LambdaMART: labels are clicks, and documents at lower positions are less likely to be examined. The
+//! position bias is learned along with the model, separately for clicked and unclicked documents
+//! (Hu et al., Unbiased LambdaMART, 2019).
 
-use super::link::Logistic;
-use super::one_by_one::pull_one_by_one;
-use super::weighs::Weighs;
-use super::{Objective, Pulls, Query, Room};
+use super::pair_by_pair::pair_by_pair;
+use super::pair_loss::LogisticLoss;
+use super::pair_weights::PairWeights;
+use super::{Gradients, Objective, Query, QueryBuffers};
 use crate::config::Parameters;
 
-/// What all pairs cost by the position of either document, in units of 2^-32: whole numbers, so
-/// that no order of adding changes them.
+/// Total pair loss by the position of either document, in units of 2^-32: integers, so that the order of addition
+/// does not matter.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Tally {
+pub struct PositionLosses {
     clicked: Vec<i128>,
     passed: Vec<i128>,
 }
 
 const UNITS: f64 = 4_294_967_296.0;
 
-impl Tally {
-    /// Adds what was found elsewhere.
-    pub fn merge(&mut self, other: &Tally) {
+impl PositionLosses {
+    /// Adds the losses of another part of the queries.
+    pub fn merge(&mut self, other: &PositionLosses) {
         for (mine, theirs) in [(&mut self.clicked, &other.clicked), (&mut self.passed, &other.passed)] {
             mine.resize(mine.len().max(theirs.len()), 0);
             mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine += theirs);
@@ -37,21 +37,21 @@ impl Tally {
 /// RankNet or LambdaRank on clicks.
 #[derive(Debug)]
 pub struct Unbiased {
-    link: Logistic,
-    weighs: Weighs,
-    /// Towards what power costs by position become propensities: 1/(1 + p) for a norm p.
+    loss: LogisticLoss,
+    weights: PairWeights,
+    /// Exponent that turns relative losses into propensities: 1/(1 + p) for a norm p.
     power: f64,
-    /// By position: how likely a clicked document was seen, relative to the first position.
+    /// Propensity of clicked documents by position, relative to the first position.
     clicked: Vec<f64>,
-    /// The same for documents that were not clicked.
+    /// Propensity of unclicked documents by position.
     passed: Vec<f64>,
 }
 
 impl Unbiased {
     pub fn new(parameters: &Parameters) -> Self {
         Unbiased {
-            link: Logistic { sigma: parameters.sigma as f32 },
-            weighs: Weighs::new(parameters),
+            loss: LogisticLoss { sigma: parameters.sigma as f32 },
+            weights: PairWeights::new(parameters),
             power: 1.0 / (1.0 + parameters.bias_norm),
             clicked: Vec::new(),
             passed: Vec::new(),
@@ -64,43 +64,43 @@ fn at(propensities: &[f64], position: u32) -> f64 {
 }
 
 impl Objective for Unbiased {
-    fn of_labels(&self, labels: &[f32]) -> f32 {
-        self.weighs.of_labels(labels)
+    fn label_constant(&self, labels: &[f32]) -> f32 {
+        self.weights.label_constant(labels)
     }
 
-    fn pull(&self, query: &Query<'_>, room: &mut Room, pulls: Pulls<'_>) {
-        let mut tally = std::mem::take(&mut room.tally);
-        pull_one_by_one(&self.weighs, self.link, query, room, pulls, |ranked, pair| {
+    fn gradients(&self, query: &Query<'_>, buffers: &mut QueryBuffers, out: Gradients<'_>) {
+        let mut losses = std::mem::take(&mut buffers.losses);
+        pair_by_pair(&self.weights, self.loss, query, buffers, out, |ranked, pair| {
             let position = |rank: usize| {
                 let place = ranked.order[rank];
                 query.positions.map_or(place, |positions| positions[place as usize])
             };
             let (clicked, passed) = (position(pair.high), position(pair.low));
             let (of_clicked, of_passed) = (at(&self.clicked, clicked), at(&self.passed, passed));
-            let behind = -f64::from(self.link.sigma * pair.x);
+            let behind = -f64::from(self.loss.sigma * pair.x);
             let cost = f64::from(pair.weight) * (behind.max(0.0) + libm::log1p(libm::exp(-behind.abs())));
-            Tally::add(&mut tally.clicked, clicked, cost / of_passed);
-            Tally::add(&mut tally.passed, passed, cost / of_clicked);
+            PositionLosses::add(&mut losses.clicked, clicked, cost / of_passed);
+            PositionLosses::add(&mut losses.passed, passed, cost / of_clicked);
             (f64::from(pair.weight) / (of_clicked * of_passed)) as f32
         });
-        room.tally = tally;
+        buffers.losses = losses;
     }
 
     fn learns(&self) -> bool {
         true
     }
 
-    /// Costs by position, relative to those of the first one, make the next round's propensities.
-    fn learn(&mut self, tally: &Tally) {
+    /// Losses by position, relative to the first one, give the propensities of the next round.
+    fn learn(&mut self, losses: &PositionLosses) {
         let propensities = |costs: &[i128]| -> Vec<f64> {
-            // Usually the first position; the first that any pair speaks of.
+            // The first position of any pair.
             let first = costs.iter().find(|cost| **cost > 0).copied().unwrap_or(0) as f64;
             let of = |cost: &i128| {
-                // A position that no pair speaks of is taken for the first one.
+                // A position without pairs is treated like the first one.
                 if *cost <= 0 || first <= 0.0 { 1.0 } else { libm::pow(*cost as f64 / first, self.power) }
             };
             costs.iter().map(of).collect()
         };
-        (self.clicked, self.passed) = (propensities(&tally.clicked), propensities(&tally.passed));
+        (self.clicked, self.passed) = (propensities(&losses.clicked), propensities(&losses.passed));
     }
 }

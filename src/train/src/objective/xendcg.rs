@@ -1,8 +1,8 @@
-//! XE-NDCG: cross entropy between the scores' distribution and one over randomly lowered gains, which
-//! bounds NDCG (Bruch, An alternative cross entropy loss for learning-to-rank, 2021).
+//! XE-NDCG: cross entropy between the softmax of the scores and a distribution of randomly reduced gains, which bounds
+//! NDCG (Bruch, An alternative cross entropy loss for learning-to-rank, 2021).
 
-use super::softmax::{pull_to, softmax};
-use super::{Objective, Pulls, Query, Room};
+use super::softmax::{cross_entropy_gradients, softmax};
+use super::{Gradients, Objective, Query, QueryBuffers};
 use crate::config::Parameters;
 use planetree_base::random::Stream;
 
@@ -21,20 +21,20 @@ impl XeNdcg {
 }
 
 impl Objective for XeNdcg {
-    fn pull(&self, query: &Query<'_>, room: &mut Room, pulls: Pulls<'_>) {
+    fn gradients(&self, query: &Query<'_>, buffers: &mut QueryBuffers, out: Gradients<'_>) {
         let mut draw = Stream::new(&[self.seed, OF_GAINS, u64::from(query.round), query.number]);
-        // 2^label less a number from 0 to 1 (eq. 6 there), drawn anew every round.
-        let mut wanted = std::mem::take(&mut room.wanted);
+        // 2^label minus a random number from 0 to 1 (eq. 6 there), redrawn every round.
+        let mut wanted = std::mem::take(&mut buffers.wanted);
         wanted.clear();
         wanted.extend(query.labels.iter().map(|label| {
-            /// Beyond it sums would overflow.
+            /// Beyond this, sums would overflow.
             const MOST: f32 = 512.0;
             libm::exp2(f64::from(label.min(MOST))) - draw.uniform()
         }));
         let sum: f64 = wanted.iter().sum();
         wanted.iter_mut().for_each(|gain| *gain /= if sum > 0.0 { sum } else { 1.0 });
-        softmax(query.scores.iter().copied(), &mut room.shares);
-        pull_to(&room.shares, |place| wanted[place], pulls);
-        room.wanted = wanted;
+        softmax(query.scores.iter().copied(), &mut buffers.shares);
+        cross_entropy_gradients(&buffers.shares, |place| wanted[place], out);
+        buffers.wanted = wanted;
     }
 }

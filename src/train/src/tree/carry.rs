@@ -1,32 +1,32 @@
-//! The root's histogram of the next tree, from what is known of this one.
+//! Derives the root histogram of the next tree from the histograms of this one.
 //!
-//! Under the squared error a tree moves the gradient of every row by its leaf's value. The sums of a bin then move by the
-//! values of all leaves, each as often as the bin has rows of the leaf; and how often that is, histograms of leaves
-//! say, or of their parents. Where a parent has two leaves, the smaller one is gone through again; so the root of
-//! every tree but the first costs a part of the rows where it would cost all of them. The sums are of whole numbers, and are
-//! those that all rows would give, to the bit.
+//! Under squared error a tree moves the gradient of every row by the value of its leaf. The gradient sum of a bin then moves by
+//! the leaf values, each times the bin's number of rows in that leaf, which is in the histogram of the leaf or follows from
+//! that of its parent. If only the parent's histogram was kept, the rows of its smaller leaf are scanned again; so the root of
+//! every tree but the first costs a fraction of the rows. The sums are of integers, and equal to the bit to those over all
+//! rows.
 
 use super::cell::{Cell, Scale};
-use super::finder::Ground;
+use super::finder::GrowContext;
 use super::frontier::Order;
 use super::grow::{GrownTree, TreeLimits};
 use super::histogram::{NodeHistogram, cells_of_group};
-use super::holder::Holder;
 use super::kept::KeptHistograms;
+use super::row_store::RowStore;
 use super::rows::NodeId;
 use crate::bins::BinnedData;
 use planetree_base::error::Result;
 use rayon::prelude::*;
 
-/// The histogram of all rows, before any tree of their gradients is grown.
+/// The histogram of all rows for the next tree.
 pub struct CarriedRoot<C> {
-    /// Of every group.
+    /// Cells of all groups.
     pub histogram: NodeHistogram<C>,
-    /// How its gradients are scaled.
+    /// Quantisation scale of its gradients.
     pub scale: Scale,
 }
 
-/// Whether histograms of the leaves of such trees cost much less than the rows, in time and memory.
+/// Whether the leaf histograms of such trees cost much less than scanning the rows, in time and memory.
 pub fn carrying_pays(data: &BinnedData, limits: TreeLimits) -> bool {
     let by_depth = if limits.depth > 40 { u64::MAX } else { 1 << limits.depth };
     let leaves = match limits.order {
@@ -39,16 +39,16 @@ pub fn carrying_pays(data: &BinnedData, limits: TreeLimits) -> bool {
     leaves.saturating_mul(cells as u64) <= codes / 4
 }
 
-/// How the gradients of a node's rows move.
+/// How a tree moves the gradients of the rows.
 struct Moves<'a, C> {
-    /// Nodes with histograms, and by how many units each of their rows moves.
+    /// Nodes with histograms, and the units by which each of their rows moves.
     known: Vec<(&'a NodeHistogram<C>, i64)>,
-    /// Nodes to go through, and the units by which their rows move beyond that.
+    /// Nodes to scan, and the units by which their rows move in addition.
     unknown: Vec<(NodeId, i64)>,
 }
 
 impl<'a, C: Cell> Moves<'a, C> {
-    /// `units` are what the leaves take from their rows' gradients.
+    /// `units` are subtracted from the gradients of the rows, by leaf.
     fn of(tree: &GrownTree, units: &[i64], kept: &'a KeptHistograms<C>) -> Self {
         let mut moves = Moves { known: Vec::new(), unknown: Vec::new() };
         let mut is_known = vec![false; tree.nodes.len()];
@@ -72,17 +72,17 @@ impl<'a, C: Cell> Moves<'a, C> {
 }
 
 impl<C: Cell> CarriedRoot<C> {
-    /// The root of the next tree, after a tree whose leaves take so many units from the gradients of their rows. The
-    /// rows are those of this tree, and their gradients are gone then. `None` if it cannot be known without all rows.
+    /// The root of the next tree, after a tree that subtracts `units`, by leaf, from the gradients of its rows. It
+    /// overwrites the targets of the rows. `None` if all rows would have to be scanned.
     pub fn after(
         tree: &GrownTree,
         units: &[i64],
         mut kept: KeptHistograms<C>,
-        ground: &Ground<'_>,
-        rows: &mut dyn Holder<C>,
+        context: &GrowContext<'_>,
+        rows: &mut dyn RowStore<C>,
     ) -> Result<Option<Self>> {
         let Some(mut root) = kept.take_root() else { return Ok(None) };
-        let scale = ground.rules.scale;
+        let scale = context.rules.scale;
         let moves = Moves::of(tree, units, &kept);
         let mut unknown = Vec::with_capacity(moves.unknown.len());
         for (node, units) in moves.unknown {
@@ -91,7 +91,7 @@ impl<C: Cell> CarriedRoot<C> {
         }
         let groups: Vec<usize> = (0..root.groups.len()).collect();
         let Some(moved) = rows.moved(&groups, &unknown)? else { return Ok(None) };
-        /// Cells that stay in the nearest cache while all histograms are gone through.
+        /// Cells that stay in the L1 cache while all histograms are subtracted.
         const AT_A_TIME: usize = 2048;
         for (group, cells) in root.groups.iter_mut().enumerate() {
             cells.par_chunks_mut(AT_A_TIME).enumerate().for_each(|(chunk, cells)| {

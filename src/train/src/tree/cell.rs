@@ -1,28 +1,28 @@
-//! What is added up for a bin of a node: whole numbers, so that no order of adding changes a sum.
+//! Histogram cells: sums of integers, which do not depend on the order of addition.
 //!
-//! A gradient is rounded to a fixed-point number with one scale for all rows of a round. A plain
-//! cell packs the sum of gradients above the count of rows, so that one addition serves both; the
-//! scale leaves room for the sums over all rows of a dataset.
+//! A gradient is quantised to a fixed-point number with one scale for all rows of a round. A plain cell packs the sum
+//! of gradients above the count of rows, so that one addition serves both; the scale prevents overflow over all rows
+//! of a dataset.
 
 use fearless_simd::{Level, SimdBase, dispatch, i64x2};
 use serde::{Deserialize, Serialize};
 
 /// Sums over some rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Sums {
-    /// Of gradients, in units of the round's scale.
+pub struct GradientSums {
+    /// Sum of gradients, in units of the scale.
     pub gradient: i64,
-    /// Of weights, in units of the weights' scale; the count, when rows have no weights.
+    /// Sum of weights or hessians, in units of the scale; the count if rows have none.
     pub weight: i64,
-    /// Of rows.
+    /// Number of rows.
     pub count: i64,
 }
 
-impl std::ops::Add for Sums {
-    type Output = Sums;
+impl std::ops::Add for GradientSums {
+    type Output = GradientSums;
 
-    fn add(self, other: Sums) -> Sums {
-        Sums {
+    fn add(self, other: GradientSums) -> GradientSums {
+        GradientSums {
             gradient: self.gradient + other.gradient,
             weight: self.weight + other.weight,
             count: self.count + other.count,
@@ -30,11 +30,11 @@ impl std::ops::Add for Sums {
     }
 }
 
-impl std::ops::Sub for Sums {
-    type Output = Sums;
+impl std::ops::Sub for GradientSums {
+    type Output = GradientSums;
 
-    fn sub(self, other: Sums) -> Sums {
-        Sums {
+    fn sub(self, other: GradientSums) -> GradientSums {
+        GradientSums {
             gradient: self.gradient - other.gradient,
             weight: self.weight - other.weight,
             count: self.count - other.count,
@@ -42,41 +42,41 @@ impl std::ops::Sub for Sums {
     }
 }
 
-/// How numbers are scaled and packed.
+/// Quantisation scale, and layout of packed cells.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Scale {
     /// Bits for the count, below the gradient.
     pub count_bits: u32,
-    /// Units of a gradient of 1.
+    /// Units per gradient of 1.
     pub gradient: f64,
-    /// Units of a weight of 1; 1 when rows have no weights.
+    /// Units per weight of 1; 1 if rows have no weights.
     pub weight: f64,
 }
 
 impl Scale {
-    /// Bits that count so many rows.
+    /// Bits to count this many rows.
     pub fn count_bits(rows: u64) -> u32 {
         u64::BITS - rows.leading_zeros()
     }
 
-    /// Bits of one gradient, sign included, such that sums over so many rows fit beside their count.
+    /// Bits of one gradient, including the sign, such that sums over this many rows fit beside their count.
     pub fn gradient_bits(rows: u64) -> u32 {
         (63 - (2 * Self::count_bits(rows)).min(55)).min(31)
     }
 
-    /// Units of gradients at most, where labels and scores go this far: they are within 47 bits then, and exact.
+    /// Maximum units of gradients for labels and scores up to this magnitude: these then fit 47 bits and are exact.
     pub fn most_units(farthest: f64) -> f64 {
         Self::units(farthest, 31) * f64::from(1 << 17)
     }
 
-    /// The largest power of two that keeps numbers up to `most` within so many bits, sign included.
+    /// The largest power of two that keeps numbers up to `most` within `bits`, including the sign.
     pub fn units(most: f64, bits: u32) -> f64 {
         if most == 0.0 {
             return 1.0;
         }
         let limit = f64::from((1i32 << (bits - 1)) - 1);
         let exponent = (limit / most).log2().floor() as i32;
-        // log2 may be off by a rounding at powers of two.
+        // log2 may be rounded up at powers of two.
         let exponent = if most * exp2(exponent) > limit { exponent.saturating_sub(1) } else { exponent };
         exp2(exponent)
     }
@@ -86,16 +86,16 @@ fn exp2(exponent: i32) -> f64 {
     f64::from_bits(((1023 + exponent.clamp(-1022, 1023)) as u64) << 52)
 }
 
-/// Adding this constant moves the fraction out of the mantissa, and its bits then count in units.
+/// 1.5 * 2^52: adding it shifts the fraction out of the mantissa, whose low bits are then an integer.
 const MAGIC: f64 = 6_755_399_441_055_744.0;
 
-/// The nearest whole number, ties to even, of a number within 31 bits.
+/// Rounds to the nearest integer, ties to even; for numbers within 31 bits.
 #[inline]
 pub fn round(value: f64) -> i32 {
     (value + MAGIC).to_bits() as i32
 }
 
-/// The nearest whole number, halves upwards, of a number within 50 bits. Whole numbers may be added before or after.
+/// Rounds to the nearest integer, halves up; for numbers within 50 bits. It commutes with adding integers.
 #[inline(always)]
 pub fn whole(value: f64) -> f64 {
     let value = value + 0.5;
@@ -103,44 +103,44 @@ pub fn whole(value: f64) -> f64 {
     if near > value { near - 1.0 } else { near }
 }
 
-/// A whole number within 52 bits, sign included, as the floating-point number that it is. As [`round`], without a
-/// conversion that vectors lack. Sums over rows are within 47 bits, see [`Scale::gradient_bits`].
+/// Converts an integer within 52 bits, including the sign, exactly. Unlike `as f64`, it vectorises. Sums over rows are
+/// within 47 bits, see [`Scale::gradient_bits`].
 #[inline(always)]
 pub fn exact(whole: i64) -> f64 {
     f64::from_bits((whole.wrapping_add(MAGIC.to_bits() as i64)) as u64) - MAGIC
 }
 
-/// What is added up for a bin.
+/// The sums of a histogram bin.
 pub trait Cell: Copy + Default + Send + Sync + 'static {
-    /// Bytes of a row whose cells fit the first-level cache together: a block or half of one.
+    /// Bytes of a row whose cells together fit the L1 cache: a block or half of one.
     const LANES_AT_A_TIME: usize;
 
-    /// What a row adds, as it is kept.
+    /// The contribution of a row, as stored.
     type Target: Copy + Default + Send + Sync + 'static;
 
-    /// A row's cell.
+    /// The cell of one row.
     fn of(target: Self::Target, count_bits: u32) -> Self;
 
     /// Adds other rows.
     fn add(&mut self, other: Self);
 
-    /// Takes rows away again.
+    /// Removes rows.
     fn subtract(&mut self, other: Self);
 
-    /// The sums inside.
-    fn sums(self, count_bits: u32) -> Sums;
+    /// The unpacked sums.
+    fn sums(self, count_bits: u32) -> GradientSums;
 
     /// A row's target from its fixed-point gradient and weight.
     fn target(gradient: i32, weight: i32) -> Self::Target;
 
-    /// What is added when the gradient of every row inside grows by so many units: gradients alone.
+    /// The change of the gradient sum if the gradient of every row grows by `units`.
     fn moved(self, units: i64, count_bits: u32) -> Self;
 
-    /// The gradients alone.
+    /// The gradient sum only.
     fn without_rows(self, count_bits: u32) -> Self;
 }
 
-/// Rows without weights: gradients above counts.
+/// Rows without weights: gradients packed above counts.
 impl Cell for i64 {
     const LANES_AT_A_TIME: usize = 16;
 
@@ -162,9 +162,9 @@ impl Cell for i64 {
     }
 
     #[inline]
-    fn sums(self, count_bits: u32) -> Sums {
+    fn sums(self, count_bits: u32) -> GradientSums {
         let count = self & rows_of(count_bits);
-        Sums { gradient: self >> count_bits, weight: count, count }
+        GradientSums { gradient: self >> count_bits, weight: count, count }
     }
 
     fn target(gradient: i32, _weight: i32) -> i32 {
@@ -182,12 +182,12 @@ impl Cell for i64 {
     }
 }
 
-/// The bits that count rows.
+/// The mask of the count.
 fn rows_of(count_bits: u32) -> i64 {
     (1 << count_bits) - 1
 }
 
-/// Rows with weights: gradients above counts, and weights.
+/// Rows with weights: gradients packed above counts, and weights.
 impl Cell for [i64; 2] {
     const LANES_AT_A_TIME: usize = 8;
 
@@ -200,7 +200,7 @@ impl Cell for [i64; 2] {
 
     #[inline]
     fn add(&mut self, other: [i64; 2]) {
-        // Both in one instruction, which is there on every machine of a kind.
+        // Both in one instruction, which every machine of an architecture has.
         dispatch!(Level::baseline(), simd => {
             *self = (i64x2::load_array(simd, *self) + i64x2::load_array(simd, other)).to_array();
         });
@@ -213,9 +213,9 @@ impl Cell for [i64; 2] {
     }
 
     #[inline]
-    fn sums(self, count_bits: u32) -> Sums {
+    fn sums(self, count_bits: u32) -> GradientSums {
         let count = self[0] & rows_of(count_bits);
-        Sums { gradient: self[0] >> count_bits, weight: self[1], count }
+        GradientSums { gradient: self[0] >> count_bits, weight: self[1], count }
     }
 
     fn target(gradient: i32, weight: i32) -> [i32; 2] {
@@ -240,7 +240,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn packed_sums_come_apart_again(gradients in prop::collection::vec(-8_388_607i32..=8_388_607, 0..500)) {
+        fn packed_sums_can_be_unpacked(gradients in prop::collection::vec(-8_388_607i32..=8_388_607, 0..500)) {
             let bits = Scale::count_bits(1 << 18);
             let (mut forth, mut back) = (0i64, 0i64);
             gradients.iter().for_each(|g| forth.add(i64::of(*g, bits)));
@@ -248,7 +248,7 @@ mod tests {
             let sum: i64 = gradients.iter().map(|g| i64::from(*g)).sum();
             let count = gradients.len() as i64;
             prop_assert_eq!(forth, back);
-            prop_assert_eq!(forth.sums(bits), Sums { gradient: sum, weight: count, count });
+            prop_assert_eq!(forth.sums(bits), GradientSums { gradient: sum, weight: count, count });
         }
 
         #[test]
@@ -259,12 +259,12 @@ mod tests {
         }
 
         #[test]
-        fn whole_numbers_stay_what_they_are(whole in -(1i64 << 51)..1i64 << 51) {
+        fn exact_converts_integers(whole in -(1i64 << 51)..1i64 << 51) {
             prop_assert_eq!(exact(whole), whole as f64);
         }
 
         #[test]
-        fn whole_numbers_may_be_added_before_or_after_rounding(
+        fn rounding_commutes_with_adding_integers(
             value in -1e6f64..1e6, halves in -1000i64..1000, more in -(1i64 << 46)..1i64 << 46,
         ) {
             for value in [value, halves as f64 / 2.0, more as f64] {

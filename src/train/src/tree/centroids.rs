@@ -7,7 +7,7 @@
 pub struct Centroid {
     /// p: the mean of the values.
     pub centre: f64,
-    /// m: how many they are, or their weight.
+    /// m: number of values, or their weight.
     pub count: f64,
     /// r: the sum of their targets.
     pub sum: f64,
@@ -18,7 +18,7 @@ pub struct Centroid {
 pub struct StreamingHistogram {
     most: usize,
     bins: Vec<Centroid>,
-    /// From each bin's centre to the next one's.
+    /// Distances between neighbouring centres.
     gaps: Vec<f64>,
 }
 
@@ -32,12 +32,12 @@ pub struct Cumulative {
 }
 
 impl StreamingHistogram {
-    /// An empty histogram of at most so many bins.
+    /// An empty histogram of at most `most` bins.
     pub fn new(most: usize) -> Self {
         StreamingHistogram { most, bins: Vec::with_capacity(most + 1), gaps: Vec::with_capacity(most + 1) }
     }
 
-    /// Its bins.
+    /// Its bins, ascending.
     pub fn bins(&self) -> &[Centroid] {
         &self.bins
     }
@@ -82,7 +82,7 @@ impl StreamingHistogram {
         let (left, right) = (self.bins[place], self.bins[place + 1]);
         let count = left.count + right.count;
         let centre = (left.centre * left.count + right.centre * right.count) / count;
-        // Rounding must not carry the mean past its bins.
+        // Rounding must not move the mean past its bins.
         let centre = centre.clamp(left.centre, right.centre);
         self.bins[place] = Centroid { centre, count, sum: left.sum + right.sum };
         self.bins.remove(place + 1);
@@ -108,9 +108,8 @@ impl StreamingHistogram {
         })
     }
 
-    /// Values that cut the distribution into `parts` parts of equal count, as the `uniform`
-    /// procedure of Ben-Haim and Yom-Tov estimates them, each with count and sum up to it
-    /// (eq. 12 at a centre, eq. 13 between two).
+    /// Values that divide the distribution into `parts` parts of equal count, estimated by the `uniform` procedure of
+    /// Ben-Haim and Yom-Tov, each with the count and sum below it (eq. 12 at a centre, eq. 13 between two).
     pub fn candidates(&self, parts: usize) -> Vec<(f64, Cumulative)> {
         let total = self.total().count;
         let mut candidates: Vec<(f64, Cumulative)> = Vec::with_capacity(parts);
@@ -128,7 +127,7 @@ impl StreamingHistogram {
                 }
                 wanted += 1;
                 if depth < start.count {
-                    continue; // within half of the first bin, where nothing can be interpolated
+                    continue; // within the first half of the first bin, where there is nothing to interpolate
                 }
                 let way = solve(left.count, right.count, depth - start.count);
                 let value = left.centre + way * (right.centre - left.centre);
@@ -143,7 +142,7 @@ impl StreamingHistogram {
     }
 }
 
-/// How far between two centres the trapezoid below the counts has the area `area`.
+/// The position between two centres, from 0 to 1, at which the trapezoid below the counts has this area.
 fn solve(left: f64, right: f64, area: f64) -> f64 {
     let slope = right - left;
     let way = if slope.abs() < 1e-12 * left {
@@ -154,7 +153,7 @@ fn solve(left: f64, right: f64, area: f64) -> f64 {
     way.clamp(0.0, 1.0)
 }
 
-/// Eq. 13: the trapezoid below a line from one bin's value to the next one's, up to `way` of it.
+/// Eq. 13: the trapezoid between two bins, up to position `way`.
 fn between(left: &Centroid, right: &Centroid, start: Cumulative, way: f64) -> Cumulative {
     let area = |left: f64, right: f64| {
         let here = left + (right - left) * way;
@@ -214,7 +213,7 @@ mod tests {
         assert_eq!((up_to.count, up_to.sum), (2.0 + 3.0, 4.0 + 4.0));
     }
 
-    /// Eq. 10 and 11 word for word: all pairs, rebuilt lists.
+    /// Eq. 10 and 11 literally: all pairs, rebuilt lists.
     fn naive_insert(bins: &mut Vec<Centroid>, new: Centroid, most: usize) {
         match bins.iter_mut().find(|bin| bin.centre == new.centre) {
             Some(bin) => {
@@ -242,7 +241,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn fast_insertion_equals_the_words_of_the_paper(
+        fn fast_insertion_matches_the_paper(
             points in prop::collection::vec((0i32..400, -3i32..3), 1..200), most in 2usize..12,
         ) {
             let points: Vec<(f64, f64)> = points.iter().map(|(x, y)| (f64::from(*x) / 8.0, f64::from(*y))).collect();
@@ -261,10 +260,10 @@ mod tests {
         }
 
         #[test]
-        fn in_ascending_order_equal_values_may_come_together(
+        fn equal_values_in_ascending_order_may_be_inserted_together(
             points in prop::collection::vec((0i32..60, -3i32..3), 1..300), most in 2usize..12,
         ) {
-            // Roots, so that no two gaps are equal: which of them is merged first would be up to rounding.
+            // Square roots, so that no two gaps are equal: rounding would decide which is merged first.
             let mut points: Vec<(f64, f64)> = points.iter().map(|(x, y)| (f64::from(*x).sqrt(), f64::from(*y))).collect();
             points.sort_by(|a, b| a.0.total_cmp(&b.0));
             let single = built(most, &points);
@@ -280,7 +279,7 @@ mod tests {
         }
 
         #[test]
-        fn candidates_are_where_the_counts_say(points in prop::collection::vec(0f64..1.0, 30..300)) {
+        fn candidates_divide_the_counts_evenly(points in prop::collection::vec(0f64..1.0, 30..300)) {
             let histogram = built(20, &points.iter().map(|x| (*x, 1.0)).collect::<Vec<_>>());
             let total = histogram.total().count;
             for (value, up_to) in histogram.candidates(10) {

@@ -1,18 +1,18 @@
-//! A tree with its values, over codes: routes rows that it was not grown from.
+//! A tree with leaf values over codes, which routes any binned row.
 
 use super::grow::GrownTree;
 use super::rows::NodeId;
 use super::split::{FoundSplit, SplitRules};
-use crate::bins::{Binning, Codes, Column};
+use crate::bins::{Binning, Codes, FeatureCodes};
 use planetree_model::model;
 use serde::{Deserialize, Serialize};
 
-/// What a node's cover counts.
+/// The meaning of a node's cover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cover {
-    /// The weights of its rows.
+    /// Sum of row weights.
     Weight,
-    /// Its rows, where hessians take the place of weights.
+    /// Number of rows, for objectives whose hessians replace weights.
     Rows,
 }
 
@@ -30,7 +30,7 @@ struct CodedNode {
     split: Option<(FoundSplit, NodeId)>,
 }
 
-/// A split of a model that was trained on these bins; `None` if it cannot have been.
+/// Converts a split of a model trained on these bins; `None` if it does not fit them.
 pub fn split_of_model(split: &model::Split, binning: &Binning) -> Option<FoundSplit> {
     let bins = binning.features.get(split.feature as usize)?;
     (split.right == split.left + 1 && split.middle.is_none()).then(|| FoundSplit {
@@ -43,15 +43,15 @@ pub fn split_of_model(split: &model::Split, binning: &Binning) -> Option<FoundSp
     })
 }
 
-/// A tree with the columns of one partition.
-pub struct Router<'a> {
+/// Routes the rows of one partition through a tree.
+pub struct CodedRouter<'a> {
     tree: &'a CodedTree,
-    columns: Vec<Option<Column<'a>>>,
+    columns: Vec<Option<FeatureCodes<'a>>>,
 }
 
 impl CodedTree {
-    /// A grown tree whose values are multiplied by the learning rate, and then are whole units of gradients if that is
-    /// wanted.
+    /// A grown tree with leaf values multiplied by the learning rate, and rounded to whole units of gradients if
+    /// `in_units`.
     pub fn of_grown(
         tree: &GrownTree,
         rules: &SplitRules,
@@ -75,7 +75,7 @@ impl CodedTree {
         CodedTree { nodes: nodes.collect() }
     }
 
-    /// A tree of a model that was trained on these bins.
+    /// Converts from a tree of a model trained on these bins; `None` if it does not fit them.
     pub fn of_model(tree: &model::Tree, binning: &Binning) -> Option<Self> {
         let nodes = tree.nodes.iter().map(|node| {
             let split = match &node.split {
@@ -87,7 +87,7 @@ impl CodedTree {
         Some(CodedTree { nodes: nodes.collect::<Option<_>>()? })
     }
 
-    /// The tree as a part of a model.
+    /// Converts to a model tree.
     pub fn to_model(&self) -> model::Tree {
         let nodes = self.nodes.iter().map(|node| model::Node {
             depth: node.depth,
@@ -111,7 +111,7 @@ impl CodedTree {
         self.nodes.len() == 1
     }
 
-    /// The values of all nodes in units of gradients, of which they are whole numbers.
+    /// The values of all nodes in whole units of gradients.
     pub fn in_units(&self, units: f64) -> Vec<i64> {
         self.nodes.iter().map(|node| (node.value * units) as i64).collect()
     }
@@ -125,7 +125,7 @@ impl CodedTree {
             .map(|(id, node)| (id, node.value))
     }
 
-    /// The columns that the features of its splits are looked up in.
+    /// The columns of the features of its splits.
     pub fn columns(&self, binning: &Binning) -> Vec<usize> {
         let mut columns: Vec<usize> = self
             .nodes
@@ -138,29 +138,29 @@ impl CodedTree {
         columns
     }
 
-    fn place(&self, node: &CodedNode, binning: &Binning) -> Option<crate::bins::Place> {
+    fn place(&self, node: &CodedNode, binning: &Binning) -> Option<crate::bins::FeaturePlace> {
         binning.layout.places[node.split.as_ref()?.0.feature as usize]
     }
 
-    /// The tree with the columns of a partition, which holds the columns of its splits.
-    pub fn router<'a>(&'a self, binning: &Binning, codes: &'a Codes) -> Router<'a> {
+    /// A router for a partition, whose `codes` must include the columns of the tree's splits.
+    pub fn router<'a>(&'a self, binning: &Binning, codes: &'a Codes) -> CodedRouter<'a> {
         let column = |node: &CodedNode| {
             let place = self.place(node, binning)?;
             Some(codes.column(place, &binning.features[node.split.as_ref()?.0.feature as usize]))
         };
-        Router { tree: self, columns: self.nodes.iter().map(column).collect() }
+        CodedRouter { tree: self, columns: self.nodes.iter().map(column).collect() }
     }
 }
 
-impl Router<'_> {
-    /// What the tree says of a row.
+impl CodedRouter<'_> {
+    /// The prediction for a row.
     #[inline]
     pub fn value(&self, row: u32) -> f64 {
         let mut id = 0;
         loop {
             let node = &self.tree.nodes[id];
             let Some((split, left)) = &node.split else { return node.value };
-            // A feature that is constant in these bins has no column: all rows have code 0.
+            // A constant feature has no column: all rows have code 0.
             let code = self.columns[id].as_ref().map_or(0, |column| column.code(row));
             let goes_left = code <= split.code || Some(code) == split.missing_goes_left();
             id = left + usize::from(!goes_left);

@@ -1,11 +1,11 @@
-//! Which features a tree and a node may use. Draws depend on seed, tree and node alone.
+//! Feature sampling per tree and per node. Samples depend only on the seed, the tree and the node.
 
 use super::rows::NodeId;
-use crate::bins::Layout;
+use crate::bins::BinLayout;
 use crate::config::{FeatureCount, Parameters};
 use planetree_base::random::Stream;
 
-/// The features of one tree.
+/// The sampled features of one tree.
 pub struct FeatureChoice {
     /// Features of the tree, ascending.
     of_tree: Vec<u32>,
@@ -18,8 +18,8 @@ const OF_TREE: u64 = 0x7265_6554;
 const OF_NODE: u64 = 0x6564_6F4E;
 
 impl FeatureChoice {
-    /// Draws the features of a tree.
-    pub fn draw(parameters: &Parameters, layout: &Layout, tree: u64) -> Self {
+    /// Samples the features of a tree.
+    pub fn draw(parameters: &Parameters, layout: &BinLayout, tree: u64) -> Self {
         let all: Vec<u32> =
             layout.places.iter().enumerate().filter(|(_, p)| p.is_some()).map(|(f, _)| f as u32).collect();
         let mut stream = Stream::new(&[parameters.seed, OF_TREE, tree]);
@@ -32,7 +32,7 @@ impl FeatureChoice {
         }
     }
 
-    /// Whether a feature may be used in a node, for every feature.
+    /// For every feature, whether a node may use it.
     pub fn of_node(&self, node: NodeId) -> Vec<bool> {
         let mut allowed = vec![false; self.features];
         let count = self.per_node.of(self.of_tree.len());
@@ -47,7 +47,7 @@ impl FeatureChoice {
     }
 
     /// The groups that hold features of the tree.
-    pub fn groups(&self, layout: &Layout) -> Vec<usize> {
+    pub fn groups(&self, layout: &BinLayout) -> Vec<usize> {
         let mut groups: Vec<usize> = self
             .of_tree
             .iter()
@@ -60,7 +60,7 @@ impl FeatureChoice {
     }
 }
 
-/// Draws `count` of the features without replacement, ascending.
+/// Samples `count` features without replacement, ascending.
 fn draw(mut features: Vec<u32>, count: usize, stream: &mut Stream) -> Vec<u32> {
     if count >= features.len() {
         return features;

@@ -1,8 +1,8 @@
-//! The seam between growing a tree and where candidate splits come from.
+//! The interface between the tree grower and the sources of candidate splits.
 
 use super::cell::Cell;
-use super::holder::Holder;
 use super::kept::KeptHistograms;
+use super::row_store::RowStore;
 use super::rows::NodeId;
 use super::split::{FoundSplit, SplitRules};
 use crate::bins::BinnedData;
@@ -11,18 +11,18 @@ use planetree_base::error::Result;
 /// A node that may be split.
 #[derive(Debug, Clone, Copy)]
 pub struct OpenNode<C> {
-    /// Which node.
+    /// The node.
     pub node: NodeId,
-    /// Of all its rows.
+    /// The sum over its rows.
     pub total: C,
-    /// Whether it may be split; if not, it is here because its sums help its sibling.
+    /// Whether it may be split; otherwise it is listed because its sums help its sibling.
     pub wanted: bool,
 }
 
-/// Nodes that appeared together: the root, or the two children of a node.
+/// Sibling nodes: the two children of a node, or the root alone.
 #[derive(Debug, Clone, Copy)]
-pub struct Family<C> {
-    /// The node they come from.
+pub struct Siblings<C> {
+    /// Their parent.
     pub parent: Option<NodeId>,
     /// The left child, or the root.
     pub first: OpenNode<C>,
@@ -30,44 +30,43 @@ pub struct Family<C> {
     pub second: Option<OpenNode<C>>,
 }
 
-impl<C: Copy> Family<C> {
-    /// Its nodes.
+impl<C: Copy> Siblings<C> {
+    /// The nodes.
     pub fn nodes(&self) -> impl Iterator<Item = OpenNode<C>> + use<C> {
         [Some(self.first), self.second].into_iter().flatten()
     }
 }
 
-/// What does not change while a tree grows.
+/// The constants of growing one tree.
 #[derive(Clone, Copy)]
-pub struct Ground<'a> {
+pub struct GrowContext<'a> {
     /// The data.
     pub data: &'a BinnedData,
-    /// What splits must respect.
+    /// Constraints and scoring of splits.
     pub rules: SplitRules,
-    /// Which features a node may use.
+    /// Sampled features.
     pub choice: &'a super::features::FeatureChoice,
-    /// Bytes that kept histograms may take.
+    /// Maximum bytes of kept histograms.
     pub histogram_bytes: usize,
 }
 
 /// Finds the best split of each node.
 pub trait SplitFinder<C: Cell> {
-    /// The best split of every node of the families, in their order.
+    /// The best split of every node, in order.
     fn find(
         &mut self,
-        ground: &Ground<'_>,
-        rows: &mut dyn Holder<C>,
-        families: &[Family<C>],
+        context: &GrowContext<'_>,
+        rows: &mut dyn RowStore<C>,
+        siblings: &[Siblings<C>],
     ) -> Result<Vec<Option<FoundSplit>>>;
 
-    /// The histograms that are left when the tree is complete.
+    /// The histograms kept when the tree is complete.
     fn kept(self: Box<Self>) -> KeptHistograms<C> {
         KeptHistograms::default()
     }
 }
 
-/// The better of two splits; of equal ones the one of the earlier feature, so that no order of
-/// finding them matters.
+/// The better of two splits; ties go to the lower feature, so that the order of finding them does not matter.
 pub fn better(one: Option<FoundSplit>, other: Option<FoundSplit>) -> Option<FoundSplit> {
     match (one, other) {
         (Some(one), Some(other)) => {

@@ -1,12 +1,12 @@
-//! Which nodes are split next: all of a level, or the one that gains most.
+//! The order of splitting: all nodes of a level, or the node with the largest gain.
 
 use super::rows::NodeId;
 use super::split::FoundSplit;
 
-/// A node with a split that is worth making.
+/// A node with its best split.
 #[derive(Debug, Clone, Copy)]
 pub struct Ready {
-    /// Which node.
+    /// The node.
     pub node: NodeId,
     /// Its best split.
     pub split: FoundSplit,
@@ -17,14 +17,14 @@ pub struct Ready {
 pub enum Order {
     /// All nodes of a level at once.
     Levels,
-    /// The node with the largest gain, until there are so many leaves.
+    /// The node with the largest gain first, up to a number of leaves.
     BestFirst {
-        /// Leaves at most.
+        /// Maximum number of leaves.
         leaves: u32,
     },
 }
 
-/// The nodes that wait for their split.
+/// The nodes to be split.
 pub struct Frontier {
     order: Order,
     ready: Vec<Ready>,
@@ -47,7 +47,7 @@ impl Frontier {
         let batch = match self.order {
             Order::Levels => std::mem::take(&mut self.ready),
             Order::BestFirst { leaves } if self.leaves < leaves => {
-                // Of equal gains the first node counts.
+                // Ties go to the first node.
                 let best = (0..self.ready.len()).reduce(|best, other| {
                     if self.ready[other].split.gain > self.ready[best].split.gain { other } else { best }
                 });

@@ -1,9 +1,9 @@
-//! Growing one tree: find splits, make them, move rows to the children, find theirs.
+//! Grows one tree: find splits, apply them, move rows to the children, repeat.
 
-use super::cell::{Cell, Sums};
-use super::finder::{Family, Ground, OpenNode, SplitFinder};
+use super::cell::{Cell, GradientSums};
+use super::finder::{GrowContext, OpenNode, Siblings, SplitFinder};
 use super::frontier::{Frontier, Order, Ready};
-use super::holder::Holder;
+use super::row_store::RowStore;
 use super::rows::{NodeId, NodeSplit};
 use super::split::FoundSplit;
 use planetree_base::error::Result;
@@ -20,55 +20,55 @@ pub struct GrownTree {
 pub struct GrownNode {
     /// 0 for the root.
     pub depth: u32,
-    /// Of the rows it was grown from.
-    pub sums: Sums,
-    /// How it is split, and its left child; the right one follows it.
+    /// Sums over its rows.
+    pub sums: GradientSums,
+    /// Its split and left child; the right child follows the left one.
     pub split: Option<(FoundSplit, NodeId)>,
 }
 
-/// How large a tree may be.
+/// Size limits of a tree.
 #[derive(Debug, Clone, Copy)]
 pub struct TreeLimits {
-    /// Splits from the root to a leaf at most.
+    /// Maximum depth.
     pub depth: u32,
-    /// Which nodes first.
+    /// Order of splitting.
     pub order: Order,
 }
 
-/// Grows a tree over the rows, which end up sorted by its leaves.
+/// Grows a tree; the rows end up sorted by leaf.
 pub fn grow<C: Cell>(
-    ground: &Ground<'_>,
+    context: &GrowContext<'_>,
     limits: TreeLimits,
-    rows: &mut dyn Holder<C>,
+    rows: &mut dyn RowStore<C>,
     finder: &mut dyn SplitFinder<C>,
 ) -> Result<GrownTree> {
-    let mut growth = Growth { ground, limits, nodes: Vec::new(), frontier: Frontier::new(limits.order) };
+    let mut growth = TreeGrowth { context, limits, nodes: Vec::new(), frontier: Frontier::new(limits.order) };
     let root = growth.add_node(rows.root()?, 0);
-    growth.find(rows, finder, &[Family { parent: None, first: root, second: None }])?;
+    growth.find(rows, finder, &[Siblings { parent: None, first: root, second: None }])?;
     loop {
         let batch = growth.frontier.next();
         if batch.is_empty() {
             return Ok(GrownTree { nodes: growth.nodes });
         }
-        let splits = growth.make_room(&batch);
+        let splits = growth.number_children(&batch);
         let totals = rows.split(&splits)?;
         let children = splits.iter().zip(totals);
-        let families: Vec<Family<C>> =
+        let siblings: Vec<Siblings<C>> =
             children.map(|(split, totals)| growth.add_children(split, totals)).collect();
-        growth.find(rows, finder, &families)?;
+        growth.find(rows, finder, &siblings)?;
     }
 }
 
-struct Growth<'a> {
-    ground: &'a Ground<'a>,
+struct TreeGrowth<'a> {
+    context: &'a GrowContext<'a>,
     limits: TreeLimits,
     nodes: Vec<GrownNode>,
     frontier: Frontier,
 }
 
-impl Growth<'_> {
-    /// Numbers the children of nodes that are split.
-    fn make_room(&self, batch: &[Ready]) -> Vec<NodeSplit> {
+impl TreeGrowth<'_> {
+    /// Assigns node ids to the children of split nodes.
+    fn number_children(&self, batch: &[Ready]) -> Vec<NodeSplit> {
         let first = self.nodes.len();
         let numbered = batch.iter().enumerate();
         numbered
@@ -78,28 +78,28 @@ impl Growth<'_> {
 
     fn add_node<C: Cell>(&mut self, total: C, depth: u32) -> OpenNode<C> {
         let node = self.nodes.len();
-        let sums = total.sums(self.ground.rules.scale.count_bits);
+        let sums = total.sums(self.context.rules.scale.count_bits);
         self.nodes.push(GrownNode { depth, sums, split: None });
-        OpenNode { node, total, wanted: depth < self.limits.depth && self.ground.rules.may_split(sums) }
+        OpenNode { node, total, wanted: depth < self.limits.depth && self.context.rules.may_split(sums) }
     }
 
-    /// Adds the children of a split, whose rows add up to `left` and `right`.
-    fn add_children<C: Cell>(&mut self, split: &NodeSplit, [left, right]: [C; 2]) -> Family<C> {
+    /// Adds the children of a split, with the sums over their rows.
+    fn add_children<C: Cell>(&mut self, split: &NodeSplit, [left, right]: [C; 2]) -> Siblings<C> {
         let depth = self.nodes[split.node].depth + 1;
         let first = self.add_node(left, depth);
         let second = self.add_node(right, depth);
         self.nodes[split.node].split = Some((split.split, split.left));
-        Family { parent: Some(split.node), first, second: Some(second) }
+        Siblings { parent: Some(split.node), first, second: Some(second) }
     }
 
     fn find<C: Cell>(
         &mut self,
-        rows: &mut dyn Holder<C>,
+        rows: &mut dyn RowStore<C>,
         finder: &mut dyn SplitFinder<C>,
-        families: &[Family<C>],
+        siblings: &[Siblings<C>],
     ) -> Result<()> {
-        let splits = finder.find(self.ground, rows, families)?;
-        for (open, split) in families.iter().flat_map(Family::nodes).zip(splits) {
+        let splits = finder.find(self.context, rows, siblings)?;
+        for (open, split) in siblings.iter().flat_map(Siblings::nodes).zip(splits) {
             if let Some(split) = split {
                 self.frontier.push(Ready { node: open.node, split });
             }

@@ -1,7 +1,7 @@
-//! The inner loop: rows of nodes are added into histograms, group by group, partition by partition.
+//! The inner loop: adds the rows of nodes to histograms, group by group, partition by partition.
 
 use super::cell::Cell;
-use super::rows::{Entry, NodeId, NodeRows, RowSets};
+use super::rows::{NodeId, NodeRows, RowEntry, RowSets};
 use crate::bins::{
     BLOCKS, BinnedData, Binning, Group, GroupCodes, GroupKind, JOINT_CODES, JOINT_LANES, LANES, STRIDE,
 };
@@ -14,33 +14,33 @@ use std::ops::Range;
 /// The histograms of one node: the cells of each group.
 #[derive(Clone)]
 pub struct NodeHistogram<C> {
-    /// Empty for a group that was left out.
+    /// Cells by group; empty for groups not requested.
     pub groups: Vec<Vec<C>>,
 }
 
-/// A node whose histograms are wanted.
+/// A node whose histograms are requested.
 #[derive(Debug, Clone, Copy)]
 pub struct WantedNode<C> {
-    /// Which node.
+    /// The node.
     pub node: NodeId,
-    /// Of all its rows.
+    /// The sum over its rows.
     pub total: C,
 }
 
-/// Adds nodes' rows into histograms.
+/// Builds histograms of nodes.
 pub struct HistogramBuilder<'a> {
     /// The data.
     pub data: &'a BinnedData,
     /// Bits for counts in packed cells.
     pub count_bits: u32,
-    /// Which groups are wanted.
+    /// The requested groups.
     pub groups: &'a [usize],
 }
 
-/// Some rows of some unions of nodes, in one group, of every partition and node the same share: what one thread does
-/// at a time.
-struct Piece {
-    /// Which of the wanted groups.
+/// A unit of work of one thread: one group, some unions of nodes, and the same fraction of the rows of every partition
+/// and node.
+struct WorkPiece {
+    /// Index among the requested groups.
     group: usize,
     unions: Range<usize>,
     part: usize,
@@ -48,7 +48,7 @@ struct Piece {
 }
 
 impl HistogramBuilder<'_> {
-    /// The histograms of some nodes.
+    /// The histograms of nodes.
     pub fn build<C: Cell>(
         &self,
         rows: &RowSets<C>,
@@ -59,7 +59,7 @@ impl HistogramBuilder<'_> {
         self.build_unions(rows, &each)
     }
 
-    /// The histograms of some unions of nodes, whose rows add up to the totals.
+    /// The histograms of unions of nodes, given the sums over their rows.
     pub fn build_unions<C: Cell>(
         &self,
         rows: &RowSets<C>,
@@ -71,9 +71,9 @@ impl HistogramBuilder<'_> {
             .with_max_len(1)
             .map(|piece| self.build_piece(rows, unions, piece))
             .collect::<Result<_>>()?;
-        let mut sums: Vec<Sum<C>> = unions
+        let mut sums: Vec<GroupSum<C>> = unions
             .iter()
-            .flat_map(|(_, total)| self.groups.iter().map(|group| Sum::new(*group, *total)))
+            .flat_map(|(_, total)| self.groups.iter().map(|group| GroupSum::new(*group, *total)))
             .collect();
         for (piece, of_unions) in pieces.iter().zip(built) {
             for (union, cells) in piece.unions.clone().zip(of_unions) {
@@ -92,10 +92,10 @@ impl HistogramBuilder<'_> {
         Ok(unions.iter().map(histogram).collect())
     }
 
-    /// Cuts the work evenly, whatever the number of groups, nodes and partitions. A part of a union has a histogram of its
-    /// own, which must be added to the others; so there are no more parts than keep all threads busy.
-    fn pieces<C: Cell>(&self, rows: &RowSets<C>, unions: &[(&[NodeId], C)]) -> Vec<Piece> {
-        /// Pieces for each thread, so that all end at about the same time.
+    /// Divides the work evenly for any number of groups, nodes and partitions. Every part of a union has its own histogram,
+    /// which must be added to the others, so there are only as many parts as keep all threads busy.
+    fn pieces<C: Cell>(&self, rows: &RowSets<C>, unions: &[(&[NodeId], C)]) -> Vec<WorkPiece> {
+        /// Pieces per thread, so that all threads finish at about the same time.
         const EACH: usize = 4;
         let threads = rayon::current_num_threads();
         let mut pieces = Vec::new();
@@ -103,10 +103,10 @@ impl HistogramBuilder<'_> {
             return pieces;
         }
         let mut cut = |group: usize, unions: Range<usize>, parts: usize| {
-            pieces.extend((0..parts).map(|part| Piece { group, unions: unions.clone(), part, parts }));
+            pieces.extend((0..parts).map(|part| WorkPiece { group, unions: unions.clone(), part, parts }));
         };
         if threads == 1 || !self.data.is_in_memory() {
-            // A partition that must be fetched is fetched for all.
+            // A partition that must be loaded is loaded once for all unions.
             (0..self.groups.len()).for_each(|group| cut(group, 0..unions.len(), threads));
             return pieces;
         }
@@ -129,7 +129,7 @@ impl HistogramBuilder<'_> {
         &self,
         rows: &RowSets<C>,
         unions: &[(&[NodeId], C)],
-        piece: &Piece,
+        piece: &WorkPiece,
     ) -> Result<Vec<Vec<C>>> {
         let unions = &unions[piece.unions.clone()];
         let number = self.groups[piece.group];
@@ -150,16 +150,16 @@ impl HistogramBuilder<'_> {
     }
 }
 
-/// What threads added up for a group of a node.
-struct Sum<C> {
+/// The partial histograms of a group of a node, by thread.
+struct GroupSum<C> {
     group: usize,
     total: C,
     parts: Vec<Vec<C>>,
 }
 
-impl<C: Cell> Sum<C> {
+impl<C: Cell> GroupSum<C> {
     fn new(group: usize, total: C) -> Self {
-        Sum { group, total, parts: Vec::new() }
+        GroupSum { group, total, parts: Vec::new() }
     }
 
     fn finish(self, binning: &Binning) -> Vec<C> {
@@ -172,7 +172,7 @@ impl<C: Cell> Sum<C> {
     }
 }
 
-/// Cells of a group's histogram.
+/// Number of cells in the histogram of a group.
 pub fn cells_of_group(binning: &Binning, group: usize) -> usize {
     let members = &binning.layout.groups[group];
     match members.kind {
@@ -183,7 +183,7 @@ pub fn cells_of_group(binning: &Binning, group: usize) -> usize {
     }
 }
 
-/// Cells of a group while rows are added: a joint group has one for each joint code.
+/// Number of cells of a group while rows are added: a joint group has one per joint code.
 pub fn lane_cells_of_group<C: Cell>(binning: &Binning, group: usize) -> usize {
     let members = &binning.layout.groups[group];
     match members.kind {
@@ -193,24 +193,24 @@ pub fn lane_cells_of_group<C: Cell>(binning: &Binning, group: usize) -> usize {
     }
 }
 
-/// The cells of one feature within its group's.
+/// The cells of a feature within those of its group.
 pub fn feature_cells(binning: &Binning, group: usize, place: usize) -> Range<usize> {
     let members = &binning.layout.groups[group];
     let start = members.starts[place];
     start..start + binning.features[members.features[place] as usize].codes()
 }
 
-/// Makes a group's histogram of the cells that rows were added into. `total` is of all these rows.
+/// Converts the cells that rows were added to into the histogram of a group. `total` is the sum over these rows.
 pub fn finish<C: Cell>(binning: &Binning, group: usize, mut cells: Vec<C>, total: C) -> Vec<C> {
     match binning.layout.groups[group].kind {
-        GroupKind::Joint => return come_apart(binning, group, &mut cells),
+        GroupKind::Joint => return marginalise(binning, group, &mut cells),
         GroupKind::Sparse => fill_common(binning, group, &mut cells, total),
         GroupKind::Dense | GroupKind::Column(_) => {}
     }
     cells
 }
 
-/// Gives the common code of sparse features what the listed entries leave over.
+/// Sets the cell of the common code of sparse features to the total minus the listed entries.
 fn fill_common<C: Cell>(binning: &Binning, group: usize, cells: &mut [C], total: C) {
     for (place, feature) in binning.layout.groups[group].features.iter().enumerate() {
         let cells = &mut cells[feature_cells(binning, group, place)];
@@ -221,8 +221,8 @@ fn fill_common<C: Cell>(binning: &Binning, group: usize, cells: &mut [C], total:
     }
 }
 
-/// The sums of each feature of a joint group, of the sums by joint code.
-fn come_apart<C: Cell>(binning: &Binning, group: usize, lane_cells: &mut [C]) -> Vec<C> {
+/// Marginalises the sums by joint code to the sums of each feature.
+fn marginalise<C: Cell>(binning: &Binning, group: usize, lane_cells: &mut [C]) -> Vec<C> {
     let members = &binning.layout.groups[group];
     let mut cells = vec![C::default(); cells_of_group(binning, group)];
     let mut features = &mut cells[..];
@@ -234,7 +234,7 @@ fn come_apart<C: Cell>(binning: &Binning, group: usize, lane_cells: &mut [C]) ->
             let (feature, others) = features.split_at_mut(codes);
             features = others;
             left /= codes;
-            // All with one code of the features behind this one stand together: their sum takes their place.
+            // Cells that differ in this feature only are adjacent: their sum replaces them.
             for row in 0..left {
                 let mut sum = C::default();
                 for (code, cell) in feature.iter_mut().enumerate() {
@@ -250,7 +250,7 @@ fn come_apart<C: Cell>(binning: &Binning, group: usize, lane_cells: &mut [C]) ->
 }
 
 impl<C: Cell> NodeHistogram<C> {
-    /// Leaves the rows that are not in `other`, which are some of this node's.
+    /// Removes the rows of `other`, a subset of this node's rows.
     pub fn subtract(&mut self, other: &NodeHistogram<C>) {
         self.groups.par_iter_mut().zip(&other.groups).for_each(|(mine, theirs)| {
             mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| mine.subtract(*theirs));
@@ -263,17 +263,17 @@ impl<C: Cell> NodeHistogram<C> {
     }
 }
 
-/// Cells from one lane of a joint group to the next.
+/// Cells between the starts of two lanes of a joint group.
 const JOINT_STRIDE: usize = JOINT_CODES + 4;
-/// A joint code is below this, for all that the compiler knows.
+/// Upper bound of joint codes, known to the compiler.
 const JOINT_SPAN: usize = JOINT_CODES.next_power_of_two();
-/// Cells of the lanes that are added at a time: blocks, or halves of them. The last lane's span fits, too.
+/// Cells of the lanes added at a time, blocks or half blocks, including the span of the last lane.
 const BLOCK: usize = LANES * STRIDE;
 const HALF: usize = BLOCK / 2;
 const JOINT_BLOCK: usize = (JOINT_LANES - 1) * JOINT_STRIDE + JOINT_SPAN;
 const JOINT_HALF: usize = (JOINT_LANES / 2 - 1) * JOINT_STRIDE + JOINT_SPAN;
 
-/// Where the cells of a lane of a joint group start.
+/// The first cell of a lane of a joint group.
 fn lane_start<C: Cell>(lane: usize) -> usize {
     let (lanes, cells) = match C::LANES_AT_A_TIME {
         LANES => (JOINT_LANES, JOINT_BLOCK),
@@ -282,7 +282,7 @@ fn lane_start<C: Cell>(lane: usize) -> usize {
     lane / lanes * cells + lane % lanes * JOINT_STRIDE
 }
 
-/// Adds a node's rows of one partition into one group's cells, lane by lane.
+/// Adds the rows of a node in one partition to the cells of a group, lane by lane.
 pub fn add_rows<C: Cell>(
     codes: GroupCodes<'_>,
     group: &Group,
@@ -311,20 +311,20 @@ pub fn add_rows<C: Cell>(
     }
 }
 
-/// Rows that are added block after block, each to cells that fill the nearest cache: so many that cells seldom change.
-/// Rows of a node are first copied from where they are.
-const STRETCH: usize = 1024;
+/// Rows per chunk. A chunk is added block by block, each to cells that fill the L1 cache, so a large chunk means few
+/// changes of cells. Scattered rows are copied first.
+const CHUNK: usize = 1024;
 
-/// Rows of a node that are nearer to each other than this are fetched before they are copied; where they are farther
-/// apart, copying them finds them as fast, and what is fetched would only push out cells.
+/// Rows closer to each other than this are prefetched before they are copied; for sparser rows prefetching does not
+/// help and would only evict cells.
 const NEAR: usize = 8;
 
-/// A block of each row of a stretch.
-type Copied = [[u8; LANES]; STRETCH];
+/// One block of each row of a chunk.
+type Copied = [[u8; LANES]; CHUNK];
 
 thread_local! {
-    /// Room for the blocks of rows.
-    static COPIED: RefCell<Vec<Copied>> = RefCell::new(vec![[[0; LANES]; STRETCH]; BLOCKS]);
+    /// Buffer for copied blocks.
+    static COPIED: RefCell<Vec<Copied>> = RefCell::new(vec![[[0; LANES]; CHUNK]; BLOCKS]);
 }
 
 /// The rows of a dense or joint group.
@@ -332,7 +332,7 @@ thread_local! {
 struct Blocks<'a> {
     blocks: &'a [[u8; LANES]],
     per_row: usize,
-    /// Halves of blocks that hold codes: the last half of a row may be empty.
+    /// Half blocks with codes: the last half of a row may be empty.
     halves: usize,
 }
 
@@ -343,7 +343,7 @@ impl Blocks<'_> {
         count_bits: u32,
         cells: &mut [C],
     ) {
-        // A row of a known size is copied without a call.
+        // A row of constant size is copied without a call.
         COPIED.with_borrow_mut(|copied| match self.per_row {
             1 => self.add_rows::<C, JOINT, BYTES, CELLS, HALF_CELLS, 1>(node, count_bits, cells, copied),
             2 => self.add_rows::<C, JOINT, BYTES, CELLS, HALF_CELLS, 2>(node, count_bits, cells, copied),
@@ -370,18 +370,18 @@ impl Blocks<'_> {
         let fetch_row = |row: usize| {
             prefetch_index(all, row);
             if PER_ROW == 3 {
-                prefetch_index(self.blocks, row * PER_ROW + PER_ROW - 1); // may be in the next line
+                prefetch_index(self.blocks, row * PER_ROW + PER_ROW - 1); // may be in the next cache line
             }
         };
         let mut passes = Passes::<C, JOINT, BYTES, CELLS, HALF_CELLS> {
             parts: cells.as_chunks_mut::<CELLS>().0,
             halves: self.halves,
         };
-        let mut own = [C::default(); STRETCH];
+        let mut own = [C::default(); CHUNK];
         let Some(copied) = copied.first_chunk_mut::<PER_ROW>() else { return };
         let mut left = node.entries;
         while let [first, ..] = left {
-            let (entries, next) = left.split_at(STRETCH.min(left.len()));
+            let (entries, next) = left.split_at(CHUNK.min(left.len()));
             left = next;
             for (own, entry) in own.iter_mut().zip(entries) {
                 *own = C::of(entry.target, count_bits);
@@ -390,12 +390,12 @@ impl Blocks<'_> {
             if node.follow {
                 let first = first.row as usize;
                 let rows = &all[first..][..entries.len()];
-                let mut next = first + STRETCH..(first + 2 * STRETCH).min(all.len());
+                let mut next = first + CHUNK..(first + 2 * CHUNK).min(all.len());
                 passes.add(|b, r| &rows[r][b], own, || next.next().into_iter().for_each(fetch_row));
             } else {
                 for (place, entry) in entries.iter().enumerate() {
                     for (block, copied) in copied.iter_mut().enumerate() {
-                        copied[place % STRETCH] = all[entry.row as usize][block];
+                        copied[place % CHUNK] = all[entry.row as usize][block];
                     }
                 }
                 let far = next
@@ -404,13 +404,13 @@ impl Blocks<'_> {
                 let next = if far { &[] } else { next };
                 let mut next = next.iter().map(|entry| entry.row as usize);
                 let fetch = || next.next().into_iter().for_each(fetch_row);
-                passes.add(|b, r| &copied[b][r % STRETCH], own, fetch);
+                passes.add(|b, r| &copied[b][r % CHUNK], own, fetch);
             }
         }
     }
 }
 
-/// The cells of the lanes that are added at a time, and how often that is done.
+/// The cells by pass, each for the lanes added at a time.
 struct Passes<'a, C, const JOINT: bool, const BYTES: usize, const CELLS: usize, const HALF_CELLS: usize> {
     parts: &'a mut [[C; CELLS]],
     halves: usize,
@@ -419,7 +419,7 @@ struct Passes<'a, C, const JOINT: bool, const BYTES: usize, const CELLS: usize, 
 impl<C: Cell, const JOINT: bool, const BYTES: usize, const CELLS: usize, const HALF_CELLS: usize>
     Passes<'_, C, JOINT, BYTES, CELLS, HALF_CELLS>
 {
-    /// Adds some rows, block after block. `fetch` is called once a row in all, for a row that comes later.
+    /// Adds rows block by block. `fetch` is called once per row, to prefetch a later row.
     #[inline(always)]
     fn add<'a>(
         &mut self,
@@ -433,7 +433,7 @@ impl<C: Cell, const JOINT: bool, const BYTES: usize, const CELLS: usize, const H
             let (block, part) = (pass * BYTES / LANES, pass % (LANES / BYTES));
             let is_half = (pass + 1) * per_part > self.halves;
             for (few, own) in own.chunks(passes).enumerate() {
-                fetch(); // not all at once: the processor has few misses under way at a time
+                fetch(); // spread out: the processor handles few outstanding misses
                 let rows = (few * passes..).zip(own).map(|(row, cell)| (row_of_block(block, row), *cell));
                 match cells.first_chunk_mut::<HALF_CELLS>() {
                     Some(cells) if is_half => rows.for_each(|(row, cell)| {
@@ -455,7 +455,7 @@ fn add_lanes<C: Cell, const JOINT: bool, const BYTES: usize, const CELLS: usize>
     cell: C,
     cells: &mut [C; CELLS],
 ) {
-    // No sum of a lane's start and a code within its span can be beyond the cells, so none is checked.
+    // The start of a lane plus a code within its span is always in bounds, so there are no bounds checks.
     if JOINT {
         for (lane, code) in codes.as_chunks::<2>().0.iter().enumerate() {
             cells[lane * JOINT_STRIDE + usize::from(u16::from_le_bytes(*code)) % JOINT_SPAN].add(cell);
@@ -474,9 +474,9 @@ fn add_sparse<C: Cell>(
     count_bits: u32,
     cells: &mut [C],
 ) {
-    /// Rows that are fetched before they are added.
+    /// Prefetch distance in rows.
     const AHEAD: usize = 24;
-    for (place, Entry { row, target }) in node.entries.iter().enumerate() {
+    for (place, RowEntry { row, target }) in node.entries.iter().enumerate() {
         if let Some(later) = node.entries.get(place + AHEAD) {
             prefetch_index(entries, offsets[later.row as usize] as usize);
         }
@@ -493,7 +493,7 @@ fn add_column<C: Cell>(
     count_bits: u32,
     cells: &mut [C],
 ) {
-    for Entry { row, target } in node.entries {
+    for RowEntry { row, target } in node.entries {
         cells[code(*row as usize)].add(C::of(*target, count_bits));
     }
 }

@@ -1,68 +1,68 @@
-//! Histograms of nodes: of two children the smaller is built from its rows, the larger is what it
-//! leaves of their parent's. Where the next tree's root comes of this one's leaves, their histograms are kept to the end.
+//! Cache of node histograms. Of two siblings the smaller is built from its rows, the larger is the parent minus the
+//! smaller. If the root of the next tree is derived from this tree, histograms of leaves are kept to the end.
 
 use super::cell::Cell;
-use super::finder::{Family, Ground, OpenNode};
+use super::finder::{GrowContext, OpenNode, Siblings};
 use super::histogram::{NodeHistogram, WantedNode};
-use super::holder::Holder;
+use super::row_store::RowStore;
 use super::rows::NodeId;
 use planetree_base::error::Result;
 use rayon::prelude::*;
 use std::collections::HashMap;
 
-/// Keeps the histograms of nodes whose children may be asked for.
+/// Keeps the histograms of nodes that may be split.
 pub struct KeptHistograms<C> {
     kept: HashMap<NodeId, NodeHistogram<C>>,
     kept_bytes: usize,
-    to_the_end: Option<ToTheEnd<C>>,
+    carry: Option<CarryStore<C>>,
 }
 
-/// What is kept until the tree is complete.
-struct ToTheEnd<C> {
-    /// The root's histogram, if it was known before the tree.
+/// Histograms kept until the tree is complete.
+struct CarryStore<C> {
+    /// The root histogram derived from the previous tree, if any.
     given: Option<NodeHistogram<C>>,
-    /// The root's histogram, once it is known.
+    /// The root histogram, once known.
     root: Option<NodeHistogram<C>>,
-    /// Those of leaves, and of parents of two leaves that have none.
+    /// Histograms of leaves, and of parents of two leaves without one.
     others: Vec<(NodeId, NodeHistogram<C>)>,
 }
 
 impl<C> Default for KeptHistograms<C> {
     fn default() -> Self {
-        KeptHistograms { kept: HashMap::new(), kept_bytes: 0, to_the_end: None }
+        KeptHistograms { kept: HashMap::new(), kept_bytes: 0, carry: None }
     }
 }
 
 impl<C: Cell> KeptHistograms<C> {
-    /// Keeps what tells the next tree's root; this one's may be known already.
-    pub fn to_the_end(given: Option<NodeHistogram<C>>) -> Self {
-        let to_the_end = Some(ToTheEnd { given, root: None, others: Vec::new() });
-        KeptHistograms { to_the_end, ..Self::default() }
+    /// Keeps what is needed to derive the root of the next tree; `given` is the root of this tree, if known.
+    pub fn for_carry(given: Option<NodeHistogram<C>>) -> Self {
+        let carry = Some(CarryStore { given, root: None, others: Vec::new() });
+        KeptHistograms { carry, ..Self::default() }
     }
 
-    /// The histograms of all wanted nodes of the families, in their order.
+    /// The histograms of all wanted nodes, in order.
     pub fn build(
         &mut self,
-        ground: &Ground<'_>,
+        context: &GrowContext<'_>,
         groups: &[usize],
-        rows: &mut dyn Holder<C>,
-        families: &[Family<C>],
+        rows: &mut dyn RowStore<C>,
+        siblings: &[Siblings<C>],
     ) -> Result<Vec<(OpenNode<C>, NodeHistogram<C>)>> {
-        let bits = ground.rules.scale.count_bits;
-        let mut plans = Vec::with_capacity(families.len());
+        let bits = context.rules.scale.count_bits;
+        let mut plans = Vec::with_capacity(siblings.len());
         let mut wanted = Vec::new();
-        for family in families {
-            let parent = family.parent.and_then(|parent| self.kept.remove(&parent));
+        for pair in siblings {
+            let parent = pair.parent.and_then(|parent| self.kept.remove(&parent));
             if let Some(parent) = &parent {
                 self.kept_bytes -= parent.bytes();
             }
-            let given = match &mut self.to_the_end {
-                Some(to_the_end) if family.parent.is_none() => to_the_end.given.take(),
+            let given = match &mut self.carry {
+                Some(carry) if pair.parent.is_none() => carry.given.take(),
                 _ => None,
             };
-            let plan = match (Plan::of(family, parent, given, bits), family.parent) {
-                (Plan::Unused(histogram), Some(node)) => {
-                    self.leave(node, histogram, ground.histogram_bytes);
+            let plan = match (HistogramPlan::of(pair, parent, given, bits), pair.parent) {
+                (HistogramPlan::Unused(histogram), Some(node)) => {
+                    self.keep_for_next_root(node, histogram, context.histogram_bytes);
                     continue;
                 }
                 (plan, _) => plan,
@@ -71,53 +71,53 @@ impl<C: Cell> KeptHistograms<C> {
             plans.push(plan);
         }
         let mut built = rows.histograms(groups, &wanted)?.into_iter();
-        let plans: Vec<(Plan<C>, Vec<NodeHistogram<C>>)> = plans
+        let plans: Vec<(HistogramPlan<C>, Vec<NodeHistogram<C>>)> = plans
             .into_iter()
             .map(|plan| {
                 let built = built.by_ref().take(plan.built().len()).collect();
                 (plan, built)
             })
             .collect();
-        let of_families: Vec<_> = plans.into_par_iter().map(|(plan, built)| plan.finish(built)).collect();
-        let mut all = Vec::with_capacity(families.len() * 2);
-        for (open, histogram) in of_families.into_iter().flatten() {
-            if let (0, Some(to_the_end)) = (open.node, &mut self.to_the_end) {
-                to_the_end.root = Some(histogram.clone());
+        let of_siblings: Vec<_> = plans.into_par_iter().map(|(plan, built)| plan.finish(built)).collect();
+        let mut all = Vec::with_capacity(siblings.len() * 2);
+        for (open, histogram) in of_siblings.into_iter().flatten() {
+            if let (0, Some(carry)) = (open.node, &mut self.carry) {
+                carry.root = Some(histogram.clone());
             }
             if open.wanted {
                 all.push((open, histogram));
             } else {
-                self.leave(open.node, histogram, ground.histogram_bytes);
+                self.keep_for_next_root(open.node, histogram, context.histogram_bytes);
             }
         }
         Ok(all)
     }
 
-    /// Is given a histogram that the tree has no more use for. Half of the room is left to those that it has.
-    pub fn leave(&mut self, node: NodeId, histogram: NodeHistogram<C>, room: usize) {
+    /// Takes a histogram that this tree no longer needs, and keeps it for the next root if within half of `room`.
+    pub fn keep_for_next_root(&mut self, node: NodeId, histogram: NodeHistogram<C>, room: usize) {
         let bytes = histogram.bytes();
-        if let Some(to_the_end) = &mut self.to_the_end
+        if let Some(carry) = &mut self.carry
             && self.kept_bytes + bytes <= room / 2
         {
             self.kept_bytes += bytes;
-            to_the_end.others.push((node, histogram));
+            carry.others.push((node, histogram));
         }
     }
 
-    /// The root's histogram, if it was to be kept.
+    /// The root histogram, if kept.
     pub fn take_root(&mut self) -> Option<NodeHistogram<C>> {
-        self.to_the_end.as_mut()?.root.take()
+        self.carry.as_mut()?.root.take()
     }
 
-    /// All that are there: no two of them have rows in common.
+    /// All kept histograms, whose rows are disjoint.
     pub fn all(&self) -> impl Iterator<Item = (NodeId, &NodeHistogram<C>)> {
-        let others = self.to_the_end.iter().flat_map(|to_the_end| &to_the_end.others);
+        let others = self.carry.iter().flat_map(|carry| &carry.others);
         let kept = self.kept.iter().map(|(node, histogram)| (*node, histogram));
         kept.chain(others.map(|(node, histogram)| (*node, histogram)))
     }
 
-    /// Keeps a node's histogram for its children, while there is room. Without it both are built
-    /// from their rows: slower, the same.
+    /// Keeps the histogram of a node for its children, within `room` bytes. Without it both children are built from
+    /// their rows, with the same result.
     pub fn keep(&mut self, node: NodeId, histogram: NodeHistogram<C>, room: usize) {
         let bytes = histogram.bytes();
         if self.kept_bytes + bytes <= room {
@@ -127,60 +127,60 @@ impl<C: Cell> KeptHistograms<C> {
     }
 }
 
-/// How the histograms of a family come about.
-enum Plan<C> {
-    /// It was known before.
+/// How the histograms of siblings are obtained.
+enum HistogramPlan<C> {
+    /// Already known.
     Given(OpenNode<C>, NodeHistogram<C>),
-    /// From the rows of each.
+    /// Built from the rows of each.
     Built(Vec<OpenNode<C>>),
-    /// From the rows of the first, and what these leave of the parent's.
+    /// The first built from its rows, the other as the parent minus the first.
     Halves([OpenNode<C>; 2], NodeHistogram<C>),
-    /// Nothing is wanted, and the parent's is left.
+    /// None is wanted; this is the parent's.
     Unused(NodeHistogram<C>),
 }
 
-impl<C: Cell> Plan<C> {
+impl<C: Cell> HistogramPlan<C> {
     fn of(
-        family: &Family<C>,
+        pair: &Siblings<C>,
         parent: Option<NodeHistogram<C>>,
         given: Option<NodeHistogram<C>>,
         bits: u32,
     ) -> Self {
-        let wanted: Vec<OpenNode<C>> = family.nodes().filter(|open| open.wanted).collect();
+        let wanted: Vec<OpenNode<C>> = pair.nodes().filter(|open| open.wanted).collect();
         let count = |open: &OpenNode<C>| open.total.sums(bits).count;
-        match (family.second, parent, given) {
-            (None, _, Some(given)) => Plan::Given(family.first, given),
-            (Some(_), Some(parent), _) if wanted.is_empty() => Plan::Unused(parent),
-            (Some(second), Some(parent), _) if count(&family.first) <= count(&second) => {
-                Plan::Halves([family.first, second], parent)
+        match (pair.second, parent, given) {
+            (None, _, Some(given)) => HistogramPlan::Given(pair.first, given),
+            (Some(_), Some(parent), _) if wanted.is_empty() => HistogramPlan::Unused(parent),
+            (Some(second), Some(parent), _) if count(&pair.first) <= count(&second) => {
+                HistogramPlan::Halves([pair.first, second], parent)
             }
-            (Some(second), Some(parent), _) => Plan::Halves([second, family.first], parent),
-            _ => Plan::Built(wanted),
+            (Some(second), Some(parent), _) => HistogramPlan::Halves([second, pair.first], parent),
+            _ => HistogramPlan::Built(wanted),
         }
     }
 
-    /// The nodes whose rows are added.
+    /// The nodes to build from rows.
     fn built(&self) -> &[OpenNode<C>] {
         match self {
-            Plan::Given(..) | Plan::Unused(_) => &[],
-            Plan::Built(nodes) => nodes,
-            Plan::Halves(nodes, _) => &nodes[..1],
+            HistogramPlan::Given(..) | HistogramPlan::Unused(_) => &[],
+            HistogramPlan::Built(nodes) => nodes,
+            HistogramPlan::Halves(nodes, _) => &nodes[..1],
         }
     }
 
-    /// The nodes with their histograms in order, given those that were built.
+    /// The nodes with their histograms, in order, given the built ones.
     fn finish(self, mut built: Vec<NodeHistogram<C>>) -> Vec<(OpenNode<C>, NodeHistogram<C>)> {
         match self {
-            Plan::Given(node, histogram) => vec![(node, histogram)],
-            Plan::Built(nodes) => nodes.into_iter().zip(built).collect(),
-            Plan::Halves(nodes, mut parent) => {
+            HistogramPlan::Given(node, histogram) => vec![(node, histogram)],
+            HistogramPlan::Built(nodes) => nodes.into_iter().zip(built).collect(),
+            HistogramPlan::Halves(nodes, mut parent) => {
                 parent.subtract(&built[0]);
                 built.push(parent);
                 let mut halves: Vec<_> = nodes.into_iter().zip(built).collect();
                 halves.sort_by_key(|(open, _)| open.node);
                 halves
             }
-            Plan::Unused(_) => Vec::new(),
+            HistogramPlan::Unused(_) => Vec::new(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! One tree: histograms of integers, best cuts, rows moved to their nodes.
+//! Growing one tree: integer histograms, split search, row partitioning.
 
 mod carry;
 mod cell;
@@ -10,8 +10,8 @@ mod finder;
 mod frontier;
 mod grow;
 mod histogram;
-mod holder;
 mod kept;
+mod row_store;
 mod rows;
 mod sorted_cells;
 mod split;
@@ -19,16 +19,16 @@ mod static_bins;
 mod streaming;
 
 pub use carry::{CarriedRoot, carrying_pays};
-pub use cell::{Cell, Scale, Sums, round, whole};
-pub use coded::{CodedTree, Cover, Router, split_of_model};
+pub use cell::{Cell, GradientSums, Scale, round, whole};
+pub use coded::{CodedRouter, CodedTree, Cover, split_of_model};
 pub use exact::ExactSplits;
 pub use features::FeatureChoice;
-pub use finder::{Ground, OpenNode, SplitFinder};
+pub use finder::{GrowContext, OpenNode, SplitFinder};
 pub use frontier::Order;
 pub use grow::{GrownNode, GrownTree, TreeLimits, grow};
 pub use histogram::{NodeHistogram, WantedNode, cells_of_group, feature_cells};
-pub use holder::{HeldHere, Holder};
 pub use kept::KeptHistograms;
+pub use row_store::{LocalRows, RowStore};
 pub use rows::{AT_A_TIME, NodeId, NodeSplit, RowSets};
 pub use split::{FoundSplit, SplitRules};
 pub use static_bins::StaticBins;

@@ -1,63 +1,63 @@
-//! Which rows are in which node: each partition keeps the rows of a node side by side, in the order
-//! they have in the dataset, each with its target.
+//! Assignment of rows to nodes: each partition stores the rows of a node contiguously, in dataset order, each with its
+//! target.
 
 use super::cell::Cell;
 use super::split::FoundSplit;
-use crate::bins::{BinnedData, Codes, Column};
+use crate::bins::{BinnedData, Codes, FeatureCodes};
 use planetree_base::error::Result;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Rows of a partition that one thread works on at a time.
+/// Rows of a partition that one thread processes at a time.
 pub const AT_A_TIME: usize = 4096;
 
-/// A node by its place in the tree.
+/// Index of a node in the tree.
 pub type NodeId = usize;
 
 /// The rows of all nodes.
 pub struct RowSets<C: Cell> {
-    /// Of each partition.
+    /// Rows by partition.
     pub partitions: Vec<PartitionRows<C>>,
-    /// What the rows of nodes add up to, as far as it is known; of no tree before this one.
+    /// Sums over the rows of nodes of the current tree, as far as known.
     pub totals: HashMap<NodeId, C>,
 }
 
 /// The rows of one partition.
 pub struct PartitionRows<C: Cell> {
-    entries: Vec<Entry<C::Target>>,
+    entries: Vec<RowEntry<C::Target>>,
     segments: Vec<Range<usize>>,
     /// Whether the root holds every row.
     complete: bool,
-    spare: Vec<Entry<C::Target>>,
+    spare: Vec<RowEntry<C::Target>>,
 }
 
 /// A row of a node.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Entry<T> {
-    /// Its place in the partition.
+pub struct RowEntry<T> {
+    /// Index in the partition.
     pub row: u32,
-    /// What it adds.
+    /// Its contribution to sums.
     pub target: T,
 }
 
-/// A node that is split in two.
+/// A split to apply to a node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NodeSplit {
-    /// Which node.
+    /// The node.
     pub node: NodeId,
-    /// The node of the rows that go left; the one behind it takes the others.
+    /// The left child; the right child follows it.
     pub left: NodeId,
-    /// Where.
+    /// The split.
     pub split: FoundSplit,
 }
 
 /// The rows of a node in one partition.
 pub struct NodeRows<'a, C: Cell> {
-    /// Their places ascend.
-    pub entries: &'a [Entry<C::Target>],
-    /// Whether they are known to follow each other without a gap.
+    /// Ascending by row.
+    pub entries: &'a [RowEntry<C::Target>],
+    /// Whether they are known to be consecutive.
     pub follow: bool,
 }
 
@@ -70,7 +70,7 @@ impl<C: Cell> NodeRows<'_, C> {
 }
 
 impl<C: Cell> RowSets<C> {
-    /// Sets for so many partitions.
+    /// Empty sets for this many partitions.
     pub fn new(partitions: usize) -> Self {
         RowSets {
             partitions: (0..partitions).map(|_| PartitionRows::new()).collect(),
@@ -78,33 +78,35 @@ impl<C: Cell> RowSets<C> {
         }
     }
 
-    /// How many rows a node has.
+    /// Number of rows of a node.
     pub fn count(&self, node: NodeId) -> usize {
         self.partitions.iter().map(|rows| rows.segments[node].len()).sum()
     }
 
-    /// Moves the rows of split nodes to their children. A split may be of a child of an earlier one.
+    /// Moves the rows of split nodes to their children. A split may apply to a child of an earlier one.
     pub fn split(&mut self, data: &BinnedData, mut splits: &[NodeSplit]) -> Result<()> {
         while let [first, others @ ..] = splits {
             let is_child = |split: &NodeSplit| split.node >= first.left;
-            let together = 1 + others.iter().position(is_child).unwrap_or(others.len());
-            self.split_together(data, &splits[..together])?;
-            splits = &splits[together..];
+            let independent = 1 + others.iter().position(is_child).unwrap_or(others.len());
+            self.split_independent(data, &splits[..independent])?;
+            splits = &splits[independent..];
         }
         Ok(())
     }
 
-    /// The same for nodes that all have their rows.
-    fn split_together(&mut self, data: &BinnedData, splits: &[NodeSplit]) -> Result<()> {
+    /// Like [`RowSets::split`], for splits that do not depend on each other.
+    fn split_independent(&mut self, data: &BinnedData, splits: &[NodeSplit]) -> Result<()> {
         let layout = &data.binning.layout;
         let places: Vec<_> = splits
             .iter()
-            .map(|split| layout.places[split.split.feature as usize].expect("a split's feature varies"))
+            .map(|split| {
+                layout.places[split.split.feature as usize].expect("the feature of a split is not constant")
+            })
             .collect();
         let mut columns: Vec<usize> = places.iter().map(|place| place.column).collect();
         columns.sort_unstable();
         columns.dedup();
-        // Codes that must be fetched are held for some partitions at a time.
+        // Codes that must be loaded are held for a few partitions at a time.
         let at_a_time = if data.is_in_memory() { usize::MAX } else { rayon::current_num_threads() };
         let mut numbers = 0..self.partitions.len();
         for partitions in self.partitions.chunks_mut(at_a_time) {
@@ -113,7 +115,7 @@ impl<C: Cell> RowSets<C> {
                 .take(partitions.len())
                 .map(|partition| data.codes(partition, &columns))
                 .collect::<Result<_>>()?;
-            let parts: Vec<(Part<'_, C::Target>, &Codes)> = partitions
+            let parts: Vec<(NodeSegment<'_, C::Target>, &Codes)> = partitions
                 .iter_mut()
                 .zip(&codes)
                 .flat_map(|(rows, codes)| rows.parts(splits).into_iter().map(move |part| (part, codes)))
@@ -125,40 +127,40 @@ impl<C: Cell> RowSets<C> {
                 .map(|(part, codes)| {
                     let (split, place) = (&splits[part.split].split, places[part.split]);
                     let bins = &data.binning.features[split.feature as usize];
-                    let by_several = few && part.entries.len() >= 4 * AT_A_TIME;
-                    (part.split, part.divide(split, &codes.column(place, bins), by_several))
+                    let parallel = few && part.entries.len() >= 4 * AT_A_TIME;
+                    (part.split, part.divide(split, &codes.column(place, bins), parallel))
                 })
                 .collect();
             for (rows, left) in partitions.iter_mut().zip(left.chunks(splits.len())) {
-                left.iter().for_each(|(split, left)| rows.take_over(&splits[*split], *left));
+                left.iter().for_each(|(split, left)| rows.assign_children(&splits[*split], *left));
             }
         }
         Ok(())
     }
 }
 
-/// The rows of a node that is split.
-struct Part<'a, T> {
-    /// Which split.
+/// The rows of a node to be split, in one partition.
+struct NodeSegment<'a, T> {
+    /// Index of the split.
     split: usize,
-    entries: &'a mut [Entry<T>],
-    spare: &'a mut [Entry<T>],
+    entries: &'a mut [RowEntry<T>],
+    spare: &'a mut [RowEntry<T>],
 }
 
-impl<T: Copy + Default + Send + Sync> Part<'_, T> {
-    /// Moves rows that go left to the front; how many they are.
-    fn divide(self, split: &FoundSplit, column: &Column<'_>, by_several: bool) -> usize {
+impl<T: Copy + Default + Send + Sync> NodeSegment<'_, T> {
+    /// Moves rows that go left to the front; returns their number.
+    fn divide(self, split: &FoundSplit, column: &FeatureCodes<'_>, parallel: bool) -> usize {
         let (most, missing) = (split.code, split.missing_goes_left().unwrap_or(u32::MAX));
         let goes_left = |code: u32| (code <= most) | (code == missing);
         match column.bytes() {
-            Some(codes) => self.divide_by(|row| goes_left(u32::from(codes[row as usize])), by_several),
-            None => self.divide_by(|row| goes_left(column.code(row)), by_several),
+            Some(codes) => self.divide_by(|row| goes_left(u32::from(codes[row as usize])), parallel),
+            None => self.divide_by(|row| goes_left(column.code(row)), parallel),
         }
     }
 
-    fn divide_by(self, goes_left: impl Fn(u32) -> bool + Sync, by_several: bool) -> usize {
-        match by_several {
-            true => divide_together(self.entries, self.spare, goes_left),
+    fn divide_by(self, goes_left: impl Fn(u32) -> bool + Sync, parallel: bool) -> usize {
+        match parallel {
+            true => divide_parallel(self.entries, self.spare, goes_left),
             false => divide(self.entries, self.spare, goes_left),
         }
     }
@@ -169,9 +171,9 @@ impl<C: Cell> PartitionRows<C> {
         PartitionRows { entries: Vec::new(), segments: Vec::new(), complete: false, spare: Vec::new() }
     }
 
-    /// Starts a tree: the root holds all rows, or those that were drawn.
+    /// Starts a tree: the root holds all rows, or the sampled ones.
     pub fn start(&mut self, targets: impl IndexedParallelIterator<Item = C::Target>, drawn: Option<&[u32]>) {
-        let all = targets.enumerate().map(|(row, target)| Entry { row: row as u32, target });
+        let all = targets.enumerate().map(|(row, target)| RowEntry { row: row as u32, target });
         let all = all.with_min_len(AT_A_TIME);
         match drawn {
             None => all.collect_into_vec(&mut self.entries),
@@ -194,21 +196,21 @@ impl<C: Cell> PartitionRows<C> {
         }
     }
 
-    /// Gives every row of a node another target.
-    pub fn aim(&mut self, node: NodeId, target: C::Target) {
+    /// Sets the target of every row of a node.
+    pub fn set_targets(&mut self, node: NodeId, target: C::Target) {
         self.entries[self.segments[node].clone()].iter_mut().for_each(|entry| entry.target = target);
     }
 
-    /// The places of a node's rows, within a range of them.
+    /// The rows of a node within a range.
     pub fn places(&self, node: NodeId, within: Range<usize>) -> impl Iterator<Item = u32> + '_ {
         let entries = &self.entries[self.segments[node].clone()];
         let before = |bound: usize| entries.partition_point(|entry| (entry.row as usize) < bound);
         entries[before(within.start)..before(within.end)].iter().map(|entry| entry.row)
     }
 
-    /// The rows of each split, in the order in which they lie.
-    fn parts(&mut self, splits: &[NodeSplit]) -> Vec<Part<'_, C::Target>> {
-        self.spare.resize(self.entries.len(), Entry::default());
+    /// The rows of each split, in storage order.
+    fn parts(&mut self, splits: &[NodeSplit]) -> Vec<NodeSegment<'_, C::Target>> {
+        self.spare.resize(self.entries.len(), RowEntry::default());
         let (mut entries, mut spare) = (&mut self.entries[..], &mut self.spare[..]);
         let segment = |split: &usize| &self.segments[splits[*split].node];
         let mut order: Vec<usize> = (0..splits.len()).collect();
@@ -222,13 +224,13 @@ impl<C: Cell> PartitionRows<C> {
             let (mine, others) = entries[skipped..].split_at_mut(segment.len());
             let (my_spare, other_spare) = spare[skipped..].split_at_mut(segment.len());
             (entries, spare) = (others, other_spare);
-            parts.push(Part { split, entries: mine, spare: my_spare });
+            parts.push(NodeSegment { split, entries: mine, spare: my_spare });
         }
         parts
     }
 
-    /// Gives a split node's rows to its children, of which so many are the left one's.
-    fn take_over(&mut self, split: &NodeSplit, left: usize) {
+    /// Assigns the rows of a split node to its children; the first `left` rows go to the left child.
+    fn assign_children(&mut self, split: &NodeSplit, left: usize) {
         let segment = self.segments[split.node].clone();
         let middle = segment.start + left;
         self.segments.resize(self.segments.len().max(split.left + 2), 0..0);
@@ -237,25 +239,25 @@ impl<C: Cell> PartitionRows<C> {
     }
 }
 
-/// Moves the rows that go left to the front, keeping the order on both sides; how many they are.
+/// Stable partition: moves rows that go left to the front; returns their number.
 fn divide<T: Copy>(
-    entries: &mut [Entry<T>],
-    spare: &mut [Entry<T>],
+    entries: &mut [RowEntry<T>],
+    spare: &mut [RowEntry<T>],
     goes_left: impl Fn(u32) -> bool,
 ) -> usize {
-    /// Rows that are asked before any of them moves, so that their cache misses overlap.
-    const ASKED: usize = 128;
+    /// Rows evaluated before any of them moves, so that their cache misses overlap.
+    const BATCH: usize = 128;
     let count = entries.len();
     let (mut left, mut right) = (0, 0);
-    let mut answers = [false; ASKED];
-    for start in (0..count).step_by(ASKED) {
-        let end = (start + ASKED).min(count);
-        for (answer, entry) in answers.iter_mut().zip(&entries[start..end]) {
-            *answer = goes_left(entry.row);
+    let mut sides = [false; BATCH];
+    for start in (0..count).step_by(BATCH) {
+        let end = (start + BATCH).min(count);
+        for (side, entry) in sides.iter_mut().zip(&entries[start..end]) {
+            *side = goes_left(entry.row);
         }
-        for (place, is_left) in (start..end).zip(answers) {
+        for (place, is_left) in (start..end).zip(sides) {
             let entry = entries[place];
-            // Both are written and one is kept: there is no branch to guess wrongly.
+            // Branchless: both are written, one is kept.
             entries[left] = entry;
             spare[right] = entry;
             left += usize::from(is_left);
@@ -266,38 +268,38 @@ fn divide<T: Copy>(
     left
 }
 
-/// The same by several threads: when all have counted, each knows where its rows go.
-fn divide_together<T: Copy + Default + Send + Sync>(
-    entries: &mut [Entry<T>],
-    spare: &mut [Entry<T>],
+/// Like [`divide`], by several threads: after all have counted, the target of each row is known.
+fn divide_parallel<T: Copy + Default + Send + Sync>(
+    entries: &mut [RowEntry<T>],
+    spare: &mut [RowEntry<T>],
     goes_left: impl Fn(u32) -> bool + Sync,
 ) -> usize {
-    let ask =
-        |entries: &[Entry<T>]| -> Vec<bool> { entries.iter().map(|entry| goes_left(entry.row)).collect() };
-    let asked: Vec<(Vec<bool>, usize)> = entries
+    let evaluate =
+        |entries: &[RowEntry<T>]| -> Vec<bool> { entries.iter().map(|entry| goes_left(entry.row)).collect() };
+    let evaluated: Vec<(Vec<bool>, usize)> = entries
         .par_chunks(AT_A_TIME)
         .map(|entries| {
-            let answers = ask(entries);
-            let left = answers.iter().filter(|answer| **answer).count();
-            (answers, left)
+            let sides = evaluate(entries);
+            let left = sides.iter().filter(|side| **side).count();
+            (sides, left)
         })
         .collect();
-    let all_left = asked.iter().map(|(_, left)| left).sum();
+    let all_left = evaluated.iter().map(|(_, left)| left).sum();
     let (mut lefts, mut rights) = spare.split_at_mut(all_left);
-    let mut moves = Vec::with_capacity(asked.len());
-    for (entries, (answers, left)) in entries.chunks(AT_A_TIME).zip(&asked) {
+    let mut moves = Vec::with_capacity(evaluated.len());
+    for (entries, (sides, left)) in entries.chunks(AT_A_TIME).zip(&evaluated) {
         let (my_left, other_left) = lefts.split_at_mut(*left);
         let (my_right, other_right) = rights.split_at_mut(entries.len() - left);
         (lefts, rights) = (other_left, other_right);
-        moves.push((entries, answers, my_left, my_right));
+        moves.push((entries, sides, my_left, my_right));
     }
-    moves.into_par_iter().with_max_len(1).for_each(|(entries, answers, left, right)| {
-        // Where one side is full, what would be behind it is nowhere.
-        let mut nowhere = Entry::default();
+    moves.into_par_iter().with_max_len(1).for_each(|(entries, sides, left, right)| {
+        // Writes past the end of a full side are discarded.
+        let mut discarded = RowEntry::default();
         let (mut to_left, mut to_right) = (0, 0);
-        for (entry, is_left) in entries.iter().zip(answers) {
-            *left.get_mut(to_left).unwrap_or(&mut nowhere) = *entry;
-            *right.get_mut(to_right).unwrap_or(&mut nowhere) = *entry;
+        for (entry, is_left) in entries.iter().zip(sides) {
+            *left.get_mut(to_left).unwrap_or(&mut discarded) = *entry;
+            *right.get_mut(to_right).unwrap_or(&mut discarded) = *entry;
             to_left += usize::from(*is_left);
             to_right += usize::from(!*is_left);
         }
@@ -315,22 +317,22 @@ mod tests {
 
     proptest! {
         #[test]
-        fn rows_are_divided_alike_by_one_and_by_several(
+        fn sequential_and_parallel_partition_agree(
             count in 0usize..3 * AT_A_TIME, divisor in 1u32..7, less in 0u32..7,
         ) {
-            let entries: Vec<Entry<i32>> =
-                (0..count as u32).map(|row| Entry { row: row * 3, target: row as i32 }).collect();
+            let entries: Vec<RowEntry<i32>> =
+                (0..count as u32).map(|row| RowEntry { row: row * 3, target: row as i32 }).collect();
             let goes_left = |row: u32| row % divisor < less;
-            let mut spare = vec![Entry::default(); count];
+            let mut spare = vec![RowEntry::default(); count];
             let (mut one, mut several) = (entries.clone(), entries.clone());
             let left = divide(&mut one, &mut spare, goes_left);
-            prop_assert_eq!(divide_together(&mut several, &mut spare, goes_left), left);
-            let (expected, right): (Vec<Entry<i32>>, Vec<_>) =
+            prop_assert_eq!(divide_parallel(&mut several, &mut spare, goes_left), left);
+            let (expected, right): (Vec<RowEntry<i32>>, Vec<_>) =
                 entries.into_iter().partition(|entry| goes_left(entry.row));
             prop_assert_eq!(left, expected.len());
             let expected: Vec<(u32, i32)> =
                 expected.into_iter().chain(right).map(|entry| (entry.row, entry.target)).collect();
-            let pairs = |entries: Vec<Entry<i32>>| -> Vec<(u32, i32)> {
+            let pairs = |entries: Vec<RowEntry<i32>>| -> Vec<(u32, i32)> {
                 entries.into_iter().map(|entry| (entry.row, entry.target)).collect()
             };
             prop_assert_eq!(&pairs(one), &expected);

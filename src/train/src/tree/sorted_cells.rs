@@ -1,13 +1,13 @@
-//! A node's sums by code, only the codes that occur, ascending: for features with more codes than a
-//! histogram should have cells.
+//! Sparse histograms: the sums of a node by code, ascending, for the codes that occur. For features with too many codes
+//! for a dense histogram.
 
 use super::cell::Cell;
 use super::rows::NodeRows;
 use crate::bins::GroupCodes;
 
-/// Collects rows and hands out their sums by code.
+/// Collects rows and returns their sums by code.
 pub struct SortedCells<C: Cell> {
-    /// One cell a code, all empty between uses.
+    /// One cell per code, all zero between uses.
     cells: Vec<C>,
     keys: Vec<u64>,
     targets: Vec<C::Target>,
@@ -15,18 +15,17 @@ pub struct SortedCells<C: Cell> {
 }
 
 impl<C: Cell> SortedCells<C> {
-    /// Nothing collected yet.
     pub fn new() -> Self {
         SortedCells { cells: Vec::new(), keys: Vec::new(), targets: Vec::new(), list: Vec::new() }
     }
 
-    /// Adds a node's rows of one partition.
+    /// Adds the rows of a node in one partition.
     pub fn collect(&mut self, codes: GroupCodes<'_>, node: NodeRows<'_, C>) {
         match codes {
             GroupCodes::Bytes(codes) => self.extend(|row| u32::from(codes[row]), node),
             GroupCodes::Words(codes) => self.extend(|row| u32::from(codes[row]), node),
             GroupCodes::Longs(codes) => self.extend(|row| codes[row], node),
-            _ => unreachable!("only columns have codes of more than a byte"),
+            _ => unreachable!("only columns have codes wider than a byte"),
         }
     }
 
@@ -37,11 +36,11 @@ impl<C: Cell> SortedCells<C> {
         self.targets.extend(node.entries.iter().map(|entry| entry.target));
     }
 
-    /// The sums of what was collected, for a feature of so many codes; then starts afresh.
+    /// Returns the sums of the collected rows, for a feature with this many codes, and resets.
     pub fn drain(&mut self, codes: usize, count_bits: u32) -> &[(u32, C)] {
         self.list.clear();
         let cell = |key: &u64| C::of(self.targets[*key as u32 as usize], count_bits);
-        // Where codes are not many more than rows, a cell for each is quicker than sorting.
+        // Unless there are many more codes than rows, a dense histogram is faster than sorting.
         if codes <= 4 * self.keys.len() {
             self.cells.resize(codes.max(self.cells.len()), C::default());
             for key in &self.keys {

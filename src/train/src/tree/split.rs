@@ -1,43 +1,43 @@
-//! The best place to cut a node by one feature, from sums alone.
+//! Scoring of splits, and the best cut of a feature from its histogram.
 
-use super::cell::{Cell, Scale, Sums, exact};
+use super::cell::{Cell, GradientSums, Scale, exact};
 use fearless_simd::{Level, dispatch};
 use serde::{Deserialize, Serialize};
 
-/// What a split must respect, and how sums become gains.
+/// Constraints and scoring of splits.
 #[derive(Debug, Clone, Copy)]
 pub struct SplitRules {
-    /// Rows on either side at least.
+    /// Minimum rows on either side.
     pub min_data: i64,
-    /// Weight or sum of hessians on either side at least.
+    /// Minimum weight or sum of hessians on either side.
     pub min_weight: f64,
-    /// A split must gain more than this.
+    /// Minimum gain, exclusive.
     pub min_gain: f64,
     /// L2 regularisation.
     pub lambda: f64,
-    /// How sums are scaled.
+    /// Quantisation scale of sums.
     pub scale: Scale,
 }
 
-/// A split that was found.
+/// A split found for a node.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct FoundSplit {
-    /// Which feature.
+    /// The feature.
     pub feature: u32,
-    /// Rows with a code up to this go left.
+    /// Rows with at most this code go left.
     pub code: u32,
-    /// Rows with a value up to this go left; the same rows.
+    /// Rows with at most this value go left; the same rows as by code.
     pub threshold: f32,
-    /// The code of missing values, when the feature has one.
+    /// The code of missing values, if the feature has one.
     pub missing_code: Option<u32>,
     /// Whether missing values go left.
     pub missing_left: bool,
-    /// By how much the loss shrinks.
+    /// Reduction of the loss.
     pub gain: f64,
 }
 
 impl FoundSplit {
-    /// The code of missing values, when they go left by exception.
+    /// The code of missing values, if they go left.
     pub fn missing_goes_left(&self) -> Option<u32> {
         self.missing_code.filter(|_| self.missing_left)
     }
@@ -46,78 +46,77 @@ impl FoundSplit {
 /// A cut within one feature.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cut {
-    /// Codes up to this go left.
+    /// Rows with at most this code go left.
     pub code: u32,
     /// Whether missing values go left.
     pub missing_left: bool,
-    /// By how much the loss shrinks.
+    /// Reduction of the loss.
     pub gain: f64,
 }
 
 impl SplitRules {
-    /// How much rows with these sums explain: G^2 / (H + lambda), in the loss's own unit.
+    /// The score of a node with these sums: G^2 / (H + lambda), in units of the loss.
     #[inline]
-    pub fn score(&self, sums: Sums) -> f64 {
+    pub fn score(&self, sums: GradientSums) -> f64 {
         self.score_of(sums.gradient as f64 / self.scale.gradient, sums.weight as f64 / self.scale.weight)
     }
 
-    /// The same from numbers that are scaled back.
+    /// Like [`SplitRules::score`], from unscaled numbers.
     #[inline]
     pub fn score_of(&self, gradient: f64, weight: f64) -> f64 {
         let weight = weight + self.lambda;
         if weight > 0.0 { gradient * gradient / weight } else { 0.0 }
     }
 
-    /// What a leaf with these sums should say.
-    pub fn value(&self, sums: Sums) -> f64 {
+    /// The value of a leaf with these sums.
+    pub fn value(&self, sums: GradientSums) -> f64 {
         let weight = sums.weight as f64 / self.scale.weight + self.lambda;
         if weight > 0.0 { sums.gradient as f64 / self.scale.gradient / weight } else { 0.0 }
     }
 
-    /// The gain that a score must pass to be worth a split of a node that scores `before`.
+    /// The score that a split of a node with score `before` must exceed.
     pub fn threshold(&self, before: f64) -> f64 {
-        // Where all rows agree, sums differ by roundings only; those are not worth a split.
+        // If all rows agree, scores differ by rounding errors only.
         before + self.min_gain.max(before * 1e-10)
     }
 
-    /// Whether a node may be split at all.
-    pub fn may_split(&self, sums: Sums) -> bool {
+    /// Whether a node has enough rows to be split.
+    pub fn may_split(&self, sums: GradientSums) -> bool {
         sums.count >= self.min_data.max(1).saturating_mul(2)
     }
 
-    /// The best cut between bins. `missing` are the sums of missing values, which try both sides.
-    pub fn best_cut<C: Cell>(&self, bins: &[C], missing: Option<C>, total: Sums) -> Option<Cut> {
+    /// The best cut between bins. `missing` are the sums of missing values, which are tried on both sides.
+    pub fn best_cut<C: Cell>(&self, bins: &[C], missing: Option<C>, total: GradientSums) -> Option<Cut> {
         let missing = missing.filter(|cell| cell.sums(self.scale.count_bits).count > 0);
         let before = self.score(total);
-        let mut best = Best { cut: None, score: self.threshold(before) };
-        let whole = Whole::of(self, total);
+        let mut best = BestCut { cut: None, score: self.threshold(before) };
+        let totals = NodeTotals::of(self, total);
         dispatch!(Level::new(), _ => {
-            whole.scan(bins, C::default(), false, &mut best);
+            totals.scan(bins, C::default(), false, &mut best);
             if let Some(missing) = missing {
-                // The last bin is a candidate too: values on one side, missing ones on the other.
-                whole.scan(bins, missing, true, &mut best);
+                // The last bin is a candidate too: present against missing values.
+                totals.scan(bins, missing, true, &mut best);
             }
         });
         best.cut.map(|cut| Cut { gain: best.score - before, ..cut })
     }
 }
 
-struct Best {
+struct BestCut {
     cut: Option<Cut>,
     score: f64,
 }
 
-/// Cuts that are scored at a time, in whatever vectors the machine has: each by itself, so that vectors change no
-/// result.
+/// Cuts scored at a time. Each is scored independently, so that the vector width does not affect results.
 const CUTS: usize = 64;
 
-/// What is the same for all cuts of a node. Whole numbers as floating-point ones, which are exact.
-struct Whole {
+/// Totals and constants for all cuts of a node. The totals are integers, exact in floating point.
+struct NodeTotals {
     count_bits: u32,
     gradient: f64,
     weight: f64,
     count: f64,
-    /// What a unit of a squared gradient is worth.
+    /// Squared size of a gradient unit.
     units: f64,
     weight_unit: f64,
     lambda: f64,
@@ -125,9 +124,9 @@ struct Whole {
     least_count: f64,
 }
 
-impl Whole {
-    fn of(rules: &SplitRules, total: Sums) -> Self {
-        Whole {
+impl NodeTotals {
+    fn of(rules: &SplitRules, total: GradientSums) -> Self {
+        NodeTotals {
             count_bits: rules.scale.count_bits,
             gradient: total.gradient as f64,
             weight: total.weight as f64,
@@ -135,15 +134,15 @@ impl Whole {
             units: 1.0 / (rules.scale.gradient * rules.scale.gradient),
             weight_unit: 1.0 / rules.scale.weight,
             lambda: rules.lambda,
-            // Just below the least that is enough, and never below nothing at all.
+            // Slightly below the minimum, to tolerate rounding, and never negative.
             least_weight: (rules.min_weight * (1.0 - 1e-12) + rules.lambda).max(0.0),
             least_count: rules.min_data.max(1) as f64,
         }
     }
 
-    /// Looks for a better cut than the best so far; of equal ones the first counts.
+    /// Updates the best cut; ties go to the first one.
     #[inline(always)]
-    fn scan<C: Cell>(&self, bins: &[C], start: C, missing_left: bool, best: &mut Best) {
+    fn scan<C: Cell>(&self, bins: &[C], start: C, missing_left: bool, best: &mut BestCut) {
         let mut sum = start;
         let mut up_to = [start; CUTS];
         for (place, bins) in bins.chunks(CUTS).enumerate() {
@@ -151,7 +150,7 @@ impl Whole {
                 sum.add(*bin);
                 *up_to = sum;
             }
-            up_to[bins.len()..].fill(sum); // as good as the last bin, and not before it
+            up_to[bins.len()..].fill(sum); // equal to the last bin, which comes first
             let scores = self.scores(&up_to);
             let most = highest(&scores);
             if most > best.score
@@ -163,7 +162,7 @@ impl Whole {
         }
     }
 
-    /// How much each cut explains: G_l^2 / W_l + G_r^2 / W_r, on one fraction line because dividing takes longest.
+    /// The score of each cut: G_l^2 / W_l + G_r^2 / W_r, as a single fraction because division is slow.
     #[inline(always)]
     fn scores<C: Cell>(&self, up_to: &[C; CUTS]) -> [f64; CUTS] {
         let mut scores = [0.0; CUTS];
@@ -185,7 +184,7 @@ impl Whole {
     }
 }
 
-/// The highest of some scores.
+/// The highest score.
 #[inline(always)]
 fn highest(scores: &[f64; CUTS]) -> f64 {
     let mut most = [f64::NEG_INFINITY; 8];

@@ -1,23 +1,23 @@
-//! Candidates are quantiles of streaming histograms, built anew for every node (pGBRT).
+//! Streaming candidates: quantiles of streaming histograms, rebuilt for every node (pGBRT).
 //!
-//! Partitions are dealt to workers, a stretch each. A worker feeds the values of a node's rows into a
-//! histogram of b bins, in ascending order, equal values together (which gives the bins that one by
-//! one would). The master merges the workers' histograms in their order and cuts where the
-//! interpolated sums say. Values of a feature beyond `value_groups` distinct ones are told apart by group.
+//! Each worker has a contiguous range of partitions. It inserts the values of a node's rows into a histogram of b bins,
+//! in ascending order, equal values together (which gives the same bins as one by one). The master merges the
+//! histograms of the workers in order and splits by the interpolated sums. Features with more than `value_groups`
+//! distinct values are reduced to groups.
 //!
-//! One worker sees all rows, so that its sums by code are those of static bins: siblings come by
-//! subtraction there too, and the partitioning does not matter.
+//! A single worker has all rows, so that its sums by code are those of static bins: siblings are obtained by subtraction
+//! there too, and partitioning does not matter.
 
-use super::cell::{Cell, Sums};
+use super::cell::{Cell, GradientSums};
 use super::centroids::{Centroid, StreamingHistogram};
-use super::finder::{Family, Ground, OpenNode, SplitFinder, better};
+use super::finder::{GrowContext, OpenNode, Siblings, SplitFinder, better};
 use super::histogram::{add_rows, feature_cells, finish, lane_cells_of_group};
-use super::holder::Holder;
 use super::kept::KeptHistograms;
+use super::row_store::RowStore;
 use super::rows::{NodeRows, RowSets};
 use super::sorted_cells::SortedCells;
 use super::split::FoundSplit;
-use super::static_bins::look;
+use super::static_bins::find_in_histograms;
 use crate::bins::{Codes, FeatureBins, GroupCodes, GroupKind};
 use planetree_base::error::Result;
 use rayon::prelude::*;
@@ -28,55 +28,55 @@ pub struct StreamingSplits<C> {
     histograms: KeptHistograms<C>,
 }
 
-/// How streaming histograms are made.
+/// Parameters of streaming histograms.
 #[derive(Debug, Clone, Copy)]
 pub struct StreamingRules {
-    /// b: bins of a histogram.
+    /// b: maximum bins of a histogram.
     pub centroids: usize,
-    /// Whether codes stand for groups of values, so that cuts lie between groups.
+    /// Whether codes represent groups of values, so that splits lie between groups.
     pub grouped: bool,
-    /// Workers that partitions are dealt to.
+    /// Number of workers.
     pub workers: usize,
 }
 
 impl<C: Cell> StreamingSplits<C> {
-    /// For one tree, with room for histograms.
+    /// For one tree, with a cache of histograms.
     pub fn new(rules: StreamingRules, histograms: KeptHistograms<C>) -> Self {
         StreamingSplits { rules, histograms }
     }
 }
 
-/// What the master knows of one feature in one node.
+/// The merged histogram of one feature in one node.
 struct Merged {
     histogram: StreamingHistogram,
-    /// Rows by code, for the rule of smallest leaves.
+    /// Rows by code, to check the minimum rows per leaf.
     counts: Vec<i64>,
-    missing: Sums,
+    missing: GradientSums,
 }
 
 impl<C: Cell> SplitFinder<C> for StreamingSplits<C> {
     fn find(
         &mut self,
-        ground: &Ground<'_>,
-        rows: &mut dyn Holder<C>,
-        families: &[Family<C>],
+        context: &GrowContext<'_>,
+        rows: &mut dyn RowStore<C>,
+        siblings: &[Siblings<C>],
     ) -> Result<Vec<Option<FoundSplit>>> {
         if self.rules.grouped && self.rules.workers == 1 {
             let rules = self.rules;
             let best = |open: &OpenNode<C>, cells: &[C], group: usize, allowed: &[bool]| {
-                rules.best_of_cells(ground, open, cells, group, allowed)
+                rules.best_of_cells(context, open, cells, group, allowed)
             };
-            return look(ground, &mut self.histograms, rows, families, best);
+            return find_in_histograms(context, &mut self.histograms, rows, siblings, best);
         }
-        let rows = rows.here()?;
-        let open: Vec<OpenNode<C>> = families.iter().flat_map(Family::nodes).collect();
+        let rows = rows.local()?;
+        let open: Vec<OpenNode<C>> = siblings.iter().flat_map(Siblings::nodes).collect();
         let wanted: Vec<OpenNode<C>> = open.iter().copied().filter(|open| open.wanted).collect();
-        let allowed: Vec<Vec<bool>> = wanted.iter().map(|open| ground.choice.of_node(open.node)).collect();
-        let groups = ground.choice.groups(&ground.data.binning.layout);
+        let allowed: Vec<Vec<bool>> = wanted.iter().map(|open| context.choice.of_node(open.node)).collect();
+        let groups = context.choice.groups(&context.data.binning.layout);
         let found: Vec<Vec<Option<FoundSplit>>> = groups
             .par_iter()
             .with_max_len(1)
-            .map(|group| self.rules.find_in_group(ground, rows, &wanted, &allowed, *group))
+            .map(|group| self.rules.find_in_group(context, rows, &wanted, &allowed, *group))
             .collect::<Result<_>>()?;
         let mut best =
             (0..wanted.len()).map(|node| found.iter().map(|splits| splits[node]).fold(None, better));
@@ -89,17 +89,17 @@ impl<C: Cell> SplitFinder<C> for StreamingSplits<C> {
 }
 
 impl StreamingRules {
-    /// The best split of a group from the sums of all rows by code: there is one worker.
+    /// The best split of a group from the sums of all rows by code, for a single worker.
     fn best_of_cells<C: Cell>(
         &self,
-        ground: &Ground<'_>,
+        context: &GrowContext<'_>,
         open: &OpenNode<C>,
         cells: &[C],
         group: usize,
         allowed: &[bool],
     ) -> Option<FoundSplit> {
-        let binning = &ground.data.binning;
-        let bits = ground.rules.scale.count_bits;
+        let binning = &context.data.binning;
+        let bits = context.rules.scale.count_bits;
         let mut list = Vec::new();
         let mut best = None;
         for (lane, feature) in binning.layout.groups[group].features.iter().enumerate() {
@@ -108,52 +108,54 @@ impl StreamingRules {
             }
             let bins = &binning.features[*feature as usize];
             list_present(&cells[feature_cells(binning, group, lane)], bits, &mut list);
-            let mut merged = self.nothing(bins);
-            merged.absorb(&list, bins, ground, self.centroids);
-            best = better(best, self.best_cut(ground, open, *feature, &merged));
+            let mut merged = self.empty(bins);
+            merged.merge(&list, bins, context, self.centroids);
+            best = better(best, self.best_cut(context, open, *feature, &merged));
         }
         best
     }
 
-    fn nothing(&self, bins: &FeatureBins) -> Merged {
+    fn empty(&self, bins: &FeatureBins) -> Merged {
         Merged {
             histogram: StreamingHistogram::new(self.centroids),
             counts: vec![0; bins.codes()],
-            missing: Sums::default(),
+            missing: GradientSums::default(),
         }
     }
 
     fn find_in_group<C: Cell>(
         &self,
-        ground: &Ground<'_>,
+        context: &GrowContext<'_>,
         rows: &RowSets<C>,
         wanted: &[OpenNode<C>],
         allowed: &[Vec<bool>],
         group: usize,
     ) -> Result<Vec<Option<FoundSplit>>> {
-        let binning = &ground.data.binning;
+        let binning = &context.data.binning;
         let features = &binning.layout.groups[group].features;
-        let nothing = |feature: &u32| self.nothing(&binning.features[*feature as usize]);
+        let empty = |feature: &u32| self.empty(&binning.features[*feature as usize]);
         let mut merged: Vec<Vec<Merged>> =
-            wanted.iter().map(|_| features.iter().map(nothing).collect()).collect();
-        let mut worker = Worker::new(ground, group);
-        let partitions = ground.data.partitions();
+            wanted.iter().map(|_| features.iter().map(empty).collect()).collect();
+        let mut worker = StreamingWorker::new(context, group);
+        let partitions = context.data.partitions();
         let workers = self.workers.min(partitions);
         for number in 0..workers {
             let own = number * partitions / workers..(number + 1) * partitions / workers;
-            let codes: Vec<Codes> =
-                own.clone().map(|partition| ground.data.codes(partition, &[group])).collect::<Result<_>>()?;
+            let codes: Vec<Codes> = own
+                .clone()
+                .map(|partition| context.data.codes(partition, &[group]))
+                .collect::<Result<_>>()?;
             for ((open, of_node), allowed) in wanted.iter().zip(&mut merged).zip(allowed) {
                 for (partition, codes) in own.clone().zip(&codes) {
                     worker.add(codes.group(group), rows.partitions[partition].node(open.node));
                 }
-                worker.hand_over(|lane, list| {
+                worker.drain(|lane, list| {
                     let feature = features[lane];
                     if allowed[feature as usize] {
-                        of_node[lane].absorb(
+                        of_node[lane].merge(
                             list,
                             &binning.features[feature as usize],
-                            ground,
+                            context,
                             self.centroids,
                         );
                     }
@@ -162,7 +164,7 @@ impl StreamingRules {
         }
         let splits = wanted.iter().zip(merged).map(|(open, of_node)| {
             let of_feature =
-                |(merged, feature): (Merged, &u32)| self.best_cut(ground, open, *feature, &merged);
+                |(merged, feature): (Merged, &u32)| self.best_cut(context, open, *feature, &merged);
             of_node.into_iter().zip(features).map(of_feature).fold(None, better)
         });
         Ok(splits.collect())
@@ -171,13 +173,13 @@ impl StreamingRules {
     /// The candidate with the best score (eq. 9 of the paper, from interpolated sums).
     fn best_cut<C: Cell>(
         &self,
-        ground: &Ground<'_>,
+        context: &GrowContext<'_>,
         open: &OpenNode<C>,
         feature: u32,
         merged: &Merged,
     ) -> Option<FoundSplit> {
-        let rules = &ground.rules;
-        let bins = &ground.data.binning.features[feature as usize];
+        let rules = &context.rules;
+        let bins = &context.data.binning.features[feature as usize];
         let total = open.total.sums(rules.scale.count_bits);
         let (all_sum, all_count) =
             (total.gradient as f64 / rules.scale.gradient, total.weight as f64 / rules.scale.weight);
@@ -191,12 +193,12 @@ impl StreamingRules {
         let (mut counted, mut rows_up_to) = (0, 0);
         let mut candidates = merged.histogram.candidates(self.centroids);
         if merged.missing.count > 0 {
-            // Values on one side, missing ones on the other.
+            // Present against missing values.
             candidates.push((f64::from(f32::MAX), merged.histogram.total()));
         }
         for (value, up_to) in candidates {
             let code = bins.code_up_to(value as f32);
-            // Candidates ascend, and so do their codes.
+            // Candidates are ascending, and so are their codes.
             while counted <= code as usize {
                 rows_up_to += merged.counts[counted];
                 counted += 1;
@@ -237,9 +239,15 @@ impl StreamingRules {
 }
 
 impl Merged {
-    /// Takes in the rows of one more partition.
-    fn absorb<C: Cell>(&mut self, list: &[(u32, C)], bins: &FeatureBins, ground: &Ground<'_>, most: usize) {
-        let scale = &ground.rules.scale;
+    /// Merges the rows of one more worker.
+    fn merge<C: Cell>(
+        &mut self,
+        list: &[(u32, C)],
+        bins: &FeatureBins,
+        context: &GrowContext<'_>,
+        most: usize,
+    ) {
+        let scale = &context.rules.scale;
         let mut histogram = StreamingHistogram::new(most);
         for (code, cell) in list {
             let sums = cell.sums(scale.count_bits);
@@ -251,7 +259,7 @@ impl Merged {
             }
             self.counts[*code as usize] += sums.count;
             if sums.weight == 0 {
-                continue; // rows without weight have no place between others
+                continue; // rows without weight have no effect on centroids
             }
             histogram.insert(Centroid {
                 centre: f64::from(bins.centres[*code as usize]),
@@ -267,16 +275,16 @@ impl Merged {
     }
 }
 
-/// The codes that rows have, with their sums.
+/// Lists the codes that occur, with their sums.
 fn list_present<C: Cell>(cells: &[C], count_bits: u32, list: &mut Vec<(u32, C)>) {
     list.clear();
     let present = cells.iter().enumerate().filter(|(_, cell)| cell.sums(count_bits).count > 0);
     list.extend(present.map(|(code, cell)| (code as u32, *cell)));
 }
 
-/// Sums a worker's rows of one node by code, for every feature of a group.
-struct Worker<'a, C: Cell> {
-    ground: &'a Ground<'a>,
+/// Sums the rows of one node on one worker by code, for every feature of a group.
+struct StreamingWorker<'a, C: Cell> {
+    context: &'a GrowContext<'a>,
     group: usize,
     cells: Vec<C>,
     total: C,
@@ -284,39 +292,46 @@ struct Worker<'a, C: Cell> {
     list: Vec<(u32, C)>,
 }
 
-impl<'a, C: Cell> Worker<'a, C> {
-    fn new(ground: &'a Ground<'a>, group: usize) -> Self {
-        let binning = &ground.data.binning;
+impl<'a, C: Cell> StreamingWorker<'a, C> {
+    fn new(context: &'a GrowContext<'a>, group: usize) -> Self {
+        let binning = &context.data.binning;
         let cells = match binning.layout.groups[group].kind {
             GroupKind::Column(_) => Vec::new(),
             _ => vec![C::default(); lane_cells_of_group::<C>(binning, group)],
         };
-        Worker { ground, group, cells, total: C::default(), sorted: SortedCells::new(), list: Vec::new() }
+        StreamingWorker {
+            context,
+            group,
+            cells,
+            total: C::default(),
+            sorted: SortedCells::new(),
+            list: Vec::new(),
+        }
     }
 
     /// Adds the rows of one partition.
     fn add(&mut self, codes: GroupCodes<'_>, node: NodeRows<'_, C>) {
-        let group = &self.ground.data.binning.layout.groups[self.group];
+        let group = &self.context.data.binning.layout.groups[self.group];
         if let GroupKind::Column(_) = group.kind {
             self.sorted.collect(codes, node);
             return;
         }
-        let bits = self.ground.rules.scale.count_bits;
+        let bits = self.context.rules.scale.count_bits;
         node.entries.iter().for_each(|entry| self.total.add(C::of(entry.target, bits)));
         add_rows(codes, group, node, bits, &mut self.cells);
     }
 
-    /// Hands over the sums of each feature, and starts afresh.
-    fn hand_over(&mut self, mut take: impl FnMut(usize, &[(u32, C)])) {
-        let binning = &self.ground.data.binning;
+    /// Passes the sums of each feature to `take`, and resets.
+    fn drain(&mut self, mut take: impl FnMut(usize, &[(u32, C)])) {
+        let binning = &self.context.data.binning;
         let members = &binning.layout.groups[self.group];
-        let bits = self.ground.rules.scale.count_bits;
+        let bits = self.context.rules.scale.count_bits;
         if let GroupKind::Column(_) = members.kind {
             take(0, self.sorted.drain(binning.features[members.features[0] as usize].codes(), bits));
             return;
         }
-        let nothing = vec![C::default(); self.cells.len()];
-        let cells = std::mem::replace(&mut self.cells, nothing);
+        let empty = vec![C::default(); self.cells.len()];
+        let cells = std::mem::replace(&mut self.cells, empty);
         let cells = finish(binning, self.group, cells, std::mem::take(&mut self.total));
         for lane in 0..members.features.len() {
             list_present(&cells[feature_cells(binning, self.group, lane)], bits, &mut self.list);

@@ -1,23 +1,23 @@
-//! Fast kernels and finders against slow, obviously right ones.
+//! Fast kernels and split finders against naive references.
 
-use super::cell::{Cell, Scale, Sums};
+use super::cell::{Cell, GradientSums, Scale};
 use super::features::FeatureChoice;
-use super::finder::{Ground, SplitFinder};
+use super::finder::{GrowContext, SplitFinder};
 use super::frontier::Order;
 use super::grow::{GrownTree, TreeLimits, grow};
 use super::histogram::{HistogramBuilder, NodeHistogram, WantedNode, feature_cells};
-use super::holder::HeldHere;
+use super::row_store::LocalRows;
 use super::rows::{NodeSplit, RowSets};
 use super::split::{FoundSplit, SplitRules};
 use super::{CarriedRoot, ExactSplits, KeptHistograms, StaticBins, StreamingRules, StreamingSplits};
 use crate::bins::{BinOptions, BinnedData, middle, mixed_columns};
-use crate::config::{Missing, Parameters};
+use crate::config::{MissingPolicy, Parameters};
 use proptest::prelude::*;
 use rayon::prelude::*;
 
 const LEAST: i64 = 3;
 
-/// Columns with many zeros, few or many values, missing ones; and a target for each row.
+/// Columns with many zeros, few or many distinct values, missing values; and a target per row.
 fn data() -> impl Strategy<Value = (Vec<Vec<f32>>, Vec<i32>)> {
     (10usize..150, 1usize..90).prop_flat_map(|(rows, features)| {
         (mixed_columns(rows, features), prop::collection::vec(-1000i32..1000, rows))
@@ -25,7 +25,7 @@ fn data() -> impl Strategy<Value = (Vec<Vec<f32>>, Vec<i32>)> {
 }
 
 fn binned(columns: &[Vec<f32>], rows: usize, partition_rows: usize, max_bin: Option<usize>) -> BinnedData {
-    let options = BinOptions { max_bin, missing: Missing::Learned, sparse: true };
+    let options = BinOptions { max_bin, missing: MissingPolicy::Learned, sparse: true };
     BinnedData::of_values(columns, &vec![0.0; rows], partition_rows, &options)
 }
 
@@ -45,15 +45,15 @@ fn code(data: &BinnedData, columns: &[Vec<f32>], feature: usize, row: usize) -> 
     data.binning.features[feature].code_of(columns[feature][row])
 }
 
-/// The sums of some rows by code, counted one by one.
+/// The sums of rows by code, one row at a time.
 fn naive_sums(
     data: &BinnedData,
     columns: &[Vec<f32>],
     targets: &[i32],
     rows: &[usize],
     feature: usize,
-) -> Vec<Sums> {
-    let mut sums = vec![Sums::default(); data.binning.features[feature].codes()];
+) -> Vec<GradientSums> {
+    let mut sums = vec![GradientSums::default(); data.binning.features[feature].codes()];
     for row in rows {
         let sum = &mut sums[code(data, columns, feature, *row) as usize];
         sum.gradient += i64::from(targets[*row]);
@@ -74,7 +74,7 @@ fn assert_histogram(
     for (feature, place) in data.binning.layout.places.iter().enumerate() {
         let Some(place) = place else { continue };
         let cells = &histogram.groups[place.group][feature_cells(&data.binning, place.group, place.lane)];
-        let fast: Vec<Sums> = cells.iter().map(|cell| cell.sums(bits)).collect();
+        let fast: Vec<GradientSums> = cells.iter().map(|cell| cell.sums(bits)).collect();
         assert_eq!(fast, naive_sums(data, columns, targets, rows, feature), "feature {feature}");
     }
 }
@@ -90,7 +90,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn histograms_equal_counting_and_a_parent_is_its_children(
+    fn histograms_match_naive_sums_and_children_add_up_to_the_parent(
         (columns, targets) in data(), partition_rows in 5usize..60, threads in 1usize..4, cut in 0u32..10,
     ) {
         let rows = targets.len();
@@ -150,14 +150,14 @@ proptest! {
                 let of_bin = |row: &usize| code(&data, &columns, feature, *row) as usize == bin;
                 let rows: Vec<usize> = (0..targets.len()).filter(of_bin).collect();
                 let sum = |of: usize| rows.iter().map(|row| i64::from(weighted[*row][of])).sum::<i64>();
-                let naive = Sums { gradient: sum(0), weight: sum(1), count: rows.len() as i64 };
+                let naive = GradientSums { gradient: sum(0), weight: sum(1), count: rows.len() as i64 };
                 prop_assert_eq!(cell.sums(bits), naive, "feature {}, bin {}", feature, bin);
             }
         }
     }
 
     #[test]
-    fn grown_trees_equal_trying_every_cut(
+    fn grown_trees_match_exhaustive_search(
         (columns, targets) in data(), partition_rows in 5usize..60, exact in any::<bool>(),
     ) {
         let rows = targets.len();
@@ -168,7 +168,7 @@ proptest! {
     }
 
     #[test]
-    fn a_carried_root_is_that_of_all_rows(
+    fn a_carried_root_equals_the_histogram_of_all_rows(
         (columns, targets) in data(), partition_rows in 5usize..60, order in 0u32..2, room in 0usize..3,
         units in prop::collection::vec(-5000i64..5000, 64), threads in 1usize..4,
     ) {
@@ -178,19 +178,19 @@ proptest! {
         let parameters: Parameters = crate::config::load(None, None, &[]).unwrap();
         let choice = FeatureChoice::draw(&parameters, &data.binning.layout, 1);
         let rules = SplitRules { min_data: LEAST, min_weight: 0.0, min_gain: 0.0, lambda: 0.5, scale: scale(rows) };
-        // Room for none, for some, for all.
+        // Memory for none, some, all.
         let histogram_bytes = [0, 200_000, 1 << 30][room];
-        let ground = Ground { data: &data, rules, choice: &choice, histogram_bytes };
+        let context = GrowContext { data: &data, rules, choice: &choice, histogram_bytes };
         let limits = TreeLimits { depth: 4, order: [Order::Levels, Order::BestFirst { leaves: 7 }][order as usize] };
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let bits = scale(rows).count_bits;
         let mut sets = sets(&data, &targets);
         let (grown, carried, moved) = pool.install(|| {
-            let mut held = HeldHere { data: &data, sets: &mut sets, count_bits: bits };
-            let mut finder: Box<dyn SplitFinder<i64>> = Box::new(StaticBins::new(KeptHistograms::to_the_end(None)));
-            let grown = grow(&ground, limits, &mut held, &mut *finder).unwrap();
+            let mut held = LocalRows { data: &data, sets: &mut sets, count_bits: bits };
+            let mut finder: Box<dyn SplitFinder<i64>> = Box::new(StaticBins::new(KeptHistograms::for_carry(None)));
+            let grown = grow(&context, limits, &mut held, &mut *finder).unwrap();
             let units = &units[..grown.nodes.len()];
-            let carried = CarriedRoot::after(&grown, units, finder.kept(), &ground, &mut held).unwrap().unwrap();
+            let carried = CarriedRoot::after(&grown, units, finder.kept(), &context, &mut held).unwrap().unwrap();
             let mut moved = targets.clone();
             for (node, units) in units.iter().enumerate().filter(|(node, _)| grown.nodes[*node].split.is_none()) {
                 for (partition, set) in held.sets.partitions.iter().enumerate() {
@@ -203,17 +203,17 @@ proptest! {
         prop_assert!(grown.nodes.len() == 1 || moved != targets || units.iter().take(grown.nodes.len()).any(|u| *u == 0));
         let all: Vec<usize> = (0..rows).collect();
         assert_histogram(&data, &columns, &moved, &all, &carried.histogram);
-        let given = StaticBins::new(KeptHistograms::to_the_end(Some(carried.histogram)));
+        let given = StaticBins::new(KeptHistograms::for_carry(Some(carried.histogram)));
         let fresh = StaticBins::new(KeptHistograms::default());
         let [given, fresh] = [given, fresh].map(|mut finder| grown_by(&data, &moved, &mut finder, 4));
         prop_assert!(given == fresh);
     }
 
     #[test]
-    fn one_worker_or_sorted_columns_give_the_same_streaming_trees(
+    fn streaming_trees_do_not_depend_on_partitions_or_column_layout(
         (columns, targets) in data(), partition_rows in 5usize..60, centroids in 2usize..20,
     ) {
-        // With every value told apart in both, the histograms of one worker are the same.
+        // With all values distinct in both, the histograms of one worker are the same.
         let rows = targets.len();
         let grow_with = |max_bin: Option<usize>, workers: usize, partition_rows: usize| {
             let data = binned(&columns, rows, partition_rows, max_bin);
@@ -229,10 +229,10 @@ proptest! {
     }
 }
 
-/// The most joint codes of a lane, and the most codes beside few.
+/// The maximum of joint codes per lane: from two equal features, and from a large and a small one.
 #[test]
 fn lanes_may_be_full() {
-    for (max_bin, missing, most) in [(25, Missing::Learned, 676), (255, Missing::Zero, 510)] {
+    for (max_bin, missing, most) in [(25, MissingPolicy::Learned, 676), (255, MissingPolicy::Zero, 510)] {
         let rows = 3000;
         let value = |row: usize, feature: usize| match feature {
             0 | 1 if row.is_multiple_of(97) => f32::NAN,
@@ -279,15 +279,15 @@ fn grown_by(data: &BinnedData, targets: &[i32], finder: &mut dyn SplitFinder<i64
         lambda: 0.5,
         scale: scale(targets.len()),
     };
-    // So little room that some histograms are kept and some are not.
-    let ground = Ground { data, rules, choice: &choice, histogram_bytes: 200_000 };
+    // A limit at which some histograms are kept and some are not.
+    let context = GrowContext { data, rules, choice: &choice, histogram_bytes: 200_000 };
     let limits = TreeLimits { depth, order: Order::Levels };
     let mut sets = sets(data, targets);
-    let mut rows = HeldHere { data, sets: &mut sets, count_bits: ground.rules.scale.count_bits };
-    grow(&ground, limits, &mut rows, finder).unwrap()
+    let mut rows = LocalRows { data, sets: &mut sets, count_bits: context.rules.scale.count_bits };
+    grow(&context, limits, &mut rows, finder).unwrap()
 }
 
-/// Whether a node's split is the first of the best, tried one by one; then its children's.
+/// Checks that the split of a node is the first of the best, by exhaustive search; then its children.
 #[expect(clippy::too_many_arguments, reason = "a recursion of a test")]
 fn check_node(
     tree: &GrownTree,

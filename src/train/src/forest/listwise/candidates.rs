@@ -1,52 +1,52 @@
-//! Where a node may be cut by a feature, and what the two sides would score.
+//! Candidate cuts of a node by a feature, and the scores of both sides.
 
-use super::sums::{Sums, Units};
+use super::sums::{LabelUnits, ListSums};
 use crate::bins::FeatureBins;
 use crate::driver::ForestSplit;
 use crate::forest::cut::between;
 
-/// Codes of a feature at most: bins, and one for missing values.
+/// Maximum codes of a feature: bins, and one for missing values.
 const CODES: usize = 256;
 
-/// Labels, weights and counts of a node by the code of one feature. Parts of it add up.
+/// Labels, weights and counts of a node by the code of one feature. Additive over partitions.
 #[derive(Clone)]
 pub struct CodeSums {
-    sums: Vec<Sums>,
-    /// A bit for each code that is there.
+    sums: Vec<ListSums>,
+    /// Bit set of the codes that occur.
     present: [u64; CODES / 64],
 }
 
 impl Default for CodeSums {
     fn default() -> Self {
-        CodeSums { sums: vec![Sums::default(); CODES], present: [0; CODES / 64] }
+        CodeSums { sums: vec![ListSums::default(); CODES], present: [0; CODES / 64] }
     }
 }
 
 impl CodeSums {
-    /// The sums of a code, to be added to.
+    /// The sums of a code, to add to.
     #[inline]
-    pub fn at(&mut self, code: u8) -> &mut Sums {
+    pub fn at(&mut self, code: u8) -> &mut ListSums {
         self.present[usize::from(code >> 6)] |= 1 << (code & 63);
         &mut self.sums[usize::from(code)]
     }
 
-    /// Adds what another partition says of the same node.
+    /// Adds the sums of another partition.
     pub fn merge(&mut self, other: &CodeSums) {
         other.each(|code, sums| self.at(code).add(sums));
     }
 
-    /// Makes room for another node; only what is there is cleared.
+    /// Clears the codes that occur, for reuse by another node.
     pub fn clear(&mut self) {
         for (word, bits) in self.present.iter_mut().enumerate() {
             while *bits != 0 {
-                self.sums[word * 64 + bits.trailing_zeros() as usize] = Sums::default();
+                self.sums[word * 64 + bits.trailing_zeros() as usize] = ListSums::default();
                 *bits &= *bits - 1;
             }
         }
     }
 
-    /// Every code that is there, ascending.
-    fn each(&self, mut visit: impl FnMut(u8, &Sums)) {
+    /// The codes that occur, ascending.
+    fn each(&self, mut visit: impl FnMut(u8, &ListSums)) {
         for (word, bits) in self.present.iter().enumerate() {
             let mut bits = *bits;
             while bits != 0 {
@@ -62,19 +62,19 @@ impl CodeSums {
     }
 }
 
-/// The cuts of a node by one feature, missing values on one side.
+/// The cuts of a node by one feature, with missing values on one side.
 pub struct Cuts {
-    /// Which feature, by its place among those that are asked.
+    /// Index of the feature among the sampled ones.
     pub place: usize,
-    /// The last code on the left of each cut, and the first one that occurs on its right.
+    /// The last code on the left of each cut, and the first occurring code on its right.
     codes: Vec<u8>,
     above: Vec<Option<u8>>,
     missing_left: bool,
-    /// The scores of both sides, for each cut.
+    /// Score of the left side of each cut.
     pub left: Vec<f64>,
-    /// See `left`.
+    /// Score of the right side of each cut.
     pub right: Vec<f64>,
-    /// From which cut on documents of a code are on the left; of codes that are not there it says nothing.
+    /// By code: the first cut that has its documents on the left; undefined for codes that do not occur.
     first: Vec<u16>,
 }
 
@@ -93,22 +93,22 @@ impl Default for Cuts {
 }
 
 impl Cuts {
-    /// Takes the cuts that leave enough on both sides. Where both sides score the same, nothing changes:
-    /// that is no cut.
+    /// Collects the cuts with enough rows on both sides. Cuts with equal scores on both sides change nothing and are
+    /// left out.
     pub fn take(
         &mut self,
         sums: &CodeSums,
-        total: &Sums,
+        total: &ListSums,
         (missing, missing_left): (Option<u32>, bool),
         min_rows: i64,
-        units: &Units,
+        units: &LabelUnits,
     ) {
         self.codes.clear();
         self.above.clear();
         self.left.clear();
         self.right.clear();
         self.missing_left = missing_left;
-        let mut left = Sums::default();
+        let mut left = ListSums::default();
         if let Some(missing) = missing.filter(|_| missing_left) {
             left = sums.sums[missing as usize];
             self.first[missing as usize] = 0;
@@ -137,10 +137,10 @@ impl Cuts {
                 }
             }
         });
-        self.above.resize(self.codes.len(), None); // only missing values are there
+        self.above.resize(self.codes.len(), None); // only missing values
     }
 
-    /// How many cuts there are.
+    /// Number of cuts.
     #[inline]
     pub fn len(&self) -> usize {
         self.codes.len()
@@ -151,20 +151,20 @@ impl Cuts {
         self.codes.is_empty()
     }
 
-    /// From which cut on documents of a code are on the left.
+    /// The first cut that has documents of a code on the left.
     #[inline]
     pub fn first(&self, code: u8) -> u16 {
         self.first[usize::from(code)]
     }
 
-    /// A cut as a split of a tree, which still has to be told its feature, its gain and where the children are.
+    /// Converts a cut to a split of a tree; the caller sets feature, gain and children.
     pub fn split(&self, cut: usize, bins: &FeatureBins) -> ForestSplit {
         let (code, threshold) = place(bins, u32::from(self.codes[cut]), self.above[cut].map(u32::from));
         ForestSplit { feature: 0, code, threshold, missing_left: self.missing_left, left: 0, gain: 0.0 }
     }
 }
 
-/// Where a cut is between two codes that occur in a node; above the last one there are only missing values.
+/// Code and threshold of a cut between two codes that occur in a node; above the last one there are only missing values.
 pub fn place(bins: &FeatureBins, below: u32, above: Option<u32>) -> (u32, f32) {
     match above {
         None => (bins.bins() as u32 - 1, f32::MAX),
@@ -175,7 +175,7 @@ pub fn place(bins: &FeatureBins, below: u32, above: Option<u32>) -> (u32, f32) {
     }
 }
 
-/// Whether missing values of a node should try both sides.
+/// Whether missing values of a node should be tried on both sides.
 pub fn tries_both_sides(sums: &CodeSums, missing: Option<u32>) -> bool {
     missing.is_some_and(|code| sums.has(code))
 }

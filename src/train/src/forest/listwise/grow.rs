@@ -1,17 +1,17 @@
-//! Growing a tree whose cuts are chosen by the ranking of whole queries.
+//! Grows a tree whose splits are chosen by the ranking of whole queries.
 //!
-//! A leaf after the other is asked for its best cut, all other leaves as they are (algorithm 4 of the
-//! paper). Three questions go to every partition, and their answers add up: the sums of
-//! the leaf's labels by code, from which the scores of both sides of every cut follow; the steps
-//! of all lists along the cuts; and, when the best cut is made, by how much the lists grew.
+//! Leaves are split one after the other, with all other leaves fixed (algorithm 4 of the paper). Each split takes three
+//! passes over the partitions, whose results are additive: the sums of the leaf's labels by code, which give the scores
+//! of both sides of every cut; the steps of all lists along the cuts; and, once the best cut is applied, the change of
+//! the lists' worth.
 
 use super::candidates::{CodeSums, Cuts, tries_both_sides};
 use super::lists::{Lists, MadeSplit, NodeSummary, extent_of};
-use super::measure::{Extent, Measure, Yardstick};
-use super::order::{Queue, Waiting};
+use super::measure::{Extent, NdcgMeasure, NdcgVariant};
+use super::order::{PendingLeaf, Queue};
 use super::scan::NodeScan;
-use super::sums::{Sums, Units};
-use crate::bins::{BinnedData, Codes, Column};
+use super::sums::{LabelUnits, ListSums};
+use crate::bins::{BinnedData, Codes, FeatureCodes};
 use crate::config::LeafOrder;
 use crate::driver::{ForestSplit, ForestTree};
 use crate::forest::features::{Path, TreeFeatures};
@@ -19,34 +19,34 @@ use planetree_base::error::Result;
 use planetree_base::storage::interrupt;
 use rayon::prelude::*;
 
-/// How trees are grown.
+/// Parameters of growing listwise trees.
 #[derive(Debug, Clone)]
 pub struct ListwiseRules {
-    /// How rankings are judged.
-    pub yardstick: Yardstick,
-    /// Which leaf is split next.
+    /// NDCG variant.
+    pub variant: NdcgVariant,
+    /// Order in which leaves are split.
     pub order: LeafOrder,
-    /// Splits from the root to a leaf at most.
+    /// Maximum depth.
     pub depth: u32,
-    /// Rows on either side of a split at least.
+    /// Minimum rows on either side of a split.
     pub min_rows: i64,
-    /// A split must gain more than this.
+    /// Minimum gain, exclusive.
     pub min_gain: f64,
-    /// Nodes of so many rows are worth the work of several threads.
+    /// Minimum rows of a node to use several threads.
     pub worth_sharing: i64,
-    /// Key of random draws.
+    /// Random seed.
     pub seed: u64,
 }
 
-/// What trees are grown on.
+/// The data that trees are grown on.
 #[derive(Clone, Copy)]
-pub struct ListwiseGround<'a> {
+pub struct ListwiseContext<'a> {
     /// The data.
     pub data: &'a BinnedData,
     /// The codes of each partition.
     pub codes: &'a [Codes],
-    /// How labels become whole numbers.
-    pub units: Units,
+    /// Quantisation of labels and weights.
+    pub units: LabelUnits,
 }
 
 /// A tree, and the expected NDCG of its lists while it grew.
@@ -54,41 +54,41 @@ pub struct ListwiseGround<'a> {
 pub struct ListwiseTree {
     /// The tree.
     pub tree: ForestTree,
-    /// The way to each of its nodes.
+    /// Path from the root to each node.
     pub paths: Vec<Path>,
-    /// Before the first split and after every one.
+    /// Expected NDCG before the first split and after each split.
     pub strength: Vec<f64>,
-    /// The leaves at the greatest depth, each with its rows: others may go on there.
+    /// The leaves at maximum depth with their rows, where another grower may continue.
     pub deepest: Vec<(u32, Vec<u32>)>,
 }
 
-/// Roundings of a row's list at most, in units: a gain must be more than that.
+/// Maximum rounding error per row of a list, in units: a gain must exceed it.
 pub const ROUNDINGS: i64 = 64;
 
-struct Partition<'a> {
+struct ListPartition<'a> {
     lists: Lists<'a>,
     codes: &'a Codes,
     scan: NodeScan,
 }
 
-struct Growth<'a> {
-    ground: ListwiseGround<'a>,
+struct ListwiseGrowth<'a> {
+    context: ListwiseContext<'a>,
     rules: &'a ListwiseRules,
     features: TreeFeatures,
-    measure: Measure,
-    partitions: Vec<Partition<'a>>,
+    measure: NdcgMeasure,
+    partitions: Vec<ListPartition<'a>>,
     tree: ForestTree,
-    sums: Vec<Sums>,
+    sums: Vec<ListSums>,
     paths: Vec<Path>,
     queue: Queue,
     worth: i64,
     perfect: i64,
-    room: Room,
+    buffers: ListBuffers,
 }
 
-/// Memory that serves one node after the other.
+/// Buffers reused between nodes.
 #[derive(Default)]
-struct Room {
+struct ListBuffers {
     sums: Vec<CodeSums>,
     cuts: Vec<Cuts>,
     used: usize,
@@ -96,33 +96,34 @@ struct Room {
 }
 
 /// The best cut of a node.
-struct Found {
+struct BestListCut {
     split: ForestSplit,
     scores: [f64; 2],
 }
 
-/// Grows the tree of a number on some rows of the dataset: whole queries, ascending.
+/// Grows the tree with this number on rows of whole queries, ascending.
 pub fn grow(
-    ground: ListwiseGround<'_>,
+    context: ListwiseContext<'_>,
     rules: &ListwiseRules,
     (tree, rows): (u64, &[u32]),
     features: TreeFeatures,
 ) -> Result<ListwiseTree> {
     let mut extent = Extent::default();
-    for partition in &ground.data.rows {
-        extent.merge(&extent_of(partition, rows, &rules.yardstick));
+    for partition in &context.data.rows {
+        extent.merge(&extent_of(partition, rows, &rules.variant));
     }
-    let measure = Measure::new(&rules.yardstick, &extent);
-    let partition = |(of_partition, codes)| Partition {
-        lists: Lists::new(of_partition, rows, &measure, &ground.units),
+    let measure = NdcgMeasure::new(&rules.variant, &extent);
+    let partition = |(of_partition, codes)| ListPartition {
+        lists: Lists::new(of_partition, rows, &measure, &context.units),
         codes,
         scan: NodeScan::default(),
     };
-    let partitions: Vec<Partition<'_>> = ground.data.rows.iter().zip(ground.codes).map(partition).collect();
-    let mut growth = Growth {
+    let partitions: Vec<ListPartition<'_>> =
+        context.data.rows.iter().zip(context.codes).map(partition).collect();
+    let mut growth = ListwiseGrowth {
         worth: partitions.iter().map(|partition| partition.lists.worth()).sum(),
         perfect: partitions.iter().map(|partition| partition.lists.perfect()).sum(),
-        ground,
+        context,
         rules,
         features,
         measure,
@@ -131,7 +132,7 @@ pub fn grow(
         sums: Vec::new(),
         paths: Vec::new(),
         queue: Queue::new(rules.order, rules.seed, tree),
-        room: Room::default(),
+        buffers: ListBuffers::default(),
     };
     let mut strength = vec![growth.strength()];
     growth.add_node(0, Path::ROOT);
@@ -146,7 +147,7 @@ pub fn grow(
     Ok(ListwiseTree { tree: growth.tree, paths: growth.paths, strength, deepest })
 }
 
-impl Growth<'_> {
+impl ListwiseGrowth<'_> {
     fn strength(&self) -> f64 {
         if self.perfect == 0 { 0.0 } else { self.worth as f64 / self.perfect as f64 }
     }
@@ -158,14 +159,14 @@ impl Growth<'_> {
             summary.merge(&partition.lists.summary(node));
         }
         let NodeSummary { sums, labels } = summary;
-        let score = self.ground.units.score(&sums);
-        self.tree.add(depth, score, self.ground.units.cover(&sums));
+        let score = self.context.units.score(&sums);
+        self.tree.add(depth, score, self.context.units.cover(&sums));
         self.sums.push(sums);
         self.paths.push(path);
-        // Where all labels are equal, both sides of every cut score the same.
+        // If all labels are equal, both sides of every cut have the same score.
         let may_split = sums.rows >= self.rules.min_rows.max(1).saturating_mul(2) && labels.0 < labels.1;
         if depth < self.rules.depth && may_split {
-            self.queue.push(Waiting { node, rows: sums.rows, score });
+            self.queue.push(PendingLeaf { node, rows: sums.rows, score });
         }
     }
 
@@ -175,7 +176,7 @@ impl Growth<'_> {
         leaves.map(|(node, _)| (node, rows(node).collect())).collect()
     }
 
-    fn best_cut(&mut self, node: u32) -> Option<Found> {
+    fn best_cut(&mut self, node: u32) -> Option<BestListCut> {
         self.features.start(self.paths[node as usize]);
         let mut features = Vec::with_capacity(self.features.per_node);
         while features.len() < self.features.per_node
@@ -194,10 +195,10 @@ impl Growth<'_> {
         self.sums[node as usize].rows >= self.rules.worth_sharing && rayon::current_num_threads() > 1
     }
 
-    /// First question: the labels of a node by the codes of each feature.
+    /// First pass: the labels of a node by the codes of each feature.
     fn add_sums(&mut self, node: u32, features: &[u32]) {
-        let binning = &self.ground.data.binning;
-        let add = |partition: &mut Partition<'_>, sums: &mut [CodeSums]| {
+        let binning = &self.context.data.binning;
+        let add = |partition: &mut ListPartition<'_>, sums: &mut [CodeSums]| {
             if partition.lists.documents(node).is_empty() {
                 return;
             }
@@ -205,11 +206,11 @@ impl Growth<'_> {
                 let place = binning.layout.places[*feature as usize].expect("a tree's features vary");
                 partition.codes.column(place, &binning.features[*feature as usize])
             };
-            let columns: Vec<Column<'_>> = features.iter().map(column).collect();
+            let columns: Vec<FeatureCodes<'_>> = features.iter().map(column).collect();
             partition.scan.add_sums(&partition.lists, node, &columns, sums);
         };
         let shared = self.is_shared(node);
-        let sums = &mut self.room.sums;
+        let sums = &mut self.buffers.sums;
         sums.resize_with(features.len().max(sums.len()), CodeSums::default);
         sums.iter_mut().for_each(CodeSums::clear);
         if !shared {
@@ -227,13 +228,13 @@ impl Growth<'_> {
         }
     }
 
-    /// The cuts of each feature; twice where missing values try both sides.
+    /// The cuts of each feature; twice if missing values are tried on both sides.
     fn take_cuts(&mut self, node: u32, features: &[u32]) {
         let total = self.sums[node as usize];
-        let Room { sums, cuts, used, steps } = &mut self.room;
+        let ListBuffers { sums, cuts, used, steps } = &mut self.buffers;
         *used = 0;
         for (place, (feature, sums)) in features.iter().zip(sums).enumerate() {
-            let missing = self.ground.data.binning.features[*feature as usize].missing_code;
+            let missing = self.context.data.binning.features[*feature as usize].missing_code;
             for missing_left in [false, true] {
                 if missing_left && !tries_both_sides(sums, missing) {
                     continue;
@@ -244,7 +245,7 @@ impl Growth<'_> {
                 }
                 let cuts = &mut cuts[*used];
                 cuts.place = place;
-                cuts.take(sums, &total, (missing, missing_left), self.rules.min_rows, &self.ground.units);
+                cuts.take(sums, &total, (missing, missing_left), self.rules.min_rows, &self.context.units);
                 steps[*used].clear();
                 steps[*used].resize(cuts.len(), 0);
                 *used += 1;
@@ -252,10 +253,10 @@ impl Growth<'_> {
         }
     }
 
-    /// Second question: the steps of all lists along the cuts.
+    /// Second pass: the steps of all lists along the cuts.
     fn add_steps(&mut self, node: u32) {
         let shared = self.is_shared(node);
-        let Room { cuts, used, steps, .. } = &mut self.room;
+        let ListBuffers { cuts, used, steps, .. } = &mut self.buffers;
         let (cuts, steps) = (&cuts[..*used], &mut steps[..*used]);
         let measure = &self.measure;
         if !shared {
@@ -264,21 +265,21 @@ impl Growth<'_> {
             }
             return;
         }
-        let of_partition = |partition: &mut Partition<'_>| {
+        let of_partition = |partition: &mut ListPartition<'_>| {
             let mut steps: Vec<Vec<i64>> = cuts.iter().map(|cuts| vec![0; cuts.len()]).collect();
             partition.scan.add_steps(&partition.lists, node, cuts, measure, &mut steps);
             steps
         };
         let parts: Vec<Vec<Vec<i64>>> = self.partitions.par_iter_mut().map(of_partition).collect();
         for (steps, part) in parts.into_iter().flat_map(|part| (0..).zip(part)) {
-            let to: &mut Vec<i64> = &mut self.room.steps[steps];
+            let to: &mut Vec<i64> = &mut self.buffers.steps[steps];
             to.iter_mut().zip(part).for_each(|(step, part)| *step += part);
         }
     }
 
-    /// The cut that gains most; of equal ones that of the earlier feature, the lower one.
-    fn best(&self, node: u32, features: &[u32]) -> Option<Found> {
-        let Room { cuts, used, steps, .. } = &self.room;
+    /// The cut with the largest gain; ties go to the earlier feature and the lower cut.
+    fn best(&self, node: u32, features: &[u32]) -> Option<BestListCut> {
+        let ListBuffers { cuts, used, steps, .. } = &self.buffers;
         let mut most = ROUNDINGS * self.sums[node as usize].rows;
         let mut best = None;
         for (cuts, steps) in cuts[..*used].iter().zip(steps) {
@@ -294,16 +295,17 @@ impl Growth<'_> {
         let (cuts, cut) = best?;
         let gain = most as f64 / self.perfect as f64;
         let feature = features[cuts.place];
-        let bins = &self.ground.data.binning.features[feature as usize];
+        let bins = &self.context.data.binning.features[feature as usize];
         let split =
             ForestSplit { feature, gain, left: self.tree.nodes.len() as u32, ..cuts.split(cut, bins) };
-        (gain > self.rules.min_gain).then_some(Found { split, scores: [cuts.left[cut], cuts.right[cut]] })
+        (gain > self.rules.min_gain)
+            .then_some(BestListCut { split, scores: [cuts.left[cut], cuts.right[cut]] })
     }
 
-    /// Makes a split and asks the third question.
-    fn make(&mut self, node: u32, found: &Found) {
-        let Found { split, scores } = *found;
-        let binning = &self.ground.data.binning;
+    /// Applies a split: the third pass.
+    fn make(&mut self, node: u32, found: &BestListCut) {
+        let BestListCut { split, scores } = *found;
+        let binning = &self.context.data.binning;
         let place = binning.layout.places[split.feature as usize].expect("a tree's features vary");
         let bins = &binning.features[split.feature as usize];
         let made = MadeSplit {
@@ -314,7 +316,7 @@ impl Growth<'_> {
             scores,
         };
         let measure = &self.measure;
-        let make = |partition: &mut Partition<'_>| {
+        let make = |partition: &mut ListPartition<'_>| {
             let column = partition.codes.column(place, bins);
             partition.lists.split(&made, Some(&column), measure)
         };

@@ -1,8 +1,8 @@
-//! The grower of forests whose splits are listwise, on all levels or on the first ones.
+//! The grower of forests with listwise splits, on all levels or on the top levels.
 
-use super::grow::{ListwiseGround, ListwiseRules, grow};
-use super::measure::Yardstick;
-use super::sums::Units;
+use super::grow::{ListwiseContext, ListwiseRules, grow};
+use super::measure::NdcgVariant;
+use super::sums::LabelUnits;
 use crate::bins::{BinnedData, Codes};
 use crate::config::Parameters;
 use crate::driver::ForestTree;
@@ -14,24 +14,24 @@ use planetree_base::error::{Error, Result};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Nodes of so many rows are worth the work of several threads.
+/// Minimum rows of a node to use several threads.
 const WORTH_SHARING: i64 = 16_384;
 
-/// What a tree keeps of a row while it grows: its document, twice while documents move, a tie, and a code for each
-/// of some features.
+/// Memory per row of a growing tree: its document, twice while documents move, a tie, and a code for each of some
+/// features.
 pub const BYTES_PER_ROW: u64 = 24 + 24 + 24 + 16;
 
 struct ListGrower<'a> {
     parameters: &'a Parameters,
     data: &'a BinnedData,
     codes: Vec<Codes>,
-    units: Units,
+    units: LabelUnits,
     rules: ListwiseRules,
-    /// Takes over below the listwise levels.
+    /// The grower of the levels below the listwise ones.
     below: Option<Box<dyn GrowBelow + 'a>>,
 }
 
-/// The grower that the parameters ask for; `below` takes over below the listwise levels.
+/// The grower for these parameters; `below` grows the levels below the listwise ones.
 pub fn grower<'a>(
     parameters: &'a Parameters,
     data: &'a BinnedData,
@@ -41,7 +41,7 @@ pub fn grower<'a>(
     let listwise = &parameters.forest.listwise;
     let deepest = parameters.max_depth.unwrap_or(u32::MAX);
     let rules = ListwiseRules {
-        yardstick: Yardstick::of(parameters),
+        variant: NdcgVariant::of(parameters),
         order: listwise.order,
         depth: listwise.levels.map_or(deepest, |levels| levels.min(deepest)),
         min_rows: i64::try_from(parameters.min_data_in_leaf).unwrap_or(i64::MAX),
@@ -53,7 +53,7 @@ pub fn grower<'a>(
     Ok(Box::new(ListGrower { parameters, data, codes, units: units_of(data), rules, below }))
 }
 
-/// Refuses what has no ranking to improve.
+/// Rejects data without a ranking to improve.
 fn check(parameters: &Parameters, data: &BinnedData) -> Result<()> {
     let queries: usize = data.rows.iter().map(|rows| rows.query_bounds.len() - 1).sum();
     if queries < 2 {
@@ -65,7 +65,7 @@ fn check(parameters: &Parameters, data: &BinnedData) -> Result<()> {
     check_gains(parameters, &data.rows, "the training data")
 }
 
-fn units_of(data: &BinnedData) -> Units {
+fn units_of(data: &BinnedData) -> LabelUnits {
     let mut most = 0f64;
     let mut heaviest: Option<f64> = None;
     for rows in &data.rows {
@@ -77,14 +77,14 @@ fn units_of(data: &BinnedData) -> Units {
             }
         }
     }
-    Units::of(most, heaviest)
+    LabelUnits::of(most, heaviest)
 }
 
 impl ListGrower<'_> {
     fn grow_with(&self, rules: &ListwiseRules, tree: u32, rows: &[u32]) -> Result<ForestTree> {
         let features = TreeFeatures::draw(self.parameters, &self.data.binning.layout, tree.into());
-        let ground = ListwiseGround { data: self.data, codes: &self.codes, units: self.units };
-        let grown = grow(ground, rules, (tree.into(), rows), features)?;
+        let context = ListwiseContext { data: self.data, codes: &self.codes, units: self.units };
+        let grown = grow(context, rules, (tree.into(), rows), features)?;
         let Some(below) = &self.below else { return Ok(grown.tree) };
         let mut top = Top { tree: grown.tree, rows: Vec::new(), open: Vec::new() };
         for (node, rows) in grown.deepest {
@@ -102,10 +102,10 @@ impl TreeGrower for ListGrower<'_> {
         self.grow_with(&self.rules, tree, &rows)
     }
 
-    fn grow_together(&self, trees: Range<u32>, draw: &Draw<'_>) -> Result<Vec<ForestTree>> {
+    fn grow_batch(&self, trees: Range<u32>, draw: &Draw<'_>) -> Result<Vec<ForestTree>> {
         let mut rules = self.rules.clone();
         if trees.len() >= rayon::current_num_threads() {
-            // Every thread has a tree of its own; one that waits for others would take up yet another.
+            // Every thread grows its own tree; waiting for others would start yet another.
             rules.worth_sharing = i64::MAX;
         }
         let trees = trees.into_par_iter().with_max_len(1);

@@ -1,77 +1,76 @@
-//! The lists of one partition: which documents are in which node, and the ties of every list in the
-//! order of their scores.
+//! The lists of one partition: documents by node, and the ties of every list by score.
 //!
-//! A query is in one partition, so a partition knows the whole ranking of its lists; what it says of
-//! a node adds up with what the others say.
+//! A query is in one partition, so a partition has the whole ranking of its lists; its results are additive with those
+//! of other partitions.
 
-use super::measure::{Extent, Measure, Yardstick};
-use super::sums::{Sums, Units};
-use crate::bins::Column;
+use super::measure::{Extent, NdcgMeasure, NdcgVariant};
+use super::sums::{LabelUnits, ListSums};
+use crate::bins::FeatureCodes;
 use crate::tree::round;
 use planetree_data::source::Rows;
 use std::ops::Range;
 
 /// A document of a list.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Document {
+pub struct ListDocument {
     /// Its row in the partition.
     pub row: u32,
     /// Its list.
     pub list: u32,
-    /// What it is worth, in units of gain.
+    /// Its gain, in units.
     pub gain: i32,
-    /// Its label times its weight, in units; of all copies.
+    /// Its label times its weight, in units, over all copies.
     label: i32,
-    /// Its weight, in units; of all copies.
+    /// Its weight, in units, over all copies.
     weight: i32,
-    /// How often it was drawn.
+    /// Number of copies in the sample.
     copies: u32,
 }
 
-impl Document {
+impl ListDocument {
     /// Adds the document to sums.
     #[inline]
-    pub fn add_to(&self, sums: &mut Sums) {
+    pub fn add_to(&self, sums: &mut ListSums) {
         sums.labels = sums.labels.wrapping_add(i64::from(self.label));
         sums.weights = sums.weights.wrapping_add(i64::from(self.weight));
         sums.rows = sums.rows.wrapping_add(i64::from(self.copies));
     }
 }
 
-/// The documents of a list that are in one leaf.
+/// The documents of a list in one leaf.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tie {
     /// The leaf's score.
     pub score: f64,
     /// The sum of gains.
     pub gains: i64,
-    /// How many there are.
+    /// Number of documents.
     pub count: u32,
-    /// Which leaf.
+    /// The leaf.
     pub leaf: u32,
 }
 
 /// Some documents of a list.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Part {
+pub struct TiePart {
     /// How many there are.
     pub count: u32,
     /// The sum of their gains.
     pub gains: i64,
 }
 
-/// What is known of a node's documents; parts of it merge.
+/// Summary of a node's documents; mergeable.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NodeSummary {
-    /// Labels, weights and rows.
-    pub sums: Sums,
+    /// Sums of labels, weights and rows.
+    pub sums: ListSums,
     /// The lowest and the highest label.
     pub labels: (f32, f32),
 }
 
 impl Default for NodeSummary {
     fn default() -> Self {
-        NodeSummary { sums: Sums::default(), labels: (f32::INFINITY, f32::NEG_INFINITY) }
+        NodeSummary { sums: ListSums::default(), labels: (f32::INFINITY, f32::NEG_INFINITY) }
     }
 }
 
@@ -83,16 +82,16 @@ impl NodeSummary {
     }
 }
 
-/// A split that is made.
+/// A split to apply.
 #[derive(Debug, Clone, Copy)]
 pub struct MadeSplit {
-    /// Which node.
+    /// The node.
     pub node: u32,
     /// Its left child; the right one follows.
     pub left: u32,
-    /// Documents with a code up to this go left.
+    /// Documents with at most this code go left.
     pub code: u32,
-    /// And so do those with this one, which stands for missing values.
+    /// Documents with this code, that of missing values, also go left.
     pub missing_left: Option<u32>,
     /// The scores of the left and the right child.
     pub scores: [f64; 2],
@@ -101,11 +100,11 @@ pub struct MadeSplit {
 /// The lists of one partition.
 pub struct Lists<'a> {
     rows: &'a Rows,
-    /// Node by node, those of a node in the order of their rows.
-    documents: Vec<Document>,
+    /// By node, in row order within a node.
+    documents: Vec<ListDocument>,
     nodes: Vec<Range<usize>>,
-    spare: Vec<Document>,
-    /// Where the ties of each list start; a list has as many places as documents.
+    spare: Vec<ListDocument>,
+    /// Start of the ties of each list; a list has as many slots as documents.
     places: Vec<u32>,
     ties: Vec<Tie>,
     tied: Vec<u32>,
@@ -114,14 +113,14 @@ pub struct Lists<'a> {
     perfect: i64,
 }
 
-/// A query that was drawn: its rows, and how often.
+/// A sampled query: its rows, and its number of copies.
 struct DrawnQuery {
     rows: Range<usize>,
     copies: u32,
 }
 
 impl DrawnQuery {
-    /// A list counts by the mean weight of its rows, as often as it was drawn.
+    /// The weight of a list: the mean weight of its rows times its copies.
     fn weight(&self, rows: &Rows) -> f64 {
         let mean = match &rows.weights {
             None => 1.0,
@@ -134,7 +133,7 @@ impl DrawnQuery {
     }
 }
 
-/// The queries of a partition whose rows were drawn; rows have the numbers of the dataset.
+/// The sampled queries of a partition; rows are numbered as in the dataset.
 fn drawn_queries<'a>(rows: &'a Rows, drawn: &'a [u32]) -> impl Iterator<Item = DrawnQuery> + 'a {
     let place = |row: u64| drawn.partition_point(|drawn| u64::from(*drawn) < row);
     let mut drawn =
@@ -150,22 +149,22 @@ fn drawn_queries<'a>(rows: &'a Rows, drawn: &'a [u32]) -> impl Iterator<Item = D
     })
 }
 
-/// What the lists of the drawn queries of a partition will be.
-pub fn extent_of(rows: &Rows, drawn: &[u32], yardstick: &Yardstick) -> Extent {
+/// The extent of the lists of the sampled queries of a partition.
+pub fn extent_of(rows: &Rows, drawn: &[u32], variant: &NdcgVariant) -> Extent {
     let mut extent = Extent::default();
     for query in drawn_queries(rows, drawn) {
         extent.longest = extent.longest.max(query.rows.len() as u32);
         extent.lists += 1;
         extent.most_weight = extent.most_weight.max(query.weight(rows));
-        let gains = rows.labels[query.rows].iter().map(|label| yardstick.gain.of(*label));
+        let gains = rows.labels[query.rows].iter().map(|label| variant.gain.of(*label));
         extent.most_gain = gains.fold(extent.most_gain, f64::max);
     }
     extent
 }
 
 impl<'a> Lists<'a> {
-    /// The lists of the drawn queries of a partition; all documents are at the root.
-    pub fn new(rows: &'a Rows, drawn: &[u32], measure: &Measure, units: &Units) -> Self {
+    /// The lists of the sampled queries of a partition, with all documents at the root.
+    pub fn new(rows: &'a Rows, drawn: &[u32], measure: &NdcgMeasure, units: &LabelUnits) -> Self {
         let mut lists = Lists {
             rows,
             documents: Vec::new(),
@@ -186,7 +185,13 @@ impl<'a> Lists<'a> {
         lists
     }
 
-    fn add_list(&mut self, query: &DrawnQuery, gains: &mut Vec<i32>, measure: &Measure, units: &Units) {
+    fn add_list(
+        &mut self,
+        query: &DrawnQuery,
+        gains: &mut Vec<i32>,
+        measure: &NdcgMeasure,
+        units: &LabelUnits,
+    ) {
         let list = self.places.len() as u32;
         let first = self.documents.len();
         gains.clear();
@@ -195,12 +200,12 @@ impl<'a> Lists<'a> {
             let weight = self.rows.weights.as_ref().map_or(1.0, |weights| f64::from(weights[row]));
             let gain = measure.gain_of(label);
             gains.push(gain);
-            self.documents.push(Document {
+            self.documents.push(ListDocument {
                 row: row as u32,
                 list,
                 gain,
                 label: round(f64::from(label) * weight * units.label) * query.copies as i32,
-                // What weighs anything weighs at least one unit.
+                // Positive weights are at least one unit.
                 weight: round(weight * units.weight).max(i32::from(weight > 0.0)) * query.copies as i32,
                 copies: query.copies,
             });
@@ -217,13 +222,13 @@ impl<'a> Lists<'a> {
         self.tied.push(1);
     }
 
-    /// The documents of a node, list by list.
+    /// The documents of a node, by list.
     #[inline]
-    pub fn documents(&self, node: u32) -> &[Document] {
+    pub fn documents(&self, node: u32) -> &[ListDocument] {
         &self.documents[self.nodes[node as usize].clone()]
     }
 
-    /// The rows of a node, by their numbers in the dataset, each as often as it was drawn.
+    /// The rows of a node, numbered as in the dataset, with copies.
     pub fn rows(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
         let first = self.rows.first as u32; // a training has fewer than 2^28 rows
         let documents = self.documents(node).iter();
@@ -231,7 +236,7 @@ impl<'a> Lists<'a> {
             .flat_map(move |document| std::iter::repeat_n(first + document.row, document.copies as usize))
     }
 
-    /// What is known of a node's documents.
+    /// Summary of a node's documents.
     pub fn summary(&self, node: u32) -> NodeSummary {
         let mut summary = NodeSummary::default();
         for document in self.documents(node) {
@@ -242,39 +247,44 @@ impl<'a> Lists<'a> {
         summary
     }
 
-    /// The worth of all lists.
+    /// Total worth of all lists.
     pub fn worth(&self) -> i64 {
         self.worths.iter().sum()
     }
 
-    /// What they would be worth if every list were ranked as well as can be; one without relevant
-    /// documents counts, too, though it is worth nothing in any order.
+    /// Total worth of all lists if ranked ideally; lists without relevant documents count, too, though their worth is
+    /// always 0.
     pub fn perfect(&self) -> i64 {
         self.perfect
     }
 
-    /// What multiplies a list's gains; 0 where nothing can change.
+    /// Factor of a list's gains; 0 if its worth cannot change.
     #[inline]
     pub fn factor(&self, list: u32) -> f64 {
         self.factors[list as usize]
     }
 
-    /// The worth of a list as it is ranked now.
+    /// The current worth of a list.
     #[inline]
     pub fn worth_of(&self, list: u32) -> i64 {
         self.worths[list as usize]
     }
 
-    /// The ties of a list, by descending score; leaves of one score follow each other.
+    /// The ties of a list, by descending score; leaves with equal scores are adjacent.
     #[inline]
     pub fn ties(&self, list: u32) -> &[Tie] {
         let first = self.places[list as usize] as usize;
         &self.ties[first..first + self.tied[list as usize] as usize]
     }
 
-    /// Makes a split: documents move to the children, and the lists they are in are ranked anew. By
-    /// how much the worth of all lists grows. A feature without a column has code 0 everywhere.
-    pub fn split(&mut self, made: &MadeSplit, column: Option<&Column<'_>>, measure: &Measure) -> i64 {
+    /// Applies a split: moves documents to the children and ranks their lists again. Returns the change of the total
+    /// worth. A feature without a column has code 0 everywhere.
+    pub fn split(
+        &mut self,
+        made: &MadeSplit,
+        column: Option<&FeatureCodes<'_>>,
+        measure: &NdcgMeasure,
+    ) -> i64 {
         let node = self.nodes[made.node as usize].clone();
         let middle = node.start + self.divide(made, column);
         let left = made.left as usize;
@@ -291,12 +301,12 @@ impl<'a> Lists<'a> {
             let of_right = part_of(&self.documents[rights..node.end], list);
             lefts += of_left.count as usize;
             rights += of_right.count as usize;
-            grown += self.rank_anew(list, made, [of_left, of_right], measure);
+            grown += self.rerank(list, made, [of_left, of_right], measure);
         }
     }
 
-    /// Moves the documents that go left to the front, keeping the order on both sides; how many they are.
-    fn divide(&mut self, made: &MadeSplit, column: Option<&Column<'_>>) -> usize {
+    /// Stable partition: moves documents that go left to the front; returns their number.
+    fn divide(&mut self, made: &MadeSplit, column: Option<&FeatureCodes<'_>>) -> usize {
         let documents = &mut self.documents[self.nodes[made.node as usize].clone()];
         self.spare.clear();
         let mut left = 0;
@@ -314,8 +324,8 @@ impl<'a> Lists<'a> {
         left
     }
 
-    /// Puts the two parts of a tie where they belong.
-    fn rank_anew(&mut self, list: u32, made: &MadeSplit, parts: [Part; 2], measure: &Measure) -> i64 {
+    /// Reinserts the two parts of a tie by score.
+    fn rerank(&mut self, list: u32, made: &MadeSplit, parts: [TiePart; 2], measure: &NdcgMeasure) -> i64 {
         let list = list as usize;
         let mut tied = self.tied[list] as usize;
         let ties = &mut self.ties[self.places[list] as usize..];
@@ -340,10 +350,10 @@ impl<'a> Lists<'a> {
     }
 }
 
-/// The documents of a list at the beginning of some documents.
+/// The leading documents that belong to a list.
 #[inline]
-fn part_of(documents: &[Document], list: u32) -> Part {
-    let mut part = Part::default();
+fn part_of(documents: &[ListDocument], list: u32) -> TiePart {
+    let mut part = TiePart::default();
     for document in documents.iter().take_while(|document| document.list == list) {
         part.count += 1;
         part.gains += i64::from(document.gain);
@@ -351,13 +361,13 @@ fn part_of(documents: &[Document], list: u32) -> Part {
     part
 }
 
-/// What a list is worth whose ties are sorted: leaves of one score are one tie.
-pub fn worth_of(ties: &[Tie], factor: f64, measure: &Measure) -> i64 {
+/// The worth of a list with sorted ties; leaves with equal scores form one tie.
+pub fn worth_of(ties: &[Tie], factor: f64, measure: &NdcgMeasure) -> i64 {
     let (mut start, mut worth) = (0, 0);
     for level in ties.chunk_by(|one, other| one.score == other.score) {
         let gains = level.iter().map(|tie| tie.gains).sum();
         let count: u32 = level.iter().map(|tie| tie.count).sum();
-        worth += measure.worth(measure.pull(gains, count, factor), start, count);
+        worth += measure.worth(measure.mean_gain(gains, count, factor), start, count);
         start += count;
     }
     worth

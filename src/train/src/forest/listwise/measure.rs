@@ -1,30 +1,29 @@
-//! What ranks and gains are worth, as whole numbers.
+//! The worth of ties in integers.
 //!
-//! Documents that share a score share the mean gain of their tie (eq. 13), so a tie that starts at
-//! a rank is worth its mean gain times the discounts of the ranks it takes. That product is
-//! rounded once, to one scale for all queries of a tree; from there on everything is addition
-//! of whole numbers, so that no order of adding and no shortcut changes a sum.
+//! Documents with equal scores share the mean gain of their tie (eq. 13), so the worth of a tie is its mean gain times
+//! the sum of the discounts of its ranks. This product is rounded once, to one scale for all queries of a tree; from
+//! there on only integers are added, so the order of addition does not matter.
 
 use crate::config::Parameters;
 use crate::tree::Scale;
 use planetree_metric::{Discount, Gain};
 
-/// How a ranking is judged.
+/// The NDCG variant that trees optimise.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Yardstick {
-    /// What a label is worth.
+pub struct NdcgVariant {
+    /// Gain of a label.
     pub gain: Gain,
-    /// What a gain is multiplied by at a rank (eq. 8, 14 and 15).
+    /// Rank discount (eq. 8, 14 and 15).
     pub discount: Discount,
-    /// Ranks that count; `None` for all.
+    /// Number of top ranks that count; `None` for all.
     pub truncation: Option<u32>,
 }
 
-impl Yardstick {
-    /// The yardstick that the parameters ask for.
+impl NdcgVariant {
+    /// The variant of the parameters.
     pub fn of(parameters: &Parameters) -> Self {
         let listwise = &parameters.forest.listwise;
-        Yardstick {
+        NdcgVariant {
             gain: parameters.label_gain.clone(),
             discount: listwise.discount,
             truncation: listwise.truncation,
@@ -32,12 +31,12 @@ impl Yardstick {
     }
 }
 
-/// What has to be known of all lists of a tree before any is judged; parts of it merge.
+/// Extent of the lists of a tree, which determines the scale; mergeable.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Extent {
-    /// Documents of the longest list.
+    /// Length of the longest list.
     pub longest: u32,
-    /// Lists.
+    /// Number of lists.
     pub lists: u64,
     /// The largest gain of a document.
     pub most_gain: f64,
@@ -55,37 +54,37 @@ impl Extent {
     }
 }
 
-/// A yardstick in the units of one tree.
+/// An NDCG variant in the units of one tree.
 #[derive(Debug, Clone)]
-pub struct Measure {
+pub struct NdcgMeasure {
     gain: Gain,
-    /// The discounts of all ranks before one, added up.
+    /// Prefix sums of the discounts.
     before: Vec<f64>,
     gain_units: f64,
-    /// Units of an NDCG of 1 of a list of weight 1.
+    /// Units per NDCG of 1 of a list of weight 1.
     units: f64,
 }
 
 /// Bits of the finest unit: products of this size are rounded exactly.
 const FINEST: u32 = 48;
 
-impl Measure {
+impl NdcgMeasure {
     /// The measure of a tree's lists.
-    pub fn new(yardstick: &Yardstick, extent: &Extent) -> Self {
+    pub fn new(variant: &NdcgVariant, extent: &Extent) -> Self {
         let mut before = Vec::with_capacity(extent.longest as usize + 1);
         let mut sum = 0.0;
         before.push(sum);
         for rank in 0..extent.longest {
-            if yardstick.truncation.is_none_or(|most| rank < most) {
-                sum += yardstick.discount.at(rank as usize);
+            if variant.truncation.is_none_or(|most| rank < most) {
+                sum += variant.discount.at(rank as usize);
             }
             before.push(sum);
         }
-        // The worths of all lists together stay below 2^62.
+        // The total worth of all lists stays below 2^62.
         let bits = (61 - (u64::BITS - extent.lists.leading_zeros())).min(FINEST);
         let heaviest = if extent.most_weight > 0.0 { extent.most_weight } else { 1.0 };
-        Measure {
-            gain: yardstick.gain.clone(),
+        NdcgMeasure {
+            gain: variant.gain.clone(),
             before,
             gain_units: Scale::units(extent.most_gain, 31),
             units: (1u64 << bits) as f64 / heaviest,
@@ -97,8 +96,8 @@ impl Measure {
         crate::tree::round(self.gain.of(label) * self.gain_units)
     }
 
-    /// What a list's gains are multiplied by to become shares of its best DCG; 0 for a list without
-    /// relevant documents. `gains` are those of all its documents; they end up sorted.
+    /// The factor that normalises the gains of a list by its ideal DCG; 0 for a list without relevant documents.
+    /// `gains` are those of all its documents, and are sorted in place.
     pub fn factor_of(&self, gains: &mut [i32], weight: f64) -> f64 {
         gains.sort_unstable_by(|one, other| other.cmp(one));
         let discounts = self.before.windows(2).map(|pair| pair[1] - pair[0]);
@@ -106,29 +105,29 @@ impl Measure {
         if best > 0.0 { weight * self.units / best } else { 0.0 }
     }
 
-    /// What a list of a weight is worth that is ranked as well as can be.
+    /// The worth of an ideally ranked list of this weight.
     pub fn perfect(&self, weight: f64) -> i64 {
         round(weight * self.units)
     }
 
-    /// What each document of a tie pulls: the mean gain, as a share of the best DCG.
+    /// The mean normalised gain of a tie.
     #[inline]
-    pub fn pull(&self, gains: i64, count: u32, factor: f64) -> f64 {
+    pub fn mean_gain(&self, gains: i64, count: u32, factor: f64) -> f64 {
         gains as f64 / f64::from(count) * factor
     }
 
-    /// What a tie is worth that takes `count` ranks from `start` on.
+    /// The worth of a tie at `count` ranks from `start`.
     #[inline]
-    pub fn worth(&self, pull: f64, start: u32, count: u32) -> i64 {
+    pub fn worth(&self, mean_gain: f64, start: u32, count: u32) -> i64 {
         let start = start as usize;
-        round(pull * (self.before[start + count as usize] - self.before[start]))
+        round(mean_gain * (self.before[start + count as usize] - self.before[start]))
     }
 }
 
-/// The nearest whole number, ties to even, of a number below 2^51.
+/// Rounds to the nearest integer, ties to even; for numbers below 2^51.
 #[inline]
 fn round(value: f64) -> i64 {
-    // Adding this constant moves the fraction out of the mantissa; no library call is needed.
+    // Adding this constant shifts the fraction out of the mantissa, without a library call.
     const MAGIC: f64 = 6_755_399_441_055_744.0;
     (value + MAGIC).to_bits().wrapping_sub(MAGIC.to_bits()) as i64
 }
@@ -138,9 +137,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn measure(discount: Discount, truncation: Option<u32>) -> Measure {
-        let yardstick = Yardstick { gain: Gain::Exp2, discount, truncation };
-        Measure::new(&yardstick, &Extent { longest: 20, lists: 1, most_gain: 31.0, most_weight: 1.0 })
+    fn measure(discount: Discount, truncation: Option<u32>) -> NdcgMeasure {
+        let variant = NdcgVariant { gain: Gain::Exp2, discount, truncation };
+        NdcgMeasure::new(&variant, &Extent { longest: 20, lists: 1, most_gain: 31.0, most_weight: 1.0 })
     }
 
     #[test]
@@ -154,14 +153,14 @@ mod tests {
         let expected = [1.33, 0.5, 1.0];
         let ties = of_ties.iter().zip([3u32, 2, 2]);
         for ((gains, count), expected) in ties.clone().zip(expected) {
-            let mean = measure.pull(*gains, count, 1.0) / measure.gain_units;
+            let mean = measure.mean_gain(*gains, count, 1.0) / measure.gain_units;
             assert!((mean - expected).abs() < 0.005, "{mean} {expected}");
         }
         let factor = measure.factor_of(&mut gains, 1.0);
         let mut start = 0;
         let mut worth = 0;
         for (gains, count) in ties {
-            worth += measure.worth(measure.pull(*gains, count, factor), start, count);
+            worth += measure.worth(measure.mean_gain(*gains, count, factor), start, count);
             start += count;
         }
         // Eq. 11 and 12 by hand.
@@ -186,7 +185,9 @@ mod tests {
                 let factor = measure.factor_of(&mut gains, 1.0);
                 let worth: i64 = (0..)
                     .zip(&ranked)
-                    .map(|(rank, gain)| measure.worth(measure.pull(i64::from(*gain), 1, factor), rank, 1))
+                    .map(|(rank, gain)| {
+                        measure.worth(measure.mean_gain(i64::from(*gain), 1, factor), rank, 1)
+                    })
                     .sum();
                 assert!(
                     (worth as f64 / measure.perfect(1.0) as f64 - 1.0).abs() < 1e-12,
@@ -206,9 +207,9 @@ mod tests {
     #[test]
     fn worths_of_any_number_of_lists_fit() {
         for lists in [1u64, 4000, 1 << 20, 1 << 40] {
-            let yardstick = Yardstick { gain: Gain::Exp2, discount: Discount::Log2, truncation: None };
+            let variant = NdcgVariant { gain: Gain::Exp2, discount: Discount::Log2, truncation: None };
             let measure =
-                Measure::new(&yardstick, &Extent { longest: 1, lists, most_gain: 1.0, most_weight: 2.0 });
+                NdcgMeasure::new(&variant, &Extent { longest: 1, lists, most_gain: 1.0, most_weight: 2.0 });
             let of_one = (2.0 * measure.units) as i128;
             assert!(of_one * i128::from(lists) < 1 << 62 && of_one >= 1 << 20, "{lists}");
         }

@@ -1,9 +1,8 @@
-//! Trees whose cuts are chosen by the ranking of whole queries (RF-list of Ibrahim & Carman).
+//! Listwise trees: splits chosen by the ranking of whole queries (RF-list of Ibrahim & Carman).
 //!
-//! Vocabulary: a *list* is a query with all its documents; a *tie* is the documents of a list that
-//! share a score because their leaves do; a *worth* is a share of expected NDCG as a whole number; a
-//! *slot* is where a score falls among a list's ties; a *step* is what changes in a list's
-//! worth from one cut to the next.
+//! Vocabulary: a *list* is a query with all its documents; a *tie* is the documents of a list with equal scores because
+//! of equal leaf scores; *worth* is expected NDCG in integer units; a *slot* is the position of a score among the ties of
+//! a list; a *step* is the change of a list's worth from one cut to the next.
 
 mod candidates;
 mod grow;
@@ -17,7 +16,7 @@ mod strength;
 mod sums;
 
 pub use grower::{BYTES_PER_ROW, grower};
-pub use measure::Yardstick;
+pub use measure::NdcgVariant;
 pub use strength::{SplitOrder, strength};
 
 #[cfg(test)]

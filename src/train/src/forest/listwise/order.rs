@@ -1,15 +1,15 @@
-//! Which leaf is split next. A listwise gain depends on all other leaves, so the order matters
-//! (section 4.3.3 of the paper).
+//! The order in which leaves are split. A listwise gain depends on all other leaves, so the order matters (section 4.3.3
+//! of the paper).
 
 use crate::config::LeafOrder;
 use planetree_base::random::Stream;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// A leaf that waits to be split.
+/// A leaf to be split.
 #[derive(Debug, Clone, Copy)]
-pub struct Waiting {
-    /// Which leaf.
+pub struct PendingLeaf {
+    /// The leaf.
     pub node: u32,
     /// Its rows.
     pub rows: i64,
@@ -17,60 +17,60 @@ pub struct Waiting {
     pub score: f64,
 }
 
-/// The leaves that wait.
+/// The leaves to be split.
 pub struct Queue {
-    waiting: Waiters,
+    waiting: LeafQueue,
     key: [u64; 2],
     asked: u64,
 }
 
-enum Waiters {
+enum LeafQueue {
     Line(VecDeque<u32>),
     Crowd(Vec<u32>),
-    /// By a key that orders as the leaves do; of equal ones the first node counts.
-    Ranked(BinaryHeap<(u64, Reverse<u32>)>, fn(&Waiting) -> u64),
+    /// By key; ties go to the first node.
+    Ranked(BinaryHeap<(u64, Reverse<u32>)>, fn(&PendingLeaf) -> u64),
 }
 
 const OF_LEAF: u64 = 0x6661_654C;
 
 impl Queue {
-    /// The queue of a new tree; random draws depend on seed, tree and step alone.
+    /// The queue of a new tree; random numbers depend only on seed, tree and step.
     pub fn new(order: LeafOrder, seed: u64, tree: u64) -> Self {
         let waiting = match order {
-            LeafOrder::Breadth => Waiters::Line(VecDeque::new()),
-            LeafOrder::Random => Waiters::Crowd(Vec::new()),
-            LeafOrder::Biggest => Waiters::Ranked(BinaryHeap::new(), |leaf| leaf.rows as u64),
-            LeafOrder::MostRelevant => Waiters::Ranked(BinaryHeap::new(), |leaf| ascending(leaf.score)),
+            LeafOrder::Breadth => LeafQueue::Line(VecDeque::new()),
+            LeafOrder::Random => LeafQueue::Crowd(Vec::new()),
+            LeafOrder::Biggest => LeafQueue::Ranked(BinaryHeap::new(), |leaf| leaf.rows as u64),
+            LeafOrder::MostRelevant => LeafQueue::Ranked(BinaryHeap::new(), |leaf| ascending(leaf.score)),
         };
         Queue { waiting, key: [seed, tree], asked: 0 }
     }
 
     /// Adds a leaf.
-    pub fn push(&mut self, leaf: Waiting) {
+    pub fn push(&mut self, leaf: PendingLeaf) {
         match &mut self.waiting {
-            Waiters::Line(line) => line.push_back(leaf.node),
-            Waiters::Crowd(crowd) => crowd.push(leaf.node),
-            Waiters::Ranked(heap, key) => heap.push((key(&leaf), Reverse(leaf.node))),
+            LeafQueue::Line(line) => line.push_back(leaf.node),
+            LeafQueue::Crowd(crowd) => crowd.push(leaf.node),
+            LeafQueue::Ranked(heap, key) => heap.push((key(&leaf), Reverse(leaf.node))),
         }
     }
 
     /// The next leaf.
     pub fn next(&mut self) -> Option<u32> {
         match &mut self.waiting {
-            Waiters::Line(line) => line.pop_front(),
-            Waiters::Crowd(crowd) if crowd.is_empty() => None,
-            Waiters::Crowd(crowd) => {
+            LeafQueue::Line(line) => line.pop_front(),
+            LeafQueue::Crowd(crowd) if crowd.is_empty() => None,
+            LeafQueue::Crowd(crowd) => {
                 self.asked += 1;
                 let mut stream = Stream::new(&[self.key[0], OF_LEAF, self.key[1], self.asked]);
                 let place = (stream.uniform() * crowd.len() as f64) as usize;
                 Some(crowd.swap_remove(place))
             }
-            Waiters::Ranked(heap, _) => heap.pop().map(|(_, Reverse(node))| node),
+            LeafQueue::Ranked(heap, _) => heap.pop().map(|(_, Reverse(node))| node),
         }
     }
 }
 
-/// A whole number that orders as the number does.
+/// Maps a float to an integer of the same order.
 fn ascending(number: f64) -> u64 {
     let bits = number.to_bits();
     if bits >> 63 == 0 { bits | 1 << 63 } else { !bits }
@@ -84,7 +84,7 @@ mod tests {
         let mut queue = Queue::new(order, seed, 1);
         let leaves = [(10, 0.5), (30, -1.0), (20, 2.0), (30, 0.5), (5, -2.0)];
         for (node, (rows, score)) in (0..).zip(leaves) {
-            queue.push(Waiting { node, rows, score });
+            queue.push(PendingLeaf { node, rows, score });
         }
         std::iter::from_fn(|| queue.next()).collect()
     }

@@ -1,62 +1,61 @@
-//! A list without the documents of one node: what the list is worth when they come back, together or
-//! in two parts, at any score.
+//! A list without the documents of one node, and its worth when they are reinserted, whole_node or in two parts, at any
+//! score.
 //!
-//! A slot is where a score falls: slot 2i is between the ties i - 1 and i, slot 2i + 1 is level
-//! with tie i. Ties above the higher part keep their ranks, those between the two parts move
-//! down by the count of the higher one, those below the lower part by the count of both. The worths
-//! of ties that moved are kept as sums from the top, so that any placement is looked up
-//! in a few of them.
+//! A slot is the position of a score: slot 2i is between the ties i - 1 and i, slot 2i + 1 is equal to tie i. Ties above
+//! the higher part keep their ranks, those between the two parts move down by the count of the higher one, those below
+//! the lower part by the count of both. The worths of moved ties are cached as prefix sums, so that any placement takes
+//! a few lookups.
 
-use super::lists::{Part, Tie};
-use super::measure::Measure;
+use super::lists::{Tie, TiePart};
+use super::measure::NdcgMeasure;
 
-/// Room for one list at a time.
+/// State of one list at a time.
 #[derive(Default)]
 pub struct Rest {
     factor: f64,
-    /// Of each tie, by descending score.
+    /// Scores of the ties, descending.
     scores: Vec<f64>,
     starts: Vec<u32>,
-    parts: Vec<Part>,
-    pulls: Vec<f64>,
+    parts: Vec<TiePart>,
+    mean_gains: Vec<f64>,
     /// All documents of the node in this list.
-    node: Part,
-    /// Sums of worths from the top, one row of ties + 1 for each distance that ties may have moved.
+    node: TiePart,
+    /// Prefix sums of worths: one row of ties + 1 entries per distance moved.
     moved: Vec<i64>,
     is_known: Vec<bool>,
-    /// What the list is worth with the whole node in a slot, once that was asked.
+    /// The worth of the list with the whole node in a slot, once computed.
     whole: Vec<i64>,
 }
 
-/// Sums of a list at most; a list with more ties and documents than that adds up as it goes, and so do some in tests.
+/// Maximum cached sums of a list; larger lists are summed on demand, and so are some in tests.
 const MOST_SUMS: usize = if cfg!(test) { 40 } else { 1 << 18 };
 const UNKNOWN: i64 = i64::MIN;
 
 impl Rest {
-    /// Takes a list without one of its leaves.
-    pub fn take(&mut self, ties: &[Tie], leaf: u32, factor: f64, measure: &Measure) {
+    /// Loads a list without one of its leaves.
+    pub fn take(&mut self, ties: &[Tie], leaf: u32, factor: f64, measure: &NdcgMeasure) {
         self.factor = factor;
         self.scores.clear();
         self.parts.clear();
-        self.node = Part::default();
+        self.node = TiePart::default();
         for tie in ties {
             if tie.leaf == leaf {
-                self.node = Part { count: tie.count, gains: tie.gains };
+                self.node = TiePart { count: tie.count, gains: tie.gains };
             } else if self.scores.last() == Some(&tie.score) {
                 let last = self.parts.len() - 1;
                 self.parts[last].count += tie.count;
                 self.parts[last].gains += tie.gains;
             } else {
                 self.scores.push(tie.score);
-                self.parts.push(Part { count: tie.count, gains: tie.gains });
+                self.parts.push(TiePart { count: tie.count, gains: tie.gains });
             }
         }
         self.starts.clear();
-        self.pulls.clear();
+        self.mean_gains.clear();
         let mut start = 0;
         for part in &self.parts {
             self.starts.push(start);
-            self.pulls.push(measure.pull(part.gains, part.count, factor));
+            self.mean_gains.push(measure.mean_gain(part.gains, part.count, factor));
             start += part.count;
         }
         self.starts.push(start);
@@ -67,13 +66,13 @@ impl Rest {
         self.is_known.clear();
         if sums <= MOST_SUMS {
             self.is_known.resize(rows, false);
-            // What is left there of other lists is not known, so it is never looked at.
+            // Stale entries of other lists are never read.
             self.moved.resize(sums.max(self.moved.len()), 0);
         }
     }
 
     /// All documents of the node in this list.
-    pub fn node(&self) -> Part {
+    pub fn node(&self) -> TiePart {
         self.node
     }
 
@@ -83,7 +82,7 @@ impl Rest {
         self.slot(score, 2 * self.scores.partition_point(|tie| *tie > score))
     }
 
-    /// The slot of a score, found from where a near score was found.
+    /// The slot of a score, searched from the slot of a near score.
     #[inline]
     pub fn slot(&self, score: f64, near: usize) -> usize {
         let mut above = (near / 2).min(self.scores.len());
@@ -108,9 +107,9 @@ impl Rest {
         (lowest, highest)
     }
 
-    /// What the list is worth with all documents of the node in one slot.
+    /// The worth of the list with all documents of the node in one slot.
     #[inline]
-    pub fn together(&mut self, slot: usize, measure: &Measure) -> i64 {
+    pub fn whole_node(&mut self, slot: usize, measure: &NdcgMeasure) -> i64 {
         if self.whole[slot] == UNKNOWN {
             let (tie, level) = (slot / 2, slot % 2);
             let ties = self.parts.len();
@@ -121,10 +120,9 @@ impl Rest {
         self.whole[slot]
     }
 
-    /// What the list is worth with one part of the node's documents in a slot and the others in one
-    /// that is not above it.
+    /// The worth of the list with one part of the node's documents in a slot and the others in the same or a lower one.
     #[inline]
-    pub fn apart(&mut self, high: (Part, usize), low: (Part, usize), measure: &Measure) -> i64 {
+    pub fn two_parts(&mut self, high: (TiePart, usize), low: (TiePart, usize), measure: &NdcgMeasure) -> i64 {
         let ties = self.parts.len();
         let ((high, high_slot), (low, low_slot)) = (high, low);
         let (above, below) = (high_slot / 2, low_slot / 2);
@@ -135,21 +133,25 @@ impl Rest {
             + self.between(self.node.count, below + low_slot % 2, ties, measure)
     }
 
-    /// Documents in a slot, with the tie they are level with; `moved` documents came in above.
+    /// The worth of documents in a slot, merged with the tie there, if any; `moved` documents were inserted above.
     #[inline]
-    fn placed(&self, part: Part, slot: usize, moved: u32, measure: &Measure) -> i64 {
+    fn placed(&self, part: TiePart, slot: usize, moved: u32, measure: &NdcgMeasure) -> i64 {
         let tie = slot / 2;
         let mut all = part;
         if slot % 2 == 1 {
             all.count += self.parts[tie].count;
             all.gains += self.parts[tie].gains;
         }
-        measure.worth(measure.pull(all.gains, all.count, self.factor), self.starts[tie] + moved, all.count)
+        measure.worth(
+            measure.mean_gain(all.gains, all.count, self.factor),
+            self.starts[tie] + moved,
+            all.count,
+        )
     }
 
-    /// Some ties that moved down.
+    /// The worth of ties that moved down.
     #[inline]
-    fn between(&mut self, moved: u32, first: usize, end: usize, measure: &Measure) -> i64 {
+    fn between(&mut self, moved: u32, first: usize, end: usize, measure: &NdcgMeasure) -> i64 {
         if first >= end {
             return 0;
         }
@@ -171,7 +173,7 @@ impl Rest {
     }
 
     #[inline]
-    fn worth(&self, tie: usize, moved: u32, measure: &Measure) -> i64 {
-        measure.worth(self.pulls[tie], self.starts[tie] + moved, self.parts[tie].count)
+    fn worth(&self, tie: usize, moved: u32, measure: &NdcgMeasure) -> i64 {
+        measure.worth(self.mean_gains[tie], self.starts[tie] + moved, self.parts[tie].count)
     }
 }

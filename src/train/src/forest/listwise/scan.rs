@@ -1,22 +1,21 @@
-//! What every cut of a node would do to the lists of one partition.
+//! The effect of every cut of a node on the lists of one partition.
 //!
-//! As a cut moves through the values of a feature, a list changes for two reasons only: one of its own
-//! documents crosses the cut, or the score of a side passes the score of one of its other ties.
-//! Between such events its worth stays what it is, so a list writes a step where an event
-//! is, and the sums of steps are the gains of all cuts. Steps are whole numbers: those of all lists and
-//! partitions add up in any order.
+//! As a cut moves through the values of a feature, the worth of a list changes at two kinds of events only: one of its own
+//! documents crosses the cut, or the score of a side passes the score of one of its other ties. So each list records a
+//! step per event, and the prefix sums of steps are the gains of all cuts. Steps are integers, additive over lists and
+//! partitions in any order.
 
 use super::candidates::{CodeSums, Cuts};
-use super::lists::{Document, Lists, Part};
-use super::measure::Measure;
+use super::lists::{ListDocument, Lists, TiePart};
+use super::measure::NdcgMeasure;
 use super::rest::Rest;
-use crate::bins::Column;
+use crate::bins::FeatureCodes;
 use std::ops::Range;
 
-/// What one partition says of a node. It is a cache: codes are looked up again if it is lost.
+/// The scan of a node in one partition, with a cache of its codes.
 #[derive(Default)]
 pub struct NodeScan {
-    /// The codes of the node's documents, feature by feature.
+    /// The codes of the node's documents, by feature.
     codes: Vec<u8>,
     documents: usize,
     rest: Rest,
@@ -25,7 +24,13 @@ pub struct NodeScan {
 
 impl NodeScan {
     /// Adds the node's documents to the sums of each feature, by their code.
-    pub fn add_sums(&mut self, lists: &Lists<'_>, node: u32, columns: &[Column<'_>], sums: &mut [CodeSums]) {
+    pub fn add_sums(
+        &mut self,
+        lists: &Lists<'_>,
+        node: u32,
+        columns: &[FeatureCodes<'_>],
+        sums: &mut [CodeSums],
+    ) {
         let documents = lists.documents(node);
         self.documents = documents.len();
         self.codes.resize(documents.len() * columns.len(), 0);
@@ -46,14 +51,14 @@ impl NodeScan {
         }
     }
 
-    /// Adds the steps of all lists at each cut: by how much their worth differs from that at the cut
-    /// before, and at the first cut from their worth now.
+    /// Adds the steps of all lists at each cut: the change of their worth from the previous cut, and at the first cut
+    /// from their current worth.
     pub fn add_steps(
         &mut self,
         lists: &Lists<'_>,
         node: u32,
         cuts: &[Cuts],
-        measure: &Measure,
+        measure: &NdcgMeasure,
         steps: &mut [Vec<i64>],
     ) {
         let documents = lists.documents(node);
@@ -63,7 +68,7 @@ impl NodeScan {
             first = range.end;
             let list = of_list[0].list;
             if lists.factor(list) == 0.0 {
-                continue; // no order of its documents is worth anything
+                continue; // its worth is 0 in any order
             }
             self.rest.take(lists.ties(list), node, lists.factor(list), measure);
             for (cuts, steps) in cuts.iter().zip(steps.iter_mut()) {
@@ -77,8 +82,8 @@ impl NodeScan {
         }
     }
 
-    /// The list's own documents by the cut from which on they are on the left, with their gains.
-    fn gather(&mut self, of_list: &[Document], range: Range<usize>, cuts: &Cuts) {
+    /// The list's own documents by the first cut that has them on the left, with their gains.
+    fn gather(&mut self, of_list: &[ListDocument], range: Range<usize>, cuts: &Cuts) {
         let codes = &self.codes[cuts.place * self.documents..][range];
         self.own.clear();
         self.own.extend(
@@ -94,7 +99,7 @@ impl NodeScan {
 }
 
 #[inline]
-fn look_up(documents: &[Document], codes: &mut [u8], code: impl Fn(u32) -> u8) {
+fn look_up(documents: &[ListDocument], codes: &mut [u8], code: impl Fn(u32) -> u8) {
     for (document, to) in documents.iter().zip(codes) {
         *to = code(document.row);
     }
@@ -103,7 +108,7 @@ fn look_up(documents: &[Document], codes: &mut [u8], code: impl Fn(u32) -> u8) {
 /// One list along the cuts of one feature.
 struct Walk<'a> {
     rest: &'a mut Rest,
-    measure: &'a Measure,
+    measure: &'a NdcgMeasure,
     cuts: &'a Cuts,
     steps: &'a mut [i64],
     /// At the last event.
@@ -116,10 +121,10 @@ impl Walk<'_> {
         let cut_of = |own: u64| (own >> 32) as usize;
         let node = self.rest.node();
         let cuts = self.cuts;
-        // Up to the first of its documents all are on the right, from the last on all are on the left.
+        // Before its first document all are on the right, from its last on all are on the left.
         let (first, last) = (cut_of(own[0]), cut_of(own[own.len() - 1]));
-        self.together(&cuts.right, 0..first);
-        let mut left = Part::default();
+        self.whole_node(&cuts.right, 0..first);
+        let mut left = TiePart::default();
         let mut place = 0;
         let mut cut = first;
         let mut slots = match cut < last {
@@ -133,11 +138,11 @@ impl Walk<'_> {
                 place += 1;
             }
             let next = cut_of(own[place]);
-            let right = Part { count: node.count - left.count, gains: node.gains - left.gains };
-            slots = self.apart((left, right), slots, cut..next);
+            let right = TiePart { count: node.count - left.count, gains: node.gains - left.gains };
+            slots = self.two_parts((left, right), slots, cut..next);
             cut = next;
         }
-        self.together(&cuts.left, last..cuts.len());
+        self.whole_node(&cuts.left, last..cuts.len());
     }
 
     #[inline]
@@ -146,23 +151,23 @@ impl Walk<'_> {
         self.worth = worth;
     }
 
-    /// All documents are on one side, whose score moves.
-    fn together(&mut self, scores: &[f64], cuts: Range<usize>) {
+    /// Cuts with all documents on one side, whose score moves.
+    fn whole_node(&mut self, scores: &[f64], cuts: Range<usize>) {
         let Range { start: mut cut, end } = cuts;
         let Some(score) = scores[..end].get(cut) else { return };
         let mut slot = self.rest.find(*score);
         while cut < end {
             slot = self.rest.slot(scores[cut], slot);
-            let worth = self.rest.together(slot, self.measure);
+            let worth = self.rest.whole_node(slot, self.measure);
             self.step(cut, worth);
             cut += 1 + within(&scores[cut + 1..end], self.rest.bounds(slot));
         }
     }
 
-    /// The same documents are on either side, both scores move.
-    fn apart(
+    /// Cuts with the same documents on either side; both scores move.
+    fn two_parts(
         &mut self,
-        (left, right): (Part, Part),
+        (left, right): (TiePart, TiePart),
         (mut left_slot, mut right_slot): (usize, usize),
         cuts: Range<usize>,
     ) -> (usize, usize) {
@@ -173,9 +178,9 @@ impl Walk<'_> {
             right_slot = self.rest.slot(right_score, right_slot);
             let left_is_high = left_score > right_score;
             let worth = if left_is_high {
-                self.rest.apart((left, left_slot), (right, right_slot), self.measure)
+                self.rest.two_parts((left, left_slot), (right, right_slot), self.measure)
             } else {
-                self.rest.apart((right, right_slot), (left, left_slot), self.measure)
+                self.rest.two_parts((right, right_slot), (left, left_slot), self.measure)
             };
             self.step(cut, worth);
             let (of_left, of_right) = (self.rest.bounds(left_slot), self.rest.bounds(right_slot));
@@ -194,10 +199,10 @@ impl Walk<'_> {
     }
 }
 
-/// How many scores from the first on stay within bounds.
+/// The number of leading scores within bounds.
 #[inline]
 fn within(scores: &[f64], (lowest, highest): (f64, f64)) -> usize {
-    /// Scores that are looked at together, without a branch between them.
+    /// Scores compared at a time, without branches.
     const AT_ONCE: usize = 8;
     let stays = |score: &f64| (lowest <= *score) & (*score <= highest);
     let whole = scores

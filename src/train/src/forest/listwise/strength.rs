@@ -1,17 +1,16 @@
-//! How good a tree ranks while it grows: the expected NDCG of lists before its first split and after every one
-//! (section 6.3 of the paper). The tree is grown again split by split, whatever criterion chose them, on the rows it
-//! saw or on others.
+//! Tree strength: the expected NDCG of lists before the first split of a tree and after each split (section 6.3 of the
+//! paper). The splits, chosen by any criterion, are replayed on the rows of the tree or on others.
 
 use super::lists::{Lists, MadeSplit, extent_of};
-use super::measure::{Extent, Measure, Yardstick};
-use super::sums::Units;
+use super::measure::{Extent, NdcgMeasure, NdcgVariant};
+use super::sums::LabelUnits;
 use crate::bins::BinnedData;
 use crate::driver::{ForestSplit, ForestTree};
 use planetree_base::error::Result;
 use rayon::prelude::*;
 use std::collections::VecDeque;
 
-/// In which order a tree's splits are made again.
+/// Order in which the splits of a tree are replayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SplitOrder {
     /// As they were made.
@@ -20,21 +19,21 @@ pub enum SplitOrder {
     Breadth,
 }
 
-/// The strength of a tree on some rows of the data, which hold whole queries.
+/// The strength of a tree on rows of whole queries.
 pub fn strength(
     tree: &ForestTree,
     order: SplitOrder,
     (data, rows): (&BinnedData, &[u32]),
-    yardstick: &Yardstick,
+    variant: &NdcgVariant,
 ) -> Result<Vec<f64>> {
     let mut extent = Extent::default();
-    data.rows.iter().for_each(|partition| extent.merge(&extent_of(partition, rows, yardstick)));
-    let measure = Measure::new(yardstick, &extent);
+    data.rows.iter().for_each(|partition| extent.merge(&extent_of(partition, rows, variant)));
+    let measure = NdcgMeasure::new(variant, &extent);
     let splits = ordered(tree, order);
     let parts = (0..data.partitions()).into_par_iter().map(|partition| {
         let codes = data.all_codes(partition)?;
         // Scores come from the tree, not from these rows.
-        let units = Units { label: 1.0, weight: 1.0 };
+        let units = LabelUnits { label: 1.0, weight: 1.0 };
         let mut lists = Lists::new(&data.rows[partition], rows, &measure, &units);
         let mut worths = vec![lists.worth()];
         for (node, split) in &splits {

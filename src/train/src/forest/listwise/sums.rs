@@ -1,31 +1,31 @@
-//! What is added up of documents to score a leaf: whole numbers, so that no order of adding changes a sum.
+//! Integer sums over documents that give the score of a leaf, independent of the order of addition.
 
 use crate::tree::Scale;
 
-/// Sums over some documents.
+/// Sums over documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Sums {
-    /// Of labels times weights, in units.
+pub struct ListSums {
+    /// Sum of labels times weights, in units.
     pub labels: i64,
-    /// Of weights, in units.
+    /// Sum of weights, in units.
     pub weights: i64,
-    /// Of rows; one that was drawn twice counts twice.
+    /// Number of rows, including copies.
     pub rows: i64,
 }
 
-impl Sums {
+impl ListSums {
     /// Adds other documents.
     #[inline]
-    pub fn add(&mut self, other: &Sums) {
+    pub fn add(&mut self, other: &ListSums) {
         self.labels = self.labels.wrapping_add(other.labels);
         self.weights = self.weights.wrapping_add(other.weights);
         self.rows = self.rows.wrapping_add(other.rows);
     }
 
-    /// What is left without some documents.
+    /// Removes documents.
     #[inline]
-    pub fn without(&self, other: &Sums) -> Sums {
-        Sums {
+    pub fn without(&self, other: &ListSums) -> ListSums {
+        ListSums {
             labels: self.labels.wrapping_sub(other.labels),
             weights: self.weights.wrapping_sub(other.weights),
             rows: self.rows.wrapping_sub(other.rows),
@@ -33,12 +33,12 @@ impl Sums {
     }
 }
 
-/// How labels and weights become whole numbers.
+/// Quantisation of labels and weights.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Units {
-    /// Units of a label of 1 and weight 1.
+pub struct LabelUnits {
+    /// Units per label of 1 and weight 1.
     pub label: f64,
-    /// Units of a weight of 1.
+    /// Units per weight of 1.
     pub weight: f64,
 }
 
@@ -46,10 +46,10 @@ pub struct Units {
 /// floating-point one, and a row may be drawn a hundred times.
 const BITS: u32 = 24;
 
-impl Units {
+impl LabelUnits {
     /// Units for labels times weights up to `most`, and weights up to `heaviest` if there are any.
     pub fn of(most: f64, heaviest: Option<f64>) -> Self {
-        Units {
+        LabelUnits {
             label: Scale::units(most, BITS),
             weight: heaviest.map_or(1.0, |heaviest| Scale::units(heaviest, BITS)),
         }
@@ -57,13 +57,13 @@ impl Units {
 
     /// The score of documents: their mean label (eq. 9 of the paper). Equal means are equal numbers.
     #[inline]
-    pub fn score(&self, sums: &Sums) -> f64 {
+    pub fn score(&self, sums: &ListSums) -> f64 {
         let weights = sums.weights as f64 / self.weight;
         if weights > 0.0 { sums.labels as f64 / self.label / weights } else { 0.0 }
     }
 
-    /// What documents weigh.
-    pub fn cover(&self, sums: &Sums) -> f64 {
+    /// The weight of the documents.
+    pub fn cover(&self, sums: &ListSums) -> f64 {
         sums.weights as f64 / self.weight
     }
 }

@@ -1,12 +1,12 @@
-//! The fast grower against the slow one, to the bit; its measure against listing all orders of ties.
+//! The fast grower against a naive one, to the bit; the NDCG measure against all orders of ties.
 
-use super::grow::{ListwiseGround, ListwiseRules, ListwiseTree, grow};
-use super::measure::Yardstick;
+use super::grow::{ListwiseContext, ListwiseRules, ListwiseTree, grow};
+use super::measure::NdcgVariant;
 use super::strength::SplitOrder;
-use super::sums::Units;
+use super::sums::LabelUnits;
 use super::{lists, measure, twin};
 use crate::bins::{BinOptions, BinnedData, Codes};
-use crate::config::{LeafOrder, Missing};
+use crate::config::{LeafOrder, MissingPolicy};
 use crate::forest::features::TreeFeatures;
 use planetree_metric::{Discount, Gain};
 use proptest::prelude::*;
@@ -42,7 +42,7 @@ fn case(features: std::ops::Range<usize>, blocks: std::ops::Range<usize>) -> imp
     })
 }
 
-fn yardstick() -> impl Strategy<Value = Yardstick> {
+fn variant() -> impl Strategy<Value = NdcgVariant> {
     let discount = prop_oneof![
         3 => Just(Discount::Log2),
         1 => Just(Discount::LogPower(0.1)),
@@ -52,7 +52,7 @@ fn yardstick() -> impl Strategy<Value = Yardstick> {
     ];
     let gain =
         prop_oneof![Just(Gain::Exp2), Just(Gain::Linear), Just(Gain::Table(vec![0.0, 0.3, 1.0, 1.0, 2.7]))];
-    (gain, discount, prop::option::of(1u32..6)).prop_map(|(gain, discount, truncation)| Yardstick {
+    (gain, discount, prop::option::of(1u32..6)).prop_map(|(gain, discount, truncation)| NdcgVariant {
         gain,
         discount,
         truncation,
@@ -71,14 +71,14 @@ fn order() -> impl Strategy<Value = LeafOrder> {
 fn rules() -> impl Strategy<Value = ListwiseRules> {
     let depth = prop_oneof![2 => Just(u32::MAX), 1 => 1u32..4];
     let least = (1i64..4, prop_oneof![4 => Just(0.0), 1 => Just(0.01)]);
-    (yardstick(), order(), depth, least).prop_map(|(yardstick, order, depth, (min_rows, min_gain))| {
-        ListwiseRules { yardstick, order, depth, min_rows, min_gain, worth_sharing: i64::MAX, seed: 7 }
+    (variant(), order(), depth, least).prop_map(|(variant, order, depth, (min_rows, min_gain))| {
+        ListwiseRules { variant, order, depth, min_rows, min_gain, worth_sharing: i64::MAX, seed: 7 }
     })
 }
 
 impl Case {
     /// The data in partitions of so many blocks.
-    fn data(&self, blocks: usize, missing: Missing) -> BinnedData {
+    fn data(&self, blocks: usize, missing: MissingPolicy) -> BinnedData {
         let options = BinOptions { max_bin: Some(255), missing, sparse: true };
         let mut data = BinnedData::of_values(&self.columns, &self.labels, blocks * BLOCK, &options);
         let mut queries = 0;
@@ -120,8 +120,8 @@ fn features_of(data: &BinnedData, per_node: &str) -> TreeFeatures {
     TreeFeatures::draw(&parameters, &data.binning.layout, 3)
 }
 
-fn ground<'a>(data: &'a BinnedData, codes: &'a [Codes]) -> ListwiseGround<'a> {
-    ListwiseGround { data, codes, units: Units::of(20.0, data.rows[0].weights.as_ref().map(|_| 4.0)) }
+fn context<'a>(data: &'a BinnedData, codes: &'a [Codes]) -> ListwiseContext<'a> {
+    ListwiseContext { data, codes, units: LabelUnits::of(20.0, data.rows[0].weights.as_ref().map(|_| 4.0)) }
 }
 
 fn codes_of(data: &BinnedData) -> Vec<Codes> {
@@ -140,22 +140,22 @@ proptest! {
     fn the_fast_tree_is_the_slow_one(
         case in case(1..4, 1..7), rules in rules(), sampled in any::<bool>(), learned in any::<bool>(),
     ) {
-        let data = case.data(2, if learned { Missing::Learned } else { Missing::Zero });
+        let data = case.data(2, if learned { MissingPolicy::Learned } else { MissingPolicy::Zero });
         let codes = codes_of(&data);
         let rows = if sampled { some_rows(&data) } else { all_rows(&data) };
-        let fast = grow(ground(&data, &codes), &rules, (3, &rows), features_of(&data, "2")).unwrap();
-        let slow = twin::grow(ground(&data, &codes), &rules, (3, &rows), features_of(&data, "2"));
+        let fast = grow(context(&data, &codes), &rules, (3, &rows), features_of(&data, "2")).unwrap();
+        let slow = twin::grow(context(&data, &codes), &rules, (3, &rows), features_of(&data, "2"));
         prop_assert_eq!(told(&fast), told(&slow));
     }
 
     #[test]
     fn no_partitioning_and_no_sharing_among_threads_changes_a_tree(case in case(2..4, 2..9), rules in rules()) {
         let tree_of = |blocks: usize, worth_sharing: i64| {
-            let data = case.data(blocks, Missing::Learned);
+            let data = case.data(blocks, MissingPolicy::Learned);
             let codes = codes_of(&data);
             let rules = ListwiseRules { worth_sharing, ..rules.clone() };
             let rows = some_rows(&data);
-            told(&grow(ground(&data, &codes), &rules, (3, &rows), features_of(&data, "all")).unwrap())
+            told(&grow(context(&data, &codes), &rules, (3, &rows), features_of(&data, "all")).unwrap())
         };
         let one = tree_of(1, i64::MAX);
         for (blocks, worth_sharing) in [(1, 0), (2, i64::MAX), (3, 20), (100, 0)] {
@@ -165,16 +165,16 @@ proptest! {
 
     #[test]
     fn growing_a_tree_again_is_as_good_as_the_first_time(case in case(2..4, 2..9), rules in rules()) {
-        let data = case.data(2, Missing::Learned);
+        let data = case.data(2, MissingPolicy::Learned);
         let codes = codes_of(&data);
         let rows = some_rows(&data);
-        let grown = grow(ground(&data, &codes), &rules, (3, &rows), features_of(&data, "all")).unwrap();
+        let grown = grow(context(&data, &codes), &rules, (3, &rows), features_of(&data, "all")).unwrap();
         let again =
-            super::strength(&grown.tree, SplitOrder::AsGrown, (&data, &rows), &rules.yardstick).unwrap();
+            super::strength(&grown.tree, SplitOrder::AsGrown, (&data, &rows), &rules.variant).unwrap();
         prop_assert_eq!(&grown.strength, &again);
         if rules.order == LeafOrder::Breadth {
             let by_levels =
-                super::strength(&grown.tree, SplitOrder::Breadth, (&data, &rows), &rules.yardstick).unwrap();
+                super::strength(&grown.tree, SplitOrder::Breadth, (&data, &rows), &rules.variant).unwrap();
             prop_assert_eq!(&grown.strength, &by_levels);
         }
         // Every split gains what it says.
@@ -188,17 +188,17 @@ proptest! {
 
     #[test]
     fn a_tie_is_worth_the_mean_over_all_orders(
-        labels in prop::collection::vec(0u8..5, 1..7), scores in prop::collection::vec(0u8..3, 6), yardstick in yardstick(),
+        labels in prop::collection::vec(0u8..5, 1..7), scores in prop::collection::vec(0u8..3, 6), variant in variant(),
     ) {
         let labels: Vec<f32> = labels.into_iter().map(f32::from).collect();
         let documents: Vec<(u8, f32)> = scores.iter().copied().zip(labels.iter().copied()).collect();
         let extent = measure::Extent {
             longest: labels.len() as u32,
             lists: 1,
-            most_gain: labels.iter().map(|label| yardstick.gain.of(*label)).fold(0.0, f64::max),
+            most_gain: labels.iter().map(|label| variant.gain.of(*label)).fold(0.0, f64::max),
             most_weight: 1.0,
         };
-        let measure = measure::Measure::new(&yardstick, &extent);
+        let measure = measure::NdcgMeasure::new(&variant, &extent);
         let mut gains: Vec<i32> = labels.iter().map(|label| measure.gain_of(*label)).collect();
         let factor = measure.factor_of(&mut gains, 1.0);
         let mut ties: Vec<lists::Tie> = Vec::new();
@@ -211,19 +211,19 @@ proptest! {
             }
         }
         let worth = lists::worth_of(&ties, factor, &measure) as f64 / measure.perfect(1.0) as f64;
-        prop_assert!((worth - mean_over_orders(&documents, &yardstick)).abs() < 1e-8, "{}", worth);
+        prop_assert!((worth - mean_over_orders(&documents, &variant)).abs() < 1e-8, "{}", worth);
     }
 }
 
 /// Expected NDCG by its definition: the mean over every order that the scores allow.
-fn mean_over_orders(documents: &[(u8, f32)], yardstick: &Yardstick) -> f64 {
+fn mean_over_orders(documents: &[(u8, f32)], variant: &NdcgVariant) -> f64 {
     let dcg = |order: &[(u8, f32)]| -> f64 {
         let ranks = order.iter().enumerate();
-        let counted = ranks.filter(|(rank, _)| yardstick.truncation.is_none_or(|most| (*rank as u32) < most));
-        counted.map(|(rank, document)| yardstick.gain.of(document.1) * yardstick.discount.at(rank)).sum()
+        let counted = ranks.filter(|(rank, _)| variant.truncation.is_none_or(|most| (*rank as u32) < most));
+        counted.map(|(rank, document)| variant.gain.of(document.1) * variant.discount.at(rank)).sum()
     };
     let mut best = documents.to_vec();
-    best.sort_by(|one, other| yardstick.gain.of(other.1).total_cmp(&yardstick.gain.of(one.1)));
+    best.sort_by(|one, other| variant.gain.of(other.1).total_cmp(&variant.gain.of(one.1)));
     if dcg(&best) == 0.0 {
         return 0.0;
     }

@@ -1,27 +1,32 @@
-//! The slow twin of the grower: every cut of every leaf ranks all documents of all lists from scratch.
+//! A naive reference grower: every cut of every leaf ranks all documents of all lists from scratch.
 
 use super::candidates::place;
-use super::grow::{ListwiseGround, ListwiseRules, ListwiseTree, ROUNDINGS};
+use super::grow::{ListwiseContext, ListwiseRules, ListwiseTree, ROUNDINGS};
 use super::lists::extent_of;
-use super::measure::{Extent, Measure};
-use super::order::{Queue, Waiting};
-use super::sums::Sums;
+use super::measure::{Extent, NdcgMeasure};
+use super::order::{PendingLeaf, Queue};
+use super::sums::ListSums;
 use crate::driver::{ForestSplit, ForestTree};
 use crate::forest::features::{Path, TreeFeatures};
 use crate::tree::round;
 
 /// A document and the leaf it is in.
-struct Item {
+struct TwinDocument {
     list: usize,
     label: f32,
     gain: i32,
-    sums: Sums,
+    sums: ListSums,
     codes: Vec<u32>,
     node: u32,
 }
 
-/// What all lists are worth if documents have these scores.
-fn worth(items: &[Item], factors: &[f64], measure: &Measure, score: impl Fn(&Item) -> f64) -> i64 {
+/// The total worth of all lists if documents have these scores.
+fn worth(
+    items: &[TwinDocument],
+    factors: &[f64],
+    measure: &NdcgMeasure,
+    score: impl Fn(&TwinDocument) -> f64,
+) -> i64 {
     let mut sum = 0;
     for (list, factor) in factors.iter().enumerate().filter(|(_, factor)| **factor > 0.0) {
         let mut ranked: Vec<(f64, i32)> =
@@ -31,34 +36,33 @@ fn worth(items: &[Item], factors: &[f64], measure: &Measure, score: impl Fn(&Ite
         for tie in ranked.chunk_by(|one, other| one.0 == other.0) {
             let gains = tie.iter().map(|(_, gain)| i64::from(*gain)).sum();
             let count = tie.len() as u32;
-            sum += measure.worth(measure.pull(gains, count, *factor), start, count);
+            sum += measure.worth(measure.mean_gain(gains, count, *factor), start, count);
             start += count;
         }
     }
     sum
 }
 
-fn sums_of<'a>(items: impl Iterator<Item = &'a Item>) -> Sums {
-    let mut sums = Sums::default();
+fn sums_of<'a>(items: impl Iterator<Item = &'a TwinDocument>) -> ListSums {
+    let mut sums = ListSums::default();
     items.for_each(|item| sums.add(&item.sums));
     sums
 }
 
-/// Every document that the tree sees, what multiplies the gains of each list, and what perfect lists
-/// would be worth.
+/// All documents of the tree, the gain factor of each list, and the total worth of ideal lists.
 fn items_of(
-    ground: &ListwiseGround<'_>,
+    context: &ListwiseContext<'_>,
     rules: &ListwiseRules,
     drawn: &[u32],
-) -> (Vec<Item>, Vec<f64>, Measure, i64) {
+) -> (Vec<TwinDocument>, Vec<f64>, NdcgMeasure, i64) {
     let mut extent = Extent::default();
-    for rows in &ground.data.rows {
-        extent.merge(&extent_of(rows, drawn, &rules.yardstick));
+    for rows in &context.data.rows {
+        extent.merge(&extent_of(rows, drawn, &rules.variant));
     }
-    let measure = Measure::new(&rules.yardstick, &extent);
-    let binning = &ground.data.binning;
+    let measure = NdcgMeasure::new(&rules.variant, &extent);
+    let binning = &context.data.binning;
     let (mut items, mut factors, mut perfect) = (Vec::new(), Vec::new(), 0);
-    for (partition, rows) in ground.data.rows.iter().enumerate() {
+    for (partition, rows) in context.data.rows.iter().enumerate() {
         for query in rows.query_bounds.windows(2) {
             let first = rows.first as u32 + query[0];
             let copies = drawn.iter().filter(|row| **row == first).count();
@@ -73,19 +77,19 @@ fn items_of(
                 weights += weight;
                 let gain = measure.gain_of(label);
                 gains.push(gain);
-                let code = |(feature, place): (usize, &Option<crate::bins::Place>)| {
+                let code = |(feature, place): (usize, &Option<crate::bins::FeaturePlace>)| {
                     place.map_or(0, |place| {
-                        ground.codes[partition].column(place, &binning.features[feature]).code(row)
+                        context.codes[partition].column(place, &binning.features[feature]).code(row)
                     })
                 };
-                let sums = Sums {
-                    labels: copies as i64 * i64::from(round(f64::from(label) * weight * ground.units.label)),
+                let sums = ListSums {
+                    labels: copies as i64 * i64::from(round(f64::from(label) * weight * context.units.label)),
                     weights: copies as i64
-                        * i64::from(round(weight * ground.units.weight).max(i32::from(weight > 0.0))),
+                        * i64::from(round(weight * context.units.weight).max(i32::from(weight > 0.0))),
                     rows: copies as i64,
                 };
                 let codes = binning.layout.places.iter().enumerate().map(code).collect();
-                items.push(Item { list: factors.len(), label, gain, sums, codes, node: 0 });
+                items.push(TwinDocument { list: factors.len(), label, gain, sums, codes, node: 0 });
             }
             let weight = weights / gains.len() as f64 * copies as f64;
             perfect += measure.perfect(weight);
@@ -95,31 +99,32 @@ fn items_of(
     (items, factors, measure, perfect)
 }
 
-/// A tree under way.
-struct Slow<'a> {
-    ground: ListwiseGround<'a>,
+/// A growing tree.
+struct NaiveGrowth<'a> {
+    context: ListwiseContext<'a>,
     rules: &'a ListwiseRules,
-    items: Vec<Item>,
+    items: Vec<TwinDocument>,
     factors: Vec<f64>,
-    measure: Measure,
+    measure: NdcgMeasure,
     perfect: i64,
     tree: ForestTree,
     paths: Vec<Path>,
     queue: Queue,
 }
 
-/// Grows the tree that the definition asks for.
+/// Grows a tree by definition.
 pub fn grow(
-    ground: ListwiseGround<'_>,
+    context: ListwiseContext<'_>,
     rules: &ListwiseRules,
     (tree, rows): (u64, &[u32]),
     mut features: TreeFeatures,
 ) -> ListwiseTree {
-    let (items, factors, measure, perfect) = items_of(&ground, rules, rows);
+    let (items, factors, measure, perfect) = items_of(&context, rules, rows);
     let per_node = features.per_node;
     let queue = Queue::new(rules.order, rules.seed, tree);
     let tree = ForestTree::default();
-    let mut slow = Slow { ground, rules, items, factors, measure, perfect, tree, paths: Vec::new(), queue };
+    let mut slow =
+        NaiveGrowth { context, rules, items, factors, measure, perfect, tree, paths: Vec::new(), queue };
     slow.add_node(0, Path::ROOT);
     let mut strength = vec![slow.share(slow.now())];
     while let Some(node) = slow.queue.next() {
@@ -143,7 +148,7 @@ pub fn grow(
     ListwiseTree { tree: slow.tree, paths: slow.paths, strength, deepest: Vec::new() }
 }
 
-impl Slow<'_> {
+impl NaiveGrowth<'_> {
     fn share(&self, worth: i64) -> f64 {
         if self.perfect == 0 { 0.0 } else { worth as f64 / self.perfect as f64 }
     }
@@ -155,28 +160,28 @@ impl Slow<'_> {
     fn add_node(&mut self, depth: u32, path: Path) {
         let node = self.tree.nodes.len() as u32;
         let sums = sums_of(self.items.iter().filter(|item| item.node == node));
-        let score = self.ground.units.score(&sums);
-        self.tree.add(depth, score, self.ground.units.cover(&sums));
+        let score = self.context.units.score(&sums);
+        self.tree.add(depth, score, self.context.units.cover(&sums));
         self.paths.push(path);
         let mut labels = self.items.iter().filter(|item| item.node == node).map(|item| item.label);
         let first = labels.next();
-        // A node of one label is no longer a leaf that waits: random orders would notice.
+        // A node with one label leaves the queue, which matters for random orders.
         let differ = labels.any(|label| Some(label) != first);
         if depth < self.rules.depth && sums.rows >= 2 * self.rules.min_rows && differ {
-            self.queue.push(Waiting { node, rows: sums.rows, score });
+            self.queue.push(PendingLeaf { node, rows: sums.rows, score });
         }
     }
 
     /// The best cut of a node, and which items it sends to the left.
     fn best(&self, node: u32, features: &[u32]) -> Option<(ForestSplit, Vec<bool>)> {
         let before = self.now();
-        let here = |item: &&Item| item.node == node;
+        let here = |item: &&TwinDocument| item.node == node;
         let rows = sums_of(self.items.iter().filter(here)).rows;
         let mut most = ROUNDINGS * rows;
         let mut best = None;
         for feature in features {
-            let bins = &self.ground.data.binning.features[*feature as usize];
-            let code = |item: &Item| item.codes[*feature as usize];
+            let bins = &self.context.data.binning.features[*feature as usize];
+            let code = |item: &TwinDocument| item.codes[*feature as usize];
             let has_missing =
                 self.items.iter().filter(here).any(|item| Some(code(item)) == bins.missing_code);
             for missing_left in [false, true] {
@@ -184,12 +189,12 @@ impl Slow<'_> {
                     if missing_left && !has_missing {
                         continue;
                     }
-                    let goes_left = |item: &Item| {
+                    let goes_left = |item: &TwinDocument| {
                         code(item) <= cut || (missing_left && Some(code(item)) == bins.missing_code)
                     };
                     let left = sums_of(self.items.iter().filter(here).filter(|item| goes_left(item)));
                     let right = sums_of(self.items.iter().filter(here).filter(|item| !goes_left(item)));
-                    let scores = [&left, &right].map(|sums| self.ground.units.score(sums));
+                    let scores = [&left, &right].map(|sums| self.context.units.score(sums));
                     if left.rows.min(right.rows) < self.rules.min_rows || scores[0] == scores[1] {
                         continue;
                     }

@@ -1,10 +1,10 @@
-//! Trees against slow, obviously right ones.
+//! Trees against naive references.
 
 use super::*;
 use crate::bins::{BinOptions, mixed_columns};
-use crate::config::{Missing, load};
+use crate::config::{MissingPolicy, load};
 use crate::driver::ForestNode;
-use crate::forest::criterion::Counts;
+use crate::forest::criterion::ClassCounts;
 use proptest::prelude::*;
 
 fn parameters(set: &[&str]) -> Parameters {
@@ -13,17 +13,17 @@ fn parameters(set: &[&str]) -> Parameters {
 }
 
 fn options(parameters: &Parameters) -> BinOptions {
-    BinOptions { missing: Missing::Learned, ..BinOptions::of(parameters) }
+    BinOptions { missing: MissingPolicy::Learned, ..BinOptions::of(parameters) }
 }
 
-/// Columns with many zeros, few or many values, missing ones; and a label for each row.
+/// Columns with many zeros, few or many distinct values, missing values; and a label per row.
 fn examples() -> impl Strategy<Value = (Vec<Vec<f32>>, Vec<f32>)> {
     (10usize..120, 1usize..40).prop_flat_map(|(rows, features)| {
         (mixed_columns(rows, features), prop::collection::vec((0u8..5).prop_map(f32::from), rows))
     })
 }
 
-/// Grows a tree by going through all rows for every candidate.
+/// A naive grower that scans all rows for every candidate.
 struct Naive<'a, K: Criterion> {
     grower: &'a PointGrower<'a, K>,
     columns: &'a [Vec<f32>],
@@ -40,11 +40,11 @@ impl<K: Criterion> Naive<'_, K> {
         let mut sums = K::Sums::default();
         rows.iter()
             .filter(|row| is_in(**row))
-            .for_each(|row| K::add(&mut sums, self.grower.said[*row as usize]));
+            .for_each(|row| K::add(&mut sums, self.grower.targets[*row as usize]));
         sums
     }
 
-    /// Compares a node of a tree with what it should be, and everything below.
+    /// Checks a node of a tree and its subtree.
     fn check(
         &mut self,
         tree: &ForestTree,
@@ -52,21 +52,21 @@ impl<K: Criterion> Naive<'_, K> {
         rows: &[u32],
         path: Path,
     ) -> std::result::Result<(), TestCaseError> {
-        let ground = &self.grower.ground;
+        let context = &self.grower.context;
         let node: &ForestNode = &tree.nodes[place as usize];
         let total = self.sums(rows, |_| true);
-        prop_assert_eq!(node.value, ground.criterion.value(&total));
-        prop_assert_eq!(node.cover, ground.criterion.cover(&total));
-        let least = ground.rules.min_rows as usize;
-        let said = |row: &u32| self.grower.said[*row as usize];
+        prop_assert_eq!(node.value, context.criterion.value(&total));
+        prop_assert_eq!(node.cover, context.criterion.cover(&total));
+        let least = context.rules.min_rows as usize;
+        let target = |row: &u32| self.grower.targets[*row as usize];
         if rows.len() < 2 * least
-            || node.depth >= ground.max_depth
-            || rows.iter().all(|row| K::agree(said(row), said(&rows[0])))
+            || node.depth >= context.max_depth
+            || rows.iter().all(|row| K::agree(target(row), target(&rows[0])))
         {
             prop_assert!(node.split.is_none());
             return Ok(());
         }
-        let before = ground.criterion.score(&total);
+        let before = context.criterion.score(&total);
         self.features.start(path);
         let mut best: Option<(f64, u32, bool, u32)> = None; // score, feature, missing left, last code to the left
         let mut varies = false;
@@ -74,7 +74,7 @@ impl<K: Criterion> Naive<'_, K> {
             let Some(drawn) = self.features.next() else { break };
             varies |=
                 rows.iter().any(|row| self.code(drawn.feature, *row) != self.code(drawn.feature, rows[0]));
-            let bins = &ground.binning.features[drawn.feature as usize];
+            let bins = &context.binning.features[drawn.feature as usize];
             let mut of_feature: Option<(f64, bool, u32)> = None;
             for missing_left in [false, true] {
                 for last in 0..bins.bins() as u32 {
@@ -95,7 +95,7 @@ impl<K: Criterion> Naive<'_, K> {
                     if (K::rows(&left) as usize) < least || (K::rows(&right) as usize) < least {
                         continue;
                     }
-                    let score = ground.criterion.score(&left) + ground.criterion.score(&right);
+                    let score = context.criterion.score(&left) + context.criterion.score(&right);
                     if score > before + before.abs() * 1e-12 && of_feature.is_none_or(|best| score > best.0) {
                         of_feature = Some((score, missing_left, last));
                     }
@@ -113,9 +113,9 @@ impl<K: Criterion> Naive<'_, K> {
         };
         let split = node.split.expect("there is a split that gains");
         prop_assert_eq!((split.feature, split.missing_left), (feature, missing_left));
-        prop_assert_eq!(split.gain, (score - before) * ground.criterion.unit());
-        // Another code between the same two values is the same cut.
-        let bins = &ground.binning.features[feature as usize];
+        prop_assert_eq!(split.gain, (score - before) * context.criterion.unit());
+        // A different code between the same two values is the same cut.
+        let bins = &context.binning.features[feature as usize];
         let goes_left = |row: &u32, last: u32| {
             let code = self.code(feature, *row);
             if Some(code) == bins.missing_code { missing_left } else { code <= last }
@@ -138,11 +138,11 @@ fn check_tree<K: Criterion>(
     data: &BinnedData,
     columns: &[Vec<f32>],
     criterion: K,
-    said: Vec<K::Row>,
+    targets: Vec<K::Row>,
 ) -> std::result::Result<(), TestCaseError> {
-    let rows: Vec<u32> = (0..said.len() as u32).filter(|row| row % 5 != 3).collect();
-    let ask = Ask { parameters, data, room: 1 << 20 };
-    let mut grower = PointGrower::new(&ask, criterion, said).unwrap();
+    let rows: Vec<u32> = (0..targets.len() as u32).filter(|row| row % 5 != 3).collect();
+    let inputs = GrowerInputs { parameters, data, memory: 1 << 20 };
+    let mut grower = PointGrower::new(&inputs, criterion, targets).unwrap();
     let whole = grower.grow(7, rows.clone()).unwrap();
     Naive { grower: &grower, columns, features: TreeFeatures::draw(parameters, &data.binning.layout, 7) }
         .check(&whole, 0, &rows, Path::ROOT)?;
@@ -150,12 +150,12 @@ fn check_tree<K: Criterion>(
     let mixed = grower.grow(7, rows.clone()).unwrap();
     Naive { grower: &grower, columns, features: TreeFeatures::draw(parameters, &data.binning.layout, 7) }
         .check(&mixed, 0, &rows, Path::ROOT)?;
-    // Mapped data go another way to the same tree, numbers and all.
+    // Memory-mapped data take another code path to the identical tree.
     grower.codes.clear();
-    let mapped = grower.grow_together(7..9, &|_| rows.clone()).unwrap();
+    let mapped = grower.grow_batch(7..9, &|_| rows.clone()).unwrap();
     prop_assert_eq!(&mapped[0], &mixed);
-    grower.room = 1;
-    prop_assert_eq!(&grower.grow_together(7..9, &|_| rows.clone()).unwrap(), &mapped);
+    grower.memory = 1;
+    prop_assert_eq!(&grower.grow_batch(7..9, &|_| rows.clone()).unwrap(), &mapped);
     Ok(())
 }
 
@@ -163,7 +163,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn every_split_is_the_best_of_the_features_drawn(
+    fn every_split_is_the_best_of_the_sampled_features(
         (columns, labels) in examples(),
         candidates in prop_oneof![Just("static"), Just("exact")],
         per_node in 1usize..6,
@@ -184,15 +184,15 @@ proptest! {
         let gini = Classes::<32> { purity: Purity::Gini, labels: std::array::from_fn(table) };
         check_tree(&parameters, &data, &columns, gini, classes.clone())?;
         let variance = Variance { label_units: 8.0, weight_units: 1.0 };
-        let said = labels.iter().map(|label| ((*label * 8.0) as i32, 1)).collect();
-        check_tree(&parameters, &data, &columns, variance, said)?;
+        let targets = labels.iter().map(|label| ((*label * 8.0) as i32, 1)).collect();
+        check_tree(&parameters, &data, &columns, variance, targets)?;
         let weighted = WeightedClasses { purity: Purity::Gini, labels: std::array::from_fn(table), weight_units: 1.0 };
-        let said = classes.iter().enumerate().map(|(row, class)| (*class, 1 + row as u32 % weight)).collect();
-        check_tree(&parameters, &data, &columns, weighted, said)?;
+        let targets = classes.iter().enumerate().map(|(row, class)| (*class, 1 + row as u32 % weight)).collect();
+        check_tree(&parameters, &data, &columns, weighted, targets)?;
     }
 
     #[test]
-    fn equal_weights_are_no_weights(counts in prop::collection::vec(0u32..50, 8), weight in 1u32..9) {
+    fn equal_weights_match_no_weights(counts in prop::collection::vec(0u32..50, 8), weight in 1u32..9) {
         prop_assume!(counts.iter().sum::<u32>() > 0);
         let labels: [f64; 8] = std::array::from_fn(|class| class as f64);
         for purity in [Purity::entropy(), Purity::Gini] {
@@ -204,7 +204,7 @@ proptest! {
             for (class, count) in counts.iter().enumerate() {
                 (0..*count).for_each(|_| WeightedClasses::add(&mut sums, (class as u8, weight)));
             }
-            let counts = Counts::<8>(counts.clone().try_into().unwrap());
+            let counts = ClassCounts::<8>(counts.clone().try_into().unwrap());
             let (one, other) = (plain.score(&counts) * plain.unit(), weighted.score(&sums) * weighted.unit());
             prop_assert!((one - other).abs() <= 1e-4 * (1.0 + one.abs()), "{one} {other}");
             prop_assert!((plain.value(&counts) - weighted.value(&sums)).abs() < 1e-12);
@@ -214,9 +214,9 @@ proptest! {
 }
 
 #[test]
-fn scores_are_those_of_the_textbook() {
+fn scores_match_the_textbook() {
     let labels = [0.0, 1.0, 2.0, 4.0];
-    let counts = Counts([3, 0, 5, 8]);
+    let counts = ClassCounts([3, 0, 5, 8]);
     let shares = [3.0 / 16.0, 5.0 / 16.0, 8.0 / 16.0f64];
     let entropy: f64 = -shares.iter().map(|p| p * p.log2()).sum::<f64>();
     let criterion = Classes { purity: Purity::entropy(), labels };
@@ -225,9 +225,9 @@ fn scores_are_those_of_the_textbook() {
     let criterion = Classes { purity: Purity::Gini, labels };
     assert!((criterion.score(&counts) - 16.0 * (1.0 - gini)).abs() < 1e-12);
     assert_eq!(criterion.value(&counts), (2.0 * 5.0 + 4.0 * 8.0) / 16.0, "the expected relevance");
-    // Beyond the table of small counts nothing changes.
+    // The same beyond the table of small counts.
     let criterion = Classes { purity: Purity::entropy(), labels };
-    let large = Counts([3 << 20, 0, 5 << 20, 8 << 20]);
+    let large = ClassCounts([3 << 20, 0, 5 << 20, 8 << 20]);
     let bits = criterion.score(&large) * criterion.unit();
     assert!((bits / f64::from(1 << 20) + 16.0 * entropy).abs() < 1e-6, "{bits}");
 }
@@ -270,7 +270,7 @@ fn a_forest_of_random_cuts_is_grown_until_labels_agree() {
 }
 
 #[test]
-fn too_many_labels_for_classes_are_refused() {
+fn too_many_classes_are_rejected() {
     let labels: Vec<f32> = (0..40).map(|row| row as f32).collect();
     let parameters = parameters(&[]);
     let data =
@@ -280,7 +280,7 @@ fn too_many_labels_for_classes_are_refused() {
     assert!(error.remedy().unwrap().contains("criterion=variance"));
 }
 
-/// A tree without the numbers of its nodes: each split and each leaf in the order of the walk.
+/// A tree without node numbers: its splits and leaves in depth-first order.
 fn walk(tree: &ForestTree, place: u32, to: &mut Vec<String>) {
     let node = &tree.nodes[place as usize];
     to.push(format!(
@@ -297,7 +297,7 @@ fn walk(tree: &ForestTree, place: u32, to: &mut Vec<String>) {
 
 #[test]
 fn large_nodes_and_blocks_grow_the_same_tree() {
-    // Enough rows that those of a node lie far apart and are fetched row by row.
+    // Enough rows that those of a node are scattered and copied by row.
     let value =
         |row: u32, feature: u32| (row.wrapping_mul(2_654_435_761).wrapping_add(feature * 97_777) >> 20) % 300;
     let columns: Vec<Vec<f32>> =
@@ -308,8 +308,8 @@ fn large_nodes_and_blocks_grow_the_same_tree() {
     let classes = labels.iter().map(|label| *label as u8).collect();
     let criterion =
         Classes::<8> { purity: Purity::entropy(), labels: std::array::from_fn(|class| class as f64) };
-    let ask = Ask { parameters: &parameters, data: &data, room: 1 << 20 };
-    let mut grower = PointGrower::new(&ask, criterion, classes).unwrap();
+    let inputs = GrowerInputs { parameters: &parameters, data: &data, memory: 1 << 20 };
+    let mut grower = PointGrower::new(&inputs, criterion, classes).unwrap();
     let rows: Vec<u32> = (0..20_000).filter(|row| row % 3 > 0).collect();
     let walks = [20_000, 2_000, 50].map(|block_rows| {
         grower.block_rows = block_rows;

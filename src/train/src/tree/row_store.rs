@@ -1,49 +1,49 @@
-//! The seam between growing a tree and where its rows are: in this process, or in those of a cluster. Whoever
-//! holds rows moves them to their nodes and adds them up; what comes back is sums, which add up over all holders.
+//! The interface between the tree grower and the store of its rows, in this process or in those of a cluster. A row
+//! store moves rows to nodes and returns sums, which are additive over stores.
 
 use super::cell::Cell;
-use super::finder::{Ground, OpenNode};
+use super::finder::{GrowContext, OpenNode};
 use super::histogram::{HistogramBuilder, NodeHistogram, WantedNode};
-use super::rows::{AT_A_TIME, Entry, NodeId, NodeSplit, RowSets};
+use super::rows::{AT_A_TIME, NodeId, NodeSplit, RowEntry, RowSets};
 use super::split::FoundSplit;
 use crate::bins::BinnedData;
 use planetree_base::error::Result;
 use rayon::prelude::*;
 
-/// Whoever holds the rows of a tree while it grows.
-pub trait Holder<C: Cell> {
-    /// What all rows of the tree add up to.
+/// Stores the rows of a tree while it grows.
+pub trait RowStore<C: Cell> {
+    /// The sum over all rows of the tree.
     fn root(&mut self) -> Result<C>;
 
-    /// Moves the rows of split nodes to their children; what the rows of both children of each split add up to.
+    /// Moves the rows of split nodes to their children; returns the sums over both children of each split.
     fn split(&mut self, splits: &[NodeSplit]) -> Result<Vec<[C; 2]>>;
 
-    /// The histograms of some nodes: the cells of some groups.
+    /// The histograms of nodes, for the given groups.
     fn histograms(&mut self, groups: &[usize], nodes: &[WantedNode<C>]) -> Result<Vec<NodeHistogram<C>>>;
 
-    /// The histogram of some nodes together if every row of a node had so large a gradient, in units. What gradients
-    /// the rows had is gone then: the tree is complete. `None` if the rows are elsewhere and this is not worth a
-    /// journey.
+    /// The histogram of the union of nodes if the gradient of every row were that of its node in `moves`, in units.
+    /// It overwrites the gradients, so the tree must be complete. `None` if the rows are remote and this is not worth
+    /// a round trip.
     fn moved(&mut self, _groups: &[usize], _moves: &[(NodeId, i32)]) -> Result<Option<NodeHistogram<C>>> {
         Ok(None)
     }
 
-    /// Is told of a split that was found in a node's histogram and may be made.
+    /// Called with every split found in the histogram of a node, which may be applied later.
     fn found(
         &mut self,
-        _ground: &Ground<'_>,
+        _ground: &GrowContext<'_>,
         _open: &OpenNode<C>,
         _split: &FoundSplit,
         _of: &NodeHistogram<C>,
     ) {
     }
 
-    /// The rows themselves, for finders that look at each of them; an error if they are elsewhere.
-    fn here(&self) -> Result<&RowSets<C>>;
+    /// The rows themselves, for finders that need each of them; an error if they are remote.
+    fn local(&self) -> Result<&RowSets<C>>;
 }
 
-/// Rows that are in this process.
-pub struct HeldHere<'a, C: Cell> {
+/// Rows in this process.
+pub struct LocalRows<'a, C: Cell> {
     /// The data.
     pub data: &'a BinnedData,
     /// The rows of each node.
@@ -52,7 +52,7 @@ pub struct HeldHere<'a, C: Cell> {
     pub count_bits: u32,
 }
 
-impl<C: Cell> Holder<C> for HeldHere<'_, C> {
+impl<C: Cell> RowStore<C> for LocalRows<'_, C> {
     fn root(&mut self) -> Result<C> {
         let total = self.totals(&[0])[0];
         self.sets.totals.insert(0, total);
@@ -61,7 +61,7 @@ impl<C: Cell> Holder<C> for HeldHere<'_, C> {
 
     fn split(&mut self, splits: &[NodeSplit]) -> Result<Vec<[C; 2]>> {
         self.sets.split(self.data, splits)?;
-        // The larger child is what the smaller one leaves of its parent.
+        // The larger child is the parent minus the smaller child.
         let is_left_smaller =
             |split: &NodeSplit| self.sets.count(split.left) <= self.sets.count(split.left + 1);
         let smaller: Vec<usize> = splits.iter().map(|split| usize::from(!is_left_smaller(split))).collect();
@@ -86,7 +86,7 @@ impl<C: Cell> Holder<C> for HeldHere<'_, C> {
 
     fn moved(&mut self, groups: &[usize], moves: &[(NodeId, i32)]) -> Result<Option<NodeHistogram<C>>> {
         self.sets.partitions.par_iter_mut().for_each(|rows| {
-            moves.iter().for_each(|(node, units)| rows.aim(*node, C::target(*units, 0)));
+            moves.iter().for_each(|(node, units)| rows.set_targets(*node, C::target(*units, 0)));
         });
         let nodes: Vec<NodeId> = moves.iter().map(|(node, _)| *node).collect();
         let mut total = C::default();
@@ -95,35 +95,35 @@ impl<C: Cell> Holder<C> for HeldHere<'_, C> {
         Ok(builder.build_unions(self.sets, &[(&nodes, total)])?.pop())
     }
 
-    fn here(&self) -> Result<&RowSets<C>> {
+    fn local(&self) -> Result<&RowSets<C>> {
         Ok(self.sets)
     }
 }
 
-impl<C: Cell> HeldHere<'_, C> {
-    /// What the rows of a node add up to.
+impl<C: Cell> LocalRows<'_, C> {
+    /// The sum over the rows of a node.
     pub fn total(&self, node: NodeId) -> C {
         self.sets.totals.get(&node).copied().unwrap_or_else(|| self.totals(&[node])[0])
     }
 
-    /// What the rows of nodes add up to, each for itself.
+    /// The sums over the rows of each node.
     fn totals(&self, nodes: &[NodeId]) -> Vec<C> {
         let partitions = self.sets.partitions.iter();
-        let stretches = partitions.flat_map(|rows| {
+        let chunks = partitions.flat_map(|rows| {
             let of_node = |(place, node): (usize, &NodeId)| {
                 rows.node(*node).entries.chunks(AT_A_TIME).map(move |entries| (place, entries))
             };
             nodes.iter().enumerate().flat_map(of_node)
         });
-        let stretches: Vec<(usize, &[Entry<C::Target>])> = stretches.collect();
-        let add_up = |(place, entries): &(usize, &[Entry<C::Target>])| {
+        let chunks: Vec<(usize, &[RowEntry<C::Target>])> = chunks.collect();
+        let add_up = |(place, entries): &(usize, &[RowEntry<C::Target>])| {
             let mut total = C::default();
             entries.iter().for_each(|entry| total.add(C::of(entry.target, self.count_bits)));
             (*place, total)
         };
-        let of_stretches: Vec<(usize, C)> = stretches.par_iter().map(add_up).collect();
+        let of_chunks: Vec<(usize, C)> = chunks.par_iter().map(add_up).collect();
         let mut totals = vec![C::default(); nodes.len()];
-        of_stretches.into_iter().for_each(|(place, total)| totals[place].add(total));
+        of_chunks.into_iter().for_each(|(place, total)| totals[place].add(total));
         totals
     }
 }

@@ -1,24 +1,24 @@
-//! Some partitions of a dataset, as one of several processes sees them: surveyed for all, and coded by bins that are
-//! known.
+//! Binning on an executor of a cluster, which holds some partitions: it summarises features, and encodes its partitions
+//! by the bins that the driver chose.
 
 use super::load::{BinOptions, BinnedData, Binning, encode_partition};
-use super::summary::Summary;
+use super::summary::ValueDistribution;
 use planetree_base::error::Result;
 use planetree_base::wire::{Reader, Writer, cut_short};
 use planetree_data::source::{OpenPartition, Rows, Source};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// What some partitions say of their rows and of some features.
+/// Rows and feature summaries of some partitions.
 #[derive(Debug, PartialEq)]
 pub struct Surveyed {
-    /// Labels and queries of each partition; none if they were not asked for.
+    /// Labels and queries by partition; empty if not requested.
     pub rows: Vec<Rows>,
-    /// The distribution of each feature.
-    pub summaries: Vec<Summary>,
+    /// ValueDistribution of each feature.
+    pub summaries: Vec<ValueDistribution>,
 }
 
-/// Surveys some features of some partitions, and their rows if wanted.
+/// Summarises features over some partitions, and reads their rows if `wants_rows`.
 pub fn survey(
     source: &Source,
     partitions: &[usize],
@@ -34,9 +34,9 @@ pub fn survey(
         kept.map(|(partition, group)| keep.places(source.first_row(*partition), group.rows())).collect();
     let summaries = features.into_par_iter().map(|feature| {
         let of = |(group, kept): (&OpenPartition, &Option<Vec<u32>>)| {
-            Ok(Summary::of(&source.values(group, feature)?, kept.as_deref()))
+            Ok(ValueDistribution::of(&source.values(group, feature)?, kept.as_deref()))
         };
-        Ok(Summary::merge_all(opened.iter().zip(&kept).map(of).collect::<Result<_>>()?))
+        Ok(ValueDistribution::merge_all(opened.iter().zip(&kept).map(of).collect::<Result<_>>()?))
     });
     let summaries = summaries.collect::<Result<_>>()?;
     let rows = match wants_rows {
@@ -55,7 +55,7 @@ fn rows_of(source: &Source, partitions: &[usize], opened: &[OpenPartition]) -> R
 }
 
 impl BinnedData {
-    /// Some partitions of a dataset, coded by bins that are known.
+    /// Encodes some partitions of a dataset by given bins.
     pub fn of_partitions(source: &Source, partitions: &[usize], binning: Binning) -> Result<Self> {
         let coded = partitions.par_iter().map(|partition| {
             let group = source.open_partition(*partition)?;
@@ -66,9 +66,9 @@ impl BinnedData {
         Ok(BinnedData::of_memory(binning, rows.into_iter().flatten().collect(), codes))
     }
 
-    /// About how many bytes the codes take, with what a training keeps of each row.
+    /// Approximate memory of codes and of the training state per row.
     pub fn bytes(&self) -> Result<u64> {
-        /// Score, gradient, hessian, label, place, target, and the copies of the last two while a node is divided.
+        /// Score, gradient, hessian, label, row index, target, and copies of the last two while a node is split.
         const BYTES_PER_ROW: u64 = 40;
         let codes = |partition| Ok(self.all_codes(partition)?.batch().get_array_memory_size() as u64);
         let codes: u64 = (0..self.partitions()).map(codes).sum::<Result<u64>>()?;
@@ -77,7 +77,7 @@ impl BinnedData {
 }
 
 impl Surveyed {
-    /// Writes it, for whoever merges it elsewhere.
+    /// Serialises it for merging in another process.
     pub fn write(&self, writer: &mut Writer) {
         writer.count(self.rows.len() as u64);
         for rows in &self.rows {
@@ -99,12 +99,12 @@ impl Surveyed {
         self.summaries.iter().for_each(|summary| summary.write(writer));
     }
 
-    /// Reads what was written.
+    /// Deserialises the output of [`Surveyed::write`].
     pub fn read(reader: &mut Reader<'_>) -> Result<Self> {
         let count = reader.length(1)?;
         let rows = (0..count).map(|_| read_rows(reader)).collect::<Result<_>>()?;
         let count = reader.length(1)?;
-        let summaries = (0..count).map(|_| Summary::read(reader)).collect::<Result<_>>()?;
+        let summaries = (0..count).map(|_| ValueDistribution::read(reader)).collect::<Result<_>>()?;
         Ok(Surveyed { rows, summaries })
     }
 }

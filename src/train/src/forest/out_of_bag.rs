@@ -1,8 +1,8 @@
-//! Out of bag: what the trees that did not see a row say of it. It is as good as a validation set, and takes no
-//! rows away from the training.
+//! Out-of-bag scores: predictions for a row by the trees that were not trained on it. They replace a validation set
+//! without holding out rows.
 
-use super::route::Router;
-use super::view::{Lanes, View};
+use super::route::ForestRouter;
+use super::view::{CodeLanes, PartitionView};
 use super::{sample, wins_of};
 use crate::bins::BinnedData;
 use crate::config::Parameters;
@@ -14,29 +14,29 @@ use planetree_metric::{Mean, Metric, evaluate};
 use rayon::prelude::*;
 use std::sync::Arc;
 
-/// The rows' scores by trees that did not see them.
-pub struct Outside {
-    partitions: Vec<Part>,
+/// Out-of-bag scores of all rows.
+pub struct OutOfBag {
+    partitions: Vec<PartitionScores>,
     metrics: Metrics,
-    /// The single documents, when trees learn from pairs.
+    /// The single documents, if trees learn from pairs.
     documents: Option<ValidationSet>,
 }
 
-/// Of one partition.
-struct Part {
+/// Scores of one partition.
+struct PartitionScores {
     sums: Vec<f64>,
     trees: Vec<u32>,
 }
 
-impl Part {
+impl PartitionScores {
     fn add(&mut self, row: usize, value: f64) {
         self.sums[row] += value;
         self.trees[row] += 1;
     }
 }
 
-/// The places of a partition's rows that were not drawn.
-fn outside<'a>(drawn: &'a [u32], rows: &Rows) -> impl Iterator<Item = usize> + use<'a> {
+/// The rows of a partition that were not sampled.
+fn out_of_bag<'a>(drawn: &'a [u32], rows: &Rows) -> impl Iterator<Item = usize> + use<'a> {
     let (first, count) = (rows.first as u32, rows.len() as u32);
     let mut seen = drawn[drawn.partition_point(|row| *row < first)..].iter().copied().peekable();
     (0..count)
@@ -50,16 +50,16 @@ fn outside<'a>(drawn: &'a [u32], rows: &Rows) -> impl Iterator<Item = usize> + u
         .map(|row| row as usize)
 }
 
-impl Outside {
-    /// No tree yet. `documents` are the single ones when trees learn from pairs.
+impl OutOfBag {
+    /// Empty scores. `documents` are the single documents, if trees learn from pairs.
     pub fn new(parameters: &Parameters, rows: &[Rows], documents: Option<ValidationSet>) -> Result<Self> {
         let rows = documents.as_ref().map_or(rows, ValidationSet::rows);
-        let part = |rows: &Rows| Part { sums: vec![0.0; rows.len()], trees: vec![0; rows.len()] };
+        let part = |rows: &Rows| PartitionScores { sums: vec![0.0; rows.len()], trees: vec![0; rows.len()] };
         let partitions = rows.iter().map(part).collect();
-        Ok(Outside { partitions, metrics: Metrics::new(parameters, rows)?, documents })
+        Ok(OutOfBag { partitions, metrics: Metrics::new(parameters, rows)?, documents })
     }
 
-    /// Asks a tree, by its number, about the rows it did not see.
+    /// Adds the predictions of a tree for the rows out_of_bag its sample.
     pub fn add(
         &mut self,
         tree: u64,
@@ -72,16 +72,16 @@ impl Outside {
         if let Some(documents) = &self.documents {
             let values = wins_of(documents, &grown.to_model());
             for ((part, rows), partition) in self.partitions.iter_mut().zip(rows).zip(0..) {
-                outside(&drawn, rows).for_each(|row| part.add(row, values.partition(partition)[row]));
+                out_of_bag(&drawn, rows).for_each(|row| part.add(row, values.partition(partition)[row]));
             }
             return Ok(());
         }
-        let lanes = Lanes::of(&data.binning.layout);
-        let router = Router::new(grown, &data.binning, &lanes);
+        let lanes = CodeLanes::of(&data.binning.layout);
+        let router = ForestRouter::new(grown, &data.binning, &lanes);
         self.partitions.par_iter_mut().enumerate().try_for_each(|(partition, part)| {
             let codes = data.all_codes(partition)?;
-            let view = View::of(data, partition, &codes, &lanes);
-            let rows = outside(&drawn, &data.rows[partition]).map(|row| view.first + row as u32);
+            let view = PartitionView::of(data, partition, &codes, &lanes);
+            let rows = out_of_bag(&drawn, &data.rows[partition]).map(|row| view.first + row as u32);
             router.each_value(&view, &rows.collect::<Vec<_>>(), |row, value| {
                 part.add((row - view.first) as usize, value);
             });
@@ -89,12 +89,12 @@ impl Outside {
         })
     }
 
-    /// The rows that are scored.
+    /// The scored rows.
     pub fn rows<'a>(&'a self, data: &'a BinnedData) -> &'a [Rows] {
         self.documents.as_ref().map_or(&data.rows, ValidationSet::rows)
     }
 
-    /// The scores of all rows in their order; NaN where all trees saw the row.
+    /// The scores of all rows, in order; NaN for rows in every tree's sample.
     pub fn scores(&self) -> Vec<f64> {
         let score = |(sum, trees): (&f64, &u32)| if *trees > 0 { sum / f64::from(*trees) } else { f64::NAN };
         self.partitions.iter().flat_map(|part| part.sums.iter().zip(&part.trees).map(score)).collect()

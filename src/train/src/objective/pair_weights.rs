@@ -1,26 +1,26 @@
-//! Which pairs of a query there are, and how much each counts.
+//! Selection and weights of the pairs of a query.
 
-use super::delta::{AveragePrecision, Columns, Delta, Err, Ndcg};
-use super::ranked::Ranked;
+use super::delta::{ApDelta, Delta, DeltaColumns, ErrDelta, NdcgDelta};
+use super::ranked::RankedColumns;
 use crate::config::{ObjectiveName, Parameters};
 use fearless_simd::{Level, dispatch};
 use planetree_metric::{Convention, Discount, Metric, Threshold, satisfies};
 
-/// How pairs count.
+/// Selection and weights of pairs.
 #[derive(Debug, Clone)]
-pub struct Weighs {
-    /// What a swap would change; `None` when all pairs count alike.
+pub struct PairWeights {
+    /// The metric whose deltas weight the pairs; `None` for equal weights.
     pub metric: Option<Metric>,
     convention: Convention,
-    /// One document of a pair is among so many best.
+    /// At least one document of a pair is in the top `truncation`.
     pub truncation: usize,
-    /// Pairs count less the further their scores are apart, and no query pulls out of proportion.
+    /// Whether pairs are normalised by score distance, and queries by their total gradient.
     normalised: bool,
 }
 
-/// The metric that pairs count by. NDCG without a depth is as deep as pairs are looked at: a query of hundreds
-/// of relevant documents counts by those that can be on top. Measured, this ranks better than the whole list, and
-/// better than the whole list's discounts by the ideal DCG of the top, which is LightGBM's way.
+/// The metric that weights pairs. NDCG without a depth is cut at the truncation level, so that a query with hundreds
+/// of relevant documents is normalised by those that can be on top. Measured, this ranks better than the whole list,
+/// and better than LightGBM's discounts of the whole list over the ideal DCG of the top.
 fn metric_of(parameters: &Parameters) -> Metric {
     match parameters.lambda_metric {
         Metric::Ndcg(None) => Metric::Ndcg(parameters.truncation_level),
@@ -28,10 +28,9 @@ fn metric_of(parameters: &Parameters) -> Metric {
     }
 }
 
-impl Weighs {
-    /// As the parameters say.
+impl PairWeights {
     pub fn new(parameters: &Parameters) -> Self {
-        Weighs {
+        PairWeights {
             metric: (parameters.objective == ObjectiveName::LambdaRank).then(|| metric_of(parameters)),
             convention: Convention {
                 gain: parameters.label_gain.clone(),
@@ -43,8 +42,8 @@ impl Weighs {
         }
     }
 
-    /// One by the ideal DCG, for NDCG.
-    pub fn of_labels(&self, labels: &[f32]) -> f32 {
+    /// One over the ideal DCG, for NDCG.
+    pub fn label_constant(&self, labels: &[f32]) -> f32 {
         let Some(Metric::Ndcg(depth)) = self.metric else { return 0.0 };
         let mut gains: Vec<f64> = labels.iter().map(|label| self.convention.gain.of(*label)).collect();
         gains.sort_unstable_by(|one, other| other.total_cmp(one));
@@ -53,11 +52,11 @@ impl Weighs {
         if ideal > 0.0 { (1.0 / ideal) as f32 } else { 0.0 }
     }
 
-    /// Fills the columns that the closed form of the metric looks up.
-    pub fn fill(&self, of_labels: f32, ranked: &Ranked, columns: &mut Columns) {
+    /// Fills the columns for the closed form of the metric.
+    pub fn fill(&self, label_constant: f32, ranked: &RankedColumns, columns: &mut DeltaColumns) {
         match self.metric {
             Some(Metric::Ndcg(depth)) => {
-                columns.of_ndcg(ranked, |label| self.convention.gain.of(label), depth, of_labels);
+                columns.of_ndcg(ranked, |label| self.convention.gain.of(label), depth, label_constant);
             }
             Some(Metric::Err(depth)) => {
                 columns.of_err(ranked, |label| satisfies(label, self.convention.err_grade), depth);
@@ -69,14 +68,16 @@ impl Weighs {
         }
     }
 
-    /// What swapping the documents at two ranks would change, after [`Weighs::fill`].
-    pub fn delta(&self, columns: &Columns, ranked: &Ranked, i: usize, j: usize) -> f32 {
+    /// The change of the metric when the documents at two ranks are swapped. [`PairWeights::fill`] comes first.
+    pub fn delta(&self, columns: &DeltaColumns, ranked: &RankedColumns, i: usize, j: usize) -> f32 {
         match self.metric {
             None => 1.0,
-            Some(Metric::Ndcg(_)) => dispatch!(Level::baseline(), simd => Ndcg.of(simd, columns, i, j)[0]),
-            Some(Metric::Err(_)) => dispatch!(Level::baseline(), simd => Err.of(simd, columns, i, j)[0]),
+            Some(Metric::Ndcg(_)) => {
+                dispatch!(Level::baseline(), simd => NdcgDelta.of(simd, columns, i, j)[0])
+            }
+            Some(Metric::Err(_)) => dispatch!(Level::baseline(), simd => ErrDelta.of(simd, columns, i, j)[0]),
             Some(Metric::Map(None)) => {
-                dispatch!(Level::baseline(), simd => AveragePrecision.of(simd, columns, i, j)[0])
+                dispatch!(Level::baseline(), simd => ApDelta.of(simd, columns, i, j)[0])
             }
             Some(metric) => {
                 metric.swap_delta(&self.convention, &ranked.labels[..ranked.len()], i, j).abs() as f32
@@ -84,7 +85,7 @@ impl Weighs {
         }
     }
 
-    /// What all pulls of a query are multiplied by, which together are as strong as `total`.
+    /// The normalisation factor of a query whose gradient magnitudes sum to `total`.
     pub fn factor(&self, total: f32) -> f32 {
         if self.normalised && total > 0.0 {
             (libm::log2(1.0 + f64::from(total)) / f64::from(total)) as f32
@@ -93,8 +94,8 @@ impl Weighs {
         }
     }
 
-    /// What is added to the difference of two scores before pairs are divided by it, if they are.
-    pub fn distance(&self, ranked: &Ranked) -> Option<f32> {
+    /// The offset of score distances that divide the pair weights; `None` without normalisation.
+    pub fn distance(&self, ranked: &RankedColumns) -> Option<f32> {
         let apart = ranked.len() > 1 && ranked.scores[ranked.len() - 1] < 0.0;
         (self.normalised && apart).then_some(0.01)
     }

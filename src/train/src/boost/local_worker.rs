@@ -1,48 +1,48 @@
-//! Rows with their scores and gradients, in this process: all of a training, or the share of one executor of a cluster.
+//! The boosting worker of this process: it holds all rows of a training, or those of one executor of a cluster.
 
-use super::gradients::Gradients;
+use super::gradients::RowGradients;
 use super::whole_scores::WholeScores;
 use crate::bins::BinnedData;
 use crate::config::Parameters;
-use crate::driver::{Crew, GradientSummary, TreeStart};
+use crate::driver::{BoostWorker, GradientSummary, TreeStart};
 use crate::driver::{Metrics, Scores, draw_rows};
 use crate::tree::{
-    Cell, CodedTree, HeldHere, Holder, NodeHistogram, NodeId, NodeSplit, RowSets, Scale, WantedNode,
+    Cell, CodedTree, LocalRows, NodeHistogram, NodeId, NodeSplit, RowSets, RowStore, Scale, WantedNode,
 };
 use planetree_base::error::Result;
 use planetree_metric::Mean;
 use std::sync::Arc;
 
-/// See the module.
-pub struct Share<C: Cell> {
+/// Rows with their scores and gradients, in this process.
+pub struct LocalWorker<C: Cell> {
     parameters: Parameters,
     data: Arc<BinnedData>,
-    state: ShareState,
+    state: WorkerState,
     sets: RowSets<C>,
-    /// The rows of the tree, if not all of them are.
+    /// The sampled rows of the tree, by partition; `None` for all.
     drawn: Option<Vec<Vec<u32>>>,
     count_bits: u32,
     /// The largest magnitude of a label or score so far.
     farthest: f64,
-    /// Not known before the first tree.
+    /// Computed for the first tree.
     whole: Option<WholeScores>,
 }
 
-/// What is known of rows beside their codes.
-pub struct ShareState {
-    /// Their scores so far.
+/// The state of rows besides their codes.
+pub struct WorkerState {
+    /// Their current scores.
     pub scores: Scores,
     /// Their gradients.
-    pub gradients: Gradients,
-    /// Their metrics; `None` for the squared error, which is known anyway.
+    pub gradients: RowGradients,
+    /// Their metrics; `None` for squared error, which follows from the gradients.
     pub metrics: Option<Metrics>,
 }
 
-impl<C: Cell> Share<C> {
-    /// Rows at the start of a training.
-    pub fn new(parameters: &Parameters, data: Arc<BinnedData>, state: ShareState) -> Self {
+impl<C: Cell> LocalWorker<C> {
+    /// A worker at the start of a training.
+    pub fn new(parameters: &Parameters, data: Arc<BinnedData>, state: WorkerState) -> Self {
         let sets = RowSets::new(data.partitions());
-        Share {
+        LocalWorker {
             parameters: parameters.clone(),
             data,
             state,
@@ -54,12 +54,12 @@ impl<C: Cell> Share<C> {
         }
     }
 
-    /// The same as [`Crew::update_gradients`], by partition where that makes a difference.
+    /// Like [`BoostWorker::update_gradients`], by partition where the order of merging matters.
     pub fn gradients_by_partition(&mut self, round: u32) -> Vec<GradientSummary> {
         self.state.gradients.update(&self.data.rows, &self.state.scores, round)
     }
 
-    /// What the rows of a node add up to.
+    /// The sum over the rows of a node.
     pub fn total(&mut self, node: NodeId) -> C {
         self.held().total(node)
     }
@@ -68,16 +68,16 @@ impl<C: Cell> Share<C> {
     pub fn start(&mut self, tree: u64, scale: &Scale, limit: Option<u64>) {
         self.count_bits = scale.count_bits;
         self.drawn = draw_rows(&self.parameters, &self.data.rows, tree, limit);
-        let ShareState { scores, gradients, .. } = &self.state;
+        let WorkerState { scores, gradients, .. } = &self.state;
         gradients.start_tree(&self.data.rows, scores, scale, self.drawn.as_deref(), &mut self.sets);
     }
 
-    fn held(&mut self) -> HeldHere<'_, C> {
-        HeldHere { data: &self.data, sets: &mut self.sets, count_bits: self.count_bits }
+    fn held(&mut self) -> LocalRows<'_, C> {
+        LocalRows { data: &self.data, sets: &mut self.sets, count_bits: self.count_bits }
     }
 }
 
-impl<C: Cell> Holder<C> for Share<C> {
+impl<C: Cell> RowStore<C> for LocalWorker<C> {
     fn root(&mut self) -> Result<C> {
         self.held().root()
     }
@@ -94,12 +94,12 @@ impl<C: Cell> Holder<C> for Share<C> {
         self.held().moved(groups, moves)
     }
 
-    fn here(&self) -> Result<&RowSets<C>> {
+    fn local(&self) -> Result<&RowSets<C>> {
         Ok(&self.sets)
     }
 }
 
-impl<C: Cell> Crew<C> for Share<C> {
+impl<C: Cell> BoostWorker<C> for LocalWorker<C> {
     fn update_gradients(&mut self, round: u32) -> Result<GradientSummary> {
         let summary = GradientSummary::of_parts(&self.gradients_by_partition(round));
         self.farthest = self.farthest.max(summary.farthest);
@@ -136,7 +136,7 @@ impl<C: Cell> Crew<C> for Share<C> {
     }
 
     fn metrics(&mut self) -> Result<Vec<Mean>> {
-        let ShareState { scores, metrics, .. } = &self.state;
+        let WorkerState { scores, metrics, .. } = &self.state;
         Ok(metrics.as_ref().map(|metrics| metrics.evaluate(&self.data.rows, scores)).unwrap_or_default())
     }
 }

@@ -1,0 +1,80 @@
+//! Keeps idle threads spinning between the short steps of a round. Rayon puts an idle thread to sleep at once, and waking it
+//! takes as long as one level on a small dataset.
+
+use rayon::Yield;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long a thread spins without finding work.
+const PATIENCE: Duration = Duration::from_millis(1);
+
+/// Maximum spin time: a job suspended below the spin loop on the thread's stack resumes only when the loop ends.
+const LONGEST: Duration = Duration::from_millis(20);
+
+/// Trainings in this process: if several share the threads, these must not spin for one of them.
+static TRAININGS: AtomicUsize = AtomicUsize::new(0);
+
+/// Lets the threads of a training spin until it is dropped.
+pub struct SpinGuard {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    ended: AtomicBool,
+    /// By thread: whether it is spinning.
+    spins: Vec<AtomicBool>,
+}
+
+impl SpinGuard {
+    /// For the threads of the current pool; none is spinning yet.
+    pub fn new() -> Self {
+        TRAININGS.fetch_add(1, Ordering::Relaxed);
+        let spins = (0..rayon::current_num_threads()).map(|_| AtomicBool::new(false)).collect();
+        SpinGuard { shared: Arc::new(Shared { ended: AtomicBool::new(false), spins }) }
+    }
+
+    /// Wakes all threads except the caller.
+    pub fn wake(&self) {
+        let Some(caller) = rayon::current_thread_index() else { return };
+        let sleeps =
+            |(thread, spins): (usize, &AtomicBool)| thread != caller && !spins.load(Ordering::Relaxed);
+        if is_shared() || !self.shared.spins.iter().enumerate().any(sleeps) {
+            return;
+        }
+        let shared = self.shared.clone();
+        rayon::spawn_broadcast(move |thread| {
+            let spins = &shared.spins[thread.index()];
+            if thread.index() != caller && !spins.swap(true, Ordering::Relaxed) {
+                shared.spin();
+                spins.store(false, Ordering::Relaxed);
+            }
+        });
+    }
+}
+
+impl Drop for SpinGuard {
+    fn drop(&mut self) {
+        self.shared.ended.store(true, Ordering::Relaxed);
+        TRAININGS.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn is_shared() -> bool {
+    TRAININGS.load(Ordering::Relaxed) > 1
+}
+
+impl Shared {
+    /// Executes pending jobs until there has been none for a while.
+    fn spin(&self) {
+        let begun = Instant::now();
+        let mut last_work = begun;
+        while !self.ended.load(Ordering::Relaxed) && !is_shared() && begun.elapsed() < LONGEST {
+            match rayon::yield_now() {
+                Some(Yield::Executed) => last_work = Instant::now(),
+                _ if last_work.elapsed() > PATIENCE => break,
+                _ => std::thread::yield_now(), // another process may need the core
+            }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! The interface to a cluster, whose processes hold and bin the rows and add up histograms.
+
+use super::TrainRequest;
+use super::boost_worker::BoostWorker;
+use super::grower::TreeGrower;
+use crate::bins::{BinOptions, BinnedData};
+use crate::config::Parameters;
+use crate::tree::Cell;
+use planetree_base::error::Result;
+use planetree_data::source::Source;
+use std::sync::Arc;
+
+/// A backend that holds the rows of a training in other processes.
+pub trait Backend: Send + Sync {
+    /// Rejects requests that the backend does not support.
+    fn check(&self, request: &TrainRequest) -> Result<()>;
+
+    /// Bins a dataset on the backend; the result has no codes.
+    fn bin(&self, request: &TrainRequest, source: &Source, options: &BinOptions) -> Result<BinnedData>;
+
+    /// The grower of a forest's trees.
+    fn grower(&self, parameters: &Parameters, data: &BinnedData) -> Result<Box<dyn TreeGrower>>;
+
+    /// The boosting worker for rows without weights and hessians.
+    fn plain_worker(
+        &self,
+        parameters: &Parameters,
+        data: &Arc<BinnedData>,
+        base_score: f64,
+    ) -> Box<dyn BoostWorker<i64>>;
+
+    /// The boosting worker for rows with weights or hessians.
+    fn weighted_worker(
+        &self,
+        parameters: &Parameters,
+        data: &Arc<BinnedData>,
+        base_score: f64,
+    ) -> Box<dyn BoostWorker<[i64; 2]>>;
+}
+
+/// A histogram cell that backends support.
+pub trait BackendCell: Cell {
+    /// The boosting worker for this cell.
+    fn worker(
+        backend: &dyn Backend,
+        parameters: &Parameters,
+        data: &Arc<BinnedData>,
+        base_score: f64,
+    ) -> Box<dyn BoostWorker<Self>>;
+}
+
+impl BackendCell for i64 {
+    fn worker(
+        backend: &dyn Backend,
+        parameters: &Parameters,
+        data: &Arc<BinnedData>,
+        base_score: f64,
+    ) -> Box<dyn BoostWorker<Self>> {
+        backend.plain_worker(parameters, data, base_score)
+    }
+}
+
+impl BackendCell for [i64; 2] {
+    fn worker(
+        backend: &dyn Backend,
+        parameters: &Parameters,
+        data: &Arc<BinnedData>,
+        base_score: f64,
+    ) -> Box<dyn BoostWorker<Self>> {
+        backend.weighted_worker(parameters, data, base_score)
+    }
+}
