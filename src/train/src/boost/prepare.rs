@@ -6,7 +6,7 @@ use crate::bins::{BinnedData, FeatureBins};
 use crate::config::{BaseScore, ObjectiveName, Parameters};
 use crate::driver::BoostWorker;
 use crate::driver::{
-    FleetCell, LogEntry, Metrics, Observer, Opened, PhaseSeconds, Scores, TrainRequest, ValidationSet,
+    BackendCell, LogEntry, Metrics, Observer, OpenedData, PhaseSeconds, Scores, TrainRequest, ValidationSet,
     check_gains, find_checkpoint, mean_of, open, warn_of_leakage,
 };
 use crate::objective::Objective;
@@ -83,7 +83,7 @@ pub fn prepare(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Pr
         model = Model { configuration, ..resumed.model };
         log = resumed.log;
     }
-    let Opened { source, data, options, mut validation, seen, seconds } = opened;
+    let OpenedData { source, data, options, mut validation, seen, seconds } = opened;
     let mut sets = Vec::new();
     for (named, source) in request.validation.iter().zip(&mut validation) {
         let step = format!("reading {}", named.name);
@@ -93,7 +93,7 @@ pub fn prepare(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Pr
         sets.push(ValidationSet::load(&named.name, source, &data.binning, cuts, parameters, &start)?);
     }
     warn_of_leakage(seen, &mut sets, &mut validation, observer);
-    let manner = Manner {
+    let traits = TrainingTraits {
         weighted: objective.as_ref().is_some_and(|objective| !objective.hessians_are_one())
             || data.rows.iter().any(|rows| rows.weights.is_some()),
         residuals: objective.is_none(),

@@ -43,7 +43,7 @@ pub fn open(
     let mut source = Source::open_all(&request.data, features)?;
     check_size(&source)?;
     let mut validation = open_validation(request, source.known(), observer)?;
-    if !validation.is_empty() && request.fleet.is_none() {
+    if !validation.is_empty() && request.backend.is_none() {
         source.hash_rows();
         validation.iter_mut().for_each(Source::hash_rows);
     }
@@ -58,10 +58,10 @@ pub fn open(
     seconds.bin = begun.elapsed().as_secs_f64();
     check_labels(&source, &data)?;
     let seen = Seen::take(&mut source, &mut data.rows, !validation.is_empty());
-    Ok(Opened { source, data, options, validation, seen, seconds })
+    Ok(OpenedData { source, data, options, validation, seen, seconds })
 }
 
-impl Opened {
+impl OpenedData {
     /// The features of a model that is trained on them.
     pub fn model_features(&self) -> Vec<ModelFeature> {
         let features = self.source.known().iter().zip(&self.data.binning.features);

@@ -17,9 +17,9 @@ mod view;
 use crate::bins::BinnedData;
 use crate::config::{CriterionName, FeatureCount, Parameters, Sampling};
 use crate::driver::{
-    BestRound, Checkpoints, ForestTree, LogEntry, ModelSize, Observer, Opened, Outcome, PhaseSeconds, Scores,
-    TrainRequest, TreeGrower, TreeStrength, ValidationSet, check_gains, find_checkpoint, no_split, open,
-    value_of, warn_of_leakage,
+    BestRound, Checkpoints, ForestTree, LogEntry, ModelSize, Observer, OpenedData, Outcome, PhaseSeconds,
+    Scores, TrainRequest, TreeGrower, TreeStrength, ValidationSet, check_gains, find_checkpoint, no_split,
+    open, value_of, warn_of_leakage,
 };
 use grower::grower;
 use listwise::{NdcgVariant, SplitOrder};
@@ -83,7 +83,7 @@ pub fn train(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Outc
     let model = new_model(request, &opened)?;
     let mut validation = validation_sets(request, &opened)?;
     warn_of_leakage(std::mem::take(&mut opened.seen), &mut validation, &mut opened.validation, observer);
-    let mut forest = Forest {
+    let mut forest = ForestTraining {
         request,
         data: &opened.data,
         lanes: match parameters.forest.pairs_per_document {
@@ -91,7 +91,7 @@ pub fn train(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Outc
             Some(_) => None,
         },
         validation,
-        outside: outside(request, &opened)?,
+        out_of_bag: out_of_bag(request, &opened)?,
         file: model_file(request, &model)?,
         size: ModelSize::default(),
         model,
@@ -153,7 +153,7 @@ fn note_clipped(parameters: &Parameters, features: usize, observer: &mut dyn Obs
     }
 }
 
-fn new_model(request: &TrainRequest, opened: &Opened) -> Result<Model> {
+fn new_model(request: &TrainRequest, opened: &OpenedData) -> Result<Model> {
     Ok(Model {
         ensemble: match request.parameters.forest.pairs_per_document {
             None => Ensemble::Bag,
