@@ -4,11 +4,11 @@ use crate::error::{Error, Result};
 
 /// Bytes that are being written.
 #[derive(Debug, Default)]
-pub struct Writer {
+pub struct WireWriter {
     bytes: Vec<u8>,
 }
 
-impl Writer {
+impl WireWriter {
     /// The bytes so far.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
@@ -65,14 +65,14 @@ impl Writer {
 
 /// Bytes that are being read.
 #[derive(Debug)]
-pub struct Reader<'a> {
+pub struct WireReader<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Reader<'a> {
+impl<'a> WireReader<'a> {
     /// From the first byte on.
     pub fn new(bytes: &'a [u8]) -> Self {
-        Reader { rest: bytes }
+        WireReader { rest: bytes }
     }
 
     /// Whether everything was read.
@@ -81,19 +81,19 @@ impl<'a> Reader<'a> {
     }
 
     fn take(&mut self, count: usize) -> Result<&'a [u8]> {
-        let (taken, rest) = self.rest.split_at_checked(count).ok_or_else(cut_short)?;
+        let (taken, rest) = self.rest.split_at_checked(count).ok_or_else(malformed)?;
         self.rest = rest;
         Ok(taken)
     }
 
-    /// See [`Writer::count`].
+    /// See [`WireWriter::count`].
     #[inline]
     pub fn count(&mut self) -> Result<u64> {
         let (mut value, mut shift) = (0u64, 0);
         loop {
-            let (byte, rest) = self.rest.split_first().ok_or_else(cut_short)?;
+            let (byte, rest) = self.rest.split_first().ok_or_else(malformed)?;
             self.rest = rest;
-            value |= u64::from(byte & 0x7F).checked_shl(shift).ok_or_else(cut_short)?;
+            value |= u64::from(byte & 0x7F).checked_shl(shift).ok_or_else(malformed)?;
             if byte & 0x80 == 0 {
                 return Ok(value);
             }
@@ -103,45 +103,45 @@ impl<'a> Reader<'a> {
 
     /// A number of things that follow, each of at least so many bytes.
     pub fn length(&mut self, least_bytes: usize) -> Result<usize> {
-        let length = usize::try_from(self.count()?).map_err(|_| cut_short())?;
+        let length = usize::try_from(self.count()?).map_err(|_| malformed())?;
         match length.checked_mul(least_bytes) {
             Some(bytes) if bytes <= self.rest.len() => Ok(length),
-            _ => Err(cut_short()),
+            _ => Err(malformed()),
         }
     }
 
-    /// See [`Writer::signed`].
+    /// See [`WireWriter::signed`].
     #[inline]
     pub fn signed(&mut self) -> Result<i64> {
         let value = self.count()?;
         Ok((value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
-    /// See [`Writer::float`].
+    /// See [`WireWriter::float`].
     pub fn float(&mut self) -> Result<f64> {
-        let bytes = self.take(8)?.try_into().map_err(|_| cut_short())?;
+        let bytes = self.take(8)?.try_into().map_err(|_| malformed())?;
         Ok(f64::from_bits(u64::from_le_bytes(bytes)))
     }
 
-    /// See [`Writer::list`].
+    /// See [`WireWriter::list`].
     pub fn list(&mut self) -> Result<&'a [u8]> {
         let length = self.length(1)?;
         self.take(length)
     }
 
-    /// See [`Writer::text`].
+    /// See [`WireWriter::text`].
     pub fn text(&mut self) -> Result<String> {
-        String::from_utf8(self.list()?.to_vec()).map_err(|_| cut_short())
+        String::from_utf8(self.list()?.to_vec()).map_err(|_| malformed())
     }
 
-    /// See [`Writer::floats`].
+    /// See [`WireWriter::floats`].
     pub fn floats(&mut self) -> Result<Vec<f32>> {
         let length = self.length(4)?;
         let words = self.take(4 * length)?.as_chunks::<4>().0;
         Ok(words.iter().map(|word| f32::from_bits(u32::from_le_bytes(*word))).collect())
     }
 
-    /// See [`Writer::ascending`].
+    /// See [`WireWriter::ascending`].
     pub fn ascending(&mut self) -> Result<Vec<u32>> {
         let length = self.length(1)?;
         let mut before = 0u32;
@@ -155,7 +155,7 @@ impl<'a> Reader<'a> {
 }
 
 /// Why an answer cannot be read.
-pub fn cut_short() -> Error {
+pub fn malformed() -> Error {
     Error::usage(
         "an answer of the cluster is cut short or of another form",
         "run the same build of planetree everywhere",
@@ -175,14 +175,14 @@ mod tests {
             cut in 0usize..400,
         ) {
             ascending.sort_unstable();
-            let mut writer = Writer::default();
+            let mut writer = WireWriter::default();
             counts.iter().for_each(|value| writer.count(*value));
             signed.iter().for_each(|value| writer.signed(*value));
             writer.floats(&floats);
             writer.ascending(ascending.iter().copied());
             writer.text("fünf");
             let bytes = writer.into_bytes();
-            let mut reader = Reader::new(&bytes);
+            let mut reader = WireReader::new(&bytes);
             for value in &counts {
                 prop_assert_eq!(reader.count().unwrap(), *value);
             }
@@ -195,7 +195,7 @@ mod tests {
             prop_assert_eq!(reader.text().unwrap(), "fünf");
             prop_assert!(reader.is_empty());
             // What is cut short is an error, or nothing was missed.
-            let mut reader = Reader::new(&bytes[..cut.min(bytes.len())]);
+            let mut reader = WireReader::new(&bytes[..cut.min(bytes.len())]);
             while reader.list().is_ok() {}
         }
     }

@@ -2,7 +2,7 @@
 //! cells are passed over, numbers take as many bytes as they need. What travels can be added without knowing the bins.
 
 use planetree_base::error::Result;
-use planetree_base::wire::{Reader, Writer, cut_short};
+use planetree_base::wire::{WireReader, WireWriter, malformed};
 use planetree_train::bins::Binning;
 use planetree_train::tree::{Cell, NodeHistogram, Sums, cells_of_group};
 use std::ops::Range;
@@ -33,7 +33,7 @@ impl WireCell for [i64; 2] {
 }
 
 /// Writes one cell.
-fn write_sums(sums: Sums, weighted: bool, writer: &mut Writer) {
+fn write_sums(sums: Sums, weighted: bool, writer: &mut WireWriter) {
     writer.count(sums.count as u64);
     writer.signed(sums.gradient);
     if weighted {
@@ -42,7 +42,7 @@ fn write_sums(sums: Sums, weighted: bool, writer: &mut Writer) {
 }
 
 /// Reads one cell.
-fn read_sums(weighted: bool, reader: &mut Reader<'_>) -> Result<Sums> {
+fn read_sums(weighted: bool, reader: &mut WireReader<'_>) -> Result<Sums> {
     let count = reader.count()? as i64;
     let gradient = reader.signed()?;
     let weight = if weighted { reader.signed()? } else { count };
@@ -53,7 +53,7 @@ fn read_sums(weighted: bool, reader: &mut Reader<'_>) -> Result<Sums> {
 pub type NodeSums<C> = (C, NodeHistogram<C>);
 
 /// A block on its way.
-pub struct Block {
+pub struct CellBlock {
     /// Which one.
     pub number: usize,
     /// Of how many.
@@ -73,7 +73,7 @@ pub fn write_blocks<C: WireCell>(
     let cells = nodes.first().map_or(0, |(_, histogram)| cells_in(histogram, groups));
     let block = |block: usize| {
         let range = block_range(cells, block, blocks);
-        let mut writer = Writer::default();
+        let mut writer = WireWriter::default();
         writer.count(nodes.len() as u64);
         writer.count(range.len() as u64);
         for (total, histogram) in nodes {
@@ -92,13 +92,13 @@ pub fn add_block<C: WireCell>(
     nodes: &mut [NodeSums<C>],
     groups: &[usize],
     count_bits: u32,
-    block: &Block,
+    block: &CellBlock,
 ) -> Result<()> {
     let cells = nodes.first().map_or(0, |(_, histogram)| cells_in(histogram, groups));
     let range = block_range(cells, block.number, block.of);
-    let mut reader = Reader::new(&block.bytes);
+    let mut reader = WireReader::new(&block.bytes);
     if (reader.count()?, reader.count()?) != (nodes.len() as u64, range.len() as u64) {
-        return Err(cut_short());
+        return Err(malformed());
     }
     for (total, histogram) in nodes {
         let sums = read_sums(C::WEIGHTED, &mut reader)?;
@@ -116,7 +116,7 @@ pub fn add_block<C: WireCell>(
             histogram.groups[*group][piece.start + place - passed].add(C::of_sums(sums, count_bits));
         })?;
     }
-    if reader.is_empty() { Ok(()) } else { Err(cut_short()) }
+    if reader.is_empty() { Ok(()) } else { Err(malformed()) }
 }
 
 /// Cells of a block at most, so that no damaged number asks for all memory.
@@ -124,16 +124,16 @@ const MOST_CELLS: usize = 1 << 26;
 
 /// Adds up the same block of several shares.
 pub fn merge_blocks(blocks: &[&[u8]], weighted: bool) -> Result<Vec<u8>> {
-    let mut readers: Vec<Reader<'_>> = blocks.iter().map(|bytes| Reader::new(bytes)).collect();
+    let mut readers: Vec<WireReader<'_>> = blocks.iter().map(|bytes| WireReader::new(bytes)).collect();
     let mut shape = None;
     for reader in &mut readers {
         let this = (reader.count()?, reader.length(0)?);
         if *shape.get_or_insert(this) != this || this.1 > MOST_CELLS {
-            return Err(cut_short());
+            return Err(malformed());
         }
     }
     let (nodes, cells) = shape.unwrap_or_default();
-    let mut writer = Writer::default();
+    let mut writer = WireWriter::default();
     writer.count(nodes);
     writer.count(cells as u64);
     let mut all = vec![Sums::default(); cells];
@@ -147,11 +147,11 @@ pub fn merge_blocks(blocks: &[&[u8]], weighted: bool) -> Result<Vec<u8>> {
         write_list(all.iter().copied(), weighted, &mut writer);
         all.fill(Sums::default());
     }
-    if readers.iter().all(Reader::is_empty) { Ok(writer.into_bytes()) } else { Err(cut_short()) }
+    if readers.iter().all(WireReader::is_empty) { Ok(writer.into_bytes()) } else { Err(malformed()) }
 }
 
 /// Writes cells, without the empty ones.
-fn write_list(cells: impl Iterator<Item = Sums>, weighted: bool, writer: &mut Writer) {
+fn write_list(cells: impl Iterator<Item = Sums>, weighted: bool, writer: &mut WireWriter) {
     let mut skipped = 0;
     for sums in cells {
         if sums.count == 0 {
@@ -169,7 +169,7 @@ fn write_list(cells: impl Iterator<Item = Sums>, weighted: bool, writer: &mut Wr
 fn read_list(
     cells: usize,
     weighted: bool,
-    reader: &mut Reader<'_>,
+    reader: &mut WireReader<'_>,
     mut found: impl FnMut(usize, Sums),
 ) -> Result<()> {
     let mut place = reader.count()? as usize;
@@ -177,7 +177,7 @@ fn read_list(
         found(place, read_sums(weighted, reader)?);
         place = (place + 1).saturating_add(reader.count()? as usize);
     }
-    if place == cells { Ok(()) } else { Err(cut_short()) }
+    if place == cells { Ok(()) } else { Err(malformed()) }
 }
 
 fn cells_in<C>(histogram: &NodeHistogram<C>, groups: &[usize]) -> usize {
@@ -258,14 +258,14 @@ mod tests {
         let (mut added, mut merged) = (nothing::<C>(), nothing::<C>());
         for block in 0..blocks {
             let of_shares: Vec<&[u8]> = sent.iter().map(|share| &share[block][..]).collect();
-            let arrived = |bytes: &[u8]| Block { number: block, of: blocks, bytes: bytes.to_vec() };
+            let received = |bytes: &[u8]| CellBlock { number: block, of: blocks, bytes: bytes.to_vec() };
             for bytes in &of_shares {
-                add_block(&mut added, &GROUPS, bits, &arrived(bytes)).unwrap();
+                add_block(&mut added, &GROUPS, bits, &received(bytes)).unwrap();
             }
             let sum = merge_blocks(&of_shares, C::WEIGHTED).unwrap();
-            add_block(&mut merged, &GROUPS, bits, &arrived(&sum)).unwrap();
+            add_block(&mut merged, &GROUPS, bits, &received(&sum)).unwrap();
             for cut in 0..sum.len() {
-                assert!(add_block(&mut nothing::<C>(), &GROUPS, bits, &arrived(&sum[..cut])).is_err());
+                assert!(add_block(&mut nothing::<C>(), &GROUPS, bits, &received(&sum[..cut])).is_err());
                 assert!(merge_blocks(&[&sum, &sum[..cut]], C::WEIGHTED).is_err());
             }
         }

@@ -11,34 +11,34 @@
 //!
 //! - a *share* is some neighbouring partitions, which one executor holds;
 //! - a *question* is a step of the training, an *answer* what a share says to it;
-//! - a *foundation* is everything that a share can be built from: bins, parameters, the trees so far.
+//! - a *snapshot* is everything that a share can be built from: bins, parameters, the trees so far.
 
 mod address;
+mod affinity;
 mod cells;
+mod client;
+mod cluster;
 mod codec;
-mod crew;
-mod errands;
-mod fleet;
-mod holding;
-mod judge;
-mod link;
+mod evaluate;
+mod executor;
 mod local;
 mod merge;
 mod node;
 mod query;
+mod remote_rows;
+mod row_group_scan;
 mod rows;
 mod score;
 mod security;
 mod serve;
+mod session;
 mod share;
-mod sticky;
-mod sweep;
 mod task;
 mod token;
 mod trees;
 
 pub use address::{Address, PORT};
-pub use fleet::Cluster;
-pub use link::Traffic;
+pub use client::Traffic;
+pub use cluster::Cluster;
 pub use security::Security;
 pub use serve::{ExecutorOptions, SchedulerOptions, run_executor, run_scheduler};

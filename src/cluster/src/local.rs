@@ -1,8 +1,8 @@
 //! A cluster on this machine, for tests and for trying out: a scheduler and some executors, each a process of its own.
 //! They end with the process that started them: their standard input is a pipe from it, which closes whatever happens.
 
-use super::link::Link;
-use super::task::Identity;
+use super::client::SchedulerClient;
+use super::task::ExecutorIdentity;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::interrupt;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -20,7 +20,7 @@ pub struct LocalCluster {
 }
 
 /// How long processes may take to start.
-const PATIENCE: Duration = Duration::from_secs(60);
+const RETRY_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl LocalCluster {
     /// Starts a scheduler and some executors, which share the threads.
@@ -80,7 +80,7 @@ impl LocalCluster {
         while TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_err() {
             interrupt::check()?;
             let ended = self.children.iter_mut().any(|child| !matches!(child.try_wait(), Ok(None)));
-            if ended || begun.elapsed() > PATIENCE {
+            if ended || begun.elapsed() > RETRY_TIMEOUT {
                 return Err(Error::usage(
                     "--cluster: the scheduler did not start",
                     "look at what it says on standard error",
@@ -92,16 +92,16 @@ impl LocalCluster {
     }
 
     /// Waits until all executors have reported.
-    pub fn wait_for_executors(&mut self, link: &Link) -> Result<Vec<Identity>> {
+    pub fn wait_for_executors(&mut self, client: &SchedulerClient) -> Result<Vec<ExecutorIdentity>> {
         let begun = Instant::now();
         loop {
-            let executors = link.executors()?;
+            let executors = client.executors()?;
             let here = executors.len();
             if here >= self.executors {
                 return Ok(executors);
             }
             let ended = self.children.iter_mut().any(|child| !matches!(child.try_wait(), Ok(None)));
-            if ended || begun.elapsed() > PATIENCE {
+            if ended || begun.elapsed() > RETRY_TIMEOUT {
                 return Err(Error::usage(
                     format_args!("--cluster: {here} of {} executors started", self.executors),
                     "look at what they say on standard error",

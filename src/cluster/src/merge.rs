@@ -6,8 +6,8 @@
 //! ```
 
 use super::cells::merge_blocks;
-use super::holding::name;
-use super::node::{Arrived, BLOCK, put_together, schema, to_batches};
+use super::executor::name;
+use super::node::{BLOCK, ReceivedAnswer, put_together, schema, to_batches};
 use super::task::Answer;
 use arrow::array::RecordBatch;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -35,14 +35,14 @@ pub const ALL_SHARES: u64 = u64::MAX;
 
 /// How answers meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Meeting {
+pub struct MergePlan {
     /// Tasks that merge.
     pub mergers: usize,
     /// Whether cells have weights.
     pub weighted: bool,
 }
 
-impl Meeting {
+impl MergePlan {
     /// Blocks that answers are cut into.
     pub fn blocks(&self) -> usize {
         self.mergers * BLOCKS_EACH
@@ -145,7 +145,7 @@ fn merge(batches: &[RecordBatch], weighted: bool) -> Result<Vec<Result<RecordBat
     let damaged = || DataFusionError::Execution("an answer arrived damaged".to_owned());
     let mut blocks: BTreeMap<u64, Vec<Vec<u8>>> = BTreeMap::new();
     let mut merged = Vec::new();
-    for ((share, block), Arrived { bytes, sender }) in put_together(batches).ok_or_else(damaged)? {
+    for ((share, block), ReceivedAnswer { bytes, sender }) in put_together(batches).ok_or_else(damaged)? {
         match Answer::from_bytes(&bytes).map_err(|_| damaged())? {
             Answer::Level(cells) => blocks.entry(block).or_default().extend(cells),
             other => merged.extend(to_batches(share, block, &other, &sender)),
@@ -168,7 +168,7 @@ mod tests {
     fn answers_meet_by_block_and_others_go_on() {
         let cells = |count: u8| vec![1, 2, count, 2 * count, 0, count, 2 * count, 1];
         let level = |count| Answer::Level(vec![cells(count)]);
-        let lacking = Answer::Lacking;
+        let lacking = Answer::MissingState;
         let sent =
             [(0, 0, &level(1)), (0, 1, &level(2)), (1, 0, &level(3)), (1, 1, &level(4)), (2, 0, &lacking)];
         let batches =
@@ -179,12 +179,12 @@ mod tests {
         let merged = put_together(&merged).unwrap();
         let answers: Vec<_> = merged
             .iter()
-            .map(|(place, arrived)| (*place, Answer::from_bytes(&arrived.bytes).unwrap()))
+            .map(|(place, received)| (*place, Answer::from_bytes(&received.bytes).unwrap()))
             .collect();
         let sum = |count| Answer::Merged { shares: 2, cells: cells(count) };
         assert_eq!(
             answers,
-            [((2, 0), Answer::Lacking), ((ALL_SHARES, 0), sum(4)), ((ALL_SHARES, 1), sum(6))]
+            [((2, 0), Answer::MissingState), ((ALL_SHARES, 0), sum(4)), ((ALL_SHARES, 1), sum(6))]
         );
         assert_eq!(merged[&(2, 0)].sender, "far");
         assert!(merge(&batches, true).is_err());

@@ -4,9 +4,9 @@
 //! The scan is never run. It is there because the engine hands out the file groups of a scan to its executors, and our
 //! own reader checks every byte against the dataset's manifest.
 
-use super::holding::answer;
+use super::executor::answer;
 use super::share::groups_of;
-use super::task::{Answer, Step, Task};
+use super::task::{Answer, Task, TaskStep};
 use arrow::array::{ArrayRef, AsArray, LargeBinaryArray, RecordBatch, StringArray, UInt64Array};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt64Type};
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -34,17 +34,17 @@ pub const BLOCK: &str = "block";
 #[derive(Clone)]
 pub struct RoundExec {
     scan: Arc<dyn ExecutionPlan>,
-    question: Question,
+    question: RoundRequest,
     properties: Arc<PlanProperties>,
 }
 
 /// What a plan carries.
 #[derive(Clone, PartialEq, Default)]
-pub struct Question {
+pub struct RoundRequest {
     /// A packed [`Task`].
     pub task: Vec<u8>,
-    /// A packed [`Foundation`](super::task::Foundation), for those that lack it; empty if nobody is believed to.
-    pub foundation: Vec<u8>,
+    /// A packed [`Snapshot`](super::task::Snapshot), for those that lack it; empty if nobody is believed to.
+    pub snapshot: Vec<u8>,
 }
 
 /// The columns of answers: which share, which block of its answer if that is sent in blocks, which piece of that, the
@@ -62,7 +62,7 @@ pub fn schema() -> SchemaRef {
 
 impl RoundExec {
     /// A question to all file groups of a scan.
-    pub fn new(scan: Arc<dyn ExecutionPlan>, question: Question) -> Self {
+    pub fn new(scan: Arc<dyn ExecutionPlan>, question: RoundRequest) -> Self {
         let properties = PlanProperties::new(
             EquivalenceProperties::new(schema()),
             Partitioning::UnknownPartitioning(scan.output_partitioning().partition_count()),
@@ -73,14 +73,14 @@ impl RoundExec {
     }
 
     /// What it asks.
-    pub fn question(&self) -> &Question {
+    pub fn question(&self) -> &RoundRequest {
         &self.question
     }
 }
 
 impl fmt::Debug for RoundExec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RoundExec({} bytes)", self.question.task.len() + self.question.foundation.len())
+        write!(f, "RoundExec({} bytes)", self.question.task.len() + self.question.snapshot.len())
     }
 }
 
@@ -137,15 +137,15 @@ impl ExecutionPlan for RoundExec {
         let sender = stream.tx();
         stream.spawn_blocking(move || {
             let task: Task = super::task::unpack(&question.task).map_err(failed)?;
-            let in_blocks = matches!(task.step, Step::Level { blocks, .. } if blocks > 1);
-            let (share, answer) = answer(&task, &question.foundation, &group);
+            let in_blocks = matches!(task.step, TaskStep::Level { blocks, .. } if blocks > 1);
+            let (share, answer) = answer(&task, &question.snapshot, &group);
             let answers = match answer {
                 Answer::Level(blocks) if in_blocks => {
                     blocks.into_iter().map(|block| Answer::Level(vec![block])).collect()
                 }
                 answer => vec![answer],
             };
-            let name = super::holding::name();
+            let name = super::executor::name();
             for (block, answer) in (0..).zip(&answers) {
                 for batch in to_batches(share, block, answer, &name) {
                     if sender.blocking_send(batch).is_err() {
@@ -180,9 +180,9 @@ pub fn to_batches(share: u64, block: u64, answer: &Answer, sender: &str) -> Vec<
     (0..).zip(bytes.chunks(PIECE)).map(batch).collect()
 }
 
-/// An answer as it arrived.
+/// An answer as received.
 #[derive(Debug, Default, PartialEq)]
-pub struct Arrived {
+pub struct ReceivedAnswer {
     /// Its bytes.
     pub bytes: Vec<u8>,
     /// Who sent them.
@@ -190,11 +190,11 @@ pub struct Arrived {
 }
 
 /// Which share an answer is of, and which block.
-pub type Whose = (u64, u64);
+pub type AnswerKey = (u64, u64);
 
 /// Puts answers together, in the order of shares and blocks. `None` if a piece is missing or damaged.
-pub fn put_together(batches: &[RecordBatch]) -> Option<BTreeMap<Whose, Arrived>> {
-    let mut pieces: BTreeMap<(Whose, u64), Arrived> = BTreeMap::new();
+pub fn put_together(batches: &[RecordBatch]) -> Option<BTreeMap<AnswerKey, ReceivedAnswer>> {
+    let mut pieces: BTreeMap<(AnswerKey, u64), ReceivedAnswer> = BTreeMap::new();
     for batch in batches {
         let number = |column: usize, row: usize| {
             Some(batch.columns().get(column)?.as_primitive_opt::<UInt64Type>()?.value(row))
@@ -206,12 +206,12 @@ pub fn put_together(batches: &[RecordBatch]) -> Option<BTreeMap<Whose, Arrived>>
             }
             let sender = batch.columns().get(5)?.as_string_opt::<i32>()?.value(row).to_owned();
             let answer = (number(0, row)?, number(1, row)?);
-            pieces.insert((answer, number(2, row)?), Arrived { bytes: bytes.to_vec(), sender });
+            pieces.insert((answer, number(2, row)?), ReceivedAnswer { bytes: bytes.to_vec(), sender });
         }
     }
-    let mut answers: BTreeMap<Whose, Arrived> = BTreeMap::new();
+    let mut answers: BTreeMap<AnswerKey, ReceivedAnswer> = BTreeMap::new();
     let mut last = None;
-    for ((answer, piece), Arrived { bytes, sender }) in pieces {
+    for ((answer, piece), ReceivedAnswer { bytes, sender }) in pieces {
         let expected = match last {
             Some((same, before)) if same == answer => before + 1,
             _ => 0,
@@ -220,9 +220,9 @@ pub fn put_together(batches: &[RecordBatch]) -> Option<BTreeMap<Whose, Arrived>>
             return None;
         }
         last = Some((answer, piece));
-        let arrived = answers.entry(answer).or_default();
-        arrived.bytes.extend_from_slice(&bytes);
-        arrived.sender = sender;
+        let received = answers.entry(answer).or_default();
+        received.bytes.extend_from_slice(&bytes);
+        received.sender = sender;
     }
     Some(answers)
 }

@@ -2,9 +2,9 @@
 //! client, scheduler and executors all have. What travels is the physical plan: names of tables, which are paths here, do
 //! not survive the way of a logical one.
 
+use super::client::{MESSAGE_BYTES, run_name};
+use super::cluster::Cluster;
 use super::codec::RoundCodec;
-use super::fleet::Cluster;
-use super::link::{MESSAGE_BYTES, run_name};
 use super::security::Security;
 use super::share::check_place;
 use ballista_core::execution_plans::execute_physical_plan;
@@ -33,11 +33,11 @@ use url::Url;
 impl Cluster {
     /// The cluster as something that queries run on.
     pub fn queries(&self) -> Result<Elsewhere> {
-        let reached = self.reach()?;
+        let connection = self.reach()?;
         let (url, security, address) =
-            (reached.link.url().to_owned(), self.security().clone(), self.address().clone());
+            (connection.client.url().to_owned(), self.security().clone(), self.address().clone());
         Ok(Elsewhere {
-            partitions: reached.threads(),
+            partitions: connection.threads(),
             check: Arc::new(move |place| check_place(place, &address)),
             upgrade: Box::new(move |state| {
                 let config = client_config(state.config().clone().upgrade_for_ballista(), &security);
@@ -65,7 +65,7 @@ impl Cluster {
                     Ok(Box::pin(RecordBatchStreamAdapter::new(schema, stream)) as SendableRecordBatchStream)
                 })
             }),
-            guard: Box::new(reached),
+            guard: Box::new(connection),
         })
     }
 }
@@ -111,18 +111,18 @@ pub fn executor_functions() -> BallistaFunctionRegistry {
 /// Temporary files and stores of an executor.
 pub fn environment(folder: &Path) -> EngineResult<Arc<RuntimeEnv>> {
     RuntimeEnvBuilder::new()
-        .with_object_store_registry(Arc::new(Stores::default()))
+        .with_object_store_registry(Arc::new(LazyStores::default()))
         .with_temp_file_path(folder)
         .build_arc()
 }
 
 /// Object stores, opened when a plan names them, with the credentials of this process.
 #[derive(Debug, Default)]
-struct Stores {
+struct LazyStores {
     known: DefaultObjectStoreRegistry,
 }
 
-impl ObjectStoreRegistry for Stores {
+impl ObjectStoreRegistry for LazyStores {
     fn register_store(&self, url: &Url, store: Arc<dyn ObjectStore>) -> Option<Arc<dyn ObjectStore>> {
         self.known.register_store(url, store)
     }

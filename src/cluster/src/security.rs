@@ -141,18 +141,18 @@ impl Security {
     }
 
     /// Opens the doors of an executor: that of certificates outside, that of the token behind it.
-    pub async fn open_executor_door(&self, outer: SocketAddr, inner: SocketAddr) -> std::io::Result<()> {
-        let Some(token) = &self.token else { return self.open_door(outer, inner).await };
+    pub async fn start_executor_proxy(&self, outer: SocketAddr, inner: SocketAddr) -> std::io::Result<()> {
+        let Some(token) = &self.token else { return self.start_proxy(outer, inner).await };
         if !self.uses_tls() {
-            return token.open_door(outer, inner);
+            return token.start_proxy(outer, inner);
         }
         let between = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 3)), outer.port());
-        token.open_door(between, inner)?;
-        self.open_door(outer, between).await
+        token.start_proxy(between, inner)?;
+        self.start_proxy(outer, between).await
     }
 
     /// Opens the door: who knocks at `outer` with a certificate speaks to `inner`. Nothing to do without encryption.
-    pub async fn open_door(&self, outer: SocketAddr, inner: SocketAddr) -> std::io::Result<()> {
+    pub async fn start_proxy(&self, outer: SocketAddr, inner: SocketAddr) -> std::io::Result<()> {
         let Some(tls) = self.tls.clone() else { return Ok(()) };
         let listener = TcpListener::bind(outer).await?;
         tokio::spawn(async move {

@@ -1,13 +1,13 @@
 //! The processes of a cluster: the engine's scheduler and executor, with our node in them.
 
 use super::address::{MOST_OVERLAP, check_bind};
+use super::affinity::ShareAffinity;
+use super::client::MESSAGE_BYTES;
 use super::codec::RoundCodec;
-use super::holding::{drop_idle_shares, set_limit};
-use super::link::MESSAGE_BYTES;
+use super::executor::{drop_idle_shares, set_limit};
 use super::local::free_ports;
 use super::query::{client_config, environment, executor_functions, scheduler_session};
 use super::security::Security;
-use super::sticky::Sticky;
 use super::token::Token;
 use ballista_core::extension::SessionConfigExt;
 use ballista_core::serde::protobuf::scheduler_grpc_server::SchedulerGrpcServer;
@@ -88,7 +88,7 @@ pub fn run_scheduler(options: &SchedulerOptions, ready: impl FnOnce(SocketAddr))
         let incoming = TcpIncoming::bind(inner).map_err(|error| error.to_string())?.with_nodelay(Some(true));
         let inner = incoming.local_addr().map_err(|error| error.to_string())?;
         let outer = SocketAddr::new(outer.ip(), inner.port());
-        options.security.open_door(outer, inner).await.map_err(|error| error.to_string())?;
+        options.security.start_proxy(outer, inner).await.map_err(|error| error.to_string())?;
         let config = Arc::new(SchedulerConfig {
             bind_host: options.bind.clone(),
             bind_port: outer.port(),
@@ -96,7 +96,7 @@ pub fn run_scheduler(options: &SchedulerOptions, ready: impl FnOnce(SocketAddr))
             override_create_grpc_client_endpoint: options.security.endpoint(),
             override_physical_codec: Some(Arc::new(RoundCodec::default())),
             override_session_builder: Some(Arc::new(scheduler_session)),
-            task_distribution: TaskDistributionPolicy::Custom(Arc::new(Sticky::default())),
+            task_distribution: TaskDistributionPolicy::Custom(Arc::new(ShareAffinity::default())),
             executor_timeout_seconds: options.executor_timeout,
             expire_dead_executor_interval_seconds: 1,
             no_executors_grace_period_seconds: options.executor_timeout.max(3 * HEARTBEAT),
@@ -186,7 +186,7 @@ pub fn run_executor(options: &ExecutorOptions, ready: impl FnOnce()) -> Result<(
     ready();
     let serve = async {
         for (outer, inner) in [(results, inner_results), (tasks, inner_tasks)] {
-            let opened = options.security.open_executor_door(outer, inner).await;
+            let opened = options.security.start_executor_proxy(outer, inner).await;
             opened.map_err(|error| error.to_string())?;
         }
         start_executor_process(Arc::new(config)).await.map_err(|error| error.to_string())

@@ -1,10 +1,10 @@
 //! What executors are asked and what they answer. A question travels inside a plan, so it is small: whoever has lost
 //! what it builds on says so, and is asked again together with all it takes to build it anew.
 
-use super::judge::JudgeQuestion;
-use super::score::Scored;
+use super::evaluate::EvaluationRequest;
+use super::score::ScoredGroups;
 use planetree_base::error::{Error, Result};
-use planetree_base::wire::{Reader, Writer, cut_short};
+use planetree_base::wire::{WireReader, WireWriter, malformed};
 use planetree_metric::{Mean, Metric};
 use planetree_train::ForestTree;
 use planetree_train::bins::{BinOptions, Binning, DescribedBins, Surveyed};
@@ -33,12 +33,12 @@ pub struct Task {
     /// What tells its content apart.
     pub fingerprint: String,
     /// What to do.
-    pub step: Step,
+    pub step: TaskStep,
 }
 
 /// What to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Step {
+pub enum TaskStep {
     /// Say who you are.
     Probe,
     /// Say how features are distributed.
@@ -81,10 +81,10 @@ pub enum Step {
         /// Workers that they are dealt to.
         workers: usize,
     },
-    /// Score rows with the model that is the foundation.
+    /// Score rows with the model that is the snapshot.
     Score,
     /// Judge the queries of predictions.
-    Judge(JudgeQuestion),
+    Judge(EvaluationRequest),
     /// Forget all that was asked.
     Forget,
 }
@@ -102,7 +102,7 @@ pub struct Grown {
 
 /// Everything that a share can be built from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Foundation {
+pub struct Snapshot {
     /// The training's parameters as TOML.
     pub parameters: String,
     /// Whether rows have more than a gradient and a count.
@@ -114,11 +114,11 @@ pub struct Foundation {
     pub trees: Vec<CodedTree>,
 }
 
-impl Foundation {
+impl Snapshot {
     /// What a training builds on before its first tree.
     pub fn new(parameters: &Parameters, weighted: bool, base_score: f64, binning: &Binning) -> Self {
         let bins = binning.features.iter().map(DescribedBins::of).collect();
-        Foundation { parameters: parameters.to_toml(), weighted, base_score, bins, trees: Vec::new() }
+        Snapshot { parameters: parameters.to_toml(), weighted, base_score, bins, trees: Vec::new() }
     }
 
     /// How features are coded.
@@ -135,15 +135,15 @@ pub fn pack<T: Serialize>(value: &T) -> Vec<u8> {
 
 /// The value behind packed bytes.
 pub fn unpack<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> Result<T> {
-    let text = zstd::decode_all(bytes).map_err(|_| cut_short())?;
-    serde_json::from_slice(&text).map_err(|_| cut_short())
+    let text = zstd::decode_all(bytes).map_err(|_| malformed())?;
+    serde_json::from_slice(&text).map_err(|_| malformed())
 }
 
 /// What a share answers.
 #[derive(Debug, PartialEq)]
 pub enum Answer {
     /// Who it is: name, threads, build.
-    Here(Identity),
+    Identity(ExecutorIdentity),
     /// What it says of its features and rows.
     Surveyed(Surveyed),
     /// The gradients by partition, and the metrics of the scores before them.
@@ -165,15 +165,15 @@ pub enum Answer {
     /// Trees of a forest.
     Trees(Vec<ForestTree>),
     /// Predictions.
-    Scored(Scored),
+    Scored(ScoredGroups),
     /// The stretches of row groups, judged; see [`super::judge`].
-    Judged(Vec<Vec<u8>>),
+    Evaluated(Vec<Vec<u8>>),
     /// It is being stopped, and somebody else should answer.
-    Leaving,
+    Stopping,
     /// It has forgotten all that was asked.
-    Forgotten,
+    Released,
     /// It does not have what the question builds on.
-    Lacking,
+    MissingState,
     /// It cannot answer, and will not be able to.
     Failed {
         /// Why.
@@ -185,7 +185,7 @@ pub enum Answer {
 
 /// Who an executor is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Identity {
+pub struct ExecutorIdentity {
     /// Its machine and process.
     pub name: String,
     /// Its threads.
@@ -202,9 +202,9 @@ impl Answer {
 
     /// As bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut writer = Writer::default();
+        let mut writer = WireWriter::default();
         match self {
-            Answer::Here(identity) => {
+            Answer::Identity(identity) => {
                 writer.count(0);
                 writer.text(&identity.name);
                 writer.count(identity.threads);
@@ -228,8 +228,8 @@ impl Answer {
                 writer.count(3);
                 write_lists(blocks, &mut writer);
             }
-            Answer::Forgotten => writer.count(4),
-            Answer::Lacking => writer.count(5),
+            Answer::Released => writer.count(4),
+            Answer::MissingState => writer.count(5),
             Answer::Failed { problem, remedy } => {
                 writer.count(6);
                 writer.text(problem);
@@ -245,11 +245,11 @@ impl Answer {
                 writer.float(scored.predict_seconds);
                 write_lists(&scored.groups, &mut writer);
             }
-            Answer::Judged(stretches) => {
+            Answer::Evaluated(stretches) => {
                 writer.count(9);
                 write_lists(stretches, &mut writer);
             }
-            Answer::Leaving => writer.count(10),
+            Answer::Stopping => writer.count(10),
             Answer::Merged { shares, cells } => {
                 writer.count(11);
                 writer.count(*shares);
@@ -261,9 +261,9 @@ impl Answer {
 
     /// From bytes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let mut reader = Reader::new(bytes);
+        let mut reader = WireReader::new(bytes);
         let answer = match reader.count()? {
-            0 => Answer::Here(Identity {
+            0 => Answer::Identity(ExecutorIdentity {
                 name: reader.text()?,
                 threads: reader.count()?,
                 build: reader.text()?,
@@ -284,29 +284,33 @@ impl Answer {
                 Answer::Gradients { parts, metrics: read_lists(&mut reader)? }
             }
             3 => Answer::Level(read_lists(&mut reader)?),
-            4 => Answer::Forgotten,
-            5 => Answer::Lacking,
+            4 => Answer::Released,
+            5 => Answer::MissingState,
             6 => Answer::Failed { problem: reader.text()?, remedy: reader.text()? },
             7 => Answer::Trees(super::trees::read(&mut reader)?),
             8 => {
                 let (load_seconds, predict_seconds) = (reader.float()?, reader.float()?);
-                Answer::Scored(Scored { load_seconds, predict_seconds, groups: read_lists(&mut reader)? })
+                Answer::Scored(ScoredGroups {
+                    load_seconds,
+                    predict_seconds,
+                    groups: read_lists(&mut reader)?,
+                })
             }
-            9 => Answer::Judged(read_lists(&mut reader)?),
-            10 => Answer::Leaving,
+            9 => Answer::Evaluated(read_lists(&mut reader)?),
+            10 => Answer::Stopping,
             11 => Answer::Merged { shares: reader.count()?, cells: reader.list()?.to_vec() },
-            _ => return Err(cut_short()),
+            _ => return Err(malformed()),
         };
-        if reader.is_empty() { Ok(answer) } else { Err(cut_short()) }
+        if reader.is_empty() { Ok(answer) } else { Err(malformed()) }
     }
 }
 
-fn write_lists(lists: &[Vec<u8>], writer: &mut Writer) {
+fn write_lists(lists: &[Vec<u8>], writer: &mut WireWriter) {
     writer.count(lists.len() as u64);
     lists.iter().for_each(|list| writer.list(list));
 }
 
-fn read_lists(reader: &mut Reader<'_>) -> Result<Vec<Vec<u8>>> {
+fn read_lists(reader: &mut WireReader<'_>) -> Result<Vec<Vec<u8>>> {
     let count = reader.length(1)?;
     (0..count).map(|_| Ok(reader.list()?.to_vec())).collect()
 }
@@ -319,10 +323,10 @@ pub fn means_to_bytes(means: &[Mean]) -> Vec<Vec<u8>> {
 /// Adds means that were written to others of the same metrics.
 pub fn add_means(sum: &mut [Mean], bytes: &[Vec<u8>]) -> Result<()> {
     if sum.len() != bytes.len() {
-        return Err(cut_short());
+        return Err(malformed());
     }
     for (sum, bytes) in sum.iter_mut().zip(bytes) {
-        sum.merge(&Mean::from_bytes(sum.metric(), bytes).ok_or_else(cut_short)?);
+        sum.merge(&Mean::from_bytes(sum.metric(), bytes).ok_or_else(malformed)?);
     }
     Ok(())
 }

@@ -72,7 +72,7 @@ impl Token {
     }
 
     /// Opens the door: requests at `outer` that have the token go on to `inner`.
-    pub fn open_door(&self, outer: SocketAddr, inner: SocketAddr) -> std::io::Result<()> {
+    pub fn start_proxy(&self, outer: SocketAddr, inner: SocketAddr) -> std::io::Result<()> {
         let incoming = TcpIncoming::bind(outer).map_err(std::io::Error::other)?.with_nodelay(Some(true));
         let endpoint = Endpoint::from_shared(format!("http://{inner}")).map_err(std::io::Error::other)?;
         let channel = endpoint
@@ -80,7 +80,7 @@ impl Token {
             .initial_connection_window_size(Some(64 << 20))
             .initial_stream_window_size(Some(16 << 20))
             .connect_lazy();
-        let door = Door { token: self.clone(), inner: channel };
+        let door = TokenProxy { token: self.clone(), inner: channel };
         let server = Server::builder()
             .initial_connection_window_size(Some(64 << 20))
             .initial_stream_window_size(Some(16 << 20))
@@ -93,12 +93,12 @@ impl Token {
 
 /// Passes requests on.
 #[derive(Clone)]
-struct Door {
+struct TokenProxy {
     token: Token,
     inner: Channel,
 }
 
-impl Door {
+impl TokenProxy {
     fn pass(
         &self,
         request: http::Request<Body>,
@@ -121,10 +121,10 @@ impl Door {
 }
 
 /// The two services of an executor, behind the same door.
-macro_rules! behind_the_door {
+macro_rules! proxied_service {
     ($name:ident, $service:literal) => {
         #[derive(Clone)]
-        struct $name(Door);
+        struct $name(TokenProxy);
 
         impl NamedService for $name {
             const NAME: &'static str = $service;
@@ -146,8 +146,8 @@ macro_rules! behind_the_door {
     };
 }
 
-behind_the_door!(Tasks, "ballista.protobuf.ExecutorGrpc");
-behind_the_door!(Results, "arrow.flight.protocol.FlightService");
+proxied_service!(Tasks, "ballista.protobuf.ExecutorGrpc");
+proxied_service!(Results, "arrow.flight.protocol.FlightService");
 
 #[cfg(test)]
 mod tests {

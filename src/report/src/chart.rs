@@ -13,7 +13,7 @@ pub enum Chart {
         /// The vertical axis.
         y: Axis,
         /// The lines.
-        series: Vec<Line>,
+        series: Vec<LineSeries>,
     },
     /// How many values are within each bin.
     Histogram {
@@ -24,7 +24,7 @@ pub enum Chart {
         /// Where bins begin and end.
         edges: Vec<f64>,
         /// The counts.
-        series: Vec<Counts>,
+        series: Vec<CountSeries>,
         /// A value to compare with.
         reference: Option<f64>,
         /// The colours of bins below, around and above it, instead of the series'.
@@ -35,12 +35,12 @@ pub enum Chart {
         /// What the bars measure.
         measure: String,
         /// The bars.
-        rows: Vec<Bar>,
+        rows: Vec<BarRow>,
     },
     /// Bars of parts that add up to a whole.
     Stack {
         /// The parts.
-        parts: Vec<Part>,
+        parts: Vec<LegendItem>,
         /// The bars.
         rows: Vec<StackRow>,
     },
@@ -60,7 +60,7 @@ pub enum Chart {
         /// A value to compare with.
         reference: Option<f64>,
         /// What the marks mean.
-        parts: Vec<Part>,
+        parts: Vec<LegendItem>,
         /// The boxes.
         rows: Vec<BoxRow>,
     },
@@ -88,7 +88,7 @@ pub enum Chart {
         /// Whether above the line is better.
         higher: bool,
         /// What the colours mean.
-        parts: Vec<Part>,
+        parts: Vec<LegendItem>,
         /// The points and their names.
         points: Vec<(f64, f64, String)>,
     },
@@ -126,7 +126,7 @@ impl Axis {
 
 /// A line of a chart.
 #[derive(Debug, Clone, Serialize)]
-pub struct Line {
+pub struct LineSeries {
     /// What it is.
     pub name: String,
     /// Its colour.
@@ -152,7 +152,7 @@ pub struct Mark {
 
 /// The counts of a histogram.
 #[derive(Debug, Clone, Serialize)]
-pub struct Counts {
+pub struct CountSeries {
     /// Of what.
     pub name: String,
     /// The colour.
@@ -163,7 +163,7 @@ pub struct Counts {
 
 /// A bar.
 #[derive(Debug, Clone, Serialize)]
-pub struct Bar {
+pub struct BarRow {
     /// Of what.
     pub name: String,
     /// How long.
@@ -176,7 +176,7 @@ pub struct Bar {
 
 /// A part of stacked bars.
 #[derive(Debug, Clone, Serialize)]
-pub struct Part {
+pub struct LegendItem {
     /// What it is.
     pub name: String,
     /// Its colour.
@@ -184,8 +184,8 @@ pub struct Part {
 }
 
 /// Some parts by name, each with a colour.
-pub fn parts(parts: &[(&str, usize)]) -> Vec<Part> {
-    parts.iter().map(|(name, slot)| Part { name: (*name).to_owned(), slot: *slot }).collect()
+pub fn legend(parts: &[(&str, usize)]) -> Vec<LegendItem> {
+    parts.iter().map(|(name, slot)| LegendItem { name: (*name).to_owned(), slot: *slot }).collect()
 }
 
 /// A stacked bar.

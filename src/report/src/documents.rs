@@ -50,14 +50,14 @@ pub struct Grade {
 #[derive(Default)]
 pub struct QueryList {
     /// The first documents by rank.
-    pub first: Vec<Document>,
+    pub first: Vec<RankedDocument>,
     /// All documents.
     pub documents: u64,
 }
 
 /// A document of a ranking.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Document {
+pub struct RankedDocument {
     /// Counted from 1.
     pub rank: u32,
     /// Its name, if it has one.
@@ -106,7 +106,7 @@ impl Documents {
                 }
                 let list = lists.entry(names.value(place).to_owned()).or_default();
                 let id = ids.is_valid(place).then(|| ids.value(place).to_owned());
-                list.add(Document { rank, id, label, score });
+                list.add(RankedDocument { rank, id, label, score });
             }
         }
         let merged = labels.len() > LABELS;
@@ -141,7 +141,7 @@ impl Grade {
 }
 
 impl QueryList {
-    fn add(&mut self, document: Document) {
+    fn add(&mut self, document: RankedDocument) {
         self.documents += 1;
         let place = self.first.partition_point(|other| other.rank <= document.rank);
         if place < LISTED {
@@ -224,7 +224,7 @@ mod tests {
     fn the_first_documents_are_kept_in_order() {
         let mut list = QueryList::default();
         for rank in (1..=50).rev() {
-            list.add(Document { rank, id: None, label: None, score: 0.0 });
+            list.add(RankedDocument { rank, id: None, label: None, score: 0.0 });
         }
         let ranks: Vec<u32> = list.first.iter().map(|document| document.rank).collect();
         assert_eq!((list.documents, ranks), (50, (1..=20).collect()));

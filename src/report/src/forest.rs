@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// Trees of a model on the page.
 #[derive(Debug, Serialize)]
-pub struct Forest {
+pub struct ModelTrees {
     /// The model's name.
     pub name: String,
     /// How many trees the model has.
@@ -35,7 +35,7 @@ pub struct ShownTree {
     cover: Vec<f64>,
 }
 
-impl Forest {
+impl ModelTrees {
     /// The trees of a model that have room within a number of nodes, the first and the last among them and
     /// the others evenly between; none if not even one has.
     pub fn of(name: &str, model: &Model, nodes: usize) -> Self {
@@ -48,7 +48,7 @@ impl Forest {
         asked.sort_unstable();
         asked.dedup();
         let chosen = chosen(&model.trees, nodes);
-        Forest {
+        ModelTrees {
             name: shortened(name),
             all: model.trees.len(),
             trees: chosen.iter().map(|number| shown(*number, &model.trees[*number], &asked)).collect(),
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn nodes_keep_their_questions() {
         let model = example();
-        let forest = Forest::of("m", &model, 1000);
+        let forest = ModelTrees::of("m", &model, 1000);
         assert_eq!((forest.trees.len(), forest.all), (3, 3));
         for (shown, tree) in forest.trees.iter().zip(&model.trees) {
             for (node, real) in tree.nodes.iter().enumerate() {
@@ -133,7 +133,7 @@ mod tests {
         model.trees = vec![one; 500];
         let nodes = model.trees[0].nodes.len();
         let numbers = |room: usize| -> Vec<usize> {
-            Forest::of("m", &model, room).trees.iter().map(|tree| tree.number).collect()
+            ModelTrees::of("m", &model, room).trees.iter().map(|tree| tree.number).collect()
         };
         assert_eq!(numbers(nodes * 500).len(), 500);
         let some = numbers(nodes * 100);

@@ -137,35 +137,35 @@ pub fn embedded(json: &str) -> String {
 
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Column {
+pub struct TableColumn {
     name: String,
     number: bool,
 }
 
 /// A column of text.
-pub fn words(name: impl Display) -> Column {
-    Column { name: name.to_string(), number: false }
+pub fn words(name: impl Display) -> TableColumn {
+    TableColumn { name: name.to_string(), number: false }
 }
 
 /// A column of numbers.
-pub fn figures(name: impl Display) -> Column {
-    Column { name: name.to_string(), number: true }
+pub fn figures(name: impl Display) -> TableColumn {
+    TableColumn { name: name.to_string(), number: true }
 }
 
 /// A table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Table {
-    columns: Vec<Column>,
+pub struct HtmlTable {
+    columns: Vec<TableColumn>,
     rows: Vec<(bool, Vec<Html>)>,
 }
 
 /// Rows above which a table scrolls within itself.
 const TALL: usize = 14;
 
-impl Table {
+impl HtmlTable {
     /// A table without rows.
-    pub fn new(columns: impl IntoIterator<Item = Column>) -> Self {
-        Table { columns: columns.into_iter().collect(), rows: Vec::new() }
+    pub fn new(columns: impl IntoIterator<Item = TableColumn>) -> Self {
+        HtmlTable { columns: columns.into_iter().collect(), rows: Vec::new() }
     }
 
     /// Adds a row, a cell a column.
@@ -180,7 +180,7 @@ impl Table {
 
     /// The markup; a long table scrolls within itself.
     pub fn html(&self) -> Html {
-        let class = |column: &Column| if column.number { "number" } else { "text" };
+        let class = |column: &TableColumn| if column.number { "number" } else { "text" };
         let head: Html = self
             .columns
             .iter()
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_table_is_rows_of_its_columns() {
-        let mut table = Table::new([words("query"), figures("ndcg@10")]);
+        let mut table = HtmlTable::new([words("query"), figures("ndcg@10")]);
         table.row([Html::name("<q>"), Html::text(0.5)]);
         let html = table.html();
         assert!(html.as_str().contains("<td class=\"text\">&lt;q&gt;</td><td class=\"number\">0.5</td>"));

@@ -25,14 +25,14 @@ pub use run::RunSource;
 
 use html::Html;
 use material::Material;
-use page::{Page, Placed};
+use page::{Page, PlacedSection};
 use planetree_base::error::Result;
 use planetree_base::storage::Location;
 use planetree_metric::{Convention, Metric};
 use sections::{Content, SECTIONS};
 
 /// What is to be reported.
-pub struct Request {
+pub struct ReportRequest {
     /// The runs.
     pub runs: Vec<RunSource>,
     /// The metric that decides.
@@ -61,7 +61,7 @@ pub struct Written {
 }
 
 /// Writes a report, whole or not at all. The same runs give the same bytes.
-pub fn write_report(request: &Request, output: &Location) -> Result<Written> {
+pub fn write_report(request: &ReportRequest, output: &Location) -> Result<Written> {
     page::refuse_other(output)?;
     let material = Material::gather(request)?;
     let title = request.title.clone().unwrap_or_else(|| title_of(&material));
@@ -77,7 +77,7 @@ pub fn write_report(request: &Request, output: &Location) -> Result<Written> {
             Content::Nothing => continue,
         };
         let content = if section.lead.is_empty() { content } else { lead.and(content) };
-        placed.push(Placed { id: section.id, title: section.title, content });
+        placed.push(PlacedSection { id: section.id, title: section.title, content });
     }
     if let Some(summary) = placed.first_mut() {
         summary.content = sections::hero(&material, &title).and(summary.content.clone());

@@ -1,10 +1,10 @@
 //! Everything that the sections look at, read and worked out once.
 
-use super::Request;
+use super::ReportRequest;
 use super::chart::COLOURS;
 use super::documents::Documents;
-use super::run::Run;
-use super::system::{Judging, System, systems_of};
+use super::run::RunContents;
+use super::system::{EvaluationRules, ReportSystem, systems_of};
 use planetree_base::error::{Error, Result};
 use planetree_data::catalog::{Entry, EntryKind};
 use planetree_data::dataset::DatasetReader;
@@ -29,11 +29,11 @@ pub const MODELS: usize = 8;
 /// What there is.
 pub struct Material {
     /// The runs in the order in which they were named.
-    pub runs: Vec<Run>,
+    pub runs: Vec<RunContents>,
     /// By what rankings are judged.
-    pub judging: Judging,
+    pub judging: EvaluationRules,
     /// All systems.
-    pub systems: Vec<System>,
+    pub systems: Vec<ReportSystem>,
     /// The systems that ranked the same queries, together.
     pub sets: Vec<QuerySet>,
     /// Systems of other queries, for which there is no room.
@@ -82,10 +82,10 @@ pub struct NamedModel {
 
 impl Material {
     /// Reads the runs.
-    pub fn gather(request: &Request) -> Result<Self> {
-        let mut runs: Vec<Run> = Vec::new();
+    pub fn gather(request: &ReportRequest) -> Result<Self> {
+        let mut runs: Vec<RunContents> = Vec::new();
         for source in &request.runs {
-            runs.push(Run::open(source, request.unfinished, request.within_run)?);
+            runs.push(RunContents::open(source, request.unfinished, request.within_run)?);
         }
         number_names(&mut runs);
         let judging = judging(&runs, request)?;
@@ -113,7 +113,7 @@ impl Material {
     }
 
     /// The systems of a set, with the colour of each.
-    pub fn members<'m>(&'m self, set: &'m QuerySet) -> impl Iterator<Item = (usize, &'m System)> {
+    pub fn members<'m>(&'m self, set: &'m QuerySet) -> impl Iterator<Item = (usize, &'m ReportSystem)> {
         (1..).zip(set.systems.iter().map(|place| &self.systems[*place]))
     }
 
@@ -261,7 +261,7 @@ impl Comparison {
 
 /// What things are called: with several runs, by the run too.
 struct Namer<'r> {
-    runs: &'r [Run],
+    runs: &'r [RunContents],
 }
 
 impl Namer<'_> {
@@ -285,7 +285,7 @@ impl Namer<'_> {
 }
 
 /// Gives every run a name of its own.
-fn number_names(runs: &mut [Run]) {
+fn number_names(runs: &mut [RunContents]) {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for run in runs {
         let times = seen.entry(run.name.clone()).or_default();
@@ -297,7 +297,7 @@ fn number_names(runs: &mut [Run]) {
 }
 
 /// The metrics and the rules: those that were asked for, or those of the runs' own metrics.
-fn judging(runs: &[Run], request: &Request) -> Result<Judging> {
+fn judging(runs: &[RunContents], request: &ReportRequest) -> Result<EvaluationRules> {
     let mut metrics = vec![request.metric];
     metrics.extend(default_metrics()?);
     let mut conventions: Vec<Convention> = Vec::new();
@@ -331,5 +331,5 @@ fn judging(runs: &[Run], request: &Request) -> Result<Judging> {
         (None, [only]) => only.clone(),
         (None, _) => Convention::default(),
     };
-    Ok(Judging { metric: request.metric, metrics: known, convention, threads: request.threads })
+    Ok(EvaluationRules { metric: request.metric, metrics: known, convention, threads: request.threads })
 }

@@ -1,8 +1,8 @@
 //! The page: a template and what is put into it, as one file without anything from elsewhere.
 
 use super::chart::Chart;
-use super::forest::Forest;
-use super::html::{Html, Table, embedded};
+use super::forest::ModelTrees;
+use super::html::{Html, HtmlTable, embedded};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{FileOutput, Location};
 use serde::Serialize;
@@ -26,7 +26,7 @@ const SIGNATURE: &str = "<meta name=\"generator\" content=\"planetree ";
 #[derive(Debug, Default, Serialize)]
 pub struct Page {
     charts: Vec<Labelled>,
-    forests: Vec<Forest>,
+    forests: Vec<ModelTrees>,
     #[serde(skip)]
     tabs: usize,
     /// Bytes of what is shown query by query.
@@ -53,7 +53,7 @@ pub struct Figure {
     /// The chart.
     pub chart: Chart,
     /// The numbers.
-    pub table: Table,
+    pub table: HtmlTable,
 }
 
 impl Page {
@@ -101,7 +101,7 @@ impl Page {
     }
 
     /// Puts a model's trees on the page.
-    pub fn forest(&mut self, forest: Forest) -> Html {
+    pub fn forest(&mut self, forest: ModelTrees) -> Html {
         let number = self.forests.len().to_string();
         self.forests.push(forest);
         Html::element("div", &[("data-forest", &number)], Html::new())
@@ -144,7 +144,7 @@ pub fn left_out() -> Html {
 }
 
 /// A section that is on the page.
-pub struct Placed {
+pub struct PlacedSection {
     /// The name that links have for it.
     pub id: &'static str,
     /// Its heading.
@@ -154,7 +154,13 @@ pub struct Placed {
 }
 
 /// The whole page.
-pub fn assemble(page: &Page, title: &str, notices: &[String], placed: &[Placed], footer: &str) -> String {
+pub fn assemble(
+    page: &Page,
+    title: &str,
+    notices: &[String],
+    placed: &[PlacedSection],
+    footer: &str,
+) -> String {
     let data = serde_json::to_string(page).expect("names and numbers always serialise");
     let contents: Html = placed
         .iter()
@@ -183,7 +189,7 @@ pub fn assemble(page: &Page, title: &str, notices: &[String], placed: &[Placed],
     })
 }
 
-fn as_section(section: &Placed) -> Html {
+fn as_section(section: &PlacedSection) -> Html {
     let heading = format!("{}-heading", section.id);
     // The first has the page's own heading.
     let title = match section.id {

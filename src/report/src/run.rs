@@ -18,7 +18,7 @@ pub struct RunSource {
 }
 
 /// What is in a run.
-pub struct Run {
+pub struct RunContents {
     /// What it is called.
     pub name: String,
     /// How it went, if a pipeline made it.
@@ -29,7 +29,7 @@ pub struct Run {
     pub unfinished: Option<String>,
 }
 
-impl Run {
+impl RunContents {
     /// Looks into a run. One that is not complete is an error, unless that is allowed.
     pub fn open(source: &RunSource, unfinished: bool, within_run: bool) -> Result<Self> {
         let location = &source.location;
@@ -76,7 +76,7 @@ impl Run {
             }
             Location::Remote(_) => location.name(),
         });
-        Ok(Run { name, manifest, entries: worth_showing(entries)?, unfinished: state })
+        Ok(RunContents { name, manifest, entries: worth_showing(entries)?, unfinished: state })
     }
 
     /// The tables of a kind.

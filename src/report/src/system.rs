@@ -1,7 +1,7 @@
 //! Systems: rankings that a run has, judged by the report itself, or the values that a metrics table has of
 //! rankings which are not there.
 
-use super::run::Run;
+use super::run::RunContents;
 use arrow::array::Array;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 pub const DEPTH: u32 = 20;
 
 /// By what rankings are judged.
-pub struct Judging {
+pub struct EvaluationRules {
     /// The metric that decides.
     pub metric: Metric,
     /// The metrics of the summary, the deciding one first.
@@ -28,7 +28,7 @@ pub struct Judging {
 }
 
 /// One ranking of a run.
-pub struct System {
+pub struct ReportSystem {
     /// What it is called.
     pub name: String,
     /// Its predictions; `None` if only values are there.
@@ -38,11 +38,11 @@ pub struct System {
     /// Its documents.
     pub rows: u64,
     /// Its values, or why there are none.
-    pub judged: Result<Judged, String>,
+    pub judged: Result<SystemMetrics, String>,
 }
 
 /// The values of a system.
-pub struct Judged {
+pub struct SystemMetrics {
     /// The mean of every metric of the summary, where it is known.
     pub means: Vec<Option<f64>>,
     /// The deciding metric of every query, sorted by name.
@@ -55,10 +55,10 @@ pub struct Judged {
 
 /// All systems of all runs, in their order. `named` says what a table of a run is called.
 pub fn systems_of(
-    runs: &[Run],
-    judging: &Judging,
+    runs: &[RunContents],
+    judging: &EvaluationRules,
     named: &dyn Fn(usize, &str) -> String,
-) -> Result<Vec<System>> {
+) -> Result<Vec<ReportSystem>> {
     let mut systems = Vec::new();
     for (place, run) in runs.iter().enumerate() {
         let mut found = Vec::new();
@@ -77,7 +77,7 @@ pub fn systems_of(
     Ok(systems)
 }
 
-fn of_predictions(entry: &Entry, name: String, judging: &Judging) -> Result<System> {
+fn of_predictions(entry: &Entry, name: String, judging: &EvaluationRules) -> Result<ReportSystem> {
     let table = TableReader::open(&entry.location, TableKind::Predictions)?;
     let (rows, metadata) = (table.rows(), table.all_metadata().clone());
     let judged = match unlabelled(&table)? {
@@ -89,7 +89,7 @@ fn of_predictions(entry: &Entry, name: String, judging: &Judging) -> Result<Syst
         missing if missing == rows => Err("its documents have no labels".to_owned()),
         missing => Err(format!("{missing} of its {rows} documents have no label")),
     };
-    Ok(System { name, predictions: Some(entry.location.clone()), metadata, rows, judged })
+    Ok(ReportSystem { name, predictions: Some(entry.location.clone()), metadata, rows, judged })
 }
 
 /// What an error says of the rows, which can be read but not judged; an error if it is of something else.
@@ -116,7 +116,7 @@ fn unlabelled(table: &TableReader) -> Result<u64> {
     Ok(missing)
 }
 
-fn judged(location: &Location, judging: &Judging) -> Result<Judged> {
+fn judged(location: &Location, judging: &EvaluationRules) -> Result<SystemMetrics> {
     let mut metrics = judging.metrics.clone();
     for depth in 1..=DEPTH {
         let metric = Metric::Ndcg(Some(depth));
@@ -131,7 +131,7 @@ fn judged(location: &Location, judging: &Judging) -> Result<Judged> {
     let mean =
         |metric: &Metric| summary.metrics.iter().find(|one| one.metric == *metric).and_then(|one| one.mean);
     let depths = (1..=DEPTH).filter_map(|depth| Some((depth, mean(&Metric::Ndcg(Some(depth)))?)));
-    Ok(Judged {
+    Ok(SystemMetrics {
         means: judging.metrics.iter().map(mean).collect(),
         curve: depths.collect(),
         queries: values_of(&results),
@@ -153,7 +153,7 @@ fn values_of(results: &Results) -> Vec<QueryValue> {
 }
 
 /// The systems of a metrics table, as far as it has the metrics.
-fn of_metrics(entry: &Entry, name: &str, judging: &Judging) -> Result<Vec<System>> {
+fn of_metrics(entry: &Entry, name: &str, judging: &EvaluationRules) -> Result<Vec<ReportSystem>> {
     let table = TableReader::open(&entry.location, TableKind::Metrics)?;
     let has = table.metadata(METRICS).unwrap_or_default();
     let has: Vec<Metric> = has.split(',').filter_map(|name| name.parse().ok()).collect();
@@ -169,7 +169,7 @@ fn of_metrics(entry: &Entry, name: &str, judging: &Judging) -> Result<Vec<System
         return Ok(vec![without_values(name.to_owned(), table.rows(), reason)]);
     }
     let several = first.systems.len() > 1;
-    let mut systems: Vec<System> = first
+    let mut systems: Vec<ReportSystem> = first
         .systems
         .into_iter()
         .map(|system| {
@@ -177,12 +177,12 @@ fn of_metrics(entry: &Entry, name: &str, judging: &Judging) -> Result<Vec<System
                 system.queries.iter().filter(|query| query.documents.is_some_and(|(_, some)| some == 0));
             let documents = system.queries.iter().filter_map(|query| Some(query.documents?.0));
             let name = if several { format!("{name}/{}", system.name) } else { name.to_owned() };
-            System {
+            ReportSystem {
                 name,
                 predictions: None,
                 metadata: BTreeMap::new(),
                 rows: documents.sum(),
-                judged: Ok(Judged {
+                judged: Ok(SystemMetrics {
                     means: Vec::new(),
                     curve: Vec::new(),
                     empty: empty.count(),
@@ -207,12 +207,12 @@ fn of_metrics(entry: &Entry, name: &str, judging: &Judging) -> Result<Vec<System
     Ok(systems)
 }
 
-fn without_values(name: String, rows: u64, reason: String) -> System {
-    System { name, predictions: None, metadata: BTreeMap::new(), rows, judged: Err(reason) }
+fn without_values(name: String, rows: u64, reason: String) -> ReportSystem {
+    ReportSystem { name, predictions: None, metadata: BTreeMap::new(), rows, judged: Err(reason) }
 }
 
 /// Numbers names that are there more than once.
-fn tell_apart(systems: &mut [System]) {
+fn tell_apart(systems: &mut [ReportSystem]) {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for system in systems {
         let times = seen.entry(system.name.clone()).or_default();

@@ -46,7 +46,7 @@ where
 /// Repeats a request that failed on the way: connections that broke, bodies that were cut short.
 /// The store repeats what the server refused, but not what may have arrived; all our requests may
 /// arrive twice. Answers such as "not found" are final.
-pub async fn persist<T, F, R>(mut request: R) -> object_store::Result<T>
+pub async fn retry<T, F, R>(mut request: R) -> object_store::Result<T>
 where
     F: Future<Output = object_store::Result<T>>,
     R: FnMut() -> F,

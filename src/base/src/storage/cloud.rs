@@ -19,14 +19,14 @@ struct Provider {
     schemes: &'static [&'static str],
     /// Any one of these sets (all of its variables) is enough.
     credentials: &'static [&'static [&'static str]],
-    open: fn(&Url) -> object_store::Result<Stores>,
+    open: fn(&Url) -> object_store::Result<StoreHandles>,
 }
 
 /// A store, and how to write to it, if that can be done.
-type Stores = (Arc<dyn ObjectStore>, Option<Arc<dyn MultipartStore>>);
+type StoreHandles = (Arc<dyn ObjectStore>, Option<Arc<dyn MultipartStore>>);
 
 /// A place in a store.
-pub struct Opened {
+pub struct OpenStore {
     /// The store.
     pub store: Arc<dyn ObjectStore>,
     /// How to write to it; `None` for web servers.
@@ -77,7 +77,7 @@ const PROVIDERS: &[Provider] = &[
 ];
 
 /// The store and the path within it that a URL names.
-pub fn open(url: &Url, access: Access) -> Result<Opened> {
+pub fn open(url: &Url, access: Access) -> Result<OpenStore> {
     let Some(provider) = PROVIDERS.iter().find(|provider| provider.schemes.contains(&url.scheme())) else {
         return Err(Error::usage(
             format_args!("{}: no object store is known by `{}:`", shown(url), url.scheme()),
@@ -101,7 +101,7 @@ pub fn open(url: &Url, access: Access) -> Result<Opened> {
     })?;
     let path = Path::from_url_path(url.path())
         .map_err(|error| Error::usage(format_args!("{}: {error}", shown(url)), "check the URL"))?;
-    Ok(Opened { store, uploads, path })
+    Ok(OpenStore { store, uploads, path })
 }
 
 /// The URL without what may be secret: user, password, query string and fragment.
@@ -150,45 +150,48 @@ fn without_urls(text: &str) -> String {
     text.join(" ").trim_end_matches([':', ' ', '.']).to_owned()
 }
 
-fn retry() -> RetryConfig {
+fn retry_config() -> RetryConfig {
     RetryConfig { max_retries: 12, retry_timeout: Duration::from_secs(180), ..RetryConfig::default() }
 }
 
-fn open_s3(url: &Url) -> object_store::Result<Stores> {
+fn open_s3(url: &Url) -> object_store::Result<StoreHandles> {
     let endpoint = std::env::var("AWS_ENDPOINT_URL_S3")
         .or_else(|_| std::env::var("AWS_ENDPOINT_URL"))
         .or_else(|_| std::env::var("AWS_ENDPOINT"))
         .unwrap_or_default();
-    let mut builder = AmazonS3Builder::from_env().with_url(url.as_str()).with_retry(retry());
+    let mut builder = AmazonS3Builder::from_env().with_url(url.as_str()).with_retry(retry_config());
     if endpoint.starts_with("http://") {
         builder = builder.with_allow_http(true); // the user named a plain endpoint outright
     }
     Ok(writable(builder.build()?))
 }
 
-fn writable<S: ObjectStore + MultipartStore>(store: S) -> Stores {
+fn writable<S: ObjectStore + MultipartStore>(store: S) -> StoreHandles {
     let store = Arc::new(store);
     (store.clone(), Some(store))
 }
 
-fn open_gcs(url: &Url) -> object_store::Result<Stores> {
-    Ok(writable(GoogleCloudStorageBuilder::from_env().with_url(url.as_str()).with_retry(retry()).build()?))
+fn open_gcs(url: &Url) -> object_store::Result<StoreHandles> {
+    Ok(writable(
+        GoogleCloudStorageBuilder::from_env().with_url(url.as_str()).with_retry(retry_config()).build()?,
+    ))
 }
 
-fn open_azure(url: &Url) -> object_store::Result<Stores> {
-    let mut builder = MicrosoftAzureBuilder::from_env().with_url(url.as_str()).with_retry(retry());
+fn open_azure(url: &Url) -> object_store::Result<StoreHandles> {
+    let mut builder = MicrosoftAzureBuilder::from_env().with_url(url.as_str()).with_retry(retry_config());
     if std::env::var("AZURE_STORAGE_ENDPOINT").is_ok_and(|endpoint| endpoint.starts_with("http://")) {
         builder = builder.with_allow_http(true);
     }
     Ok(writable(builder.build()?))
 }
 
-fn open_http(url: &Url) -> object_store::Result<Stores> {
+fn open_http(url: &Url) -> object_store::Result<StoreHandles> {
     let mut root = url.clone();
     root.set_path("");
     root.set_fragment(None);
     let options = object_store::ClientOptions::new().with_allow_http(url.scheme() == "http");
-    let builder = HttpBuilder::new().with_url(root.as_str()).with_client_options(options).with_retry(retry());
+    let builder =
+        HttpBuilder::new().with_url(root.as_str()).with_client_options(options).with_retry(retry_config());
     Ok((Arc::new(builder.build()?), None))
 }
 

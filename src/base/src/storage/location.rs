@@ -173,7 +173,7 @@ impl Location {
                 _ => Ok(()),
             },
             Location::Remote(remote) => {
-                match border::wait_or_interrupt(border::persist(|| remote.store.delete(&remote.path)))? {
+                match border::wait_or_interrupt(border::retry(|| remote.store.delete(&remote.path)))? {
                     Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
                     Err(error) => Err(self.store_error("remove", &error)),
                 }
@@ -182,7 +182,7 @@ impl Location {
     }
 
     pub(super) fn head(&self, remote: &Remote) -> Result<Option<ObjectMeta>> {
-        match border::wait_or_interrupt(border::persist(|| remote.store.head(&remote.path)))? {
+        match border::wait_or_interrupt(border::retry(|| remote.store.head(&remote.path)))? {
             Ok(meta) => Ok(Some(meta)),
             Err(object_store::Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(self.store_error("read", &error)),
@@ -280,7 +280,7 @@ impl Location {
     }
 
     pub(super) fn stream(&self, remote: &Remote) -> Result<Box<dyn Read + Send>> {
-        let got = border::wait_or_interrupt(border::persist(|| remote.store.get(&remote.path)))?
+        let got = border::wait_or_interrupt(border::retry(|| remote.store.get(&remote.path)))?
             .map_err(|error| self.store_error("read", &error))?;
         Ok(Box::new(StreamReader {
             location: self.clone(),
@@ -311,7 +311,7 @@ impl Location {
                 }
             }
             Location::Remote(remote) => {
-                let listing = border::persist(|| remote.store.list_with_delimiter(Some(&remote.path)));
+                let listing = border::retry(|| remote.store.list_with_delimiter(Some(&remote.path)));
                 let listed =
                     border::wait_or_interrupt(listing)?.map_err(|error| self.store_error("list", &error))?;
                 // Consoles mark a folder by an empty object of its own name.
@@ -351,7 +351,7 @@ impl Location {
         F: Future<Output = object_store::Result<T>>,
         R: FnMut() -> F,
     {
-        match border::wait_or_interrupt(border::persist(request))? {
+        match border::wait_or_interrupt(border::retry(request))? {
             Ok(output) => Ok(Some(output)),
             Err(object_store::Error::NotSupported { .. }) => Ok(None),
             Err(object_store::Error::Precondition { .. }) => Err(self.changed()),

@@ -6,7 +6,7 @@
 //! have ended, too. In an object store, which knows no locks, an object is created on condition that
 //! there is none, and rewritten every few seconds; one that is not is a dead run's.
 
-use super::border::{persist, wait};
+use super::border::{retry, wait};
 use super::location::{Location, Remote};
 use super::{digest_of, interrupt};
 use crate::error::{Error, Result};
@@ -186,7 +186,7 @@ impl Lease {
             }
             let ours = |there: &bytes::Bytes| there.starts_with(beating.owner.as_bytes());
             if beating.object.read_all().is_ok_and(|there| there.as_ref().is_some_and(ours)) {
-                let _ = wait(persist(|| beating.remote.store.delete(&beating.remote.path)));
+                let _ = wait(retry(|| beating.remote.store.delete(&beating.remote.path)));
             }
         });
         Ok(Lease { place: place.clone(), lost, stop: Some(stop), beats: Some(beats) })
@@ -199,9 +199,8 @@ impl Beating {
         let options = PutOptions { mode, ..PutOptions::default() };
         let text = format!("{} {beat}\n", self.owner);
         let payload = PutPayload::from(text.clone().into_bytes());
-        match wait(persist(|| {
-            self.remote.store.put_opts(&self.remote.path, payload.clone(), options.clone())
-        })) {
+        match wait(retry(|| self.remote.store.put_opts(&self.remote.path, payload.clone(), options.clone())))
+        {
             Ok(_) => Ok(true),
             Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => {
                 // Our own, if the answer to an earlier try was lost.

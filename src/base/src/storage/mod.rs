@@ -20,4 +20,4 @@ pub use lock::PlaceLock;
 pub use mapped::map_stretch;
 pub use pinned::PinnedFile;
 pub use staging::{FileOutput, StagedFile, Staging};
-pub use tree::Found;
+pub use tree::StoredFile;

@@ -12,10 +12,10 @@ use std::os::unix::fs::FileExt;
 pub struct PinnedFile {
     location: Location,
     size: u64,
-    held: Held,
+    held: PinnedContent,
 }
 
-enum Held {
+enum PinnedContent {
     /// Small files are read once.
     Memory(Bytes),
     /// An open file stays the same when another takes its name.
@@ -38,7 +38,7 @@ impl PinnedFile {
                 let failed = |error: io::Error| Error::io(location, "open", &error);
                 let file = File::open(path).map_err(failed)?;
                 let size = file.metadata().map_err(failed)?.len();
-                PinnedFile { location: location.clone(), size, held: Held::File(file) }
+                PinnedFile { location: location.clone(), size, held: PinnedContent::File(file) }
             }
             Location::Remote(remote) => {
                 let Some(meta) = location.head(remote)? else { return Ok(None) };
@@ -46,9 +46,9 @@ impl PinnedFile {
                     let failed = |error: io::Error| Error::io(location, "read", &error);
                     let mut file = tempfile::tempfile().map_err(failed)?;
                     let size = io::copy(&mut location.stream(remote)?, &mut file).map_err(failed)?;
-                    PinnedFile { location: location.clone(), size, held: Held::File(file) }
+                    PinnedFile { location: location.clone(), size, held: PinnedContent::File(file) }
                 } else {
-                    let held = Held::Object(meta.e_tag);
+                    let held = PinnedContent::Object(meta.e_tag);
                     PinnedFile { location: location.clone(), size: meta.size, held }
                 }
             }
@@ -57,7 +57,7 @@ impl PinnedFile {
             return Ok(Some(pinned));
         }
         let bytes = pinned.read_range(0, pinned.size)?;
-        Ok(Some(PinnedFile { held: Held::Memory(bytes), ..pinned }))
+        Ok(Some(PinnedFile { held: PinnedContent::Memory(bytes), ..pinned }))
     }
 
     /// Where it is.
@@ -77,15 +77,15 @@ impl PinnedFile {
             return Err(failed(io::ErrorKind::UnexpectedEof.into()));
         }
         match &self.held {
-            Held::Memory(bytes) => Ok(bytes.slice(start as usize..(start + length) as usize)),
-            Held::File(file) => {
+            PinnedContent::Memory(bytes) => Ok(bytes.slice(start as usize..(start + length) as usize)),
+            PinnedContent::File(file) => {
                 let mut bytes = vec![0; length as usize];
                 file.read_exact_at(&mut bytes, start).map_err(failed)?;
                 Ok(bytes.into())
             }
             // Stores refuse to be asked for no bytes at all.
-            Held::Object(_) if length == 0 => Ok(Bytes::new()),
-            Held::Object(version) => self.location.read_version(start, length, version.clone()),
+            PinnedContent::Object(_) if length == 0 => Ok(Bytes::new()),
+            PinnedContent::Object(version) => self.location.read_version(start, length, version.clone()),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// A file or object that is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct StoredFile {
     /// Its name below the place that was asked for; empty for that place itself.
     pub name: String,
     /// Its size.
@@ -19,12 +19,12 @@ pub struct Found {
 
 impl Location {
     /// The file or object at this place; `None` if there is none.
-    pub fn found(&self) -> Result<Option<Found>> {
+    pub fn found(&self) -> Result<Option<StoredFile>> {
         Ok(match self {
             Location::Local(_) => {
-                self.size()?.map(|bytes| Found { name: String::new(), bytes, version: None })
+                self.size()?.map(|bytes| StoredFile { name: String::new(), bytes, version: None })
             }
-            Location::Remote(remote) => self.head(remote)?.map(|meta| Found {
+            Location::Remote(remote) => self.head(remote)?.map(|meta| StoredFile {
                 name: String::new(),
                 bytes: meta.size,
                 version: meta.e_tag,
@@ -34,7 +34,7 @@ impl Location {
 
     /// All files below this directory or prefix, sorted by name; none where there is no such place.
     /// Hidden ones, which are nobody's result, are left out.
-    pub fn tree(&self) -> Result<Vec<Found>> {
+    pub fn tree(&self) -> Result<Vec<StoredFile>> {
         let mut found = Vec::new();
         match self {
             Location::Local(path) => {
@@ -42,8 +42,7 @@ impl Location {
             }
             Location::Remote(_) if self.is_http() => {}
             Location::Remote(remote) => {
-                let listing =
-                    border::persist(|| remote.store.list(Some(&remote.path)).try_collect::<Vec<_>>());
+                let listing = border::retry(|| remote.store.list(Some(&remote.path)).try_collect::<Vec<_>>());
                 let listed =
                     border::wait_or_interrupt(listing)?.map_err(|error| self.store_error("list", &error))?;
                 for meta in listed {
@@ -51,7 +50,7 @@ impl Location {
                     let parts: Vec<String> = parts.map(|part| part.as_ref().to_owned()).collect();
                     if !parts.is_empty() && !parts.iter().any(|part| part.starts_with('.')) {
                         let name = parts.join("/");
-                        found.push(Found { name, bytes: meta.size, version: meta.e_tag });
+                        found.push(StoredFile { name, bytes: meta.size, version: meta.e_tag });
                     }
                 }
             }
@@ -74,7 +73,7 @@ impl Location {
     }
 }
 
-fn walk(directory: &Path, below: &str, found: &mut Vec<Found>) -> std::io::Result<()> {
+fn walk(directory: &Path, below: &str, found: &mut Vec<StoredFile>) -> std::io::Result<()> {
     let entries = match std::fs::read_dir(directory) {
         Err(error)
             if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) =>
@@ -94,7 +93,7 @@ fn walk(directory: &Path, below: &str, found: &mut Vec<Found>) -> std::io::Resul
         if metadata.is_dir() {
             walk(&entry.path(), &name, found)?;
         } else if metadata.is_file() {
-            found.push(Found { name, bytes: metadata.len(), version: None });
+            found.push(StoredFile { name, bytes: metadata.len(), version: None });
         }
     }
     Ok(())

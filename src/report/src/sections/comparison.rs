@@ -2,9 +2,9 @@
 
 use super::Content;
 use super::queries::{documents_table, query_details};
-use crate::chart::{Axis, Chart, Counts, IntervalRow, StackRow, parts, rounded};
+use crate::chart::{Axis, Chart, CountSeries, IntervalRow, StackRow, legend, rounded};
 use crate::documents::QueryList;
-use crate::html::{Html, Table, figures, shortened, words};
+use crate::html::{Html, HtmlTable, figures, shortened, words};
 use crate::material::{Comparison, Material, QuerySet};
 use crate::number::{count, or_dash, probability, shown_count, signed, value};
 use crate::page::{Figure, Page, left_out};
@@ -118,7 +118,7 @@ fn title(pair: &Pair, names: &[&str]) -> String {
 fn every_pair(comparison: &Comparison, names: &[&str]) -> Html {
     let mut columns = vec![figures(""), words("ranking"), figures("mean")];
     columns.extend((1..=names.len()).map(figures));
-    let mut table = Table::new(columns);
+    let mut table = HtmlTable::new(columns);
     for (row, name) in names.iter().enumerate() {
         let found = |column: usize| {
             comparison.pairs.iter().find(|pair| [(row, column), (column, row)].contains(&(pair.a, pair.b)))
@@ -158,7 +158,7 @@ fn marks(pair: &Pair, alpha: f64) -> &'static str {
 
 /// The mean difference of every pair with its interval.
 fn differences(comparison: &Comparison, names: &[&str], metric: &str) -> Figure {
-    let mut table = Table::new([
+    let mut table = HtmlTable::new([
         words("pair"),
         figures("mean"),
         figures("against"),
@@ -227,7 +227,7 @@ fn differences(comparison: &Comparison, names: &[&str], metric: &str) -> Figure 
 }
 
 fn wins(comparison: &Comparison, names: &[&str]) -> Figure {
-    let mut table = Table::new([words("pair"), figures("better"), figures("same"), figures("worse")]);
+    let mut table = HtmlTable::new([words("pair"), figures("better"), figures("same"), figures("worse")]);
     let mut rows = Vec::new();
     for pair in &comparison.pairs {
         table.row([Html::name(&title(pair, names)), count(pair.wins), count(pair.ties), count(pair.losses)]);
@@ -236,7 +236,7 @@ fn wins(comparison: &Comparison, names: &[&str]) -> Figure {
     Figure {
         title: "Queries that got better and worse".to_owned(),
         note: format!("Of {} queries.", shown_count(comparison.aligned.queries.len() as u64)),
-        chart: Chart::Stack { parts: parts(&[("better", 1), ("same", 8), ("worse", 2)]), rows },
+        chart: Chart::Stack { parts: legend(&[("better", 1), ("same", 8), ("worse", 2)]), rows },
         table,
     }
 }
@@ -254,7 +254,7 @@ fn spread(comparison: &Comparison, pair: &Pair, names: &[&str], metric: &str) ->
     let edges: Vec<f64> =
         (0..=BINS).map(|edge| rounded(furthest * (2.0 * edge as f64 / BINS as f64 - 1.0))).collect();
     let counts = super::queries::binned(&differences, &edges);
-    let mut table = Table::new([words("difference"), figures("queries")]);
+    let mut table = HtmlTable::new([words("difference"), figures("queries")]);
     for (bin, queries) in counts.iter().enumerate() {
         table.row([
             Html::text(format_args!("{} to {}", signed(edges[bin]), signed(edges[bin + 1]))),
@@ -268,7 +268,7 @@ fn spread(comparison: &Comparison, pair: &Pair, names: &[&str], metric: &str) ->
             x: Axis::of(&format!("difference of {metric}")),
             y: Axis::whole("queries"),
             edges,
-            series: vec![Counts { name: title(pair, names), slot: 1, counts }],
+            series: vec![CountSeries { name: title(pair, names), slot: 1, counts }],
             reference: Some(0.0),
             sides: Some(if comparison.options.higher_is_better { [2, 8, 1] } else { [1, 8, 2] }),
         },
@@ -285,8 +285,12 @@ fn scatter(material: &Material, comparison: &Comparison, pair: &Pair, names: &[&
             (rounded(first[query]), rounded(second[query]), shortened(&comparison.aligned.queries[query]))
         })
         .collect();
-    let mut table =
-        Table::new([words("query"), figures(names[pair.a]), figures(names[pair.b]), figures("difference")]);
+    let mut table = HtmlTable::new([
+        words("query"),
+        figures(names[pair.a]),
+        figures(names[pair.b]),
+        figures("difference"),
+    ]);
     let listed = first.len().div_ceil(POINTS / 5).max(1);
     for query in (0..first.len()).step_by(listed) {
         table.row([
@@ -309,7 +313,7 @@ fn scatter(material: &Material, comparison: &Comparison, pair: &Pair, names: &[&
             x: Axis::of(names[pair.a]),
             y: Axis::of(names[pair.b]),
             higher: comparison.options.higher_is_better,
-            parts: parts(&[("better", 1), ("same", 8), ("worse", 2)]),
+            parts: legend(&[("better", 1), ("same", 8), ("worse", 2)]),
             points,
         },
         table,

@@ -1,9 +1,9 @@
 //! Where documents of each label end up, and what scores they get.
 
 use super::Content;
-use crate::chart::{Axis, BoxRow, Chart, parts, rounded};
+use crate::chart::{Axis, BoxRow, Chart, legend, rounded};
 use crate::documents::{DEEPER, Documents, RANKS};
-use crate::html::{Html, Table, figures, words};
+use crate::html::{Html, HtmlTable, figures, words};
 use crate::material::Material;
 use crate::number::{count, short};
 use crate::page::{Figure, Page};
@@ -43,7 +43,7 @@ fn ranks(name: &str, documents: &Documents) -> Figure {
     let columns = (0..names.len()).rev().find(|column| total(*column) > 0).map_or(1, |last| last + 1);
     let mut heads = vec![words("label")];
     heads.extend(names[..columns].iter().map(figures));
-    let mut table = Table::new(heads);
+    let mut table = HtmlTable::new(heads);
     // The best labels on top.
     let (mut rows, mut shares, mut counts) = (Vec::new(), Vec::new(), Vec::new());
     for grade in documents.grades.iter().rev() {
@@ -80,7 +80,7 @@ fn ranks(name: &str, documents: &Documents) -> Figure {
 /// What scores the documents of each label have.
 fn scores(name: &str, documents: &Documents) -> Figure {
     const SHARES: [f64; 5] = [0.05, 0.25, 0.5, 0.75, 0.95];
-    let mut table = Table::new([
+    let mut table = HtmlTable::new([
         words("label"),
         figures("documents"),
         figures("mean"),
@@ -115,7 +115,7 @@ fn scores(name: &str, documents: &Documents) -> Figure {
         chart: Chart::Boxes {
             x: Axis::of("score"),
             reference: None,
-            parts: parts(&[("median and middle half", 1), ("mean", 2)]),
+            parts: legend(&[("median and middle half", 1), ("mean", 2)]),
             rows,
         },
         table,

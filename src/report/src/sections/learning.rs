@@ -1,8 +1,8 @@
 //! Learning curves: a metric after every round, of every split.
 
 use super::Content;
-use crate::chart::{Axis, COLOURS, Chart, Line, Mark, rounded};
-use crate::html::{Html, Table, figures, words};
+use crate::chart::{Axis, COLOURS, Chart, LineSeries, Mark, rounded};
+use crate::html::{Html, HtmlTable, figures, words};
 use crate::material::Material;
 use crate::number::{count, value};
 use crate::page::{Figure, Page};
@@ -18,13 +18,13 @@ const POINTS: usize = 300;
 const LOGS: usize = 12;
 
 /// One metric of one split over the rounds.
-struct Course {
+struct LearningCurve {
     split: String,
     metric: String,
     points: Vec<(u64, f64)>,
 }
 
-impl Course {
+impl LearningCurve {
     /// The round that a training would keep: the first of the best.
     fn best(&self) -> Option<(u64, f64)> {
         let metric = self.metric.parse::<Metric>().ok();
@@ -54,9 +54,9 @@ impl Course {
     }
 }
 
-fn courses(location: &Location) -> Result<Vec<Course>> {
+fn courses(location: &Location) -> Result<Vec<LearningCurve>> {
     let table = TableReader::open(location, TableKind::Rounds)?;
-    let mut courses: Vec<Course> = Vec::new();
+    let mut courses: Vec<LearningCurve> = Vec::new();
     for batch in table.batches() {
         let batch = batch?;
         let (rounds, values) = (numbers(&table, &batch, "round")?, numbers(&table, &batch, "value")?);
@@ -67,7 +67,7 @@ fn courses(location: &Location) -> Result<Vec<Course>> {
             let point = (rounds.value(row) as u64, values.value(row));
             match courses.iter_mut().find(|course| course.split == split && course.metric == metric) {
                 Some(course) => course.points.push(point),
-                None => courses.push(Course {
+                None => courses.push(LearningCurve {
                     split: split.to_owned(),
                     metric: metric.to_owned(),
                     points: vec![point],
@@ -118,26 +118,26 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     Ok(Content::Shown(html))
 }
 
-fn of_metric(name: &str, metric: &str, courses: &[Course]) -> Figure {
+fn of_metric(name: &str, metric: &str, courses: &[LearningCurve]) -> Figure {
     let lines = courses.iter().filter(|course| course.metric == metric);
-    let lines: Vec<(String, bool, &Course)> =
+    let lines: Vec<(String, bool, &LearningCurve)> =
         lines.map(|course| (course.split.clone(), course.is_train(), course)).collect();
     figure(format!("{metric} of {name}"), metric, &lines)
 }
 
 /// The validation of several trainings in one picture, by a metric that all have.
-fn together(read: &[(String, Vec<Course>)]) -> Option<Figure> {
+fn together(read: &[(String, Vec<LearningCurve>)]) -> Option<Figure> {
     if read.len() < 2 {
         return None;
     }
-    let course = |courses: &'_ [Course], metric: &str| -> Option<usize> {
+    let course = |courses: &'_ [LearningCurve], metric: &str| -> Option<usize> {
         courses.iter().position(|course| !course.is_train() && course.metric == metric)
     };
     let metric = read[0].1.iter().filter(|course| !course.is_train()).map(|course| course.metric.as_str());
     let metric = metric
         .into_iter()
         .find(|metric| read.iter().all(|(_, courses)| course(courses, metric).is_some()))?;
-    let lines: Vec<(String, bool, &Course)> = read
+    let lines: Vec<(String, bool, &LearningCurve)> = read
         .iter()
         .take(COLOURS)
         .filter_map(|(name, courses)| Some((name.clone(), false, &courses[course(courses, metric)?])))
@@ -145,8 +145,8 @@ fn together(read: &[(String, Vec<Course>)]) -> Option<Figure> {
     Some(figure(format!("{metric} of all trainings on their validation sets"), metric, &lines))
 }
 
-fn figure(title: String, metric: &str, lines: &[(String, bool, &Course)]) -> Figure {
-    let mut table = Table::new([
+fn figure(title: String, metric: &str, lines: &[(String, bool, &LearningCurve)]) -> Figure {
+    let mut table = HtmlTable::new([
         words("split"),
         figures("best round"),
         figures("value"),
@@ -174,7 +174,7 @@ fn figure(title: String, metric: &str, lines: &[(String, bool, &Course)]) -> Fig
             y: rounded(best),
             text: format!("best: {round}"),
         });
-        series.push(Line { name: name.clone(), slot, dashed: *dashed, points, mark });
+        series.push(LineSeries { name: name.clone(), slot, dashed: *dashed, points, mark });
     }
     let note = if thinned { "Some rounds are left out of the picture, never the best." } else { "" };
     Figure {
@@ -193,7 +193,7 @@ mod tests {
     fn the_best_and_the_last_round_are_always_there() {
         let points: Vec<(u64, f64)> =
             (1..=5000).map(|round| (round, if round == 777 { 2.0 } else { 1.0 })).collect();
-        let course = Course { split: "valid".into(), metric: "ndcg@10".into(), points };
+        let course = LearningCurve { split: "valid".into(), metric: "ndcg@10".into(), points };
         assert_eq!(course.best(), Some((777, 2.0)));
         let thinned = course.thinned();
         assert!(thinned.len() <= POINTS + 2, "{}", thinned.len());
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn of_an_error_the_least_is_best() {
         let points = vec![(1, 0.5), (2, 0.25), (3, 0.25), (4, 0.75)];
-        let course = Course { split: "valid".into(), metric: "rmse".into(), points };
+        let course = LearningCurve { split: "valid".into(), metric: "rmse".into(), points };
         assert_eq!(course.best(), Some((2, 0.25)));
     }
 }

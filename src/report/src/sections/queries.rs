@@ -1,13 +1,13 @@
 //! How the metric is spread over queries, and the queries at either end.
 
 use super::Content;
-use crate::chart::{Axis, Chart, Counts, Line, rounded};
-use crate::documents::{Document, Documents, QueryList};
-use crate::html::{Html, Table, figures, words};
+use crate::chart::{Axis, Chart, CountSeries, LineSeries, rounded};
+use crate::documents::{Documents, QueryList, RankedDocument};
+use crate::html::{Html, HtmlTable, figures, words};
 use crate::material::{Material, QuerySet};
 use crate::number::{count, short, shown_count, value};
 use crate::page::{Figure, Page};
-use crate::system::Judged;
+use crate::system::SystemMetrics;
 use planetree_base::error::Result;
 
 /// Bins of a histogram.
@@ -40,7 +40,7 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     Ok(Content::Shown(page.tabs("Queries", panels)))
 }
 
-fn values(judged: &Judged) -> Vec<f64> {
+fn values(judged: &SystemMetrics) -> Vec<f64> {
     let mut values: Vec<f64> = judged.queries.iter().filter_map(|query| query.value).collect();
     values.sort_by(f64::total_cmp);
     values
@@ -73,9 +73,9 @@ fn histogram(material: &Material, set: &QuerySet) -> Figure {
     let metric = material.judging.metric.to_string();
     let all = all_values(material, set);
     let edges = edges(all.iter().flat_map(|(_, _, values)| values.iter().copied()));
-    let series: Vec<Counts> = all
+    let series: Vec<CountSeries> = all
         .iter()
-        .map(|(slot, name, values)| Counts {
+        .map(|(slot, name, values)| CountSeries {
             name: name.clone(),
             slot: *slot,
             counts: binned(values, &edges),
@@ -83,7 +83,7 @@ fn histogram(material: &Material, set: &QuerySet) -> Figure {
         .collect();
     let mut columns = vec![words(&metric)];
     columns.extend(series.iter().map(|one| figures(&one.name)));
-    let mut table = Table::new(columns);
+    let mut table = HtmlTable::new(columns);
     for bin in 0..BINS {
         let mut cells = vec![Html::text(format_args!("{} to {}", value(edges[bin]), value(edges[bin + 1])))];
         cells.extend(series.iter().map(|one| count(one.counts[bin])));
@@ -116,7 +116,7 @@ fn cumulative(material: &Material, set: &QuerySet) -> Figure {
     let all = all_values(material, set);
     let mut columns = vec![figures("share of queries")];
     columns.extend(all.iter().map(|(_, name, _)| figures(name)));
-    let mut table = Table::new(columns);
+    let mut table = HtmlTable::new(columns);
     let at = |values: &[f64], share: f64| {
         let last = values.len().checked_sub(1)?;
         Some(values[(share * last as f64).round() as usize])
@@ -136,9 +136,9 @@ fn cumulative(material: &Material, set: &QuerySet) -> Figure {
         };
         (0..=steps).filter_map(point).collect()
     };
-    let series: Vec<Line> = all
+    let series: Vec<LineSeries> = all
         .iter()
-        .map(|(slot, name, values)| Line {
+        .map(|(slot, name, values)| LineSeries {
             name: name.clone(),
             slot: *slot,
             dashed: false,
@@ -207,7 +207,7 @@ pub fn documents_table(list: &QueryList, documents: Option<&Documents>, before: 
     let highest = documents.and_then(|documents| documents.highest).unwrap_or(1.0);
     let mut columns = vec![figures("rank"), words("document"), figures("label"), figures("score")];
     columns.extend(before.map(|_| figures("was")));
-    let mut table = Table::new(columns);
+    let mut table = HtmlTable::new(columns);
     for document in &list.first {
         let label = match document.label {
             Some(label) => grade(label, highest),
@@ -232,7 +232,7 @@ pub fn documents_table(list: &QueryList, documents: Option<&Documents>, before: 
 }
 
 /// Where a document was, and in which direction it went.
-fn rank_before(document: &Document, before: &QueryList) -> Html {
+fn rank_before(document: &RankedDocument, before: &QueryList) -> Html {
     let was = before.first.iter().find(|other| document.id.is_some() && other.id == document.id);
     let Some(was) = was.map(|was| was.rank) else { return Html::classed("span", "soft", Html::text("–")) };
     let arrow = match was.cmp(&document.rank) {

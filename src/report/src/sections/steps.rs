@@ -1,8 +1,8 @@
 //! Time and memory of every step, as the runs' manifests tell.
 
 use super::Content;
-use crate::chart::{Bar, Chart, rounded};
-use crate::html::{Html, Table, figures, shortened, words};
+use crate::chart::{BarRow, Chart, rounded};
+use crate::html::{Html, HtmlTable, figures, shortened, words};
 use crate::material::Material;
 use crate::number::{count, seconds, shown_size};
 use crate::page::{Figure, Page};
@@ -60,12 +60,12 @@ fn figure(
     steps: &[&RunStep],
     of: &dyn Fn(&RunStep) -> Option<(f64, String)>,
 ) -> Option<Figure> {
-    let mut table = Table::new([words("step"), words("command"), figures(measure)]);
+    let mut table = HtmlTable::new([words("step"), words("command"), figures(measure)]);
     let mut rows = Vec::new();
     for step in steps {
         let Some((value, text)) = of(step) else { continue };
         table.row([Html::name(&step.name), Html::name(&step.kind), Html::text(&text)]);
-        rows.push(Bar { name: shortened(&step.name), value: rounded(value), text, slot: 1 });
+        rows.push(BarRow { name: shortened(&step.name), value: rounded(value), text, slot: 1 });
     }
     (!rows.is_empty()).then(|| Figure {
         title: title.to_owned(),
@@ -75,8 +75,8 @@ fn figure(
     })
 }
 
-fn table(steps: &[&RunStep]) -> Table {
-    let mut table = Table::new([
+fn table(steps: &[&RunStep]) -> HtmlTable {
+    let mut table = HtmlTable::new([
         words("step"),
         words("command"),
         words("status"),

@@ -1,8 +1,8 @@
 //! Strength of trees: how good the trees of a forest rank by themselves, after every split.
 
 use super::Content;
-use crate::chart::{Axis, COLOURS, Chart, Line, rounded};
-use crate::html::{Html, Table, figures};
+use crate::chart::{Axis, COLOURS, Chart, LineSeries, rounded};
+use crate::html::{Html, HtmlTable, figures};
 use crate::material::Material;
 use crate::number::{count, value};
 use crate::page::{Figure, Page};
@@ -66,12 +66,12 @@ fn figure(title: String, lines: &[(String, bool, &MeanStrength)]) -> Figure {
     let longest = lines.iter().map(|(_, _, mean)| mean.longest()).max().unwrap_or(0);
     let shown = &lines[..lines.len().min(COLOURS)];
     let columns = shown.iter().map(|(name, ..)| figures(name));
-    let mut table = Table::new([figures("splits")].into_iter().chain(columns));
+    let mut table = HtmlTable::new([figures("splits")].into_iter().chain(columns));
     for splits in LISTED.into_iter().filter(|splits| *splits < longest).chain([longest]) {
         let cells = shown.iter().map(|(_, _, mean)| Html::text(value(mean.after(splits))));
         table.row([count(splits as u64)].into_iter().chain(cells));
     }
-    let series = (1..).zip(shown).map(|(slot, (name, dashed, mean))| Line {
+    let series = (1..).zip(shown).map(|(slot, (name, dashed, mean))| LineSeries {
         name: name.clone(),
         slot,
         dashed: *dashed,

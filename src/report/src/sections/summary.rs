@@ -1,7 +1,7 @@
 //! What is in the runs, and what came out of them, at a glance.
 
 use super::Content;
-use crate::html::{Html, Table, figures, shortened, words};
+use crate::html::{Html, HtmlTable, figures, shortened, words};
 use crate::material::{Material, QuerySet};
 use crate::number::{count, or_dash, seconds, short, shown_count, shown_size, signed};
 use crate::page::Page;
@@ -146,7 +146,7 @@ fn systems_table(material: &Material, set: &QuerySet) -> Html {
     let metrics = &material.judging.metrics;
     let mut columns = vec![words("ranking"), words("model"), figures("queries"), figures("documents")];
     columns.extend(metrics.iter().map(figures));
-    let mut table = Table::new(columns);
+    let mut table = HtmlTable::new(columns);
     let bests: Vec<Option<f64>> = (0..metrics.len()).map(|place| best_mean(material, set, place)).collect();
     for (slot, system) in material.members(set) {
         let Ok(judged) = &system.judged else { continue };
@@ -187,7 +187,7 @@ fn models(material: &Material) -> Html {
     if material.models.is_empty() {
         return Html::new();
     }
-    let mut table = Table::new([
+    let mut table = HtmlTable::new([
         words("model"),
         figures("trees"),
         figures("rounds"),
@@ -239,7 +239,7 @@ fn datasets(material: &Material) -> Html {
     if material.datasets.is_empty() {
         return Html::new();
     }
-    let mut table = Table::new([
+    let mut table = HtmlTable::new([
         words("dataset"),
         figures("rows"),
         figures("queries"),
@@ -269,7 +269,7 @@ fn runs(material: &Material) -> Html {
     if manifests.is_empty() {
         return Html::new();
     }
-    let mut table = Table::new([
+    let mut table = HtmlTable::new([
         words("run"),
         words("pipeline"),
         words("parameters"),

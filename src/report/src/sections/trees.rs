@@ -1,7 +1,7 @@
 //! The trees of the models, to browse.
 
 use super::Content;
-use crate::forest::Forest;
+use crate::forest::ModelTrees;
 use crate::html::Html;
 use crate::material::{MODELS, Material};
 use crate::page::Page;
@@ -19,7 +19,7 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     }
     let mut panels = Vec::new();
     for named in &models {
-        let forest = Forest::of(&named.name, &named.model, NODES / models.len());
+        let forest = ModelTrees::of(&named.name, &named.model, NODES / models.len());
         let (shown, all) = (forest.trees.len(), forest.all);
         let mut content = Html::markup(
             "<noscript><p class=\"note\">Trees are shown by a script; `planetree describe --tree` prints one.</p></noscript>",

@@ -3,7 +3,7 @@
 
 use super::graph::StepInput;
 use planetree_base::error::{Error, Result};
-use planetree_base::storage::{Access, Digest, Found, Location, RunningDigest, interrupt};
+use planetree_base::storage::{Access, Digest, Location, RunningDigest, StoredFile, interrupt};
 use planetree_data::dataset::{MANIFEST, Manifest, verify_part};
 use planetree_data::ingest::{Input, description_beside, expand};
 use planetree_data::table::TableReader;
@@ -74,7 +74,7 @@ fn dataset(location: &Location, bytes: &[u8], look: Look) -> Result<Identity> {
 }
 
 /// The content of one file.
-fn file(location: &Location, found: &Found) -> Result<Digest> {
+fn file(location: &Location, found: &StoredFile) -> Result<Digest> {
     let mut digest = RunningDigest::new();
     if let Some(version) = &found.version {
         digest.update(format!("{version} {}", found.bytes).as_bytes());

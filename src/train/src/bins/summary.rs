@@ -188,7 +188,7 @@ impl Summary {
 
 impl Summary {
     /// Writes the summary, for whoever merges it elsewhere.
-    pub fn write(&self, writer: &mut planetree_base::wire::Writer) {
+    pub fn write(&self, writer: &mut planetree_base::wire::WireWriter) {
         writer.ascending(self.runs.iter().map(|run| run.key));
         self.runs.iter().for_each(|run| writer.count(u64::from(run.count)));
         writer.count(self.missing_kept);
@@ -203,7 +203,7 @@ impl Summary {
     }
 
     /// Reads what was written.
-    pub fn read(reader: &mut planetree_base::wire::Reader<'_>) -> planetree_base::error::Result<Self> {
+    pub fn read(reader: &mut planetree_base::wire::WireReader<'_>) -> planetree_base::error::Result<Self> {
         let keys = reader.ascending()?;
         let run = |key| Ok(Run { key, count: reader.count()? as u32 });
         let runs = keys.into_iter().map(run).collect::<planetree_base::error::Result<_>>()?;

@@ -8,7 +8,7 @@
 
 use super::{refuse_existing, refuse_http, run_id};
 use crate::error::{Error, Result};
-use crate::storage::border::{persist, start, wait, wait_or_interrupt};
+use crate::storage::border::{retry, start, wait, wait_or_interrupt};
 use crate::storage::location::{Location, Remote};
 use bytes::Bytes;
 use object_store::multipart::{MultipartStore, PartId};
@@ -44,10 +44,10 @@ struct StagedObject {
     name: String,
     path: Path,
     bytes: u64,
-    state: State,
+    state: UploadState,
 }
 
-enum State {
+enum UploadState {
     Running(JoinHandle<object_store::Result<Upload>>),
     Uploaded(Upload),
     Visible,
@@ -81,7 +81,7 @@ impl BucketStaging {
             files: Vec::new(),
         };
         // Asks for a listing, so that a missing bucket or a refused key shows before the work.
-        let listing = persist(|| staging.store.list_with_delimiter(Some(&staging.prefix)));
+        let listing = retry(|| staging.store.list_with_delimiter(Some(&staging.prefix)));
         let listed = wait_or_interrupt(listing)?.map_err(|error| shown.store_error("list", &error))?;
         let marker_path = staging.marker_path();
         if !overwrite && listed.objects.iter().any(|meta| meta.location == marker_path) {
@@ -103,18 +103,23 @@ impl BucketStaging {
         let path = self.prefix.clone().join(name);
         let (uploads, upload_path) = (self.uploads.clone(), path.clone());
         let task = start(async move { upload(&*uploads, &upload_path, spool).await });
-        self.files.push(StagedObject { name: name.to_owned(), path, bytes, state: State::Running(task) });
+        self.files.push(StagedObject {
+            name: name.to_owned(),
+            path,
+            bytes,
+            state: UploadState::Running(task),
+        });
         Ok(())
     }
 
     /// Waits for the uploads under way.
     fn settle(&mut self) -> Result<()> {
         for file in &mut self.files {
-            if let State::Running(task) = &mut file.state {
+            if let UploadState::Running(task) = &mut file.state {
                 let outcome = wait_or_interrupt(task)?;
-                file.state = State::Gone;
+                file.state = UploadState::Gone;
                 match outcome {
-                    Ok(Ok(upload)) => file.state = State::Uploaded(upload),
+                    Ok(Ok(upload)) => file.state = UploadState::Uploaded(upload),
                     Ok(Err(error)) => return Err(self.shown.store_error("write", &error)),
                     Err(_) => {
                         return Err(Error::place(
@@ -133,15 +138,15 @@ impl BucketStaging {
     /// name holds the hash of its content, so one of that name and size is the one we sent.
     fn complete(&mut self, place: usize) -> Result<()> {
         let file = &mut self.files[place];
-        let State::Uploaded(upload) = &file.state else { return Ok(()) };
+        let UploadState::Uploaded(upload) = &file.state else { return Ok(()) };
         let completed =
-            wait(persist(|| self.uploads.complete_multipart(&file.path, &upload.id, upload.parts.clone())));
+            wait(retry(|| self.uploads.complete_multipart(&file.path, &upload.id, upload.parts.clone())));
         if let Err(error) = completed
-            && !wait(persist(|| self.store.head(&file.path))).is_ok_and(|meta| meta.size == file.bytes)
+            && !wait(retry(|| self.store.head(&file.path))).is_ok_and(|meta| meta.size == file.bytes)
         {
             return Err(self.shown.store_error("write", &error));
         }
-        file.state = State::Visible;
+        file.state = UploadState::Visible;
         Ok(())
     }
 
@@ -161,7 +166,7 @@ impl BucketStaging {
     pub(super) fn discard(&mut self, name: &str) {
         let place = self.place_of(name);
         self.remove_unused(&[name.to_owned()]);
-        self.files[place].state = State::Gone;
+        self.files[place].state = UploadState::Gone;
     }
 
     fn place_of(&self, name: &str) -> usize {
@@ -171,7 +176,7 @@ impl BucketStaging {
     pub(super) fn commit(mut self, marker: &[u8], superseded: &[String]) -> Result<()> {
         self.settle()?;
         let marker_path = self.marker_path();
-        if !self.overwrite && wait(persist(|| self.store.head(&marker_path))).is_ok() {
+        if !self.overwrite && wait(retry(|| self.store.head(&marker_path))).is_ok() {
             return Err(refuse_existing(&self.shown));
         }
         for place in 0..self.files.len() {
@@ -181,8 +186,8 @@ impl BucketStaging {
         // From here on the output is visible, so nothing of it may go.
         let files = std::mem::take(&mut self.files);
         self.remove_unused(superseded);
-        for file in files.iter().filter(|file| matches!(file.state, State::Visible)) {
-            let there = wait(persist(|| self.store.head(&file.path)));
+        for file in files.iter().filter(|file| matches!(file.state, UploadState::Visible)) {
+            let there = wait(retry(|| self.store.head(&file.path)));
             if matches!(there, Err(object_store::Error::NotFound { .. })) {
                 return Err(Error::place(
                     self.shown.join(&file.name),
@@ -200,7 +205,7 @@ impl BucketStaging {
         let mode = if self.overwrite { PutMode::Overwrite } else { PutMode::Create };
         let options = PutOptions { mode, attributes, ..PutOptions::default() };
         let payload = PutPayload::from(Bytes::copy_from_slice(marker));
-        match wait(persist(|| self.store.put_opts(path, payload.clone(), options.clone()))) {
+        match wait(retry(|| self.store.put_opts(path, payload.clone(), options.clone()))) {
             Ok(_) => Ok(()),
             Err(error) => match self.owner_of_marker(path) {
                 Ok(owner) if owner.as_ref() == Some(&self.run_id) => Ok(()),
@@ -213,7 +218,7 @@ impl BucketStaging {
     /// The run whose marker is there.
     fn owner_of_marker(&self, path: &Path) -> object_store::Result<Option<String>> {
         let options = GetOptions { head: true, ..GetOptions::default() };
-        let found = wait(persist(|| self.store.get_opts(path, options.clone())))?;
+        let found = wait(retry(|| self.store.get_opts(path, options.clone())))?;
         let key = Attribute::Metadata(RUN_ID.into());
         Ok(found.attributes.get(&key).map(|value| value.as_ref().to_owned()))
     }
@@ -222,14 +227,14 @@ impl BucketStaging {
     /// in no manifest, and untidy is better than lost.
     fn remove_unused(&self, names: &[String]) {
         let marker_path = self.marker_path();
-        let marker = match wait(persist(|| async { self.store.get(&marker_path).await?.bytes().await })) {
+        let marker = match wait(retry(|| async { self.store.get(&marker_path).await?.bytes().await })) {
             Ok(marker) => marker,
             Err(object_store::Error::NotFound { .. }) => Bytes::new(),
             Err(_) => return, // what it names is not known
         };
         for name in names.iter().filter(|name| memchr::memmem::find(&marker, name.as_bytes()).is_none()) {
             let path = self.prefix.clone().join(name.as_str());
-            let _ = wait(persist(|| self.store.delete(&path)));
+            let _ = wait(retry(|| self.store.delete(&path)));
         }
     }
 }
@@ -244,13 +249,13 @@ impl Drop for BucketStaging {
         for file in std::mem::take(&mut self.files) {
             // Best effort: an upload that cannot be aborted never becomes visible either.
             let upload = match file.state {
-                State::Running(task) => wait(task).ok().and_then(Result::ok),
-                State::Uploaded(upload) => Some(upload),
-                State::Visible => {
+                UploadState::Running(task) => wait(task).ok().and_then(Result::ok),
+                UploadState::Uploaded(upload) => Some(upload),
+                UploadState::Visible => {
                     visible.push(file.name);
                     None
                 }
-                State::Gone => None,
+                UploadState::Gone => None,
             };
             if let Some(upload) = upload {
                 let _ = wait(self.uploads.abort_multipart(&file.path, &upload.id));
@@ -270,7 +275,7 @@ pub(super) async fn upload(
 ) -> object_store::Result<Upload> {
     /// Parts on their way at a time.
     const AT_A_TIME: usize = 4;
-    let id = persist(|| uploads.create_multipart(path)).await?;
+    let id = retry(|| uploads.create_multipart(path)).await?;
     let outcome = async {
         let mut parts = Vec::new();
         loop {
@@ -281,7 +286,7 @@ pub(super) async fn upload(
                     break;
                 }
                 let (number, payload, id) = (parts.len() + wave.len(), PutPayload::from(part), &id);
-                wave.push(persist(move || uploads.put_part(path, id, number, payload.clone())));
+                wave.push(retry(move || uploads.put_part(path, id, number, payload.clone())));
             }
             if wave.is_empty() {
                 return Ok(parts);

@@ -8,7 +8,7 @@ use super::bucket::{PART_BYTES, upload};
 use super::local::{make_directories, parent_of, remove_leftovers};
 use super::{refuse_http, run_id};
 use crate::error::{Error, Result};
-use crate::storage::border::{persist, start, wait, wait_or_interrupt};
+use crate::storage::border::{retry, start, wait, wait_or_interrupt};
 use crate::storage::location::{Location, Remote};
 use crate::storage::{HashingWriter, interrupt};
 use object_store::ObjectStoreExt;
@@ -19,11 +19,11 @@ use tempfile::SpooledTempFile;
 
 /// A file that nobody sees yet. Dropped without [`FileOutput::commit`], it leaves nothing behind.
 pub struct FileOutput {
-    writer: BufWriter<Sink>,
+    writer: BufWriter<FileSink>,
     shown: Location,
 }
 
-enum Sink {
+enum FileSink {
     Local(LocalFile),
     Bucket { remote: Remote, spool: HashingWriter<SpooledTempFile> },
 }
@@ -33,12 +33,12 @@ impl FileOutput {
     pub fn create(target: &Location) -> Result<Self> {
         interrupt::be_orderly();
         let sink = match target {
-            Location::Local(path) => Sink::Local(LocalFile::create(path, target)?),
+            Location::Local(path) => FileSink::Local(LocalFile::create(path, target)?),
             Location::Remote(remote) => {
                 check_bucket(remote, target)?;
                 // Most outputs stay in memory; only unusually large ones touch the disk.
                 let spool = HashingWriter::new(SpooledTempFile::new(64 << 20));
-                Sink::Bucket { remote: remote.clone(), spool }
+                FileSink::Bucket { remote: remote.clone(), spool }
             }
         };
         Ok(FileOutput { writer: BufWriter::with_capacity(64 << 10, sink), shown: target.clone() })
@@ -55,7 +55,7 @@ impl FileOutput {
             Location::Remote(remote) if remote.uploads.is_none() => Err(refuse_http(target)),
             Location::Remote(remote) => {
                 let content = bytes::Bytes::copy_from_slice(content);
-                let request = persist(|| remote.store.put(&remote.path, content.clone().into()));
+                let request = retry(|| remote.store.put(&remote.path, content.clone().into()));
                 wait(request).map(drop).map_err(|error| target.store_error("write", &error))
             }
         }
@@ -66,8 +66,8 @@ impl FileOutput {
         let FileOutput { writer, shown } = self;
         let sink = writer.into_inner().map_err(|error| Error::io(&shown, "write", error.error()))?;
         match sink {
-            Sink::Local(file) => file.commit(&shown),
-            Sink::Bucket { remote, spool } => put(&remote, spool, &shown),
+            FileSink::Local(file) => file.commit(&shown),
+            FileSink::Bucket { remote, spool } => put(&remote, spool, &shown),
         }
     }
 }
@@ -82,11 +82,11 @@ impl Write for FileOutput {
     }
 }
 
-impl Write for Sink {
+impl Write for FileSink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Sink::Local(local) => local.file.write(bytes),
-            Sink::Bucket { spool, .. } => spool.write(bytes),
+            FileSink::Local(local) => local.file.write(bytes),
+            FileSink::Bucket { spool, .. } => spool.write(bytes),
         }
     }
 
@@ -195,7 +195,7 @@ fn check_bucket(remote: &Remote, shown: &Location) -> Result<()> {
         return Err(nameless(shown));
     }
     // A listing, because a missing bucket and a missing object look the same to other requests.
-    let listing = persist(|| remote.store.list_with_delimiter(Some(&remote.path)));
+    let listing = retry(|| remote.store.list_with_delimiter(Some(&remote.path)));
     let listed = wait_or_interrupt(listing)?.map_err(|error| shown.store_error("list", &error))?;
     // Some stores list the object itself among what is below its name.
     if listed.objects.iter().any(|meta| meta.location != remote.path) || !listed.common_prefixes.is_empty() {
@@ -218,7 +218,7 @@ fn put(remote: &Remote, mut spool: HashingWriter<SpooledTempFile>, shown: &Locat
         let mut content = Vec::with_capacity(bytes as usize);
         spool.read_to_end(&mut content).map_err(local)?;
         let content = bytes::Bytes::from(content);
-        let request = persist(|| remote.store.put(&remote.path, content.clone().into()));
+        let request = retry(|| remote.store.put(&remote.path, content.clone().into()));
         return wait(request).map(drop).map_err(|error| failed(&error));
     }
     let Some(uploads) = remote.uploads.clone() else { return Err(refuse_http(shown)) };
@@ -237,7 +237,7 @@ fn put(remote: &Remote, mut spool: HashingWriter<SpooledTempFile>, shown: &Locat
         Ok(sent) => sent.map_err(|error| failed(&error))?,
         Err(_) => return Err(Error::place(shown, "an upload ended early", "run the command again")),
     };
-    match wait(persist(|| uploads.complete_multipart(&remote.path, &sent.id, sent.parts.clone()))) {
+    match wait(retry(|| uploads.complete_multipart(&remote.path, &sent.id, sent.parts.clone()))) {
         Ok(_) => Ok(()),
         // The answer may be lost although the object is there; its content tells.
         Err(_) if content_digest(shown).is_ok_and(|there| there == digest) => Ok(()),

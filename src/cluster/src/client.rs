@@ -2,10 +2,10 @@
 //! What goes wrong on the way is tried again; the engine itself repeats tasks of executors that were lost.
 
 use super::codec::RoundCodec;
-use super::merge::{ALL_SHARES, Meeting};
-use super::node::{Arrived, Question, RoundExec, put_together, schema};
+use super::merge::{ALL_SHARES, MergePlan};
+use super::node::{ReceivedAnswer, RoundExec, RoundRequest, put_together, schema};
 use super::security::Security;
-use super::task::{Answer, BUILD, Identity, Step, Task, pack};
+use super::task::{Answer, BUILD, ExecutorIdentity, Task, TaskStep, pack};
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, Schema};
 use ballista_core::execution_plans::execute_physical_plan;
@@ -28,19 +28,19 @@ use std::time::{Duration, Instant};
 pub const MESSAGE_BYTES: usize = 256 << 20;
 
 /// How long failures are tried again before the command gives up.
-const PATIENCE: Duration = Duration::from_secs(60);
+const RETRY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The same before the cluster ever answered: then it is more likely that something is set up wrongly.
-const FIRST_PATIENCE: Duration = Duration::from_secs(3);
+const FIRST_RETRY_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How long executors may take to say who they are.
-const PROBE_PATIENCE: Duration = Duration::from_secs(20);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Questions of a probe; so many executors are found at most.
 const PROBES: usize = 64;
 
 /// See the module.
-pub struct Link {
+pub struct SchedulerClient {
     /// As the user named it.
     shown: String,
     url: String,
@@ -65,24 +65,24 @@ pub struct Traffic {
 }
 
 /// A question and those it goes to.
-pub struct Errand<'a> {
+pub struct ClusterRequest<'a> {
     /// What is asked.
     pub task: &'a Task,
     /// What to build on, if somebody lacks it.
-    pub foundation: &'a dyn Fn() -> Vec<u8>,
+    pub snapshot: &'a dyn Fn() -> Vec<u8>,
     /// Whether that is sent at once.
     pub is_first: bool,
     /// The files of each share.
     pub groups: &'a [FileGroup],
     /// How answers in blocks meet before they come back; then those of all shares are one.
-    pub meeting: Option<Meeting>,
+    pub merge_plan: Option<MergePlan>,
 }
 
-impl Link {
+impl SchedulerClient {
     /// A line to the scheduler at a host and port.
     pub fn new(host: &str, port: u16, security: Security) -> Self {
         let scheme = if security.uses_tls() { "https" } else { "http" };
-        Link {
+        SchedulerClient {
             shown: format!("{host}:{port}"),
             url: format!("{scheme}://{host}:{port}"),
             session: format!("planetree-{}", run_name()),
@@ -102,14 +102,14 @@ impl Link {
     }
 
     /// Asks who is there.
-    pub fn executors(&self) -> Result<Vec<Identity>> {
+    pub fn executors(&self) -> Result<Vec<ExecutorIdentity>> {
         let task = Task {
             build: BUILD.to_owned(),
             run: "probe".to_owned(),
             data: String::new(),
             instance_credentials: false,
             fingerprint: String::new(),
-            step: Step::Probe,
+            step: TaskStep::Probe,
         };
         let file = |place: usize| {
             FileGroup::new(vec![PartitionedFile::new_with_range(
@@ -120,16 +120,16 @@ impl Link {
             )])
         };
         let groups: Vec<FileGroup> = (0..PROBES).map(file).collect();
-        let answers = self.ask(&Errand {
+        let answers = self.ask(&ClusterRequest {
             task: &task,
-            foundation: &Vec::new,
+            snapshot: &Vec::new,
             is_first: false,
             groups: &groups,
-            meeting: None,
+            merge_plan: None,
         })?;
         let mut executors = BTreeSet::new();
         for answer in answers {
-            let Answer::Here(identity) = answer else { return Err(self.odd()) };
+            let Answer::Identity(identity) = answer else { return Err(self.odd()) };
             if identity.build != BUILD {
                 return Err(Error::usage(
                     format_args!("{}: it is {}, this is {BUILD}", identity.name, identity.build),
@@ -142,37 +142,37 @@ impl Link {
     }
 
     /// Asks all shares and waits for their answers, in the order of the shares.
-    pub fn ask(&self, errand: &Errand<'_>) -> Result<Vec<Answer>> {
-        let mut question = Question { task: pack(errand.task), foundation: Vec::new() };
-        if errand.is_first {
-            question.foundation = (errand.foundation)();
+    pub fn ask(&self, request: &ClusterRequest<'_>) -> Result<Vec<Answer>> {
+        let mut question = RoundRequest { task: pack(request.task), snapshot: Vec::new() };
+        if request.is_first {
+            question.snapshot = (request.snapshot)();
         }
         let mut failures = 0;
         let mut first_failure = None;
-        let patience = (errand.task.step == Step::Probe).then_some(PROBE_PATIENCE);
+        let patience = (request.task.step == TaskStep::Probe).then_some(PROBE_TIMEOUT);
         loop {
             interrupt::check()?;
-            match self.send(&question, errand.groups, errand.meeting, patience)? {
-                Ok(arrived) => {
-                    let bytes: u64 = arrived.iter().map(|answer| answer.bytes.len() as u64).sum();
-                    let sent = (question.task.len() + question.foundation.len()) as u64;
-                    let answers = self.read(&arrived)?;
+            match self.send(&question, request.groups, request.merge_plan, patience)? {
+                Ok(received) => {
+                    let bytes: u64 = received.iter().map(|answer| answer.bytes.len() as u64).sum();
+                    let sent = (question.task.len() + question.snapshot.len()) as u64;
+                    let answers = self.read(&received)?;
                     if let Some(answers) = answers {
                         self.with_traffic(|traffic| {
-                            traffic.sent += sent * errand.groups.len() as u64;
+                            traffic.sent += sent * request.groups.len() as u64;
                             traffic.received += bytes;
                         });
                         return Ok(answers);
                     }
                     let lacking = "an executor lacks what the question builds on";
-                    if !question.foundation.is_empty() {
+                    if !question.snapshot.is_empty() {
                         failures += 1;
                         let since = *first_failure.get_or_insert_with(Instant::now);
                         self.give_up_after(since, failures, lacking)?;
                     } else {
                         tracing::info!("{}: {lacking}; it is built anew", self.shown);
                         self.with_traffic(|traffic| traffic.rebuilt += 1);
-                        question.foundation = (errand.foundation)();
+                        question.snapshot = (request.snapshot)();
                     }
                 }
                 Err(problem) => {
@@ -187,15 +187,15 @@ impl Link {
 
     /// Tells all shares that a command is over; whether they hear it does not matter.
     pub fn forget(&self, task: &Task, groups: &[FileGroup]) {
-        let task = Task { step: Step::Forget, ..task.clone() };
-        let question = Question { task: pack(&task), foundation: Vec::new() };
+        let task = Task { step: TaskStep::Forget, ..task.clone() };
+        let question = RoundRequest { task: pack(&task), snapshot: Vec::new() };
         let _ = self.send(&question, groups, None, Some(Duration::from_secs(2)));
     }
 
     /// Waits a little before the next try, or says that it was the last.
     fn give_up_after(&self, first_failure: Instant, failures: u32, problem: &str) -> Result<()> {
         tracing::warn!("{}: {problem}; asking again", self.shown);
-        let patience = if self.has_answered() { PATIENCE } else { FIRST_PATIENCE };
+        let patience = if self.has_answered() { RETRY_TIMEOUT } else { FIRST_RETRY_TIMEOUT };
         if first_failure.elapsed() > patience {
             return Err(self.broken(problem));
         }
@@ -206,15 +206,15 @@ impl Link {
     /// Sends a question once. The inner error is worth another try.
     fn send(
         &self,
-        question: &Question,
+        question: &RoundRequest,
         groups: &[FileGroup],
-        meeting: Option<Meeting>,
+        merge_plan: Option<MergePlan>,
         patience: Option<Duration>,
-    ) -> Result<std::result::Result<Vec<Arrived>, String>> {
+    ) -> Result<std::result::Result<Vec<ReceivedAnswer>, String>> {
         let mut plan: Arc<dyn ExecutionPlan> =
             Arc::new(RoundExec::new(scan_of(groups.to_vec()), question.clone()));
-        if let Some(meeting) = meeting {
-            plan = meeting.of(plan).map_err(|error| self.broken(&first_line(&error.to_string())))?;
+        if let Some(merge_plan) = merge_plan {
+            plan = merge_plan.of(plan).map_err(|error| self.broken(&first_line(&error.to_string())))?;
         }
         let config = self.security.client(
             SessionConfig::new_with_ballista()
@@ -247,14 +247,14 @@ impl Link {
         let Some(answers) = put_together(&batches) else {
             return Ok(Err("an answer arrived damaged".to_owned()));
         };
-        let leaving = Answer::Leaving.to_bytes();
+        let leaving = Answer::Stopping.to_bytes();
         if let Some(answer) = answers.values().find(|answer| answer.bytes == leaving) {
             return Ok(Err(format!("executor {} is being stopped", answer.sender)));
         }
         // Who cannot answer in blocks says so, and that is all there is to know.
         let others = |(share, _): &&(u64, u64)| *share != ALL_SHARES;
-        let (expected, of) = match meeting {
-            Some(meeting) if answers.keys().filter(others).count() == 0 => (meeting.blocks(), "blocks"),
+        let (expected, of) = match merge_plan {
+            Some(merge_plan) if answers.keys().filter(others).count() == 0 => (merge_plan.blocks(), "blocks"),
             Some(_) => {
                 let others = answers.into_iter().filter(|(place, _)| others(&place));
                 return Ok(Ok(others.map(|(_, answer)| answer).collect()));
@@ -264,7 +264,7 @@ impl Link {
         if answers.len() != expected {
             return Ok(Err(format!("{} of {expected} {of} came back", answers.len())));
         }
-        for answer in answers.values().filter(|_| meeting.is_some()) {
+        for answer in answers.values().filter(|_| merge_plan.is_some()) {
             match Answer::from_bytes(&answer.bytes)? {
                 Answer::Merged { shares, .. } if shares == groups.len() as u64 => {}
                 Answer::Merged { shares, .. } => {
@@ -315,11 +315,11 @@ impl Link {
         self.traffic().sent > 0
     }
 
-    fn read(&self, arrived: &[Arrived]) -> Result<Option<Vec<Answer>>> {
-        let mut answers = Vec::with_capacity(arrived.len());
-        for Arrived { bytes, sender } in arrived {
+    fn read(&self, received: &[ReceivedAnswer]) -> Result<Option<Vec<Answer>>> {
+        let mut answers = Vec::with_capacity(received.len());
+        for ReceivedAnswer { bytes, sender } in received {
             match Answer::from_bytes(bytes)? {
-                Answer::Lacking => return Ok(None),
+                Answer::MissingState => return Ok(None),
                 Answer::Failed { problem, remedy } => {
                     return Err(Error::place(format_args!("executor {sender}"), problem, remedy));
                 }

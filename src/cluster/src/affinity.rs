@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// See the module.
 #[derive(Debug, Default)]
-pub struct Sticky {
+pub struct ShareAffinity {
     /// The executor of each share that was seen.
     homes: Mutex<HashMap<String, String>>,
 }
@@ -24,7 +24,7 @@ pub struct Sticky {
 /// Shares that are remembered; beyond, all are forgotten, which costs time only.
 const MOST_HOMES: usize = 100_000;
 
-impl Sticky {
+impl ShareAffinity {
     /// Chooses an executor for each of some shares, among those that have room.
     fn choose(&self, keys: &[String], executors: &[String]) -> Vec<String> {
         let mut homes = self.homes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -64,7 +64,7 @@ impl Sticky {
 }
 
 #[async_trait::async_trait]
-impl DistributionPolicy for Sticky {
+impl DistributionPolicy for ShareAffinity {
     async fn bind_tasks(
         &self,
         mut budgets: Vec<&mut AvailableVcores>,
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn shares_stay_where_they_are_until_somebody_is_gone_or_comes() {
-        let policy = Sticky::default();
+        let policy = ShareAffinity::default();
         let keys = names(&["1", "2", "3", "4"]);
         let first = policy.choose(&keys, &names(&["a", "b"]));
         assert_eq!(first, names(&["a", "b", "a", "b"]));

@@ -2,18 +2,18 @@
 
 use super::address::Address;
 use super::cells::WireCell;
-use super::crew::ClusterCrew;
-use super::errands::Errands;
-use super::holding::fingerprint;
-use super::link::{Link, Traffic, run_name};
+use super::client::{SchedulerClient, Traffic, run_name};
+use super::executor::fingerprint;
 use super::local::LocalCluster;
+use super::remote_rows::RemoteRows;
 use super::security::Security;
+use super::session::TrainingSession;
 use super::share::{check_place, divide, file_groups};
-use super::task::{Answer, BUILD, Foundation, Identity, Step, Task};
-use super::trees::FleetGrower;
+use super::task::{Answer, BUILD, ExecutorIdentity, Snapshot, Task, TaskStep};
+use super::trees::ClusterGrower;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
-use planetree_base::wire::cut_short;
+use planetree_base::wire::malformed;
 use planetree_data::source::{Rows, Source};
 use planetree_train::Crew;
 use planetree_train::TreeGrower;
@@ -29,22 +29,22 @@ pub struct Cluster {
     /// Of executors that are started on this machine, all together.
     threads: usize,
     instance_credentials: bool,
-    training: Mutex<Option<Training>>,
+    training: Mutex<Option<ActiveTraining>>,
     /// What went over lines that are closed.
     traffic: Mutex<Traffic>,
 }
 
 /// A cluster that is there.
-pub struct Reached {
+pub struct Connection {
     /// The line to it.
-    pub link: Arc<Link>,
+    pub client: Arc<SchedulerClient>,
     /// Who is there.
-    pub executors: Vec<Identity>,
+    pub executors: Vec<ExecutorIdentity>,
     /// Executors that were started for this command, and end with it.
     _local: Option<LocalCluster>,
 }
 
-impl Reached {
+impl Connection {
     /// The threads of all executors.
     pub fn threads(&self) -> usize {
         self.executors.iter().map(|executor| executor.threads as usize).sum::<usize>().max(1)
@@ -52,9 +52,9 @@ impl Reached {
 }
 
 /// A cluster that trains.
-struct Training {
-    errands: Arc<Errands>,
-    _reached: Reached,
+struct ActiveTraining {
+    session: Arc<TrainingSession>,
+    _connection: Connection,
 }
 
 impl Cluster {
@@ -74,14 +74,14 @@ impl Cluster {
     pub fn traffic(&self) -> Traffic {
         let training = self.training.lock().unwrap_or_else(PoisonError::into_inner);
         match &*training {
-            Some(training) => training.errands.link.traffic(),
+            Some(training) => training.session.client.traffic(),
             None => self.traffic.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }
     }
 
     /// Remembers what went over a line before it is closed.
-    pub(super) fn keep_traffic(&self, reached: &Reached) {
-        *self.traffic.lock().unwrap_or_else(PoisonError::into_inner) = reached.link.traffic();
+    pub(super) fn keep_traffic(&self, connection: &Connection) {
+        *self.traffic.lock().unwrap_or_else(PoisonError::into_inner) = connection.client.traffic();
     }
 
     /// Where the cluster is.
@@ -100,24 +100,26 @@ impl Cluster {
     }
 
     /// The line to the cluster, and who is there.
-    pub(super) fn reach(&self) -> Result<Reached> {
-        let (mut local, link) = match &self.address {
-            Address::Scheduler { host, port, .. } => (None, Link::new(host, *port, self.security.clone())),
+    pub(super) fn reach(&self) -> Result<Connection> {
+        let (mut local, client) = match &self.address {
+            Address::Scheduler { host, port, .. } => {
+                (None, SchedulerClient::new(host, *port, self.security.clone()))
+            }
             Address::Local { executors, .. } => {
                 let local = LocalCluster::start(*executors, self.threads)?;
                 // It is of this machine alone, and ends with the command.
-                let link = Link::new("127.0.0.1", local.port(), Security::default());
-                (Some(local), link)
+                let client = SchedulerClient::new("127.0.0.1", local.port(), Security::default());
+                (Some(local), client)
             }
         };
         let executors = match &mut local {
-            Some(local) => local.wait_for_executors(&link)?,
-            None => link.executors()?,
+            Some(local) => local.wait_for_executors(&client)?,
+            None => client.executors()?,
         };
         for executor in &executors {
             tracing::info!("executor {}: {} threads", executor.name, executor.threads);
         }
-        Ok(Reached { link: Arc::new(link), executors, _local: local })
+        Ok(Connection { client: Arc::new(client), executors, _local: local })
     }
 
     /// How many shares the data are divided into: one for each executor, unless the user knows better.
@@ -125,10 +127,10 @@ impl Cluster {
         self.address.usage().shares.unwrap_or(executors)
     }
 
-    fn errands(&self) -> Arc<Errands> {
+    fn session(&self) -> Arc<TrainingSession> {
         let training = self.training.lock().unwrap_or_else(PoisonError::into_inner);
         let training = training.as_ref().expect("a training bins its data before its first round");
-        training.errands.clone()
+        training.session.clone()
     }
 
     fn crew<C: WireCell>(
@@ -137,7 +139,7 @@ impl Cluster {
         data: &Arc<BinnedData>,
         base_score: f64,
     ) -> Box<dyn Crew<C>> {
-        Box::new(ClusterCrew::<C>::new(self.errands(), parameters, data, base_score))
+        Box::new(RemoteRows::<C>::new(self.session(), parameters, data, base_score))
     }
 }
 
@@ -197,18 +199,18 @@ impl Fleet for Cluster {
     fn bin(&self, request: &TrainRequest, source: &Source, options: &BinOptions) -> Result<BinnedData> {
         let place = match &request.data[..] {
             [data] => place_of(data)?,
-            _ => return Err(cut_short()),
+            _ => return Err(malformed()),
         };
-        let Some(reader) = source.readers().next() else { return Err(cut_short()) };
+        let Some(reader) = source.readers().next() else { return Err(malformed()) };
         let rows: Vec<u64> = reader.manifest().rows_of_groups().collect();
-        let reached = self.reach()?;
-        let shares = divide(&rows, self.share_count(reached.executors.len()));
+        let connection = self.reach()?;
+        let shares = divide(&rows, self.share_count(connection.executors.len()));
         tracing::info!("{} shares of {} partitions", shares.len(), rows.len());
-        let errands = Arc::new(Errands {
-            link: reached.link.clone(),
+        let session = Arc::new(TrainingSession {
+            client: connection.client.clone(),
             groups: file_groups(source, &place, &shares),
-            executors: reached.executors.len(),
-            threads: reached.threads(),
+            executors: connection.executors.len(),
+            threads: connection.threads(),
             usage: self.address.usage(),
             task: Task {
                 build: BUILD.to_owned(),
@@ -216,17 +218,17 @@ impl Fleet for Cluster {
                 data: place,
                 instance_credentials: self.instance_credentials,
                 fingerprint: fingerprint(source),
-                step: Step::Probe,
+                step: TaskStep::Probe,
             },
         });
-        let training = Training { errands: errands.clone(), _reached: reached };
+        let training = ActiveTraining { session: session.clone(), _connection: connection };
         *self.training.lock().unwrap_or_else(PoisonError::into_inner) = Some(training);
-        survey(&errands, request, source, options)
+        survey(&session, request, source, options)
     }
 
     fn grower(&self, parameters: &Parameters, data: &BinnedData) -> Result<Box<dyn TreeGrower>> {
-        let foundation = Foundation::new(parameters, false, 0.0, &data.binning);
-        Ok(Box::new(FleetGrower::new(self.errands(), foundation)))
+        let snapshot = Snapshot::new(parameters, false, 0.0, &data.binning);
+        Ok(Box::new(ClusterGrower::new(self.session(), snapshot)))
     }
 
     fn plain_crew(
@@ -250,7 +252,7 @@ impl Fleet for Cluster {
 
 /// Bins the features by what all shares say of them, some at a time.
 fn survey(
-    errands: &Errands,
+    session: &TrainingSession,
     request: &TrainRequest,
     source: &Source,
     options: &BinOptions,
@@ -264,17 +266,17 @@ fn survey(
     let mut rows: Vec<Rows> = Vec::new();
     for start in (0..source.features()).step_by(at_a_time) {
         let these = start..(start + at_a_time).min(source.features());
-        let step = Step::Survey {
+        let step = TaskStep::Survey {
             features: these.clone(),
             rows: start == 0,
             parameters: request.parameters.to_toml(),
         };
         let mut summaries: Vec<Vec<Summary>> = these.map(|_| Vec::new()).collect();
-        for answer in errands.ask(step, false, &Vec::new)? {
-            let Answer::Surveyed(surveyed) = answer else { return Err(cut_short()) };
+        for answer in session.ask(step, false, &Vec::new)? {
+            let Answer::Surveyed(surveyed) = answer else { return Err(malformed()) };
             rows.extend(surveyed.rows);
             if surveyed.summaries.len() != summaries.len() {
-                return Err(cut_short());
+                return Err(malformed());
             }
             summaries.iter_mut().zip(surveyed.summaries).for_each(|(all, summary)| all.push(summary));
         }

@@ -1,7 +1,7 @@
 //! A pass over many row groups: some of them are asked about at a time, so that whoever asks never holds more than a few
 //! of their answers, and the next ones are worked on while the last are used.
 
-use super::link::{Errand, Link};
+use super::client::{ClusterRequest, SchedulerClient};
 use super::share::divide;
 use super::task::{Answer, Task};
 use datafusion::datasource::physical_plan::FileGroup;
@@ -19,9 +19,9 @@ const LEAST_ROWS: u64 = 1 << 16;
 pub type Wave = Vec<Range<usize>>;
 
 /// A question to all row groups, in waves.
-pub struct Sweep<'a> {
+pub struct RowGroupScan<'a> {
     /// The line.
-    pub link: &'a Link,
+    pub client: &'a SchedulerClient,
     /// What is asked.
     pub task: &'a Task,
     /// What is asked together.
@@ -29,10 +29,10 @@ pub struct Sweep<'a> {
     /// The files of some shares.
     pub groups: &'a (dyn Fn(&Wave) -> Vec<FileGroup> + Sync),
     /// What executors build on.
-    pub foundation: &'a (dyn Fn() -> Vec<u8> + Sync),
+    pub snapshot: &'a (dyn Fn() -> Vec<u8> + Sync),
 }
 
-impl Sweep<'_> {
+impl RowGroupScan<'_> {
     /// Hands on all answers in the order of the row groups, until the sink says `false`.
     pub fn run(&self, sink: &mut dyn FnMut(Answer) -> Result<bool>) -> Result<()> {
         let outcome = std::thread::scope(|scope| {
@@ -41,12 +41,12 @@ impl Sweep<'_> {
             scope.spawn(move || {
                 for (number, wave) in self.waves.iter().enumerate() {
                     let groups = (self.groups)(wave);
-                    let answers = self.link.ask(&Errand {
+                    let answers = self.client.ask(&ClusterRequest {
                         task: self.task,
-                        foundation: self.foundation,
+                        snapshot: self.snapshot,
                         is_first: number == 0,
                         groups: &groups,
-                        meeting: None,
+                        merge_plan: None,
                     });
                     let is_over = answers.is_err();
                     if sender.send(answers).is_err() || is_over {
@@ -64,7 +64,7 @@ impl Sweep<'_> {
             Ok(())
         });
         if let Some(first) = self.waves.first() {
-            self.link.forget(self.task, &(self.groups)(first));
+            self.client.forget(self.task, &(self.groups)(first));
         }
         outcome
     }

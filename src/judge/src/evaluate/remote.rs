@@ -8,7 +8,7 @@ use planetree_base::storage::Location;
 use std::fmt;
 
 /// Predictions and what is to be found out about them.
-pub struct Judged<'a> {
+pub struct EvaluationJob<'a> {
     /// The predictions, which are whole.
     pub predictions: &'a Predictions,
     /// What is wanted.
@@ -18,16 +18,16 @@ pub struct Judged<'a> {
 }
 
 /// Processes that judge row groups.
-pub trait Jury: fmt::Debug + Send + Sync {
+pub trait RemoteEvaluator: fmt::Debug + Send + Sync {
     /// Refuses a place that they do not have.
     fn check(&self, location: &Location) -> Result<()>;
 
     /// Hands on the stretches of all row groups in their order, until the sink says `false`.
-    fn judge(&self, judged: &Judged<'_>, sink: &mut dyn FnMut(Stretch) -> Result<bool>) -> Result<()>;
+    fn judge(&self, judged: &EvaluationJob<'_>, sink: &mut dyn FnMut(Stretch) -> Result<bool>) -> Result<()>;
 }
 
 /// Refuses what is not judged on a cluster.
-pub fn check(jury: &dyn Jury, ranking: &Ranking, request: &Request) -> Result<()> {
+pub fn check(remote: &dyn RemoteEvaluator, ranking: &Ranking, request: &Request) -> Result<()> {
     let refuse = |what: &str| {
         Err(Error::usage(
             format_args!("--cluster: {what} are not judged on a cluster"),
@@ -38,7 +38,7 @@ pub fn check(jury: &dyn Jury, ranking: &Ranking, request: &Request) -> Result<()
         (Ranking::Scores { .. }, _) => refuse("scores as text"),
         (Ranking::Run(_), _) => refuse("runs"),
         (_, Some(_)) => refuse("rankings with labels of elsewhere"),
-        (Ranking::Predictions(location), None) => jury.check(location),
+        (Ranking::Predictions(location), None) => remote.check(location),
     }
 }
 

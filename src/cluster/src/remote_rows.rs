@@ -3,10 +3,10 @@
 //! answers travel.
 
 use super::cells::{NodeSums, WireCell, add_block, empty};
-use super::errands::Errands;
-use super::task::{Answer, Foundation, Grown, Step, add_means, no_means, pack};
+use super::session::TrainingSession;
+use super::task::{Answer, Grown, Snapshot, TaskStep, add_means, no_means, pack};
 use planetree_base::error::{Error, Result};
-use planetree_base::wire::cut_short;
+use planetree_base::wire::malformed;
 use planetree_metric::Mean;
 use planetree_train::bins::{BinnedData, Binning};
 use planetree_train::config::Parameters;
@@ -21,13 +21,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// The rows of a training.
-pub struct ClusterCrew<C: Cell> {
-    errands: Arc<Errands>,
+pub struct RemoteRows<C: Cell> {
+    session: Arc<TrainingSession>,
     parameters: Parameters,
     /// Without codes.
     data: Arc<BinnedData>,
     /// All that a share can be built from.
-    foundation: Foundation,
+    snapshot: Snapshot,
     was_asked: bool,
     /// The tree that grows: what it starts from, and its splits so far.
     tree: Option<(TreeStart, Vec<NodeSplit>)>,
@@ -39,19 +39,19 @@ pub struct ClusterCrew<C: Cell> {
     metrics: Vec<Mean>,
 }
 
-impl<C: WireCell> ClusterCrew<C> {
+impl<C: WireCell> RemoteRows<C> {
     /// Before the first tree.
     pub fn new(
-        errands: Arc<Errands>,
+        session: Arc<TrainingSession>,
         parameters: &Parameters,
         data: &Arc<BinnedData>,
         base_score: f64,
     ) -> Self {
-        ClusterCrew {
-            errands,
+        RemoteRows {
+            session,
             parameters: parameters.clone(),
             data: data.clone(),
-            foundation: Foundation::new(parameters, C::WEIGHTED, base_score, &data.binning),
+            snapshot: Snapshot::new(parameters, C::WEIGHTED, base_score, &data.binning),
             was_asked: false,
             tree: None,
             last: None,
@@ -61,30 +61,30 @@ impl<C: WireCell> ClusterCrew<C> {
         }
     }
 
-    fn ask(&mut self, step: Step) -> Result<Vec<Answer>> {
+    fn ask(&mut self, step: TaskStep) -> Result<Vec<Answer>> {
         let is_first = !std::mem::replace(&mut self.was_asked, true);
-        let foundation = &self.foundation;
-        self.errands.ask(step, is_first, &|| pack(foundation))
+        let snapshot = &self.snapshot;
+        self.session.ask(step, is_first, &|| pack(snapshot))
     }
 
     /// The totals and histograms of some nodes.
     fn level(&mut self, wanted: &[NodeId]) -> Result<Vec<NodeSums<C>>> {
-        let Some((start, splits)) = &self.tree else { return Err(cut_short()) };
+        let Some((start, splits)) = &self.tree else { return Err(malformed()) };
         let is_first = !std::mem::replace(&mut self.was_asked, true);
-        let meeting = self.errands.meeting(C::WEIGHTED);
+        let merge_plan = self.session.merge_plan(C::WEIGHTED);
         let begun = Instant::now();
         let ask = |groups: &[usize]| {
-            let step = Step::Level {
-                trees: self.foundation.trees.len(),
+            let step = TaskStep::Level {
+                trees: self.snapshot.trees.len(),
                 start: TreeStart { groups: Vec::new(), ..start.clone() },
                 splits: splits.clone(),
                 wanted: wanted.to_vec(),
                 groups: groups.to_vec(),
-                blocks: meeting.map_or(1, |meeting| meeting.blocks()),
+                blocks: merge_plan.map_or(1, |merge_plan| merge_plan.blocks()),
             };
-            self.errands.ask_level(step, meeting, is_first, &|| pack(&self.foundation))
+            self.session.ask_level(step, merge_plan, is_first, &|| pack(&self.snapshot))
         };
-        let parts = in_parts(&self.data.binning, &start.groups, self.errands.usage.overlap.unwrap_or(1));
+        let parts = in_parts(&self.data.binning, &start.groups, self.session.usage.overlap.unwrap_or(1));
         let answers = side_by_side(&parts, |groups| ask(groups));
         let mut sums: Option<Vec<NodeSums<C>>> = None;
         let (mut bytes, mut most) = (0, 0);
@@ -101,7 +101,7 @@ impl<C: WireCell> ClusterCrew<C> {
                 Some(sums) => join(sums, of_part, groups, start.scale.count_bits)?,
             }
         }
-        self.errands.link.note_level(start.tree, wanted.len(), begun.elapsed(), bytes, most);
+        self.session.client.note_level(start.tree, wanted.len(), begun.elapsed(), bytes, most);
         Ok(sums.unwrap_or_default())
     }
 }
@@ -146,7 +146,7 @@ fn join<C: WireCell>(
 ) -> Result<()> {
     for ((total, histogram), (other_total, mut other)) in sums.iter_mut().zip(others) {
         if total.sums(count_bits) != other_total.sums(count_bits) {
-            return Err(cut_short());
+            return Err(malformed());
         }
         for group in groups {
             histogram.groups[*group] = std::mem::take(&mut other.groups[*group]);
@@ -155,7 +155,7 @@ fn join<C: WireCell>(
     Ok(())
 }
 
-impl<C: WireCell> Holder<C> for ClusterCrew<C> {
+impl<C: WireCell> Holder<C> for RemoteRows<C> {
     fn root(&mut self) -> Result<C> {
         let (total, histogram) = self.level(&[0])?.swap_remove(0);
         self.root = Some(histogram);
@@ -166,7 +166,7 @@ impl<C: WireCell> Holder<C> for ClusterCrew<C> {
         if let Some((_, made)) = &mut self.tree {
             made.extend_from_slice(splits);
         }
-        splits.iter().map(|split| self.children.remove(&split.node).ok_or_else(cut_short)).collect()
+        splits.iter().map(|split| self.children.remove(&split.node).ok_or_else(malformed)).collect()
     }
 
     fn histograms(&mut self, _groups: &[usize], nodes: &[WantedNode<C>]) -> Result<Vec<NodeHistogram<C>>> {
@@ -180,7 +180,7 @@ impl<C: WireCell> Holder<C> for ClusterCrew<C> {
         let sums = self.level(&wanted)?;
         let bits = self.tree.as_ref().map_or(0, |(start, _)| start.scale.count_bits);
         if sums.iter().zip(nodes).any(|((total, _), node)| total.sums(bits) != node.total.sums(bits)) {
-            return Err(cut_short());
+            return Err(malformed());
         }
         Ok(sums.into_iter().map(|(_, histogram)| histogram).collect())
     }
@@ -208,13 +208,13 @@ impl<C: WireCell> Holder<C> for ClusterCrew<C> {
     }
 }
 
-impl<C: WireCell> Crew<C> for ClusterCrew<C> {
+impl<C: WireCell> Crew<C> for RemoteRows<C> {
     fn update_gradients(&mut self, round: u32) -> Result<GradientSummary> {
-        let (trees, last) = (self.foundation.trees.len(), self.last.take());
+        let (trees, last) = (self.snapshot.trees.len(), self.last.take());
         let mut all = Vec::new();
         let mut means = no_means(&self.parameters.metrics);
-        for answer in self.ask(Step::Gradients { round, trees, last })? {
-            let Answer::Gradients { parts, metrics } = answer else { return Err(cut_short()) };
+        for answer in self.ask(TaskStep::Gradients { round, trees, last })? {
+            let Answer::Gradients { parts, metrics } = answer else { return Err(malformed()) };
             all.extend(parts);
             if !metrics.is_empty() {
                 add_means(&mut means, &metrics)?;
@@ -239,12 +239,12 @@ impl<C: WireCell> Crew<C> for ClusterCrew<C> {
             start.groups = Vec::new(); // nobody needs them any more
             self.last = Some(Grown { start, splits, tree: tree.clone() });
         }
-        self.foundation.trees.push(tree.clone());
+        self.snapshot.trees.push(tree.clone());
         Ok(())
     }
 
     fn add_earlier(&mut self, _round: u32, tree: &CodedTree) -> Result<()> {
-        self.foundation.trees.push(tree.clone());
+        self.snapshot.trees.push(tree.clone());
         Ok(())
     }
 
@@ -253,11 +253,11 @@ impl<C: WireCell> Crew<C> for ClusterCrew<C> {
     }
 }
 
-impl<C: Cell> Drop for ClusterCrew<C> {
+impl<C: Cell> Drop for RemoteRows<C> {
     /// Lets the executors forget the training. If they do not hear of it, they will in time.
     fn drop(&mut self) {
         if self.was_asked {
-            self.errands.link.forget(&self.errands.task, &self.errands.groups);
+            self.session.client.forget(&self.session.task, &self.session.groups);
         }
     }
 }
