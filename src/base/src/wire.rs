@@ -1,20 +1,20 @@
-//! Numbers as few bytes, for answers that travel every level: small ones in one byte, lists behind their length.
+//! Compact binary encoding of cluster answers: variable-length integers and length-prefixed lists.
 
 use crate::error::{Error, Result};
 
-/// Bytes that are being written.
+/// Encoder.
 #[derive(Debug, Default)]
 pub struct WireWriter {
     bytes: Vec<u8>,
 }
 
 impl WireWriter {
-    /// The bytes so far.
+    /// The encoded bytes.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 
-    /// A number: seven bits a byte, the lowest first.
+    /// Writes an unsigned integer in LEB128: seven bits per byte, lowest first.
     #[inline]
     pub fn count(&mut self, mut value: u64) {
         while value >= 0x80 {
@@ -24,35 +24,35 @@ impl WireWriter {
         self.bytes.push(value as u8);
     }
 
-    /// A number of either sign, small magnitudes first.
+    /// Writes a signed integer in zigzag encoding.
     #[inline]
     pub fn signed(&mut self, value: i64) {
         self.count((value << 1 ^ value >> 63) as u64);
     }
 
-    /// A number as its bits.
+    /// Writes the bits of a number.
     pub fn float(&mut self, value: f64) {
         self.bytes.extend_from_slice(&value.to_bits().to_le_bytes());
     }
 
-    /// Bytes behind their number.
+    /// Writes length-prefixed bytes.
     pub fn list(&mut self, bytes: &[u8]) {
         self.count(bytes.len() as u64);
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Text.
+    /// Writes length-prefixed UTF-8.
     pub fn text(&mut self, text: &str) {
         self.list(text.as_bytes());
     }
 
-    /// Numbers as their bits, behind their number.
+    /// Writes the length-prefixed bits of numbers.
     pub fn floats(&mut self, values: &[f32]) {
         self.count(values.len() as u64);
         values.iter().for_each(|value| self.bytes.extend_from_slice(&value.to_bits().to_le_bytes()));
     }
 
-    /// Ascending numbers: how far each is from the last.
+    /// Writes ascending numbers as differences.
     pub fn ascending(&mut self, values: impl ExactSizeIterator<Item = u32>) {
         self.count(values.len() as u64);
         let mut before = 0;
@@ -63,19 +63,19 @@ impl WireWriter {
     }
 }
 
-/// Bytes that are being read.
+/// Decoder of what [`WireWriter`] wrote.
 #[derive(Debug)]
 pub struct WireReader<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> WireReader<'a> {
-    /// From the first byte on.
+    /// Starts at the first byte.
     pub fn new(bytes: &'a [u8]) -> Self {
         WireReader { rest: bytes }
     }
 
-    /// Whether everything was read.
+    /// Whether all bytes were read.
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
@@ -101,7 +101,7 @@ impl<'a> WireReader<'a> {
         }
     }
 
-    /// A number of things that follow, each of at least so many bytes.
+    /// Reads a number of items, each of at least `least_bytes` bytes; fails if they cannot follow.
     pub fn length(&mut self, least_bytes: usize) -> Result<usize> {
         let length = usize::try_from(self.count()?).map_err(|_| malformed())?;
         match length.checked_mul(least_bytes) {
@@ -154,10 +154,10 @@ impl<'a> WireReader<'a> {
     }
 }
 
-/// Why an answer cannot be read.
+/// The error for an answer that cannot be decoded.
 pub fn malformed() -> Error {
     Error::usage(
-        "an answer of the cluster is cut short or of another form",
+        "an answer of the cluster is truncated or malformed",
         "run the same build of planetree everywhere",
     )
 }
@@ -194,7 +194,7 @@ mod tests {
             prop_assert_eq!(reader.ascending().unwrap(), ascending);
             prop_assert_eq!(reader.text().unwrap(), "fünf");
             prop_assert!(reader.is_empty());
-            // What is cut short is an error, or nothing was missed.
+            // A truncated input is an error unless nothing needed was cut.
             let mut reader = WireReader::new(&bytes[..cut.min(bytes.len())]);
             while reader.list().is_ok() {}
         }

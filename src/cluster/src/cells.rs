@@ -1,5 +1,5 @@
-//! Histograms on their way: gradient, count and, where rows have one, weight of each cell that is not empty. Empty
-//! cells are passed over, numbers take as many bytes as they need. What travels can be added without knowing the bins.
+//! Wire format of histograms: gradient, count and (for weighted cells) weight of each non-empty cell, as variable-length
+//! integers. Encoded blocks can be added without the bins.
 
 use planetree_base::error::Result;
 use planetree_base::wire::{WireReader, WireWriter, malformed};
@@ -7,12 +7,12 @@ use planetree_train::bins::Binning;
 use planetree_train::tree::{Cell, NodeHistogram, Sums, cells_of_group};
 use std::ops::Range;
 
-/// A cell that can travel.
+/// A histogram cell with a wire format.
 pub trait WireCell: Cell {
-    /// Whether it has a weight beside the count.
+    /// Whether it has a weight besides the count.
     const WEIGHTED: bool;
 
-    /// A cell of given sums.
+    /// Makes a cell from its sums.
     fn of_sums(sums: Sums, count_bits: u32) -> Self;
 }
 
@@ -49,21 +49,21 @@ fn read_sums(weighted: bool, reader: &mut WireReader<'_>) -> Result<Sums> {
     Ok(Sums { gradient, weight, count })
 }
 
-/// The total and the histograms of a node.
+/// Total and histograms of a node.
 pub type NodeSums<C> = (C, NodeHistogram<C>);
 
-/// A block on its way.
+/// An encoded block.
 pub struct CellBlock {
-    /// Which one.
+    /// Its number.
     pub number: usize,
-    /// Of how many.
+    /// Number of blocks.
     pub of: usize,
-    /// As it was written.
+    /// Encoded cells.
     pub bytes: Vec<u8>,
 }
 
-/// Writes what nodes add up to, some groups of features, cut into equal blocks: each has all nodes, and can be added to
-/// the same block of others.
+/// Encodes the sums of nodes for some feature groups as blocks of equal size. Each block covers all nodes and can be
+/// added to the same block of other shares.
 pub fn write_blocks<C: WireCell>(
     nodes: &[NodeSums<C>],
     groups: &[usize],
@@ -87,7 +87,7 @@ pub fn write_blocks<C: WireCell>(
     (0..blocks).map(block).collect()
 }
 
-/// Adds a block that was written to sums that have all their cells; see [`empty`].
+/// Adds an encoded block to sums that have all their cells; see [`empty`].
 pub fn add_block<C: WireCell>(
     nodes: &mut [NodeSums<C>],
     groups: &[usize],
@@ -119,10 +119,10 @@ pub fn add_block<C: WireCell>(
     if reader.is_empty() { Ok(()) } else { Err(malformed()) }
 }
 
-/// Cells of a block at most, so that no damaged number asks for all memory.
+/// Maximum cells per block, so that a damaged count cannot exhaust memory.
 const MOST_CELLS: usize = 1 << 26;
 
-/// Adds up the same block of several shares.
+/// Sums the same block of several shares.
 pub fn merge_blocks(blocks: &[&[u8]], weighted: bool) -> Result<Vec<u8>> {
     let mut readers: Vec<WireReader<'_>> = blocks.iter().map(|bytes| WireReader::new(bytes)).collect();
     let mut shape = None;
@@ -150,7 +150,7 @@ pub fn merge_blocks(blocks: &[&[u8]], weighted: bool) -> Result<Vec<u8>> {
     if readers.iter().all(WireReader::is_empty) { Ok(writer.into_bytes()) } else { Err(malformed()) }
 }
 
-/// Writes cells, without the empty ones.
+/// Writes cells, skipping empty ones.
 fn write_list(cells: impl Iterator<Item = Sums>, weighted: bool, writer: &mut WireWriter) {
     let mut skipped = 0;
     for sums in cells {
@@ -165,7 +165,7 @@ fn write_list(cells: impl Iterator<Item = Sums>, weighted: bool, writer: &mut Wi
     writer.count(skipped);
 }
 
-/// Reads so many cells that were written, without the empty ones.
+/// Reads what [`write_list`] wrote.
 fn read_list(
     cells: usize,
     weighted: bool,
@@ -184,12 +184,12 @@ fn cells_in<C>(histogram: &NodeHistogram<C>, groups: &[usize]) -> usize {
     groups.iter().map(|group| histogram.groups[*group].len()).sum()
 }
 
-/// The cells of a block, counted through all groups.
+/// The range of cells in a block, numbered across all groups.
 fn block_range(cells: usize, block: usize, blocks: usize) -> Range<usize> {
     cells * block / blocks..cells * (block + 1) / blocks
 }
 
-/// A range of the cells of some groups, counted through all of them: what it is of each.
+/// Splits a range of cells, numbered across all groups, by group.
 fn pieces_of<C>(
     histogram: &NodeHistogram<C>,
     groups: &[usize],
@@ -207,7 +207,7 @@ fn pieces_of<C>(
     pieces
 }
 
-/// A histogram of nothing.
+/// An empty histogram with all its cells.
 pub fn empty<C: Cell>(binning: &Binning, groups: &[usize]) -> NodeHistogram<C> {
     let mut cells = vec![Vec::new(); binning.layout.groups.len()];
     groups.iter().for_each(|group| cells[*group] = vec![C::default(); cells_of_group(binning, *group)]);
@@ -241,7 +241,7 @@ mod tests {
         nodes
     }
 
-    /// All cells, and the totals behind them.
+    /// All cells, followed by the totals.
     fn flat<C: WireCell>(nodes: &[NodeSums<C>]) -> Vec<C> {
         let cells = nodes.iter().flat_map(|(_, histogram)| histogram.groups.iter().flatten());
         cells.chain(nodes.iter().map(|(total, _)| total)).copied().collect()
@@ -254,7 +254,7 @@ mod tests {
             .iter()
             .map(|rows| write_blocks(&of_rows::<C>(rows, bits), &GROUPS, bits, blocks))
             .collect();
-        // One after the other, or merged on the way.
+        // Added one by one, or merged first.
         let (mut added, mut merged) = (nothing::<C>(), nothing::<C>());
         for block in 0..blocks {
             let of_shares: Vec<&[u8]> = sent.iter().map(|share| &share[block][..]).collect();
@@ -275,7 +275,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn histograms_add_up_after_their_journey(
+            fn histograms_add_up_after_a_round_trip(
             shares in prop::collection::vec(
                 prop::collection::vec((0usize..80, -8_000_000i32..8_000_000, 0i32..1000), 0..30), 1..4),
             blocks in 1usize..6,

@@ -1,5 +1,5 @@
-//! The driver's line to a cluster: a question goes out as a plan, the answers of all shares come back in their order.
-//! What goes wrong on the way is tried again; the engine itself repeats tasks of executors that were lost.
+//! The driver's client: a request is sent as a physical plan, and the answers of all shares are returned in order.
+//! Transient failures are retried; the engine itself repeats tasks of lost executors.
 
 use super::codec::RoundCodec;
 use super::merge::{ALL_SHARES, MergePlan};
@@ -24,24 +24,24 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Bytes of a message at most: a plan with all trees so far, a piece of an answer.
+/// Maximum message size in bytes: a plan with all trees so far, or a piece of an answer.
 pub const MESSAGE_BYTES: usize = 256 << 20;
 
-/// How long failures are tried again before the command gives up.
+/// How long failures are retried.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The same before the cluster ever answered: then it is more likely that something is set up wrongly.
+/// The same before the first answer, when a configuration error is more likely.
 const FIRST_RETRY_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How long executors may take to say who they are.
+/// How long executors may take to answer a probe.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Questions of a probe; so many executors are found at most.
+/// Number of tasks of a probe, and thus the maximum number of executors found.
 const PROBES: usize = 64;
 
-/// See the module.
+/// Client of a cluster's scheduler.
 pub struct SchedulerClient {
-    /// As the user named it.
+    /// Address as given by the user, for messages.
     shown: String,
     url: String,
     session: String,
@@ -49,37 +49,37 @@ pub struct SchedulerClient {
     traffic: Mutex<Traffic>,
 }
 
-/// What went over the line.
+/// Network traffic between driver and cluster.
 #[derive(Debug, Default, Clone)]
 pub struct Traffic {
-    /// Of each level: milliseconds, bytes received, and the most of one share or block.
+    /// Per level: milliseconds, bytes received, and the largest answer of a share or block.
     pub levels: Vec<(f64, u64, u64)>,
-    /// Bytes of plans that were sent, for all levels.
+    /// Bytes of plans sent, for all levels.
     pub sent: u64,
-    /// How often a question had to be asked again.
+    /// Number of repeated requests.
     pub repeated: u64,
-    /// Bytes that came back, for all questions.
+    /// Bytes received, for all requests.
     pub received: u64,
-    /// How often a share was built anew after the first time.
+    /// Number of times a share was rebuilt.
     pub rebuilt: u64,
 }
 
-/// A question and those it goes to.
+/// A request to all shares.
 pub struct ClusterRequest<'a> {
-    /// What is asked.
+    /// The task.
     pub task: &'a Task,
-    /// What to build on, if somebody lacks it.
+    /// Serialised snapshot, for executors that lack the state.
     pub snapshot: &'a dyn Fn() -> Vec<u8>,
-    /// Whether that is sent at once.
+    /// Whether to send the snapshot with the first attempt.
     pub is_first: bool,
-    /// The files of each share.
+    /// File group of each share.
     pub groups: &'a [FileGroup],
-    /// How answers in blocks meet before they come back; then those of all shares are one.
+    /// How executors merge the answers, if they do; the blocks of all shares then arrive as one.
     pub merge_plan: Option<MergePlan>,
 }
 
 impl SchedulerClient {
-    /// A line to the scheduler at a host and port.
+    /// A client of the scheduler at a host and port.
     pub fn new(host: &str, port: u16, security: Security) -> Self {
         let scheme = if security.uses_tls() { "https" } else { "http" };
         SchedulerClient {
@@ -91,17 +91,17 @@ impl SchedulerClient {
         }
     }
 
-    /// Where it leads to.
+    /// URL of the scheduler.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// What went over the line so far.
+    /// Traffic so far.
     pub fn traffic(&self) -> Traffic {
         self.traffic.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Asks who is there.
+    /// Lists the executors.
     pub fn executors(&self) -> Result<Vec<ExecutorIdentity>> {
         let task = Task {
             build: BUILD.to_owned(),
@@ -132,7 +132,10 @@ impl SchedulerClient {
             let Answer::Identity(identity) = answer else { return Err(self.odd()) };
             if identity.build != BUILD {
                 return Err(Error::usage(
-                    format_args!("{}: it is {}, this is {BUILD}", identity.name, identity.build),
+                    format_args!(
+                        "version mismatch: {} runs {}, this is {BUILD}",
+                        identity.name, identity.build
+                    ),
                     "run the same build of planetree everywhere",
                 ));
             }
@@ -141,7 +144,7 @@ impl SchedulerClient {
         Ok(executors.into_iter().collect())
     }
 
-    /// Asks all shares and waits for their answers, in the order of the shares.
+    /// Sends a request to all shares and waits for their answers, in share order.
     pub fn ask(&self, request: &ClusterRequest<'_>) -> Result<Vec<Answer>> {
         let mut question = RoundRequest { task: pack(request.task), snapshot: Vec::new() };
         if request.is_first {
@@ -164,13 +167,13 @@ impl SchedulerClient {
                         });
                         return Ok(answers);
                     }
-                    let lacking = "an executor lacks what the question builds on";
+                    let lacking = "an executor lacks the state of the training";
                     if !question.snapshot.is_empty() {
                         failures += 1;
                         let since = *first_failure.get_or_insert_with(Instant::now);
                         self.give_up_after(since, failures, lacking)?;
                     } else {
-                        tracing::info!("{}: {lacking}; it is built anew", self.shown);
+                        tracing::info!("{}: {lacking}; rebuilding it", self.shown);
                         self.with_traffic(|traffic| traffic.rebuilt += 1);
                         question.snapshot = (request.snapshot)();
                     }
@@ -185,14 +188,14 @@ impl SchedulerClient {
         }
     }
 
-    /// Tells all shares that a command is over; whether they hear it does not matter.
+    /// Tells all shares that a command is over. Best effort.
     pub fn forget(&self, task: &Task, groups: &[FileGroup]) {
         let task = Task { step: TaskStep::Forget, ..task.clone() };
         let question = RoundRequest { task: pack(&task), snapshot: Vec::new() };
         let _ = self.send(&question, groups, None, Some(Duration::from_secs(2)));
     }
 
-    /// Waits a little before the next try, or says that it was the last.
+    /// Waits before the next attempt; an error if the time for retries has passed.
     fn give_up_after(&self, first_failure: Instant, failures: u32, problem: &str) -> Result<()> {
         tracing::warn!("{}: {problem}; asking again", self.shown);
         let patience = if self.has_answered() { RETRY_TIMEOUT } else { FIRST_RETRY_TIMEOUT };
@@ -203,7 +206,7 @@ impl SchedulerClient {
         border::wait_or_interrupt(async move { tokio::time::sleep(pause).await })
     }
 
-    /// Sends a question once. The inner error is worth another try.
+    /// Sends a request once. The inner error may be retried.
     fn send(
         &self,
         question: &RoundRequest,
@@ -219,7 +222,7 @@ impl SchedulerClient {
         let config = self.security.client(
             SessionConfig::new_with_ballista()
                 .with_ballista_grpc_client_max_message_size(MESSAGE_BYTES)
-                // Files of more than some megabytes would be cut anew, and shares are by row groups.
+                // Large files would be split at arbitrary bytes, but shares consist of row groups.
                 .with_repartition_file_scans(false),
         );
         let (url, session) = (self.url.clone(), self.session.clone());
@@ -249,9 +252,9 @@ impl SchedulerClient {
         };
         let leaving = Answer::Stopping.to_bytes();
         if let Some(answer) = answers.values().find(|answer| answer.bytes == leaving) {
-            return Ok(Err(format!("executor {} is being stopped", answer.sender)));
+            return Ok(Err(format!("executor {} is shutting down", answer.sender)));
         }
-        // Who cannot answer in blocks says so, and that is all there is to know.
+        // Failures and missing state are not sent in blocks; one such answer decides.
         let others = |(share, _): &&(u64, u64)| *share != ALL_SHARES;
         let (expected, of) = match merge_plan {
             Some(merge_plan) if answers.keys().filter(others).count() == 0 => (merge_plan.blocks(), "blocks"),
@@ -268,7 +271,7 @@ impl SchedulerClient {
             match Answer::from_bytes(&answer.bytes)? {
                 Answer::Merged { shares, .. } if shares == groups.len() as u64 => {}
                 Answer::Merged { shares, .. } => {
-                    return Ok(Err(format!("{shares} of {} shares were merged", groups.len())));
+                    return Ok(Err(format!("only {shares} of {} shares were merged", groups.len())));
                 }
                 _ => return Err(self.odd()),
             }
@@ -276,21 +279,21 @@ impl SchedulerClient {
         Ok(Ok(answers.into_values().collect()))
     }
 
-    /// What no further try would change.
+    /// The error for a failure that retrying cannot fix.
     fn is_final(&self, text: &str) -> Option<Error> {
         let says = |signs: &[&str]| signs.iter().any(|sign| text.contains(sign));
         if says(&["certificate", "Certificate", "fatal alert"]) {
             return Some(Error::place(
                 &self.shown,
-                format_args!("the certificates do not fit: {}", first_line(text)),
-                "name the authority that signed the cluster's certificates, and a certificate that it signed",
+                format_args!("the certificates were rejected: {}", first_line(text)),
+                "pass the authority that signed the cluster's certificates as --tls-ca, and a certificate signed by it",
             ));
         }
         if says(&["Unauthenticated", "the token is missing or wrong"]) {
             return Some(Error::place(
                 &self.shown,
                 "the token is missing or wrong",
-                "name the cluster's with --token-file",
+                "pass the token of the cluster with --token-file",
             ));
         }
         if says(&["incompatible", "ballista-version"]) {
@@ -303,14 +306,14 @@ impl SchedulerClient {
         if !self.has_answered() && says(&["ConnectError", "Connection refused", "dns error"]) {
             return Some(Error::place(
                 &self.shown,
-                "there is no scheduler",
+                "no scheduler is listening at this address",
                 "start one with `planetree scheduler`, or check the address",
             ));
         }
         None
     }
 
-    /// Whether the cluster ever answered a question.
+    /// Whether the cluster has answered any request.
     fn has_answered(&self) -> bool {
         self.traffic().sent > 0
     }
@@ -329,11 +332,11 @@ impl SchedulerClient {
         Ok(Some(answers))
     }
 
-    /// Notes a level, for which there may have been several questions.
+    /// Records a level, which may have taken several requests.
     pub fn note_level(&self, tree: u64, nodes: usize, time: Duration, bytes: u64, most: u64) {
         let milliseconds = time.as_secs_f64() * 1000.0;
         tracing::info!(
-            "tree {tree}, {nodes} nodes: {bytes} bytes, {most} at most at once, in {milliseconds:.1} ms"
+            "tree {tree}, {nodes} nodes: {bytes} bytes, largest answer {most}, {milliseconds:.1} ms"
         );
         self.with_traffic(|traffic| traffic.levels.push((milliseconds, bytes, most)));
     }
@@ -345,31 +348,27 @@ impl SchedulerClient {
     fn broken(&self, problem: &str) -> Error {
         let remedy = match self.has_answered() {
             true => {
-                "look at the scheduler and its executors; a training can go on with --checkpoint and --resume"
+                "check the scheduler and its executors; a training with --checkpoint can continue with --resume"
             }
-            false => "check the address, and name certificates if the cluster asks for them",
+            false => "check the address, and pass certificates if the cluster requires them",
         };
-        Error::place(&self.shown, format_args!("the cluster gives no answer: {problem}"), remedy)
+        Error::place(&self.shown, format_args!("no answer from the cluster: {problem}"), remedy)
     }
 
     fn nobody(&self) -> Error {
-        Error::place(
-            &self.shown,
-            "the scheduler is there, but no executor answers",
-            "start some with `planetree executor`",
-        )
+        Error::place(&self.shown, "the scheduler has no executors", "start one with `planetree executor`")
     }
 
     fn odd(&self) -> Error {
         Error::place(
             &self.shown,
-            "an executor answered another question",
+            "unexpected answer from an executor",
             "run the same build of planetree everywhere",
         )
     }
 }
 
-/// A name that no other command has.
+/// A unique name for a command.
 pub fn run_name() -> String {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     format!("{:x}-{:x}", now.as_nanos(), std::process::id())
@@ -379,8 +378,8 @@ fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().chars().take(300).collect()
 }
 
-/// A scan of files that nobody runs: it tells the engine which shares there are. All of them are called local, so that
-/// the scheduler needs no access to object stores.
+/// A scan that is never executed: it tells the engine which shares exist. All files are declared local, so that the
+/// scheduler needs no access to object stores.
 pub fn scan_of(groups: Vec<FileGroup>) -> Arc<dyn ExecutionPlan> {
     let schema = Arc::new(Schema::new(vec![Field::new("query_id", DataType::Utf8, false)]));
     let config =

@@ -1,4 +1,4 @@
-//! A cluster as the driver sees it: who is there, what they hold, and what every question of a training needs.
+//! A cluster as seen by the driver.
 
 use super::address::Address;
 use super::cells::WireCell;
@@ -22,43 +22,43 @@ use planetree_train::config::{BaseScore, Candidates, EnsembleName, Parameters};
 use planetree_train::{Fleet, TrainRequest};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Processes of a cluster that hold the rows of a training, score rows or judge rankings.
+/// A cluster whose executors hold the rows of a training, score rows or evaluate rankings.
 pub struct Cluster {
     address: Address,
     security: Security,
-    /// Of executors that are started on this machine, all together.
+    /// Total threads of executors that are started on this machine.
     threads: usize,
     instance_credentials: bool,
     training: Mutex<Option<ActiveTraining>>,
-    /// What went over lines that are closed.
+    /// Traffic of closed connections.
     traffic: Mutex<Traffic>,
 }
 
-/// A cluster that is there.
+/// A connection to a running cluster.
 pub struct Connection {
-    /// The line to it.
+    /// Client of its scheduler.
     pub client: Arc<SchedulerClient>,
-    /// Who is there.
+    /// Its executors.
     pub executors: Vec<ExecutorIdentity>,
-    /// Executors that were started for this command, and end with it.
+    /// Processes started for this command, which end with it.
     _local: Option<LocalCluster>,
 }
 
 impl Connection {
-    /// The threads of all executors.
+    /// Total threads of all executors.
     pub fn threads(&self) -> usize {
         self.executors.iter().map(|executor| executor.threads as usize).sum::<usize>().max(1)
     }
 }
 
-/// A cluster that trains.
+/// The training in progress.
 struct ActiveTraining {
     session: Arc<TrainingSession>,
     _connection: Connection,
 }
 
 impl Cluster {
-    /// A cluster that is reached, or started on this machine with so many threads, when there is something to do.
+    /// A cluster to connect to on first use, or to start on this machine with the given number of threads.
     pub fn new(address: Address, security: Security, threads: usize, instance_credentials: bool) -> Self {
         Cluster {
             address,
@@ -70,7 +70,7 @@ impl Cluster {
         }
     }
 
-    /// What went over the line so far.
+    /// Traffic so far.
     pub fn traffic(&self) -> Traffic {
         let training = self.training.lock().unwrap_or_else(PoisonError::into_inner);
         match &*training {
@@ -79,27 +79,27 @@ impl Cluster {
         }
     }
 
-    /// Remembers what went over a line before it is closed.
+    /// Saves the traffic of a connection before it is closed.
     pub(super) fn keep_traffic(&self, connection: &Connection) {
         *self.traffic.lock().unwrap_or_else(PoisonError::into_inner) = connection.client.traffic();
     }
 
-    /// Where the cluster is.
+    /// The address given by the user.
     pub(super) fn address(&self) -> &Address {
         &self.address
     }
 
-    /// How the line is kept from others.
+    /// Certificates and token.
     pub(super) fn security(&self) -> &Security {
         &self.security
     }
 
-    /// Whether the machine's metadata service may be asked for credentials.
+    /// Whether credentials may come from the machine's metadata service.
     pub(super) fn instance_credentials(&self) -> bool {
         self.instance_credentials
     }
 
-    /// The line to the cluster, and who is there.
+    /// Connects to the cluster and lists its executors.
     pub(super) fn reach(&self) -> Result<Connection> {
         let (mut local, client) = match &self.address {
             Address::Scheduler { host, port, .. } => {
@@ -107,7 +107,7 @@ impl Cluster {
             }
             Address::Local { executors, .. } => {
                 let local = LocalCluster::start(*executors, self.threads)?;
-                // It is of this machine alone, and ends with the command.
+                // Reachable from this machine only, and ends with the command.
                 let client = SchedulerClient::new("127.0.0.1", local.port(), Security::default());
                 (Some(local), client)
             }
@@ -122,7 +122,7 @@ impl Cluster {
         Ok(Connection { client: Arc::new(client), executors, _local: local })
     }
 
-    /// How many shares the data are divided into: one for each executor, unless the user knows better.
+    /// Number of shares: one per executor unless `shares=N` is given.
     pub(super) fn share_count(&self, executors: usize) -> usize {
         self.address.usage().shares.unwrap_or(executors)
     }
@@ -143,7 +143,7 @@ impl Cluster {
     }
 }
 
-/// Where executors find the dataset.
+/// The location of the dataset as sent to executors.
 pub fn place_of(location: &Location) -> Result<String> {
     match location {
         Location::Local(path) => {
@@ -159,23 +159,25 @@ impl Fleet for Cluster {
         let parameters = &request.parameters;
         let refuse = |what: &str| {
             Err(Error::usage(
-                format_args!("--cluster: {what} is not trained on a cluster"),
-                "leave --cluster out, or see docs/cluster.md for what is",
+                format_args!("--cluster: {what} cannot be trained on a cluster"),
+                "leave --cluster out, or see docs/cluster.md for what is supported",
             ))
         };
         if parameters.forest.pairs_per_document.is_some() {
-            return refuse("a forest of pairs");
+            return refuse("a pairwise forest");
         }
         if request.out_of_bag || request.strength {
             return refuse(
-                "a forest with scores out of bag (--oob, or --rounds without --valid) or with --strength",
+                "a forest with out-of-bag scores (--oob, or --rounds without --valid) or with --strength",
             );
         }
         match parameters.candidates {
             _ if parameters.ensemble == EnsembleName::Bag => {}
             Candidates::Static => {}
             Candidates::Streaming if parameters.value_groups > 0 && parameters.workers == 1 => {}
-            Candidates::Streaming => return refuse("streaming with several workers or without value_groups"),
+            Candidates::Streaming => {
+                return refuse("a streaming model with several workers or value_groups=0");
+            }
             _ => return refuse("a model with these candidates"),
         }
         if parameters.unbiased {
@@ -185,10 +187,10 @@ impl Fleet for Cluster {
             return refuse("an objective of another crate");
         }
         if request.start.is_some() || matches!(parameters.base_score, BaseScore::Feature(_)) {
-            return refuse("a model that starts from another one or from a feature");
+            return refuse("a model initialised from another model or from a feature");
         }
         if request.data.len() > 1 {
-            return refuse("a model of several datasets");
+            return refuse("a model on several datasets");
         }
         match &request.data[..] {
             [data] => check_place(data, &self.address),
@@ -250,14 +252,14 @@ impl Fleet for Cluster {
     }
 }
 
-/// Bins the features by what all shares say of them, some at a time.
+/// Bins the features from the summaries of all shares, a batch of features at a time.
 fn survey(
     session: &TrainingSession,
     request: &TrainRequest,
     source: &Source,
     options: &BinOptions,
 ) -> Result<BinnedData> {
-    /// Bytes of summaries at a time; a run takes 8.
+    /// Maximum bytes of summaries per batch; a run takes 8.
     const BYTES: u64 = 256 << 20;
     let kept =
         if options.max_bin.is_some() { source.row_count().min(SAMPLED_ROWS) } else { source.row_count() };

@@ -1,4 +1,4 @@
-//! How our nodes go through the engine: what they carry as bytes, and everything else as the engine itself does it.
+//! Codec for our plan nodes: their payload as bytes; everything else is left to the engine's own codec.
 
 use super::merge::MergeExec;
 use super::node::{RoundExec, RoundRequest};
@@ -10,11 +10,11 @@ use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConve
 use planetree_base::wire::{WireReader, WireWriter};
 use std::sync::Arc;
 
-/// What the bytes of our nodes begin with; the engine's own never do.
+/// Prefixes of our encoded nodes; the engine's own encodings never start with them.
 const ROUND: &[u8] = b"\xFFplanetree round\xFF";
 const MERGE: &[u8] = b"\xFFplanetree merge\xFF";
 
-/// See the module.
+/// Codec for [`RoundExec`] and [`MergeExec`].
 #[derive(Debug, Default)]
 pub struct RoundCodec {
     engine: BallistaPhysicalExtensionCodec,
@@ -28,7 +28,7 @@ impl PhysicalExtensionCodec for RoundCodec {
         context: &TaskContext,
         converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let odd = || DataFusionError::Plan("the round of another planetree".to_owned());
+        let odd = || DataFusionError::Plan("plan of a different planetree version".to_owned());
         if let Some(bytes) = bytes.strip_prefix(MERGE) {
             return match (bytes, inputs) {
                 ([weighted @ (0 | 1)], [answers]) => {
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_comes_back_with_its_shares() {
+    fn a_request_survives_a_round_trip_with_its_shares() {
         let file = |start| {
             PartitionedFile::new_with_range("data/part-0.parquet".to_owned(), 900, start, start + 300)
         };
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_meeting_comes_back_with_its_mergers() {
+    fn a_merge_plan_survives_a_round_trip() {
         for weighted in [false, true] {
             let round =
                 Arc::new(RoundExec::new(scan_of(vec![FileGroup::default(); 5]), RoundRequest::default()));

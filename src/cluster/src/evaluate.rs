@@ -1,5 +1,5 @@
-//! Judging rankings on a cluster: executors judge the queries of row groups, the driver puts together those that go on
-//! from one row group to the next, and sums up in the order of the rows.
+//! Evaluating rankings on a cluster: executors judge the queries of row groups; the driver joins queries that continue
+//! in the next row group and aggregates in row order.
 
 use super::client::run_name;
 use super::cluster::{Cluster, place_of};
@@ -19,7 +19,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What is to be found out about every query, as it travels.
+/// Evaluation settings in wire format.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EvaluationRequest {
     metrics: Vec<String>,
@@ -101,7 +101,7 @@ impl RemoteEvaluator for Cluster {
     }
 }
 
-/// Row groups of one file as plans name them: by their numbers, in place of stretches of bytes.
+/// File groups for row groups of one file, with row group numbers in place of byte ranges.
 fn named_groups(place: &str, wave: &Wave) -> Vec<FileGroup> {
     let path = place.trim_start_matches('/');
     let file = |group: usize| {
@@ -110,12 +110,12 @@ fn named_groups(place: &str, wave: &Wave) -> Vec<FileGroup> {
     wave.iter().map(|share| share.clone().map(file).collect()).collect()
 }
 
-/// The row groups that a file group names.
+/// The row group numbers of a file group.
 pub fn numbers_of(group: &FileGroup) -> Vec<usize> {
     group.iter().filter_map(|file| file.range.as_ref()).map(|range| range.start as usize).collect()
 }
 
-/// Opens the predictions of a task, if they are those that are meant.
+/// Opens the predictions of a task; an error if their content differs from the driver's.
 pub fn open_predictions(task: &Task, question: &EvaluationRequest) -> Result<Predictions> {
     let access = if task.instance_credentials { Access::InstanceCredentials } else { Access::Explicit };
     let predictions =
@@ -123,14 +123,14 @@ pub fn open_predictions(task: &Task, question: &EvaluationRequest) -> Result<Pre
     if predictions.identity()? != task.fingerprint {
         return Err(Error::place(
             &task.data,
-            "the predictions are others here than where the command was started",
-            "see that all machines of the cluster see the same file",
+            "the predictions differ from those on the driver",
+            "make sure that all machines of the cluster see the same file",
         ));
     }
     Ok(predictions)
 }
 
-/// Judges some row groups, on all threads.
+/// Judges some row groups on all threads.
 pub fn judge(
     predictions: &Predictions,
     question: &EvaluationRequest,

@@ -1,5 +1,5 @@
-//! An executor at work: it keeps the codes, scores and nodes of the shares it is asked about, and follows the training.
-//! All of that is a cache. What it does not have is built anew from the dataset and the trees so far.
+//! Request handling on an executor. It keeps the codes, scores and node assignments of its shares and updates them as
+//! the training proceeds. All of this is a cache: missing state is rebuilt from the dataset and the trees so far.
 
 use super::cells::{NodeSums, WireCell, write_blocks};
 use super::evaluate::{EvaluationRequest, judge, numbers_of, open_predictions};
@@ -26,23 +26,23 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A command that asked nothing for so long is over, or its shares are built anew.
+/// Time without a request after which a command is presumed finished. If it was not, its shares are rebuilt.
 const IDLE: Duration = Duration::from_secs(600);
 
-/// What this executor holds.
+/// The cache of this process.
 static CACHE: LazyLock<ExecutorCache> = LazyLock::new(ExecutorCache::default);
 
-/// How this executor is called where it is spoken of: its machine and process.
+/// Name of this executor in messages: its host and process id.
 pub fn name() -> String {
     static NAME: LazyLock<String> = LazyLock::new(|| {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        let host = if host.trim().is_empty() { "of a machine without a name" } else { host.trim() };
+        let host = if host.trim().is_empty() { "unknown host" } else { host.trim() };
         format!("{host}, process {}", std::process::id())
     });
     NAME.clone()
 }
 
-/// Drops, now and then, the shares of commands that seem to be over.
+/// Starts a thread that periodically drops the shares of idle commands.
 pub fn drop_idle_shares() {
     std::thread::spawn(|| {
         loop {
@@ -53,26 +53,27 @@ pub fn drop_idle_shares() {
     });
 }
 
-/// Sets how many bytes the shares that are kept may take together.
+/// Sets the maximum total size of cached shares in bytes.
 pub fn set_limit(bytes: u64) {
     lock(&CACHE.shares).limit = Some(bytes);
 }
 
-/// Answers a question about the share that a file group names; its number is that of its first partition.
+/// Handles a task for the share that a file group identifies. Returns the share's number, which is that of its first
+/// partition, and the answer.
 pub fn answer(task: &Task, snapshot: &[u8], group: &FileGroup) -> (u64, Answer) {
-    // Until its partitions are known, a share that cannot be found is at least told apart from the others.
+    // Until the partitions are known, a hash keeps an unresolved share distinct from the others.
     let number = Mutex::new(xxhash_rust::xxh3::xxh3_64(key_of(group).as_bytes()) | 1 << 63);
     let work = || -> Result<Answer> {
         if task.step == TaskStep::Probe {
             let threads = rayon::current_num_threads() as u64;
-            // Every answer counts: who answers is what is asked.
+            // Distinct numbers keep the answers of all probes, so that every executor is seen.
             *lock(&number) =
                 group.iter().next().and_then(|file| file.range.as_ref()).map_or(0, |r| r.start as u64);
             return Ok(Answer::Identity(ExecutorIdentity { name: name(), threads, build: BUILD.to_owned() }));
         }
         if task.build != BUILD {
             return Err(Error::usage(
-                format_args!("this executor is {BUILD}, whoever asks is {}", task.build),
+                format_args!("version mismatch: this executor runs {BUILD}, the driver {}", task.build),
                 "run the same build of planetree everywhere",
             ));
         }
@@ -82,12 +83,12 @@ pub fn answer(task: &Task, snapshot: &[u8], group: &FileGroup) -> (u64, Answer) 
         Ok(Ok(answer)) => answer,
         Ok(Err(Error::Interrupted)) => Answer::Stopping,
         Ok(Err(error)) => Answer::failed(&error),
-        Err(_) => Answer::failed(&Error::usage("the executor panicked", "look at its standard error")),
+        Err(_) => Answer::failed(&Error::usage("the executor panicked", "check its standard error")),
     };
     (*lock(&number), answer)
 }
 
-/// What tells a dataset's content apart from any other.
+/// Hash that identifies the content of a dataset.
 pub fn fingerprint(source: &Source) -> String {
     digest_of(source.identity().as_bytes()).to_string()
 }
@@ -96,11 +97,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// All shares.
+/// Everything that an executor keeps between requests.
 #[derive(Default)]
 struct ExecutorCache {
     shares: Mutex<CacheIndex>,
-    /// Datasets that are open, by place and content.
+    /// Open datasets by fingerprint and location.
     sources: Mutex<HashMap<String, Arc<Source>>>,
 }
 
@@ -110,7 +111,7 @@ struct CacheIndex {
     limit: Option<u64>,
 }
 
-/// Room for a share, and when it was last asked for.
+/// Cached state of one share and the time of its last use.
 struct CacheSlot {
     run: String,
     used: Mutex<Instant>,
@@ -118,15 +119,15 @@ struct CacheSlot {
     held: Mutex<Option<CachedState>>,
 }
 
-/// What is held of a training.
+/// State kept for a command.
 enum CachedState {
-    /// A share that follows it.
+    /// A share of a boosted training.
     Share(Box<CachedShare>),
-    /// All rows, for whole trees.
+    /// All rows, for growing whole trees of a forest.
     Whole(Arc<(Parameters, BinnedData)>),
-    /// Predictions that are open.
+    /// Open predictions to evaluate.
     Predictions(Arc<Predictions>),
-    /// A model that scores.
+    /// A model to score with.
     Predictor(Arc<GroupPredictor<Model>>),
 }
 
@@ -175,7 +176,7 @@ impl ExecutorCache {
                 if snapshot.is_empty() {
                     return Ok(Answer::MissingState);
                 }
-                // What is held is of no use, and should not be there twice.
+                // Free the stale state first, so that two copies never exist at once.
                 *held = None;
                 let mut share = Box::new(CachedShare::build(&source, &partitions, &unpack(snapshot)?)?);
                 *lock(&slot.bytes) = share.bytes;
@@ -188,7 +189,7 @@ impl ExecutorCache {
         }
     }
 
-    /// All rows of a dataset, in codes; `None` if they are not here and there is nothing to code them by.
+    /// All rows of a dataset as codes; `None` if they are not cached and the request carries no snapshot.
     fn whole(
         &self,
         task: &Task,
@@ -216,7 +217,7 @@ impl ExecutorCache {
         Ok(Some(whole))
     }
 
-    /// The predictions of a task.
+    /// Opens the predictions of a task, or returns the cached reader.
     fn predictions(&self, task: &Task, question: &EvaluationRequest) -> Result<Arc<Predictions>> {
         let slot = self.slot(task, "predictions");
         let mut held = lock(&slot.held);
@@ -228,7 +229,7 @@ impl ExecutorCache {
         Ok(opened)
     }
 
-    /// The model of a task; `None` if it is not here and did not come along.
+    /// The model of a task; `None` if it is neither cached nor part of the request.
     fn predictor(
         &self,
         task: &Task,
@@ -251,7 +252,7 @@ impl ExecutorCache {
         Ok(Some(made))
     }
 
-    /// The dataset of a task, if it is the one that is meant.
+    /// The dataset of a task; an error if its content differs from the driver's.
     fn source(&self, task: &Task) -> Result<Arc<Source>> {
         let key = format!("{} {}", task.fingerprint, task.data);
         if let Some(source) = lock(&self.sources).get(&key) {
@@ -262,13 +263,13 @@ impl ExecutorCache {
         if fingerprint(&source) != task.fingerprint {
             return Err(Error::place(
                 &task.data,
-                "the dataset is another one here than where the command was started",
-                "see that all machines of the cluster see the same dataset",
+                "the dataset differs from the one on the driver",
+                "make sure that all machines of the cluster see the same dataset",
             ));
         }
         let mut sources = lock(&self.sources);
         if sources.len() >= 16 {
-            sources.clear(); // they are only manifests
+            sources.clear(); // only manifests, cheap to reopen
         }
         sources.insert(key, source.clone());
         Ok(source)
@@ -288,7 +289,7 @@ impl ExecutorCache {
         slot.clone()
     }
 
-    /// Drops shares that nobody asked for in the longest time until the rest fits; never the one at hand.
+    /// Evicts the least recently used shares until the rest fits the limit, except the one in use.
     fn make_room(&self, at_hand: &Arc<CacheSlot>) {
         let mut kept = lock(&self.shares);
         let Some(limit) = kept.limit else { return };
@@ -304,15 +305,15 @@ impl ExecutorCache {
     }
 }
 
-/// A share that follows a training.
+/// A share and how far it has followed the training.
 struct CachedShare {
     share: AnyShare,
     bytes: u64,
-    /// Trees that its scores are made of.
+    /// Number of trees included in the scores.
     trees: usize,
-    /// The round whose gradients it has.
+    /// The round of the current gradients.
     round: Option<u32>,
-    /// The tree it follows, and how many of its splits were made.
+    /// The tree being grown and the number of its splits applied so far.
     tree: Option<(u64, usize)>,
 }
 
@@ -321,7 +322,7 @@ enum AnyShare {
     Weighted(Share<[i64; 2]>),
 }
 
-/// Does something with a share of either kind.
+/// Runs an expression on a share of either cell type.
 macro_rules! either {
     ($share:expr, $name:ident => $what:expr) => {
         match $share {
@@ -332,7 +333,7 @@ macro_rules! either {
 }
 
 impl CachedShare {
-    /// Builds a share from the dataset and the trees so far.
+    /// Builds a share from the dataset and a snapshot.
     fn build(source: &Source, partitions: &[usize], snapshot: &Snapshot) -> Result<Self> {
         let parameters = Parameters::from_toml(&snapshot.parameters)?;
         let binning = snapshot.binning(&parameters);
@@ -357,7 +358,7 @@ impl CachedShare {
         Ok(CachedShare { share, bytes, trees: snapshot.trees.len(), round: None, tree: None })
     }
 
-    /// Takes a step; `None` if what it builds on is not here.
+    /// Executes a step; `None` if the state that it builds on is missing.
     fn step(&mut self, step: &TaskStep) -> Result<Option<Answer>> {
         match step {
             TaskStep::Gradients { round, trees, last } => {
@@ -392,7 +393,7 @@ impl CachedShare {
         }
     }
 
-    /// Adds a tree that was grown, along the rows that it sorted if they were followed.
+    /// Adds a finished tree to the scores, using the node assignment of the rows if its splits were applied here.
     fn add(&mut self, last: &Grown) -> Result<()> {
         match self.tree {
             Some((tree, _)) if tree == last.start.tree => {
@@ -407,7 +408,7 @@ impl CachedShare {
         Ok(())
     }
 
-    /// Makes the splits of a tree that were not made here yet.
+    /// Applies the splits of a tree that have not been applied here yet.
     fn follow(&mut self, start: &TreeStart, splits: &[NodeSplit]) -> Result<()> {
         if self.round != Some(start.tree as u32) {
             either!(&mut self.share, share => share.gradients_by_partition(start.tree as u32));
@@ -431,7 +432,7 @@ impl CachedShare {
     }
 }
 
-/// Blocks of the totals and histograms of nodes.
+/// Encodes the totals and histograms of some nodes as blocks.
 fn level<C: WireCell>(
     share: &mut Share<C>,
     wanted: &[usize],

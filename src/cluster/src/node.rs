@@ -1,8 +1,8 @@
-//! The round as a plan: one node over a scan of the dataset's files. Every partition of the plan is a share; whoever
-//! runs it answers the question of the node.
+//! A request as a physical plan: one node over a scan of the dataset's files. Each partition of the plan is a share, and
+//! the executor that runs it handles the task of the node.
 //!
-//! The scan is never run. It is there because the engine hands out the file groups of a scan to its executors, and our
-//! own reader checks every byte against the dataset's manifest.
+//! The scan is never executed. It exists because the engine distributes the file groups of a scan to its executors; the
+//! data are read by our own reader, which checks every byte against the dataset's manifest.
 
 use super::executor::answer;
 use super::share::groups_of;
@@ -24,13 +24,13 @@ use std::fmt;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Bytes of an answer that travel in one row.
+/// Maximum bytes of an answer in one row.
 const PIECE: usize = 1 << 20;
 
-/// The column by which answers in blocks are brought together.
+/// The column that answers in blocks are partitioned by.
 pub const BLOCK: &str = "block";
 
-/// See the module.
+/// Plan node that executes a task on every share.
 #[derive(Clone)]
 pub struct RoundExec {
     scan: Arc<dyn ExecutionPlan>,
@@ -38,17 +38,16 @@ pub struct RoundExec {
     properties: Arc<PlanProperties>,
 }
 
-/// What a plan carries.
+/// The payload of a plan.
 #[derive(Clone, PartialEq, Default)]
 pub struct RoundRequest {
-    /// A packed [`Task`].
+    /// Serialised [`Task`].
     pub task: Vec<u8>,
-    /// A packed [`Snapshot`](super::task::Snapshot), for those that lack it; empty if nobody is believed to.
+    /// Serialised [`Snapshot`](super::task::Snapshot) for executors that lack the state; empty if none is expected to.
     pub snapshot: Vec<u8>,
 }
 
-/// The columns of answers: which share, which block of its answer if that is sent in blocks, which piece of that, the
-/// bytes, their checksum, and who sends them.
+/// The columns of answers: share, block (if the answer is sent in blocks), piece of the block, bytes, checksum, sender.
 pub fn schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
         Field::new("share", DataType::UInt64, false),
@@ -61,7 +60,7 @@ pub fn schema() -> SchemaRef {
 }
 
 impl RoundExec {
-    /// A question to all file groups of a scan.
+    /// A node that sends a request to all file groups of a scan.
     pub fn new(scan: Arc<dyn ExecutionPlan>, question: RoundRequest) -> Self {
         let properties = PlanProperties::new(
             EquivalenceProperties::new(schema()),
@@ -72,7 +71,7 @@ impl RoundExec {
         RoundExec { scan, question, properties: Arc::new(properties) }
     }
 
-    /// What it asks.
+    /// The request of the node.
     pub fn question(&self) -> &RoundRequest {
         &self.question
     }
@@ -131,7 +130,7 @@ impl ExecutionPlan for RoundExec {
 
     fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let group = groups_of(&*self.scan).and_then(|groups| groups.get(partition)).cloned();
-        let group = group.ok_or_else(|| failed("the plan has no such share"))?;
+        let group = group.ok_or_else(|| failed("share not found in the plan"))?;
         let question = self.question.clone();
         let mut stream = RecordBatchReceiverStream::builder(schema(), 2);
         let sender = stream.tx();
@@ -149,7 +148,7 @@ impl ExecutionPlan for RoundExec {
             for (block, answer) in (0..).zip(&answers) {
                 for batch in to_batches(share, block, answer, &name) {
                     if sender.blocking_send(batch).is_err() {
-                        return Ok(()); // nobody wants more
+                        return Ok(()); // the receiver is gone
                     }
                 }
             }
@@ -163,7 +162,7 @@ fn failed(problem: impl fmt::Display) -> DataFusionError {
     DataFusionError::Execution(problem.to_string())
 }
 
-/// An answer in pieces that are not too large for a message.
+/// Cuts an answer into pieces that fit a message.
 pub fn to_batches(share: u64, block: u64, answer: &Answer, sender: &str) -> Vec<Result<RecordBatch>> {
     let bytes = answer.to_bytes();
     let batch = |(piece, bytes): (u64, &[u8])| {
@@ -180,19 +179,19 @@ pub fn to_batches(share: u64, block: u64, answer: &Answer, sender: &str) -> Vec<
     (0..).zip(bytes.chunks(PIECE)).map(batch).collect()
 }
 
-/// An answer as received.
+/// A reassembled answer.
 #[derive(Debug, Default, PartialEq)]
 pub struct ReceivedAnswer {
     /// Its bytes.
     pub bytes: Vec<u8>,
-    /// Who sent them.
+    /// The executor that sent them.
     pub sender: String,
 }
 
-/// Which share an answer is of, and which block.
+/// Share and block of an answer.
 pub type AnswerKey = (u64, u64);
 
-/// Puts answers together, in the order of shares and blocks. `None` if a piece is missing or damaged.
+/// Reassembles answers, in the order of shares and blocks. `None` if a piece is missing or damaged.
 pub fn put_together(batches: &[RecordBatch]) -> Option<BTreeMap<AnswerKey, ReceivedAnswer>> {
     let mut pieces: BTreeMap<(AnswerKey, u64), ReceivedAnswer> = BTreeMap::new();
     for batch in batches {

@@ -1,6 +1,6 @@
-//! SQL on a cluster: the engine's own operators, stages and shuffles. Ours are the functions and the object stores, which
-//! client, scheduler and executors all have. What travels is the physical plan: names of tables, which are paths here, do
-//! not survive the way of a logical one.
+//! SQL on a cluster with the engine's own operators, stages and shuffles. We add our functions and object stores to
+//! client, scheduler and executors. Physical plans are sent: table names, which are paths here, would be lost in a
+//! serialised logical plan.
 
 use super::client::{MESSAGE_BYTES, run_name};
 use super::cluster::Cluster;
@@ -31,7 +31,7 @@ use std::sync::Arc;
 use url::Url;
 
 impl Cluster {
-    /// The cluster as something that queries run on.
+    /// The cluster as a target for queries.
     pub fn queries(&self) -> Result<Elsewhere> {
         let connection = self.reach()?;
         let (url, security, address) =
@@ -70,26 +70,26 @@ impl Cluster {
     }
 }
 
-/// What went wrong at the far end, without what it was wrapped in on the way.
+/// The cause of a remote error, without the wrapping that the engine adds.
 fn tidy(url: &str, error: &DataFusionError) -> DataFusionError {
     let text = error.find_root().to_string();
     let text = text.split("message: \"").last().unwrap_or(&text);
     let text = text.split("\", metadata").next().unwrap_or(text);
-    // Of tasks that failed, the innermost reason.
+    // The innermost cause of failed tasks.
     let text = text.rsplit("Task failed due to runtime execution error: ").next().unwrap_or(text);
     planetree_sql::outward(Error::place(
         format_args!("query on {url}"),
         text.lines().next().unwrap_or_default(),
-        "if the query is right, look at the scheduler and its executors, and ask again",
+        "if the query is right, check the scheduler and its executors, then run it again",
     ))
 }
 
-/// How sessions speak to the processes of a cluster.
+/// Configures a session as a client of the cluster.
 pub fn client_config(config: SessionConfig, security: &Security) -> SessionConfig {
     security.client(config.with_ballista_grpc_client_max_message_size(MESSAGE_BYTES))
 }
 
-/// A session of the scheduler, for whoever asks it something. It plans nothing and reads nothing.
+/// Session of the scheduler for its clients. It neither plans nor reads.
 pub fn scheduler_session(config: SessionConfig) -> EngineResult<SessionState> {
     let environment = RuntimeEnvBuilder::new().with_object_store_registry(Arc::new(NoStores::default()));
     let state = SessionStateBuilder::new_from_existing(default_session_builder(config)?);
@@ -108,7 +108,7 @@ pub fn executor_functions() -> BallistaFunctionRegistry {
     all
 }
 
-/// Temporary files and stores of an executor.
+/// Runtime environment of an executor: temporary files and object stores.
 pub fn environment(folder: &Path) -> EngineResult<Arc<RuntimeEnv>> {
     RuntimeEnvBuilder::new()
         .with_object_store_registry(Arc::new(LazyStores::default()))
@@ -116,7 +116,7 @@ pub fn environment(folder: &Path) -> EngineResult<Arc<RuntimeEnv>> {
         .build_arc()
 }
 
-/// Object stores, opened when a plan names them, with the credentials of this process.
+/// Object stores, opened on first use with the credentials of this process.
 #[derive(Debug, Default)]
 struct LazyStores {
     known: DefaultObjectStoreRegistry,
@@ -145,7 +145,7 @@ impl ObjectStoreRegistry for LazyStores {
     }
 }
 
-/// Empty stores in place of all others: whoever only hands plans on needs no credentials.
+/// Empty stores for every URL: the scheduler only forwards plans and needs no credentials.
 #[derive(Debug, Default)]
 struct NoStores {
     known: DefaultObjectStoreRegistry,

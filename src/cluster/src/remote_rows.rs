@@ -1,6 +1,6 @@
-//! The rows of a cluster, boosted: a level is one question. It carries the splits made since, and its answers the
-//! histograms of one child of each. It may also be several, each of some features, so that executors add up while
-//! answers travel.
+//! Boosting on the rows of a cluster: one request per level. It carries the splits made since the last one; the answers
+//! carry the histograms of one child of each. A level may be split into several requests by features, so that executors
+//! compute while other answers are in transit.
 
 use super::cells::{NodeSums, WireCell, add_block, empty};
 use super::session::TrainingSession;
@@ -20,27 +20,27 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The rows of a training.
+/// The rows of a training, held by executors.
 pub struct RemoteRows<C: Cell> {
     session: Arc<TrainingSession>,
     parameters: Parameters,
-    /// Without codes.
+    /// Bins and row counts, without codes.
     data: Arc<BinnedData>,
-    /// All that a share can be built from.
+    /// State from which executors rebuild a share.
     snapshot: Snapshot,
     was_asked: bool,
-    /// The tree that grows: what it starts from, and its splits so far.
+    /// The tree being grown: its start and its splits so far.
     tree: Option<(TreeStart, Vec<NodeSplit>)>,
-    /// The tree that was grown, until everybody has added it.
+    /// The last finished tree, until all shares have added it.
     last: Option<Grown>,
-    /// What the rows of a node's children would add up to.
+    /// Totals of the two children of a node's best split.
     children: HashMap<NodeId, [C; 2]>,
     root: Option<NodeHistogram<C>>,
     metrics: Vec<Mean>,
 }
 
 impl<C: WireCell> RemoteRows<C> {
-    /// Before the first tree.
+    /// The state before the first tree.
     pub fn new(
         session: Arc<TrainingSession>,
         parameters: &Parameters,
@@ -67,7 +67,7 @@ impl<C: WireCell> RemoteRows<C> {
         self.session.ask(step, is_first, &|| pack(snapshot))
     }
 
-    /// The totals and histograms of some nodes.
+    /// Requests the totals and histograms of some nodes.
     fn level(&mut self, wanted: &[NodeId]) -> Result<Vec<NodeSums<C>>> {
         let Some((start, splits)) = &self.tree else { return Err(malformed()) };
         let is_first = !std::mem::replace(&mut self.was_asked, true);
@@ -106,7 +106,7 @@ impl<C: WireCell> RemoteRows<C> {
     }
 }
 
-/// Cuts groups into parts of about as many cells; there is one at least.
+/// Cuts feature groups into at least one part, each of about the same number of cells.
 fn in_parts(binning: &Binning, groups: &[usize], parts: usize) -> Vec<Vec<usize>> {
     let parts = parts.clamp(1, groups.len().max(1));
     let cells = |group: &usize| cells_of_group(binning, *group);
@@ -124,7 +124,7 @@ fn in_parts(binning: &Binning, groups: &[usize], parts: usize) -> Vec<Vec<usize>
     cut
 }
 
-/// Does something with each, all at the same time.
+/// Runs a function on all items concurrently; results are in the order of the items.
 fn side_by_side<T: Sync, R: Send>(all: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     match all {
         [one] => vec![work(one)],
@@ -137,7 +137,7 @@ fn side_by_side<T: Sync, R: Send>(all: &[T], work: impl Fn(&T) -> R + Sync) -> V
     }
 }
 
-/// Takes over groups of the same nodes.
+/// Moves feature groups of the same nodes into one set of histograms.
 fn join<C: WireCell>(
     sums: &mut [NodeSums<C>],
     others: Vec<NodeSums<C>>,
@@ -202,7 +202,7 @@ impl<C: WireCell> Holder<C> for RemoteRows<C> {
 
     fn here(&self) -> Result<&RowSets<C>> {
         Err(Error::usage(
-            "--cluster: these candidates need every row, and the rows are in the cluster",
+            "--cluster: these candidates need local rows",
             "leave --cluster out, or set candidates=static",
         ))
     }
@@ -236,7 +236,7 @@ impl<C: WireCell> Crew<C> for RemoteRows<C> {
 
     fn add_grown(&mut self, tree: &CodedTree) -> Result<()> {
         if let Some((mut start, splits)) = self.tree.take() {
-            start.groups = Vec::new(); // nobody needs them any more
+            start.groups = Vec::new(); // no longer needed
             self.last = Some(Grown { start, splits, tree: tree.clone() });
         }
         self.snapshot.trees.push(tree.clone());
@@ -254,7 +254,7 @@ impl<C: WireCell> Crew<C> for RemoteRows<C> {
 }
 
 impl<C: Cell> Drop for RemoteRows<C> {
-    /// Lets the executors forget the training. If they do not hear of it, they will in time.
+    /// Tells executors to release the training. If the message is lost, they drop it after a timeout.
     fn drop(&mut self) {
         if self.was_asked {
             self.session.client.forget(&self.session.task, &self.session.groups);

@@ -1,4 +1,4 @@
-//! Rows as bytes: Arrow's own form of them, packed.
+//! Rows as compressed Arrow IPC streams.
 
 use arrow::array::RecordBatch;
 use arrow::ipc::reader::StreamReader;
@@ -6,7 +6,7 @@ use arrow::ipc::writer::StreamWriter;
 use planetree_base::error::Result;
 use planetree_base::wire::malformed;
 
-/// Some rows as bytes; no bytes for no batches.
+/// Encodes rows; no batches give no bytes.
 pub fn rows_to_bytes(batches: &[RecordBatch]) -> Result<Vec<u8>> {
     let Some(first) = batches.first() else { return Ok(Vec::new()) };
     let mut bytes = Vec::new();
@@ -19,7 +19,7 @@ pub fn rows_to_bytes(batches: &[RecordBatch]) -> Result<Vec<u8>> {
     zstd::encode_all(bytes.as_slice(), 1).map_err(|_| malformed())
 }
 
-/// The rows behind bytes.
+/// Reads what [`rows_to_bytes`] wrote.
 pub fn rows_from_bytes(bytes: &[u8]) -> Result<Vec<RecordBatch>> {
     if bytes.is_empty() {
         return Ok(Vec::new());

@@ -1,5 +1,5 @@
-//! Scoring a dataset on a cluster: executors score row groups with the code of a single machine, the driver takes the
-//! predictions in the order of the rows and writes them.
+//! Scoring a dataset on a cluster: executors score row groups with the single-machine code, the driver receives the
+//! predictions in row order and writes them.
 
 use super::client::{MESSAGE_BYTES, run_name};
 use super::cluster::{Cluster, place_of};
@@ -19,20 +19,20 @@ use rayon::prelude::*;
 use std::io::Write;
 use std::time::Duration;
 
-/// The predictions of some row groups, as they travel.
+/// Predictions of some row groups in wire format.
 #[derive(Debug, Default, PartialEq)]
 pub struct ScoredGroups {
-    /// Seconds of reading, of all threads together.
+    /// Seconds spent reading, summed over threads.
     pub load_seconds: f64,
-    /// Seconds of scoring, likewise.
+    /// Seconds spent scoring, summed over threads.
     pub predict_seconds: f64,
-    /// The rows of each row group.
+    /// Encoded rows of each row group.
     pub groups: Vec<Vec<u8>>,
 }
 
 impl Cluster {
-    /// Scores a dataset and hands the row groups on in the order of the rows. The model travels: executors need no access
-    /// to its file, whose bytes are given.
+    /// Scores a dataset and passes on the row groups in row order. The bytes of the model file are sent along, so
+    /// executors need no access to it.
     pub fn predict(
         &self,
         reader: &DatasetReader,
@@ -44,7 +44,7 @@ impl Cluster {
         check_place(data, self.address())?;
         if model_file.len() > MESSAGE_BYTES / 2 {
             return Err(Error::usage(
-                format_args!("--cluster: a model of {} bytes is too large to travel", model_file.len()),
+                format_args!("--cluster: model too large to send: {} bytes", model_file.len()),
                 "leave --cluster out, or train fewer trees",
             ));
         }
@@ -88,7 +88,7 @@ impl Cluster {
     }
 }
 
-/// Scores some row groups, on all threads.
+/// Scores some row groups on all threads.
 pub fn score(
     source: &Source,
     partitions: &[usize],
@@ -107,7 +107,7 @@ pub fn score(
     })
 }
 
-/// A model that came as the bytes of its file, ready for a dataset.
+/// Prepares a model, given as the bytes of its file, for a dataset.
 pub fn predictor(model_file: &[u8], source: &Source) -> Result<GroupPredictor<Model>> {
     let failed = |error: std::io::Error| Error::io("temporary file of a model", "write", &error);
     let mut file = tempfile::NamedTempFile::new().map_err(failed)?;

@@ -1,4 +1,4 @@
-//! What every request of a training needs, and how it is sent.
+//! Sending the requests of one training.
 
 use super::address::Usage;
 use super::cells::CellBlock;
@@ -10,24 +10,24 @@ use planetree_base::error::Result;
 use planetree_base::wire::malformed;
 use std::sync::Arc;
 
-/// What every question of a training needs.
+/// Connection and task template shared by all requests of one training.
 pub struct TrainingSession {
-    /// The line.
+    /// Client of the scheduler.
     pub client: Arc<SchedulerClient>,
-    /// All but the step.
+    /// Template of every task; only `step` differs.
     pub task: Task,
-    /// The files of each share.
+    /// File group of each share.
     pub groups: Vec<FileGroup>,
-    /// Executors when the training began.
+    /// Number of executors when the training began.
     pub executors: usize,
-    /// Their threads.
+    /// Total threads of those executors.
     pub threads: usize,
-    /// How they are used.
+    /// Tuning options from the cluster address.
     pub usage: Usage,
 }
 
 impl TrainingSession {
-    /// The answers of all shares, in their order.
+    /// Sends a step and returns one answer per share, in share order.
     pub fn ask(&self, step: TaskStep, is_first: bool, snapshot: &dyn Fn() -> Vec<u8>) -> Result<Vec<Answer>> {
         let task = Task { step, ..self.task.clone() };
         self.client.ask(&ClusterRequest {
@@ -39,13 +39,13 @@ impl TrainingSession {
         })
     }
 
-    /// How the answers of a level meet.
+    /// How the answers of a level are merged; `None` if the driver sums them itself.
     pub fn merge_plan(&self, weighted: bool) -> Option<MergePlan> {
         let mergers = self.usage.mergers(self.groups.len());
         (mergers > 0).then_some(MergePlan { mergers, weighted })
     }
 
-    /// The blocks of a level, each of all shares or of one.
+    /// The histogram blocks of a level, each merged over all shares or from one share.
     pub fn ask_level(
         &self,
         step: TaskStep,

@@ -1,5 +1,5 @@
-//! What executors are asked and what they answer. A question travels inside a plan, so it is small: whoever has lost
-//! what it builds on says so, and is asked again together with all it takes to build it anew.
+//! Requests to executors and their answers. A task travels inside a plan, so it is small: an executor that lacks the
+//! state which it builds on reports that, and the task is sent again together with a snapshot.
 
 use super::evaluate::EvaluationRequest;
 use super::score::ScoredGroups;
@@ -14,85 +14,84 @@ use planetree_train::{GradientSummary, TreeStart};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// Which planetree this is. Executors of another one may not agree on what a question means.
-/// The last number changes with what travels and with what it is computed by: questions, answers, how features are
-/// grouped, what objectives pull.
+/// Protocol version; driver and executors must agree on it. The last number changes with the messages and with
+/// everything that must be computed alike on both sides: feature groups, gradients of objectives.
 pub const BUILD: &str = concat!("planetree ", env!("CARGO_PKG_VERSION"), " cluster 4");
 
-/// A question to all shares of a dataset.
+/// A task for all shares of a dataset.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Task {
-    /// The asker's [`BUILD`].
+    /// [`BUILD`] of the driver.
     pub build: String,
-    /// The command that asks, told apart from all others.
+    /// Unique name of the command.
     pub run: String,
-    /// Where the dataset or the table is.
+    /// Location of the dataset or table.
     pub data: String,
-    /// Whether the machine's metadata service may be asked for credentials.
+    /// Whether credentials may come from the machine's metadata service.
     pub instance_credentials: bool,
-    /// What tells its content apart.
+    /// Hash of its content.
     pub fingerprint: String,
-    /// What to do.
+    /// The operation.
     pub step: TaskStep,
 }
 
-/// What to do.
+/// The operation of a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum TaskStep {
-    /// Say who you are.
+    /// Identify the executor.
     Probe,
-    /// Say how features are distributed.
+    /// Summarise the distribution of features.
     Survey {
-        /// Which features.
+        /// The features, by index.
         features: Range<usize>,
-        /// Whether labels and queries are wanted, too.
+        /// Whether to include labels and queries.
         rows: bool,
         /// The training's parameters as TOML.
         parameters: String,
     },
-    /// Add a tree to all scores and work out the gradients of the next one.
+    /// Add a tree to all scores and compute the gradients of the next one.
     Gradients {
-        /// The round whose gradients are wanted.
+        /// The round to compute gradients for.
         round: u32,
-        /// Trees that scores are made of, the last one included.
+        /// Number of trees in the scores, including the last one.
         trees: usize,
         /// The last tree, if it was just grown.
         last: Option<Grown>,
     },
-    /// Follow a tree down to some nodes and add up their rows.
+    /// Apply the splits of a tree and compute the histograms of some nodes.
     Level {
-        /// Trees that scores are made of.
+        /// Number of trees in the scores.
         trees: usize,
-        /// What the tree starts from.
+        /// State at the root of the tree.
         start: TreeStart,
         /// All its splits so far.
         splits: Vec<NodeSplit>,
-        /// The nodes whose histograms are wanted.
+        /// The nodes to compute histograms of.
         wanted: Vec<usize>,
-        /// The groups of features whose histograms are wanted.
+        /// The feature groups to compute histograms of.
         groups: Vec<usize>,
-        /// Blocks that the answer is cut into; see [`super::cells`].
+        /// Number of blocks of the answer; see [`super::cells`].
         blocks: usize,
     },
-    /// Grow some trees of a forest, as many as fall to each worker.
+    /// Grow some trees of a forest, divided among the workers.
     Trees {
-        /// By their numbers.
+        /// Tree numbers.
         trees: Range<u32>,
-        /// Workers that they are dealt to.
+        /// Number of workers.
         workers: usize,
     },
-    /// Score rows with the model that is the snapshot.
+    /// Score rows with the model that is sent as the snapshot.
     Score,
-    /// Judge the queries of predictions.
+    /// Evaluate the queries of predictions.
     Judge(EvaluationRequest),
-    /// Forget all that was asked.
+    /// Release all state of the command.
     Forget,
 }
 
-/// A tree that was grown.
+/// A finished tree.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Grown {
-    /// What it started from.
+    /// State at its root.
     pub start: TreeStart,
     /// All its splits.
     pub splits: Vec<NodeSplit>,
@@ -100,12 +99,12 @@ pub struct Grown {
     pub tree: CodedTree,
 }
 
-/// Everything that a share can be built from.
+/// Everything needed to rebuild a share.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
     /// The training's parameters as TOML.
     pub parameters: String,
-    /// Whether rows have more than a gradient and a count.
+    /// Whether cells hold a weight or hessian besides gradient and count.
     pub weighted: bool,
     /// The score before the first tree.
     pub base_score: f64,
@@ -115,49 +114,49 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// What a training builds on before its first tree.
+    /// The state before the first tree.
     pub fn new(parameters: &Parameters, weighted: bool, base_score: f64, binning: &Binning) -> Self {
         let bins = binning.features.iter().map(DescribedBins::of).collect();
         Snapshot { parameters: parameters.to_toml(), weighted, base_score, bins, trees: Vec::new() }
     }
 
-    /// How features are coded.
+    /// The binning of the features.
     pub fn binning(&self, parameters: &Parameters) -> Binning {
         BinOptions::of(parameters).binning(self.bins.iter().map(DescribedBins::bins).collect())
     }
 }
 
-/// As bytes, packed.
+/// Serialises a value to compressed JSON.
 pub fn pack<T: Serialize>(value: &T) -> Vec<u8> {
     let text = serde_json::to_vec(value).expect("numbers, strings and lists always serialise");
-    zstd::encode_all(text.as_slice(), 1).expect("memory takes everything")
+    zstd::encode_all(text.as_slice(), 1).expect("compressing to memory cannot fail")
 }
 
-/// The value behind packed bytes.
+/// Reads what [`pack`] wrote.
 pub fn unpack<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> Result<T> {
     let text = zstd::decode_all(bytes).map_err(|_| malformed())?;
     serde_json::from_slice(&text).map_err(|_| malformed())
 }
 
-/// What a share answers.
+/// The answer of a share.
 #[derive(Debug, PartialEq)]
 pub enum Answer {
-    /// Who it is: name, threads, build.
+    /// Name, threads and build of the executor.
     Identity(ExecutorIdentity),
-    /// What it says of its features and rows.
+    /// Summaries of features and rows.
     Surveyed(Surveyed),
-    /// The gradients by partition, and the metrics of the scores before them.
+    /// Summaries of the gradients, and the metrics of the scores that they are based on.
     Gradients {
-        /// By partition, or one for all.
+        /// One per partition, or one for all.
         parts: Vec<GradientSummary>,
-        /// As bytes.
+        /// Serialised means.
         metrics: Vec<Vec<u8>>,
     },
     /// Blocks of the totals and histograms of nodes; see [`super::cells`].
     Level(Vec<Vec<u8>>),
-    /// One such block of several shares, added up by an executor.
+    /// One such block summed over several shares by an executor.
     Merged {
-        /// How many shares.
+        /// Number of shares.
         shares: u64,
         /// The block.
         cells: Vec<u8>,
@@ -166,41 +165,41 @@ pub enum Answer {
     Trees(Vec<ForestTree>),
     /// Predictions.
     Scored(ScoredGroups),
-    /// The stretches of row groups, judged; see [`super::judge`].
+    /// Evaluation results of row groups; see [`super::evaluate`].
     Evaluated(Vec<Vec<u8>>),
-    /// It is being stopped, and somebody else should answer.
+    /// The executor is shutting down; retry elsewhere.
     Stopping,
-    /// It has forgotten all that was asked.
+    /// The state of the command was released.
     Released,
-    /// It does not have what the question builds on.
+    /// The executor lacks the state that the task builds on.
     MissingState,
-    /// It cannot answer, and will not be able to.
+    /// A permanent failure.
     Failed {
-        /// Why.
+        /// The cause.
         problem: String,
-        /// What to do.
+        /// The remedy.
         remedy: String,
     },
 }
 
-/// Who an executor is.
+/// Identity of an executor.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ExecutorIdentity {
-    /// Its machine and process.
+    /// Host and process id.
     pub name: String,
-    /// Its threads.
+    /// Number of threads.
     pub threads: u64,
-    /// Its [`BUILD`].
+    /// [`BUILD`] of the executor.
     pub build: String,
 }
 
 impl Answer {
-    /// An error as an answer.
+    /// Turns an error into an answer.
     pub fn failed(error: &Error) -> Self {
         Answer::Failed { problem: error.to_string(), remedy: error.remedy().unwrap_or_default().to_owned() }
     }
 
-    /// As bytes.
+    /// Serialises the answer.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut writer = WireWriter::default();
         match self {
@@ -259,7 +258,7 @@ impl Answer {
         writer.into_bytes()
     }
 
-    /// From bytes.
+    /// Reads what [`Answer::to_bytes`] wrote.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let mut reader = WireReader::new(bytes);
         let answer = match reader.count()? {
@@ -315,12 +314,12 @@ fn read_lists(reader: &mut WireReader<'_>) -> Result<Vec<Vec<u8>>> {
     (0..count).map(|_| Ok(reader.list()?.to_vec())).collect()
 }
 
-/// Means as bytes, in the order of their metrics.
+/// Serialises means, in the order of their metrics.
 pub fn means_to_bytes(means: &[Mean]) -> Vec<Vec<u8>> {
     means.iter().map(Mean::to_bytes).collect()
 }
 
-/// Adds means that were written to others of the same metrics.
+/// Adds serialised means to others of the same metrics.
 pub fn add_means(sum: &mut [Mean], bytes: &[Vec<u8>]) -> Result<()> {
     if sum.len() != bytes.len() {
         return Err(malformed());
@@ -331,7 +330,7 @@ pub fn add_means(sum: &mut [Mean], bytes: &[Vec<u8>]) -> Result<()> {
     Ok(())
 }
 
-/// Means of nothing.
+/// Empty means, one per metric.
 pub fn no_means(metrics: &[Metric]) -> Vec<Mean> {
     metrics.iter().map(|metric| Mean::new(*metric)).collect()
 }

@@ -1,5 +1,5 @@
-//! Forests: trees know nothing of each other, so every executor grows some of them, whole. Each holds the whole dataset
-//! in codes; what is dealt out is trees, not rows. What travels is trees.
+//! Forests: trees are independent, so each executor grows some of them from the whole dataset, which it holds as codes.
+//! Trees are distributed, not rows.
 
 use super::client::ClusterRequest;
 use super::session::TrainingSession;
@@ -13,7 +13,7 @@ use planetree_train::{Draw, ForestNode, ForestSplit, ForestTree, TreeGrower};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Has trees grown by the executors of a cluster.
+/// Grows trees on the executors of a cluster.
 pub struct ClusterGrower {
     session: Arc<TrainingSession>,
     workers: usize,
@@ -22,13 +22,13 @@ pub struct ClusterGrower {
 }
 
 impl ClusterGrower {
-    /// A grower on all executors.
+    /// A grower that uses all executors.
     pub fn new(session: Arc<TrainingSession>, snapshot: Snapshot) -> Self {
         let workers = session.executors.max(1);
         ClusterGrower { session, workers, snapshot, first: true.into() }
     }
 
-    /// One file group a worker; they only tell workers apart.
+    /// One file group per worker; it only identifies the worker.
     fn groups(&self) -> Vec<FileGroup> {
         let file = |worker: usize| {
             let path = format!("{}/trees", self.session.task.data.trim_start_matches('/'));
@@ -38,14 +38,14 @@ impl ClusterGrower {
     }
 }
 
-/// The trees that a worker grows of some.
+/// The part of some trees that a worker grows.
 pub fn dealt(trees: &Range<u32>, worker: usize, workers: usize) -> Range<u32> {
     let count = u64::from(trees.end - trees.start);
     let bound = |worker: usize| trees.start + (count * worker as u64 / workers.max(1) as u64) as u32;
     bound(worker)..bound(worker + 1)
 }
 
-/// Which worker a file group is.
+/// The worker that a file group identifies.
 pub fn worker_of(group: &FileGroup) -> usize {
     group.iter().next().and_then(|file| file.range.as_ref()).map_or(0, |range| range.start as usize)
 }
@@ -76,7 +76,7 @@ impl TreeGrower for ClusterGrower {
     }
 
     fn together(&self) -> Option<u32> {
-        // Some for each thread, so that few wait for the last one.
+        // Several per thread, so that few threads idle while the last tree grows.
         Some(4 * self.session.threads.max(1) as u32)
     }
 }
@@ -89,7 +89,7 @@ impl Drop for ClusterGrower {
     }
 }
 
-/// Grows some trees on data that are all here.
+/// Grows some trees on local data.
 pub fn grow(
     parameters: &planetree_train::config::Parameters,
     data: &BinnedData,
@@ -101,7 +101,7 @@ pub fn grow(
     planetree_train::forest::grow_trees(parameters, data, trees)
 }
 
-/// Writes trees.
+/// Serialises trees.
 pub fn write(trees: &[ForestTree], writer: &mut WireWriter) {
     writer.count(trees.len() as u64);
     for tree in trees {
@@ -123,7 +123,7 @@ pub fn write(trees: &[ForestTree], writer: &mut WireWriter) {
     }
 }
 
-/// Reads trees.
+/// Reads what [`write`] wrote.
 pub fn read(reader: &mut WireReader<'_>) -> Result<Vec<ForestTree>> {
     let count = reader.length(1)?;
     (0..count).map(|_| read_tree(reader)).collect()
@@ -147,7 +147,7 @@ fn read_tree(reader: &mut WireReader<'_>) -> Result<ForestTree> {
         };
         nodes.push(ForestNode { depth, value, cover, split });
     }
-    // A parent is before its children, and both are there.
+    // A parent precedes its children, and both children exist.
     let fits = |(node, split): (usize, &ForestSplit)| {
         let left = split.left as usize;
         left > node && left < count.saturating_sub(1)

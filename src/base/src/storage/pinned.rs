@@ -1,5 +1,5 @@
-//! One version of a file, for readers that check it first and use it later: what they use is what
-//! they checked, even if somebody replaces the file meanwhile.
+//! One version of a file, for readers that verify it first and use it later: they use what they
+//! verified, even if the file is replaced meanwhile.
 
 use super::location::Location;
 use crate::error::{Error, Result};
@@ -16,24 +16,24 @@ pub struct PinnedFile {
 }
 
 enum PinnedContent {
-    /// Small files are read once.
+    /// Content of a small file.
     Memory(Bytes),
-    /// An open file stays the same when another takes its name.
+    /// An open file, which keeps its content when another file takes its name.
     File(File),
-    /// The version that the store is asked for.
+    /// The object's version, which is part of every request.
     Object(Option<String>),
 }
 
-/// Files up to this size are read as a whole.
+/// Maximum size of files that are read at once.
 const SMALL: u64 = 8 << 20;
 
 impl PinnedFile {
-    /// Holds on to a file or object; `None` if there is none.
+    /// Pins a file or object; `None` if there is none.
     pub fn open(location: &Location) -> Result<Option<Self>> {
         let pinned = match location {
             Location::Local(path) => {
                 if location.size()?.is_none() {
-                    return Ok(None); // opening a pipe would wait for its other end
+                    return Ok(None); // opening a pipe would block
                 }
                 let failed = |error: io::Error| Error::io(location, "open", &error);
                 let file = File::open(path).map_err(failed)?;
@@ -60,17 +60,17 @@ impl PinnedFile {
         Ok(Some(PinnedFile { held: PinnedContent::Memory(bytes), ..pinned }))
     }
 
-    /// Where it is.
+    /// Its location.
     pub fn location(&self) -> &Location {
         &self.location
     }
 
-    /// How many bytes it has.
+    /// Size in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Reads a stretch; shorter than asked for is an error.
+    /// Reads a byte range; a shorter file is an error.
     pub fn read_range(&self, start: u64, length: u64) -> Result<Bytes> {
         let failed = |error: io::Error| Error::io(&self.location, "read", &error);
         if start.checked_add(length).is_none_or(|end| end > self.size) {
@@ -83,7 +83,7 @@ impl PinnedFile {
                 file.read_exact_at(&mut bytes, start).map_err(failed)?;
                 Ok(bytes.into())
             }
-            // Stores refuse to be asked for no bytes at all.
+            // Stores reject empty ranges.
             PinnedContent::Object(_) if length == 0 => Ok(Bytes::new()),
             PinnedContent::Object(version) => self.location.read_version(start, length, version.clone()),
         }

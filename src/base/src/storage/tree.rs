@@ -1,4 +1,4 @@
-//! What is there: a file with its version, or all files below a directory or prefix.
+//! Files with their versions: a single one, or all below a directory or prefix.
 
 use super::border;
 use super::location::Location;
@@ -6,19 +6,19 @@ use crate::error::{Error, Result};
 use futures::TryStreamExt;
 use std::path::Path;
 
-/// A file or object that is there.
+/// An existing file or object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredFile {
-    /// Its name below the place that was asked for; empty for that place itself.
+    /// Its name relative to the location that was listed; empty for that location itself.
     pub name: String,
-    /// Its size.
+    /// Size in bytes.
     pub bytes: u64,
-    /// What the store calls its content, where it does.
+    /// The store's version of the content (ETag), if any.
     pub version: Option<String>,
 }
 
 impl Location {
-    /// The file or object at this place; `None` if there is none.
+    /// The file or object at this location; `None` if there is none.
     pub fn found(&self) -> Result<Option<StoredFile>> {
         Ok(match self {
             Location::Local(_) => {
@@ -32,8 +32,8 @@ impl Location {
         })
     }
 
-    /// All files below this directory or prefix, sorted by name; none where there is no such place.
-    /// Hidden ones, which are nobody's result, are left out.
+    /// All files below this directory or prefix, sorted by name; none if it does not exist. Hidden
+    /// files, which are never results, are left out.
     pub fn tree(&self) -> Result<Vec<StoredFile>> {
         let mut found = Vec::new();
         match self {
@@ -59,7 +59,7 @@ impl Location {
         Ok(found)
     }
 
-    /// Removes a directory, or all objects below a prefix, if there are any.
+    /// Removes a directory or all objects below a prefix, if any.
     pub fn remove_tree(&self) -> Result<()> {
         match self {
             Location::Local(path) => match std::fs::remove_dir_all(path) {

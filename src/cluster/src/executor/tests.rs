@@ -36,7 +36,7 @@ fn what_cannot_be_answered_is_said_with_a_remedy() {
     assert_eq!(Answer::from_bytes(&absent.to_bytes()).unwrap(), absent);
 }
 
-/// A share that lost its state catches up to the same sums as one that followed from the start.
+/// A share that lost its state produces the same sums as one that followed from the start.
 #[test]
 fn a_share_built_anew_says_what_the_one_before_said() {
     let parameters = config::load(Some("planet"), None, &["max_bin=20".to_owned()]).unwrap();
@@ -88,11 +88,11 @@ fn a_share_built_anew_says_what_the_one_before_said() {
     let second = first.step(&level(&all[..1], &[1])).unwrap();
     let third = first.step(&level(&all, &[3, 4])).unwrap();
     assert!(root.is_some() && third.is_some());
-    // Asked again, behind or from nothing: the same.
+    // The same answer when repeated, when behind and when rebuilt.
     assert_eq!(first.step(&level(&all, &[3, 4])).unwrap(), third);
     assert_eq!(first.step(&level(&all[..1], &[1])).unwrap(), second);
     assert_eq!(following().step(&level(&all, &[3, 4])).unwrap(), third);
     assert_eq!(following().step(&level(&[], &[0])).unwrap(), root);
-    // What builds on trees that are not there is not answered.
+    // A step that builds on missing trees is not executed.
     assert_eq!(following().step(&TaskStep::Gradients { round: 3, trees: 2, last: None }).unwrap(), None);
 }

@@ -1,4 +1,4 @@
-//! The seam to a cluster: row groups of predictions that other processes judge, with the code of this one.
+//! Evaluation on other processes: row groups of predictions are judged remotely by the same code.
 
 use super::predictions::Predictions;
 use super::worker::{Settings, Stretch};
@@ -7,42 +7,42 @@ use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 use std::fmt;
 
-/// Predictions and what is to be found out about them.
+/// Predictions to evaluate and the settings to use.
 pub struct EvaluationJob<'a> {
-    /// The predictions, which are whole.
+    /// The predictions, with all their row groups.
     pub predictions: &'a Predictions,
-    /// What is wanted.
+    /// Metrics and their rules.
     pub settings: &'a Settings,
-    /// The column that queries are counted under.
+    /// The column that queries are grouped by.
     pub by: Option<&'a str>,
 }
 
-/// Processes that judge row groups.
+/// Evaluates row groups on other processes.
 pub trait RemoteEvaluator: fmt::Debug + Send + Sync {
-    /// Refuses a place that they do not have.
+    /// Fails if the other processes cannot read a location.
     fn check(&self, location: &Location) -> Result<()>;
 
-    /// Hands on the stretches of all row groups in their order, until the sink says `false`.
+    /// Passes the results of all row groups to the sink in order, until it returns `false`.
     fn judge(&self, judged: &EvaluationJob<'_>, sink: &mut dyn FnMut(Stretch) -> Result<bool>) -> Result<()>;
 }
 
-/// Refuses what is not judged on a cluster.
+/// Fails for rankings that cannot be evaluated remotely.
 pub fn check(remote: &dyn RemoteEvaluator, ranking: &Ranking, request: &Request) -> Result<()> {
     let refuse = |what: &str| {
         Err(Error::usage(
-            format_args!("--cluster: {what} are not judged on a cluster"),
-            "leave --cluster out; predictions with labels of their own are",
+            format_args!("--cluster: {what} cannot be evaluated on a cluster"),
+            "leave --cluster out; only predictions that include labels are supported",
         ))
     };
     match (ranking, &request.judgments) {
-        (Ranking::Scores { .. }, _) => refuse("scores as text"),
-        (Ranking::Run(_), _) => refuse("runs"),
-        (_, Some(_)) => refuse("rankings with labels of elsewhere"),
+        (Ranking::Scores { .. }, _) => refuse("text scores"),
+        (Ranking::Run(_), _) => refuse("TREC runs"),
+        (_, Some(_)) => refuse("rankings with separate labels"),
         (Ranking::Predictions(location), None) => remote.check(location),
     }
 }
 
-/// Judges one row group, on its own.
+/// Judges a single row group.
 pub fn judge_groups(predictions: &Predictions, settings: &Settings, group: usize) -> Result<Stretch> {
     let reader = predictions.group_reader(group);
     super::worker::Worker::new(settings).judge_stretch(reader()?)

@@ -1,10 +1,10 @@
-//! A staged prefix in an object store. Every file is a multipart upload that is completed only at
-//! the end, so that listings show nothing before; then the marker is created, on condition that
-//! there is none. The marker carries this run's id in its metadata: when the answer to the
-//! creation is lost and its repetition says "exists already", the id tells whose it is.
+//! Staging for a prefix in an object store. Each file is a multipart upload that is completed only
+//! at the end, so listings show nothing before; then the marker is created on condition that there
+//! is none. The marker's metadata hold this run's id: when the response to the creation is lost and
+//! the retry reports "already exists", the id tells which run created it.
 //!
-//! Files are named by their content, so runs with the same input make the same objects. Whatever
-//! this run removes, it never removes an object that the marker which is there names.
+//! Files are named by their content, so runs with the same input write the same objects. A run
+//! never removes an object that the current marker lists.
 
 use super::{refuse_existing, refuse_http, run_id};
 use crate::error::{Error, Result};
@@ -23,7 +23,7 @@ use std::sync::Arc;
 use tempfile::SpooledTempFile;
 use tokio::task::JoinHandle;
 
-/// Bytes that are sent in one request.
+/// Size of an upload part in bytes.
 pub(super) const PART_BYTES: usize = 8 << 20;
 const RUN_ID: &str = "planetree-run";
 
@@ -39,7 +39,7 @@ pub struct BucketStaging {
     files: Vec<StagedObject>,
 }
 
-/// One file, on its way or there.
+/// One file of the output.
 struct StagedObject {
     name: String,
     path: Path,
@@ -54,7 +54,7 @@ enum UploadState {
     Gone,
 }
 
-/// An upload whose parts have all arrived.
+/// An upload with all its parts received by the store.
 pub(super) struct Upload {
     pub(super) id: MultipartId,
     pub(super) parts: Vec<PartId>,
@@ -80,7 +80,7 @@ impl BucketStaging {
             run_id: run_id(),
             files: Vec::new(),
         };
-        // Asks for a listing, so that a missing bucket or a refused key shows before the work.
+        // List first, so that a missing bucket or denied access fails before the work starts.
         let listing = retry(|| staging.store.list_with_delimiter(Some(&staging.prefix)));
         let listed = wait_or_interrupt(listing)?.map_err(|error| shown.store_error("list", &error))?;
         let marker_path = staging.marker_path();
@@ -95,7 +95,7 @@ impl BucketStaging {
     }
 
     pub(super) fn keep(&mut self, mut spool: SpooledTempFile, name: &str) -> Result<()> {
-        // One upload at a time beside the one being written keeps memory bounded.
+        // One upload at a time besides the file being written bounds memory.
         self.settle()?;
         let local = |error: std::io::Error| Error::io("temporary file", "read", &error);
         let bytes = spool.seek(SeekFrom::End(0)).map_err(local)?;
@@ -112,7 +112,7 @@ impl BucketStaging {
         Ok(())
     }
 
-    /// Waits for the uploads under way.
+    /// Waits for uploads in progress.
     fn settle(&mut self) -> Result<()> {
         for file in &mut self.files {
             if let UploadState::Running(task) = &mut file.state {
@@ -124,7 +124,7 @@ impl BucketStaging {
                     Err(_) => {
                         return Err(Error::place(
                             &self.shown,
-                            "an upload ended early",
+                            "an upload was aborted",
                             "run the command again",
                         ));
                     }
@@ -134,8 +134,8 @@ impl BucketStaging {
         Ok(())
     }
 
-    /// Makes one uploaded file visible. The answer may be lost although the object is there; its
-    /// name holds the hash of its content, so one of that name and size is the one we sent.
+    /// Makes an uploaded file visible. If the response is lost, an object of the same name and size
+    /// is the one we sent, because the name contains the hash of the content.
     fn complete(&mut self, place: usize) -> Result<()> {
         let file = &mut self.files[place];
         let UploadState::Uploaded(upload) = &file.state else { return Ok(()) };
@@ -183,7 +183,7 @@ impl BucketStaging {
             self.complete(place)?;
         }
         self.put_marker(&marker_path, marker)?;
-        // From here on the output is visible, so nothing of it may go.
+        // From here on the output is visible, so nothing of it may be removed.
         let files = std::mem::take(&mut self.files);
         self.remove_unused(superseded);
         for file in files.iter().filter(|file| matches!(file.state, UploadState::Visible)) {
@@ -191,8 +191,8 @@ impl BucketStaging {
             if matches!(there, Err(object_store::Error::NotFound { .. })) {
                 return Err(Error::place(
                     self.shown.join(&file.name),
-                    "another run that wrote here at the same time has removed it",
-                    "run the command again with --overwrite, one at a time",
+                    "removed by another run that wrote to this location at the same time",
+                    "run the command again with --overwrite, one run at a time",
                 ));
             }
         }
@@ -215,7 +215,7 @@ impl BucketStaging {
         }
     }
 
-    /// The run whose marker is there.
+    /// The run that wrote the current marker.
     fn owner_of_marker(&self, path: &Path) -> object_store::Result<Option<String>> {
         let options = GetOptions { head: true, ..GetOptions::default() };
         let found = wait(retry(|| self.store.get_opts(path, options.clone())))?;
@@ -223,14 +223,14 @@ impl BucketStaging {
         Ok(found.attributes.get(&key).map(|value| value.as_ref().to_owned()))
     }
 
-    /// Removes objects that the marker which is there now does not name. Best effort: what stays is
-    /// in no manifest, and untidy is better than lost.
+    /// Removes objects that the current marker does not list. Best effort: leftovers are in no
+    /// manifest and do no harm.
     fn remove_unused(&self, names: &[String]) {
         let marker_path = self.marker_path();
         let marker = match wait(retry(|| async { self.store.get(&marker_path).await?.bytes().await })) {
             Ok(marker) => marker,
             Err(object_store::Error::NotFound { .. }) => Bytes::new(),
-            Err(_) => return, // what it names is not known
+            Err(_) => return, // its list of files is unknown
         };
         for name in names.iter().filter(|name| memchr::memmem::find(&marker, name.as_bytes()).is_none()) {
             let path = self.prefix.clone().join(name.as_str());
@@ -247,7 +247,7 @@ impl Drop for BucketStaging {
     fn drop(&mut self) {
         let mut visible = Vec::new();
         for file in std::mem::take(&mut self.files) {
-            // Best effort: an upload that cannot be aborted never becomes visible either.
+            // Best effort: an upload that cannot be aborted never becomes visible.
             let upload = match file.state {
                 UploadState::Running(task) => wait(task).ok().and_then(Result::ok),
                 UploadState::Uploaded(upload) => Some(upload),
@@ -267,13 +267,13 @@ impl Drop for BucketStaging {
     }
 }
 
-/// Sends a file's bytes without making it visible.
+/// Uploads a file without making it visible.
 pub(super) async fn upload(
     uploads: &dyn MultipartStore,
     path: &Path,
     mut spool: SpooledTempFile,
 ) -> object_store::Result<Upload> {
-    /// Parts on their way at a time.
+    /// Number of concurrent parts.
     const AT_A_TIME: usize = 4;
     let id = retry(|| uploads.create_multipart(path)).await?;
     let outcome = async {

@@ -1,5 +1,5 @@
-//! A staged directory on this machine. It lies beside the target, so that one rename publishes
-//! it, and is locked, so that a later run can tell what a killed one left from what is alive.
+//! Staging for a local directory. It is beside the target, so that one rename publishes it, and
+//! locked, so that a later run can tell leftovers of a killed run from directories in use.
 
 use super::{StagedFile, refuse_existing, refuse_foreign, run_id};
 use crate::error::{Error, Result};
@@ -20,9 +20,9 @@ pub struct LocalStaging {
     /// Held while the directory is in use.
     _lock: File,
     created: usize,
-    /// Directories above the target that were made for it, the innermost first.
+    /// Parent directories created for the target, the innermost first.
     made: Vec<PathBuf>,
-    /// Files on their way to the disk.
+    /// Files being synced to disk.
     syncing: VecDeque<JoinHandle<io::Result<()>>>,
     done: bool,
 }
@@ -74,7 +74,7 @@ impl LocalStaging {
 
     pub(super) fn keep(&mut self, file: File, path: &Path, name: &str) -> Result<()> {
         fs::rename(path, self.directory.join(name)).map_err(|error| self.io_error(&error))?;
-        /// Files that are synced at a time.
+        /// Number of files synced concurrently.
         const AT_A_TIME: usize = 4;
         while self.syncing.len() >= AT_A_TIME {
             self.sync_one().map_err(|error| self.io_error(&error))?;
@@ -93,7 +93,7 @@ impl LocalStaging {
 
     pub(super) fn commit(mut self, marker: &[u8]) -> Result<()> {
         self.write_marker(marker).map_err(|error| self.io_error(&error))?;
-        // A target that appeared meanwhile is refused by the rename itself, atomically.
+        // The rename itself atomically refuses a target that appeared meanwhile.
         match fs::rename(&self.directory, &self.target) {
             Ok(()) => {}
             Err(error) if is_occupied(&error) => {
@@ -104,7 +104,7 @@ impl LocalStaging {
         }
         self.done = true;
         if let Some(parent) = self.directory.parent() {
-            // The rename has happened; a parent that cannot be synced changes nothing for readers.
+            // The rename is done; failing to sync the parent changes nothing for readers.
             let _ = File::open(parent).and_then(|parent| parent.sync_all());
         }
         Ok(())
@@ -122,19 +122,19 @@ impl LocalStaging {
 
     fn sync_one(&mut self) -> io::Result<()> {
         match self.syncing.pop_front() {
-            Some(syncing) => syncing.join().map_err(|_| io::Error::other("a syncing thread ended early"))?,
+            Some(syncing) => syncing.join().map_err(|_| io::Error::other("a syncing thread panicked"))?,
             None => Ok(()),
         }
     }
 
-    /// Puts the new output in the place of the old one in one step, then removes the old one.
+    /// Atomically exchanges the new output with the old one, then removes the old one.
     fn exchange(&self) -> io::Result<()> {
         #[cfg(target_os = "linux")]
         {
             use rustix::fs::{CWD, RenameFlags, renameat_with};
             match renameat_with(CWD, &self.directory, CWD, &self.target, RenameFlags::EXCHANGE) {
                 Ok(()) => {
-                    // The new output is there; what remains of the old one, the next run removes.
+                    // The new output is in place; the next run removes what remains of the old one.
                     let _ = fs::remove_dir_all(&self.directory);
                     return Ok(());
                 }
@@ -142,7 +142,7 @@ impl LocalStaging {
                 Err(error) => return Err(error.into()),
             }
         }
-        // A file system that cannot exchange: the old output is out of the way for a moment.
+        // The file system cannot exchange directories: move the old output aside briefly.
         let aside = PathBuf::from(format!("{}-old", self.directory.display()));
         fs::rename(&self.target, &aside)?;
         if let Err(error) = fs::rename(&self.directory, &self.target) {
@@ -164,17 +164,17 @@ impl Drop for LocalStaging {
             for syncing in self.syncing.drain(..) {
                 let _ = syncing.join();
             }
-            // Best effort: what cannot be removed now, the next run removes.
+            // Best effort: the next run removes leftovers.
             let _ = fs::remove_dir_all(&self.directory);
             for made in &self.made {
-                let _ = fs::remove_dir(made); // unless somebody else uses it
+                let _ = fs::remove_dir(made); // fails if it is in use
             }
         }
     }
 }
 
-/// An error if the target may not be written. Ours is a directory with nothing in it but files
-/// that its marker names.
+/// Fails if the target may not be written. Only directories that contain nothing but the files
+/// listed by their marker may be replaced.
 fn refuse_target(target: &Path, shown: &Location, marker: &str, overwrite: bool) -> Result<()> {
     match fs::symlink_metadata(target) {
         Err(_) => return Ok(()),
@@ -202,7 +202,7 @@ fn refuse_target(target: &Path, shown: &Location, marker: &str, overwrite: bool)
             None => Ok(()),
             Some(name) => Err(Error::place(
                 target.join(name).display(),
-                "this is in the way: planetree did not write it and does not remove it",
+                "refusing to overwrite: not created by planetree",
                 "move it elsewhere, or choose another --output",
             )),
         },
@@ -216,7 +216,7 @@ fn is_occupied(error: &io::Error) -> bool {
     )
 }
 
-/// The directory that a path is in.
+/// The parent directory of a path.
 pub(super) fn parent_of(target: &Path) -> PathBuf {
     match target.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
@@ -224,7 +224,7 @@ pub(super) fn parent_of(target: &Path) -> PathBuf {
     }
 }
 
-/// Makes a directory and those above it; returns those that were not there, the innermost first.
+/// Creates a directory and its parents; returns the created ones, the innermost first.
 pub(super) fn make_directories(path: &Path) -> io::Result<Vec<PathBuf>> {
     let made = path
         .ancestors()
@@ -235,15 +235,15 @@ pub(super) fn make_directories(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(made)
 }
 
-/// A directory of our own that no other run takes for a leftover.
+/// Creates a locked directory, which other runs do not take for a leftover.
 fn new_locked_directory(parent: &Path, prefix: &str) -> io::Result<(PathBuf, File)> {
     loop {
         let directory = parent.join(format!("{prefix}{}", run_id()));
         fs::create_dir(&directory)?;
-        // Another run may find it before it is locked; then it is gone, and we make another.
+        // Another run may remove it before it is locked; then create another.
         match File::open(&directory) {
             Ok(lock) => {
-                // Some network file systems lock no directories; then leftovers are not removed either.
+                // Some network file systems cannot lock directories; then leftovers are not removed either.
                 let _ = lock.lock();
                 if directory.exists() {
                     return Ok((directory, lock));
@@ -255,17 +255,17 @@ fn new_locked_directory(parent: &Path, prefix: &str) -> io::Result<(PathBuf, Fil
     }
 }
 
-/// Removes what killed runs left beside the target: directories and files of ours that nobody holds.
+/// Removes what killed runs left beside the target: our directories and files that are not locked.
 pub(super) fn remove_leftovers(parent: &Path, prefix: &str) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
         if entry.file_name().to_string_lossy().starts_with(prefix)
             && let Ok(leftover) = File::open(entry.path())
             && leftover.try_lock().is_ok()
-        // held until it is gone
+        // the lock is held until it is removed
         {
             let path = entry.path();
-            tracing::debug!(path = %path.display(), "removing what an earlier run left");
+            tracing::debug!(path = %path.display(), "removing leftovers of an earlier run");
             let _ = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
         }
     }
@@ -304,7 +304,7 @@ mod tests {
         write(&target, "one", false).unwrap();
         assert_eq!(names(&target), ["_marker", "data"]);
         let error = write(&target, "two", false).unwrap_err();
-        assert!(error.to_string().ends_with("this output exists already"), "{error}");
+        assert!(error.to_string().ends_with("output already exists"), "{error}");
         write(&target, "two", true).unwrap();
         assert_eq!(fs::read(target.join("data")).unwrap(), b"two");
         assert_eq!(names(target.parent().unwrap()), ["out"]);
@@ -329,11 +329,14 @@ mod tests {
         let target = root.path().join("home");
         fs::create_dir(&target).unwrap();
         fs::write(target.join("thesis.tex"), "x").unwrap();
-        assert!(write(&target, "one", true).unwrap_err().to_string().contains("not written by planetree"));
+        assert!(write(&target, "one", true).unwrap_err().to_string().contains("not created by planetree"));
         assert_eq!(names(&target), ["thesis.tex"]);
         fs::write(target.join("_marker"), "{}").unwrap();
         assert!(
-            write(&target, "one", true).unwrap_err().to_string().contains("thesis.tex: this is in the way")
+            write(&target, "one", true)
+                .unwrap_err()
+                .to_string()
+                .contains("thesis.tex: refusing to overwrite")
         );
         assert_eq!(names(&target), ["_marker", "thesis.tex"]);
     }
