@@ -1,4 +1,4 @@
-//! The trees of a model as the page browses them: columns of nodes, as many trees as there is room for.
+//! The trees of a model for the tree browser: nodes as columns, as many trees as fit.
 
 use super::chart::rounded;
 use super::html::shortened;
@@ -10,22 +10,22 @@ use serde::Serialize;
 pub struct ModelTrees {
     /// The model's name.
     pub name: String,
-    /// How many trees the model has.
+    /// Number of trees of the model.
     pub all: usize,
-    /// The names of the features that are asked, by the numbers of the nodes.
+    /// Names of the features in splits; nodes refer to them by index.
     features: Vec<String>,
     /// The trees that are shown.
     pub trees: Vec<ShownTree>,
 }
 
-/// One tree: its nodes in columns, children by their numbers, -1 where there is none.
+/// One tree: its nodes as columns, children by index, -1 if there is none.
 #[derive(Debug, Serialize)]
 pub struct ShownTree {
-    /// Its place in the model, from 0.
+    /// Index in the model, from 0.
     pub number: usize,
     feature: Vec<i64>,
     threshold: Vec<f32>,
-    /// Where missing values go: left, right or to the middle, as 0, 1 and 2.
+    /// Branch of missing values: 0 left, 1 right, 2 middle.
     missing: Vec<u8>,
     left: Vec<i64>,
     right: Vec<i64>,
@@ -36,8 +36,8 @@ pub struct ShownTree {
 }
 
 impl ModelTrees {
-    /// The trees of a model that have room within a number of nodes, the first and the last among them and
-    /// the others evenly between; none if not even one has.
+    /// Selects trees with at most `nodes` nodes in total: the first, the last and others evenly between;
+    /// none if not even one fits.
     pub fn of(name: &str, model: &Model, nodes: usize) -> Self {
         let mut asked: Vec<u32> = model
             .trees
@@ -57,7 +57,7 @@ impl ModelTrees {
     }
 }
 
-/// Which trees are shown: as many as there is room for.
+/// Selects the trees to show, as many as fit.
 fn chosen(trees: &[Tree], nodes: usize) -> Vec<usize> {
     let evenly = |count: usize| -> Vec<usize> {
         let last = trees.len().saturating_sub(1);

@@ -1,4 +1,4 @@
-//! Everything that the sections look at, read and worked out once.
+//! Input of the sections, read and computed once.
 
 use super::ReportRequest;
 use super::chart::COLOURS;
@@ -17,26 +17,26 @@ use planetree_model::model::Model;
 use planetree_model::predict::model_fingerprint;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Queries that are shown at either end.
+/// Worst and best queries shown, each.
 pub const EXTREMES: usize = 8;
-/// Queries that moved most, in either direction.
+/// Queries shown with the largest change, in each direction.
 const MOVED: usize = 6;
-/// Groups of queries that are shown.
+/// Maximum query sets shown.
 const SETS: usize = 6;
-/// Models that are shown in detail; their trees share the room of the page.
+/// Maximum models shown in detail; their trees share the size limit.
 pub const MODELS: usize = 8;
 
-/// What there is.
+/// All data of a report.
 pub struct Material {
-    /// The runs in the order in which they were named.
+    /// The runs, in command-line order.
     pub runs: Vec<RunContents>,
-    /// By what rankings are judged.
+    /// How rankings are evaluated.
     pub judging: EvaluationRules,
     /// All systems.
     pub systems: Vec<ReportSystem>,
-    /// The systems that ranked the same queries, together.
+    /// Systems grouped by the queries that they rank.
     pub sets: Vec<QuerySet>,
-    /// Systems of other queries, for which there is no room.
+    /// Systems of further query sets, which are omitted.
     pub left_out: Vec<String>,
     /// The models, the first of which are shown in detail.
     pub models: Vec<NamedModel>,
@@ -46,17 +46,17 @@ pub struct Material {
 
 /// Systems that ranked the same queries.
 pub struct QuerySet {
-    /// What the queries are.
+    /// Name of the query set.
     pub name: String,
-    /// The systems, by their places; those that are shown side by side.
+    /// Indices of the systems shown.
     pub systems: Vec<usize>,
-    /// Systems that are not shown because there are so many.
+    /// Number of further systems, which are omitted.
     pub left_out: usize,
-    /// The documents of each, where there are predictions.
+    /// The documents of each system with predictions.
     pub documents: Vec<Option<Documents>>,
-    /// The worst queries of each, then the best, by their places among its own.
+    /// The worst and the best queries of each system, as indices into its own queries.
     pub extremes: Vec<[Vec<usize>; 2]>,
-    /// How they compare, if there are several; or why they do not.
+    /// Comparison of several systems, or why there is none.
     pub comparison: Option<Result<Comparison, String>>,
 }
 
@@ -66,15 +66,15 @@ pub struct Comparison {
     pub aligned: Aligned,
     /// All pairs.
     pub pairs: Vec<Pair>,
-    /// How they were compared.
+    /// Options of the tests.
     pub options: compare::Options,
 }
 
 /// A model of a run.
 pub struct NamedModel {
-    /// What it is called.
+    /// Display name.
     pub name: String,
-    /// What identifies it.
+    /// Fingerprint of the file.
     pub fingerprint: String,
     /// The model.
     pub model: Model,
@@ -139,7 +139,7 @@ impl Material {
         self.models.iter().find(|model| model.fingerprint == fingerprint).map(|model| model.name.as_str())
     }
 
-    /// Why there is nothing that needs labels: a reason for each system without values.
+    /// Explanation for missing metrics: a reason for each system without them.
     pub fn why_unjudged(&self) -> String {
         let reasons: Vec<String> = self
             .systems
@@ -147,8 +147,8 @@ impl Material {
             .filter_map(|system| Some(format!("{}: {}", system.name, system.judged.as_ref().err()?)))
             .collect();
         match reasons.is_empty() {
-            true => "There are no predictions or metrics in the run.".to_owned(),
-            false => format!("It needs labels. {}.", reasons.join("; ")),
+            true => "The run has no predictions or metrics.".to_owned(),
+            false => format!("Labels are missing. {}.", reasons.join("; ")),
         }
     }
 

@@ -1,5 +1,5 @@
-//! Systems: rankings that a run has, judged by the report itself, or the values that a metrics table has of
-//! rankings which are not there.
+//! Systems: the rankings of a run, evaluated by the report itself, or values from metrics tables where the
+//! rankings are not in the run.
 
 use super::run::RunContents;
 use arrow::array::Array;
@@ -12,48 +12,48 @@ use planetree_judge::evaluate::{METRICS, Ranking, Request, Results, Summary, eva
 use planetree_metric::{Convention, Metric};
 use std::collections::BTreeMap;
 
-/// How deep the curve of NDCG goes.
+/// Maximum depth of the NDCG curve.
 pub const DEPTH: u32 = 20;
 
-/// By what rankings are judged.
+/// How rankings are evaluated.
 pub struct EvaluationRules {
-    /// The metric that decides.
+    /// The primary metric.
     pub metric: Metric,
-    /// The metrics of the summary, the deciding one first.
+    /// The metrics of the summary, the primary one first.
     pub metrics: Vec<Metric>,
-    /// The rules.
+    /// The convention of the metrics.
     pub convention: Convention,
-    /// Threads, 0 for all cores.
+    /// Number of threads; 0 for all cores.
     pub threads: usize,
 }
 
 /// One ranking of a run.
 pub struct ReportSystem {
-    /// What it is called.
+    /// Display name.
     pub name: String,
-    /// Its predictions; `None` if only values are there.
+    /// Its predictions; `None` if only metrics are available.
     pub predictions: Option<Location>,
-    /// What made the scores and what they are of, as the file says.
+    /// Metadata of the predictions file, such as model and dataset.
     pub metadata: BTreeMap<String, String>,
-    /// Its documents.
+    /// Number of documents.
     pub rows: u64,
-    /// Its values, or why there are none.
+    /// Its metrics, or why there are none.
     pub judged: Result<SystemMetrics, String>,
 }
 
-/// The values of a system.
+/// Metrics of a system.
 pub struct SystemMetrics {
-    /// The mean of every metric of the summary, where it is known.
+    /// Mean of each metric of the summary, where known.
     pub means: Vec<Option<f64>>,
-    /// The deciding metric of every query, sorted by name.
+    /// The primary metric of each query, sorted by query id.
     pub queries: Vec<QueryValue>,
-    /// NDCG at every depth.
+    /// NDCG by depth.
     pub curve: Vec<(u32, f64)>,
-    /// Queries without anything relevant.
+    /// Number of queries without relevant documents.
     pub empty: usize,
 }
 
-/// All systems of all runs, in their order. `named` says what a table of a run is called.
+/// All systems of all runs, in order. `named` gives the display name of a table.
 pub fn systems_of(
     runs: &[RunContents],
     judging: &EvaluationRules,
@@ -65,7 +65,8 @@ pub fn systems_of(
         for entry in run.tables(TableKind::Predictions) {
             found.push(of_predictions(entry, named(place, &entry.name), judging)?);
         }
-        // Metrics are of predictions, mostly of those beside them; they count where these say nothing.
+        // Metrics tables mostly describe the predictions beside them, so they are used only if no predictions
+        // could be evaluated.
         if !found.iter().any(|system| system.judged.is_ok()) {
             for entry in run.tables(TableKind::Metrics) {
                 found.extend(of_metrics(entry, &named(place, &entry.name), judging)?);
@@ -81,7 +82,7 @@ fn of_predictions(entry: &Entry, name: String, judging: &EvaluationRules) -> Res
     let table = TableReader::open(&entry.location, TableKind::Predictions)?;
     let (rows, metadata) = (table.rows(), table.all_metadata().clone());
     let judged = match unlabelled(&table)? {
-        _ if rows == 0 => Err("there are no rows in it".to_owned()),
+        _ if rows == 0 => Err("it has no rows".to_owned()),
         0 => match judged(&entry.location, judging) {
             Ok(judged) => Ok(judged),
             Err(error) => Err(said_of_content(error)?),
@@ -92,7 +93,7 @@ fn of_predictions(entry: &Entry, name: String, judging: &EvaluationRules) -> Res
     Ok(ReportSystem { name, predictions: Some(entry.location.clone()), metadata, rows, judged })
 }
 
-/// What an error says of the rows, which can be read but not judged; an error if it is of something else.
+/// The message of an error about the content of rows; other errors are returned.
 fn said_of_content(error: Error) -> Result<String> {
     match &error {
         Error::Place { problem, .. }
@@ -104,7 +105,7 @@ fn said_of_content(error: Error) -> Result<String> {
     }
 }
 
-/// Rows without a label.
+/// Number of rows without a label.
 fn unlabelled(table: &TableReader) -> Result<u64> {
     let Ok(place) = table.schema().index_of("label") else { return Ok(table.rows()) };
     let mut missing = 0;
@@ -139,7 +140,7 @@ fn judged(location: &Location, judging: &EvaluationRules) -> Result<SystemMetric
     })
 }
 
-/// The deciding metric is the first.
+/// Values of the primary metric, which is the first.
 fn values_of(results: &Results) -> Vec<QueryValue> {
     let mut values: Vec<QueryValue> = (0..results.queries())
         .map(|query| QueryValue {
@@ -152,7 +153,7 @@ fn values_of(results: &Results) -> Vec<QueryValue> {
     values
 }
 
-/// The systems of a metrics table, as far as it has the metrics.
+/// The systems of a metrics table, with the metrics that it contains.
 fn of_metrics(entry: &Entry, name: &str, judging: &EvaluationRules) -> Result<Vec<ReportSystem>> {
     let table = TableReader::open(&entry.location, TableKind::Metrics)?;
     let has = table.metadata(METRICS).unwrap_or_default();
@@ -165,7 +166,7 @@ fn of_metrics(entry: &Entry, name: &str, judging: &EvaluationRules) -> Result<Ve
     }
     let first = read(&judging.metric)?;
     if first.convention != judging.convention {
-        let reason = format!("its values were taken by the convention {}", first.convention);
+        let reason = format!("its values follow another convention, {}", first.convention);
         return Ok(vec![without_values(name.to_owned(), table.rows(), reason)]);
     }
     let several = first.systems.len() > 1;
@@ -197,7 +198,7 @@ fn of_metrics(entry: &Entry, name: &str, judging: &EvaluationRules) -> Result<Ve
             let values = values.get(place).map(|system| &system.queries[..]).unwrap_or_default();
             let counted: Vec<f64> = values.iter().filter_map(|query| query.value).collect();
             let mean = counted.iter().sum::<f64>() / counted.len() as f64;
-            // An error over rows is no mean over queries.
+            // RMSE is taken over rows; it is not a mean over queries.
             let mean = Some(mean).filter(|mean| mean.is_finite() && *metric != Metric::Rmse);
             if let Ok(judged) = &mut system.judged {
                 judged.means.push(mean);
@@ -211,7 +212,7 @@ fn without_values(name: String, rows: u64, reason: String) -> ReportSystem {
     ReportSystem { name, predictions: None, metadata: BTreeMap::new(), rows, judged: Err(reason) }
 }
 
-/// Numbers names that are there more than once.
+/// Numbers duplicate names.
 fn tell_apart(systems: &mut [ReportSystem]) {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for system in systems {

@@ -1,4 +1,4 @@
-//! The trials of a search, read back from their table and ranked as the search ranked them.
+//! The trials of a search, read from their table and ranked as by the search.
 
 use arrow::array::Array;
 use planetree_base::error::Result;
@@ -10,7 +10,7 @@ use planetree_metric::Metric;
 pub struct Trials {
     /// The metric that ranks them.
     pub metric: String,
-    /// The parameters that were searched.
+    /// The searched parameters.
     pub parameters: Vec<String>,
     /// The trials, the best first; those without a value last.
     pub ranking: Vec<TrialRow>,
@@ -35,7 +35,7 @@ impl Trials {
     pub fn read(location: &Location) -> Result<Self> {
         let table = TableReader::open(location, TableKind::Trials)?;
         let metric = table.metadata("planetree.metric").unwrap_or_default().to_owned();
-        // Between the number and the first metric are the parameters.
+        // The parameters are between the number and the first metric.
         let is_result = |name: &str| {
             ["valid_", "test_"].iter().any(|split| name.starts_with(split)) || name == "best_round"
         };
@@ -44,7 +44,7 @@ impl Trials {
         let mut ranking = Vec::new();
         for batch in table.batches() {
             let batch = batch?;
-            // There are no such columns when no trial made a model.
+            // The columns are missing if no trial produced a model.
             let column = |name: String| -> Result<Option<_>> {
                 batch.column_by_name(&name).map(|_| numbers(&table, &batch, &name)).transpose()
             };
@@ -83,7 +83,7 @@ impl Trials {
             }
             None => f64::INFINITY,
         };
-        // Stable: the first of equals first.
+        // The sort is stable: ties keep their order.
         ranking.sort_by(|one, other| badness(one).total_cmp(&badness(other)));
         Ok(Trials { metric, parameters, ranking })
     }

@@ -1,4 +1,4 @@
-//! Curves: the mean of every metric over a number that was varied.
+//! Curves: the mean of each metric over a varied parameter.
 
 use super::Content;
 use crate::chart::{Axis, COLOURS, Chart, LineSeries, rounded};
@@ -12,15 +12,15 @@ use planetree_judge::compare::{Source, read_systems};
 use planetree_judge::evaluate::{CONVENTION, CURVE, CurvePoint, METRICS, mean_of};
 use planetree_metric::Metric;
 
-/// Tables of curves that are shown.
+/// Maximum number of tables shown.
 const SHOWN: usize = 8;
-/// From this ratio of the greatest number to the least on, equal distances are equal ratios.
+/// Ratio of the largest to the smallest value from which the axis is logarithmic.
 const WIDE: f64 = 16.0;
 
 /// One metric of one series of systems.
 struct MetricCurve {
     series: String,
-    /// By the number that was varied, ascending.
+    /// Points by ascending value of the varied parameter.
     points: Vec<(f64, f64)>,
 }
 
@@ -31,7 +31,7 @@ impl MetricCurve {
     }
 }
 
-/// All of a metrics table whose systems are points of curves.
+/// The curves of a metrics table.
 struct Curves {
     varied: String,
     convention: String,
@@ -40,7 +40,7 @@ struct Curves {
 }
 
 impl Curves {
-    /// The curves of a metrics table; `None` if its systems differ in anything.
+    /// Reads the curves of a metrics table; `None` if its systems are not points of curves.
     fn read(table: &TableReader, threads: usize) -> Result<Option<Self>> {
         let Some(varied) = table.metadata(CURVE) else { return Ok(None) };
         let sources = [Source { name: None, location: table.location().clone() }];
@@ -139,7 +139,7 @@ fn figure(curves: &Curves, metric: Metric, courses: &[MetricCurve]) -> Figure {
         })
         .collect();
     let mut note = format!(
-        "Over {} queries, by the convention {}.",
+        "Means over {} queries by the convention {}.",
         shown_count(curves.queries as u64),
         curves.convention
     );
@@ -159,7 +159,7 @@ fn figure(curves: &Curves, metric: Metric, courses: &[MetricCurve]) -> Figure {
     }
 }
 
-/// Whether ascending values are so far apart that most of them would lie together at one end.
+/// Whether ascending values need a logarithmic axis.
 fn is_wide(values: &[f64]) -> bool {
     matches!(values, [least, .., most] if *least > 0.0 && most / least >= WIDE)
 }

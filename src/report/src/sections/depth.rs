@@ -1,4 +1,4 @@
-//! NDCG at every depth.
+//! NDCG by depth.
 
 use super::Content;
 use crate::chart::{Axis, Chart, LineSeries, rounded};
@@ -23,7 +23,9 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     Ok(match (material.systems.is_empty(), material.sets.is_empty()) {
         (true, _) => Content::Nothing,
         (false, true) => Content::Absent(material.why_unjudged()),
-        (false, false) => Content::Absent("It needs predictions, and the run has metrics only.".to_owned()),
+        (false, false) => {
+            Content::Absent("This section needs predictions, but the run has only metrics.".to_owned())
+        }
     })
 }
 

@@ -1,4 +1,4 @@
-//! Which features the models rely on.
+//! Feature importance.
 
 use super::Content;
 use crate::chart::{BarRow, Chart, rounded};
@@ -9,12 +9,12 @@ use crate::page::{Figure, Page};
 use planetree_base::error::Result;
 use planetree_model::model::FeatureImportance;
 
-/// Features in a chart.
+/// Maximum features in a chart.
 const DRAWN: usize = 20;
-/// Features in a table.
+/// Maximum features in a table.
 const LISTED: usize = 100;
 
-/// A way to add up splits.
+/// A measure of importance.
 struct ImportanceMeasure {
     name: &'static str,
     note: &'static str,
@@ -24,17 +24,17 @@ struct ImportanceMeasure {
 const MEASURES: [ImportanceMeasure; 3] = [
     ImportanceMeasure {
         name: "Gain",
-        note: "How much the splits on a feature reduced the loss.",
+        note: "Total reduction of the loss by splits on the feature.",
         of: |feature| feature.gain,
     },
     ImportanceMeasure {
         name: "Cover",
-        note: "The weight of the training documents that the splits decided on.",
+        note: "Total weight of the training documents at splits on the feature.",
         of: |feature| feature.cover,
     },
     ImportanceMeasure {
         name: "Splits",
-        note: "How many splits there are.",
+        note: "Number of splits on the feature.",
         of: |feature| feature.splits as f64,
     },
 ];
@@ -108,7 +108,7 @@ fn figure(named: &NamedModel, used: &[FeatureImportance], measure: &ImportanceMe
     if used.len() > DRAWN {
         let listed = if used.len() > LISTED { format!("the first {LISTED}") } else { "all".to_owned() };
         note.push_str(&format!(
-            " The first {DRAWN} of {} features that are used; the table has {listed}.",
+            " The first {DRAWN} of {} features used; the table has {listed}.",
             shown_count(used.len() as u64)
         ));
     }

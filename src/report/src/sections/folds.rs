@@ -1,4 +1,4 @@
-//! Cross-validations: each fold's values, their mean and deviation.
+//! Cross-validations: values per fold, mean and standard deviation.
 
 use super::Content;
 use crate::chart::{Axis, Chart, IntervalRow, rounded};
@@ -12,10 +12,10 @@ use planetree_base::storage::Location;
 use planetree_data::table::{TableKind, TableReader, numbers, texts};
 use planetree_run::cv::Spread;
 
-/// Cross-validations that are shown.
+/// Maximum number of cross-validations shown.
 const SHOWN: usize = 12;
 
-/// One metric of one split, fold after fold.
+/// One metric of one split, by fold.
 struct FoldValues {
     split: String,
     metric: String,
@@ -98,7 +98,7 @@ fn figure(name: &str, all: &[FoldValues]) -> Figure {
     }
     Figure {
         title: format!("Metrics over {} folds, {name}", numbers.len()),
-        note: "A pale dot a fold, their mean, and one standard deviation of a sample on either side. Blue: test parts.".to_owned(),
+        note: "One pale dot per fold, the mean, and one sample standard deviation to either side. Blue: test parts.".to_owned(),
         chart: Chart::Intervals { x: Axis::of("value"), reference: None, rows },
         table,
     }

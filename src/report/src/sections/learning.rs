@@ -1,4 +1,4 @@
-//! Learning curves: a metric after every round, of every split.
+//! Learning curves: each metric of each split after every round.
 
 use super::Content;
 use crate::chart::{Axis, COLOURS, Chart, LineSeries, Mark, rounded};
@@ -12,9 +12,9 @@ use planetree_base::storage::Location;
 use planetree_data::table::{TableKind, TableReader, numbers, texts};
 use planetree_metric::Metric;
 
-/// Points of a line; of more rounds every so many, and always the best and the last.
+/// Maximum points of a line; more rounds are sampled at regular intervals, always with the best and the last.
 const POINTS: usize = 300;
-/// Logs that are shown.
+/// Maximum number of logs shown.
 const LOGS: usize = 12;
 
 /// One metric of one split over the rounds.
@@ -25,7 +25,7 @@ struct LearningCurve {
 }
 
 impl LearningCurve {
-    /// The round that a training would keep: the first of the best.
+    /// The best round; the first one among ties, as in training.
     fn best(&self) -> Option<(u64, f64)> {
         let metric = self.metric.parse::<Metric>().ok();
         let better = |one: f64, other: f64| match &metric {
@@ -37,7 +37,7 @@ impl LearningCurve {
         self.points.iter().copied().reduce(|best, point| if better(point.1, best.1) { point } else { best })
     }
 
-    /// As many points as a picture needs.
+    /// Samples the points for a chart.
     fn thinned(&self) -> Vec<(f64, f64)> {
         let every = self.points.len().div_ceil(POINTS).max(1);
         let best = self.best().map(|(round, _)| round);
@@ -84,9 +84,9 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     if logs.is_empty() {
         return Ok(match material.models.is_empty() {
             true => Content::Nothing,
-            false => Content::Absent(
-                "There is no log of rounds; `planetree train --rounds FILE` writes one.".to_owned(),
-            ),
+            false => {
+                Content::Absent("No log of rounds; `planetree train --rounds FILE` writes one.".to_owned())
+            }
         });
     }
     let mut read = Vec::new();
@@ -102,7 +102,7 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
         metrics.dedup();
         metrics.sort_unstable();
         metrics.dedup();
-        // Ranking metrics first: they are what the training is for.
+        // Ranking metrics first: they are the goal of training.
         metrics.sort_by_key(|metric| !metric.parse::<Metric>().is_ok_and(|metric| metric.higher_is_better()));
         let figures: Html =
             metrics.iter().map(|metric| page.figure(of_metric(name, metric, courses))).collect();
@@ -125,7 +125,7 @@ fn of_metric(name: &str, metric: &str, courses: &[LearningCurve]) -> Figure {
     figure(format!("{metric} of {name}"), metric, &lines)
 }
 
-/// The validation of several trainings in one picture, by a metric that all have.
+/// Validation curves of several trainings in one chart, for a metric that all have.
 fn together(read: &[(String, Vec<LearningCurve>)]) -> Option<Figure> {
     if read.len() < 2 {
         return None;
@@ -168,7 +168,7 @@ fn figure(title: String, metric: &str, lines: &[(String, bool, &LearningCurve)])
                 Html::text(value(*end)),
             ]);
         }
-        // Where a training's own rows are best says nothing about when to stop.
+        // The best round on the training data says nothing about when to stop.
         let mark = best.filter(|_| !course.is_train()).map(|(round, best)| Mark {
             x: round as f64,
             y: rounded(best),
@@ -176,7 +176,7 @@ fn figure(title: String, metric: &str, lines: &[(String, bool, &LearningCurve)])
         });
         series.push(LineSeries { name: name.clone(), slot, dashed: *dashed, points, mark });
     }
-    let note = if thinned { "Some rounds are left out of the picture, never the best." } else { "" };
+    let note = if thinned { "Some rounds are omitted from the chart, never the best." } else { "" };
     Figure {
         title,
         note: note.to_owned(),

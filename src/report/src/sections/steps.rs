@@ -1,4 +1,4 @@
-//! Time and memory of every step, as the runs' manifests tell.
+//! Time and memory of each step, from the manifests of the runs.
 
 use super::Content;
 use crate::chart::{BarRow, Chart, rounded};
@@ -9,7 +9,7 @@ use crate::page::{Figure, Page};
 use planetree_base::error::Result;
 use planetree_run::pipeline::RunStep;
 
-/// Steps of a run that are shown.
+/// Maximum steps shown per run.
 const STEPS: usize = 60;
 
 /// Makes the section.
@@ -20,7 +20,7 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
         if manifest.steps.is_empty() {
             continue;
         }
-        // A report that is being made has no time yet.
+        // The report step itself has no time yet.
         let steps: Vec<&RunStep> = manifest
             .steps
             .iter()
@@ -48,7 +48,7 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     }
     Ok(match panels.is_empty() {
         true => Content::Absent(
-            "There is no manifest of a run; `planetree run` writes one with the time and memory of each step.".to_owned(),
+            "No run manifest; `planetree run` writes one with the time and memory of each step.".to_owned(),
         ),
         false => Content::Shown(page.tabs("Runs", panels)),
     })

@@ -1,4 +1,4 @@
-//! The trees of the models, to browse.
+//! Browser for the trees of the models.
 
 use super::Content;
 use crate::forest::ModelTrees;
@@ -7,7 +7,7 @@ use crate::material::{MODELS, Material};
 use crate::page::Page;
 use planetree_base::error::Result;
 
-/// Nodes of all trees on the page: about a megabyte.
+/// Maximum nodes of all trees on the page, about a megabyte.
 const NODES: usize = 24_000;
 
 /// Makes the section.
@@ -31,7 +31,7 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
             let which = if shown == 0 { "None".to_owned() } else { shown.to_string() };
             content.push(Html::paragraph(
                 "note",
-                format_args!("{which} of {all} trees are in this file, to keep it small; `planetree describe --tree N` prints any."),
+                format_args!("{which} of {all} trees are in this file to keep it small; `planetree describe --tree N` prints any."),
             ));
         }
         panels.push((named.name.clone(), Html::classed("div", "card", content)));

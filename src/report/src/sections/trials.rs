@@ -1,4 +1,4 @@
-//! The trials of searches, ranked.
+//! Ranked trials of searches.
 
 use super::Content;
 use crate::chart::{Axis, Chart, IntervalRow, rounded};
@@ -10,11 +10,11 @@ use crate::trials::Trials;
 use planetree_base::error::Result;
 use planetree_data::table::TableKind;
 
-/// Trials in a chart.
+/// Maximum trials in a chart.
 const DRAWN: usize = 15;
-/// Trials in a table.
+/// Maximum trials in a table.
 const LISTED: usize = 100;
-/// Searches that are shown.
+/// Maximum number of searches shown.
 const SHOWN: usize = 8;
 
 /// Makes the section.
