@@ -129,7 +129,7 @@ impl SchedulerClient {
         })?;
         let mut executors = BTreeSet::new();
         for answer in answers {
-            let Answer::Identity(identity) = answer else { return Err(self.odd()) };
+            let Answer::Identity(identity) = answer else { return Err(self.unexpected_answer()) };
             if identity.build != BUILD {
                 return Err(Error::usage(
                     format_args!(
@@ -236,7 +236,7 @@ impl SchedulerClient {
         };
         let job = async move { tokio::time::timeout(patience.unwrap_or(Duration::MAX), job).await };
         let batches = match border::wait_or_interrupt(job)? {
-            Err(_) => return Err(self.nobody()),
+            Err(_) => return Err(self.no_executors()),
             Ok(Ok(batches)) => batches,
             Ok(Err(error)) => {
                 let text = error.find_root().to_string();
@@ -273,7 +273,7 @@ impl SchedulerClient {
                 Answer::Merged { shares, .. } => {
                     return Ok(Err(format!("only {shares} of {} shares were merged", groups.len())));
                 }
-                _ => return Err(self.odd()),
+                _ => return Err(self.unexpected_answer()),
             }
         }
         Ok(Ok(answers.into_values().collect()))
@@ -355,11 +355,11 @@ impl SchedulerClient {
         Error::place(&self.shown, format_args!("no answer from the cluster: {problem}"), remedy)
     }
 
-    fn nobody(&self) -> Error {
+    fn no_executors(&self) -> Error {
         Error::place(&self.shown, "the scheduler has no executors", "start one with `planetree executor`")
     }
 
-    fn odd(&self) -> Error {
+    fn unexpected_answer(&self) -> Error {
         Error::place(
             &self.shown,
             "unexpected answer from an executor",

@@ -133,7 +133,7 @@ impl Cluster {
         training.session.clone()
     }
 
-    fn crew<C: WireCell>(
+    fn remote_rows<C: WireCell>(
         &self,
         parameters: &Parameters,
         data: &Arc<BinnedData>,
@@ -239,7 +239,7 @@ impl Fleet for Cluster {
         data: &Arc<BinnedData>,
         base_score: f64,
     ) -> Box<dyn Crew<i64>> {
-        self.crew(parameters, data, base_score)
+        self.remote_rows(parameters, data, base_score)
     }
 
     fn weighted_crew(
@@ -248,7 +248,7 @@ impl Fleet for Cluster {
         data: &Arc<BinnedData>,
         base_score: f64,
     ) -> Box<dyn Crew<[i64; 2]>> {
-        self.crew(parameters, data, base_score)
+        self.remote_rows(parameters, data, base_score)
     }
 }
 
