@@ -270,21 +270,21 @@ fn paths_that_cannot_be_used_are_named() {
     says("convert none*.txt --output out", "error: none*.txt: nothing to read here\n");
     says(
         "convert in.txt --output in.txt",
-        "error: in.txt: this exists and was not written by planetree (it has no _manifest.json)\n  help: choose another --output; --overwrite replaces only what planetree wrote\n",
+        "error: in.txt: refusing to overwrite: not created by planetree (no _manifest.json)\n  help: choose another --output; --overwrite only replaces outputs of planetree\n",
     );
     says("convert in.txt --output in.txt/out", "error: in.txt/out: cannot create the output: ");
     says("describe none", "error: none: not a planetree dataset: it has no _manifest.json\n");
     says(
         "convert in.txt --output s3://bucket/out",
-        "error: s3://bucket/out: no credentials are set for this store\n  help: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or ",
+        "error: s3://bucket/out: no credentials for this store\n  help: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or ",
     );
     says(
         "convert in.txt --output gs://bucket/out",
-        "error: gs://bucket/out: no credentials are set for this store\n",
+        "error: gs://bucket/out: no credentials for this store\n",
     );
     says(
         "convert az://container/in.txt --output out",
-        "error: az://container/in.txt: no credentials are set for this store\n",
+        "error: az://container/in.txt: no credentials for this store\n",
     );
     says("convert in.txt --output out --memory-limit 1MiB", "error: --memory-limit 1 MiB is too small\n");
     assert_eq!(names_in(room.path()), ["in.txt"]);

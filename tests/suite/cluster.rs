@@ -296,13 +296,13 @@ fn faults_are_named_with_what_to_do() {
     let nobody = free_port();
     let train = |rest: &str| format!("train --data data --model m {rest}");
     fails(&train(&format!("--cluster df://127.0.0.1:{nobody}")), 1, &["no scheduler", "planetree scheduler"]);
-    fails(&train("--cluster df://10.99.99.99:1"), 1, &["data: this is a path of this machine", "s3://"]);
+    fails(&train("--cluster df://10.99.99.99:1"), 1, &["data: executors cannot read a local path", "s3://"]);
     fails(&train("--cluster local:0"), 2, &["local:0", "local:2"]);
     fails(&train("--cluster http://host"), 2, &["df://host:port"]);
     fails(&train("--cluster local:1 --preset gbrt"), 2, &["candidates", "docs/cluster.md"]);
     fails(&train("--cluster local:1 --preset pgbrt --set workers=2"), 2, &["several workers"]);
-    fails(&train("--cluster local:1 --preset rf-pair"), 2, &["pairs"]);
-    fails(&train("--cluster local:1 --preset rf-point --oob o"), 2, &["out of bag"]);
+    fails(&train("--cluster local:1 --preset rf-pair"), 2, &["pairwise forest"]);
+    fails(&train("--cluster local:1 --preset rf-point --oob o"), 2, &["out-of-bag"]);
     fails("scheduler --bind 0.0.0.0", 2, &["unencrypted", "--plaintext"]);
     fails("executor --bind 0.0.0.0", 2, &["unencrypted", "--plaintext"]);
     fails("executor --scheduler nowhere", 2, &["HOST:PORT"]);

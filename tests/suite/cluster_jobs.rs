@@ -196,14 +196,14 @@ fn faults_of_other_commands_are_named_with_what_to_do() {
     for command in ["predict --model m --data data --output q", "evaluate --predictions p"] {
         let none = ["no scheduler", "planetree scheduler"];
         fails(&format!("{command} --cluster df://127.0.0.1:{nobody}"), 1, &none);
-        let elsewhere = ["this is a path of this machine", "s3://"];
+        let elsewhere = ["executors cannot read a local path", "s3://"];
         fails(&format!("{command} --cluster df://10.99.99.99:1"), 1, &elsewhere);
         fails(&format!("{command} --cluster http://host"), 2, &["df://host:port"]);
     }
     let own = ["of this machine alone", "df://HOST:PORT"];
     fails("predict --model m --data data --output q --cluster local:2 --token-file token", 2, &own);
     assert!(!at.join("q").exists());
-    let alone = ["not judged on a cluster", "leave --cluster out"];
+    let alone = ["cannot be evaluated on a cluster", "leave --cluster out"];
     fails("evaluate --scores s.txt --data data --cluster local:1", 2, &alone);
     fails("evaluate --predictions p --labels data --cluster local:1", 2, &alone);
     // Damage that only an executor sees.

@@ -109,7 +109,7 @@ fn of_eight_writers_that_race_for_one_directory_exactly_one_wins() {
             let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
             match output.status.code() {
                 Some(0) => won += 1,
-                _ => assert!(stderr.starts_with("error: out: this output exists already\n"), "{stderr}"),
+                _ => assert!(stderr.starts_with("error: out: output already exists\n"), "{stderr}"),
             }
         }
         assert_eq!(won, 1);

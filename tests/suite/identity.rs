@@ -151,7 +151,7 @@ fn an_overwritten_dataset_is_replaced_whole() {
     let stderr = run(room.path(), "convert b.txt --output out").failed().stderr;
     assert_eq!(
         stderr,
-        "error: out: this output exists already\n  help: choose another --output, or pass --overwrite to replace it\n"
+        "error: out: output already exists\n  help: choose another --output, or pass --overwrite to replace it\n"
     );
     run(room.path(), "convert b.txt --output out --overwrite").ok();
     run(room.path(), "convert b.txt --output fresh").ok();

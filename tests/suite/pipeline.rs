@@ -399,7 +399,7 @@ fn two_runs_at_once_do_not_mix_and_an_interrupt_is_orderly() {
         let ran = run(room.path(), "run p.toml").failed();
         assert_eq!(
             ran.stderr,
-            "error: runs/small: another run is at work in this run directory\n  help: wait until it has ended, or choose another --output\n"
+            "error: runs/small: run directory is in use by another run\n  help: wait for it to end, or choose another --output\n"
         );
         assert_eq!(manifest(&directory).status, RunStatus::Running);
         signal(&child, name);

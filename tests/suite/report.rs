@@ -192,7 +192,7 @@ fn curves_and_strengths_are_what_the_commands_say() {
         close(&points[0][1], &means[1]["expected_ndcg"]); // after one split
         close(&points[points.len() - 1][1], &means[means.len() - 1]["expected_ndcg"]);
     }
-    assert!(page.contains("Every ndcg@10 against every other"), "more than two systems are a table");
+    assert!(page.contains("ndcg@10 of all pairs"), "more than two systems are a table");
 
     for (arguments, says) in [
         ("--predictions a=run/mart-scores.parquet --curve trees", "the name a does not end in a number"),
@@ -229,7 +229,7 @@ fn what_cannot_be_reported_is_said() {
         }
         assert!(!room.join("r.html").exists());
     };
-    fails("report nowhere --output r.html", &["there is no such directory"]);
+    fails("report nowhere --output r.html", &["no such directory"]);
     fs::create_dir(room.join("empty")).unwrap();
     fs::write(room.join("empty/notes.txt"), "nothing").unwrap();
     fails("report empty --output r.html", &["no tables of planetree", "planetree run"]);
@@ -350,7 +350,7 @@ fn without_labels_a_report_says_what_is_missing() {
     fs::create_dir(room.join("online")).unwrap();
     run(room, "predict --model run/mart.parquet --data new --output online/scores.parquet").ok();
     let page = report(room, "online");
-    assert!(page.contains("It needs labels. scores: its documents have no labels."), "it says why");
+    assert!(page.contains("Labels are missing. scores: its documents have no labels."), "it says why");
     for section in ["depth", "queries", "grades"] {
         assert!(page.contains(&format!("<section id=\"{section}\"")), "{section}");
     }
@@ -378,7 +378,7 @@ fn metrics_without_predictions_are_shown_as_far_as_they_go() {
     let expected =
         of_json(room, "compare run/lambda-scores.parquet run/mart-scores.parquet --convention letor4 --json");
     close(&chart(&data, "Difference of the mean")["rows"][0]["middle"], &expected["pairs"][0]["difference"]);
-    assert!(page.contains("It needs predictions, and the run has metrics only."));
+    assert!(page.contains("This section needs predictions, but the run has only metrics."));
     // The convention of the metrics holds for the report.
     assert!(page.contains(&format!("by the convention {}", expected["convention"].as_str().unwrap())));
 }
@@ -496,8 +496,8 @@ fn rankings_that_cannot_be_shown_are_named() {
     }
     write_predictions(&room.join("many/broken.parquet"), &rows(0, f64::NAN));
     let page = report(room, "many");
-    assert!(page.contains("2 rankings of other queries are left out, to keep this file small: of-6, of-7."));
-    assert!(page.contains("Some rankings are not judged.") && page.contains("the score is not a number"));
+    assert!(page.contains("2 rankings of other queries are omitted to keep this file small: of-6, of-7."));
+    assert!(page.contains("Some rankings are not evaluated.") && page.contains("the score is not a number"));
     assert!(page.contains("no two of the same queries"), "it says why nothing is compared");
 }
 
@@ -534,11 +534,11 @@ fn large_runs_stay_small() {
     assert!(page.len() < 5 << 20, "{} bytes", page.len());
     for said in [
         "1 more rankings of these queries are not shown",
-        "trees are in this file, to keep it small",
-        "Neighbouring labels are put together",
-        "Some rounds are left out of the picture",
-        "pairs are shown query by query",
-        "One query of 2 is drawn",
+        "trees are in this file to keep it small",
+        "Neighbouring labels are merged",
+        "Some rounds are omitted from the chart",
+        "Per-query details are shown for the first",
+        "One in 2 queries is drawn",
     ] {
         assert!(page.contains(said), "{said:?} is not said");
     }
@@ -618,7 +618,7 @@ fn a_browser_shows_it() {
         .arg(source.join("tests/suite/report.py"))
         .arg(chromium)
         .arg("report.html")
-        .arg(source.join("src/report/assets/report.css"))
+        .arg(source.join("src/report/src/assets/report.css"))
         .arg("evil.html")
         .current_dir(room)
         .output()

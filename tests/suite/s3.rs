@@ -140,7 +140,7 @@ fn a_bucket_is_read_and_written_like_a_directory() {
         let stderr = go("convert a.txt --output s3://bucket/out").failed().stderr;
         assert_eq!(
             stderr,
-            "error: s3://bucket/out: this output exists already\n  help: choose another --output, or pass --overwrite to replace it\n"
+            "error: s3://bucket/out: output already exists\n  help: choose another --output, or pass --overwrite to replace it\n"
         );
         go("convert a.txt --output s3://bucket/out --overwrite").ok();
         go("convert a.txt --output s3://bucket/fresh").ok();
@@ -177,12 +177,12 @@ fn wrong_credentials_are_refused_and_never_shown() {
         "describe s3://bucket/out",
     ] {
         let ran = run_with(room.path(), &format!("--log trace {arguments}"), &variables).failed();
-        assert!(ran.stderr.contains("the store denies access with these credentials\n  help: check the credentials in the environment and what they allow\n"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("access denied with these credentials\n  help: check the credentials in the environment and what they allow\n"), "{}", ran.stderr);
         assert!(!ran.stderr.contains("another-sentinel"), "{}", ran.stderr);
     }
     variables.remove(1);
     let ran = run_with(room.path(), "describe s3://bucket/out", &variables);
-    assert!(ran.code == 2 && ran.stderr.contains("no credentials are set"), "{}", ran.stderr);
+    assert!(ran.code == 2 && ran.stderr.contains("no credentials for this store"), "{}", ran.stderr);
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn of_eight_writers_that_race_for_one_prefix_exactly_one_wins() {
             let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
             match output.status.code() {
                 Some(0) => winners.push(number),
-                _ => assert!(stderr.contains("this output exists already"), "{stderr}"),
+                _ => assert!(stderr.contains("output already exists"), "{stderr}"),
             }
         }
         assert_eq!(winners.len(), 1, "round {round}");

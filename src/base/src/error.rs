@@ -1,19 +1,19 @@
-//! One error type for the library. A user error names the place, what was found there, and what
-//! to do about it; the binary prints [`Error`] and then its [`Error::remedy`].
+//! The error type of the library. A user error has a place, a problem and a remedy; the binary
+//! prints [`Error`] and then its [`Error::remedy`].
 
 use std::fmt;
 
-/// The result of anything that can fail in planetree.
+/// Result with planetree's error type.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Everything that can go wrong, as the user should hear it.
+/// An error as shown to the user.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A line of an input file cannot be read as it stands.
+    /// A malformed line of an input file.
     #[error("{}: {}", .0.at, .0.problem)]
     Input(Box<InputError>),
 
-    /// A file, directory or object cannot be used.
+    /// An unusable file, directory or object.
     #[error("{place}: {problem}")]
     Place {
         /// Path or URL, without credentials.
@@ -24,34 +24,34 @@ pub enum Error {
         remedy: String,
     },
 
-    /// The command line asks for something that cannot be done.
+    /// An invalid command line or request.
     #[error("{problem}")]
     Usage {
-        /// What cannot be done.
+        /// What is invalid.
         problem: String,
-        /// What to write instead.
+        /// What to use instead.
         remedy: String,
     },
 
-    /// These data and parameters make no model, however often they are tried; what is inside says why.
+    /// Data and parameters that cannot give a model; the inner error is the cause. Retrying cannot help.
     #[error("{0}")]
     Untrainable(Box<Error>),
 
-    /// The user pressed Ctrl-C, or the process was asked to end.
+    /// Stopped by Ctrl-C or a termination signal.
     #[error("interrupted; nothing was written")]
     Interrupted,
 
-    /// The same, with a checkpoint to go on from.
+    /// The same, with a checkpoint to resume from.
     #[error("interrupted after round {round}; {place} has everything so far")]
     Stopped {
         /// The last complete round.
         round: u32,
-        /// The checkpoint.
+        /// Location of the checkpoint.
         place: String,
     },
 }
 
-/// A fault in one line of one input.
+/// An error in a line of an input.
 #[derive(Debug)]
 pub struct InputError {
     /// Where it is.
@@ -80,12 +80,12 @@ impl fmt::Display for Position {
 }
 
 impl Error {
-    /// A fault of a file, directory or object.
+    /// An error about a file, directory or object.
     pub fn place(place: impl fmt::Display, problem: impl fmt::Display, remedy: impl fmt::Display) -> Self {
         Error::Place { place: place.to_string(), problem: problem.to_string(), remedy: remedy.to_string() }
     }
 
-    /// A misuse of the command line.
+    /// An error about the command line or request.
     pub fn usage(problem: impl fmt::Display, remedy: impl fmt::Display) -> Self {
         Error::Usage { problem: problem.to_string(), remedy: remedy.to_string() }
     }
@@ -105,7 +105,7 @@ impl Error {
             ErrorKind::NotADirectory => "name a directory",
             _ => "check the file and the device it is on",
         };
-        // The system's text without the "(os error N)" that helps nobody.
+        // Drop the "(os error N)" suffix, which does not help users.
         let text = error.to_string();
         let text = text.split(" (os error").next().unwrap_or_default();
         Error::place(place, format_args!("cannot {doing}: {text}"), remedy)
@@ -117,7 +117,7 @@ impl Error {
             Error::Input(input) => Some(input.remedy.as_str()),
             Error::Place { remedy, .. } | Error::Usage { remedy, .. } => Some(remedy.as_str()),
             Error::Untrainable(inner) => inner.remedy(),
-            Error::Stopped { .. } => Some("run the same command with --resume to go on"),
+            Error::Stopped { .. } => Some("run the same command with --resume to continue"),
             Error::Interrupted => None,
         }
         .filter(|remedy| !remedy.is_empty())

@@ -1,4 +1,4 @@
-//! What every other crate of planetree builds on: errors, storage, random numbers, progress.
+//! Foundations of the other planetree crates: errors, storage, random numbers, progress.
 
 pub mod error;
 pub mod progress;

@@ -1,21 +1,21 @@
-//! How far a long step is: what does the work tells a meter, and whoever watches looks at it. Nothing
-//! depends on it.
+//! Progress of long steps: workers report to a meter, which a display may show. No result depends on
+//! it.
 
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// Told by any thread how far a step is.
+/// Receives the progress of a step from any thread.
 pub trait Meter: Debug + Send + Sync {
-    /// The step begins, perhaps again; this is how much there is to do, where that is known.
+    /// Starts or restarts the step, with the total amount of work if known.
     fn begin(&self, total: Option<u64>);
-    /// So much more is done.
+    /// Adds completed work.
     fn advance(&self, by: u64);
 }
 
-/// A meter that many hold.
+/// A shared meter.
 pub type SharedMeter = Arc<dyn Meter>;
 
-/// Nobody looks.
+/// A meter that ignores all reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unwatched;
 
@@ -24,7 +24,7 @@ impl Meter for Unwatched {
     fn advance(&self, _by: u64) {}
 }
 
-/// A meter that nobody looks at.
+/// Returns an [`Unwatched`] meter.
 pub fn unwatched() -> SharedMeter {
     Arc::new(Unwatched)
 }

@@ -1,7 +1,7 @@
-//! Random draws that depend on what they are for, not on what was drawn before: a stream is keyed
-//! by numbers such as (seed, tree, node, query), so that no order of work can change a result.
+//! Counter-based random numbers: a stream is keyed by numbers such as (seed, tree, node, query)
+//! instead of by what was drawn before, so that the order of work cannot change a result.
 
-/// Spreads a key over 64 bits (the finaliser of SplitMix64, Steele et al. 2014).
+/// Mixes a key into 64 bits (the finaliser of SplitMix64, Steele et al. 2014).
 #[inline]
 pub fn mix(key: u64) -> u64 {
     let key = key.wrapping_add(GOLDEN);
@@ -12,7 +12,7 @@ pub fn mix(key: u64) -> u64 {
 
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// The draws of one key.
+/// Random numbers of one key.
 #[derive(Debug, Clone)]
 pub struct Stream {
     key: u64,
@@ -32,13 +32,13 @@ impl Stream {
         mix(self.key ^ self.drawn)
     }
 
-    /// A number from 0 up to but not including 1.
+    /// A uniform number in [0, 1).
     #[inline]
     pub fn uniform(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// A number of mean 0 and variance 1, nearly normal: the sum of four uniform ones. It needs
+    /// An approximately normal number of mean 0 and variance 1: a sum of four uniform ones. It needs
     /// no transcendental function, so it is the same on every machine.
     #[inline]
     pub fn normal(&mut self) -> f64 {

@@ -1,6 +1,6 @@
-//! Sizes as people write them: `512MiB`, `2g`, `1000000`.
+//! Human-readable sizes: `512MiB`, `2g`, `1000000`.
 
-/// Reads a number of bytes.
+/// Parses a number of bytes.
 pub fn parse_size(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let digits = text.find(|letter: char| !(letter.is_ascii_digit() || letter == '.')).unwrap_or(text.len());
@@ -20,7 +20,7 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A number of bytes for people.
+/// Formats a number of bytes with a binary unit.
 pub fn shown_size(bytes: u64) -> String {
     let mut size = bytes as f64;
     let mut unit = "B";
@@ -34,7 +34,7 @@ pub fn shown_size(bytes: u64) -> String {
     if unit == "B" { format!("{bytes} B") } else { format!("{size:.1} {unit}") }
 }
 
-/// A count with thousands separated.
+/// Formats a count with thousands separators.
 pub fn shown_count(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::new();

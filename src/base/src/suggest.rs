@@ -1,10 +1,10 @@
-//! What a misspelt name was probably meant to be.
+//! Suggestions for misspelt names.
 
-/// The names nearest to what was written, at most three; none when nothing is near.
+/// Up to three names nearest to the input; none if nothing is near.
 pub fn nearest<'n>(written: &str, names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
     const MOST: usize = 3;
     let written = plain(written);
-    // A third of the letters may be wrong: more would suggest names that nobody meant.
+    // A third of the letters may be wrong: more would give misleading suggestions.
     let mut least = written.len().div_ceil(3).min(4);
     let mut found = Vec::new();
     for name in names {
@@ -20,7 +20,7 @@ pub fn nearest<'n>(written: &str, names: impl IntoIterator<Item = &'n str>) -> V
     found
 }
 
-/// A remedy out of suggestions, or what to do when there are none.
+/// Formats suggestions as a remedy, or returns `otherwise` if there are none.
 pub fn did_you_mean(suggestions: &[&str], otherwise: &str) -> String {
     match suggestions {
         [] => otherwise.to_owned(),
@@ -29,12 +29,12 @@ pub fn did_you_mean(suggestions: &[&str], otherwise: &str) -> String {
     }
 }
 
-/// Case and the kind of dash are no part of the spelling.
+/// Normalises case and the kind of dash.
 fn plain(name: &str) -> Vec<char> {
     name.chars().map(|letter| if letter == '-' { '_' } else { letter.to_ascii_lowercase() }).collect()
 }
 
-/// Letters to add, drop, change or swap with their neighbour (optimal string alignment).
+/// Edit distance with insertions, deletions, substitutions and transpositions (optimal string alignment).
 fn distance(left: &[char], right: &[char]) -> usize {
     let mut before_previous: Vec<usize> = Vec::new();
     let mut previous: Vec<usize> = (0..=right.len()).collect();

@@ -1,20 +1,20 @@
-//! Numbers as few bytes, for answers that travel every level: small ones in one byte, lists behind their length.
+//! Compact binary encoding of cluster answers: variable-length integers and length-prefixed lists.
 
 use crate::error::{Error, Result};
 
-/// Bytes that are being written.
+/// Encoder.
 #[derive(Debug, Default)]
-pub struct Writer {
+pub struct WireWriter {
     bytes: Vec<u8>,
 }
 
-impl Writer {
-    /// The bytes so far.
+impl WireWriter {
+    /// The encoded bytes.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 
-    /// A number: seven bits a byte, the lowest first.
+    /// Writes an unsigned integer in LEB128: seven bits per byte, lowest first.
     #[inline]
     pub fn count(&mut self, mut value: u64) {
         while value >= 0x80 {
@@ -24,35 +24,35 @@ impl Writer {
         self.bytes.push(value as u8);
     }
 
-    /// A number of either sign, small magnitudes first.
+    /// Writes a signed integer in zigzag encoding.
     #[inline]
     pub fn signed(&mut self, value: i64) {
         self.count((value << 1 ^ value >> 63) as u64);
     }
 
-    /// A number as its bits.
+    /// Writes the bits of a number.
     pub fn float(&mut self, value: f64) {
         self.bytes.extend_from_slice(&value.to_bits().to_le_bytes());
     }
 
-    /// Bytes behind their number.
+    /// Writes length-prefixed bytes.
     pub fn list(&mut self, bytes: &[u8]) {
         self.count(bytes.len() as u64);
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Text.
+    /// Writes length-prefixed UTF-8.
     pub fn text(&mut self, text: &str) {
         self.list(text.as_bytes());
     }
 
-    /// Numbers as their bits, behind their number.
+    /// Writes the length-prefixed bits of numbers.
     pub fn floats(&mut self, values: &[f32]) {
         self.count(values.len() as u64);
         values.iter().for_each(|value| self.bytes.extend_from_slice(&value.to_bits().to_le_bytes()));
     }
 
-    /// Ascending numbers: how far each is from the last.
+    /// Writes ascending numbers as differences.
     pub fn ascending(&mut self, values: impl ExactSizeIterator<Item = u32>) {
         self.count(values.len() as u64);
         let mut before = 0;
@@ -63,37 +63,37 @@ impl Writer {
     }
 }
 
-/// Bytes that are being read.
+/// Decoder of what [`WireWriter`] wrote.
 #[derive(Debug)]
-pub struct Reader<'a> {
+pub struct WireReader<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Reader<'a> {
-    /// From the first byte on.
+impl<'a> WireReader<'a> {
+    /// Starts at the first byte.
     pub fn new(bytes: &'a [u8]) -> Self {
-        Reader { rest: bytes }
+        WireReader { rest: bytes }
     }
 
-    /// Whether everything was read.
+    /// Whether all bytes were read.
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
     fn take(&mut self, count: usize) -> Result<&'a [u8]> {
-        let (taken, rest) = self.rest.split_at_checked(count).ok_or_else(cut_short)?;
+        let (taken, rest) = self.rest.split_at_checked(count).ok_or_else(malformed)?;
         self.rest = rest;
         Ok(taken)
     }
 
-    /// See [`Writer::count`].
+    /// See [`WireWriter::count`].
     #[inline]
     pub fn count(&mut self) -> Result<u64> {
         let (mut value, mut shift) = (0u64, 0);
         loop {
-            let (byte, rest) = self.rest.split_first().ok_or_else(cut_short)?;
+            let (byte, rest) = self.rest.split_first().ok_or_else(malformed)?;
             self.rest = rest;
-            value |= u64::from(byte & 0x7F).checked_shl(shift).ok_or_else(cut_short)?;
+            value |= u64::from(byte & 0x7F).checked_shl(shift).ok_or_else(malformed)?;
             if byte & 0x80 == 0 {
                 return Ok(value);
             }
@@ -101,47 +101,47 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A number of things that follow, each of at least so many bytes.
+    /// Reads a number of items, each of at least `least_bytes` bytes; fails if they cannot follow.
     pub fn length(&mut self, least_bytes: usize) -> Result<usize> {
-        let length = usize::try_from(self.count()?).map_err(|_| cut_short())?;
+        let length = usize::try_from(self.count()?).map_err(|_| malformed())?;
         match length.checked_mul(least_bytes) {
             Some(bytes) if bytes <= self.rest.len() => Ok(length),
-            _ => Err(cut_short()),
+            _ => Err(malformed()),
         }
     }
 
-    /// See [`Writer::signed`].
+    /// See [`WireWriter::signed`].
     #[inline]
     pub fn signed(&mut self) -> Result<i64> {
         let value = self.count()?;
         Ok((value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
-    /// See [`Writer::float`].
+    /// See [`WireWriter::float`].
     pub fn float(&mut self) -> Result<f64> {
-        let bytes = self.take(8)?.try_into().map_err(|_| cut_short())?;
+        let bytes = self.take(8)?.try_into().map_err(|_| malformed())?;
         Ok(f64::from_bits(u64::from_le_bytes(bytes)))
     }
 
-    /// See [`Writer::list`].
+    /// See [`WireWriter::list`].
     pub fn list(&mut self) -> Result<&'a [u8]> {
         let length = self.length(1)?;
         self.take(length)
     }
 
-    /// See [`Writer::text`].
+    /// See [`WireWriter::text`].
     pub fn text(&mut self) -> Result<String> {
-        String::from_utf8(self.list()?.to_vec()).map_err(|_| cut_short())
+        String::from_utf8(self.list()?.to_vec()).map_err(|_| malformed())
     }
 
-    /// See [`Writer::floats`].
+    /// See [`WireWriter::floats`].
     pub fn floats(&mut self) -> Result<Vec<f32>> {
         let length = self.length(4)?;
         let words = self.take(4 * length)?.as_chunks::<4>().0;
         Ok(words.iter().map(|word| f32::from_bits(u32::from_le_bytes(*word))).collect())
     }
 
-    /// See [`Writer::ascending`].
+    /// See [`WireWriter::ascending`].
     pub fn ascending(&mut self) -> Result<Vec<u32>> {
         let length = self.length(1)?;
         let mut before = 0u32;
@@ -154,10 +154,10 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Why an answer cannot be read.
-pub fn cut_short() -> Error {
+/// The error for an answer that cannot be decoded.
+pub fn malformed() -> Error {
     Error::usage(
-        "an answer of the cluster is cut short or of another form",
+        "an answer of the cluster is truncated or malformed",
         "run the same build of planetree everywhere",
     )
 }
@@ -175,14 +175,14 @@ mod tests {
             cut in 0usize..400,
         ) {
             ascending.sort_unstable();
-            let mut writer = Writer::default();
+            let mut writer = WireWriter::default();
             counts.iter().for_each(|value| writer.count(*value));
             signed.iter().for_each(|value| writer.signed(*value));
             writer.floats(&floats);
             writer.ascending(ascending.iter().copied());
             writer.text("fünf");
             let bytes = writer.into_bytes();
-            let mut reader = Reader::new(&bytes);
+            let mut reader = WireReader::new(&bytes);
             for value in &counts {
                 prop_assert_eq!(reader.count().unwrap(), *value);
             }
@@ -194,8 +194,8 @@ mod tests {
             prop_assert_eq!(reader.ascending().unwrap(), ascending);
             prop_assert_eq!(reader.text().unwrap(), "fünf");
             prop_assert!(reader.is_empty());
-            // What is cut short is an error, or nothing was missed.
-            let mut reader = Reader::new(&bytes[..cut.min(bytes.len())]);
+            // A truncated input is an error unless nothing needed was cut.
+            let mut reader = WireReader::new(&bytes[..cut.min(bytes.len())]);
             while reader.list().is_ok() {}
         }
     }

@@ -5,7 +5,7 @@ use planetree_base::error::Result;
 use planetree_base::size::shown_size;
 use planetree_base::storage::{Access, Location};
 use planetree_metric::{Convention, Metric};
-use planetree_report::{Request, RunSource, write_report};
+use planetree_report::{ReportRequest, RunSource, write_report};
 use std::num::NonZeroUsize;
 use std::time::Instant;
 
@@ -61,7 +61,7 @@ pub fn run(arguments: &ReportArguments, quiet: bool, as_step: bool) -> Result<()
     let started = Instant::now();
     let access = if arguments.instance_credentials { Access::InstanceCredentials } else { Access::Explicit };
     let output = Location::parse(&arguments.output, access)?;
-    let request = Request {
+    let request = ReportRequest {
         runs: arguments.runs.iter().map(|text| source(text, access)).collect::<Result<_>>()?,
         metric: arguments.metric.parse::<Metric>()?,
         convention: arguments.convention.as_deref().map(str::parse::<Convention>).transpose()?,

@@ -1,38 +1,38 @@
-//! Where a cluster is, and who may speak to it.
+//! Cluster addresses, and which addresses may be bound without encryption.
 
 use planetree_base::error::{Error, Result};
 use std::borrow::Cow;
 use std::net::{IpAddr, ToSocketAddrs};
 
-/// What `--cluster` names.
+/// The value of `--cluster`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
-    /// `df://host:port`: a scheduler that is there already.
+    /// `df://host:port`: a running scheduler.
     Scheduler {
-        /// Its host.
+        /// Host name or IP address.
         host: String,
-        /// Its port.
+        /// Port number.
         port: u16,
         /// How it is used.
         usage: Usage,
     },
-    /// `local:N`: so many executors are started on this machine.
+    /// `local:N`: N executors started on this machine.
     Local {
-        /// How many.
+        /// Number of executors.
         executors: usize,
         /// How they are used.
         usage: Usage,
     },
 }
 
-/// What may stand behind the question mark, for users who know better.
+/// Tuning options after the question mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
-    /// Shares to divide the data into; one for each executor if not given.
+    /// Number of shares; one per executor by default.
     pub shares: Option<usize>,
-    /// Tasks that merge answers before the driver does, 0 for none; by the number of shares if not given.
+    /// Number of merge tasks, 0 for none; chosen by the number of shares by default.
     pub merge: Option<usize>,
-    /// Questions for a level, so that what one asks for is computed while the answers of another travel.
+    /// Requests per level, so that one is computed while the answers of another are in transit.
     pub overlap: Option<usize>,
 }
 
@@ -50,9 +50,9 @@ impl Usage {
         Some(usage)
     }
 
-    /// Tasks that merge the answers of so many shares.
+    /// Number of merge tasks for a number of shares.
     pub fn mergers(&self, shares: usize) -> usize {
-        /// From so many shares on, one more stage costs less than it saves the driver; see docs/scale.md.
+        /// Shares from which the additional stage costs less than it saves the driver; see docs/scale.md.
         const MANY: usize = 4;
         match self.merge {
             Some(mergers) => mergers,
@@ -62,28 +62,28 @@ impl Usage {
     }
 }
 
-/// The scheduler's port unless told otherwise.
+/// Default port of the scheduler.
 pub const PORT: u16 = 50050;
 
-/// Executors that one machine is asked to start at most.
+/// Maximum number of local executors.
 const MOST_LOCAL: usize = 64;
 
-/// Tasks that merge at most.
+/// Maximum number of merge tasks.
 const MOST_MERGERS: usize = 1000;
 
-/// Questions for a level at most.
+/// Maximum number of requests per level.
 pub const MOST_OVERLAP: usize = 8;
 
 impl Address {
-    /// Reads what the user wrote.
+    /// Parses the option's value.
     pub fn parse(text: &str) -> Result<Self> {
         let odd = |problem: &str| {
             Error::usage(
                 format_args!("--cluster {text}: {problem}"),
-                "write df://host:port for a scheduler, or local:2 for two executors on this machine",
+                "use df://host:port for a scheduler, or local:2 for two executors on this machine",
             )
         };
-        let keys = "behind the question mark there may be shares=N, merge=N and overlap=N, joined by &";
+        let keys = "options after the question mark are shares=N, merge=N and overlap=N, joined by &";
         if let Some(local) = text.strip_prefix("local:") {
             let (count, query) = local.split_once('?').unwrap_or((local, ""));
             let usage =
@@ -92,19 +92,20 @@ impl Address {
                 Ok(executors) if (1..=MOST_LOCAL).contains(&executors) => {
                     Ok(Address::Local { executors, usage })
                 }
-                _ => Err(odd("it needs a number of executors from 1 to 64")),
+                _ => Err(odd("the number of executors must be from 1 to 64")),
             };
         }
-        let url = url::Url::parse(text).map_err(|_| odd("this is no address"))?;
+        let url = url::Url::parse(text).map_err(|_| odd("not an address"))?;
         if url.scheme() != "df" || !matches!(url.path(), "" | "/") {
-            return Err(odd("this is no address of a scheduler"));
+            return Err(odd("not the address of a scheduler"));
         }
-        let host = url.host_str().filter(|host| !host.is_empty()).ok_or_else(|| odd("it names no host"))?;
+        let host =
+            url.host_str().filter(|host| !host.is_empty()).ok_or_else(|| odd("the host is missing"))?;
         let usage = Usage::parse(url.query_pairs()).ok_or_else(|| odd(keys))?;
         Ok(Address::Scheduler { host: host.to_owned(), port: url.port().unwrap_or(PORT), usage })
     }
 
-    /// How the cluster is used.
+    /// Tuning options.
     pub fn usage(&self) -> Usage {
         match self {
             Address::Scheduler { usage, .. } | Address::Local { usage, .. } => *usage,
@@ -120,7 +121,7 @@ impl Address {
     }
 }
 
-/// Whether a host is this machine and nobody else's.
+/// Whether a host is a loopback address or name.
 pub fn is_loopback(host: &str) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     match host.parse::<IpAddr>() {
@@ -132,16 +133,16 @@ pub fn is_loopback(host: &str) -> bool {
     }
 }
 
-/// Refuses to listen where strangers could speak, unless they are asked for certificates or the user wants it so.
+/// Refuses to bind a public address without certificates, unless the user allows it.
 pub fn check_bind(host: &str, is_allowed: bool) -> Result<()> {
     if is_loopback(host) || is_allowed {
         return Ok(());
     }
     Err(Error::usage(
         format_args!(
-            "--bind {host}: whoever reaches this address could run plans and read files, unencrypted"
+            "--bind {host}: anyone who can reach this address could run plans and read files, unencrypted"
         ),
-        "name certificates with --tls-ca, --tls-certificate and --tls-key; or allow it with --plaintext in a network \
+        "pass certificates with --tls-ca, --tls-certificate and --tls-key, or allow it with --plaintext in a network \
          that only the cluster is in",
     ))
 }

@@ -1,18 +1,18 @@
-//! Histograms on their way: gradient, count and, where rows have one, weight of each cell that is not empty. Empty
-//! cells are passed over, numbers take as many bytes as they need. What travels can be added without knowing the bins.
+//! Wire format of histograms: gradient, count and (for weighted cells) weight of each non-empty cell, as variable-length
+//! integers. Encoded blocks can be added without the bins.
 
 use planetree_base::error::Result;
-use planetree_base::wire::{Reader, Writer, cut_short};
+use planetree_base::wire::{WireReader, WireWriter, malformed};
 use planetree_train::bins::Binning;
 use planetree_train::tree::{Cell, GradientSums, NodeHistogram, cells_of_group};
 use std::ops::Range;
 
-/// A cell that can travel.
+/// A histogram cell with a wire format.
 pub trait WireCell: Cell {
-    /// Whether it has a weight beside the count.
+    /// Whether it has a weight besides the count.
     const WEIGHTED: bool;
 
-    /// A cell of given sums.
+    /// Makes a cell from its sums.
     fn of_sums(sums: GradientSums, count_bits: u32) -> Self;
 }
 
@@ -33,7 +33,7 @@ impl WireCell for [i64; 2] {
 }
 
 /// Writes one cell.
-fn write_sums(sums: GradientSums, weighted: bool, writer: &mut Writer) {
+fn write_sums(sums: GradientSums, weighted: bool, writer: &mut WireWriter) {
     writer.count(sums.count as u64);
     writer.signed(sums.gradient);
     if weighted {
@@ -42,28 +42,28 @@ fn write_sums(sums: GradientSums, weighted: bool, writer: &mut Writer) {
 }
 
 /// Reads one cell.
-fn read_sums(weighted: bool, reader: &mut Reader<'_>) -> Result<GradientSums> {
+fn read_sums(weighted: bool, reader: &mut WireReader<'_>) -> Result<GradientSums> {
     let count = reader.count()? as i64;
     let gradient = reader.signed()?;
     let weight = if weighted { reader.signed()? } else { count };
     Ok(GradientSums { gradient, weight, count })
 }
 
-/// The total and the histograms of a node.
+/// Total and histograms of a node.
 pub type NodeSums<C> = (C, NodeHistogram<C>);
 
-/// A block on its way.
-pub struct Block {
-    /// Which one.
+/// An encoded block.
+pub struct CellBlock {
+    /// Its number.
     pub number: usize,
-    /// Of how many.
+    /// Number of blocks.
     pub of: usize,
-    /// As it was written.
+    /// Encoded cells.
     pub bytes: Vec<u8>,
 }
 
-/// Writes what nodes add up to, some groups of features, cut into equal blocks: each has all nodes, and can be added to
-/// the same block of others.
+/// Encodes the sums of nodes for some feature groups as blocks of equal size. Each block covers all nodes and can be
+/// added to the same block of other shares.
 pub fn write_blocks<C: WireCell>(
     nodes: &[NodeSums<C>],
     groups: &[usize],
@@ -73,7 +73,7 @@ pub fn write_blocks<C: WireCell>(
     let cells = nodes.first().map_or(0, |(_, histogram)| cells_in(histogram, groups));
     let block = |block: usize| {
         let range = block_range(cells, block, blocks);
-        let mut writer = Writer::default();
+        let mut writer = WireWriter::default();
         writer.count(nodes.len() as u64);
         writer.count(range.len() as u64);
         for (total, histogram) in nodes {
@@ -87,18 +87,18 @@ pub fn write_blocks<C: WireCell>(
     (0..blocks).map(block).collect()
 }
 
-/// Adds a block that was written to sums that have all their cells; see [`empty`].
+/// Adds an encoded block to sums that have all their cells; see [`empty`].
 pub fn add_block<C: WireCell>(
     nodes: &mut [NodeSums<C>],
     groups: &[usize],
     count_bits: u32,
-    block: &Block,
+    block: &CellBlock,
 ) -> Result<()> {
     let cells = nodes.first().map_or(0, |(_, histogram)| cells_in(histogram, groups));
     let range = block_range(cells, block.number, block.of);
-    let mut reader = Reader::new(&block.bytes);
+    let mut reader = WireReader::new(&block.bytes);
     if (reader.count()?, reader.count()?) != (nodes.len() as u64, range.len() as u64) {
-        return Err(cut_short());
+        return Err(malformed());
     }
     for (total, histogram) in nodes {
         let sums = read_sums(C::WEIGHTED, &mut reader)?;
@@ -116,24 +116,24 @@ pub fn add_block<C: WireCell>(
             histogram.groups[*group][piece.start + place - passed].add(C::of_sums(sums, count_bits));
         })?;
     }
-    if reader.is_empty() { Ok(()) } else { Err(cut_short()) }
+    if reader.is_empty() { Ok(()) } else { Err(malformed()) }
 }
 
-/// Cells of a block at most, so that no damaged number asks for all memory.
+/// Maximum cells per block, so that a damaged count cannot exhaust memory.
 const MOST_CELLS: usize = 1 << 26;
 
-/// Adds up the same block of several shares.
+/// GradientSums the same block of several shares.
 pub fn merge_blocks(blocks: &[&[u8]], weighted: bool) -> Result<Vec<u8>> {
-    let mut readers: Vec<Reader<'_>> = blocks.iter().map(|bytes| Reader::new(bytes)).collect();
+    let mut readers: Vec<WireReader<'_>> = blocks.iter().map(|bytes| WireReader::new(bytes)).collect();
     let mut shape = None;
     for reader in &mut readers {
         let this = (reader.count()?, reader.length(0)?);
         if *shape.get_or_insert(this) != this || this.1 > MOST_CELLS {
-            return Err(cut_short());
+            return Err(malformed());
         }
     }
     let (nodes, cells) = shape.unwrap_or_default();
-    let mut writer = Writer::default();
+    let mut writer = WireWriter::default();
     writer.count(nodes);
     writer.count(cells as u64);
     let mut all = vec![GradientSums::default(); cells];
@@ -147,11 +147,11 @@ pub fn merge_blocks(blocks: &[&[u8]], weighted: bool) -> Result<Vec<u8>> {
         write_list(all.iter().copied(), weighted, &mut writer);
         all.fill(GradientSums::default());
     }
-    if readers.iter().all(Reader::is_empty) { Ok(writer.into_bytes()) } else { Err(cut_short()) }
+    if readers.iter().all(WireReader::is_empty) { Ok(writer.into_bytes()) } else { Err(malformed()) }
 }
 
-/// Writes cells, without the empty ones.
-fn write_list(cells: impl Iterator<Item = GradientSums>, weighted: bool, writer: &mut Writer) {
+/// Writes cells, skipping empty ones.
+fn write_list(cells: impl Iterator<Item = GradientSums>, weighted: bool, writer: &mut WireWriter) {
     let mut skipped = 0;
     for sums in cells {
         if sums.count == 0 {
@@ -165,11 +165,11 @@ fn write_list(cells: impl Iterator<Item = GradientSums>, weighted: bool, writer:
     writer.count(skipped);
 }
 
-/// Reads so many cells that were written, without the empty ones.
+/// Reads what [`write_list`] wrote.
 fn read_list(
     cells: usize,
     weighted: bool,
-    reader: &mut Reader<'_>,
+    reader: &mut WireReader<'_>,
     mut found: impl FnMut(usize, GradientSums),
 ) -> Result<()> {
     let mut place = reader.count()? as usize;
@@ -177,19 +177,19 @@ fn read_list(
         found(place, read_sums(weighted, reader)?);
         place = (place + 1).saturating_add(reader.count()? as usize);
     }
-    if place == cells { Ok(()) } else { Err(cut_short()) }
+    if place == cells { Ok(()) } else { Err(malformed()) }
 }
 
 fn cells_in<C>(histogram: &NodeHistogram<C>, groups: &[usize]) -> usize {
     groups.iter().map(|group| histogram.groups[*group].len()).sum()
 }
 
-/// The cells of a block, counted through all groups.
+/// The range of cells in a block, numbered across all groups.
 fn block_range(cells: usize, block: usize, blocks: usize) -> Range<usize> {
     cells * block / blocks..cells * (block + 1) / blocks
 }
 
-/// A range of the cells of some groups, counted through all of them: what it is of each.
+/// Splits a range of cells, numbered across all groups, by group.
 fn pieces_of<C>(
     histogram: &NodeHistogram<C>,
     groups: &[usize],
@@ -207,7 +207,7 @@ fn pieces_of<C>(
     pieces
 }
 
-/// A histogram of nothing.
+/// An empty histogram with all its cells.
 pub fn empty<C: Cell>(binning: &Binning, groups: &[usize]) -> NodeHistogram<C> {
     let mut cells = vec![Vec::new(); binning.layout.groups.len()];
     groups.iter().for_each(|group| cells[*group] = vec![C::default(); cells_of_group(binning, *group)]);
@@ -241,7 +241,7 @@ mod tests {
         nodes
     }
 
-    /// All cells, and the totals behind them.
+    /// All cells, followed by the totals.
     fn flat<C: WireCell>(nodes: &[NodeSums<C>]) -> Vec<C> {
         let cells = nodes.iter().flat_map(|(_, histogram)| histogram.groups.iter().flatten());
         cells.chain(nodes.iter().map(|(total, _)| total)).copied().collect()
@@ -254,18 +254,18 @@ mod tests {
             .iter()
             .map(|rows| write_blocks(&of_rows::<C>(rows, bits), &GROUPS, bits, blocks))
             .collect();
-        // One after the other, or merged on the way.
+        // Added one by one, or merged first.
         let (mut added, mut merged) = (nothing::<C>(), nothing::<C>());
         for block in 0..blocks {
             let of_shares: Vec<&[u8]> = sent.iter().map(|share| &share[block][..]).collect();
-            let arrived = |bytes: &[u8]| Block { number: block, of: blocks, bytes: bytes.to_vec() };
+            let received = |bytes: &[u8]| CellBlock { number: block, of: blocks, bytes: bytes.to_vec() };
             for bytes in &of_shares {
-                add_block(&mut added, &GROUPS, bits, &arrived(bytes)).unwrap();
+                add_block(&mut added, &GROUPS, bits, &received(bytes)).unwrap();
             }
             let sum = merge_blocks(&of_shares, C::WEIGHTED).unwrap();
-            add_block(&mut merged, &GROUPS, bits, &arrived(&sum)).unwrap();
+            add_block(&mut merged, &GROUPS, bits, &received(&sum)).unwrap();
             for cut in 0..sum.len() {
-                assert!(add_block(&mut nothing::<C>(), &GROUPS, bits, &arrived(&sum[..cut])).is_err());
+                assert!(add_block(&mut nothing::<C>(), &GROUPS, bits, &received(&sum[..cut])).is_err());
                 assert!(merge_blocks(&[&sum, &sum[..cut]], C::WEIGHTED).is_err());
             }
         }
@@ -275,7 +275,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn histograms_add_up_after_their_journey(
+            fn histograms_add_up_after_a_round_trip(
             shares in prop::collection::vec(
                 prop::collection::vec((0usize..80, -8_000_000i32..8_000_000, 0i32..1000), 0..30), 1..4),
             blocks in 1usize..6,

@@ -1,20 +1,20 @@
-//! How our nodes go through the engine: what they carry as bytes, and everything else as the engine itself does it.
+//! Codec for our plan nodes: their payload as bytes; everything else is left to the engine's own codec.
 
 use super::merge::MergeExec;
-use super::node::{Question, RoundExec};
+use super::node::{RoundExec, RoundRequest};
 use ballista_core::serde::BallistaPhysicalExtensionCodec;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
-use planetree_base::wire::{Reader, Writer};
+use planetree_base::wire::{WireReader, WireWriter};
 use std::sync::Arc;
 
-/// What the bytes of our nodes begin with; the engine's own never do.
+/// Prefixes of our encoded nodes; the engine's own encodings never start with them.
 const ROUND: &[u8] = b"\xFFplanetree round\xFF";
 const MERGE: &[u8] = b"\xFFplanetree merge\xFF";
 
-/// See the module.
+/// Codec for [`RoundExec`] and [`MergeExec`].
 #[derive(Debug, Default)]
 pub struct RoundCodec {
     engine: BallistaPhysicalExtensionCodec,
@@ -28,7 +28,7 @@ impl PhysicalExtensionCodec for RoundCodec {
         context: &TaskContext,
         converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let odd = || DataFusionError::Plan("the round of another planetree".to_owned());
+        let odd = || DataFusionError::Plan("plan of a different planetree version".to_owned());
         if let Some(bytes) = bytes.strip_prefix(MERGE) {
             return match (bytes, inputs) {
                 ([weighted @ (0 | 1)], [answers]) => {
@@ -41,9 +41,9 @@ impl PhysicalExtensionCodec for RoundCodec {
             return self.engine.try_decode(bytes, inputs, context, converter);
         };
         let [scan] = inputs else { return Err(odd()) };
-        let mut reader = Reader::new(bytes);
+        let mut reader = WireReader::new(bytes);
         let mut list = || reader.list().map(<[u8]>::to_vec).map_err(|_| odd());
-        let question = Question { task: list()?, foundation: list()? };
+        let question = RoundRequest { task: list()?, snapshot: list()? };
         Ok(Arc::new(RoundExec::new(scan.clone(), question)))
     }
 
@@ -61,9 +61,9 @@ impl PhysicalExtensionCodec for RoundCodec {
         let Some(round) = node.downcast_ref::<RoundExec>() else {
             return self.engine.try_encode(node, bytes, converter);
         };
-        let mut writer = Writer::default();
+        let mut writer = WireWriter::default();
         writer.list(&round.question().task);
-        writer.list(&round.question().foundation);
+        writer.list(&round.question().snapshot);
         bytes.extend_from_slice(ROUND);
         bytes.extend_from_slice(&writer.into_bytes());
         Ok(())
@@ -73,8 +73,8 @@ impl PhysicalExtensionCodec for RoundCodec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::link::scan_of;
-    use crate::merge::Meeting;
+    use crate::client::scan_of;
+    use crate::merge::MergePlan;
     use crate::share::{groups_of, key_of};
     use datafusion::datasource::listing::PartitionedFile;
     use datafusion::datasource::physical_plan::FileGroup;
@@ -91,12 +91,12 @@ mod tests {
     }
 
     #[test]
-    fn a_round_comes_back_with_its_shares() {
+    fn a_request_survives_a_round_trip_with_its_shares() {
         let file = |start| {
             PartitionedFile::new_with_range("data/part-0.parquet".to_owned(), 900, start, start + 300)
         };
         let groups = vec![FileGroup::new(vec![file(0), file(300)]), FileGroup::new(vec![file(600)])];
-        let question = Question { task: b"what".to_vec(), foundation: vec![0, 255, 7] };
+        let question = RoundRequest { task: b"what".to_vec(), snapshot: vec![0, 255, 7] };
         let plan = Arc::new(RoundExec::new(scan_of(groups.clone()), question.clone()));
         let back = there_and_back(plan);
         let back = back.downcast_ref::<RoundExec>().unwrap();
@@ -108,10 +108,11 @@ mod tests {
     }
 
     #[test]
-    fn a_meeting_comes_back_with_its_mergers() {
+    fn a_merge_plan_survives_a_round_trip() {
         for weighted in [false, true] {
-            let round = Arc::new(RoundExec::new(scan_of(vec![FileGroup::default(); 5]), Question::default()));
-            let back = there_and_back(Meeting { mergers: 3, weighted }.of(round).unwrap());
+            let round =
+                Arc::new(RoundExec::new(scan_of(vec![FileGroup::default(); 5]), RoundRequest::default()));
+            let back = there_and_back(MergePlan { mergers: 3, weighted }.of(round).unwrap());
             let merge = back.downcast_ref::<MergeExec>().unwrap();
             assert_eq!(merge.weighted(), weighted);
             assert_eq!(merge.properties().output_partitioning().partition_count(), 3);

@@ -1,44 +1,44 @@
-//! Several machines: the same rounds, with the rows in the executors of a cluster. Apache Ballista is the cluster: its
-//! scheduler, its executors, its retries. Ours is one node of a plan and what it asks.
+//! Distributed execution: the same boosting rounds with the rows held by the executors of a cluster. Apache Ballista
+//! provides the scheduler, the executors and task retries; this crate adds one plan node and its requests.
 //!
 //! ```text
-//! driver: the rounds ──question──► scheduler ──a share each──► executors: codes, scores, rows by node
-//!             ▲                                                    │ the kernel of a single machine
-//!             └──────────────── histograms, added up ──────────────┘
+//! driver: rounds ──request──► scheduler ──one task per share──► executors: codes, scores, rows by node
+//!             ▲                                                    │ the single-machine kernel
+//!             └──────────────── summed histograms ─────────────────┘
 //! ```
 //!
-//! Where there are many shares, some executors add up the histograms of all before the driver does; see [`merge`].
+//! With many shares, some executors sum the histograms of all shares before the driver does; see [`merge`].
 //!
-//! - a *share* is some neighbouring partitions, which one executor holds;
-//! - a *question* is a step of the training, an *answer* what a share says to it;
-//! - a *foundation* is everything that a share can be built from: bins, parameters, the trees so far.
+//! - *share*: a range of neighbouring partitions held by one executor;
+//! - *request*: one step of the training, sent to all shares; *answer*: the result of one share;
+//! - *snapshot*: everything needed to rebuild a share: bins, parameters and the trees so far.
 
 mod address;
+mod affinity;
 mod cells;
+mod client;
+mod cluster;
 mod codec;
-mod crew;
-mod errands;
-mod fleet;
-mod holding;
-mod judge;
-mod link;
+mod evaluate;
+mod executor;
 mod local;
 mod merge;
 mod node;
 mod query;
+mod remote_rows;
+mod row_group_scan;
 mod rows;
 mod score;
 mod security;
 mod serve;
+mod session;
 mod share;
-mod sticky;
-mod sweep;
 mod task;
 mod token;
 mod trees;
 
 pub use address::{Address, PORT};
-pub use fleet::Cluster;
-pub use link::Traffic;
+pub use client::Traffic;
+pub use cluster::Cluster;
 pub use security::Security;
 pub use serve::{ExecutorOptions, SchedulerOptions, run_executor, run_scheduler};

@@ -1,8 +1,8 @@
-//! A cluster on this machine, for tests and for trying out: a scheduler and some executors, each a process of its own.
-//! They end with the process that started them: their standard input is a pipe from it, which closes whatever happens.
+//! A cluster on this machine, for tests and experiments: a scheduler and some executors, each its own process. They exit
+//! with the process that started them: their standard input is a pipe from it, which closes even if it is killed.
 
-use super::link::Link;
-use super::task::Identity;
+use super::client::SchedulerClient;
+use super::task::ExecutorIdentity;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::interrupt;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -10,22 +10,22 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// See the module.
+/// A running local cluster; dropping it stops its processes.
 pub struct LocalCluster {
     port: u16,
     executors: usize,
     children: Vec<Child>,
-    /// Where executors put what they hand over; it goes with them.
+    /// Work directories of the executors.
     _folder: tempfile::TempDir,
 }
 
-/// How long processes may take to start.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Maximum time for the processes to start.
+const RETRY_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl LocalCluster {
-    /// Starts a scheduler and some executors, which share the threads.
+    /// Starts a scheduler and some executors, which divide the threads among them.
     pub fn start(executors: usize, threads: usize) -> Result<Self> {
-        interrupt::be_orderly(); // there are processes and a folder to clean up from now on
+        interrupt::be_orderly(); // from here on there are processes and a directory to clean up
         let program = std::env::current_exe().map_err(|error| Error::io("planetree", "find", &error))?;
         let folder = tempfile::Builder::new()
             .prefix("planetree-cluster-")
@@ -80,10 +80,10 @@ impl LocalCluster {
         while TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_err() {
             interrupt::check()?;
             let ended = self.children.iter_mut().any(|child| !matches!(child.try_wait(), Ok(None)));
-            if ended || begun.elapsed() > PATIENCE {
+            if ended || begun.elapsed() > RETRY_TIMEOUT {
                 return Err(Error::usage(
                     "--cluster: the scheduler did not start",
-                    "look at what it says on standard error",
+                    "check its messages on standard error",
                 ));
             }
             std::thread::sleep(Duration::from_millis(20));
@@ -91,20 +91,20 @@ impl LocalCluster {
         Ok(())
     }
 
-    /// Waits until all executors have reported.
-    pub fn wait_for_executors(&mut self, link: &Link) -> Result<Vec<Identity>> {
+    /// Waits until all executors have registered.
+    pub fn wait_for_executors(&mut self, client: &SchedulerClient) -> Result<Vec<ExecutorIdentity>> {
         let begun = Instant::now();
         loop {
-            let executors = link.executors()?;
+            let executors = client.executors()?;
             let here = executors.len();
             if here >= self.executors {
                 return Ok(executors);
             }
             let ended = self.children.iter_mut().any(|child| !matches!(child.try_wait(), Ok(None)));
-            if ended || begun.elapsed() > PATIENCE {
+            if ended || begun.elapsed() > RETRY_TIMEOUT {
                 return Err(Error::usage(
                     format_args!("--cluster: {here} of {} executors started", self.executors),
-                    "look at what they say on standard error",
+                    "check their messages on standard error",
                 ));
             }
             std::thread::sleep(Duration::from_millis(50));
@@ -114,7 +114,7 @@ impl LocalCluster {
 
 impl Drop for LocalCluster {
     fn drop(&mut self) {
-        // Without their standard input they end; whoever does not is ended.
+        // They exit when their standard input closes; the rest are killed.
         for child in &mut self.children {
             drop(child.stdin.take());
         }
@@ -129,16 +129,16 @@ impl Drop for LocalCluster {
     }
 }
 
-/// A port that nobody listens on.
+/// A free port.
 pub fn free_port() -> Result<u16> {
     free_ports::<1>().map(|[port]| port)
 }
 
-/// Some ports that nobody listens on, all different.
+/// Some distinct free ports.
 pub fn free_ports<const COUNT: usize>() -> Result<[u16; COUNT]> {
     let failed = |error: &std::io::Error| Error::io("127.0.0.1", "listen at", error);
     let listen = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
-    // All of them are held until the last is known.
+    // Keep all of them bound until the last is found.
     let listeners: Vec<TcpListener> =
         (0..COUNT).map(|_| listen()).collect::<std::io::Result<_>>().map_err(|error| failed(&error))?;
     let mut ports = [0; COUNT];

@@ -1,13 +1,13 @@
-//! Answers of many shares meet on executors before they reach the driver: each adds up some blocks of all of them. So what
-//! the driver takes in does not grow with the executors.
+//! Merging answers on executors: each merge task sums some blocks of all shares. So the amount of data that the driver
+//! receives does not grow with the number of executors.
 //!
 //! ```text
-//! shares: answers in blocks ──by block──► some executors: sums of all shares ──► driver
+//! shares: answers in blocks ──by block──► merge tasks: sums over all shares ──► driver
 //! ```
 
 use super::cells::merge_blocks;
-use super::holding::name;
-use super::node::{Arrived, BLOCK, put_together, schema, to_batches};
+use super::executor::name;
+use super::node::{BLOCK, ReceivedAnswer, put_together, schema, to_batches};
 use super::task::Answer;
 use arrow::array::RecordBatch;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -27,28 +27,28 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// Blocks for each executor that merges: they are dealt out by a hash, which is fair to many only.
+/// Blocks per merge task. Blocks are assigned by hash, which is balanced only for many of them.
 const BLOCKS_EACH: usize = 4;
 
-/// What stands in for the number of a share where an answer is of all.
+/// Share number of an answer that was merged over all shares.
 pub const ALL_SHARES: u64 = u64::MAX;
 
-/// How answers meet.
+/// How answers are merged on executors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Meeting {
-    /// Tasks that merge.
+pub struct MergePlan {
+    /// Number of merge tasks.
     pub mergers: usize,
     /// Whether cells have weights.
     pub weighted: bool,
 }
 
-impl Meeting {
-    /// Blocks that answers are cut into.
+impl MergePlan {
+    /// Number of blocks per answer.
     pub fn blocks(&self) -> usize {
         self.mergers * BLOCKS_EACH
     }
 
-    /// A plan that merges what another one answers.
+    /// Adds merging to a plan.
     pub fn of(&self, answers: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         let by_block = Partitioning::Hash(vec![col(BLOCK, &schema())?], self.mergers);
         let shuffled = RepartitionExec::try_new(answers, by_block)?;
@@ -56,7 +56,7 @@ impl Meeting {
     }
 }
 
-/// See the module.
+/// Plan node that sums blocks.
 #[derive(Debug)]
 pub struct MergeExec {
     answers: Arc<dyn ExecutionPlan>,
@@ -65,7 +65,7 @@ pub struct MergeExec {
 }
 
 impl MergeExec {
-    /// Adds up what comes by block.
+    /// A node that sums its input, which is partitioned by block.
     pub fn new(answers: Arc<dyn ExecutionPlan>, weighted: bool) -> Self {
         let properties = PlanProperties::new(
             EquivalenceProperties::new(schema()),
@@ -140,12 +140,12 @@ impl ExecutionPlan for MergeExec {
     }
 }
 
-/// Adds up answers by block. Other answers than blocks go on as they are.
+/// Sums answers by block. Answers that are not blocks pass through.
 fn merge(batches: &[RecordBatch], weighted: bool) -> Result<Vec<Result<RecordBatch>>> {
     let damaged = || DataFusionError::Execution("an answer arrived damaged".to_owned());
     let mut blocks: BTreeMap<u64, Vec<Vec<u8>>> = BTreeMap::new();
     let mut merged = Vec::new();
-    for ((share, block), Arrived { bytes, sender }) in put_together(batches).ok_or_else(damaged)? {
+    for ((share, block), ReceivedAnswer { bytes, sender }) in put_together(batches).ok_or_else(damaged)? {
         match Answer::from_bytes(&bytes).map_err(|_| damaged())? {
             Answer::Level(cells) => blocks.entry(block).or_default().extend(cells),
             other => merged.extend(to_batches(share, block, &other, &sender)),
@@ -165,10 +165,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_meet_by_block_and_others_go_on() {
+    fn blocks_are_merged_and_other_answers_pass_through() {
         let cells = |count: u8| vec![1, 2, count, 2 * count, 0, count, 2 * count, 1];
         let level = |count| Answer::Level(vec![cells(count)]);
-        let lacking = Answer::Lacking;
+        let lacking = Answer::MissingState;
         let sent =
             [(0, 0, &level(1)), (0, 1, &level(2)), (1, 0, &level(3)), (1, 1, &level(4)), (2, 0, &lacking)];
         let batches =
@@ -179,12 +179,12 @@ mod tests {
         let merged = put_together(&merged).unwrap();
         let answers: Vec<_> = merged
             .iter()
-            .map(|(place, arrived)| (*place, Answer::from_bytes(&arrived.bytes).unwrap()))
+            .map(|(place, received)| (*place, Answer::from_bytes(&received.bytes).unwrap()))
             .collect();
         let sum = |count| Answer::Merged { shares: 2, cells: cells(count) };
         assert_eq!(
             answers,
-            [((2, 0), Answer::Lacking), ((ALL_SHARES, 0), sum(4)), ((ALL_SHARES, 1), sum(6))]
+            [((2, 0), Answer::MissingState), ((ALL_SHARES, 0), sum(4)), ((ALL_SHARES, 1), sum(6))]
         );
         assert_eq!(merged[&(2, 0)].sender, "far");
         assert!(merge(&batches, true).is_err());

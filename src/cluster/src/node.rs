@@ -1,12 +1,12 @@
-//! The round as a plan: one node over a scan of the dataset's files. Every partition of the plan is a share; whoever
-//! runs it answers the question of the node.
+//! A request as a physical plan: one node over a scan of the dataset's files. Each partition of the plan is a share, and
+//! the executor that runs it handles the task of the node.
 //!
-//! The scan is never run. It is there because the engine hands out the file groups of a scan to its executors, and our
-//! own reader checks every byte against the dataset's manifest.
+//! The scan is never executed. It exists because the engine distributes the file groups of a scan to its executors; the
+//! data are read by our own reader, which checks every byte against the dataset's manifest.
 
-use super::holding::answer;
+use super::executor::answer;
 use super::share::groups_of;
-use super::task::{Answer, Step, Task};
+use super::task::{Answer, Task, TaskStep};
 use arrow::array::{ArrayRef, AsArray, LargeBinaryArray, RecordBatch, StringArray, UInt64Array};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt64Type};
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -24,31 +24,30 @@ use std::fmt;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Bytes of an answer that travel in one row.
+/// Maximum bytes of an answer in one row.
 const PIECE: usize = 1 << 20;
 
-/// The column by which answers in blocks are brought together.
+/// The column that answers in blocks are partitioned by.
 pub const BLOCK: &str = "block";
 
-/// See the module.
+/// Plan node that executes a task on every share.
 #[derive(Clone)]
 pub struct RoundExec {
     scan: Arc<dyn ExecutionPlan>,
-    question: Question,
+    question: RoundRequest,
     properties: Arc<PlanProperties>,
 }
 
-/// What a plan carries.
+/// The payload of a plan.
 #[derive(Clone, PartialEq, Default)]
-pub struct Question {
-    /// A packed [`Task`].
+pub struct RoundRequest {
+    /// Serialised [`Task`].
     pub task: Vec<u8>,
-    /// A packed [`Foundation`](super::task::Foundation), for those that lack it; empty if nobody is believed to.
-    pub foundation: Vec<u8>,
+    /// Serialised [`Snapshot`](super::task::Snapshot) for executors that lack the state; empty if none is expected to.
+    pub snapshot: Vec<u8>,
 }
 
-/// The columns of answers: which share, which block of its answer if that is sent in blocks, which piece of that, the
-/// bytes, their checksum, and who sends them.
+/// The columns of answers: share, block (if the answer is sent in blocks), piece of the block, bytes, checksum, sender.
 pub fn schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
         Field::new("share", DataType::UInt64, false),
@@ -61,8 +60,8 @@ pub fn schema() -> SchemaRef {
 }
 
 impl RoundExec {
-    /// A question to all file groups of a scan.
-    pub fn new(scan: Arc<dyn ExecutionPlan>, question: Question) -> Self {
+    /// A node that sends a request to all file groups of a scan.
+    pub fn new(scan: Arc<dyn ExecutionPlan>, question: RoundRequest) -> Self {
         let properties = PlanProperties::new(
             EquivalenceProperties::new(schema()),
             Partitioning::UnknownPartitioning(scan.output_partitioning().partition_count()),
@@ -72,15 +71,15 @@ impl RoundExec {
         RoundExec { scan, question, properties: Arc::new(properties) }
     }
 
-    /// What it asks.
-    pub fn question(&self) -> &Question {
+    /// The request of the node.
+    pub fn question(&self) -> &RoundRequest {
         &self.question
     }
 }
 
 impl fmt::Debug for RoundExec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RoundExec({} bytes)", self.question.task.len() + self.question.foundation.len())
+        write!(f, "RoundExec({} bytes)", self.question.task.len() + self.question.snapshot.len())
     }
 }
 
@@ -131,25 +130,25 @@ impl ExecutionPlan for RoundExec {
 
     fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let group = groups_of(&*self.scan).and_then(|groups| groups.get(partition)).cloned();
-        let group = group.ok_or_else(|| failed("the plan has no such share"))?;
+        let group = group.ok_or_else(|| failed("share not found in the plan"))?;
         let question = self.question.clone();
         let mut stream = RecordBatchReceiverStream::builder(schema(), 2);
         let sender = stream.tx();
         stream.spawn_blocking(move || {
             let task: Task = super::task::unpack(&question.task).map_err(failed)?;
-            let in_blocks = matches!(task.step, Step::Level { blocks, .. } if blocks > 1);
-            let (share, answer) = answer(&task, &question.foundation, &group);
+            let in_blocks = matches!(task.step, TaskStep::Level { blocks, .. } if blocks > 1);
+            let (share, answer) = answer(&task, &question.snapshot, &group);
             let answers = match answer {
                 Answer::Level(blocks) if in_blocks => {
                     blocks.into_iter().map(|block| Answer::Level(vec![block])).collect()
                 }
                 answer => vec![answer],
             };
-            let name = super::holding::name();
+            let name = super::executor::name();
             for (block, answer) in (0..).zip(&answers) {
                 for batch in to_batches(share, block, answer, &name) {
                     if sender.blocking_send(batch).is_err() {
-                        return Ok(()); // nobody wants more
+                        return Ok(()); // the receiver is gone
                     }
                 }
             }
@@ -163,7 +162,7 @@ fn failed(problem: impl fmt::Display) -> DataFusionError {
     DataFusionError::Execution(problem.to_string())
 }
 
-/// An answer in pieces that are not too large for a message.
+/// Cuts an answer into pieces that fit a message.
 pub fn to_batches(share: u64, block: u64, answer: &Answer, sender: &str) -> Vec<Result<RecordBatch>> {
     let bytes = answer.to_bytes();
     let batch = |(piece, bytes): (u64, &[u8])| {
@@ -180,21 +179,21 @@ pub fn to_batches(share: u64, block: u64, answer: &Answer, sender: &str) -> Vec<
     (0..).zip(bytes.chunks(PIECE)).map(batch).collect()
 }
 
-/// An answer as it arrived.
+/// A reassembled answer.
 #[derive(Debug, Default, PartialEq)]
-pub struct Arrived {
+pub struct ReceivedAnswer {
     /// Its bytes.
     pub bytes: Vec<u8>,
-    /// Who sent them.
+    /// The executor that sent them.
     pub sender: String,
 }
 
-/// Which share an answer is of, and which block.
-pub type Whose = (u64, u64);
+/// Share and block of an answer.
+pub type AnswerKey = (u64, u64);
 
-/// Puts answers together, in the order of shares and blocks. `None` if a piece is missing or damaged.
-pub fn put_together(batches: &[RecordBatch]) -> Option<BTreeMap<Whose, Arrived>> {
-    let mut pieces: BTreeMap<(Whose, u64), Arrived> = BTreeMap::new();
+/// Reassembles answers, in the order of shares and blocks. `None` if a piece is missing or damaged.
+pub fn put_together(batches: &[RecordBatch]) -> Option<BTreeMap<AnswerKey, ReceivedAnswer>> {
+    let mut pieces: BTreeMap<(AnswerKey, u64), ReceivedAnswer> = BTreeMap::new();
     for batch in batches {
         let number = |column: usize, row: usize| {
             Some(batch.columns().get(column)?.as_primitive_opt::<UInt64Type>()?.value(row))
@@ -206,12 +205,12 @@ pub fn put_together(batches: &[RecordBatch]) -> Option<BTreeMap<Whose, Arrived>>
             }
             let sender = batch.columns().get(5)?.as_string_opt::<i32>()?.value(row).to_owned();
             let answer = (number(0, row)?, number(1, row)?);
-            pieces.insert((answer, number(2, row)?), Arrived { bytes: bytes.to_vec(), sender });
+            pieces.insert((answer, number(2, row)?), ReceivedAnswer { bytes: bytes.to_vec(), sender });
         }
     }
-    let mut answers: BTreeMap<Whose, Arrived> = BTreeMap::new();
+    let mut answers: BTreeMap<AnswerKey, ReceivedAnswer> = BTreeMap::new();
     let mut last = None;
-    for ((answer, piece), Arrived { bytes, sender }) in pieces {
+    for ((answer, piece), ReceivedAnswer { bytes, sender }) in pieces {
         let expected = match last {
             Some((same, before)) if same == answer => before + 1,
             _ => 0,
@@ -220,9 +219,9 @@ pub fn put_together(batches: &[RecordBatch]) -> Option<BTreeMap<Whose, Arrived>>
             return None;
         }
         last = Some((answer, piece));
-        let arrived = answers.entry(answer).or_default();
-        arrived.bytes.extend_from_slice(&bytes);
-        arrived.sender = sender;
+        let received = answers.entry(answer).or_default();
+        received.bytes.extend_from_slice(&bytes);
+        received.sender = sender;
     }
     Some(answers)
 }

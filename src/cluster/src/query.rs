@@ -1,10 +1,10 @@
-//! SQL on a cluster: the engine's own operators, stages and shuffles. Ours are the functions and the object stores, which
-//! client, scheduler and executors all have. What travels is the physical plan: names of tables, which are paths here, do
-//! not survive the way of a logical one.
+//! SQL on a cluster with the engine's own operators, stages and shuffles. We add our functions and object stores to
+//! client, scheduler and executors. Physical plans are sent: table names, which are paths here, would be lost in a
+//! serialised logical plan.
 
+use super::client::{MESSAGE_BYTES, run_name};
+use super::cluster::Cluster;
 use super::codec::RoundCodec;
-use super::fleet::Cluster;
-use super::link::{MESSAGE_BYTES, run_name};
 use super::security::Security;
 use super::share::check_place;
 use ballista_core::execution_plans::execute_physical_plan;
@@ -31,13 +31,13 @@ use std::sync::Arc;
 use url::Url;
 
 impl Cluster {
-    /// The cluster as something that queries run on.
+    /// The cluster as a target for queries.
     pub fn queries(&self) -> Result<Elsewhere> {
-        let reached = self.reach()?;
+        let connection = self.reach()?;
         let (url, security, address) =
-            (reached.link.url().to_owned(), self.security().clone(), self.address().clone());
+            (connection.client.url().to_owned(), self.security().clone(), self.address().clone());
         Ok(Elsewhere {
-            partitions: reached.threads(),
+            partitions: connection.threads(),
             check: Arc::new(move |place| check_place(place, &address)),
             upgrade: Box::new(move |state| {
                 let config = client_config(state.config().clone().upgrade_for_ballista(), &security);
@@ -65,23 +65,23 @@ impl Cluster {
                     Ok(Box::pin(RecordBatchStreamAdapter::new(schema, stream)) as SendableRecordBatchStream)
                 })
             }),
-            guard: Box::new(reached),
+            guard: Box::new(connection),
         })
     }
 }
 
-/// What went wrong at the far end, without what it was wrapped in on the way.
+/// The cause of a remote error, without the wrapping that the engine adds.
 fn tidy(url: &str, error: &DataFusionError) -> DataFusionError {
     let text = error.find_root().to_string();
     let text = text.split("message: \"").last().unwrap_or(&text);
     let text = text.split("\", metadata").next().unwrap_or(text);
-    // Of tasks that failed, the innermost reason.
+    // The innermost cause of failed tasks.
     let text = text.rsplit("Task failed due to runtime execution error: ").next().unwrap_or(text);
     planetree_sql::outward(ours(text).unwrap_or_else(|| {
         Error::place(
             format_args!("query on {url}"),
             text.lines().next().unwrap_or_default(),
-            "if the query is right, look at the scheduler and its executors, and ask again",
+            "if the query is right, check the scheduler and its executors, then run it again",
         )
     }))
 }
@@ -96,26 +96,12 @@ fn ours(text: &str) -> Option<Error> {
     Some(Error::place(place, problem, remedy))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn errors_of_our_functions_come_back_as_they_were() {
-        let error = Error::place("auc", "rows of \"1\" and \"9\"", "add GROUP BY query_id");
-        let text = format!("Shared(External(DataFusionError(External({error:?}))))");
-        let found = ours(&text).unwrap();
-        assert_eq!((found.to_string(), found.remedy()), (error.to_string(), error.remedy()));
-        assert!(ours("Cast error: Cannot cast string '1x'").is_none());
-    }
-}
-
-/// How sessions speak to the processes of a cluster.
+/// Configures a session as a client of the cluster.
 pub fn client_config(config: SessionConfig, security: &Security) -> SessionConfig {
     security.client(config.with_ballista_grpc_client_max_message_size(MESSAGE_BYTES))
 }
 
-/// A session of the scheduler, for whoever asks it something. It plans nothing and reads nothing.
+/// Session of the scheduler for its clients. It neither plans nor reads.
 pub fn scheduler_session(config: SessionConfig) -> EngineResult<SessionState> {
     let environment = RuntimeEnvBuilder::new().with_object_store_registry(Arc::new(NoStores::default()));
     let state = SessionStateBuilder::new_from_existing(default_session_builder(config)?);
@@ -136,21 +122,21 @@ pub fn executor_functions() -> BallistaFunctionRegistry {
     all
 }
 
-/// Temporary files and stores of an executor.
+/// Runtime environment of an executor: temporary files and object stores.
 pub fn environment(folder: &Path) -> EngineResult<Arc<RuntimeEnv>> {
     RuntimeEnvBuilder::new()
-        .with_object_store_registry(Arc::new(Stores::default()))
+        .with_object_store_registry(Arc::new(LazyStores::default()))
         .with_temp_file_path(folder)
         .build_arc()
 }
 
-/// Object stores, opened when a plan names them, with the credentials of this process.
+/// Object stores, opened on first use with the credentials of this process.
 #[derive(Debug, Default)]
-struct Stores {
+struct LazyStores {
     known: DefaultObjectStoreRegistry,
 }
 
-impl ObjectStoreRegistry for Stores {
+impl ObjectStoreRegistry for LazyStores {
     fn register_store(&self, url: &Url, store: Arc<dyn ObjectStore>) -> Option<Arc<dyn ObjectStore>> {
         self.known.register_store(url, store)
     }
@@ -173,7 +159,7 @@ impl ObjectStoreRegistry for Stores {
     }
 }
 
-/// Empty stores in place of all others: whoever only hands plans on needs no credentials.
+/// Empty stores for every URL: the scheduler only forwards plans and needs no credentials.
 #[derive(Debug, Default)]
 struct NoStores {
     known: DefaultObjectStoreRegistry,
@@ -186,5 +172,19 @@ impl ObjectStoreRegistry for NoStores {
 
     fn get_store(&self, url: &Url) -> EngineResult<Arc<dyn ObjectStore>> {
         Ok(self.known.get_store(url).unwrap_or_else(|_| Arc::new(InMemory::new())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_our_functions_come_back_as_they_were() {
+        let error = Error::place("auc", "rows of \"1\" and \"9\"", "add GROUP BY query_id");
+        let text = format!("Shared(External(DataFusionError(External({error:?}))))");
+        let found = ours(&text).unwrap();
+        assert_eq!((found.to_string(), found.remedy()), (error.to_string(), error.remedy()));
+        assert!(ours("Cast error: Cannot cast string '1x'").is_none());
     }
 }

@@ -1,12 +1,12 @@
-//! Rows as bytes: Arrow's own form of them, packed.
+//! Rows as compressed Arrow IPC streams.
 
 use arrow::array::RecordBatch;
 use arrow::ipc::reader::StreamReader;
 use arrow::ipc::writer::StreamWriter;
 use planetree_base::error::Result;
-use planetree_base::wire::cut_short;
+use planetree_base::wire::malformed;
 
-/// Some rows as bytes; no bytes for no batches.
+/// Encodes rows; no batches give no bytes.
 pub fn rows_to_bytes(batches: &[RecordBatch]) -> Result<Vec<u8>> {
     let Some(first) = batches.first() else { return Ok(Vec::new()) };
     let mut bytes = Vec::new();
@@ -15,18 +15,18 @@ pub fn rows_to_bytes(batches: &[RecordBatch]) -> Result<Vec<u8>> {
         batches.iter().try_for_each(|batch| writer.write(batch))?;
         writer.finish()
     };
-    write(&mut bytes).map_err(|_| cut_short())?;
-    zstd::encode_all(bytes.as_slice(), 1).map_err(|_| cut_short())
+    write(&mut bytes).map_err(|_| malformed())?;
+    zstd::encode_all(bytes.as_slice(), 1).map_err(|_| malformed())
 }
 
-/// The rows behind bytes.
+/// Reads what [`rows_to_bytes`] wrote.
 pub fn rows_from_bytes(bytes: &[u8]) -> Result<Vec<RecordBatch>> {
     if bytes.is_empty() {
         return Ok(Vec::new());
     }
-    let bytes = zstd::decode_all(bytes).map_err(|_| cut_short())?;
-    let reader = StreamReader::try_new(bytes.as_slice(), None).map_err(|_| cut_short())?;
-    reader.collect::<std::result::Result<_, _>>().map_err(|_| cut_short())
+    let bytes = zstd::decode_all(bytes).map_err(|_| malformed())?;
+    let reader = StreamReader::try_new(bytes.as_slice(), None).map_err(|_| malformed())?;
+    reader.collect::<std::result::Result<_, _>>().map_err(|_| malformed())
 }
 
 #[cfg(test)]

@@ -1,16 +1,16 @@
-//! Scoring a dataset on a cluster: executors score row groups with the code of a single machine, the driver takes the
-//! predictions in the order of the rows and writes them.
+//! Scoring a dataset on a cluster: executors score row groups with the single-machine code, the driver receives the
+//! predictions in row order and writes them.
 
-use super::fleet::{Cluster, place_of};
-use super::holding::fingerprint;
-use super::link::{MESSAGE_BYTES, run_name};
+use super::client::{MESSAGE_BYTES, run_name};
+use super::cluster::{Cluster, place_of};
+use super::executor::fingerprint;
+use super::row_group_scan::{RowGroupScan, waves};
 use super::rows::{rows_from_bytes, rows_to_bytes};
 use super::share::{check_place, file_groups};
-use super::sweep::{Sweep, waves};
-use super::task::{Answer, BUILD, Step, Task};
+use super::task::{Answer, BUILD, Task, TaskStep};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
-use planetree_base::wire::cut_short;
+use planetree_base::wire::malformed;
 use planetree_data::dataset::DatasetReader;
 use planetree_data::source::Source;
 use planetree_model::model::Model;
@@ -19,20 +19,20 @@ use rayon::prelude::*;
 use std::io::Write;
 use std::time::Duration;
 
-/// The predictions of some row groups, as they travel.
+/// Predictions of some row groups in wire format.
 #[derive(Debug, Default, PartialEq)]
-pub struct Scored {
-    /// Seconds of reading, of all threads together.
+pub struct ScoredGroups {
+    /// Seconds spent reading, summed over threads.
     pub load_seconds: f64,
-    /// Seconds of scoring, likewise.
+    /// Seconds spent scoring, summed over threads.
     pub predict_seconds: f64,
-    /// The rows of each row group.
+    /// Encoded rows of each row group.
     pub groups: Vec<Vec<u8>>,
 }
 
 impl Cluster {
-    /// Scores a dataset and hands the row groups on in the order of the rows. The model travels: executors need no access
-    /// to its file, whose bytes are given.
+    /// Scores a dataset and passes on the row groups in row order. The bytes of the model file are sent along, so
+    /// executors need no access to it.
     pub fn predict(
         &self,
         reader: &DatasetReader,
@@ -44,7 +44,7 @@ impl Cluster {
         check_place(data, self.address())?;
         if model_file.len() > MESSAGE_BYTES / 2 {
             return Err(Error::usage(
-                format_args!("--cluster: a model of {} bytes is too large to travel", model_file.len()),
+                format_args!("--cluster: model too large to send: {} bytes", model_file.len()),
                 "leave --cluster out, or train fewer trees",
             ));
         }
@@ -52,62 +52,66 @@ impl Cluster {
         let source = Source::open(data, None)?;
         let place = place_of(data)?;
         let rows: Vec<u64> = reader.manifest().rows_of_groups().collect();
-        let reached = self.reach()?;
-        let threads = reached.threads();
+        let connection = self.reach()?;
+        let threads = connection.threads();
         let task = Task {
             build: BUILD.to_owned(),
             run: run_name(),
             data: place.clone(),
             instance_credentials: self.instance_credentials(),
             fingerprint: fingerprint(&source),
-            step: Step::Score,
+            step: TaskStep::Score,
         };
         let mut report = Report { rows: 0, threads, load_seconds: 0.0, predict_seconds: 0.0, warning };
-        let sweep = Sweep {
-            link: &reached.link,
+        let scan = RowGroupScan {
+            client: &connection.client,
             task: &task,
-            waves: &waves(&rows, threads, self.share_count(reached.executors.len())),
+            waves: &waves(&rows, threads, self.share_count(connection.executors.len())),
             groups: &|wave| file_groups(&source, &place, wave),
-            foundation: &|| model_file.to_vec(),
+            snapshot: &|| model_file.to_vec(),
         };
-        let outcome = sweep.run(&mut |answer| {
-            let Answer::Scored(scored) = answer else { return Err(cut_short()) };
+        let outcome = scan.run(&mut |answer| {
+            let Answer::Scored(scored) = answer else { return Err(malformed()) };
             report.load_seconds += scored.load_seconds / threads as f64;
             report.predict_seconds += scored.predict_seconds / threads as f64;
             for group in &scored.groups {
                 for batch in rows_from_bytes(group)? {
                     report.rows += batch.num_rows() as u64;
-                    sink(PredictedGroup::from_batch(&batch).ok_or_else(cut_short)?)?;
+                    sink(PredictedGroup::from_batch(&batch).ok_or_else(malformed)?)?;
                 }
             }
             Ok(true)
         });
-        self.keep_traffic(&reached);
+        self.keep_traffic(&connection);
         outcome?;
-        if report.rows == rows.iter().sum::<u64>() { Ok(report) } else { Err(cut_short()) }
+        if report.rows == rows.iter().sum::<u64>() { Ok(report) } else { Err(malformed()) }
     }
 }
 
-/// Scores some row groups, on all threads.
-pub fn score(source: &Source, partitions: &[usize], predictor: &GroupPredictor<Model>) -> Result<Scored> {
-    let reader = source.readers().next().ok_or_else(cut_short)?;
+/// Scores some row groups on all threads.
+pub fn score(
+    source: &Source,
+    partitions: &[usize],
+    predictor: &GroupPredictor<Model>,
+) -> Result<ScoredGroups> {
+    let reader = source.readers().next().ok_or_else(malformed)?;
     let groups = partitions.par_iter().map(|partition| {
         let done = predictor.predict(reader, source.group_id(*partition))?;
         Ok((rows_to_bytes(&[done.result.into_batch()?])?, done.load, done.score))
     });
     let groups: Vec<(Vec<u8>, Duration, Duration)> = groups.collect::<Result<_>>()?;
-    Ok(Scored {
+    Ok(ScoredGroups {
         load_seconds: groups.iter().map(|group| group.1.as_secs_f64()).sum(),
         predict_seconds: groups.iter().map(|group| group.2.as_secs_f64()).sum(),
         groups: groups.into_iter().map(|group| group.0).collect(),
     })
 }
 
-/// A model that came as the bytes of its file, ready for a dataset.
+/// Prepares a model, given as the bytes of its file, for a dataset.
 pub fn predictor(model_file: &[u8], source: &Source) -> Result<GroupPredictor<Model>> {
     let failed = |error: std::io::Error| Error::io("temporary file of a model", "write", &error);
     let mut file = tempfile::NamedTempFile::new().map_err(failed)?;
     file.write_all(model_file).map_err(failed)?;
     let model = Model::read(&Location::Local(file.path().to_owned()))?;
-    GroupPredictor::new(model, source.readers().next().ok_or_else(cut_short)?)
+    GroupPredictor::new(model, source.readers().next().ok_or_else(malformed)?)
 }

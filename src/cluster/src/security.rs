@@ -1,6 +1,6 @@
-//! Who may speak to a cluster: whoever has a certificate that its authority signed, and knows its token. The engine knows no encryption where
-//! it listens, so it listens on this machine only, and a door in front of it speaks TLS with the outside and asks
-//! everybody for a certificate.
+//! Access control: mutual TLS with certificates signed by the cluster's authority, and a shared token. The engine's
+//! servers do not support encryption, so they listen on a loopback address behind a TLS proxy that requires client
+//! certificates.
 
 use super::token::Token;
 use ballista_core::extension::{EndpointOverrideFn, SessionConfigExt};
@@ -19,7 +19,7 @@ use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
-/// How the line is kept from others; by nothing, unless there are certificates or a token.
+/// Certificates and token of a cluster; neither by default.
 #[derive(Clone, Default)]
 pub struct Security {
     tls: Option<Arc<Tls>>,
@@ -32,15 +32,15 @@ struct Tls {
 }
 
 impl Security {
-    /// Reads PEM files: the authority's certificate, one's own, and its key. All three, or none for no encryption.
+    /// Reads PEM files: the authority's certificate, our own certificate and its key. All three, or none.
     pub fn read(authority: Option<&Path>, certificate: Option<&Path>, key: Option<&Path>) -> Result<Self> {
         let (authority, certificate, key) = match (authority, certificate, key) {
             (Some(authority), Some(certificate), Some(key)) => (authority, certificate, key),
             (None, None, None) => return Ok(Security::default()),
             _ => {
                 return Err(Error::usage(
-                    "an encrypted cluster needs an authority, a certificate and its key",
-                    "name all of --tls-ca, --tls-certificate and --tls-key, or none",
+                    "TLS needs an authority, a certificate and its key",
+                    "pass all of --tls-ca, --tls-certificate and --tls-key, or none",
                 ));
             }
         };
@@ -55,22 +55,22 @@ impl Security {
         Ok(Security { tls: Some(Arc::new(Tls { client, acceptor })), token: None })
     }
 
-    /// The same with a token, from a file.
+    /// Adds the token in a file.
     pub fn with_token(self, file: Option<&Path>) -> Result<Self> {
         Ok(Security { token: file.map(Token::read).transpose()?, ..self })
     }
 
-    /// What every request must bring along.
+    /// The token that every request must carry.
     pub(super) fn token(&self) -> Option<&Token> {
         self.token.as_ref()
     }
 
-    /// Whether the line is encrypted.
+    /// Whether connections are encrypted.
     pub fn uses_tls(&self) -> bool {
         self.tls.is_some()
     }
 
-    /// A client's configuration.
+    /// Adds the client settings to a session.
     pub fn client(&self, config: SessionConfig) -> SessionConfig {
         match self.endpoint() {
             None => config,
@@ -80,7 +80,7 @@ impl Security {
         }
     }
 
-    /// What makes a client's end of a line an encrypted one that brings the token along.
+    /// Function that adds encryption and token to a client's endpoint.
     pub fn endpoint(&self) -> Option<EndpointOverrideFn> {
         if self.tls.is_none() && self.token.is_none() {
             return None;
@@ -111,8 +111,8 @@ impl Security {
         }))
     }
 
-    /// The address that the engine listens on when others are to reach `outer`: the same, or behind the door. It has the
-    /// same port on another address of this machine alone, because the engine names one port for both.
+    /// The address that the engine binds when clients connect to `outer`: the same, or behind the proxy the same port on
+    /// another loopback address, because the engine uses one port for both.
     pub fn inner(&self, outer: SocketAddr) -> Result<SocketAddr> {
         if !self.uses_tls() {
             return Ok(outer);
@@ -120,7 +120,7 @@ impl Security {
         Self::behind(outer, Ipv4Addr::new(127, 0, 0, 2))
     }
 
-    /// The same for an executor, who asks for the token at its door.
+    /// The same for an executor, whose proxy also checks the token.
     pub fn inner_of_executor(&self, outer: SocketAddr) -> Result<SocketAddr> {
         match &self.token {
             None => self.inner(outer),
@@ -128,43 +128,44 @@ impl Security {
         }
     }
 
-    /// An address of this machine alone that is not `outer`.
+    /// A loopback address other than `outer`.
     fn behind(outer: SocketAddr, other: Ipv4Addr) -> Result<SocketAddr> {
         if outer.ip().is_unspecified() {
             return Err(Error::usage(
-                format_args!("--bind {}: with certificates or a token it must be one address", outer.ip()),
-                "bind the address by which the others reach this machine",
+                format_args!("--bind {}: certificates and tokens need a single address", outer.ip()),
+                "bind the address at which other machines reach this one",
             ));
         }
         let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
         Ok(SocketAddr::new(if outer.ip() == here { IpAddr::V4(other) } else { here }, outer.port()))
     }
 
-    /// Opens the doors of an executor: that of certificates outside, that of the token behind it.
-    pub async fn open_executor_door(&self, outer: SocketAddr, inner: SocketAddr) -> std::io::Result<()> {
-        let Some(token) = &self.token else { return self.open_door(outer, inner).await };
+    /// Starts the proxies of an executor: TLS outside, token check behind it.
+    pub async fn start_executor_proxy(&self, outer: SocketAddr, inner: SocketAddr) -> std::io::Result<()> {
+        let Some(token) = &self.token else { return self.start_proxy(outer, inner).await };
         if !self.uses_tls() {
-            return token.open_door(outer, inner);
+            return token.start_proxy(outer, inner);
         }
         let between = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 3)), outer.port());
-        token.open_door(between, inner)?;
-        self.open_door(outer, between).await
+        token.start_proxy(between, inner)?;
+        self.start_proxy(outer, between).await
     }
 
-    /// Opens the door: who knocks at `outer` with a certificate speaks to `inner`. Nothing to do without encryption.
-    pub async fn open_door(&self, outer: SocketAddr, inner: SocketAddr) -> std::io::Result<()> {
+    /// Starts the TLS proxy: connections to `outer` with a valid certificate are forwarded to `inner`. Does nothing
+    /// without encryption.
+    pub async fn start_proxy(&self, outer: SocketAddr, inner: SocketAddr) -> std::io::Result<()> {
         let Some(tls) = self.tls.clone() else { return Ok(()) };
         let listener = TcpListener::bind(outer).await?;
         tokio::spawn(async move {
             loop {
                 let Ok((stream, _)) = listener.accept().await else {
-                    tokio::time::sleep(HANDSHAKE / 100).await; // too many are open: some will end
+                    tokio::time::sleep(HANDSHAKE / 100).await; // too many open files: wait for some to close
                     continue;
                 };
                 let tls = tls.clone();
                 tokio::spawn(async move {
                     let _ = stream.set_nodelay(true);
-                    // Who has no certificate is told so by the handshake, and nothing else.
+                    // The handshake rejects clients without a certificate; they get no other answer.
                     let handshake = tokio::time::timeout(HANDSHAKE, tls.acceptor.accept(stream));
                     let Ok(Ok(mut outside)) = handshake.await else { return };
                     let Ok(mut inside) = TcpStream::connect(inner).await else { return };
@@ -177,21 +178,21 @@ impl Security {
     }
 }
 
-/// How long who knocks may take to show a certificate.
+/// Maximum time for a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
 fn acceptor(authority: &Path, certificate: &Path, key: &Path) -> Result<TlsAcceptor> {
     let unfit = |file: &Path, problem: &dyn std::fmt::Display| {
         Error::place(
             file.display(),
-            format_args!("not fit for TLS: {problem}"),
-            "name a PEM file of the right kind",
+            format_args!("not usable for TLS: {problem}"),
+            "use a PEM file of the right kind",
         )
     };
     let certificates = |file: &Path| -> Result<Vec<CertificateDer<'static>>> {
         let all = CertificateDer::pem_file_iter(file).and_then(Iterator::collect);
         let all: Vec<_> = all.map_err(|error| unfit(file, &error))?;
-        if all.is_empty() { Err(unfit(file, &"there is no certificate")) } else { Ok(all) }
+        if all.is_empty() { Err(unfit(file, &"no certificate found")) } else { Ok(all) }
     };
     let mut roots = RootCertStore::empty();
     for root in certificates(authority)? {

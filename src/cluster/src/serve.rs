@@ -1,13 +1,13 @@
-//! The processes of a cluster: the engine's scheduler and executor, with our node in them.
+//! The processes of a cluster: the engine's scheduler and executor, extended with our plan nodes.
 
 use super::address::{MOST_OVERLAP, check_bind};
+use super::affinity::ShareAffinity;
+use super::client::MESSAGE_BYTES;
 use super::codec::RoundCodec;
-use super::holding::{drop_idle_shares, set_limit};
-use super::link::MESSAGE_BYTES;
+use super::executor::{drop_idle_shares, set_limit};
 use super::local::free_ports;
 use super::query::{client_config, environment, executor_functions, scheduler_session};
 use super::security::Security;
-use super::sticky::Sticky;
 use super::token::Token;
 use ballista_core::extension::SessionConfigExt;
 use ballista_core::serde::protobuf::scheduler_grpc_server::SchedulerGrpcServer;
@@ -27,26 +27,26 @@ use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 
-/// How the scheduler is run.
+/// Options of a scheduler.
 #[derive(Clone)]
 pub struct SchedulerOptions {
     /// The address to listen on.
     pub bind: String,
-    /// The port to listen on; 0 for one that is free.
+    /// The port to listen on; 0 for any free port.
     pub port: u16,
-    /// The name that executors find it by; the address if not given.
+    /// The host name that executors use to reach it; the bind address by default.
     pub host: Option<String>,
     /// Whether a public address may be bound without encryption.
     pub plaintext: bool,
     /// Certificates and token.
     pub security: Security,
-    /// Seconds without a sign of life after which an executor counts as lost.
+    /// Seconds without a heartbeat after which an executor is considered lost.
     pub executor_timeout: u64,
     /// Whether the process ends when its standard input does.
     pub until_stdin_ends: bool,
 }
 
-/// How an executor is run.
+/// Options of an executor.
 #[derive(Clone)]
 pub struct ExecutorOptions {
     /// The scheduler's host.
@@ -55,26 +55,26 @@ pub struct ExecutorOptions {
     pub scheduler_port: u16,
     /// The address to listen on.
     pub bind: String,
-    /// The port to hand results over at, and the next one for tasks; 0 for any that are free.
+    /// The port for results; the next one is for tasks. 0 for any free ports.
     pub port: u16,
-    /// The name that others find it by; the address if not given.
+    /// The host name that others use to reach it; the bind address by default.
     pub host: Option<String>,
     /// Whether a public address may be bound without encryption.
     pub plaintext: bool,
     /// Certificates and token.
     pub security: Security,
-    /// Bytes that kept shares may take.
+    /// Maximum bytes of cached shares.
     pub cache_bytes: Option<u64>,
-    /// Where results wait to be fetched; a temporary folder if not given.
+    /// Directory of results that wait to be fetched; a temporary one by default.
     pub work_dir: Option<PathBuf>,
     /// Whether the process ends when its standard input does.
     pub until_stdin_ends: bool,
 }
 
-/// Seconds between an executor's signs of life.
+/// Seconds between heartbeats of an executor.
 const HEARTBEAT: u64 = 2;
 
-/// Runs a scheduler until it is stopped; `ready` is told where it listens.
+/// Runs a scheduler until it is stopped; `ready` receives the address that it listens on.
 pub fn run_scheduler(options: &SchedulerOptions, ready: impl FnOnce(SocketAddr)) -> Result<()> {
     check_bind(&options.bind, options.plaintext || options.security.uses_tls())?;
     if options.until_stdin_ends {
@@ -84,11 +84,11 @@ pub fn run_scheduler(options: &SchedulerOptions, ready: impl FnOnce(SocketAddr))
     let outer = address_of(&place)?;
     let inner = options.security.inner(outer)?;
     let serve = async {
-        // Without delay: else every question waits for the acknowledgement of the one before.
+        // TCP_NODELAY: otherwise each request waits for the acknowledgement of the previous one.
         let incoming = TcpIncoming::bind(inner).map_err(|error| error.to_string())?.with_nodelay(Some(true));
         let inner = incoming.local_addr().map_err(|error| error.to_string())?;
         let outer = SocketAddr::new(outer.ip(), inner.port());
-        options.security.open_door(outer, inner).await.map_err(|error| error.to_string())?;
+        options.security.start_proxy(outer, inner).await.map_err(|error| error.to_string())?;
         let config = Arc::new(SchedulerConfig {
             bind_host: options.bind.clone(),
             bind_port: outer.port(),
@@ -96,11 +96,11 @@ pub fn run_scheduler(options: &SchedulerOptions, ready: impl FnOnce(SocketAddr))
             override_create_grpc_client_endpoint: options.security.endpoint(),
             override_physical_codec: Some(Arc::new(RoundCodec::default())),
             override_session_builder: Some(Arc::new(scheduler_session)),
-            task_distribution: TaskDistributionPolicy::Custom(Arc::new(Sticky::default())),
+            task_distribution: TaskDistributionPolicy::Custom(Arc::new(ShareAffinity::default())),
             executor_timeout_seconds: options.executor_timeout,
             expire_dead_executor_interval_seconds: 1,
             no_executors_grace_period_seconds: options.executor_timeout.max(3 * HEARTBEAT),
-            // A level's result is fetched at once and never again, a query's one part after another.
+            // A level's result is fetched once, immediately; a query's result partition by partition.
             finished_job_data_clean_up_interval_seconds: 300,
             finished_job_state_clean_up_interval_seconds: 360,
             grpc_server_max_decoding_message_size: MESSAGE_BYTES as u32,
@@ -120,7 +120,7 @@ pub fn run_scheduler(options: &SchedulerOptions, ready: impl FnOnce(SocketAddr))
         server.await.map_err(|error| error.to_string())
     };
     border::wait_or_interrupt(serve)?.map_err(|problem| {
-        Error::place(&place, format_args!("the scheduler cannot run: {problem}"), "choose another --port")
+        Error::place(&place, format_args!("cannot run the scheduler: {problem}"), "choose another --port")
     })
 }
 
@@ -164,8 +164,8 @@ pub fn run_executor(options: &ExecutorOptions, ready: impl FnOnce()) -> Result<(
         scheduler_host: options.scheduler_host.clone(),
         scheduler_port: options.scheduler_port,
         scheduler_connect_timeout_seconds: 10,
-        // A share uses all threads by itself; these are only places, enough that no share ever waits for one: it would
-        // be given to somebody else.
+        // A share uses all threads by itself; these are only task slots. There are enough that no share ever waits for
+        // one, because a waiting share would be given to another executor.
         vcores: rayon::current_num_threads().max(4 * MOST_OVERLAP),
         work_dir: Some(folder.to_string_lossy().into_owned()),
         job_data_ttl_seconds: 600,
@@ -182,11 +182,11 @@ pub fn run_executor(options: &ExecutorOptions, ready: impl FnOnce()) -> Result<(
         })),
         ..ExecutorProcessConfig::default()
     };
-    interrupt::be_orderly(); // the engine hears signals itself, and takes leave of the scheduler
+    interrupt::be_orderly(); // the engine handles signals itself and deregisters from the scheduler
     ready();
     let serve = async {
         for (outer, inner) in [(results, inner_results), (tasks, inner_tasks)] {
-            let opened = options.security.open_executor_door(outer, inner).await;
+            let opened = options.security.start_executor_proxy(outer, inner).await;
             opened.map_err(|error| error.to_string())?;
         }
         start_executor_process(Arc::new(config)).await.map_err(|error| error.to_string())
@@ -194,8 +194,8 @@ pub fn run_executor(options: &ExecutorOptions, ready: impl FnOnce()) -> Result<(
     border::wait(serve).map_err(|error| {
         Error::place(
             format_args!("{}:{}", options.scheduler_host, options.scheduler_port),
-            format_args!("the executor cannot run: {error}"),
-            "see that the scheduler is there, of the same build and with the same token, and choose another --port",
+            format_args!("cannot run the executor: {error}"),
+            "make sure that the scheduler is running with the same build and token, or choose another --port",
         )
     })
 }
@@ -203,13 +203,13 @@ pub fn run_executor(options: &ExecutorOptions, ready: impl FnOnce()) -> Result<(
 fn address_of(text: &str) -> Result<SocketAddr> {
     text.parse().map_err(|_| {
         Error::usage(
-            format_args!("--bind: {text} is no address"),
-            "write a number such as 127.0.0.1 or 0.0.0.0",
+            format_args!("--bind: not an IP address: {text}"),
+            "use an address such as 127.0.0.1 or 0.0.0.0",
         )
     })
 }
 
-/// Ends the process when whoever started it is gone.
+/// Exits when standard input closes, which happens when the parent process is gone.
 fn end_with_stdin() {
     std::thread::spawn(|| {
         let mut bytes = [0; 64];

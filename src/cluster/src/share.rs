@@ -1,5 +1,5 @@
-//! How a dataset is divided: a share is some neighbouring row groups, named by files and stretches of bytes, as plans
-//! name them. So no executor needs to know how many others there are.
+//! Dividing a dataset: a share is a range of neighbouring row groups, identified by files and byte ranges as in a scan.
+//! So executors need not know how many others there are.
 
 use super::address::Address;
 use datafusion::datasource::listing::PartitionedFile;
@@ -12,26 +12,26 @@ use planetree_data::dataset::GroupId;
 use planetree_data::source::Source;
 use std::ops::Range;
 
-/// Refuses a place that only this machine has for a cluster that is elsewhere.
+/// Fails if data are on a local path but the cluster is on other machines.
 pub fn check_place(place: &Location, address: &Address) -> Result<()> {
     match place {
         Location::Local(_) if !address.is_here() => Err(Error::place(
             place,
-            "this is a path of this machine, which the executors of the cluster do not have",
-            "name one in an object store, such as s3://bucket/name",
+            "executors cannot read a local path",
+            "use an object store, such as s3://bucket/name",
         )),
         _ => Ok(()),
     }
 }
 
-/// Divides partitions of so many rows into at most so many shares of neighbours, about equal.
+/// Divides partitions into at most `most` shares of neighbours with about equal numbers of rows.
 pub fn divide(rows: &[u64], most: usize) -> Vec<Range<usize>> {
     let shares = most.clamp(1, rows.len().max(1));
     let total: u64 = rows.iter().sum::<u64>().max(1);
     let mut bounds = vec![0];
     let mut before = 0;
     for (partition, rows) in rows.iter().enumerate() {
-        // A partition belongs where its middle is, but every share gets one.
+        // The middle of a partition decides its share, but each share gets at least one.
         let middle = before + rows / 2;
         let share = (u128::from(middle) * shares as u128 / u128::from(total)) as usize;
         if share >= bounds.len() && bounds.len() < shares && partition > bounds[bounds.len() - 1] {
@@ -51,7 +51,7 @@ pub fn divide(rows: &[u64], most: usize) -> Vec<Range<usize>> {
     bounds.windows(2).map(|pair| pair[0]..pair[1]).collect()
 }
 
-/// The files and stretches of each share, as plans name them.
+/// The file group of each share.
 pub fn file_groups(source: &Source, place: &str, shares: &[Range<usize>]) -> Vec<FileGroup> {
     let Some(reader) = source.readers().next() else { return Vec::new() };
     let files = &reader.manifest().files;
@@ -70,13 +70,13 @@ pub fn file_groups(source: &Source, place: &str, shares: &[Range<usize>]) -> Vec
     shares.iter().map(|share| share.clone().map(file).collect()).collect()
 }
 
-/// The partitions that a file group names.
+/// The partitions of a file group.
 pub fn partitions_of(source: &Source, group: &FileGroup) -> Result<Vec<usize>> {
     let unknown = || {
         Error::place(
             source.place(),
-            "the plan names files that the dataset does not have",
-            "see that all machines of the cluster see the same dataset",
+            "the plan refers to files that are not in the dataset",
+            "make sure that all machines of the cluster see the same dataset",
         )
     };
     let reader = source.readers().next().ok_or_else(unknown)?;
@@ -92,7 +92,7 @@ pub fn partitions_of(source: &Source, group: &FileGroup) -> Result<Vec<usize>> {
     group.iter().map(|file| find(file).ok_or_else(unknown)).collect()
 }
 
-/// What tells a share apart from others: its files and stretches.
+/// Key of a share: its files and byte ranges.
 pub fn key_of(group: &FileGroup) -> String {
     let mut key = String::new();
     for file in group.iter() {

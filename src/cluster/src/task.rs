@@ -1,10 +1,10 @@
-//! What executors are asked and what they answer. A question travels inside a plan, so it is small: whoever has lost
-//! what it builds on says so, and is asked again together with all it takes to build it anew.
+//! Requests to executors and their answers. A task travels inside a plan, so it is small: an executor that lacks the
+//! state which it builds on reports that, and the task is sent again together with a snapshot.
 
-use super::judge::JudgeQuestion;
-use super::score::Scored;
+use super::evaluate::EvaluationRequest;
+use super::score::ScoredGroups;
 use planetree_base::error::{Error, Result};
-use planetree_base::wire::{Reader, Writer, cut_short};
+use planetree_base::wire::{WireReader, WireWriter, malformed};
 use planetree_metric::{Mean, Metric};
 use planetree_train::ForestTree;
 use planetree_train::bins::{BinOptions, Binning, DescribedBins, Surveyed};
@@ -14,85 +14,84 @@ use planetree_train::{GradientSummary, TreeStart};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// Which planetree this is. Executors of another one may not agree on what a question means.
-/// The last number changes with what travels and with what it is computed by: questions, answers, how features are
-/// grouped, what objectives pull.
+/// Protocol version; driver and executors must agree on it. The last number changes with the messages and with
+/// everything that must be computed alike on both sides: feature groups, gradients of objectives.
 pub const BUILD: &str = concat!("planetree ", env!("CARGO_PKG_VERSION"), " cluster 5");
 
-/// A question to all shares of a dataset.
+/// A task for all shares of a dataset.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Task {
-    /// The asker's [`BUILD`].
+    /// [`BUILD`] of the driver.
     pub build: String,
-    /// The command that asks, told apart from all others.
+    /// Unique name of the command.
     pub run: String,
-    /// Where the dataset or the table is.
+    /// Location of the dataset or table.
     pub data: String,
-    /// Whether the machine's metadata service may be asked for credentials.
+    /// Whether credentials may come from the machine's metadata service.
     pub instance_credentials: bool,
-    /// What tells its content apart.
+    /// Hash of its content.
     pub fingerprint: String,
-    /// What to do.
-    pub step: Step,
+    /// The operation.
+    pub step: TaskStep,
 }
 
-/// What to do.
+/// The operation of a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Step {
-    /// Say who you are.
+pub enum TaskStep {
+    /// Identify the executor.
     Probe,
-    /// Say how features are distributed.
+    /// Summarise the distribution of features.
     Survey {
-        /// Which features.
+        /// The features, by index.
         features: Range<usize>,
-        /// Whether labels and queries are wanted, too.
+        /// Whether to include labels and queries.
         rows: bool,
         /// The training's parameters as TOML.
         parameters: String,
     },
-    /// Add a tree to all scores and work out the gradients of the next one.
+    /// Add a tree to all scores and compute the gradients of the next one.
     Gradients {
-        /// The round whose gradients are wanted.
+        /// The round to compute gradients for.
         round: u32,
-        /// Trees that scores are made of, the last one included.
+        /// Number of trees in the scores, including the last one.
         trees: usize,
         /// The last tree, if it was just grown.
         last: Option<Grown>,
     },
-    /// Follow a tree down to some nodes and add up their rows.
+    /// Apply the splits of a tree and compute the histograms of some nodes.
     Level {
-        /// Trees that scores are made of.
+        /// Number of trees in the scores.
         trees: usize,
-        /// What the tree starts from.
+        /// State at the root of the tree.
         start: TreeStart,
         /// All its splits so far.
         splits: Vec<NodeSplit>,
-        /// The nodes whose histograms are wanted.
+        /// The nodes to compute histograms of.
         wanted: Vec<usize>,
-        /// The groups of features whose histograms are wanted.
+        /// The feature groups to compute histograms of.
         groups: Vec<usize>,
-        /// Blocks that the answer is cut into; see [`super::cells`].
+        /// Number of blocks of the answer; see [`super::cells`].
         blocks: usize,
     },
-    /// Grow some trees of a forest, as many as fall to each worker.
+    /// Grow some trees of a forest, divided among the workers.
     Trees {
-        /// By their numbers.
+        /// Tree numbers.
         trees: Range<u32>,
-        /// Workers that they are dealt to.
+        /// Number of workers.
         workers: usize,
     },
-    /// Score rows with the model that is the foundation.
+    /// Score rows with the model that is sent as the snapshot.
     Score,
-    /// Judge the queries of predictions.
-    Judge(JudgeQuestion),
-    /// Forget all that was asked.
+    /// Evaluate the queries of predictions.
+    Judge(EvaluationRequest),
+    /// Release all state of the command.
     Forget,
 }
 
-/// A tree that was grown.
+/// A finished tree.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Grown {
-    /// What it started from.
+    /// State at its root.
     pub start: TreeStart,
     /// All its splits.
     pub splits: Vec<NodeSplit>,
@@ -100,12 +99,12 @@ pub struct Grown {
     pub tree: CodedTree,
 }
 
-/// Everything that a share can be built from.
+/// Everything needed to rebuild a share.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Foundation {
+pub struct Snapshot {
     /// The training's parameters as TOML.
     pub parameters: String,
-    /// Whether rows have more than a gradient and a count.
+    /// Whether cells hold a weight or hessian besides gradient and count.
     pub weighted: bool,
     /// The score before the first tree.
     pub base_score: f64,
@@ -114,50 +113,50 @@ pub struct Foundation {
     pub trees: Vec<CodedTree>,
 }
 
-impl Foundation {
-    /// What a training builds on before its first tree.
+impl Snapshot {
+    /// The state before the first tree.
     pub fn new(parameters: &Parameters, weighted: bool, base_score: f64, binning: &Binning) -> Self {
         let bins = binning.features.iter().map(DescribedBins::of).collect();
-        Foundation { parameters: parameters.to_toml(), weighted, base_score, bins, trees: Vec::new() }
+        Snapshot { parameters: parameters.to_toml(), weighted, base_score, bins, trees: Vec::new() }
     }
 
-    /// How features are coded.
+    /// The binning of the features.
     pub fn binning(&self, parameters: &Parameters) -> Binning {
         BinOptions::of(parameters).binning(self.bins.iter().map(DescribedBins::bins).collect())
     }
 }
 
-/// As bytes, packed.
+/// Serialises a value to compressed JSON.
 pub fn pack<T: Serialize>(value: &T) -> Vec<u8> {
     let text = serde_json::to_vec(value).expect("numbers, strings and lists always serialise");
-    zstd::encode_all(text.as_slice(), 1).expect("memory takes everything")
+    zstd::encode_all(text.as_slice(), 1).expect("compressing to memory cannot fail")
 }
 
-/// The value behind packed bytes.
+/// Reads what [`pack`] wrote.
 pub fn unpack<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> Result<T> {
-    let text = zstd::decode_all(bytes).map_err(|_| cut_short())?;
-    serde_json::from_slice(&text).map_err(|_| cut_short())
+    let text = zstd::decode_all(bytes).map_err(|_| malformed())?;
+    serde_json::from_slice(&text).map_err(|_| malformed())
 }
 
-/// What a share answers.
+/// The answer of a share.
 #[derive(Debug, PartialEq)]
 pub enum Answer {
-    /// Who it is: name, threads, build.
-    Here(Identity),
-    /// What it says of its features and rows.
+    /// Name, threads and build of the executor.
+    Identity(ExecutorIdentity),
+    /// Summaries of features and rows.
     Surveyed(Surveyed),
-    /// The gradients by partition, and the metrics of the scores before them.
+    /// Summaries of the gradients, and the metrics of the scores that they are based on.
     Gradients {
-        /// By partition, or one for all.
+        /// One per partition, or one for all.
         parts: Vec<GradientSummary>,
-        /// As bytes.
+        /// Serialised means.
         metrics: Vec<Vec<u8>>,
     },
     /// Blocks of the totals and histograms of nodes; see [`super::cells`].
     Level(Vec<Vec<u8>>),
-    /// One such block of several shares, added up by an executor.
+    /// One such block summed over several shares by an executor.
     Merged {
-        /// How many shares.
+        /// Number of shares.
         shares: u64,
         /// The block.
         cells: Vec<u8>,
@@ -165,46 +164,46 @@ pub enum Answer {
     /// Trees of a forest.
     Trees(Vec<ForestTree>),
     /// Predictions.
-    Scored(Scored),
-    /// The stretches of row groups, judged; see [`super::judge`].
-    Judged(Vec<Vec<u8>>),
-    /// It is being stopped, and somebody else should answer.
-    Leaving,
-    /// It has forgotten all that was asked.
-    Forgotten,
-    /// It does not have what the question builds on.
-    Lacking,
-    /// It cannot answer, and will not be able to.
+    Scored(ScoredGroups),
+    /// Evaluation results of row groups; see [`super::evaluate`].
+    Evaluated(Vec<Vec<u8>>),
+    /// The executor is shutting down; retry elsewhere.
+    Stopping,
+    /// The state of the command was released.
+    Released,
+    /// The executor lacks the state that the task builds on.
+    MissingState,
+    /// A permanent failure.
     Failed {
-        /// Why.
+        /// The cause.
         problem: String,
-        /// What to do.
+        /// The remedy.
         remedy: String,
     },
 }
 
-/// Who an executor is.
+/// Identity of an executor.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Identity {
-    /// Its machine and process.
+pub struct ExecutorIdentity {
+    /// Host and process id.
     pub name: String,
-    /// Its threads.
+    /// Number of threads.
     pub threads: u64,
-    /// Its [`BUILD`].
+    /// [`BUILD`] of the executor.
     pub build: String,
 }
 
 impl Answer {
-    /// An error as an answer.
+    /// Turns an error into an answer.
     pub fn failed(error: &Error) -> Self {
         Answer::Failed { problem: error.to_string(), remedy: error.remedy().unwrap_or_default().to_owned() }
     }
 
-    /// As bytes.
+    /// Serialises the answer.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut writer = Writer::default();
+        let mut writer = WireWriter::default();
         match self {
-            Answer::Here(identity) => {
+            Answer::Identity(identity) => {
                 writer.count(0);
                 writer.text(&identity.name);
                 writer.count(identity.threads);
@@ -228,8 +227,8 @@ impl Answer {
                 writer.count(3);
                 write_lists(blocks, &mut writer);
             }
-            Answer::Forgotten => writer.count(4),
-            Answer::Lacking => writer.count(5),
+            Answer::Released => writer.count(4),
+            Answer::MissingState => writer.count(5),
             Answer::Failed { problem, remedy } => {
                 writer.count(6);
                 writer.text(problem);
@@ -245,11 +244,11 @@ impl Answer {
                 writer.float(scored.predict_seconds);
                 write_lists(&scored.groups, &mut writer);
             }
-            Answer::Judged(stretches) => {
+            Answer::Evaluated(stretches) => {
                 writer.count(9);
                 write_lists(stretches, &mut writer);
             }
-            Answer::Leaving => writer.count(10),
+            Answer::Stopping => writer.count(10),
             Answer::Merged { shares, cells } => {
                 writer.count(11);
                 writer.count(*shares);
@@ -259,11 +258,11 @@ impl Answer {
         writer.into_bytes()
     }
 
-    /// From bytes.
+    /// Reads what [`Answer::to_bytes`] wrote.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let mut reader = Reader::new(bytes);
+        let mut reader = WireReader::new(bytes);
         let answer = match reader.count()? {
-            0 => Answer::Here(Identity {
+            0 => Answer::Identity(ExecutorIdentity {
                 name: reader.text()?,
                 threads: reader.count()?,
                 build: reader.text()?,
@@ -284,50 +283,54 @@ impl Answer {
                 Answer::Gradients { parts, metrics: read_lists(&mut reader)? }
             }
             3 => Answer::Level(read_lists(&mut reader)?),
-            4 => Answer::Forgotten,
-            5 => Answer::Lacking,
+            4 => Answer::Released,
+            5 => Answer::MissingState,
             6 => Answer::Failed { problem: reader.text()?, remedy: reader.text()? },
             7 => Answer::Trees(super::trees::read(&mut reader)?),
             8 => {
                 let (load_seconds, predict_seconds) = (reader.float()?, reader.float()?);
-                Answer::Scored(Scored { load_seconds, predict_seconds, groups: read_lists(&mut reader)? })
+                Answer::Scored(ScoredGroups {
+                    load_seconds,
+                    predict_seconds,
+                    groups: read_lists(&mut reader)?,
+                })
             }
-            9 => Answer::Judged(read_lists(&mut reader)?),
-            10 => Answer::Leaving,
+            9 => Answer::Evaluated(read_lists(&mut reader)?),
+            10 => Answer::Stopping,
             11 => Answer::Merged { shares: reader.count()?, cells: reader.list()?.to_vec() },
-            _ => return Err(cut_short()),
+            _ => return Err(malformed()),
         };
-        if reader.is_empty() { Ok(answer) } else { Err(cut_short()) }
+        if reader.is_empty() { Ok(answer) } else { Err(malformed()) }
     }
 }
 
-fn write_lists(lists: &[Vec<u8>], writer: &mut Writer) {
+fn write_lists(lists: &[Vec<u8>], writer: &mut WireWriter) {
     writer.count(lists.len() as u64);
     lists.iter().for_each(|list| writer.list(list));
 }
 
-fn read_lists(reader: &mut Reader<'_>) -> Result<Vec<Vec<u8>>> {
+fn read_lists(reader: &mut WireReader<'_>) -> Result<Vec<Vec<u8>>> {
     let count = reader.length(1)?;
     (0..count).map(|_| Ok(reader.list()?.to_vec())).collect()
 }
 
-/// Means as bytes, in the order of their metrics.
+/// Serialises means, in the order of their metrics.
 pub fn means_to_bytes(means: &[Mean]) -> Vec<Vec<u8>> {
     means.iter().map(Mean::to_bytes).collect()
 }
 
-/// Adds means that were written to others of the same metrics.
+/// Adds serialised means to others of the same metrics.
 pub fn add_means(sum: &mut [Mean], bytes: &[Vec<u8>]) -> Result<()> {
     if sum.len() != bytes.len() {
-        return Err(cut_short());
+        return Err(malformed());
     }
     for (sum, bytes) in sum.iter_mut().zip(bytes) {
-        sum.merge(&Mean::from_bytes(sum.metric(), bytes).ok_or_else(cut_short)?);
+        sum.merge(&Mean::from_bytes(sum.metric(), bytes).ok_or_else(malformed)?);
     }
     Ok(())
 }
 
-/// Means of nothing.
+/// Empty means, one per metric.
 pub fn no_means(metrics: &[Metric]) -> Vec<Mean> {
     metrics.iter().map(|metric| Mean::new(*metric)).collect()
 }

@@ -1,6 +1,5 @@
-//! A word that all processes of a cluster know, and that every request must bring along. The engine's scheduler is asked
-//! for it by an interceptor; in front of an executor, which the engine starts by itself, stands a door that passes on
-//! requests which have it.
+//! Shared-secret authentication: every request within a cluster must carry the token. The scheduler checks it with an
+//! interceptor; executors, whose server the engine starts itself, are behind a proxy that forwards authenticated requests.
 
 use planetree_base::error::{Error, Result};
 use std::net::SocketAddr;
@@ -13,22 +12,21 @@ use tonic::transport::server::TcpIncoming;
 use tonic::transport::{Channel, Endpoint, Server};
 use tonic::{Request, Status};
 
-/// What stands before the token in the header that names a program. It is the one header that all of the engine's
-/// clients let us set.
+/// Prefix of the token in the user-agent header, the only header that all of the engine's clients let us set.
 const PREFIX: &str = "planetree-token-";
 
-/// The shortest word that is not soon guessed.
+/// Minimum length of a token, so that it cannot be guessed quickly.
 const SHORTEST: usize = 16;
 
-/// See the module.
+/// The shared secret of a cluster.
 #[derive(Clone)]
 pub struct Token {
-    /// The word behind its prefix.
+    /// The token with its prefix.
     text: Arc<str>,
 }
 
 impl Token {
-    /// Reads a file that has the word and nothing else.
+    /// Reads a file that contains only the token.
     pub fn read(file: &Path) -> Result<Self> {
         let text =
             std::fs::read_to_string(file).map_err(|error| Error::io(file.display(), "read", &error))?;
@@ -36,19 +34,19 @@ impl Token {
         if word.len() < SHORTEST || !word.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(Error::place(
                 file.display(),
-                format_args!("a token is one word of at least {SHORTEST} letters, digits and signs"),
-                "make one: (umask 077; head -c 32 /dev/urandom | base64 > token)",
+                format_args!("a token is one word of at least {SHORTEST} ASCII characters"),
+                "create one: (umask 077; head -c 32 /dev/urandom | base64 > token)",
             ));
         }
         Ok(Token { text: format!("{PREFIX}{word}").into() })
     }
 
-    /// A client's end of a line that brings the token along.
+    /// Adds the token to the requests of a client.
     pub fn bring(&self, endpoint: Endpoint) -> std::result::Result<Endpoint, tonic::transport::Error> {
         endpoint.user_agent(&*self.text)
     }
 
-    /// Refuses a request without the token. How long that takes does not depend on how much of it is right.
+    /// Rejects a request without the token, in time independent of how much of it matches.
     fn check(&self, agent: Option<&[u8]>) -> std::result::Result<(), Status> {
         let brought = agent.unwrap_or_default().split(|byte| *byte == b' ').next().unwrap_or_default();
         let expected = self.text.as_bytes();
@@ -56,10 +54,12 @@ impl Token {
         if brought.len() == expected.len() && differs == 0 {
             return Ok(());
         }
-        Err(Status::unauthenticated("the token is missing or wrong: name the cluster's with --token-file"))
+        Err(Status::unauthenticated(
+            "the token is missing or wrong: pass the token of the cluster with --token-file",
+        ))
     }
 
-    /// What the scheduler asks every request.
+    /// Interceptor that checks every request to the scheduler.
     pub fn interceptor(
         token: Option<Token>,
     ) -> impl FnMut(Request<()>) -> std::result::Result<Request<()>, Status> + Clone {
@@ -71,8 +71,8 @@ impl Token {
         }
     }
 
-    /// Opens the door: requests at `outer` that have the token go on to `inner`.
-    pub fn open_door(&self, outer: SocketAddr, inner: SocketAddr) -> std::io::Result<()> {
+    /// Starts the proxy: requests to `outer` that carry the token are forwarded to `inner`.
+    pub fn start_proxy(&self, outer: SocketAddr, inner: SocketAddr) -> std::io::Result<()> {
         let incoming = TcpIncoming::bind(outer).map_err(std::io::Error::other)?.with_nodelay(Some(true));
         let endpoint = Endpoint::from_shared(format!("http://{inner}")).map_err(std::io::Error::other)?;
         let channel = endpoint
@@ -80,7 +80,7 @@ impl Token {
             .initial_connection_window_size(Some(64 << 20))
             .initial_stream_window_size(Some(16 << 20))
             .connect_lazy();
-        let door = Door { token: self.clone(), inner: channel };
+        let door = TokenProxy { token: self.clone(), inner: channel };
         let server = Server::builder()
             .initial_connection_window_size(Some(64 << 20))
             .initial_stream_window_size(Some(16 << 20))
@@ -91,14 +91,14 @@ impl Token {
     }
 }
 
-/// Passes requests on.
+/// Forwards authenticated requests.
 #[derive(Clone)]
-struct Door {
+struct TokenProxy {
     token: Token,
     inner: Channel,
 }
 
-impl Door {
+impl TokenProxy {
     fn pass(
         &self,
         request: http::Request<Body>,
@@ -120,11 +120,11 @@ impl Door {
     }
 }
 
-/// The two services of an executor, behind the same door.
-macro_rules! behind_the_door {
+/// Defines a proxied service of an executor.
+macro_rules! proxied_service {
     ($name:ident, $service:literal) => {
         #[derive(Clone)]
-        struct $name(Door);
+        struct $name(TokenProxy);
 
         impl NamedService for $name {
             const NAME: &'static str = $service;
@@ -146,8 +146,8 @@ macro_rules! behind_the_door {
     };
 }
 
-behind_the_door!(Tasks, "ballista.protobuf.ExecutorGrpc");
-behind_the_door!(Results, "arrow.flight.protocol.FlightService");
+proxied_service!(Tasks, "ballista.protobuf.ExecutorGrpc");
+proxied_service!(Results, "arrow.flight.protocol.FlightService");
 
 #[cfg(test)]
 mod tests {

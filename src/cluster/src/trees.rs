@@ -1,94 +1,95 @@
-//! Forests: trees know nothing of each other, so every executor grows some of them, whole. Each holds the whole dataset
-//! in codes; what is dealt out is trees, not rows. What travels is trees.
+//! Forests: trees are independent, so each executor grows some of them from the whole dataset, which it holds as codes.
+//! Trees are distributed, not rows.
 
-use super::errands::Errands;
-use super::link::Errand;
-use super::task::{Answer, Foundation, Step, Task, pack};
+use super::client::ClusterRequest;
+use super::session::TrainingSession;
+use super::task::{Answer, Snapshot, Task, TaskStep, pack};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::FileGroup;
 use planetree_base::error::Result;
-use planetree_base::wire::{Reader, Writer, cut_short};
+use planetree_base::wire::{WireReader, WireWriter, malformed};
 use planetree_train::bins::BinnedData;
 use planetree_train::{Draw, ForestNode, ForestSplit, ForestTree, TreeGrower};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Has trees grown by the executors of a cluster.
-pub struct FleetGrower {
-    errands: Arc<Errands>,
+/// Grows trees on the executors of a cluster.
+pub struct ClusterGrower {
+    session: Arc<TrainingSession>,
     workers: usize,
-    foundation: Foundation,
+    snapshot: Snapshot,
     first: std::sync::atomic::AtomicBool,
 }
 
-impl FleetGrower {
-    /// A grower on all executors.
-    pub fn new(errands: Arc<Errands>, foundation: Foundation) -> Self {
-        let workers = errands.executors.max(1);
-        FleetGrower { errands, workers, foundation, first: true.into() }
+impl ClusterGrower {
+    /// A grower that uses all executors.
+    pub fn new(session: Arc<TrainingSession>, snapshot: Snapshot) -> Self {
+        let workers = session.executors.max(1);
+        ClusterGrower { session, workers, snapshot, first: true.into() }
     }
 
-    /// One file group a worker; they only tell workers apart.
+    /// One file group per worker; it only identifies the worker.
     fn groups(&self) -> Vec<FileGroup> {
         let file = |worker: usize| {
-            let path = format!("{}/trees", self.errands.task.data.trim_start_matches('/'));
+            let path = format!("{}/trees", self.session.task.data.trim_start_matches('/'));
             PartitionedFile::new_with_range(path, self.workers as u64, worker as i64, worker as i64 + 1)
         };
         (0..self.workers).map(|worker| FileGroup::new(vec![file(worker)])).collect()
     }
 }
 
-/// The trees that a worker grows of some.
+/// The part of some trees that a worker grows.
 pub fn dealt(trees: &Range<u32>, worker: usize, workers: usize) -> Range<u32> {
     let count = u64::from(trees.end - trees.start);
     let bound = |worker: usize| trees.start + (count * worker as u64 / workers.max(1) as u64) as u32;
     bound(worker)..bound(worker + 1)
 }
 
-/// Which worker a file group is.
+/// The worker that a file group identifies.
 pub fn worker_of(group: &FileGroup) -> usize {
     group.iter().next().and_then(|file| file.range.as_ref()).map_or(0, |range| range.start as usize)
 }
 
-impl TreeGrower for FleetGrower {
+impl TreeGrower for ClusterGrower {
     fn grow(&self, tree: u32, _rows: Vec<u32>) -> Result<ForestTree> {
-        self.grow_batch(tree..tree + 1, &|_| Vec::new())?.pop().ok_or_else(cut_short)
+        self.grow_batch(tree..tree + 1, &|_| Vec::new())?.pop().ok_or_else(malformed)
     }
 
     fn grow_batch(&self, trees: Range<u32>, _draw: &Draw<'_>) -> Result<Vec<ForestTree>> {
         let wanted = trees.len();
-        let task = Task { step: Step::Trees { trees, workers: self.workers }, ..self.errands.task.clone() };
+        let task =
+            Task { step: TaskStep::Trees { trees, workers: self.workers }, ..self.session.task.clone() };
         let is_first = self.first.swap(false, std::sync::atomic::Ordering::Relaxed);
-        let answers = self.errands.link.ask(&Errand {
+        let answers = self.session.client.ask(&ClusterRequest {
             task: &task,
-            foundation: &|| pack(&self.foundation),
+            snapshot: &|| pack(&self.snapshot),
             is_first,
             groups: &self.groups(),
-            meeting: None,
+            merge_plan: None,
         })?;
         let mut all = Vec::with_capacity(wanted);
         for answer in answers {
-            let Answer::Trees(trees) = answer else { return Err(cut_short()) };
+            let Answer::Trees(trees) = answer else { return Err(malformed()) };
             all.extend(trees);
         }
-        if all.len() == wanted { Ok(all) } else { Err(cut_short()) }
+        if all.len() == wanted { Ok(all) } else { Err(malformed()) }
     }
 
     fn batch_size(&self) -> Option<u32> {
-        // Some for each thread, so that few wait for the last one.
-        Some(4 * self.errands.threads.max(1) as u32)
+        // Several per thread, so that few threads idle while the last tree grows.
+        Some(4 * self.session.threads.max(1) as u32)
     }
 }
 
-impl Drop for FleetGrower {
+impl Drop for ClusterGrower {
     fn drop(&mut self) {
         if !*self.first.get_mut() {
-            self.errands.link.forget(&self.errands.task, &self.groups());
+            self.session.client.forget(&self.session.task, &self.groups());
         }
     }
 }
 
-/// Grows some trees on data that are all here.
+/// Grows some trees on local data.
 pub fn grow(
     parameters: &planetree_train::config::Parameters,
     data: &BinnedData,
@@ -100,8 +101,8 @@ pub fn grow(
     planetree_train::forest::grow_trees(parameters, data, trees)
 }
 
-/// Writes trees.
-pub fn write(trees: &[ForestTree], writer: &mut Writer) {
+/// Serialises trees.
+pub fn write(trees: &[ForestTree], writer: &mut WireWriter) {
     writer.count(trees.len() as u64);
     for tree in trees {
         writer.count(tree.nodes.len() as u64);
@@ -122,13 +123,13 @@ pub fn write(trees: &[ForestTree], writer: &mut Writer) {
     }
 }
 
-/// Reads trees.
-pub fn read(reader: &mut Reader<'_>) -> Result<Vec<ForestTree>> {
+/// Reads what [`write`] wrote.
+pub fn read(reader: &mut WireReader<'_>) -> Result<Vec<ForestTree>> {
     let count = reader.length(1)?;
     (0..count).map(|_| read_tree(reader)).collect()
 }
 
-fn read_tree(reader: &mut Reader<'_>) -> Result<ForestTree> {
+fn read_tree(reader: &mut WireReader<'_>) -> Result<ForestTree> {
     let count = reader.length(18)?;
     let mut nodes = Vec::with_capacity(count);
     for _ in 0..count {
@@ -146,14 +147,14 @@ fn read_tree(reader: &mut Reader<'_>) -> Result<ForestTree> {
         };
         nodes.push(ForestNode { depth, value, cover, split });
     }
-    // A parent is before its children, and both are there.
+    // A parent precedes its children, and both children exist.
     let fits = |(node, split): (usize, &ForestSplit)| {
         let left = split.left as usize;
         left > node && left < count.saturating_sub(1)
     };
     let splits = nodes.iter().enumerate().filter_map(|(place, node)| Some((place, node.split.as_ref()?)));
     if !splits.into_iter().all(fits) {
-        return Err(cut_short());
+        return Err(malformed());
     }
     Ok(ForestTree { nodes })
 }
@@ -179,12 +180,12 @@ mod tests {
             ForestTree { nodes: vec![node(Some(split)), node(None), node(None)] },
             ForestTree::default(),
         ];
-        let mut writer = Writer::default();
+        let mut writer = WireWriter::default();
         write(&trees, &mut writer);
         let bytes = writer.into_bytes();
-        assert_eq!(read(&mut Reader::new(&bytes)).unwrap(), trees);
+        assert_eq!(read(&mut WireReader::new(&bytes)).unwrap(), trees);
         for cut in 0..bytes.len() {
-            assert!(read(&mut Reader::new(&bytes[..cut])).is_err());
+            assert!(read(&mut WireReader::new(&bytes[..cut])).is_err());
         }
     }
 }

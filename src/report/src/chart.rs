@@ -1,4 +1,4 @@
-//! What a chart shows, as `assets/charts.js` draws it: data and words, no pictures.
+//! Chart data and labels, which `assets/charts.js` draws.
 
 use serde::Serialize;
 
@@ -6,45 +6,45 @@ use serde::Serialize;
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Chart {
-    /// Values over a number, a line a series.
+    /// Values over a number, one line per series.
     Lines {
         /// The horizontal axis.
         x: Axis,
         /// The vertical axis.
         y: Axis,
         /// The lines.
-        series: Vec<Line>,
+        series: Vec<LineSeries>,
     },
-    /// How many values are within each bin.
+    /// Number of values in each bin.
     Histogram {
         /// The horizontal axis.
         x: Axis,
         /// The vertical axis.
         y: Axis,
-        /// Where bins begin and end.
+        /// Bin edges.
         edges: Vec<f64>,
         /// The counts.
-        series: Vec<Counts>,
+        series: Vec<CountSeries>,
         /// A value to compare with.
         reference: Option<f64>,
         /// The colours of bins below, around and above it, instead of the series'.
         sides: Option<[usize; 3]>,
     },
-    /// A bar a name.
+    /// One bar per name.
     Bars {
         /// What the bars measure.
         measure: String,
         /// The bars.
-        rows: Vec<Bar>,
+        rows: Vec<BarRow>,
     },
     /// Bars of parts that add up to a whole.
     Stack {
         /// The parts.
-        parts: Vec<Part>,
+        parts: Vec<LegendItem>,
         /// The bars.
         rows: Vec<StackRow>,
     },
-    /// A value with an interval a name.
+    /// One value with an interval per name.
     Intervals {
         /// The axis.
         x: Axis,
@@ -53,22 +53,22 @@ pub enum Chart {
         /// The intervals.
         rows: Vec<IntervalRow>,
     },
-    /// How values are spread, a box a name.
+    /// Box plot, one box per name.
     Boxes {
         /// The axis.
         x: Axis,
         /// A value to compare with.
         reference: Option<f64>,
-        /// What the marks mean.
-        parts: Vec<Part>,
+        /// Legend of the marks.
+        parts: Vec<LegendItem>,
         /// The boxes.
         rows: Vec<BoxRow>,
     },
-    /// Shares in a grid.
+    /// Heat map of shares.
     Heat {
-        /// What columns are.
+        /// The axis of columns.
         x: Axis,
-        /// What rows are.
+        /// The axis of rows.
         y: Axis,
         /// The columns' names.
         columns: Vec<String>,
@@ -76,39 +76,39 @@ pub enum Chart {
         rows: Vec<String>,
         /// The shares, row by row.
         shares: Vec<Vec<f64>>,
-        /// What they are shares of.
+        /// The counts behind the shares.
         counts: Vec<Vec<u64>>,
     },
-    /// Points of two values each, beside the line where both are the same.
+    /// Scatter plot with the diagonal where both values are equal.
     Scatter {
         /// The horizontal axis.
         x: Axis,
         /// The vertical axis.
         y: Axis,
-        /// Whether above the line is better.
+        /// Whether points above the diagonal are better.
         higher: bool,
-        /// What the colours mean.
-        parts: Vec<Part>,
+        /// Legend of the colours.
+        parts: Vec<LegendItem>,
         /// The points and their names.
         points: Vec<(f64, f64, String)>,
     },
 }
 
-/// How many colours there are.
+/// Number of colours.
 pub const COLOURS: usize = 8;
 
 /// An axis.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Axis {
-    /// What stands beside it.
+    /// Axis label.
     pub label: String,
-    /// What one of its values is called.
+    /// Name of a single value, for tooltips.
     pub name: String,
-    /// Whether its values are whole numbers.
+    /// Whether its values are integers.
     pub whole: bool,
-    /// Whether equal distances are equal ratios; for the values of lines that are all above 0.
+    /// Whether the scale is logarithmic; only for line charts with positive values.
     pub log: bool,
-    /// From where to where; `None` for as far as the values go.
+    /// Range of the axis; `None` for the range of the values.
     pub domain: Option<[f64; 2]>,
 }
 
@@ -118,7 +118,7 @@ impl Axis {
         Axis { label: label.to_owned(), name: label.to_owned(), ..Axis::default() }
     }
 
-    /// An axis of whole numbers.
+    /// An axis of integers.
     pub fn whole(label: &str) -> Self {
         Axis { whole: true, ..Axis::of(label) }
     }
@@ -126,7 +126,7 @@ impl Axis {
 
 /// A line of a chart.
 #[derive(Debug, Clone, Serialize)]
-pub struct Line {
+pub struct LineSeries {
     /// What it is.
     pub name: String,
     /// Its colour.
@@ -135,38 +135,38 @@ pub struct Line {
     pub dashed: bool,
     /// Its points.
     pub points: Vec<(f64, f64)>,
-    /// A point to look at.
+    /// A highlighted point.
     pub mark: Option<Mark>,
 }
 
-/// A point with a word beside it.
+/// A point with a label.
 #[derive(Debug, Clone, Serialize)]
 pub struct Mark {
-    /// Where it is.
+    /// Horizontal position.
     pub x: f64,
-    /// Where it is.
+    /// Vertical position.
     pub y: f64,
-    /// The word.
+    /// The label.
     pub text: String,
 }
 
 /// The counts of a histogram.
 #[derive(Debug, Clone, Serialize)]
-pub struct Counts {
+pub struct CountSeries {
     /// Of what.
     pub name: String,
     /// The colour.
     pub slot: usize,
-    /// A count a bin.
+    /// One count per bin.
     pub counts: Vec<u64>,
 }
 
 /// A bar.
 #[derive(Debug, Clone, Serialize)]
-pub struct Bar {
+pub struct BarRow {
     /// Of what.
     pub name: String,
-    /// How long.
+    /// Length.
     pub value: f64,
     /// The value as text.
     pub text: String,
@@ -174,18 +174,18 @@ pub struct Bar {
     pub slot: usize,
 }
 
-/// A part of stacked bars.
+/// An entry of a legend.
 #[derive(Debug, Clone, Serialize)]
-pub struct Part {
+pub struct LegendItem {
     /// What it is.
     pub name: String,
     /// Its colour.
     pub slot: usize,
 }
 
-/// Some parts by name, each with a colour.
-pub fn parts(parts: &[(&str, usize)]) -> Vec<Part> {
-    parts.iter().map(|(name, slot)| Part { name: (*name).to_owned(), slot: *slot }).collect()
+/// Makes legend entries from names and colours.
+pub fn legend(parts: &[(&str, usize)]) -> Vec<LegendItem> {
+    parts.iter().map(|(name, slot)| LegendItem { name: (*name).to_owned(), slot: *slot }).collect()
 }
 
 /// A stacked bar.
@@ -193,7 +193,7 @@ pub fn parts(parts: &[(&str, usize)]) -> Vec<Part> {
 pub struct StackRow {
     /// Of what.
     pub name: String,
-    /// A count a part.
+    /// One count per part.
     pub counts: Vec<u64>,
 }
 
@@ -210,27 +210,27 @@ pub struct IntervalRow {
     pub high: f64,
     /// The colour.
     pub slot: usize,
-    /// Single values that are behind it.
+    /// The individual values.
     pub dots: Vec<f64>,
-    /// What to tell about it: names and values.
+    /// Tooltip rows: names and values.
     pub tells: Vec<(String, String)>,
 }
 
-/// How values are spread.
+/// A box of a box plot.
 #[derive(Debug, Clone, Serialize)]
 pub struct BoxRow {
     /// Of what.
     pub name: String,
-    /// The values that 5, 25, 50, 75 and 95 per cent are below.
+    /// The 5th, 25th, 50th, 75th and 95th percentiles.
     pub quantiles: [f64; 5],
     /// Their mean.
     pub mean: f64,
-    /// How many there are.
+    /// Number of values.
     pub count: u64,
 }
 
-/// A number with as many digits as a picture needs, so that the data stay small.
+/// Rounds a number to the precision of a chart, which keeps the data small.
 pub fn rounded(value: f64) -> f64 {
-    // What was a number stays one.
+    // The formatted text always parses.
     format!("{value:.5e}").parse().unwrap_or(value)
 }

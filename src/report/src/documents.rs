@@ -1,5 +1,4 @@
-//! The documents of a system's ranking: what labels are at which rank, what scores labels have, and the
-//! lists of the queries that are shown.
+//! The documents of a ranking: labels by rank, scores by label, and the lists of the queries that are shown.
 
 use arrow::array::Array;
 use planetree_base::error::Result;
@@ -7,60 +6,60 @@ use planetree_base::storage::Location;
 use planetree_data::table::{TableKind, TableReader, numbers, texts};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Ranks that have a column of their own; deeper ones share the columns of [`DEEPER`].
+/// Ranks with their own column; deeper ones share the columns of [`DEEPER`].
 pub const RANKS: usize = 10;
-/// The columns of deeper ranks: their names and where they begin.
+/// Columns of deeper ranks: name and first rank.
 pub const DEEPER: [(&str, u32); 3] = [("11–20", 11), ("21–50", 21), ("51+", 51)];
-/// Documents of a query that are listed.
+/// Maximum documents listed per query.
 pub const LISTED: usize = 20;
-/// Different labels that are told apart; more are put together.
+/// Maximum distinct labels; beyond that, neighbouring ones are merged.
 const LABELS: usize = 10;
-/// Scores of which the spread is taken; of more rows every so many.
+/// Maximum scores used for distributions; larger tables are sampled at regular intervals.
 const SCORES: u64 = 2_000_000;
 
-/// What is known of the documents.
+/// Statistics of the documents of a ranking.
 pub struct Documents {
     /// The labels, the lowest first.
     pub grades: Vec<Grade>,
-    /// The lists of the queries that were asked for, by name.
+    /// Document lists of the requested queries, by query id.
     pub lists: BTreeMap<String, QueryList>,
-    /// Of how many rows one was taken for the spread of scores.
+    /// Sampling interval of the score distributions.
     pub every: u64,
-    /// Whether labels were put together.
+    /// Whether labels were merged.
     pub merged: bool,
     /// The highest label.
     pub highest: Option<f32>,
 }
 
-/// What is known of a label, or of some neighbouring ones.
+/// Statistics of a label or of merged neighbouring labels.
 pub struct Grade {
     /// Its name.
     pub name: String,
-    /// Documents at each rank, then in each column of deeper ones.
+    /// Documents at each rank, then in each column of deeper ranks.
     pub at_rank: Vec<u64>,
-    /// Scores in ascending order.
+    /// Sampled scores in ascending order.
     pub scores: Vec<f64>,
-    /// Documents.
+    /// Number of documents.
     pub count: u64,
-    /// The mean score of all of them.
+    /// Mean score of all of them.
     pub mean: f64,
 }
 
 /// The documents of a query.
 #[derive(Default)]
 pub struct QueryList {
-    /// The first documents by rank.
-    pub first: Vec<Document>,
-    /// All documents.
+    /// The first documents in rank order.
+    pub first: Vec<RankedDocument>,
+    /// Total number of documents.
     pub documents: u64,
 }
 
-/// A document of a ranking.
+/// A ranked document.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Document {
-    /// Counted from 1.
+pub struct RankedDocument {
+    /// Rank, from 1.
     pub rank: u32,
-    /// Its name, if it has one.
+    /// Document id, if any.
     pub id: Option<String>,
     /// Its label.
     pub label: Option<f32>,
@@ -68,14 +67,14 @@ pub struct Document {
     pub score: f64,
 }
 
-/// A label as bits that are in the order of the labels.
+/// Maps a label to an integer of the same order.
 fn ordered(label: f32) -> i32 {
     let bits = (label + 0.0).to_bits() as i32;
     bits ^ (((bits >> 31) as u32) >> 1) as i32
 }
 
 impl Documents {
-    /// Reads a table of predictions, and keeps the lists of some queries.
+    /// Reads predictions and keeps the document lists of some queries.
     pub fn read(location: &Location, queries: &BTreeSet<&str>) -> Result<Self> {
         let table = TableReader::open(location, TableKind::Predictions)?;
         let every = table.rows().div_ceil(SCORES).max(1);
@@ -106,7 +105,7 @@ impl Documents {
                 }
                 let list = lists.entry(names.value(place).to_owned()).or_default();
                 let id = ids.is_valid(place).then(|| ids.value(place).to_owned());
-                list.add(Document { rank, id, label, score });
+                list.add(RankedDocument { rank, id, label, score });
             }
         }
         let merged = labels.len() > LABELS;
@@ -131,7 +130,7 @@ impl Grade {
         }
     }
 
-    /// The score that a share of the documents is below, between two in proportion.
+    /// Quantile of the scores, with linear interpolation.
     pub fn quantile(&self, share: f64) -> f64 {
         let Some(last) = self.scores.len().checked_sub(1) else { return f64::NAN };
         let place = share * last as f64;
@@ -141,7 +140,7 @@ impl Grade {
 }
 
 impl QueryList {
-    fn add(&mut self, document: Document) {
+    fn add(&mut self, document: RankedDocument) {
         self.documents += 1;
         let place = self.first.partition_point(|other| other.rank <= document.rank);
         if place < LISTED {
@@ -151,13 +150,13 @@ impl QueryList {
     }
 }
 
-/// The column of a rank.
+/// Column index of a rank.
 fn column(rank: u32) -> usize {
     let deeper = DEEPER.iter().take_while(|(_, from)| rank >= *from).count();
     if deeper == 0 { rank.saturating_sub(1) as usize } else { RANKS + deeper - 1 }
 }
 
-/// Puts neighbouring labels together where there are too many to tell apart, about as many documents each.
+/// Merges neighbouring labels if there are too many, into groups of about equal numbers of documents.
 fn merge(labels: Vec<(f32, Grade)>) -> Vec<Grade> {
     if labels.len() <= LABELS {
         return labels.into_iter().map(|(_, grade)| grade).collect();
@@ -224,7 +223,7 @@ mod tests {
     fn the_first_documents_are_kept_in_order() {
         let mut list = QueryList::default();
         for rank in (1..=50).rev() {
-            list.add(Document { rank, id: None, label: None, score: 0.0 });
+            list.add(RankedDocument { rank, id: None, label: None, score: 0.0 });
         }
         let ranks: Vec<u32> = list.first.iter().map(|document| document.rank).collect();
         assert_eq!((list.documents, ranks), (50, (1..=20).collect()));

@@ -1,4 +1,4 @@
-//! The trees of a model as the page browses them: columns of nodes, as many trees as there is room for.
+//! The trees of a model for the tree browser: nodes as columns, as many trees as fit.
 
 use super::chart::rounded;
 use super::html::shortened;
@@ -7,25 +7,25 @@ use serde::Serialize;
 
 /// Trees of a model on the page.
 #[derive(Debug, Serialize)]
-pub struct Forest {
+pub struct ModelTrees {
     /// The model's name.
     pub name: String,
-    /// How many trees the model has.
+    /// Number of trees of the model.
     pub all: usize,
-    /// The names of the features that are asked, by the numbers of the nodes.
+    /// Names of the features in splits; nodes refer to them by index.
     features: Vec<String>,
     /// The trees that are shown.
     pub trees: Vec<ShownTree>,
 }
 
-/// One tree: its nodes in columns, children by their numbers, -1 where there is none.
+/// One tree: its nodes as columns, children by index, -1 if there is none.
 #[derive(Debug, Serialize)]
 pub struct ShownTree {
-    /// Its place in the model, from 0.
+    /// Index in the model, from 0.
     pub number: usize,
     feature: Vec<i64>,
     threshold: Vec<f32>,
-    /// Where missing values go: left, right or to the middle, as 0, 1 and 2.
+    /// Branch of missing values: 0 left, 1 right, 2 middle.
     missing: Vec<u8>,
     left: Vec<i64>,
     right: Vec<i64>,
@@ -35,9 +35,9 @@ pub struct ShownTree {
     cover: Vec<f64>,
 }
 
-impl Forest {
-    /// The trees of a model that have room within a number of nodes, the first and the last among them and
-    /// the others evenly between; none if not even one has.
+impl ModelTrees {
+    /// Selects trees with at most `nodes` nodes in total: the first, the last and others evenly between;
+    /// none if not even one fits.
     pub fn of(name: &str, model: &Model, nodes: usize) -> Self {
         let mut asked: Vec<u32> = model
             .trees
@@ -48,7 +48,7 @@ impl Forest {
         asked.sort_unstable();
         asked.dedup();
         let chosen = chosen(&model.trees, nodes);
-        Forest {
+        ModelTrees {
             name: shortened(name),
             all: model.trees.len(),
             trees: chosen.iter().map(|number| shown(*number, &model.trees[*number], &asked)).collect(),
@@ -57,7 +57,7 @@ impl Forest {
     }
 }
 
-/// Which trees are shown: as many as there is room for.
+/// Selects the trees to show, as many as fit.
 fn chosen(trees: &[Tree], nodes: usize) -> Vec<usize> {
     let evenly = |count: usize| -> Vec<usize> {
         let last = trees.len().saturating_sub(1);
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn nodes_keep_their_questions() {
         let model = example();
-        let forest = Forest::of("m", &model, 1000);
+        let forest = ModelTrees::of("m", &model, 1000);
         assert_eq!((forest.trees.len(), forest.all), (3, 3));
         for (shown, tree) in forest.trees.iter().zip(&model.trees) {
             for (node, real) in tree.nodes.iter().enumerate() {
@@ -133,7 +133,7 @@ mod tests {
         model.trees = vec![one; 500];
         let nodes = model.trees[0].nodes.len();
         let numbers = |room: usize| -> Vec<usize> {
-            Forest::of("m", &model, room).trees.iter().map(|tree| tree.number).collect()
+            ModelTrees::of("m", &model, room).trees.iter().map(|tree| tree.number).collect()
         };
         assert_eq!(numbers(nodes * 500).len(), 500);
         let some = numbers(nodes * 100);

@@ -1,37 +1,36 @@
-//! HTML that is safe: text becomes markup only by being escaped, so nothing that comes from data can be
-//! anything but text.
+//! Safe HTML: text is always escaped, so data can never become markup.
 
 use std::fmt::Display;
 
-/// Names longer than this are cut: a report is read by people.
+/// Maximum length of names; longer ones are shortened.
 const LONGEST: usize = 160;
 
-/// A piece of a page.
+/// A fragment of HTML.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Html(String);
 
 impl Html {
-    /// Nothing yet.
+    /// An empty fragment.
     pub fn new() -> Self {
         Html::default()
     }
 
-    /// Text, whatever it holds.
+    /// Escaped text.
     pub fn text(text: impl Display) -> Self {
         Html(escaped(&text.to_string()))
     }
 
-    /// Text of the data, such as a query's or a document's id: cut if it is very long.
+    /// Escaped text from data, such as a query or document id, shortened if very long.
     pub fn name(text: &str) -> Self {
         Html::text(shortened(text))
     }
 
-    /// Markup that is part of the program.
+    /// Literal markup from the program.
     pub fn markup(markup: &'static str) -> Self {
         Html(markup.to_owned())
     }
 
-    /// Sentences of the program, in which `backticks` mark what is typed.
+    /// Text from the program in which `backticks` mark code.
     pub fn prose(text: impl Display) -> Self {
         let text = text.to_string();
         let parts = text.split('`').map(escaped).zip([false, true].into_iter().cycle());
@@ -51,7 +50,7 @@ impl Html {
         Html(html)
     }
 
-    /// An element of a class.
+    /// An element with a class.
     pub fn classed(name: &str, class: &str, content: Html) -> Self {
         Html::element(name, &[("class", class)], content)
     }
@@ -66,18 +65,18 @@ impl Html {
         Html::classed("div", "card", Html::element("h3", &[], Html::text(heading)).and(content))
     }
 
-    /// This, and something behind it.
+    /// Appends a fragment and returns the result.
     pub fn and(mut self, other: Html) -> Self {
         self.push(other);
         self
     }
 
-    /// Adds something behind.
+    /// Appends a fragment.
     pub fn push(&mut self, other: Html) {
         self.0.push_str(&other.0);
     }
 
-    /// Whether there is nothing.
+    /// Whether the fragment is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -94,7 +93,7 @@ impl FromIterator<Html> for Html {
     }
 }
 
-/// Text that is only text wherever it stands in a page, in attributes too.
+/// Escapes text for use in elements and attributes.
 fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len() + 8);
     for letter in text.chars() {
@@ -105,7 +104,7 @@ fn escaped(text: &str) -> String {
             '"' => safe.push_str("&quot;"),
             '\'' => safe.push_str("&#39;"),
             '\t' | '\n' => safe.push(letter),
-            // Others have no place in a page.
+            // Other control characters are not allowed in HTML.
             letter if letter.is_control() => safe.push('\u{fffd}'),
             letter => safe.push(letter),
         }
@@ -113,7 +112,7 @@ fn escaped(text: &str) -> String {
     safe
 }
 
-/// A name in a length that people read.
+/// Shortens a long name.
 pub fn shortened(text: &str) -> String {
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -121,7 +120,7 @@ pub fn shortened(text: &str) -> String {
     }
 }
 
-/// JSON that may stand within a script element: none of its letters can end it.
+/// Escapes JSON for a script element, so that it cannot end the element.
 pub fn embedded(json: &str) -> String {
     let mut safe = String::with_capacity(json.len());
     for letter in json.chars() {
@@ -137,50 +136,50 @@ pub fn embedded(json: &str) -> String {
 
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Column {
+pub struct TableColumn {
     name: String,
     number: bool,
 }
 
 /// A column of text.
-pub fn words(name: impl Display) -> Column {
-    Column { name: name.to_string(), number: false }
+pub fn words(name: impl Display) -> TableColumn {
+    TableColumn { name: name.to_string(), number: false }
 }
 
 /// A column of numbers.
-pub fn figures(name: impl Display) -> Column {
-    Column { name: name.to_string(), number: true }
+pub fn figures(name: impl Display) -> TableColumn {
+    TableColumn { name: name.to_string(), number: true }
 }
 
 /// A table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Table {
-    columns: Vec<Column>,
+pub struct HtmlTable {
+    columns: Vec<TableColumn>,
     rows: Vec<(bool, Vec<Html>)>,
 }
 
-/// Rows above which a table scrolls within itself.
+/// Rows above which a table scrolls.
 const TALL: usize = 14;
 
-impl Table {
-    /// A table without rows.
-    pub fn new(columns: impl IntoIterator<Item = Column>) -> Self {
-        Table { columns: columns.into_iter().collect(), rows: Vec::new() }
+impl HtmlTable {
+    /// An empty table.
+    pub fn new(columns: impl IntoIterator<Item = TableColumn>) -> Self {
+        HtmlTable { columns: columns.into_iter().collect(), rows: Vec::new() }
     }
 
-    /// Adds a row, a cell a column.
+    /// Adds a row with one cell per column.
     pub fn row(&mut self, cells: impl IntoIterator<Item = Html>) {
         self.rows.push((false, cells.into_iter().collect()));
     }
 
-    /// Adds a row that stands out.
+    /// Adds a highlighted row.
     pub fn best_row(&mut self, cells: impl IntoIterator<Item = Html>) {
         self.rows.push((true, cells.into_iter().collect()));
     }
 
-    /// The markup; a long table scrolls within itself.
+    /// The markup; a long table scrolls within its own box.
     pub fn html(&self) -> Html {
-        let class = |column: &Column| if column.number { "number" } else { "text" };
+        let class = |column: &TableColumn| if column.number { "number" } else { "text" };
         let head: Html = self
             .columns
             .iter()
@@ -202,7 +201,7 @@ impl Table {
             rows,
         ));
         let class = if self.rows.len() > TALL { "scroll tall" } else { "scroll" };
-        // What scrolls can be reached with the keyboard.
+        // Scrollable regions must be focusable by keyboard.
         let attributes = [("class", class), ("tabindex", "0"), ("role", "region"), ("aria-label", "Table")];
         Html::element("div", &attributes, Html::element("table", &[], table))
     }
@@ -234,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_table_is_rows_of_its_columns() {
-        let mut table = Table::new([words("query"), figures("ndcg@10")]);
+        let mut table = HtmlTable::new([words("query"), figures("ndcg@10")]);
         table.row([Html::name("<q>"), Html::text(0.5)]);
         let html = table.html();
         assert!(html.as_str().contains("<td class=\"text\">&lt;q&gt;</td><td class=\"number\">0.5</td>"));

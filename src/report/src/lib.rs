@@ -1,13 +1,13 @@
-//! A run as a page: one HTML file that needs nothing else.
+//! Reports: one self-contained HTML file per set of runs.
 //!
 //! ```text
-//! runs ──► tables ──► material: systems judged and compared, models, documents of some queries
+//! runs ──► tables ──► material: evaluated and compared systems, models, documents of some queries
 //!                        │
-//!                        ▼ sections: charts (data and words), tables, trees
+//!                        ▼ sections: charts (data and text), tables, trees
 //!                      page ──► template + style + scripts + data ──► one file
 //! ```
 //!
-//! A new chart is a file in `sections/` and a line in its table; the browser draws it from its data.
+//! To add a section, add a file in `sections/` and a line in its table; the browser draws charts from data.
 
 mod chart;
 mod documents;
@@ -25,43 +25,43 @@ pub use run::RunSource;
 
 use html::Html;
 use material::Material;
-use page::{Page, Placed};
+use page::{Page, PlacedSection};
 use planetree_base::error::Result;
 use planetree_base::storage::Location;
 use planetree_metric::{Convention, Metric};
 use sections::{Content, SECTIONS};
 
-/// What is to be reported.
-pub struct Request {
+/// Runs to report on and options.
+pub struct ReportRequest {
     /// The runs.
     pub runs: Vec<RunSource>,
-    /// The metric that decides.
+    /// The primary metric.
     pub metric: Metric,
-    /// The rules of metrics; `None` for those of the runs' own metrics, or else the default.
+    /// Convention of the metrics; `None` for that of the runs' metrics tables, or else the default.
     pub convention: Option<Convention>,
-    /// The page's heading; `None` for what the runs are called.
+    /// The page's heading; `None` for the name of the run.
     pub title: Option<String>,
-    /// Whether runs that are not complete are shown.
+    /// Whether to show incomplete runs.
     pub unfinished: bool,
-    /// Whether a step of a run asks, which waited for what it is to show.
+    /// Whether this report is a step of the run that it shows.
     pub within_run: bool,
-    /// Threads, 0 for all cores.
+    /// Number of threads; 0 for all cores.
     pub threads: usize,
 }
 
-/// What was written.
+/// Contents of the written report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
-    /// Bytes of the page.
+    /// Size of the file in bytes.
     pub bytes: usize,
-    /// Systems in it.
+    /// Number of systems.
     pub systems: usize,
-    /// Models in it.
+    /// Number of models.
     pub models: usize,
 }
 
 /// Writes a report, whole or not at all. The same runs give the same bytes.
-pub fn write_report(request: &Request, output: &Location) -> Result<Written> {
+pub fn write_report(request: &ReportRequest, output: &Location) -> Result<Written> {
     drop(page::create(output)?); // before the work, not after it
     let material = Material::gather(request)?;
     let title = request.title.clone().unwrap_or_else(|| title_of(&material));
@@ -77,7 +77,7 @@ pub fn write_report(request: &Request, output: &Location) -> Result<Written> {
             Content::Nothing => continue,
         };
         let content = if section.lead.is_empty() { content } else { lead.and(content) };
-        placed.push(Placed { id: section.id, title: section.title, content });
+        placed.push(PlacedSection { id: section.id, title: section.title, content });
     }
     if let Some(summary) = placed.first_mut() {
         summary.content = sections::hero(&material, &title).and(summary.content.clone());

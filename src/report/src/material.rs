@@ -1,10 +1,10 @@
-//! Everything that the sections look at, read and worked out once.
+//! Input of the sections, read and computed once.
 
-use super::Request;
+use super::ReportRequest;
 use super::chart::COLOURS;
 use super::documents::Documents;
-use super::run::Run;
-use super::system::{Judging, System, systems_of};
+use super::run::RunContents;
+use super::system::{EvaluationRules, ReportSystem, systems_of};
 use planetree_base::error::{Error, Result};
 use planetree_data::catalog::{Entry, EntryKind};
 use planetree_data::dataset::DatasetReader;
@@ -17,26 +17,26 @@ use planetree_model::model::Model;
 use planetree_model::predict::model_fingerprint;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Queries that are shown at either end.
+/// Worst and best queries shown, each.
 pub const EXTREMES: usize = 8;
-/// Queries that moved most, in either direction.
+/// Queries shown with the largest change, in each direction.
 const MOVED: usize = 6;
-/// Groups of queries that are shown.
+/// Maximum query sets shown.
 const SETS: usize = 6;
-/// Models that are shown in detail; their trees share the room of the page.
+/// Maximum models shown in detail; their trees share the size limit.
 pub const MODELS: usize = 8;
 
-/// What there is.
+/// All data of a report.
 pub struct Material {
-    /// The runs in the order in which they were named.
-    pub runs: Vec<Run>,
-    /// By what rankings are judged.
-    pub judging: Judging,
+    /// The runs, in command-line order.
+    pub runs: Vec<RunContents>,
+    /// How rankings are evaluated.
+    pub judging: EvaluationRules,
     /// All systems.
-    pub systems: Vec<System>,
-    /// The systems that ranked the same queries, together.
+    pub systems: Vec<ReportSystem>,
+    /// Systems grouped by the queries that they rank.
     pub sets: Vec<QuerySet>,
-    /// Systems of other queries, for which there is no room.
+    /// Systems of further query sets, which are omitted.
     pub left_out: Vec<String>,
     /// The models, the first of which are shown in detail.
     pub models: Vec<NamedModel>,
@@ -46,17 +46,17 @@ pub struct Material {
 
 /// Systems that ranked the same queries.
 pub struct QuerySet {
-    /// What the queries are.
+    /// Name of the query set.
     pub name: String,
-    /// The systems, by their places; those that are shown side by side.
+    /// Indices of the systems shown.
     pub systems: Vec<usize>,
-    /// Systems that are not shown because there are so many.
+    /// Number of further systems, which are omitted.
     pub left_out: usize,
-    /// The documents of each, where there are predictions.
+    /// The documents of each system with predictions.
     pub documents: Vec<Option<Documents>>,
-    /// The worst queries of each, then the best, by their places among its own.
+    /// The worst and the best queries of each system, as indices into its own queries.
     pub extremes: Vec<[Vec<usize>; 2]>,
-    /// How they compare, if there are several; or why they do not.
+    /// Comparison of several systems, or why there is none.
     pub comparison: Option<Result<Comparison, String>>,
 }
 
@@ -66,15 +66,15 @@ pub struct Comparison {
     pub aligned: Aligned,
     /// All pairs.
     pub pairs: Vec<Pair>,
-    /// How they were compared.
+    /// Options of the tests.
     pub options: compare::Options,
 }
 
 /// A model of a run.
 pub struct NamedModel {
-    /// What it is called.
+    /// Display name.
     pub name: String,
-    /// What identifies it.
+    /// Fingerprint of the file.
     pub fingerprint: String,
     /// The model.
     pub model: Model,
@@ -82,10 +82,10 @@ pub struct NamedModel {
 
 impl Material {
     /// Reads the runs.
-    pub fn gather(request: &Request) -> Result<Self> {
-        let mut runs: Vec<Run> = Vec::new();
+    pub fn gather(request: &ReportRequest) -> Result<Self> {
+        let mut runs: Vec<RunContents> = Vec::new();
         for source in &request.runs {
-            runs.push(Run::open(source, request.unfinished, request.within_run)?);
+            runs.push(RunContents::open(source, request.unfinished, request.within_run)?);
         }
         number_names(&mut runs);
         let judging = judging(&runs, request)?;
@@ -115,7 +115,7 @@ impl Material {
     }
 
     /// The systems of a set, with the colour of each.
-    pub fn members<'m>(&'m self, set: &'m QuerySet) -> impl Iterator<Item = (usize, &'m System)> {
+    pub fn members<'m>(&'m self, set: &'m QuerySet) -> impl Iterator<Item = (usize, &'m ReportSystem)> {
         (1..).zip(set.systems.iter().map(|place| &self.systems[*place]))
     }
 
@@ -153,7 +153,7 @@ impl Material {
         self.models.iter().find(|model| model.fingerprint == fingerprint).map(|model| model.name.as_str())
     }
 
-    /// Why there is nothing that needs labels: a reason for each system without values.
+    /// Explanation for missing metrics: a reason for each system without them.
     pub fn why_unjudged(&self) -> String {
         let reasons: Vec<String> = self
             .systems
@@ -161,8 +161,8 @@ impl Material {
             .filter_map(|system| Some(format!("{}: {}", system.name, system.judged.as_ref().err()?)))
             .collect();
         match reasons.is_empty() {
-            true => "There are no predictions or metrics in the run.".to_owned(),
-            false => format!("It needs labels. {}.", reasons.join("; ")),
+            true => "The run has no predictions or metrics.".to_owned(),
+            false => format!("Labels are missing. {}.", reasons.join("; ")),
         }
     }
 
@@ -275,7 +275,7 @@ impl Comparison {
 
 /// What things are called: with several runs, by the run too.
 struct Namer<'r> {
-    runs: &'r [Run],
+    runs: &'r [RunContents],
 }
 
 impl Namer<'_> {
@@ -299,7 +299,7 @@ impl Namer<'_> {
 }
 
 /// Gives every run a name of its own.
-fn number_names(runs: &mut [Run]) {
+fn number_names(runs: &mut [RunContents]) {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for run in runs {
         let times = seen.entry(run.name.clone()).or_default();
@@ -311,7 +311,7 @@ fn number_names(runs: &mut [Run]) {
 }
 
 /// The metrics and the rules: those that were asked for, or those of the runs' own metrics.
-fn judging(runs: &[Run], request: &Request) -> Result<Judging> {
+fn judging(runs: &[RunContents], request: &ReportRequest) -> Result<EvaluationRules> {
     let mut metrics = vec![request.metric];
     metrics.extend(default_metrics()?);
     let mut conventions: Vec<Convention> = Vec::new();
@@ -345,5 +345,5 @@ fn judging(runs: &[Run], request: &Request) -> Result<Judging> {
         (None, [only]) => only.clone(),
         (None, _) => Convention::default(),
     };
-    Ok(Judging { metric: request.metric, metrics: known, convention, threads: request.threads })
+    Ok(EvaluationRules { metric: request.metric, metrics: known, convention, threads: request.threads })
 }

@@ -1,8 +1,8 @@
-//! The page: a template and what is put into it, as one file without anything from elsewhere.
+//! The page: fills the template and writes one self-contained file.
 
 use super::chart::Chart;
-use super::forest::Forest;
-use super::html::{Html, Table, embedded};
+use super::forest::ModelTrees;
+use super::html::{Html, HtmlTable, embedded};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{FileOutput, Head, Location, REPORT_FORMATS, replaces};
 use serde::Serialize;
@@ -10,31 +10,31 @@ use std::io::Write;
 
 const TEMPLATE: &str = include_str!("assets/template.html");
 const STYLE: &str = include_str!("assets/report.css");
-/// In the order in which they need each other.
+/// In dependency order.
 const SCRIPTS: [&str; 4] = [
     include_str!("assets/charts.js"),
     include_str!("assets/figures.js"),
     include_str!("assets/trees.js"),
     include_str!("assets/page.js"),
 ];
-/// What the report's own data are called by the program that wrote it.
+/// Name and version of the program, for the page's metadata.
 pub const PROGRAM: &str = concat!("planetree ", env!("CARGO_PKG_VERSION"));
-/// What only a report of ours says.
+/// Marks a file as a report of planetree.
 const SIGNATURE: &str = "<meta name=\"generator\" content=\"planetree ";
 
-/// What the sections of a page have in common while they are made.
+/// State shared by sections while the page is built.
 #[derive(Debug, Default, Serialize)]
 pub struct Page {
     charts: Vec<Labelled>,
-    forests: Vec<Forest>,
+    forests: Vec<ModelTrees>,
     #[serde(skip)]
     tabs: usize,
-    /// Bytes of what is shown query by query.
+    /// Bytes used by per-query content.
     #[serde(skip)]
     spent: usize,
 }
 
-/// Bytes that lists of documents and charts of queries may take together.
+/// Maximum total bytes of document lists and per-query charts.
 const ROOM: usize = 2_500_000;
 
 #[derive(Debug, Serialize)]
@@ -44,25 +44,25 @@ struct Labelled {
     chart: Chart,
 }
 
-/// A chart with its words, and the same numbers as a table.
+/// A chart with its title, caption and the same numbers as a table.
 pub struct Figure {
-    /// What it shows.
+    /// Title.
     pub title: String,
-    /// How to read it.
+    /// Caption.
     pub note: String,
     /// The chart.
     pub chart: Chart,
     /// The numbers.
-    pub table: Table,
+    pub table: HtmlTable,
 }
 
 impl Page {
-    /// Puts a figure on the page; its table opens when it is asked for.
+    /// Adds a figure with a collapsed table.
     pub fn figure(&mut self, figure: Figure) -> Html {
         self.place(figure, &[])
     }
 
-    /// Puts a figure on the page with its table open: it says more than the chart.
+    /// Adds a figure with an open table, where the table has more details than the chart.
     pub fn figure_with_table(&mut self, figure: Figure) -> Html {
         self.place(figure, &[("open", "")])
     }
@@ -83,7 +83,7 @@ impl Page {
         Html::element("figure", &[("data-chart", &number)], content)
     }
 
-    /// Something that is shown query by query, as long as there is room for more of it.
+    /// Returns per-query content if it fits the size limit, otherwise a note.
     pub fn if_room(&mut self, content: Html) -> Html {
         if self.has_room(content.as_str().len()) {
             return content;
@@ -91,7 +91,7 @@ impl Page {
         left_out()
     }
 
-    /// Whether there is room for so many bytes more, which are taken then.
+    /// Reserves bytes within the size limit; false if they do not fit.
     pub fn has_room(&mut self, bytes: usize) -> bool {
         let fits = self.spent + bytes <= ROOM;
         if fits {
@@ -100,14 +100,14 @@ impl Page {
         fits
     }
 
-    /// Puts a model's trees on the page.
-    pub fn forest(&mut self, forest: Forest) -> Html {
+    /// Adds the trees of a model.
+    pub fn forest(&mut self, forest: ModelTrees) -> Html {
         let number = self.forests.len().to_string();
         self.forests.push(forest);
         Html::element("div", &[("data-forest", &number)], Html::new())
     }
 
-    /// Panels of which one is seen at a time; a single one needs no tabs.
+    /// Tabbed panels; a single panel has no tabs.
     pub fn tabs(&mut self, label: &str, mut panels: Vec<(String, Html)>) -> Html {
         if panels.len() == 1 {
             return panels.remove(0).1;
@@ -138,23 +138,29 @@ impl Page {
     }
 }
 
-/// What stands in the place of something for which there is no room.
+/// Note in place of content that exceeds the size limit.
 pub fn left_out() -> Html {
-    Html::paragraph("note", "Left out to keep this file small; report fewer runs to see it.")
+    Html::paragraph("note", "Omitted to keep this file small; report on fewer runs to see it.")
 }
 
-/// A section that is on the page.
-pub struct Placed {
-    /// The name that links have for it.
+/// A rendered section.
+pub struct PlacedSection {
+    /// Id of the element, for links.
     pub id: &'static str,
     /// Its heading.
     pub title: &'static str,
-    /// What is below the heading.
+    /// Content below the heading.
     pub content: Html,
 }
 
-/// The whole page.
-pub fn assemble(page: &Page, title: &str, notices: &[String], placed: &[Placed], footer: &str) -> String {
+/// Renders the whole page.
+pub fn assemble(
+    page: &Page,
+    title: &str,
+    notices: &[String],
+    placed: &[PlacedSection],
+    footer: &str,
+) -> String {
     let data = serde_json::to_string(page).expect("names and numbers always serialise");
     let contents: Html = placed
         .iter()
@@ -183,9 +189,9 @@ pub fn assemble(page: &Page, title: &str, notices: &[String], placed: &[Placed],
     })
 }
 
-fn as_section(section: &Placed) -> Html {
+fn as_section(section: &PlacedSection) -> Html {
     let heading = format!("{}-heading", section.id);
-    // The first has the page's own heading.
+    // The first section has the page's heading.
     let title = match section.id {
         "summary" => Html::new(),
         _ => Html::element("h2", &[("id", &heading)], Html::text(section.title)),
@@ -194,7 +200,7 @@ fn as_section(section: &Placed) -> Html {
     Html::element("section", &attributes, title.and(section.content.clone()))
 }
 
-/// Replaces `{{slots}}` in one pass: what is put in is not looked at again.
+/// Replaces `{{slots}}` in one pass; inserted text is not scanned again.
 fn fill(template: &str, value: impl Fn(&str) -> String) -> String {
     let mut filled = String::new();
     let mut rest = template;
@@ -218,7 +224,7 @@ pub fn create(output: &Location) -> Result<FileOutput> {
     FileOutput::guarded(output, replaces(is_report))
 }
 
-/// Writes the page, whole or not at all.
+/// Writes the page atomically.
 pub fn write(output: &Location, page: &str) -> Result<()> {
     let mut file = create(output)?;
     file.write_all(page.as_bytes()).map_err(|error| Error::io(output, "write", &error))?;
@@ -244,7 +250,7 @@ mod tests {
             let found = page.matches(elsewhere).count();
             assert_eq!(found, if elsewhere == "http://" { allowed } else { 0 }, "{elsewhere}");
         }
-        // Nothing of ours ends the elements it stands in.
+        // No content ends its surrounding element.
         assert_eq!(page.matches("</script>").count(), 3);
         assert_eq!(page.matches("</style>").count(), 1);
     }

@@ -1,4 +1,4 @@
-//! A run: a directory with what one experiment made. Its manifest is there if a pipeline made it.
+//! A run: a directory with the outputs of one experiment. It has a manifest if a pipeline wrote it.
 
 use super::trials::Trials;
 use planetree_base::error::{Error, Result};
@@ -8,29 +8,29 @@ use planetree_data::dataset::MANIFEST;
 use planetree_data::table::{TableKind, TableReader};
 use planetree_run::pipeline::{RunManifest, RunStatus};
 
-/// A run that was named.
+/// A run to open.
 #[derive(Debug, Clone)]
 pub struct RunSource {
-    /// What it is called; `None` for its directory's name.
+    /// Display name; `None` for the directory's name.
     pub name: Option<String>,
-    /// Where it is.
+    /// Its directory.
     pub location: Location,
 }
 
-/// What is in a run.
-pub struct Run {
-    /// What it is called.
+/// Contents of a run.
+pub struct RunContents {
+    /// Display name.
     pub name: String,
-    /// How it went, if a pipeline made it.
+    /// The pipeline's manifest, if there is one.
     pub manifest: Option<RunManifest>,
     /// The datasets and tables to show, by name.
     pub entries: Vec<Entry>,
-    /// Why it is not complete, if it is not.
+    /// Why it is incomplete; `None` if it is complete.
     pub unfinished: Option<String>,
 }
 
-impl Run {
-    /// Looks into a run. One that is not complete is an error, unless that is allowed.
+impl RunContents {
+    /// Opens a run. An incomplete run is an error unless `unfinished` is set.
     pub fn open(source: &RunSource, unfinished: bool, within_run: bool) -> Result<Self> {
         let location = &source.location;
         if let Location::Local(path) = location
@@ -39,7 +39,7 @@ impl Run {
             return Err(not_a_directory(location, path.exists()));
         }
         let manifest = RunManifest::read(location)?;
-        // The run that waits for this report is not complete yet, and other runs have to be.
+        // The run that this report is a step of is still running; all other runs must be complete.
         let waits = |manifest: &&RunManifest| within_run && manifest.status == RunStatus::Running;
         let state = manifest.as_ref().filter(|manifest| !waits(manifest)).and_then(why_unfinished);
         if let Some(problem) = &state
@@ -47,39 +47,39 @@ impl Run {
         {
             return Err(Error::place(
                 location,
-                format_args!("this run is not complete: {problem}"),
-                "run the pipeline again to finish it, or pass --unfinished to see what is there",
+                format_args!("run is not complete: {problem}"),
+                "run the pipeline again to finish it, or pass --unfinished to report on it anyway",
             ));
         }
         let mut entries = entries_of(location)?;
         if let Some(manifest) = &manifest {
             add_outputs_elsewhere(manifest, &mut entries)?;
-            // What a step that is gone has left behind is none of this run's.
+            // Outputs of steps that are no longer in the pipeline do not belong to the run.
             if manifest.steps.iter().any(|step| !step.outputs.is_empty()) {
                 entries.retain(|entry| step_of(manifest, entry) < manifest.steps.len());
             }
-            // As the steps ran: what was made first is what others are compared with.
+            // In step order: the first ranking is the baseline of comparisons.
             entries.sort_by_key(|entry| step_of(manifest, entry));
         }
         if entries.is_empty() {
             return Err(Error::place(
                 location,
-                "there are no tables of planetree in this directory",
-                "name a directory that holds what `planetree run`, `train`, `predict` or `cv` wrote",
+                "no tables of planetree in this directory",
+                "name a directory with the outputs of `planetree run`, `train`, `predict` or `cv`",
             ));
         }
         let name = source.name.clone().unwrap_or_else(|| match location {
             Location::Local(path) => {
-                // `.` and `..` have names, too.
+                // Resolve `.` and `..` to get a name.
                 let whole = path.canonicalize().unwrap_or_else(|_| path.clone());
                 Location::Local(whole).name()
             }
             Location::Remote(_) => location.name(),
         });
-        Ok(Run { name, manifest, entries: worth_showing(entries)?, unfinished: state })
+        Ok(RunContents { name, manifest, entries: worth_showing(entries)?, unfinished: state })
     }
 
-    /// The tables of a kind.
+    /// Tables of a kind.
     pub fn tables(&self, kind: TableKind) -> impl Iterator<Item = &Entry> {
         self.entries.iter().filter(move |entry| entry.kind == EntryKind::Table(kind))
     }
@@ -93,19 +93,19 @@ impl Run {
 fn not_a_directory(location: &Location, exists: bool) -> Error {
     match exists {
         true => Error::place(location, "this is a file, not a run", "name the directory that it is in"),
-        false => Error::place(location, "there is no such directory", "check the spelling of the path"),
+        false => Error::place(location, "no such directory", "check the spelling of the path"),
     }
 }
 
 fn why_unfinished(manifest: &RunManifest) -> Option<String> {
     if manifest.is_reportable() {
-        return None; // a report may be the last step of the run that it is about
+        return None; // a report may be the last step of its own run
     }
     let finished = manifest.steps.iter().filter(|step| step.status.is_finished()).count();
     let done = format!("{finished} of {} steps are done", manifest.steps.len());
     match manifest.status {
         RunStatus::Complete => None,
-        RunStatus::Running => Some(format!("it is at work or was stopped, {done}")),
+        RunStatus::Running => Some(format!("it is still running or was stopped, {done}")),
         RunStatus::Failed => {
             let failed = manifest.steps.iter().find(|step| step.error.is_some());
             Some(match failed {
@@ -116,7 +116,7 @@ fn why_unfinished(manifest: &RunManifest) -> Option<String> {
     }
 }
 
-/// The place of the step that made something; behind all of them if none did.
+/// Index of the step that wrote an entry; the number of steps if none did.
 fn step_of(manifest: &RunManifest, entry: &Entry) -> usize {
     let made = |written: &String| {
         let name = written.strip_suffix(".parquet").unwrap_or(written);
@@ -128,7 +128,7 @@ fn step_of(manifest: &RunManifest, entry: &Entry) -> usize {
     step.unwrap_or(manifest.steps.len())
 }
 
-/// A step may have written outside the run's directory.
+/// Adds outputs that steps wrote outside the run directory.
 fn add_outputs_elsewhere(manifest: &RunManifest, entries: &mut Vec<Entry>) -> Result<()> {
     for step in manifest.steps.iter().filter(|step| step.status.is_finished()) {
         for (output, written) in &step.outputs {
@@ -153,10 +153,10 @@ fn add_outputs_elsewhere(manifest: &RunManifest, entries: &mut Vec<Entry>) -> Re
     Ok(())
 }
 
-/// Leaves out what only repeats: the parts of a cross-validation, the predictions of single folds, which
-/// are in those of all folds, and all trials of a search but the best.
+/// Leaves out redundant entries: the parts of a cross-validation, the predictions of single folds, which
+/// are included in those of all folds, and all trials of a search but the best.
 fn worth_showing(entries: Vec<Entry>) -> Result<Vec<Entry>> {
-    // Where a cross-validation or a search is, and the trial to keep.
+    // Directories of cross-validations and searches, with the trial to keep.
     let mut places: Vec<(String, Option<String>)> = Vec::new();
     for entry in &entries {
         let place =

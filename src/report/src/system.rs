@@ -1,7 +1,7 @@
-//! Systems: rankings that a run has, judged by the report itself, or the values that a metrics table has of
-//! rankings which are not there.
+//! Systems: the rankings of a run, evaluated by the report itself, or values from metrics tables where the
+//! rankings are not in the run.
 
-use super::run::Run;
+use super::run::RunContents;
 use arrow::array::Array;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
@@ -12,60 +12,61 @@ use planetree_judge::evaluate::{METRICS, Ranking, Request, Results, Summary, eva
 use planetree_metric::{Convention, Metric};
 use std::collections::BTreeMap;
 
-/// How deep the curve of NDCG goes.
+/// Maximum depth of the NDCG curve.
 pub const DEPTH: u32 = 20;
 
-/// By what rankings are judged.
-pub struct Judging {
-    /// The metric that decides.
+/// How rankings are evaluated.
+pub struct EvaluationRules {
+    /// The primary metric.
     pub metric: Metric,
-    /// The metrics of the summary, the deciding one first.
+    /// The metrics of the summary, the primary one first.
     pub metrics: Vec<Metric>,
-    /// The rules.
+    /// The convention of the metrics.
     pub convention: Convention,
-    /// Threads, 0 for all cores.
+    /// Number of threads; 0 for all cores.
     pub threads: usize,
 }
 
 /// One ranking of a run.
-pub struct System {
-    /// What it is called.
+pub struct ReportSystem {
+    /// Display name.
     pub name: String,
-    /// Its predictions; `None` if only values are there.
+    /// Its predictions; `None` if only metrics are available.
     pub predictions: Option<Location>,
-    /// What made the scores and what they are of, as the file says.
+    /// Metadata of the predictions file, such as model and dataset.
     pub metadata: BTreeMap<String, String>,
-    /// Its documents.
+    /// Number of documents.
     pub rows: u64,
-    /// Its values, or why there are none.
-    pub judged: Result<Judged, String>,
+    /// Its metrics, or why there are none.
+    pub judged: Result<SystemMetrics, String>,
 }
 
-/// The values of a system.
-pub struct Judged {
-    /// The mean of every metric of the summary, where it is known.
+/// Metrics of a system.
+pub struct SystemMetrics {
+    /// Mean of each metric of the summary, where known.
     pub means: Vec<Option<f64>>,
-    /// The deciding metric of every query, sorted by name.
+    /// The primary metric of each query, sorted by query id.
     pub queries: Vec<QueryValue>,
-    /// NDCG at every depth.
+    /// NDCG by depth.
     pub curve: Vec<(u32, f64)>,
-    /// Queries without anything relevant.
+    /// Number of queries without relevant documents.
     pub empty: usize,
 }
 
-/// All systems of all runs, in their order. `named` says what a table of a run is called.
+/// All systems of all runs, in order. `named` gives the display name of a table.
 pub fn systems_of(
-    runs: &[Run],
-    judging: &Judging,
+    runs: &[RunContents],
+    judging: &EvaluationRules,
     named: &dyn Fn(usize, &str) -> String,
-) -> Result<Vec<System>> {
+) -> Result<Vec<ReportSystem>> {
     let mut systems = Vec::new();
     for (place, run) in runs.iter().enumerate() {
         let mut found = Vec::new();
         for entry in run.tables(TableKind::Predictions) {
             found.push(of_predictions(entry, named(place, &entry.name), judging)?);
         }
-        // Metrics are of predictions, mostly of those beside them; they count where these say nothing.
+        // Metrics tables mostly describe the predictions beside them, so they are used only if no predictions
+        // could be evaluated.
         if !found.iter().any(|system| system.judged.is_ok()) {
             for entry in run.tables(TableKind::Metrics) {
                 found.extend(of_metrics(entry, &named(place, &entry.name), judging)?);
@@ -77,11 +78,11 @@ pub fn systems_of(
     Ok(systems)
 }
 
-fn of_predictions(entry: &Entry, name: String, judging: &Judging) -> Result<System> {
+fn of_predictions(entry: &Entry, name: String, judging: &EvaluationRules) -> Result<ReportSystem> {
     let table = TableReader::open(&entry.location, TableKind::Predictions)?;
     let (rows, metadata) = (table.rows(), table.all_metadata().clone());
     let judged = match unlabelled(&table)? {
-        _ if rows == 0 => Err("there are no rows in it".to_owned()),
+        _ if rows == 0 => Err("it has no rows".to_owned()),
         0 => match judged(&entry.location, judging) {
             Ok(judged) => Ok(judged),
             Err(error) => Err(said_of_content(error)?),
@@ -89,10 +90,10 @@ fn of_predictions(entry: &Entry, name: String, judging: &Judging) -> Result<Syst
         missing if missing == rows => Err("its documents have no labels".to_owned()),
         missing => Err(format!("{missing} of its {rows} documents have no label")),
     };
-    Ok(System { name, predictions: Some(entry.location.clone()), metadata, rows, judged })
+    Ok(ReportSystem { name, predictions: Some(entry.location.clone()), metadata, rows, judged })
 }
 
-/// What an error says of the rows, which can be read but not judged; an error if it is of something else.
+/// The message of an error about the content of rows; other errors are returned.
 fn said_of_content(error: Error) -> Result<String> {
     match &error {
         Error::Place { problem, .. }
@@ -104,7 +105,7 @@ fn said_of_content(error: Error) -> Result<String> {
     }
 }
 
-/// Rows without a label.
+/// Number of rows without a label.
 fn unlabelled(table: &TableReader) -> Result<u64> {
     let Ok(place) = table.schema().index_of("label") else { return Ok(table.rows()) };
     let mut missing = 0;
@@ -116,7 +117,7 @@ fn unlabelled(table: &TableReader) -> Result<u64> {
     Ok(missing)
 }
 
-fn judged(location: &Location, judging: &Judging) -> Result<Judged> {
+fn judged(location: &Location, judging: &EvaluationRules) -> Result<SystemMetrics> {
     let mut metrics = judging.metrics.clone();
     for depth in 1..=DEPTH {
         let metric = Metric::Ndcg(Some(depth));
@@ -131,7 +132,7 @@ fn judged(location: &Location, judging: &Judging) -> Result<Judged> {
     let mean =
         |metric: &Metric| summary.metrics.iter().find(|one| one.metric == *metric).and_then(|one| one.mean);
     let depths = (1..=DEPTH).filter_map(|depth| Some((depth, mean(&Metric::Ndcg(Some(depth)))?)));
-    Ok(Judged {
+    Ok(SystemMetrics {
         means: judging.metrics.iter().map(mean).collect(),
         curve: depths.collect(),
         queries: values_of(&results),
@@ -139,7 +140,7 @@ fn judged(location: &Location, judging: &Judging) -> Result<Judged> {
     })
 }
 
-/// The deciding metric is the first.
+/// Values of the primary metric, which is the first.
 fn values_of(results: &Results) -> Vec<QueryValue> {
     let mut values: Vec<QueryValue> = (0..results.queries())
         .map(|query| QueryValue {
@@ -152,8 +153,8 @@ fn values_of(results: &Results) -> Vec<QueryValue> {
     values
 }
 
-/// The systems of a metrics table, as far as it has the metrics.
-fn of_metrics(entry: &Entry, name: &str, judging: &Judging) -> Result<Vec<System>> {
+/// The systems of a metrics table, with the metrics that it contains.
+fn of_metrics(entry: &Entry, name: &str, judging: &EvaluationRules) -> Result<Vec<ReportSystem>> {
     let table = TableReader::open(&entry.location, TableKind::Metrics)?;
     let has = table.metadata(METRICS).unwrap_or_default();
     let has: Vec<Metric> = has.split(',').filter_map(|name| name.parse().ok()).collect();
@@ -165,11 +166,11 @@ fn of_metrics(entry: &Entry, name: &str, judging: &Judging) -> Result<Vec<System
     }
     let first = read(&judging.metric)?;
     if first.convention != judging.convention {
-        let reason = format!("its values were taken by the convention {}", first.convention);
+        let reason = format!("its values follow another convention, {}", first.convention);
         return Ok(vec![without_values(name.to_owned(), table.rows(), reason)]);
     }
     let several = first.systems.len() > 1;
-    let mut systems: Vec<System> = first
+    let mut systems: Vec<ReportSystem> = first
         .systems
         .into_iter()
         .map(|system| {
@@ -177,12 +178,12 @@ fn of_metrics(entry: &Entry, name: &str, judging: &Judging) -> Result<Vec<System
                 system.queries.iter().filter(|query| query.documents.is_some_and(|(_, some)| some == 0));
             let documents = system.queries.iter().filter_map(|query| Some(query.documents?.0));
             let name = if several { format!("{name}/{}", system.name) } else { name.to_owned() };
-            System {
+            ReportSystem {
                 name,
                 predictions: None,
                 metadata: BTreeMap::new(),
                 rows: documents.sum(),
-                judged: Ok(Judged {
+                judged: Ok(SystemMetrics {
                     means: Vec::new(),
                     curve: Vec::new(),
                     empty: empty.count(),
@@ -197,7 +198,7 @@ fn of_metrics(entry: &Entry, name: &str, judging: &Judging) -> Result<Vec<System
             let values = values.get(place).map(|system| &system.queries[..]).unwrap_or_default();
             let counted: Vec<f64> = values.iter().filter_map(|query| query.value).collect();
             let mean = counted.iter().sum::<f64>() / counted.len() as f64;
-            // An error over rows is no mean over queries.
+            // RMSE is taken over rows; it is not a mean over queries.
             let mean = Some(mean).filter(|mean| mean.is_finite() && *metric != Metric::Rmse);
             if let Ok(judged) = &mut system.judged {
                 judged.means.push(mean);
@@ -207,12 +208,12 @@ fn of_metrics(entry: &Entry, name: &str, judging: &Judging) -> Result<Vec<System
     Ok(systems)
 }
 
-fn without_values(name: String, rows: u64, reason: String) -> System {
-    System { name, predictions: None, metadata: BTreeMap::new(), rows, judged: Err(reason) }
+fn without_values(name: String, rows: u64, reason: String) -> ReportSystem {
+    ReportSystem { name, predictions: None, metadata: BTreeMap::new(), rows, judged: Err(reason) }
 }
 
-/// Numbers names that are there more than once.
-fn tell_apart(systems: &mut [System]) {
+/// Numbers duplicate names.
+fn tell_apart(systems: &mut [ReportSystem]) {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for system in systems {
         let times = seen.entry(system.name.clone()).or_default();

@@ -1,4 +1,4 @@
-//! The trials of a search, read back from their table and ranked as the search ranked them.
+//! The trials of a search, read from their table and ranked as by the search.
 
 use crate::material::Material;
 use arrow::array::Array;
@@ -38,7 +38,7 @@ impl Trials {
     pub fn read(location: &Location) -> Result<Self> {
         let table = TableReader::open(location, TableKind::Trials)?;
         let metric = table.metadata("planetree.metric").unwrap_or_default().to_owned();
-        // Between the number and the first metric are the parameters.
+        // The parameters are between the number and the first metric.
         let is_result = |name: &str| {
             ["valid_", "test_"].iter().any(|split| name.starts_with(split)) || name == "best_round"
         };
@@ -47,7 +47,7 @@ impl Trials {
         let mut ranking = Vec::new();
         for batch in table.batches() {
             let batch = batch?;
-            // There are no such columns when no trial made a model.
+            // The columns are missing if no trial produced a model.
             let column = |name: String| -> Result<Option<_>> {
                 batch.column_by_name(&name).map(|_| numbers(&table, &batch, &name)).transpose()
             };
@@ -86,7 +86,7 @@ impl Trials {
             }
             None => f64::INFINITY,
         };
-        // Stable: the first of equals first.
+        // The sort is stable: ties keep their order.
         ranking.sort_by(|one, other| badness(one).total_cmp(&badness(other)));
         Ok(Trials { metric, convention: Material::convention_of(&table), parameters, ranking })
     }

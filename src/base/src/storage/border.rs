@@ -1,5 +1,5 @@
-//! The one crossing between async I/O and everything else: the rest of the crate is plain code
-//! that calls [`wait`], and no future ever runs on a compute thread.
+//! The only crossing between async I/O and synchronous code: the rest of the crate calls [`wait`],
+//! and no future ever runs on a compute thread.
 
 use super::interrupt;
 use crate::error::{Error, Result};
@@ -15,16 +15,15 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
         .thread_name("planetree-io")
         .enable_all()
         .build()
-        .expect("a process that cannot start two threads cannot do anything else either")
+        .expect("starting the two I/O threads")
 });
 
-/// Runs a future to its end, however long that takes. For work that must not be cut short, such
-/// as cleaning up.
+/// Runs a future to completion. For work that must not be interrupted, such as cleaning up.
 pub fn wait<F: Future>(future: F) -> F::Output {
     RUNTIME.block_on(future)
 }
 
-/// Runs a future to its end, or until the user interrupts.
+/// Runs a future to completion or until the user interrupts.
 pub fn wait_or_interrupt<F: Future>(future: F) -> Result<F::Output> {
     RUNTIME.block_on(async {
         tokio::select! {
@@ -34,7 +33,7 @@ pub fn wait_or_interrupt<F: Future>(future: F) -> Result<F::Output> {
     })
 }
 
-/// Starts a future that runs while the caller goes on.
+/// Starts a future in the background.
 pub fn start<F>(future: F) -> JoinHandle<F::Output>
 where
     F: Future + Send + 'static,
@@ -43,10 +42,10 @@ where
     RUNTIME.spawn(future)
 }
 
-/// Repeats a request that failed on the way: connections that broke, bodies that were cut short.
-/// The store repeats what the server refused, but not what may have arrived; all our requests may
-/// arrive twice. Answers such as "not found" are final.
-pub async fn persist<T, F, R>(mut request: R) -> object_store::Result<T>
+/// Retries a request after a network failure: broken connections, truncated bodies. The store itself
+/// retries requests that the server refused, but not those that may have arrived; all our requests
+/// are idempotent. Answers such as "not found" are final.
+pub async fn retry<T, F, R>(mut request: R) -> object_store::Result<T>
 where
     F: Future<Output = object_store::Result<T>>,
     R: FnMut() -> F,

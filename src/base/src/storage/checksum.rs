@@ -1,5 +1,5 @@
-//! Checksums of what we write. Parquet readers do not notice damage by themselves: a flipped bit
-//! reads back as another value, so every byte range we write is hashed and checked on read.
+//! Checksums of our files. Parquet readers do not detect damage by themselves: a flipped bit reads
+//! back as another value, so every byte range we write is hashed and checked on read.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -38,17 +38,17 @@ impl<'de> serde::Deserialize<'de> for Digest {
     }
 }
 
-/// The hash of some bytes.
+/// Hashes some bytes.
 pub fn digest_of(bytes: &[u8]) -> Digest {
     Digest(xxh3_128(bytes))
 }
 
-/// The hash of bytes that come one stretch after another.
+/// Incremental hash.
 #[derive(Default)]
 pub struct RunningDigest(Box<Xxh3>);
 
 impl RunningDigest {
-    /// The hash of nothing yet.
+    /// Starts a hash.
     pub fn new() -> Self {
         Self::default()
     }
@@ -58,13 +58,13 @@ impl RunningDigest {
         self.0.update(bytes);
     }
 
-    /// The hash of all bytes so far.
+    /// Hash of all bytes so far.
     pub fn digest(&self) -> Digest {
         Digest(self.0.digest128())
     }
 }
 
-/// A writer that hashes what passes through it, stretch by stretch.
+/// A writer that hashes the bytes written to it, one range after another.
 pub struct HashingWriter<W> {
     inner: W,
     hasher: Box<Xxh3>,
@@ -77,19 +77,19 @@ impl<W: Write> HashingWriter<W> {
         HashingWriter { inner, hasher: Box::new(Xxh3::new()), written: 0 }
     }
 
-    /// The hash of everything since the last call, or since the start.
+    /// Ends a range: returns the hash of all bytes since the last call, or since the start.
     pub fn end_stretch(&mut self) -> Digest {
         let digest = Digest(self.hasher.digest128());
         self.hasher.reset();
         digest
     }
 
-    /// Bytes written so far, in all stretches.
+    /// Bytes written so far, in all ranges.
     pub fn written(&self) -> u64 {
         self.written
     }
 
-    /// The writer inside.
+    /// Returns the inner writer.
     pub fn into_inner(self) -> W {
         self.inner
     }

@@ -1,5 +1,5 @@
-//! Object stores from URLs and the usual environment variables. Secrets are read by the store
-//! itself and never appear in a message, a log line or a `{:?}` of ours.
+//! Opens object stores from URLs and the usual environment variables. Secrets are read by the store
+//! itself and never appear in our messages, log lines or `{:?}` output.
 
 use super::location::Access;
 use crate::error::{Error, Result};
@@ -14,22 +14,22 @@ use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
 
-/// One kind of store: how its URLs start, and which variables count as explicit credentials.
+/// A kind of store: its URL schemes and the variables that count as explicit credentials.
 struct Provider {
     schemes: &'static [&'static str],
-    /// Any one of these sets (all of its variables) is enough.
+    /// Alternative sets of variables; all variables of any one set are required.
     credentials: &'static [&'static [&'static str]],
-    open: fn(&Url) -> object_store::Result<Stores>,
+    open: fn(&Url) -> object_store::Result<StoreHandles>,
 }
 
-/// A store, and how to write to it, if that can be done.
-type Stores = (Arc<dyn ObjectStore>, Option<Arc<dyn MultipartStore>>);
+/// A store and its upload handle, if it is writable.
+type StoreHandles = (Arc<dyn ObjectStore>, Option<Arc<dyn MultipartStore>>);
 
-/// A place in a store.
-pub struct Opened {
+/// An open store and a path within it.
+pub struct OpenStore {
     /// The store.
     pub store: Arc<dyn ObjectStore>,
-    /// How to write to it; `None` for web servers.
+    /// Handle for multipart uploads; `None` for web servers.
     pub uploads: Option<Arc<dyn MultipartStore>>,
     /// The path within it.
     pub path: Path,
@@ -76,11 +76,11 @@ const PROVIDERS: &[Provider] = &[
     Provider { schemes: &["http", "https"], credentials: &[&[]], open: open_http },
 ];
 
-/// The store and the path within it that a URL names.
-pub fn open(url: &Url, access: Access) -> Result<Opened> {
+/// Opens the store of a URL.
+pub fn open(url: &Url, access: Access) -> Result<OpenStore> {
     let Some(provider) = PROVIDERS.iter().find(|provider| provider.schemes.contains(&url.scheme())) else {
         return Err(Error::usage(
-            format_args!("{}: no object store is known by `{}:`", shown(url), url.scheme()),
+            format_args!("{}: unknown URL scheme `{}:`", shown(url), url.scheme()),
             "use a path, or a URL that starts with s3://, gs://, az://, http://, https:// or file://",
         ));
     };
@@ -89,9 +89,9 @@ pub fn open(url: &Url, access: Access) -> Result<Opened> {
     if !explicit && access != Access::InstanceCredentials {
         let wanted: Vec<String> = provider.credentials.iter().take(2).map(|set| set.join(" and ")).collect();
         return Err(Error::usage(
-            format_args!("{}: no credentials are set for this store", shown(url)),
+            format_args!("{}: no credentials for this store", shown(url)),
             format_args!(
-                "set {}, or pass --instance-credentials to ask the machine's metadata service for them",
+                "set {}, or pass --instance-credentials to use the machine's metadata service",
                 wanted.join(", or ")
             ),
         ));
@@ -101,10 +101,10 @@ pub fn open(url: &Url, access: Access) -> Result<Opened> {
     })?;
     let path = Path::from_url_path(url.path())
         .map_err(|error| Error::usage(format_args!("{}: {error}", shown(url)), "check the URL"))?;
-    Ok(Opened { store, uploads, path })
+    Ok(OpenStore { store, uploads, path })
 }
 
-/// The URL without what may be secret: user, password, query string and fragment.
+/// The URL without parts that may be secret: user, password, query string and fragment.
 pub fn shown(url: &Url) -> String {
     let mut url = url.clone();
     // Both fail only for URLs that cannot have them.
@@ -115,8 +115,8 @@ pub fn shown(url: &Url) -> String {
     url.to_string()
 }
 
-/// What a store's error comes down to, and what to do about it. Never the response's headers or
-/// body, which may hold more than users want in a log.
+/// Cause and remedy of a store's error. Never includes the response's headers or body, which may
+/// hold secrets.
 pub fn plain(error: &object_store::Error) -> (String, &'static str) {
     use object_store::Error as E;
     let text = error.to_string();
@@ -127,14 +127,14 @@ pub fn plain(error: &object_store::Error) -> (String, &'static str) {
         || says(&["403 Forbidden", "401 Unauthorized", "SignatureDoesNotMatch", "InvalidAccessKeyId"])
     {
         (
-            "the store denies access with these credentials".to_owned(),
+            "access denied with these credentials".to_owned(),
             "check the credentials in the environment and what they allow",
         )
     } else if matches!(error, E::NotSupported { .. } | E::NotImplemented { .. }) {
-        ("the store cannot do this".to_owned(), "use another kind of URL here")
+        ("operation not supported by this store".to_owned(), "use another kind of URL here")
     } else if says(&["error sending request", "operation timed out"]) {
         (
-            "no answer from the store, though asked again and again".to_owned(),
+            "no answer from the store after several retries".to_owned(),
             "check the endpoint and the network, then run the command again",
         )
     } else {
@@ -143,52 +143,55 @@ pub fn plain(error: &object_store::Error) -> (String, &'static str) {
     }
 }
 
-/// A message in which URLs, which may hold passwords or signatures, are left out.
+/// Removes URLs, which may hold passwords or signatures, from a message.
 fn without_urls(text: &str) -> String {
     let words = text.split_whitespace().map(|word| if word.contains("://") { "(URL)" } else { word });
     let text: Vec<&str> = words.take(60).collect();
     text.join(" ").trim_end_matches([':', ' ', '.']).to_owned()
 }
 
-fn retry() -> RetryConfig {
+fn retry_config() -> RetryConfig {
     RetryConfig { max_retries: 12, retry_timeout: Duration::from_secs(180), ..RetryConfig::default() }
 }
 
-fn open_s3(url: &Url) -> object_store::Result<Stores> {
+fn open_s3(url: &Url) -> object_store::Result<StoreHandles> {
     let endpoint = std::env::var("AWS_ENDPOINT_URL_S3")
         .or_else(|_| std::env::var("AWS_ENDPOINT_URL"))
         .or_else(|_| std::env::var("AWS_ENDPOINT"))
         .unwrap_or_default();
-    let mut builder = AmazonS3Builder::from_env().with_url(url.as_str()).with_retry(retry());
+    let mut builder = AmazonS3Builder::from_env().with_url(url.as_str()).with_retry(retry_config());
     if endpoint.starts_with("http://") {
-        builder = builder.with_allow_http(true); // the user named a plain endpoint outright
+        builder = builder.with_allow_http(true); // the user specified a plain-text endpoint
     }
     Ok(writable(builder.build()?))
 }
 
-fn writable<S: ObjectStore + MultipartStore>(store: S) -> Stores {
+fn writable<S: ObjectStore + MultipartStore>(store: S) -> StoreHandles {
     let store = Arc::new(store);
     (store.clone(), Some(store))
 }
 
-fn open_gcs(url: &Url) -> object_store::Result<Stores> {
-    Ok(writable(GoogleCloudStorageBuilder::from_env().with_url(url.as_str()).with_retry(retry()).build()?))
+fn open_gcs(url: &Url) -> object_store::Result<StoreHandles> {
+    Ok(writable(
+        GoogleCloudStorageBuilder::from_env().with_url(url.as_str()).with_retry(retry_config()).build()?,
+    ))
 }
 
-fn open_azure(url: &Url) -> object_store::Result<Stores> {
-    let mut builder = MicrosoftAzureBuilder::from_env().with_url(url.as_str()).with_retry(retry());
+fn open_azure(url: &Url) -> object_store::Result<StoreHandles> {
+    let mut builder = MicrosoftAzureBuilder::from_env().with_url(url.as_str()).with_retry(retry_config());
     if std::env::var("AZURE_STORAGE_ENDPOINT").is_ok_and(|endpoint| endpoint.starts_with("http://")) {
         builder = builder.with_allow_http(true);
     }
     Ok(writable(builder.build()?))
 }
 
-fn open_http(url: &Url) -> object_store::Result<Stores> {
+fn open_http(url: &Url) -> object_store::Result<StoreHandles> {
     let mut root = url.clone();
     root.set_path("");
     root.set_fragment(None);
     let options = object_store::ClientOptions::new().with_allow_http(url.scheme() == "http");
-    let builder = HttpBuilder::new().with_url(root.as_str()).with_client_options(options).with_retry(retry());
+    let builder =
+        HttpBuilder::new().with_url(root.as_str()).with_client_options(options).with_retry(retry_config());
     Ok((Arc::new(builder.build()?), None))
 }
 

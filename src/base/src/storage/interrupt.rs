@@ -1,4 +1,4 @@
-//! Ctrl-C and `kill`: work stops at the next safe point and cleans up behind itself.
+//! Ctrl-C and termination signals: work stops at the next safe point and cleans up.
 
 use super::border;
 use crate::error::{Error, Result};
@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 static ORDERLY: AtomicBool = AtomicBool::new(false);
 
-/// Starts to listen for SIGINT, SIGTERM and SIGHUP. While there is something to clean up, the first
-/// asks for an orderly end and a second one ends the process at once; before that, the first does.
+/// Installs handlers for SIGINT, SIGTERM and SIGHUP. After [`be_orderly`], the first signal requests a
+/// graceful stop and a second one ends the process at once; before that, the first one ends it.
 pub fn listen() {
     border::start(async {
         loop {
@@ -21,11 +21,11 @@ pub fn listen() {
     });
 }
 
-/// Asks to stop as soon as standard input ends: a step of a pipeline ends with the process that started
-/// it, even if that was killed, and when that closes the other end.
+/// Requests a stop when standard input closes: a step of a pipeline ends with its parent process, even
+/// if that was killed, or when the parent closes the pipe.
 pub fn listen_to_input() {
     std::thread::spawn(|| {
-        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink()); // broken is ended, too
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink()); // an error also means that it closed
         request();
     });
 }
@@ -59,24 +59,24 @@ async fn next_signal() -> std::io::Result<()> {
     tokio::signal::ctrl_c().await
 }
 
-/// Says that from here on an interrupt must be orderly: there is something to clean up, and the work
-/// asks [`check`] often enough.
+/// Makes interrupts graceful from here on: there is something to clean up, and the work calls
+/// [`check`] often enough.
 pub fn be_orderly() {
     ORDERLY.store(true, Ordering::SeqCst);
 }
 
-/// Says that the work is over that had to end orderly, stopped or not: a shell waits for the next line.
+/// Ends graceful handling and clears a pending request, as when a shell waits for the next line.
 pub fn forget() {
     REQUESTED.store(false, Ordering::SeqCst);
     ORDERLY.store(false, Ordering::SeqCst);
 }
 
-/// Whether the user asked to stop.
+/// Whether a stop was requested.
 pub fn requested() -> bool {
     REQUESTED.load(Ordering::Relaxed)
 }
 
-/// An error if the user asked to stop; call it between steps that may each run to their end.
+/// Fails if a stop was requested. Call it between units of work that may each run to completion.
 pub fn check() -> Result<()> {
     if requested() { Err(Error::Interrupted) } else { Ok(()) }
 }

@@ -1,4 +1,4 @@
-//! A path argument: a local path or a URL, read the same way.
+//! Locations: local paths and URLs behind one type.
 
 use super::border;
 use super::remote_read::{RangeReader, StreamReader};
@@ -13,10 +13,10 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Where credentials for object stores may come from.
+/// Permitted sources of credentials for object stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Access {
-    /// Only what the user set: environment variables.
+    /// Environment variables only.
     #[default]
     Explicit,
     /// Also the cloud's metadata service (`--instance-credentials`).
@@ -26,20 +26,20 @@ pub enum Access {
 /// A file, directory, object or prefix.
 #[derive(Clone)]
 pub enum Location {
-    /// On this machine.
+    /// A local path.
     Local(PathBuf),
-    /// In an object store.
+    /// A path in an object store.
     Remote(Remote),
 }
 
-/// A place in an object store.
+/// A location in an object store.
 #[derive(Clone)]
 pub struct Remote {
     pub(super) store: Arc<dyn ObjectStore>,
-    /// How to write to it; `None` for web servers.
+    /// Handle for multipart uploads; `None` for web servers.
     pub(super) uploads: Option<Arc<dyn MultipartStore>>,
     pub(super) path: ObjectPath,
-    /// The URL without anything secret; it ends where `path` ends.
+    /// The URL without secrets; it ends where `path` ends.
     shown: String,
 }
 
@@ -59,7 +59,7 @@ impl fmt::Debug for Location {
 }
 
 impl Location {
-    /// Reads a path argument. A single letter before the colon is a drive, not a scheme.
+    /// Parses a path argument. A single letter before the colon is a drive, not a scheme.
     pub fn parse(text: &str, access: Access) -> Result<Self> {
         let scheme = text.split_once("://").map(|(scheme, _)| scheme);
         match scheme {
@@ -67,8 +67,8 @@ impl Location {
             Some("file") => match url::Url::parse(text).ok().and_then(|url| url.to_file_path().ok()) {
                 Some(path) => Ok(Location::Local(path)),
                 None => Err(Error::usage(
-                    format_args!("{text}: not a file URL of this machine"),
-                    "write file:///absolute/path, or the path itself",
+                    format_args!("{text}: not a local file URL"),
+                    "use file:///absolute/path, or the path itself",
                 )),
             },
             Some(_) => Self::parse_remote(text, access),
@@ -93,12 +93,12 @@ impl Location {
     fn parse_remote(text: &str, _access: Access) -> Result<Self> {
         let scheme = text.split(':').next().unwrap_or_default();
         Err(Error::usage(
-            format_args!("{scheme}: this planetree was built without object stores"),
-            "build it with the feature `cloud`, or copy the data to a local path",
+            format_args!("{scheme}: built without support for object stores"),
+            "build planetree with the feature `cloud`, or copy the data to a local path",
         ))
     }
 
-    /// For tests: a place in an object store in memory.
+    /// For tests: a location in an in-memory object store.
     #[doc(hidden)]
     pub fn in_memory(store: &Arc<object_store::memory::InMemory>, path: &str) -> Location {
         Location::Remote(Remote {
@@ -109,7 +109,7 @@ impl Location {
         })
     }
 
-    /// The store that a place is in and its path there, for readers of others.
+    /// The store and the path within it, for third-party readers.
     pub fn object(&self) -> Option<(&Arc<dyn ObjectStore>, &ObjectPath)> {
         match self {
             Location::Local(_) => None,
@@ -117,7 +117,7 @@ impl Location {
         }
     }
 
-    /// The place of a name below this one.
+    /// The location of a name below this one.
     pub fn join(&self, name: &str) -> Location {
         match self {
             Location::Local(path) => Location::Local(path.join(name)),
@@ -129,7 +129,7 @@ impl Location {
         }
     }
 
-    /// The same place with something added to its last name: a side file.
+    /// The location of a side file: the suffix `strip`, if present, replaced by `add`.
     pub fn with_suffix(&self, strip: &str, add: &str) -> Location {
         let renamed = |text: &str| format!("{}{add}", text.strip_suffix(strip).unwrap_or(text));
         match self {
@@ -142,7 +142,7 @@ impl Location {
         }
     }
 
-    /// The last part of the name.
+    /// The last component of the path.
     pub fn name(&self) -> String {
         match self {
             Location::Local(path) => {
@@ -152,7 +152,7 @@ impl Location {
         }
     }
 
-    /// How many bytes the file or object has; `None` if there is none.
+    /// Size of the file or object in bytes; `None` if there is none.
     pub fn size(&self) -> Result<Option<u64>> {
         match self {
             Location::Local(path) => match std::fs::metadata(path) {
@@ -165,7 +165,7 @@ impl Location {
         }
     }
 
-    /// Removes the file or object, if there is one.
+    /// Removes the file or object, if it exists.
     pub fn remove(&self) -> Result<()> {
         match self {
             Location::Local(path) => match std::fs::remove_file(path) {
@@ -173,7 +173,7 @@ impl Location {
                 _ => Ok(()),
             },
             Location::Remote(remote) => {
-                match border::wait_or_interrupt(border::persist(|| remote.store.delete(&remote.path)))? {
+                match border::wait_or_interrupt(border::retry(|| remote.store.delete(&remote.path)))? {
                     Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
                     Err(error) => Err(self.store_error("remove", &error)),
                 }
@@ -182,19 +182,19 @@ impl Location {
     }
 
     pub(super) fn head(&self, remote: &Remote) -> Result<Option<ObjectMeta>> {
-        match border::wait_or_interrupt(border::persist(|| remote.store.head(&remote.path)))? {
+        match border::wait_or_interrupt(border::retry(|| remote.store.head(&remote.path)))? {
             Ok(meta) => Ok(Some(meta)),
             Err(object_store::Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(self.store_error("read", &error)),
         }
     }
 
-    /// Reads a stretch of a file; shorter than asked for is an error.
+    /// Reads a byte range; a shorter file is an error.
     pub fn read_range(&self, start: u64, length: u64) -> Result<Bytes> {
         self.read_version(start, length, None)
     }
 
-    /// Reads a stretch of one version of an object; another version is an error.
+    /// Reads a byte range of one version of an object; another version is an error.
     pub(super) fn read_version(&self, start: u64, length: u64, version: Option<String>) -> Result<Bytes> {
         let remote = match self {
             Location::Local(path) => {
@@ -213,7 +213,7 @@ impl Location {
         })?;
         let bytes = match ranged {
             Some(bytes) => bytes,
-            // A plain web server without ranges: all of it, and the part of interest.
+            // A web server without range requests: read everything and keep the range.
             None => {
                 let mut whole = Vec::new();
                 self.stream(remote)?
@@ -233,7 +233,7 @@ impl Location {
         Error::place(
             self,
             "it was changed while it was read",
-            "run the command again when nobody writes to it",
+            "run the command again when no other process writes to it",
         )
     }
 
@@ -247,7 +247,7 @@ impl Location {
             },
             // One request, so that it is one version even if somebody replaces it.
             Location::Remote(remote) => {
-                let whole = border::persist(|| async { remote.store.get(&remote.path).await?.bytes().await });
+                let whole = border::retry(|| async { remote.store.get(&remote.path).await?.bytes().await });
                 match border::wait_or_interrupt(whole)? {
                     Ok(bytes) => Ok(Some(bytes)),
                     Err(object_store::Error::NotFound { .. }) => Ok(None),
@@ -268,23 +268,23 @@ impl Location {
         };
         let meta = self.head(remote)?.ok_or_else(|| self.absent())?;
         if meta.size > 0 && !self.knows_ranges(remote)? {
-            return self.stream(remote); // it is read as it comes
+            return self.stream(remote); // in one stream
         }
         Ok(Box::new(RangeReader::new(self.clone(), meta.size, meta.e_tag)))
     }
 
-    /// Whether a stretch of an object that is not empty can be had; some web servers know no ranges.
+    /// Whether the server supports range requests; some web servers do not. The object must not be empty.
     pub(super) fn knows_ranges(&self, remote: &Remote) -> Result<bool> {
         Ok(!self.is_http() || self.ask(|| remote.store.get_range(&remote.path, 0..1))?.is_some())
     }
 
-    /// Whether this is a plain web server, which can neither list nor be written to.
+    /// Whether this is a web server, which supports neither listing nor writing.
     pub fn is_http(&self) -> bool {
         matches!(self, Location::Remote(remote) if remote.uploads.is_none())
     }
 
     pub(super) fn stream(&self, remote: &Remote) -> Result<Box<dyn Read + Send>> {
-        let got = border::wait_or_interrupt(border::persist(|| remote.store.get(&remote.path)))?
+        let got = border::wait_or_interrupt(border::retry(|| remote.store.get(&remote.path)))?
             .map_err(|error| self.store_error("read", &error))?;
         Ok(Box::new(StreamReader {
             location: self.clone(),
@@ -315,10 +315,10 @@ impl Location {
                 }
             }
             Location::Remote(remote) => {
-                let listing = border::persist(|| remote.store.list_with_delimiter(Some(&remote.path)));
+                let listing = border::retry(|| remote.store.list_with_delimiter(Some(&remote.path)));
                 let listed =
                     border::wait_or_interrupt(listing)?.map_err(|error| self.store_error("list", &error))?;
-                // Consoles mark a folder by an empty object of its own name.
+                // Cloud consoles mark a folder with an empty object of the same name.
                 let objects = listed.objects.iter().filter(|meta| meta.location != remote.path);
                 files.extend(objects.filter_map(|meta| meta.location.filename()).map(str::to_owned));
                 let prefixes = listed.common_prefixes.iter();
@@ -330,7 +330,7 @@ impl Location {
         Ok((files, folders))
     }
 
-    /// The error of a file that is not there.
+    /// The error for a missing file or object.
     pub fn absent(&self) -> Error {
         match self {
             Location::Local(_) => Error::io(self, "open", &rustix::io::Errno::NOENT.into()),
@@ -340,7 +340,7 @@ impl Location {
         }
     }
 
-    /// A store's error as ours.
+    /// Converts a store's error.
     pub(super) fn store_error(&self, doing: &str, error: &object_store::Error) -> Error {
         #[cfg(feature = "cloud")]
         let (problem, remedy) = super::cloud::plain(error);
@@ -349,13 +349,13 @@ impl Location {
         Error::place(self, format_args!("cannot {doing}: {problem}"), remedy)
     }
 
-    /// Asks the store for something; `None` if it cannot do this at all.
+    /// Sends a request to the store; `None` if it does not support the operation.
     fn ask<T, F, R>(&self, request: R) -> Result<Option<T>>
     where
         F: Future<Output = object_store::Result<T>>,
         R: FnMut() -> F,
     {
-        match border::wait_or_interrupt(border::persist(request))? {
+        match border::wait_or_interrupt(border::retry(request))? {
             Ok(output) => Ok(Some(output)),
             Err(object_store::Error::NotSupported { .. }) => Ok(None),
             Err(object_store::Error::Precondition { .. }) => Err(self.changed()),

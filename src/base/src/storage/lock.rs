@@ -1,12 +1,11 @@
-//! One writer at a time: a lock on a directory or prefix, held until it is dropped, and by nobody once
-//! its holder is dead.
+//! Exclusive lock on a directory or prefix, released when it is dropped or its holder dies.
 //!
-//! On this machine two hidden files are locked. The first ends with the process. The second is
-//! inherited by the processes it starts, so that whoever comes after a killed holder waits until those
-//! have ended, too. In an object store, which knows no locks, an object is created on condition that
-//! there is none, and rewritten every few seconds; one that is not is a dead run's.
+//! On a local file system two hidden files are locked. The first lock ends with the process. The
+//! second is inherited by child processes, so that the successor of a killed holder waits until those
+//! have ended, too. Object stores have no locks: a lease object is created on condition that there is
+//! none, and rewritten every few seconds; a lease that stops changing belongs to a dead run.
 
-use super::border::{persist, wait};
+use super::border::{retry, wait};
 use super::location::{Location, Remote};
 use super::{digest_of, interrupt};
 use crate::error::{Error, Result};
@@ -20,22 +19,22 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The object that says that somebody is at work.
+/// Name of the lease object.
 const LEASE: &str = "run.lock";
-/// How often it is rewritten.
+/// Interval between renewals of the lease.
 const BEAT: Duration = Duration::from_secs(5);
-/// After how long without that its writer is dead.
+/// Time without renewal after which the holder is presumed dead.
 const DEAD: Duration = Duration::from_secs(20);
 
-/// A place that is ours alone.
+/// An exclusive lock on a location.
 pub struct PlaceLock {
     _files: FileLocks,
     lease: Option<Lease>,
 }
 
 impl PlaceLock {
-    /// Takes the lock. That somebody else has it is an error; `waiting` is told when processes that a
-    /// killed holder left must end first.
+    /// Takes the lock; an error if another run holds it. Calls `waiting` with a message when child
+    /// processes of a killed holder must end first.
     pub fn take(place: &Location, waiting: &mut dyn FnMut(&str)) -> Result<Self> {
         interrupt::be_orderly();
         match place {
@@ -55,7 +54,7 @@ impl PlaceLock {
         }
     }
 
-    /// An error if somebody else has taken the place over meanwhile.
+    /// Fails if another run has taken the lock over.
     pub fn check(&self) -> Result<()> {
         match &self.lease {
             Some(lease) if lease.lost.load(Ordering::Relaxed) => Err(taken(&lease.place)),
@@ -67,14 +66,14 @@ impl PlaceLock {
 fn taken(place: &Location) -> Error {
     Error::place(
         place,
-        "another run is at work in this run directory",
-        "wait until it has ended, or choose another --output",
+        "run directory is in use by another run",
+        "wait for it to end, or choose another --output",
     )
 }
 
 /// The locked files.
 struct FileLocks {
-    /// What no other holder of these files has; it stays the same for all of them.
+    /// Identifies this machine's lock files; the same for all their holders.
     id: String,
     _holder: File,
     _processes: File,
@@ -90,19 +89,19 @@ impl FileLocks {
         let (path, mut holder) = open("run-lock")?;
         match holder.try_lock() {
             Err(TryLockError::WouldBlock) => return Err(taken(shown)),
-            // Some network file systems lock nothing.
+            // Some network file systems do not support locks.
             Ok(()) | Err(TryLockError::Error(_)) => {}
         }
         let (_, processes) = open("steps-lock")?;
         let mut told = false;
         while matches!(processes.try_lock(), Err(TryLockError::WouldBlock)) {
             if !std::mem::replace(&mut told, true) {
-                waiting("waiting for a step that an earlier run left behind");
+                waiting("waiting for a step of an earlier run to end");
             }
             interrupt::check()?;
             std::thread::sleep(Duration::from_millis(50));
         }
-        // From here on processes that this one starts inherit it.
+        // From here on child processes inherit it.
         let _ = rustix::io::fcntl_setfd(&processes, rustix::io::FdFlags::empty());
         let failed = |error: std::io::Error| Error::io(path.display(), "write", &error);
         let mut id = String::new();
@@ -115,7 +114,7 @@ impl FileLocks {
     }
 }
 
-/// The object in the store while it is ours.
+/// A held lease.
 struct Lease {
     place: Location,
     lost: Arc<AtomicBool>,
@@ -123,11 +122,11 @@ struct Lease {
     beats: Option<JoinHandle<()>>,
 }
 
-/// What keeps the object alive.
+/// State of the thread that renews the lease.
 struct Beating {
     object: Location,
     remote: Remote,
-    /// This run; the first word is the machine's, so that its next run need not wait.
+    /// This run; the first word identifies the machine, so that its next run need not wait.
     owner: String,
 }
 
@@ -156,15 +155,15 @@ impl Lease {
             let Some(there) = object.read_all()? else { continue };
             let (first, since) = seen.get_or_insert_with(|| (there.to_vec(), Instant::now()));
             if *first != there[..] {
-                return Err(taken(place)); // it is alive
+                return Err(taken(place)); // its holder is alive
             }
-            // We hold the files of this machine, so a holder that had them is dead.
+            // We hold this machine's lock files, so their previous holder is dead.
             if there.starts_with(machine.as_bytes()) || since.elapsed() > DEAD {
                 beating.put(0, PutMode::Overwrite)?;
                 break;
             }
             if since.elapsed() < BEAT / 10 {
-                waiting("there is the lock of another run; watching whether it is alive");
+                waiting("found the lock of another run; checking whether it is alive");
             }
             std::thread::sleep(BEAT / 10);
         }
@@ -175,7 +174,7 @@ impl Lease {
             let mut beat = 0;
             while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(BEAT) {
                 beat += 1;
-                // A store that does not answer for a while takes nothing away.
+                // A temporarily unreachable store does not end the lease.
                 match beating.object.read_all() {
                     Ok(Some(there)) if !there.starts_with(beating.owner.as_bytes()) => {
                         told.store(true, Ordering::Relaxed);
@@ -186,7 +185,7 @@ impl Lease {
             }
             let ours = |there: &bytes::Bytes| there.starts_with(beating.owner.as_bytes());
             if beating.object.read_all().is_ok_and(|there| there.as_ref().is_some_and(ours)) {
-                let _ = wait(persist(|| beating.remote.store.delete(&beating.remote.path)));
+                let _ = wait(retry(|| beating.remote.store.delete(&beating.remote.path)));
             }
         });
         Ok(Lease { place: place.clone(), lost, stop: Some(stop), beats: Some(beats) })
@@ -194,17 +193,16 @@ impl Lease {
 }
 
 impl Beating {
-    /// Writes the object; false if there is one and there must be none.
+    /// Writes the object; false if one exists and must not.
     fn put(&self, beat: u64, mode: PutMode) -> Result<bool> {
         let options = PutOptions { mode, ..PutOptions::default() };
         let text = format!("{} {beat}\n", self.owner);
         let payload = PutPayload::from(text.clone().into_bytes());
-        match wait(persist(|| {
-            self.remote.store.put_opts(&self.remote.path, payload.clone(), options.clone())
-        })) {
+        match wait(retry(|| self.remote.store.put_opts(&self.remote.path, payload.clone(), options.clone())))
+        {
             Ok(_) => Ok(true),
             Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => {
-                // Our own, if the answer to an earlier try was lost.
+                // It is our own if the answer to an earlier attempt was lost.
                 Ok(self.object.read_all()?.is_some_and(|there| there[..] == *text.as_bytes()))
             }
             Err(error) => Err(self.object.store_error("write", &error)),
@@ -216,7 +214,7 @@ impl Drop for Lease {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(beats) = self.beats.take() {
-            let _ = beats.join(); // it removes the object, if it is ours
+            let _ = beats.join(); // the thread removes the object if it is ours
         }
     }
 }
@@ -236,7 +234,7 @@ mod tests {
         let place = Location::Local(root.path().join("run"));
         let held = take(&place).unwrap();
         let error = take(&place).err().unwrap();
-        assert!(error.to_string().contains("another run is at work"), "{error}");
+        assert!(error.to_string().contains("in use by another run"), "{error}");
         held.check().unwrap();
         drop(held);
         take(&place).unwrap();
@@ -273,7 +271,7 @@ mod tests {
             }
         });
         let error = take(&place).err().unwrap();
-        assert!(error.to_string().contains("another run is at work"), "{error}");
+        assert!(error.to_string().contains("in use by another run"), "{error}");
         assert!(begun.elapsed() < DEAD);
         alive.join().unwrap();
     }

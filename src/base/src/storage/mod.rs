@@ -1,5 +1,5 @@
-//! Where should the data be stored? Local paths and object stores behind one [`Location`]; outputs
-//! that appear whole or not at all. The only place of the crate that knows async.
+//! Storage: local paths and object stores behind one [`Location`], and atomic outputs. Async code of
+//! this crate is confined to this module.
 
 pub mod border;
 mod checksum;
@@ -31,4 +31,4 @@ pub use mapped::map_stretch;
 pub use pinned::PinnedFile;
 pub use staging::{FileOutput, StagedFile, Staging};
 pub use text_output::TextOutput;
-pub use tree::Found;
+pub use tree::StoredFile;

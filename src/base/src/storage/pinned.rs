@@ -1,5 +1,5 @@
-//! One version of a file, for readers that check it first and use it later: what they use is what
-//! they checked, even if somebody replaces the file meanwhile.
+//! One version of a file, for readers that verify it first and use it later: they use what they
+//! verified, even if the file is replaced meanwhile.
 
 use super::location::Location;
 use crate::error::{Error, Result};
@@ -12,33 +12,33 @@ use std::os::unix::fs::FileExt;
 pub struct PinnedFile {
     location: Location,
     size: u64,
-    held: Held,
+    held: PinnedContent,
 }
 
-enum Held {
-    /// Small files are read once.
+enum PinnedContent {
+    /// Content of a small file.
     Memory(Bytes),
-    /// An open file stays the same when another takes its name.
+    /// An open file, which keeps its content when another file takes its name.
     File(File),
-    /// The version that the store is asked for.
+    /// The object's version, which is part of every request.
     Object(Option<String>),
 }
 
-/// Files up to this size are read as a whole.
+/// Maximum size of files that are read at once.
 const SMALL: u64 = 8 << 20;
 
 impl PinnedFile {
-    /// Holds on to a file or object; `None` if there is none.
+    /// Pins a file or object; `None` if there is none.
     pub fn open(location: &Location) -> Result<Option<Self>> {
         let pinned = match location {
             Location::Local(path) => {
                 if location.size()?.is_none() {
-                    return Ok(None); // opening a pipe would wait for its other end
+                    return Ok(None); // opening a pipe would block
                 }
                 let failed = |error: io::Error| Error::io(location, "open", &error);
                 let file = File::open(path).map_err(failed)?;
                 let size = file.metadata().map_err(failed)?.len();
-                PinnedFile { location: location.clone(), size, held: Held::File(file) }
+                PinnedFile { location: location.clone(), size, held: PinnedContent::File(file) }
             }
             Location::Remote(remote) => {
                 let Some(meta) = location.head(remote)? else { return Ok(None) };
@@ -46,9 +46,9 @@ impl PinnedFile {
                     let failed = |error: io::Error| Error::io(location, "read", &error);
                     let mut file = tempfile::tempfile().map_err(failed)?;
                     let size = io::copy(&mut location.stream(remote)?, &mut file).map_err(failed)?;
-                    PinnedFile { location: location.clone(), size, held: Held::File(file) }
+                    PinnedFile { location: location.clone(), size, held: PinnedContent::File(file) }
                 } else {
-                    let held = Held::Object(meta.e_tag);
+                    let held = PinnedContent::Object(meta.e_tag);
                     PinnedFile { location: location.clone(), size: meta.size, held }
                 }
             }
@@ -57,35 +57,35 @@ impl PinnedFile {
             return Ok(Some(pinned));
         }
         let bytes = pinned.read_range(0, pinned.size)?;
-        Ok(Some(PinnedFile { held: Held::Memory(bytes), ..pinned }))
+        Ok(Some(PinnedFile { held: PinnedContent::Memory(bytes), ..pinned }))
     }
 
-    /// Where it is.
+    /// Its location.
     pub fn location(&self) -> &Location {
         &self.location
     }
 
-    /// How many bytes it has.
+    /// Size in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Reads a stretch; shorter than asked for is an error.
+    /// Reads a byte range; a shorter file is an error.
     pub fn read_range(&self, start: u64, length: u64) -> Result<Bytes> {
         let failed = |error: io::Error| Error::io(&self.location, "read", &error);
         if start.checked_add(length).is_none_or(|end| end > self.size) {
             return Err(failed(io::ErrorKind::UnexpectedEof.into()));
         }
         match &self.held {
-            Held::Memory(bytes) => Ok(bytes.slice(start as usize..(start + length) as usize)),
-            Held::File(file) => {
+            PinnedContent::Memory(bytes) => Ok(bytes.slice(start as usize..(start + length) as usize)),
+            PinnedContent::File(file) => {
                 let mut bytes = vec![0; length as usize];
                 file.read_exact_at(&mut bytes, start).map_err(failed)?;
                 Ok(bytes.into())
             }
-            // Stores refuse to be asked for no bytes at all.
-            Held::Object(_) if length == 0 => Ok(Bytes::new()),
-            Held::Object(version) => self.location.read_version(start, length, version.clone()),
+            // Stores reject empty ranges.
+            PinnedContent::Object(_) if length == 0 => Ok(Bytes::new()),
+            PinnedContent::Object(version) => self.location.read_version(start, length, version.clone()),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Objects as streams of bytes.
+//! Reading objects as byte streams.
 
 use super::border;
 use super::location::Location;
@@ -8,8 +8,8 @@ use futures::stream::BoxStream;
 use std::io::{self, Read};
 use std::thread::JoinHandle;
 
-/// Reads an object from start to end in ranges, the next one on its way while one is used. All
-/// ranges are of the version that was there at first; a changed object is an error.
+/// Reads an object from start to end in ranges, prefetching the next one. All ranges are of the same
+/// version; a changed object is an error.
 pub struct RangeReader {
     location: Location,
     version: Option<String>,
@@ -46,7 +46,7 @@ impl Read for RangeReader {
             let Some(ahead) = self.ahead.take() else { return Ok(0) };
             self.current = ahead
                 .join()
-                .map_err(|_| io::Error::other("the reading thread ended early"))?
+                .map_err(|_| io::Error::other("the reading thread panicked"))?
                 .map_err(io::Error::other)?;
             self.fetch_ahead();
         }
@@ -54,13 +54,13 @@ impl Read for RangeReader {
     }
 }
 
-/// Reads an object as it comes, from a server that knows no ranges.
+/// Reads an object as one stream, from a server without range requests.
 pub struct StreamReader {
     /// For messages.
     pub location: Location,
-    /// What is still to come.
+    /// Chunks not received yet.
     pub chunks: BoxStream<'static, object_store::Result<Bytes>>,
-    /// What has come and is not used yet.
+    /// Received bytes not consumed yet.
     pub current: Bytes,
 }
 

@@ -1,4 +1,4 @@
-//! What is there: a file with its version, or all files below a directory or prefix.
+//! Files with their versions: a single one, or all below a directory or prefix.
 
 use super::border;
 use super::location::Location;
@@ -6,25 +6,25 @@ use crate::error::{Error, Result};
 use futures::TryStreamExt;
 use std::path::Path;
 
-/// A file or object that is there.
+/// An existing file or object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
-    /// Its name below the place that was asked for; empty for that place itself.
+pub struct StoredFile {
+    /// Its name relative to the location that was listed; empty for that location itself.
     pub name: String,
-    /// Its size.
+    /// Size in bytes.
     pub bytes: u64,
-    /// What the store calls its content, where it does.
+    /// The store's version of the content (ETag), if any.
     pub version: Option<String>,
 }
 
 impl Location {
-    /// The file or object at this place; `None` if there is none.
-    pub fn found(&self) -> Result<Option<Found>> {
+    /// The file or object at this location; `None` if there is none.
+    pub fn found(&self) -> Result<Option<StoredFile>> {
         Ok(match self {
             Location::Local(_) => {
-                self.size()?.map(|bytes| Found { name: String::new(), bytes, version: None })
+                self.size()?.map(|bytes| StoredFile { name: String::new(), bytes, version: None })
             }
-            Location::Remote(remote) => self.head(remote)?.map(|meta| Found {
+            Location::Remote(remote) => self.head(remote)?.map(|meta| StoredFile {
                 name: String::new(),
                 bytes: meta.size,
                 version: meta.e_tag,
@@ -32,9 +32,9 @@ impl Location {
         })
     }
 
-    /// All files below this directory or prefix, sorted by name; none where there is no such place.
-    /// Hidden ones, which are nobody's result, are left out.
-    pub fn tree(&self) -> Result<Vec<Found>> {
+    /// All files below this directory or prefix, sorted by name; none if it does not exist. Hidden
+    /// files, which are never results, are left out.
+    pub fn tree(&self) -> Result<Vec<StoredFile>> {
         let mut found = Vec::new();
         match self {
             Location::Local(path) => {
@@ -42,8 +42,7 @@ impl Location {
             }
             Location::Remote(_) if self.is_http() => {}
             Location::Remote(remote) => {
-                let listing =
-                    border::persist(|| remote.store.list(Some(&remote.path)).try_collect::<Vec<_>>());
+                let listing = border::retry(|| remote.store.list(Some(&remote.path)).try_collect::<Vec<_>>());
                 let listed =
                     border::wait_or_interrupt(listing)?.map_err(|error| self.store_error("list", &error))?;
                 for meta in listed {
@@ -51,7 +50,7 @@ impl Location {
                     let parts: Vec<String> = parts.map(|part| part.as_ref().to_owned()).collect();
                     if !parts.is_empty() && !parts.iter().any(|part| part.starts_with('.')) {
                         let name = parts.join("/");
-                        found.push(Found { name, bytes: meta.size, version: meta.e_tag });
+                        found.push(StoredFile { name, bytes: meta.size, version: meta.e_tag });
                     }
                 }
             }
@@ -60,7 +59,7 @@ impl Location {
         Ok(found)
     }
 
-    /// Removes a directory, or all objects below a prefix, if there are any.
+    /// Removes a directory or all objects below a prefix, if any.
     pub fn remove_tree(&self) -> Result<()> {
         match self {
             Location::Local(path) => match std::fs::remove_dir_all(path) {
@@ -74,7 +73,7 @@ impl Location {
     }
 }
 
-fn walk(directory: &Path, below: &str, found: &mut Vec<Found>) -> std::io::Result<()> {
+fn walk(directory: &Path, below: &str, found: &mut Vec<StoredFile>) -> std::io::Result<()> {
     let entries = match std::fs::read_dir(directory) {
         Err(error)
             if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) =>
@@ -94,7 +93,7 @@ fn walk(directory: &Path, below: &str, found: &mut Vec<Found>) -> std::io::Resul
         if metadata.is_dir() {
             walk(&entry.path(), &name, found)?;
         } else if metadata.is_file() {
-            found.push(Found { name, bytes: metadata.len(), version: None });
+            found.push(StoredFile { name, bytes: metadata.len(), version: None });
         }
     }
     Ok(())

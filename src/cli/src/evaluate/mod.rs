@@ -143,7 +143,7 @@ pub fn run(arguments: &EvaluateArguments, quiet: bool) -> Result<()> {
     let mut request = arguments.request(rankings.len())?;
     #[cfg(feature = "cluster")]
     if let Some(cluster) = arguments.cluster.cluster(request.threads, arguments.instance_credentials)? {
-        request.jury = Some(cluster);
+        request.remote = Some(cluster);
     }
     #[cfg(not(feature = "cluster"))]
     arguments.cluster.refuse()?;

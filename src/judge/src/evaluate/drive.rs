@@ -1,7 +1,7 @@
 //! Judging all rows of a plan: stretches on all cores, their results in the order of the input. The query
 //! that a stretch ends with may go on in the next one, so both ends are put together here.
 
-use super::jury::{Judged, Jury};
+use super::remote::{EvaluationJob, RemoteEvaluator};
 use super::results::{Results, SeenQueries};
 use super::trec::run_output;
 use super::worker::{Settings, Stretch, Worker};
@@ -72,10 +72,14 @@ impl Drive<'_> {
     }
 
     /// The same by others, who hold the rows.
-    pub fn judge_by(&self, jury: &dyn Jury, judged: &Judged<'_>) -> Result<Option<Results>> {
+    pub fn judge_by(
+        &self,
+        remote: &dyn RemoteEvaluator,
+        judged: &EvaluationJob<'_>,
+    ) -> Result<Option<Results>> {
         let mut assembly = Assembly::new(self)?;
         let mut is_together = true;
-        jury.judge(judged, &mut |stretch| {
+        remote.judge(judged, &mut |stretch| {
             let rows =
                 |batches: &[RecordBatch]| batches.iter().map(|batch| batch.num_rows() as u64).sum::<u64>();
             let ends = rows(&stretch.head) + stretch.tail.as_deref().map_or(0, rows);

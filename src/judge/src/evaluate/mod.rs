@@ -10,9 +10,9 @@ mod curve;
 mod documents;
 mod drive;
 mod judgments;
-mod jury;
 mod lines;
 mod predictions;
+mod remote;
 mod results;
 mod rows;
 mod scores;
@@ -25,7 +25,7 @@ mod worker;
 
 pub use curve::{CURVE, CurvePoint};
 pub use judgments::Judgments;
-pub use jury::{Judged, Jury};
+pub use remote::{EvaluationJob, RemoteEvaluator};
 pub use results::Results;
 pub use segments::Join;
 pub use summary::{MetricSummary, PERCENTILES, SegmentSummary, Summary, mean_of};
@@ -40,8 +40,8 @@ use planetree_base::storage::Location;
 use planetree_metric::{Convention, Metric};
 use std::sync::Arc;
 
-pub use jury::judge_groups;
 pub use predictions::Predictions;
+pub use remote::judge_groups;
 pub use worker::Settings;
 pub use worker::Stretch;
 
@@ -101,7 +101,7 @@ pub struct Request {
     /// Told how many rows are read; again, when they had to be sorted.
     pub meter: SharedMeter,
     /// Who judges row groups of predictions, if not this process.
-    pub jury: Option<Arc<dyn Jury>>,
+    pub remote: Option<Arc<dyn RemoteEvaluator>>,
 }
 
 impl Request {
@@ -118,7 +118,7 @@ impl Request {
             threads: 0,
             memory_limit: DEFAULT_MEMORY,
             meter: unwatched(),
-            jury: None,
+            remote: None,
         }
     }
 }
@@ -155,8 +155,8 @@ pub fn evaluate(ranking: &Ranking, request: &Request) -> Result<Results> {
         Ok(results.map(|results| if sorted { results.in_input_order() } else { results }))
     };
     let by = request.by.as_deref();
-    if let Some(jury) = &request.jury {
-        jury::check(&**jury, ranking, request)?;
+    if let Some(remote) = &request.remote {
+        remote::check(&**remote, ranking, request)?;
     }
     let judged = request.judgments.as_ref().map(Judgments::reader);
     let mut seen_in_training = false;
@@ -186,16 +186,16 @@ pub fn evaluate(ranking: &Ranking, request: &Request) -> Result<Results> {
             match judged {
                 Some(judged) => sort(Some(judged))?,
                 None => {
-                    let together = match &request.jury {
+                    let together = match &request.remote {
                         None => judge(predictions.readers(), Some(predictions.rows()), false)?,
-                        Some(jury) => {
+                        Some(remote) => {
                             request.meter.begin(Some(predictions.rows()));
                             let meter = request.meter.clone();
                             let drive =
                                 Drive { engine: &engine, settings: &settings, run, sorted: false, meter };
                             drive.judge_by(
-                                &**jury,
-                                &Judged { predictions: &predictions, settings: &settings, by },
+                                &**remote,
+                                &EvaluationJob { predictions: &predictions, settings: &settings, by },
                             )?
                         }
                     };

@@ -1,6 +1,6 @@
 //! What is known of every query: a row of the metrics table each, in columns.
 
-use planetree_base::wire::{Reader, Writer, cut_short};
+use planetree_base::wire::{WireReader, WireWriter, malformed};
 use std::collections::HashSet;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -118,7 +118,7 @@ impl Results {
     }
 
     /// Writes everything.
-    pub fn write(&self, writer: &mut Writer) {
+    pub fn write(&self, writer: &mut WireWriter) {
         writer.count(self.width as u64);
         writer.text(&self.names);
         writer.count(self.ends.len() as u64);
@@ -144,7 +144,7 @@ impl Results {
     }
 
     /// Reads what was written.
-    pub fn read(reader: &mut Reader<'_>) -> planetree_base::error::Result<Self> {
+    pub fn read(reader: &mut WireReader<'_>) -> planetree_base::error::Result<Self> {
         let mut results = Results::new(reader.count()? as usize);
         results.names = reader.text()?;
         let queries = reader.length(4)?;
@@ -174,7 +174,7 @@ impl Results {
         let values_fit = Some(results.values.len()) == queries.checked_mul(results.width);
         let names_fit =
             end == results.names.len() && results.ends.iter().all(|end| results.names.is_char_boundary(*end));
-        if gains_fit && segments_fit && values_fit && names_fit { Ok(results) } else { Err(cut_short()) }
+        if gains_fit && segments_fit && values_fit && names_fit { Ok(results) } else { Err(malformed()) }
     }
 
     /// The same queries in the order in which they appear in the input.
@@ -245,12 +245,12 @@ mod tests {
         results.segments = vec![None, Some("de".to_owned())];
         (results.run, results.unjudged, results.unranked) = (b"b Q0 d 1".to_vec(), 3, 4);
         for results in [results, Results::new(1)] {
-            let mut writer = Writer::default();
+            let mut writer = WireWriter::default();
             results.write(&mut writer);
             let bytes = writer.into_bytes();
-            assert_eq!(Results::read(&mut Reader::new(&bytes)).unwrap(), results);
+            assert_eq!(Results::read(&mut WireReader::new(&bytes)).unwrap(), results);
             for cut in 0..bytes.len() {
-                assert!(Results::read(&mut Reader::new(&bytes[..cut])).is_err());
+                assert!(Results::read(&mut WireReader::new(&bytes[..cut])).is_err());
             }
         }
     }

@@ -1,5 +1,5 @@
-// Charts from data, as SVG: one function a kind, each of which returns the picture and its stops, the
-// places that have something to tell. Pointers and arrow keys go from stop to stop.
+// Draws charts from data as SVG: one function per kind, which returns the picture and its stops, the
+// points with a tooltip. Pointer and arrow keys move from stop to stop.
 const Charts = (() => {
   const SVG = 'http://www.w3.org/2000/svg';
   const pen = document.createElement('canvas').getContext('2d');
@@ -13,7 +13,7 @@ const Charts = (() => {
     return made;
   }
 
-  // A text as far as there is room for it.
+  // Text shortened to the available width.
   function fitted(text, room) {
     if (wide(text) <= room) return text;
     let length = text.length;
@@ -29,7 +29,7 @@ const Charts = (() => {
     return (value) => linear(Math.log10(value));
   };
 
-  // Numbers that begin with 1, 2 or 5, or with 1 only if these are too many.
+  // Numbers that begin with 1, 2 or 5; only with 1 if those are too many.
   function logTicks(low, high, count) {
     const powers = [];
     for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power += 1) powers.push(power);
@@ -39,7 +39,7 @@ const Charts = (() => {
     return found.length > 1 ? found : [low, high];
   }
 
-  // Round numbers from low to high, about as many as asked for.
+  // Round numbers from low to high, about as many as requested.
   function ticks(low, high, count, whole) {
     if (!(high > low)) return [low];
     const rough = (high - low) / Math.max(1, count);
@@ -67,10 +67,10 @@ const Charts = (() => {
     if (size < 1e-9) return '≈ 0';
     return value.toExponential(2);
   }
-  // A label of an axis: no more digits than the axis has steps.
+  // An axis label, with no more digits than the step of the axis needs.
   const tickText = (value) => Number(value.toPrecision(6)).toLocaleString('en-US', { maximumSignificantDigits: 6 }).replace('-', '−');
 
-  // A picture with a vertical axis of values and a horizontal one below.
+  // A picture with a vertical axis of values and a horizontal axis below.
   function plane(width, height, spec, [xs, ys], whole) {
     const picture = shape('svg', { viewBox: `0 0 ${width} ${height}`, height, 'aria-hidden': 'true' });
     const yTicks = ticks(ys[0], ys[1], height / 55, spec.y.whole);
@@ -107,7 +107,7 @@ const Charts = (() => {
     for (const series of spec.series) {
       const path = series.points.map(([px, py], place) => `${place ? 'L' : 'M'}${x(px).toFixed(1)} ${y(py).toFixed(1)}`);
       picture.append(shape('path', { d: path.join(''), class: `line s${series.slot}${series.dashed ? ' dashed' : ''}` }));
-      // Of few points each is a measurement, of many the course counts.
+      // Draw dots only if there are few points.
       if (series.points.length <= 10) {
         for (const [px, py] of series.points) picture.append(shape('circle', { cx: x(px), cy: y(py), r: 4, class: `dot s${series.slot}` }));
       }
@@ -161,7 +161,7 @@ const Charts = (() => {
     return { picture, stops, near: 'x', legend: series, boxes: true };
   }
 
-  // Rows with names: beside the row if there is room, above it if not.
+  // Named rows: the name is beside the row if it fits, otherwise above it.
   function rows(spec, width, tall, below) {
     const longest = Math.max(...spec.rows.map((row) => wide(row.name)));
     const above = longest > width * 0.36 && width < 640;
@@ -211,7 +211,7 @@ const Charts = (() => {
     return { picture, stops, near: 'xy', legend: spec.parts, boxes: true };
   }
 
-  // What is common to intervals and boxes: rows over a horizontal axis.
+  // Shared by intervals and boxes: rows over a horizontal axis.
   function strips(spec, width, tall, values) {
     const layout = rows(spec, width, tall, 44);
     const area = { left: layout.left, right: width - 12, bottom: layout.height - 44 };

@@ -1,5 +1,5 @@
-// Figures: a chart of the data that the element names, drawn as wide as there is room, with its legend and
-// a tooltip that follows the pointer, or the arrow keys while the chart has the focus.
+// Figures: charts drawn at the available width, with a legend and a tooltip that follows the pointer, or the
+// arrow keys while the chart has the focus.
 const Figures = (() => {
   function add(parent, name, attributes, text) {
     const made = document.createElement(name);
@@ -12,7 +12,7 @@ const Figures = (() => {
   function setUp(figure, spec) {
     const plot = figure.querySelector('.plot');
     const legend = add(plot, 'ul', { class: 'legend', 'aria-hidden': 'true' });
-    const canvas = add(plot, 'div', { class: 'canvas', tabindex: 0, role: 'application', 'aria-roledescription': 'chart', 'aria-label': `${spec.label}. Arrow keys go through the values; the table below has all of them.` });
+    const canvas = add(plot, 'div', { class: 'canvas', tabindex: 0, role: 'application', 'aria-roledescription': 'chart', 'aria-label': `${spec.label}. Use the arrow keys to move between values; the table below lists all of them.` });
     const tooltip = add(plot, 'div', { class: 'tooltip', role: 'status', hidden: '' });
     let chart, over, current = -1, drawn = 0;
 
@@ -61,7 +61,7 @@ const Figures = (() => {
       tooltip.style.top = `${Math.max(0, top - tooltip.offsetHeight - 10 < -8 ? top + 26 : top - tooltip.offsetHeight - 10)}px`;
     }
 
-    // The stop nearest to a place of the picture.
+    // The stop nearest to a position.
     function nearest(x, y) {
       const [dx, dy] = { x: [1, 0], y: [0, 1], xy: [1, 1] }[chart.near];
       const rise = chart.near === 'x' ? 0 : 13; // a row's stop is at its upper edge
@@ -99,7 +99,7 @@ const Figures = (() => {
 
   function start(specs) {
     const drawers = [...document.querySelectorAll('figure[data-chart]')].map((figure) => [figure, setUp(figure, specs[figure.dataset.chart])]);
-    // Paper has another width, and shows what is hidden on the screen.
+    // Printing uses another width and shows hidden panels.
     window.addEventListener('beforeprint', () => drawers.forEach(([figure, draw]) => draw(Math.min(640, figure.clientWidth || 640))));
     window.addEventListener('afterprint', () => drawers.forEach(([figure, draw]) => draw(figure.querySelector('.canvas').clientWidth)));
   }

@@ -1,8 +1,8 @@
-// The page: tabs, the theme's switch, and which section the reader is in.
+// The page: tabs, the theme switch, and the current section.
 (() => {
   const root = document.documentElement;
 
-  // Tabs, as the ARIA practices describe them: arrow keys move, the panel follows.
+  // Tabs as in the ARIA practices: arrow keys select, the panel follows.
   for (const list of document.querySelectorAll('[role="tablist"]')) {
     const tabs = [...list.querySelectorAll('[role="tab"]')];
     const select = (wanted, move) => {
@@ -27,7 +27,7 @@
     select(tabs[0], false);
   }
 
-  // The theme: as the system says, or the reader's choice. Kept where the browser lets a file keep something.
+  // The theme: the system's setting or the reader's choice, stored if the browser allows it for files.
   const button = document.getElementById('theme');
   const themes = ['system', 'light', 'dark'];
   const kept = { get: () => { try { return localStorage.getItem('planetree-theme'); } catch { return null; } },
@@ -50,7 +50,7 @@
   Figures.start(data.charts);
   Trees.start(data.forests);
 
-  // Which section is being read: the last one whose top has passed.
+  // The current section: the last one whose top has scrolled past.
   const links = [...document.querySelectorAll('.contents a')];
   const sections = links.map((link) => document.getElementById(link.hash.slice(1)));
   const bar = document.querySelector('.contents');

@@ -1,9 +1,9 @@
-// A browser of trees: one tree at a time, its nodes opened and closed with the pointer or the keyboard.
+// Tree browser: one tree at a time; nodes expand and collapse with the pointer or the keyboard.
 const Trees = (() => {
   const { add } = Figures;
   const { number } = Charts;
 
-  // What a node asks, or gives.
+  // The condition of a split.
   function question(forest, tree, node) {
     const missing = tree.missing[node] === 0 ? ' or missing' : '';
     return `${forest.features[tree.feature[node]]} ≤ ${Number(tree.threshold[node].toPrecision(6))}${missing}`;

@@ -1,21 +1,21 @@
-//! Systems side by side: differences with their intervals, tests, and the queries that moved most.
+//! Comparison of systems: differences with intervals, tests, and the queries that changed most.
 
 use super::Content;
 use super::queries::{documents_table, query_details};
-use crate::chart::{Axis, Chart, Counts, IntervalRow, StackRow, parts, rounded};
+use crate::chart::{Axis, Chart, CountSeries, IntervalRow, StackRow, legend, rounded};
 use crate::documents::QueryList;
-use crate::html::{Html, Table, figures, shortened, words};
+use crate::html::{Html, HtmlTable, figures, shortened, words};
 use crate::material::{Comparison, Material, QuerySet};
 use crate::number::{count, or_dash, probability, shown_count, signed, value};
 use crate::page::{Figure, Page, left_out};
 use planetree_base::error::Result;
 use planetree_judge::compare::Pair;
 
-/// Pairs that are shown query by query.
+/// Maximum pairs with per-query details.
 const PAIRS: usize = 6;
-/// Points of a scatter; of more queries every so many.
+/// Maximum points of a scatter plot; more queries are sampled at regular intervals.
 const POINTS: usize = 1500;
-/// Bins of the differences: an odd number, so that no difference is in the middle of one.
+/// Bins of the differences: odd, so that zero is in the middle of a bin.
 const BINS: usize = 21;
 
 /// Makes the section.
@@ -36,16 +36,15 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     }
     Ok(match (panels.is_empty(), material.sets.len(), material.systems.len()) {
         (false, ..) => Content::Shown(page.tabs("Queries", panels)),
-        (true, 2.., _) => Content::Absent(
-            "There are several rankings, but no two of the same queries, so they cannot be compared."
-                .to_owned(),
-        ),
+        (true, 2.., _) => {
+            Content::Absent("Rankings cannot be compared: no two of the same queries.".to_owned())
+        }
         (true, _, 2..) => Content::Absent(material.why_unjudged()),
         _ => Content::Nothing,
     })
 }
 
-/// What a comparison comes to, in a sentence that names the better one first.
+/// The result of a comparison as a sentence that names the better system first.
 pub fn verdict(pair: &Pair, names: &[&str], material: &Material) -> Html {
     let metric = material.judging.metric;
     let (a, b) = (shortened(names[pair.a]), shortened(names[pair.b]));
@@ -64,7 +63,7 @@ pub fn verdict(pair: &Pair, names: &[&str], material: &Material) -> Html {
         let equals = if p.starts_with('<') { "" } else { "= " };
         format!("{ahead} is ahead of {behind} by {} {metric} ({interval}p {equals}{p}).", value(mean.abs()))
     };
-    let (class, word) = if pair.differs { ("yes", "unlikely to be chance") } else { ("", "may be chance") };
+    let (class, word) = if pair.differs { ("yes", "significant") } else { ("", "not significant") };
     let badge = Html::classed("span", &format!("badge {class}"), Html::text(word));
     Html::classed("div", &format!("verdict {class}"), badge.and(Html::element("span", &[], Html::text(said))))
 }
@@ -80,10 +79,7 @@ fn of_set(material: &Material, set: &QuerySet, comparison: &Comparison, page: &m
         html.push(verdict(pair, &names, material));
     }
     if names.len() > 2 {
-        html.push(Html::card(
-            format_args!("Every {metric} against every other"),
-            every_pair(comparison, &names),
-        ));
+        html.push(Html::card(format_args!("{metric} of all pairs"), every_pair(comparison, &names)));
     }
     html.push(page.figure_with_table(differences(comparison, &names, &metric)));
     html.push(page.figure(wins(comparison, &names)));
@@ -92,7 +88,7 @@ fn of_set(material: &Material, set: &QuerySet, comparison: &Comparison, page: &m
         let title = title(pair, &names);
         let mut charts = page.figure(spread(comparison, pair, &names, &metric));
         let drawn = scatter(material, comparison, pair, &names);
-        // A point has its query's name in the chart and in the table.
+        // The query id of each point is in the chart and in the table.
         let bytes: usize =
             comparison.aligned.queries.iter().take(POINTS).map(|query| 2 * query.len().min(200) + 60).sum();
         charts.push(if page.has_room(bytes) { page.figure(drawn) } else { left_out() });
@@ -104,7 +100,10 @@ fn of_set(material: &Material, set: &QuerySet, comparison: &Comparison, page: &m
     if comparison.pairs.len() > PAIRS {
         html.push(Html::paragraph(
             "note",
-            format_args!("The first {PAIRS} of {} pairs are shown query by query.", comparison.pairs.len()),
+            format_args!(
+                "Per-query details are shown for the first {PAIRS} of {} pairs.",
+                comparison.pairs.len()
+            ),
         ));
     }
     html
@@ -114,11 +113,11 @@ fn title(pair: &Pair, names: &[&str]) -> String {
     format!("{} against {}", shortened(names[pair.b]), shortened(names[pair.a]))
 }
 
-/// All systems by all systems: what the row is above the column, marked if that is unlikely to be chance.
+/// Matrix of all pairs: row minus column, marked if significant.
 fn every_pair(comparison: &Comparison, names: &[&str]) -> Html {
     let mut columns = vec![figures(""), words("ranking"), figures("mean")];
     columns.extend((1..=names.len()).map(figures));
-    let mut table = Table::new(columns);
+    let mut table = HtmlTable::new(columns);
     for (row, name) in names.iter().enumerate() {
         let found = |column: usize| {
             comparison.pairs.iter().find(|pair| [(row, column), (column, row)].contains(&(pair.a, pair.b)))
@@ -140,14 +139,14 @@ fn every_pair(comparison: &Comparison, names: &[&str]) -> Html {
         table.row(cells);
     }
     let note = format!(
-        "The row less the column. ** and *: unlikely to be chance, p of the randomisation test corrected by Holm at most {} and {}.",
+        "Row minus column. ** and *: significant, with Holm-corrected p of the randomisation test at most {} and {}.",
         comparison.options.alpha / 5.0,
         comparison.options.alpha
     );
     table.html().and(Html::paragraph("note", note))
 }
 
-/// How sure a difference is: two stars at a fifth of the level, one at the level.
+/// Significance marks: two stars at a fifth of the level, one at the level.
 fn marks(pair: &Pair, alpha: f64) -> &'static str {
     match pair.corrected {
         _ if !pair.differs => "",
@@ -156,9 +155,9 @@ fn marks(pair: &Pair, alpha: f64) -> &'static str {
     }
 }
 
-/// The mean difference of every pair with its interval.
+/// The mean difference of each pair with its interval.
 fn differences(comparison: &Comparison, names: &[&str], metric: &str) -> Figure {
-    let mut table = Table::new([
+    let mut table = HtmlTable::new([
         words("pair"),
         figures("mean"),
         figures("against"),
@@ -213,7 +212,7 @@ fn differences(comparison: &Comparison, names: &[&str], metric: &str) -> Figure 
     Figure {
         title: format!("Difference of the mean {metric}"),
         note: format!(
-            "With a {:.0} % interval by bootstrap. Blue: unlikely to be chance (randomisation test, p corrected by Holm at most {}).",
+            "With {:.0} % bootstrap intervals. Blue: significant (randomisation test, Holm-corrected p at most {}).",
             options.level * 100.0,
             options.alpha
         ),
@@ -227,7 +226,7 @@ fn differences(comparison: &Comparison, names: &[&str], metric: &str) -> Figure 
 }
 
 fn wins(comparison: &Comparison, names: &[&str]) -> Figure {
-    let mut table = Table::new([words("pair"), figures("better"), figures("same"), figures("worse")]);
+    let mut table = HtmlTable::new([words("pair"), figures("better"), figures("same"), figures("worse")]);
     let mut rows = Vec::new();
     for pair in &comparison.pairs {
         table.row([Html::name(&title(pair, names)), count(pair.wins), count(pair.ties), count(pair.losses)]);
@@ -236,7 +235,7 @@ fn wins(comparison: &Comparison, names: &[&str]) -> Figure {
     Figure {
         title: "Queries that got better and worse".to_owned(),
         note: format!("Of {} queries.", shown_count(comparison.aligned.queries.len() as u64)),
-        chart: Chart::Stack { parts: parts(&[("better", 1), ("same", 8), ("worse", 2)]), rows },
+        chart: Chart::Stack { parts: legend(&[("better", 1), ("same", 8), ("worse", 2)]), rows },
         table,
     }
 }
@@ -254,7 +253,7 @@ fn spread(comparison: &Comparison, pair: &Pair, names: &[&str], metric: &str) ->
     let edges: Vec<f64> =
         (0..=BINS).map(|edge| rounded(furthest * (2.0 * edge as f64 / BINS as f64 - 1.0))).collect();
     let counts = super::queries::binned(&differences, &edges);
-    let mut table = Table::new([words("difference"), figures("queries")]);
+    let mut table = HtmlTable::new([words("difference"), figures("queries")]);
     for (bin, queries) in counts.iter().enumerate() {
         table.row([
             Html::text(format_args!("{} to {}", signed(edges[bin]), signed(edges[bin + 1]))),
@@ -262,13 +261,17 @@ fn spread(comparison: &Comparison, pair: &Pair, names: &[&str], metric: &str) ->
         ]);
     }
     Figure {
-        title: format!("Difference of {metric}, query by query"),
-        note: format!("{}: right of the line {} is higher.", title(pair, names), shortened(names[pair.b])),
+        title: format!("Difference of {metric} per query"),
+        note: format!(
+            "{}: {} is higher to the right of the line.",
+            title(pair, names),
+            shortened(names[pair.b])
+        ),
         chart: Chart::Histogram {
             x: Axis::of(&format!("difference of {metric}")),
             y: Axis::whole("queries"),
             edges,
-            series: vec![Counts { name: title(pair, names), slot: 1, counts }],
+            series: vec![CountSeries { name: title(pair, names), slot: 1, counts }],
             reference: Some(0.0),
             sides: Some(if comparison.options.higher_is_better { [2, 8, 1] } else { [1, 8, 2] }),
         },
@@ -285,8 +288,12 @@ fn scatter(material: &Material, comparison: &Comparison, pair: &Pair, names: &[&
             (rounded(first[query]), rounded(second[query]), shortened(&comparison.aligned.queries[query]))
         })
         .collect();
-    let mut table =
-        Table::new([words("query"), figures(names[pair.a]), figures(names[pair.b]), figures("difference")]);
+    let mut table = HtmlTable::new([
+        words("query"),
+        figures(names[pair.a]),
+        figures(names[pair.b]),
+        figures("difference"),
+    ]);
     let listed = first.len().div_ceil(POINTS / 5).max(1);
     for query in (0..first.len()).step_by(listed) {
         table.row([
@@ -296,27 +303,27 @@ fn scatter(material: &Material, comparison: &Comparison, pair: &Pair, names: &[&
             Html::text(signed(second[query] - first[query])),
         ]);
     }
-    let mut note = "A point a query; above the line the second is higher.".to_owned();
+    let mut note = "One point per query; above the line the second is higher.".to_owned();
     if every > 1 {
-        note.push_str(&format!(" One query of {every} is drawn, one of {listed} is in the table."));
+        note.push_str(&format!(" One in {every} queries is drawn, one in {listed} is in the table."));
     } else if listed > 1 {
-        note.push_str(&format!(" One query of {listed} is in the table."));
+        note.push_str(&format!(" One in {listed} queries is in the table."));
     }
     Figure {
-        title: format!("{} of every query, both ways", material.judging.metric),
+        title: format!("{} per query, both systems", material.judging.metric),
         note,
         chart: Chart::Scatter {
             x: Axis::of(names[pair.a]),
             y: Axis::of(names[pair.b]),
             higher: comparison.options.higher_is_better,
-            parts: parts(&[("better", 1), ("same", 8), ("worse", 2)]),
+            parts: legend(&[("better", 1), ("same", 8), ("worse", 2)]),
             points,
         },
         table,
     }
 }
 
-/// The queries that moved most, with both rankings side by side.
+/// The queries that changed most, with both rankings side by side.
 fn moved(material: &Material, set: &QuerySet, compared: (&Comparison, &Pair), page: &mut Page) -> Html {
     let (comparison, pair) = compared;
     let names: Vec<&str> = material.members(set).map(|(_, system)| system.name.as_str()).collect();
@@ -342,7 +349,7 @@ fn moved(material: &Material, set: &QuerySet, compared: (&Comparison, &Pair), pa
                 let lists: Html =
                     [ranked(pair.a, None), ranked(pair.b, list(pair.a))].into_iter().flatten().collect();
                 let inside = match lists.is_empty() {
-                    true => Html::paragraph("note", "The documents are not in the run: it has metrics only."),
+                    true => Html::paragraph("note", "Documents are not available: the run has metrics only."),
                     false => page.if_room(Html::classed("div", "side", lists)),
                 };
                 query_details(query, "", &figures, inside)

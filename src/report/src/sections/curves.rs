@@ -1,8 +1,8 @@
-//! Curves: the mean of every metric over a number that was varied.
+//! Curves: the mean of each metric over a varied parameter.
 
 use super::Content;
-use crate::chart::{Axis, COLOURS, Chart, Line, rounded};
-use crate::html::{Html, Table, figures};
+use crate::chart::{Axis, COLOURS, Chart, LineSeries, rounded};
+use crate::html::{Html, HtmlTable, figures};
 use crate::material::Material;
 use crate::number::{or_dash, shown_count};
 use crate::page::{Figure, Page};
@@ -12,35 +12,35 @@ use planetree_judge::compare::{Source, read_systems};
 use planetree_judge::evaluate::{CONVENTION, CURVE, CurvePoint, METRICS, mean_of};
 use planetree_metric::Metric;
 
-/// Tables of curves that are shown.
+/// Maximum number of tables shown.
 const SHOWN: usize = 8;
-/// From this ratio of the greatest number to the least on, equal distances are equal ratios.
+/// Ratio of the largest to the smallest value from which the axis is logarithmic.
 const WIDE: f64 = 16.0;
 
 /// One metric of one series of systems.
-struct Course {
+struct MetricCurve {
     series: String,
-    /// By the number that was varied, ascending.
+    /// Points by ascending value of the varied parameter.
     points: Vec<(f64, f64)>,
 }
 
-impl Course {
+impl MetricCurve {
     fn best(&self, metric: Metric) -> Option<f64> {
         let values = self.points.iter().map(|(_, value)| *value);
         values.reduce(|best, value| if metric.is_better(value, best) { value } else { best })
     }
 }
 
-/// All of a metrics table whose systems are points of curves.
+/// The curves of a metrics table.
 struct Curves {
     varied: String,
     convention: String,
-    metrics: Vec<(Metric, Vec<Course>)>,
+    metrics: Vec<(Metric, Vec<MetricCurve>)>,
     queries: usize,
 }
 
 impl Curves {
-    /// The curves of a metrics table; `None` if its systems differ in anything.
+    /// Reads the curves of a metrics table; `None` if its systems are not points of curves.
     fn read(table: &TableReader, threads: usize) -> Result<Option<Self>> {
         let Some(varied) = table.metadata(CURVE) else { return Ok(None) };
         let sources = [Source { name: None, location: table.location().clone() }];
@@ -53,7 +53,7 @@ impl Curves {
         };
         for metric in names.filter_map(|name| name.parse::<Metric>().ok()) {
             let read = read_systems(&sources, &metric.to_string(), None, threads)?;
-            let mut courses: Vec<Course> = Vec::new();
+            let mut courses: Vec<MetricCurve> = Vec::new();
             for system in &read.systems {
                 curves.queries = system.queries.len();
                 let counted = system.queries.iter().filter_map(|query| {
@@ -65,7 +65,9 @@ impl Curves {
                 };
                 match courses.iter_mut().find(|course| course.series == point.series) {
                     Some(course) => course.points.push((point.value, mean)),
-                    None => courses.push(Course { series: point.series, points: vec![(point.value, mean)] }),
+                    None => {
+                        courses.push(MetricCurve { series: point.series, points: vec![(point.value, mean)] })
+                    }
                 }
             }
             for course in &mut courses {
@@ -104,30 +106,31 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     Ok(Content::Shown(html))
 }
 
-fn figure(curves: &Curves, metric: Metric, courses: &[Course]) -> Figure {
+fn figure(curves: &Curves, metric: Metric, courses: &[MetricCurve]) -> Figure {
     let shown = &courses[..courses.len().min(COLOURS)];
-    let name = |course: &Course| match course.series.as_str() {
+    let name = |course: &MetricCurve| match course.series.as_str() {
         "" => metric.to_string(),
         series => series.to_owned(),
     };
     let mut values: Vec<f64> = shown.iter().flat_map(|course| &course.points).map(|point| point.0).collect();
     values.sort_by(f64::total_cmp);
     values.dedup();
-    let mut table = Table::new(
+    let mut table = HtmlTable::new(
         [figures(&curves.varied)].into_iter().chain(shown.iter().map(|course| figures(name(course)))),
     );
     let bests: Vec<Option<f64>> = shown.iter().map(|course| course.best(metric)).collect();
     for at in &values {
-        let here = |course: &Course| course.points.iter().find(|point| point.0 == *at).map(|point| point.1);
+        let here =
+            |course: &MetricCurve| course.points.iter().find(|point| point.0 == *at).map(|point| point.1);
         let cells = shown.iter().zip(&bests).map(|(course, best)| match here(course) {
             found if found.is_some() && found == *best => Html::element("strong", &[], or_dash(found)),
             found => or_dash(found),
         });
         table.row([Html::text(at)].into_iter().chain(cells));
     }
-    let series: Vec<Line> = (1..)
+    let series: Vec<LineSeries> = (1..)
         .zip(shown)
-        .map(|(slot, course)| Line {
+        .map(|(slot, course)| LineSeries {
             name: name(course),
             slot,
             dashed: false,
@@ -136,7 +139,7 @@ fn figure(curves: &Curves, metric: Metric, courses: &[Course]) -> Figure {
         })
         .collect();
     let mut note = format!(
-        "Over {} queries, by the convention {}.",
+        "Means over {} queries by the convention {}.",
         shown_count(curves.queries as u64),
         curves.convention
     );
@@ -156,7 +159,7 @@ fn figure(curves: &Curves, metric: Metric, courses: &[Course]) -> Figure {
     }
 }
 
-/// Whether ascending values are so far apart that most of them would lie together at one end.
+/// Whether ascending values need a logarithmic axis.
 fn is_wide(values: &[f64]) -> bool {
     matches!(values, [least, .., most] if *least > 0.0 && most / least >= WIDE)
 }

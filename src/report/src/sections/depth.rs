@@ -1,8 +1,8 @@
-//! NDCG at every depth.
+//! NDCG by depth.
 
 use super::Content;
-use crate::chart::{Axis, Chart, Line, rounded};
-use crate::html::{Html, Table, figures};
+use crate::chart::{Axis, Chart, LineSeries, rounded};
+use crate::html::{Html, HtmlTable, figures};
 use crate::material::{Material, QuerySet};
 use crate::number::or_dash;
 use crate::page::{Figure, Page};
@@ -23,7 +23,9 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     Ok(match (material.systems.is_empty(), material.sets.is_empty()) {
         (true, _) => Content::Nothing,
         (false, true) => Content::Absent(material.why_unjudged()),
-        (false, false) => Content::Absent("It needs predictions, and the run has metrics only.".to_owned()),
+        (false, false) => {
+            Content::Absent("This section needs predictions, but the run has only metrics.".to_owned())
+        }
     })
 }
 
@@ -35,16 +37,16 @@ fn figure(material: &Material, set: &QuerySet) -> Option<Figure> {
         .collect();
     let mut columns = vec![figures("k")];
     columns.extend(systems.iter().map(|(_, system, _)| figures(&system.name)));
-    let mut table = Table::new(columns);
+    let mut table = HtmlTable::new(columns);
     for depth in 1..=DEPTH {
         let value = |curve: &[(u32, f64)]| curve.iter().find(|(at, _)| *at == depth).map(|(_, value)| *value);
         let mut cells = vec![Html::text(depth)];
         cells.extend(systems.iter().map(|(_, _, curve)| or_dash(value(curve))));
         table.row(cells);
     }
-    let series: Vec<Line> = systems
+    let series: Vec<LineSeries> = systems
         .iter()
-        .map(|(slot, system, curve)| Line {
+        .map(|(slot, system, curve)| LineSeries {
             name: system.name.clone(),
             slot: *slot,
             dashed: false,

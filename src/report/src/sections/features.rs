@@ -1,38 +1,42 @@
-//! Which features the models rely on.
+//! Feature importance.
 
 use super::Content;
-use crate::chart::{Bar, Chart, rounded};
-use crate::html::{Html, Table, figures, shortened, words};
+use crate::chart::{BarRow, Chart, rounded};
+use crate::html::{Html, HtmlTable, figures, shortened, words};
 use crate::material::{MODELS, Material, NamedModel};
 use crate::number::{count, short, shown_count};
 use crate::page::{Figure, Page};
 use planetree_base::error::Result;
 use planetree_model::model::FeatureImportance;
 
-/// Features in a chart.
+/// Maximum features in a chart.
 const DRAWN: usize = 20;
-/// Features in a table.
+/// Maximum features in a table.
 const LISTED: usize = 100;
 
-/// A way to add up splits.
-struct Measure {
+/// A measure of importance.
+struct ImportanceMeasure {
     name: &'static str,
     note: &'static str,
     of: fn(&FeatureImportance) -> f64,
 }
 
-const MEASURES: [Measure; 3] = [
-    Measure {
+const MEASURES: [ImportanceMeasure; 3] = [
+    ImportanceMeasure {
         name: "Gain",
-        note: "How much the splits on a feature reduced the loss.",
+        note: "Total reduction of the loss by splits on the feature.",
         of: |feature| feature.gain,
     },
-    Measure {
+    ImportanceMeasure {
         name: "Cover",
-        note: "The weight of the training documents that the splits decided on.",
+        note: "Total weight of the training documents at splits on the feature.",
         of: |feature| feature.cover,
     },
-    Measure { name: "Splits", note: "How many splits there are.", of: |feature| feature.splits as f64 },
+    ImportanceMeasure {
+        name: "Splits",
+        note: "Number of splits on the feature.",
+        of: |feature| feature.splits as f64,
+    },
 ];
 
 /// Makes the section.
@@ -68,13 +72,13 @@ fn of_model(named: &NamedModel, page: &mut Page) -> Html {
     page.tabs("Measures", panels)
 }
 
-fn figure(named: &NamedModel, used: &[FeatureImportance], measure: &Measure) -> Figure {
+fn figure(named: &NamedModel, used: &[FeatureImportance], measure: &ImportanceMeasure) -> Figure {
     let name = |feature: &FeatureImportance| shortened(&named.model.features[feature.feature as usize].name);
     let total: f64 = used.iter().map(measure.of).sum();
     let share = |feature: &FeatureImportance| if total > 0.0 { (measure.of)(feature) / total } else { 0.0 };
     let mut sorted: Vec<&FeatureImportance> = used.iter().collect();
     sorted.sort_by(|one, other| (measure.of)(other).total_cmp(&(measure.of)(one)));
-    let mut table = Table::new([
+    let mut table = HtmlTable::new([
         words("feature"),
         figures("share"),
         figures("gain"),
@@ -90,10 +94,10 @@ fn figure(named: &NamedModel, used: &[FeatureImportance], measure: &Measure) -> 
             count(feature.splits),
         ]);
     }
-    let rows: Vec<Bar> = sorted
+    let rows: Vec<BarRow> = sorted
         .iter()
         .take(DRAWN)
-        .map(|feature| Bar {
+        .map(|feature| BarRow {
             name: name(feature),
             value: rounded((measure.of)(feature)),
             text: format!("{:.1} %", 100.0 * share(feature)),
@@ -104,7 +108,7 @@ fn figure(named: &NamedModel, used: &[FeatureImportance], measure: &Measure) -> 
     if used.len() > DRAWN {
         let listed = if used.len() > LISTED { format!("the first {LISTED}") } else { "all".to_owned() };
         note.push_str(&format!(
-            " The first {DRAWN} of {} features that are used; the table has {listed}.",
+            " The first {DRAWN} of {} features used; the table has {listed}.",
             shown_count(used.len() as u64)
         ));
     }

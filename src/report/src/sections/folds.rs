@@ -1,8 +1,8 @@
-//! Cross-validations: each fold's values, their mean and deviation.
+//! Cross-validations: values per fold, mean and standard deviation.
 
 use super::Content;
 use crate::chart::{Axis, Chart, IntervalRow, rounded};
-use crate::html::{Html, Table, figures, words};
+use crate::html::{Html, HtmlTable, figures, words};
 use crate::material::Material;
 use crate::number::value;
 use crate::page::{Figure, Page};
@@ -11,11 +11,11 @@ use planetree_base::error::Result;
 use planetree_data::table::{TableKind, TableReader, numbers, texts};
 use planetree_run::cv::Spread;
 
-/// Cross-validations that are shown.
+/// Maximum number of cross-validations shown.
 const SHOWN: usize = 12;
 
-/// One metric of one split, fold after fold.
-struct Values {
+/// One metric of one split, by fold.
+struct FoldValues {
     split: String,
     metric: String,
     folds: Vec<(u64, f64)>,
@@ -40,8 +40,8 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     Ok(Content::Shown(html))
 }
 
-fn values(table: &TableReader) -> Result<Vec<Values>> {
-    let mut all: Vec<Values> = Vec::new();
+fn values(table: &TableReader) -> Result<Vec<FoldValues>> {
+    let mut all: Vec<FoldValues> = Vec::new();
     for batch in table.batches() {
         let batch = batch?;
         let (folds, found) = (numbers(table, &batch, "fold")?, numbers(table, &batch, "value")?);
@@ -51,22 +51,24 @@ fn values(table: &TableReader) -> Result<Vec<Values>> {
             let fold = (folds.value(row) as u64, found.value(row));
             match all.iter_mut().find(|one| one.split == split && one.metric == metric) {
                 Some(one) => one.folds.push(fold),
-                None => {
-                    all.push(Values { split: split.to_owned(), metric: metric.to_owned(), folds: vec![fold] })
-                }
+                None => all.push(FoldValues {
+                    split: split.to_owned(),
+                    metric: metric.to_owned(),
+                    folds: vec![fold],
+                }),
             }
         }
     }
     Ok(all)
 }
 
-fn figure(name: &str, all: &[Values], convention: &str) -> Figure {
+fn figure(name: &str, all: &[FoldValues], convention: &str) -> Figure {
     let mut numbers: Vec<u64> = all.iter().flat_map(|one| one.folds.iter().map(|(fold, _)| *fold)).collect();
     numbers.sort_unstable();
     numbers.dedup();
     let mut columns = vec![words("split"), words("metric"), figures("mean"), figures("deviation")];
     columns.extend(numbers.iter().map(|fold| figures(format_args!("fold {fold}"))));
-    let mut table = Table::new(columns);
+    let mut table = HtmlTable::new(columns);
     let mut rows = Vec::new();
     for one in all {
         let values: Vec<f64> = one.folds.iter().map(|(_, value)| *value).collect();

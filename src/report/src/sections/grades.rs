@@ -1,9 +1,9 @@
-//! Where documents of each label end up, and what scores they get.
+//! Ranks and scores of documents by label.
 
 use super::Content;
-use crate::chart::{Axis, BoxRow, Chart, parts, rounded};
+use crate::chart::{Axis, BoxRow, Chart, legend, rounded};
 use crate::documents::{DEEPER, Documents, RANKS};
-use crate::html::{Html, Table, figures, words};
+use crate::html::{Html, HtmlTable, figures, words};
 use crate::material::Material;
 use crate::number::{count, short};
 use crate::page::{Figure, Page};
@@ -30,21 +30,23 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     Ok(match (material.systems.is_empty(), material.sets.is_empty()) {
         (true, _) => Content::Nothing,
         (false, true) => Content::Absent(material.why_unjudged()),
-        (false, false) => Content::Absent("It needs predictions, and the run has metrics only.".to_owned()),
+        (false, false) => {
+            Content::Absent("This section needs predictions, but the run has only metrics.".to_owned())
+        }
     })
 }
 
-/// Which labels are at which rank.
+/// Labels by rank.
 fn ranks(name: &str, documents: &Documents) -> Figure {
     let names: Vec<String> =
         (1..=RANKS).map(|rank| rank.to_string()).chain(DEEPER.map(|(name, _)| name.to_owned())).collect();
     let total = |column: usize| documents.grades.iter().map(|grade| grade.at_rank[column]).sum::<u64>();
-    // Ranks that no query is deep enough for.
+    // Drop ranks that no query reaches.
     let columns = (0..names.len()).rev().find(|column| total(*column) > 0).map_or(1, |last| last + 1);
     let mut heads = vec![words("label")];
     heads.extend(names[..columns].iter().map(figures));
-    let mut table = Table::new(heads);
-    // The best labels on top.
+    let mut table = HtmlTable::new(heads);
+    // Highest labels on top.
     let (mut rows, mut shares, mut counts) = (Vec::new(), Vec::new(), Vec::new());
     for grade in documents.grades.iter().rev() {
         let share = |column: usize| grade.at_rank[column] as f64 / total(column).max(1) as f64;
@@ -57,10 +59,10 @@ fn ranks(name: &str, documents: &Documents) -> Figure {
         counts.push(grade.at_rank[..columns].to_vec());
     }
     let mut note =
-        "The share of each label among the documents at a rank: a good ranking is dark at the upper left."
+        "Share of each label among the documents at a rank. A good ranking is dark at the upper left."
             .to_owned();
     if documents.merged {
-        note.push_str(" Neighbouring labels are put together.");
+        note.push_str(" Neighbouring labels are merged.");
     }
     Figure {
         title: format!("Labels by rank, {name}"),
@@ -77,10 +79,10 @@ fn ranks(name: &str, documents: &Documents) -> Figure {
     }
 }
 
-/// What scores the documents of each label have.
+/// Distribution of scores by label.
 fn scores(name: &str, documents: &Documents) -> Figure {
     const SHARES: [f64; 5] = [0.05, 0.25, 0.5, 0.75, 0.95];
-    let mut table = Table::new([
+    let mut table = HtmlTable::new([
         words("label"),
         figures("documents"),
         figures("mean"),
@@ -107,7 +109,7 @@ fn scores(name: &str, documents: &Documents) -> Figure {
                     model to tell apart; only the order within a query counts."
         .to_owned();
     if documents.every > 1 {
-        note.push_str(&format!(" Of the documents one of {} was looked at for the spread.", documents.every));
+        note.push_str(&format!(" Distributions are based on one in {} documents.", documents.every));
     }
     Figure {
         title: format!("Scores by label, {name}"),
@@ -115,7 +117,7 @@ fn scores(name: &str, documents: &Documents) -> Figure {
         chart: Chart::Boxes {
             x: Axis::of("score"),
             reference: None,
-            parts: parts(&[("median and middle half", 1), ("mean", 2)]),
+            parts: legend(&[("median and middle half", 1), ("mean", 2)]),
             rows,
         },
         table,

@@ -1,8 +1,8 @@
-//! Learning curves: a metric after every round, of every split.
+//! Learning curves: each metric of each split after every round.
 
 use super::Content;
-use crate::chart::{Axis, COLOURS, Chart, Line, Mark, rounded};
-use crate::html::{Html, Table, figures, words};
+use crate::chart::{Axis, COLOURS, Chart, LineSeries, Mark, rounded};
+use crate::html::{Html, HtmlTable, figures, words};
 use crate::material::Material;
 use crate::number::{count, value};
 use crate::page::{Figure, Page};
@@ -12,20 +12,20 @@ use planetree_base::storage::Location;
 use planetree_data::table::{TableKind, TableReader, numbers, texts};
 use planetree_metric::Metric;
 
-/// Points of a line; of more rounds every so many, and always the best and the last.
+/// Maximum points of a line; more rounds are sampled at regular intervals, always with the best and the last.
 const POINTS: usize = 300;
-/// Logs that are shown.
+/// Maximum number of logs shown.
 const LOGS: usize = 12;
 
 /// One metric of one split over the rounds.
-struct Course {
+struct LearningCurve {
     split: String,
     metric: String,
     points: Vec<(u64, f64)>,
 }
 
-impl Course {
-    /// The round that a training would keep: the first of the best.
+impl LearningCurve {
+    /// The best round; the first one among ties, as in training.
     fn best(&self) -> Option<(u64, f64)> {
         let metric = self.metric.parse::<Metric>().ok();
         let better = |one: f64, other: f64| match &metric {
@@ -37,7 +37,7 @@ impl Course {
         self.points.iter().copied().reduce(|best, point| if better(point.1, best.1) { point } else { best })
     }
 
-    /// As many points as a picture needs.
+    /// Samples the points for a chart.
     fn thinned(&self) -> Vec<(f64, f64)> {
         let every = self.points.len().div_ceil(POINTS).max(1);
         let best = self.best().map(|(round, _)| round);
@@ -58,7 +58,7 @@ impl Course {
 struct Log {
     name: String,
     convention: String,
-    courses: Vec<Course>,
+    courses: Vec<LearningCurve>,
 }
 
 impl Log {
@@ -69,8 +69,8 @@ impl Log {
     }
 }
 
-fn courses(table: &TableReader) -> Result<Vec<Course>> {
-    let mut courses: Vec<Course> = Vec::new();
+fn courses(table: &TableReader) -> Result<Vec<LearningCurve>> {
+    let mut courses: Vec<LearningCurve> = Vec::new();
     for batch in table.batches() {
         let batch = batch?;
         let (rounds, values) = (numbers(table, &batch, "round")?, numbers(table, &batch, "value")?);
@@ -81,7 +81,7 @@ fn courses(table: &TableReader) -> Result<Vec<Course>> {
             let point = (rounds.value(row) as u64, values.value(row));
             match courses.iter_mut().find(|course| course.split == split && course.metric == metric) {
                 Some(course) => course.points.push(point),
-                None => courses.push(Course {
+                None => courses.push(LearningCurve {
                     split: split.to_owned(),
                     metric: metric.to_owned(),
                     points: vec![point],
@@ -98,9 +98,9 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     if logs.is_empty() {
         return Ok(match material.models.is_empty() {
             true => Content::Nothing,
-            false => Content::Absent(
-                "There is no log of rounds; `planetree train --rounds FILE` writes one.".to_owned(),
-            ),
+            false => {
+                Content::Absent("No log of rounds; `planetree train --rounds FILE` writes one.".to_owned())
+            }
         });
     }
     let mut read = Vec::new();
@@ -117,7 +117,7 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
         metrics.dedup();
         metrics.sort_unstable();
         metrics.dedup();
-        // Ranking metrics first: they are what the training is for.
+        // Ranking metrics first: they are the goal of training.
         metrics.sort_by_key(|metric| !metric.parse::<Metric>().is_ok_and(|metric| metric.higher_is_better()));
         let figures: Html = metrics.iter().map(|metric| page.figure(of_metric(log, metric))).collect();
         panels.push((name.clone(), Html::classed("div", "grid", figures)));
@@ -134,7 +134,7 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
 
 fn of_metric(log: &Log, metric: &str) -> Figure {
     let lines = log.courses.iter().filter(|course| course.metric == metric);
-    let lines: Vec<(String, bool, &Course)> =
+    let lines: Vec<(String, bool, &LearningCurve)> =
         lines.map(|course| (course.split.clone(), course.is_train(), course)).collect();
     figure(format!("{metric} of {}", log.name), (metric, &log.convention), &lines)
 }
@@ -146,14 +146,14 @@ fn together(read: &[Log]) -> Option<Figure> {
     if read.len() < 2 || read.iter().any(|log| log.convention != *convention) {
         return None;
     }
-    let course = |courses: &'_ [Course], metric: &str| -> Option<usize> {
+    let course = |courses: &'_ [LearningCurve], metric: &str| -> Option<usize> {
         courses.iter().position(|course| !course.is_train() && course.metric == metric)
     };
     let metric =
         read[0].courses.iter().filter(|course| !course.is_train()).map(|course| course.metric.as_str());
     let metric =
         metric.into_iter().find(|metric| read.iter().all(|log| course(&log.courses, metric).is_some()))?;
-    let lines: Vec<(String, bool, &Course)> = read
+    let lines: Vec<(String, bool, &LearningCurve)> = read
         .iter()
         .take(COLOURS)
         .filter_map(|log| Some((log.name.clone(), false, &log.courses[course(&log.courses, metric)?])))
@@ -162,8 +162,12 @@ fn together(read: &[Log]) -> Option<Figure> {
     Some(figure(title, (metric, convention), &lines))
 }
 
-fn figure(title: String, (metric, convention): (&str, &str), lines: &[(String, bool, &Course)]) -> Figure {
-    let mut table = Table::new([
+fn figure(
+    title: String,
+    (metric, convention): (&str, &str),
+    lines: &[(String, bool, &LearningCurve)],
+) -> Figure {
+    let mut table = HtmlTable::new([
         words("split"),
         figures("best round"),
         figures("value"),
@@ -185,13 +189,13 @@ fn figure(title: String, (metric, convention): (&str, &str), lines: &[(String, b
                 Html::text(value(*end)),
             ]);
         }
-        // Where a training's own rows are best says nothing about when to stop.
+        // The best round on the training data says nothing about when to stop.
         let mark = best.filter(|_| !course.is_train()).map(|(round, best)| Mark {
             x: round as f64,
             y: rounded(best),
             text: format!("best: {round}"),
         });
-        series.push(Line { name: name.clone(), slot, dashed: *dashed, points, mark });
+        series.push(LineSeries { name: name.clone(), slot, dashed: *dashed, points, mark });
     }
     let left_out = if thinned { " Some rounds are left out of the picture, never the best." } else { "" };
     Figure {
@@ -210,7 +214,7 @@ mod tests {
     fn the_best_and_the_last_round_are_always_there() {
         let points: Vec<(u64, f64)> =
             (1..=5000).map(|round| (round, if round == 777 { 2.0 } else { 1.0 })).collect();
-        let course = Course { split: "valid".into(), metric: "ndcg@10".into(), points };
+        let course = LearningCurve { split: "valid".into(), metric: "ndcg@10".into(), points };
         assert_eq!(course.best(), Some((777, 2.0)));
         let thinned = course.thinned();
         assert!(thinned.len() <= POINTS + 2, "{}", thinned.len());
@@ -220,7 +224,7 @@ mod tests {
     #[test]
     fn of_an_error_the_least_is_best() {
         let points = vec![(1, 0.5), (2, 0.25), (3, 0.25), (4, 0.75)];
-        let course = Course { split: "valid".into(), metric: "rmse".into(), points };
+        let course = LearningCurve { split: "valid".into(), metric: "rmse".into(), points };
         assert_eq!(course.best(), Some((2, 0.25)));
     }
 }

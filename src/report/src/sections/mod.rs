@@ -1,4 +1,4 @@
-//! The sections of a report, in their order. A new one is a file and a line here.
+//! The sections of a report, in order. To add one, add a file and a line here.
 
 mod comparison;
 mod curves;
@@ -21,25 +21,25 @@ use super::material::Material;
 use super::page::Page;
 use planetree_base::error::Result;
 
-/// What a section comes to.
+/// Result of rendering a section.
 pub enum Content {
-    /// There is something to see.
+    /// Rendered content.
     Shown(Html),
-    /// There would be, but for a reason that the reader should know.
+    /// No content, with a reason for the reader.
     Absent(String),
-    /// It is about something that these runs are not about.
+    /// Not applicable to these runs; the section is omitted.
     Nothing,
 }
 
 /// A section of a report.
 pub struct Section {
-    /// The name that links have for it.
+    /// Id of the element, for links.
     pub id: &'static str,
     /// Its heading.
     pub title: &'static str,
-    /// What it is about, in a sentence.
+    /// One-sentence description.
     pub lead: &'static str,
-    /// Makes it.
+    /// Renders it.
     pub make: fn(&Material, &mut Page) -> Result<Content>,
 }
 
@@ -49,73 +49,73 @@ pub const SECTIONS: &[Section] = &[
     Section {
         id: "curves",
         title: "Curves",
-        lead: "How good rankings are by a number that was varied, everything else being the same.",
+        lead: "Metrics as a function of one varied parameter, everything else being equal.",
         make: curves::make,
     },
     Section {
         id: "comparison",
         title: "Comparison",
-        lead: "Is one ranking better than another, or was it luck? Systems are compared query by query on the same queries.",
+        lead: "Is one ranking significantly better than another? Systems are compared per query on the same queries.",
         make: comparison::make,
     },
     Section {
         id: "learning",
         title: "Learning curves",
-        lead: "Each metric after every round of the training; the best round of a validation set is marked.",
+        lead: "Each metric after every boosting round; the best round on each validation set is marked.",
         make: learning::make,
     },
     Section {
         id: "strength",
         title: "Strength of trees",
-        lead: "How good single trees of a forest rank while they grow: expected NDCG after each split, ties in every order.",
+        lead: "How well single trees of a forest rank as they grow: expected NDCG after each split, averaged over all orders of ties.",
         make: strength::make,
     },
     Section {
         id: "depth",
         title: "NDCG by depth",
-        lead: "How good the first k documents are, for every k.",
+        lead: "NDCG of the top k documents, for each k.",
         make: depth::make,
     },
     Section {
         id: "queries",
         title: "Queries",
-        lead: "How the metric is spread over queries, and the queries at either end with their documents.",
+        lead: "Distribution of the metric over queries, and the worst and best queries with their documents.",
         make: queries::make,
     },
     Section {
         id: "grades",
         title: "Labels, ranks and scores",
-        lead: "Where documents of each label end up, and what scores they get.",
+        lead: "Ranks and scores of the documents of each label.",
         make: grades::make,
     },
     Section {
         id: "features",
         title: "Feature importance",
-        lead: "What the model's splits rely on: the loss they removed (gain), the documents they decided on (cover), how many there are.",
+        lead: "Features used by the model's splits: reduction of the loss (gain), training documents split (cover), and number of splits.",
         make: features::make,
     },
     Section {
         id: "trees",
         title: "Trees",
-        lead: "Every node with its question, what the split gained, how many training documents came there, and its value.",
+        lead: "Every node with its condition, gain, number of training documents (cover) and value.",
         make: trees::make,
     },
     Section {
         id: "folds",
         title: "Cross-validation",
-        lead: "Every fold is tested on queries that its model has not seen.",
+        lead: "Each fold is tested on queries that its model was not trained on.",
         make: folds::make,
     },
     Section {
         id: "trials",
         title: "Search",
-        lead: "Trials are ranked by the validation parts; the test parts have no say in it.",
+        lead: "Trials are ranked by their validation parts; the test parts are not used for ranking.",
         make: trials::make,
     },
     Section {
         id: "steps",
         title: "Time and memory",
-        lead: "What each step of the run took.",
+        lead: "Run time and peak memory of each step.",
         make: steps::make,
     },
 ];

@@ -1,18 +1,18 @@
-//! How the metric is spread over queries, and the queries at either end.
+//! Distribution of the metric over queries, and the worst and best queries.
 
 use super::Content;
-use crate::chart::{Axis, Chart, Counts, Line, rounded};
-use crate::documents::{Document, Documents, QueryList};
-use crate::html::{Html, Table, figures, words};
+use crate::chart::{Axis, Chart, CountSeries, LineSeries, rounded};
+use crate::documents::{Documents, QueryList, RankedDocument};
+use crate::html::{Html, HtmlTable, figures, words};
 use crate::material::{Material, QuerySet};
 use crate::number::{count, short, shown_count, value};
 use crate::page::{Figure, Page};
-use crate::system::Judged;
+use crate::system::SystemMetrics;
 use planetree_base::error::Result;
 
 /// Bins of a histogram.
 const BINS: usize = 20;
-/// Series that stand side by side in a histogram; of more, the lines tell.
+/// Maximum series in a histogram; the line chart shows all.
 const SIDE_BY_SIDE: usize = 3;
 
 /// Makes the section.
@@ -40,7 +40,7 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     Ok(Content::Shown(page.tabs("Queries", panels)))
 }
 
-fn values(judged: &Judged) -> Vec<f64> {
+fn values(judged: &SystemMetrics) -> Vec<f64> {
     let mut values: Vec<f64> = judged.queries.iter().filter_map(|query| query.value).collect();
     values.sort_by(f64::total_cmp);
     values
@@ -53,13 +53,13 @@ fn all_values(material: &Material, set: &QuerySet) -> Vec<(usize, String, Vec<f6
         .collect()
 }
 
-/// Where bins begin and end: from 0 to 1 if all values are there.
+/// Bin edges: from 0 to 1 if all values are within.
 pub fn edges(values: impl Iterator<Item = f64>) -> Vec<f64> {
     let (low, high) = values.fold((0.0_f64, 1.0_f64), |(low, high), value| (low.min(value), high.max(value)));
     (0..=BINS).map(|edge| rounded(low + (high - low) * edge as f64 / BINS as f64)).collect()
 }
 
-/// How many values are in each bin; the last one has its upper end too.
+/// Number of values in each bin; the last bin includes its upper edge.
 pub fn binned(values: &[f64], edges: &[f64]) -> Vec<u64> {
     let mut counts = vec![0; edges.len() - 1];
     for value in values {
@@ -73,9 +73,9 @@ fn histogram(material: &Material, set: &QuerySet) -> Figure {
     let metric = material.judging.metric.to_string();
     let all = all_values(material, set);
     let edges = edges(all.iter().flat_map(|(_, _, values)| values.iter().copied()));
-    let series: Vec<Counts> = all
+    let series: Vec<CountSeries> = all
         .iter()
-        .map(|(slot, name, values)| Counts {
+        .map(|(slot, name, values)| CountSeries {
             name: name.clone(),
             slot: *slot,
             counts: binned(values, &edges),
@@ -83,7 +83,7 @@ fn histogram(material: &Material, set: &QuerySet) -> Figure {
         .collect();
     let mut columns = vec![words(&metric)];
     columns.extend(series.iter().map(|one| figures(&one.name)));
-    let mut table = Table::new(columns);
+    let mut table = HtmlTable::new(columns);
     for bin in 0..BINS {
         let mut cells = vec![Html::text(format_args!("{} to {}", value(edges[bin]), value(edges[bin + 1])))];
         cells.extend(series.iter().map(|one| count(one.counts[bin])));
@@ -96,7 +96,7 @@ fn histogram(material: &Material, set: &QuerySet) -> Figure {
     };
     let series = series.into_iter().take(shown).collect();
     Figure {
-        title: format!("{metric} of every query"),
+        title: format!("{metric} per query"),
         note,
         chart: Chart::Histogram {
             x: Axis::of(&metric),
@@ -110,13 +110,13 @@ fn histogram(material: &Material, set: &QuerySet) -> Figure {
     }
 }
 
-/// The share of queries that are below each value.
+/// Cumulative distribution over queries.
 fn cumulative(material: &Material, set: &QuerySet) -> Figure {
     let metric = material.judging.metric.to_string();
     let all = all_values(material, set);
     let mut columns = vec![figures("share of queries")];
     columns.extend(all.iter().map(|(_, name, _)| figures(name)));
-    let mut table = Table::new(columns);
+    let mut table = HtmlTable::new(columns);
     let at = |values: &[f64], share: f64| {
         let last = values.len().checked_sub(1)?;
         Some(values[(share * last as f64).round() as usize])
@@ -136,9 +136,9 @@ fn cumulative(material: &Material, set: &QuerySet) -> Figure {
         };
         (0..=steps).filter_map(point).collect()
     };
-    let series: Vec<Line> = all
+    let series: Vec<LineSeries> = all
         .iter()
-        .map(|(slot, name, values)| Line {
+        .map(|(slot, name, values)| LineSeries {
             name: name.clone(),
             slot: *slot,
             dashed: false,
@@ -147,8 +147,8 @@ fn cumulative(material: &Material, set: &QuerySet) -> Figure {
         })
         .collect();
     Figure {
-        title: format!("Queries from the worst to the best {metric}"),
-        note: "So many per cent of the queries are at or below the line.".to_owned(),
+        title: format!("Queries from worst to best {metric}"),
+        note: "Percentage of queries at or below each value.".to_owned(),
         chart: Chart::Lines {
             x: Axis { name: "% of queries:".to_owned(), ..Axis::of("% of queries") },
             y: Axis::of(&metric),
@@ -174,7 +174,7 @@ fn both_ends(material: &Material, set: &QuerySet, member: usize, page: &mut Page
                 let figures = query.value.map_or_else(String::new, value);
                 let inside = match documents.and_then(|documents| documents.lists.get(&query.query)) {
                     Some(list) => page.if_room(documents_table(list, documents, None)),
-                    None => Html::paragraph("note", "The documents are not in the run: it has metrics only."),
+                    None => Html::paragraph("note", "Documents are not available: the run has metrics only."),
                 };
                 let said = match query.documents {
                     Some((documents, relevant)) => {
@@ -188,12 +188,12 @@ fn both_ends(material: &Material, set: &QuerySet, member: usize, page: &mut Page
         cards.push(Html::card(format_args!("{title} by {}", material.judging.metric), queries));
     }
     if cards.is_empty() {
-        return Html::paragraph("note", "No query has something relevant.");
+        return Html::paragraph("note", "No query has relevant documents.");
     }
     Html::classed("div", "grid apart", cards)
 }
 
-/// A query that opens to show what is inside.
+/// A collapsible query.
 pub fn query_details(query: &str, said: &str, figures: &str, inside: Html) -> Html {
     let summary = Html::classed("span", "id", Html::name(query))
         .and(Html::classed("span", "soft", Html::text(said)))
@@ -202,12 +202,12 @@ pub fn query_details(query: &str, said: &str, figures: &str, inside: Html) -> Ht
     Html::classed("details", "query", summary.and(Html::classed("div", "inside", inside)))
 }
 
-/// The documents of a query as a system ranked them, and where another had them.
+/// The documents of a query in ranked order, with their ranks in another system.
 pub fn documents_table(list: &QueryList, documents: Option<&Documents>, before: Option<&QueryList>) -> Html {
     let highest = documents.and_then(|documents| documents.highest).unwrap_or(1.0);
     let mut columns = vec![figures("rank"), words("document"), figures("label"), figures("score")];
     columns.extend(before.map(|_| figures("was")));
-    let mut table = Table::new(columns);
+    let mut table = HtmlTable::new(columns);
     for document in &list.first {
         let label = match document.label {
             Some(label) => grade(label, highest),
@@ -231,8 +231,8 @@ pub fn documents_table(list: &QueryList, documents: Option<&Documents>, before: 
     table.html().and(note)
 }
 
-/// Where a document was, and in which direction it went.
-fn rank_before(document: &Document, before: &QueryList) -> Html {
+/// A document's rank in the other system and the direction of the change.
+fn rank_before(document: &RankedDocument, before: &QueryList) -> Html {
     let was = before.first.iter().find(|other| document.id.is_some() && other.id == document.id);
     let Some(was) = was.map(|was| was.rank) else { return Html::classed("span", "soft", Html::text("–")) };
     let arrow = match was.cmp(&document.rank) {
@@ -243,7 +243,7 @@ fn rank_before(document: &Document, before: &QueryList) -> Html {
     Html::classed("span", "soft", Html::text(format_args!("{was} {arrow}")))
 }
 
-/// A label on a ground that is the darker the higher it is.
+/// A label on a background that is darker for higher labels.
 fn grade(label: f32, highest: f32) -> Html {
     let share = if highest > 0.0 { (label / highest).clamp(0.0, 1.0) } else { 0.0 };
     let class = if share > 0.5 { "grade dark" } else { "grade" };

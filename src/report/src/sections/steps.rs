@@ -1,15 +1,15 @@
-//! Time and memory of every step, as the runs' manifests tell.
+//! Time and memory of each step, from the manifests of the runs.
 
 use super::Content;
-use crate::chart::{Bar, Chart, rounded};
-use crate::html::{Html, Table, figures, shortened, words};
+use crate::chart::{BarRow, Chart, rounded};
+use crate::html::{Html, HtmlTable, figures, shortened, words};
 use crate::material::Material;
 use crate::number::{count, seconds, shown_size};
 use crate::page::{Figure, Page};
 use planetree_base::error::Result;
 use planetree_run::pipeline::RunStep;
 
-/// Steps of a run that are shown.
+/// Maximum steps shown per run.
 const STEPS: usize = 60;
 
 /// Makes the section.
@@ -20,7 +20,7 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
         if manifest.steps.is_empty() {
             continue;
         }
-        // A report that is being made has no time yet.
+        // The report step itself has no time yet.
         let steps: Vec<&RunStep> = manifest
             .steps
             .iter()
@@ -48,7 +48,7 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     }
     Ok(match panels.is_empty() {
         true => Content::Absent(
-            "There is no manifest of a run; `planetree run` writes one with the time and memory of each step.".to_owned(),
+            "No run manifest; `planetree run` writes one with the time and memory of each step.".to_owned(),
         ),
         false => Content::Shown(page.tabs("Runs", panels)),
     })
@@ -60,12 +60,12 @@ fn figure(
     steps: &[&RunStep],
     of: &dyn Fn(&RunStep) -> Option<(f64, String)>,
 ) -> Option<Figure> {
-    let mut table = Table::new([words("step"), words("command"), figures(measure)]);
+    let mut table = HtmlTable::new([words("step"), words("command"), figures(measure)]);
     let mut rows = Vec::new();
     for step in steps {
         let Some((value, text)) = of(step) else { continue };
         table.row([Html::name(&step.name), Html::name(&step.kind), Html::text(&text)]);
-        rows.push(Bar { name: shortened(&step.name), value: rounded(value), text, slot: 1 });
+        rows.push(BarRow { name: shortened(&step.name), value: rounded(value), text, slot: 1 });
     }
     (!rows.is_empty()).then(|| Figure {
         title: title.to_owned(),
@@ -75,8 +75,8 @@ fn figure(
     })
 }
 
-fn table(steps: &[&RunStep]) -> Table {
-    let mut table = Table::new([
+fn table(steps: &[&RunStep]) -> HtmlTable {
+    let mut table = HtmlTable::new([
         words("step"),
         words("command"),
         words("status"),

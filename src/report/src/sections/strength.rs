@@ -1,8 +1,8 @@
-//! Strength of trees: how good the trees of a forest rank by themselves, after every split.
+//! Tree strength: ranking quality of single trees of a forest after each split.
 
 use super::Content;
-use crate::chart::{Axis, COLOURS, Chart, Line, rounded};
-use crate::html::{Html, Table, figures};
+use crate::chart::{Axis, COLOURS, Chart, LineSeries, rounded};
+use crate::html::{Html, HtmlTable, figures};
 use crate::material::Material;
 use crate::number::{count, value};
 use crate::page::{Figure, Page};
@@ -10,11 +10,11 @@ use planetree_base::error::Result;
 use planetree_data::table::{TableKind, TableReader};
 use planetree_train::{MeanStrength, mean_strengths};
 
-/// Points of a line, at equal ratios of the splits made.
+/// Maximum points of a line, spaced logarithmically.
 const POINTS: usize = 120;
-/// Forests that are shown.
+/// Maximum number of forests shown.
 const SHOWN: usize = 12;
-/// Numbers of splits in the tables, beside the last.
+/// Numbers of splits in the tables, besides the last.
 const LISTED: [usize; 6] = [0, 1, 10, 100, 1000, 10_000];
 
 /// Makes the section.
@@ -66,12 +66,12 @@ fn figure(title: String, lines: &[(String, bool, &MeanStrength)]) -> Figure {
     let longest = lines.iter().map(|(_, _, mean)| mean.longest()).max().unwrap_or(0);
     let shown = &lines[..lines.len().min(COLOURS)];
     let columns = shown.iter().map(|(name, ..)| figures(name));
-    let mut table = Table::new([figures("splits")].into_iter().chain(columns));
+    let mut table = HtmlTable::new([figures("splits")].into_iter().chain(columns));
     for splits in LISTED.into_iter().filter(|splits| *splits < longest).chain([longest]) {
         let cells = shown.iter().map(|(_, _, mean)| Html::text(value(mean.after(splits))));
         table.row([count(splits as u64)].into_iter().chain(cells));
     }
-    let series = (1..).zip(shown).map(|(slot, (name, dashed, mean))| Line {
+    let series = (1..).zip(shown).map(|(slot, (name, dashed, mean))| LineSeries {
         name: name.clone(),
         slot,
         dashed: *dashed,
@@ -81,11 +81,12 @@ fn figure(title: String, lines: &[(String, bool, &MeanStrength)]) -> Figure {
             .collect(),
         mark: None,
     });
-    let dashed = if lines.iter().any(|line| line.1) { " Dashed: the rows that it saw." } else { "" };
+    let dashed =
+        if lines.iter().any(|line| line.1) { " Dashed: the rows that it was trained on." } else { "" };
     let trees = lines.iter().map(|(_, _, mean)| mean.trees()).max().unwrap_or(0);
     Figure {
         title,
-        note: format!("Mean over {trees} trees; one that ended earlier stays what it is.{dashed}"),
+        note: format!("Mean over {trees} trees; trees with fewer splits keep their last value.{dashed}"),
         chart: Chart::Lines {
             x: Axis { log: longest > 1, ..Axis::whole("splits") },
             y: Axis::of("expected NDCG"),
@@ -95,7 +96,7 @@ fn figure(title: String, lines: &[(String, bool, &MeanStrength)]) -> Figure {
     }
 }
 
-/// Whole numbers from 1 to the last at about equal ratios.
+/// Integers from 1 to the last, spaced about logarithmically.
 fn at_equal_ratios(last: usize) -> Vec<usize> {
     let step = |place: usize| (last.max(1) as f64).powf(place as f64 / (POINTS - 1) as f64).round() as usize;
     let mut found: Vec<usize> = (0..POINTS).map(step).collect();

@@ -1,7 +1,7 @@
-//! What is in the runs, and what came out of them, at a glance.
+//! Summary of the runs and their results.
 
 use super::Content;
-use crate::html::{Html, Table, figures, shortened, words};
+use crate::html::{Html, HtmlTable, figures, shortened, words};
 use crate::material::{Material, QuerySet};
 use crate::number::{count, or_dash, seconds, short, shown_count, shown_size, signed};
 use crate::page::Page;
@@ -9,9 +9,9 @@ use crate::sections::comparison::verdict;
 use planetree_base::error::Result;
 use planetree_model::model::Model;
 
-/// Rows of a table of the summary; more are told, not listed.
+/// Maximum rows of a table of the summary; the rest are only counted.
 const LISTED: usize = 60;
-/// Pairs of which the summary tells.
+/// Maximum comparisons in the summary.
 const VERDICTS: usize = 3;
 
 /// The page's own heading.
@@ -48,7 +48,7 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
         html.push(Html::classed(
             "div",
             "absent",
-            Html::text(format_args!("There are no metrics. {}", material.why_unjudged())),
+            Html::text(format_args!("No metrics. {}", material.why_unjudged())),
         ));
     } else {
         html.push(page.tabs("Queries", panels));
@@ -56,7 +56,7 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     if !material.sets.is_empty() && material.systems.iter().any(|system| system.judged.is_err()) {
         html.push(Html::paragraph(
             "note",
-            format_args!("Some rankings are not judged. {}", material.why_unjudged()),
+            format_args!("Some rankings are not evaluated. {}", material.why_unjudged()),
         ));
     }
     if !material.left_out.is_empty() {
@@ -64,7 +64,7 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
         html.push(Html::paragraph(
             "note",
             format_args!(
-                "{} rankings of other queries are left out, to keep this file small: {}.",
+                "{} rankings of other queries are omitted to keep this file small: {}.",
                 material.left_out.len(),
                 names.join(", ")
             ),
@@ -77,7 +77,7 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     Ok(Content::Shown(html.and(cards)))
 }
 
-/// The systems of some queries: tiles, what the comparison says, and a table.
+/// The systems of a query set: tiles, results of comparisons, and a table.
 fn set_summary(material: &Material, set: &QuerySet) -> Html {
     let metric = material.judging.metric;
     let mut tiles = Html::new();
@@ -126,8 +126,7 @@ fn set_summary(material: &Material, set: &QuerySet) -> Html {
         for pair in comparison.pairs.iter().take(VERDICTS) {
             html.push(verdict(pair, &names, material));
         }
-        let link =
-            Html::element("a", &[("href", "#comparison")], Html::text("How they compare, query by query"));
+        let link = Html::element("a", &[("href", "#comparison")], Html::text("Compare per query"));
         html.push(Html::element("p", &[], link));
     }
     html.and(Html::card("Rankings", systems_table(material, set)))
@@ -146,7 +145,7 @@ fn systems_table(material: &Material, set: &QuerySet) -> Html {
     let metrics = &material.judging.metrics;
     let mut columns = vec![words("ranking"), words("model"), figures("queries"), figures("documents")];
     columns.extend(metrics.iter().map(figures));
-    let mut table = Table::new(columns);
+    let mut table = HtmlTable::new(columns);
     let bests: Vec<Option<f64>> = (0..metrics.len()).map(|place| best_mean(material, set, place)).collect();
     for (slot, system) in material.members(set) {
         let Ok(judged) = &system.judged else { continue };
@@ -171,11 +170,11 @@ fn systems_table(material: &Material, set: &QuerySet) -> Html {
         material.members(set).find_map(|(_, system)| Some(system.judged.as_ref().ok()?.empty)).unwrap_or(0);
     let mut note = format!("Means over queries by the convention {}.", material.judging.convention);
     if empty > 0 {
-        note.push_str(&format!(" {} of the queries have nothing relevant.", shown_count(empty as u64)));
+        note.push_str(&format!(" {} queries have no relevant documents.", shown_count(empty as u64)));
     }
     if set.left_out > 0 {
         note.push_str(&format!(
-            " {} more rankings of these queries are not shown: the first {} are.",
+            " {} more rankings of these queries are not shown, only the first {}.",
             set.left_out,
             set.systems.len()
         ));
@@ -187,7 +186,7 @@ fn models(material: &Material) -> Html {
     if material.models.is_empty() {
         return Html::new();
     }
-    let mut table = Table::new([
+    let mut table = HtmlTable::new([
         words("model"),
         figures("trees"),
         figures("rounds"),
@@ -239,7 +238,7 @@ fn datasets(material: &Material) -> Html {
     if material.datasets.is_empty() {
         return Html::new();
     }
-    let mut table = Table::new([
+    let mut table = HtmlTable::new([
         words("dataset"),
         figures("rows"),
         figures("queries"),
@@ -269,7 +268,7 @@ fn runs(material: &Material) -> Html {
     if manifests.is_empty() {
         return Html::new();
     }
-    let mut table = Table::new([
+    let mut table = HtmlTable::new([
         words("run"),
         words("pipeline"),
         words("parameters"),

@@ -1,13 +1,13 @@
-//! The trees of the models, to browse.
+//! Browser for the trees of the models.
 
 use super::Content;
-use crate::forest::Forest;
+use crate::forest::ModelTrees;
 use crate::html::Html;
 use crate::material::{MODELS, Material};
 use crate::page::Page;
 use planetree_base::error::Result;
 
-/// Nodes of all trees on the page: about a megabyte.
+/// Maximum nodes of all trees on the page, about a megabyte.
 const NODES: usize = 24_000;
 
 /// Makes the section.
@@ -19,7 +19,7 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
     }
     let mut panels = Vec::new();
     for named in &models {
-        let forest = Forest::of(&named.name, &named.model, NODES / models.len());
+        let forest = ModelTrees::of(&named.name, &named.model, NODES / models.len());
         let (shown, all) = (forest.trees.len(), forest.all);
         let mut content = Html::markup(
             "<noscript><p class=\"note\">Trees are shown by a script; `planetree describe --tree` prints one.</p></noscript>",
@@ -31,7 +31,7 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
             let which = if shown == 0 { "None".to_owned() } else { shown.to_string() };
             content.push(Html::paragraph(
                 "note",
-                format_args!("{which} of {all} trees are in this file, to keep it small; `planetree describe --tree N` prints any."),
+                format_args!("{which} of {all} trees are in this file to keep it small; `planetree describe --tree N` prints any."),
             ));
         }
         panels.push((named.name.clone(), Html::classed("div", "card", content)));

@@ -1,8 +1,8 @@
-//! The trials of searches, ranked.
+//! Ranked trials of searches.
 
 use super::Content;
 use crate::chart::{Axis, Chart, IntervalRow, rounded};
-use crate::html::{Html, Table, figures, words};
+use crate::html::{Html, HtmlTable, figures, words};
 use crate::material::Material;
 use crate::number::value;
 use crate::page::{Figure, Page};
@@ -10,11 +10,11 @@ use crate::trials::Trials;
 use planetree_base::error::Result;
 use planetree_data::table::TableKind;
 
-/// Trials in a chart.
+/// Maximum trials in a chart.
 const DRAWN: usize = 15;
-/// Trials in a table.
+/// Maximum trials in a table.
 const LISTED: usize = 100;
-/// Searches that are shown.
+/// Maximum number of searches shown.
 const SHOWN: usize = 8;
 
 /// Makes the section.
@@ -39,7 +39,7 @@ fn figure(trials: &Trials) -> Figure {
         vec![figures("rank"), figures("trial"), figures("valid"), figures("deviation"), figures("test")];
     columns.extend(trials.parameters.iter().map(words));
     columns.push(words("problem"));
-    let mut table = Table::new(columns);
+    let mut table = HtmlTable::new(columns);
     let shown = |pair: Option<f64>| Html::text(pair.map_or_else(|| "–".to_owned(), value));
     for (rank, trial) in (1..).zip(trials.ranking.iter().take(LISTED)) {
         let mut cells = vec![

@@ -3,7 +3,9 @@
 
 use super::graph::StepInput;
 use planetree_base::error::{Error, Result};
-use planetree_base::storage::{Access, Digest, Found, HeldDirectory, Location, RunningDigest, interrupt};
+use planetree_base::storage::{
+    Access, Digest, HeldDirectory, Location, RunningDigest, StoredFile, interrupt,
+};
 use planetree_data::dataset::{MANIFEST, Manifest, verify_part};
 use planetree_data::ingest::{Input, description_beside, expand};
 use planetree_data::table::TableReader;
@@ -74,7 +76,7 @@ fn dataset(directory: &HeldDirectory, bytes: &[u8], look: Look) -> Result<Identi
 }
 
 /// The content of one file.
-fn file(location: &Location, found: &Found) -> Result<Digest> {
+fn file(location: &Location, found: &StoredFile) -> Result<Digest> {
     let mut digest = RunningDigest::new();
     if let Some(version) = &found.version {
         digest.update(format!("{version} {}", found.bytes).as_bytes());

@@ -188,7 +188,7 @@ impl ValueDistribution {
 
 impl ValueDistribution {
     /// Serialises the summary for merging in another process.
-    pub fn write(&self, writer: &mut planetree_base::wire::Writer) {
+    pub fn write(&self, writer: &mut planetree_base::wire::WireWriter) {
         writer.ascending(self.runs.iter().map(|run| run.key));
         self.runs.iter().for_each(|run| writer.count(u64::from(run.count)));
         writer.count(self.missing_kept);
@@ -203,7 +203,7 @@ impl ValueDistribution {
     }
 
     /// Deserialises the output of [`ValueDistribution::write`].
-    pub fn read(reader: &mut planetree_base::wire::Reader<'_>) -> planetree_base::error::Result<Self> {
+    pub fn read(reader: &mut planetree_base::wire::WireReader<'_>) -> planetree_base::error::Result<Self> {
         let keys = reader.ascending()?;
         let run = |key| Ok(ValueCount { key, count: reader.count()? as u32 });
         let runs = keys.into_iter().map(run).collect::<planetree_base::error::Result<_>>()?;

@@ -4,7 +4,7 @@
 use super::load::{BinOptions, BinnedData, Binning, encode_partition};
 use super::summary::ValueDistribution;
 use planetree_base::error::Result;
-use planetree_base::wire::{Reader, Writer, cut_short};
+use planetree_base::wire::{WireReader, WireWriter, malformed};
 use planetree_data::source::{OpenPartition, Rows, Source};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -78,7 +78,7 @@ impl BinnedData {
 
 impl Surveyed {
     /// Serialises it for merging in another process.
-    pub fn write(&self, writer: &mut Writer) {
+    pub fn write(&self, writer: &mut WireWriter) {
         writer.count(self.rows.len() as u64);
         for rows in &self.rows {
             writer.count(rows.first);
@@ -100,7 +100,7 @@ impl Surveyed {
     }
 
     /// Deserialises the output of [`Surveyed::write`].
-    pub fn read(reader: &mut Reader<'_>) -> Result<Self> {
+    pub fn read(reader: &mut WireReader<'_>) -> Result<Self> {
         let count = reader.length(1)?;
         let rows = (0..count).map(|_| read_rows(reader)).collect::<Result<_>>()?;
         let count = reader.length(1)?;
@@ -109,7 +109,7 @@ impl Surveyed {
     }
 }
 
-fn read_rows(reader: &mut Reader<'_>) -> Result<Rows> {
+fn read_rows(reader: &mut WireReader<'_>) -> Result<Rows> {
     let (first, first_query) = (reader.count()?, reader.count()?);
     let labels = reader.floats()?;
     let weights: Option<Vec<f32>> = if reader.count()? == 1 { Some(reader.floats()?) } else { None };
@@ -127,7 +127,7 @@ fn read_rows(reader: &mut Reader<'_>) -> Result<Rows> {
     let ascends = query_bounds.first() == Some(&0) && query_bounds.is_sorted();
     let all = query_bounds.last().copied() == u32::try_from(labels.len()).ok();
     if !ascends || !all || !fits(weights.as_ref().map(Vec::len)) || !fits(positions.as_ref().map(Vec::len)) {
-        return Err(cut_short());
+        return Err(malformed());
     }
     Ok(Rows { first, first_query, labels, weights, positions, query_bounds, query_keys })
 }

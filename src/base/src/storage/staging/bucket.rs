@@ -11,7 +11,7 @@ use super::history::{GRACE, History};
 use super::turn::{Turn, read_version};
 use super::{refuse_existing, refuse_http, run_id};
 use crate::error::{Error, Result};
-use crate::storage::border::{persist, start, wait, wait_or_interrupt};
+use crate::storage::border::{retry, start, wait, wait_or_interrupt};
 use crate::storage::location::{Location, Remote};
 use bytes::Bytes;
 use object_store::multipart::{MultipartStore, PartId};
@@ -27,7 +27,7 @@ use std::time::Duration;
 use tempfile::SpooledTempFile;
 use tokio::task::JoinHandle;
 
-/// Bytes that are sent in one request.
+/// Size of an upload part in bytes.
 pub(super) const PART_BYTES: usize = 8 << 20;
 const RUN_ID: &str = "planetree-run";
 
@@ -44,15 +44,15 @@ pub struct BucketStaging {
     history: History,
 }
 
-/// One file, on its way or there.
+/// One file of the output.
 struct StagedObject {
     name: String,
     path: Path,
     bytes: u64,
-    state: State,
+    state: UploadState,
 }
 
-enum State {
+enum UploadState {
     Running(JoinHandle<object_store::Result<Upload>>),
     Uploaded(Upload),
     Visible,
@@ -61,7 +61,7 @@ enum State {
     Gone,
 }
 
-/// An upload whose parts have all arrived.
+/// An upload with all its parts received by the store.
 pub(super) struct Upload {
     pub(super) id: MultipartId,
     pub(super) parts: Vec<PartId>,
@@ -93,8 +93,8 @@ impl BucketStaging {
                 grace: GRACE,
             },
         };
-        // Asks for a listing, so that a missing bucket or a refused key shows before the work.
-        let listing = persist(|| staging.store.list_with_delimiter(Some(&staging.prefix)));
+        // List first, so that a missing bucket or denied access fails before the work starts.
+        let listing = retry(|| staging.store.list_with_delimiter(Some(&staging.prefix)));
         let listed = wait_or_interrupt(listing)?.map_err(|error| shown.store_error("list", &error))?;
         let marker_path = staging.marker_path();
         if !overwrite && listed.objects.iter().any(|meta| meta.location == marker_path) {
@@ -108,7 +108,7 @@ impl BucketStaging {
     }
 
     pub(super) fn keep(&mut self, mut spool: SpooledTempFile, name: &str) -> Result<()> {
-        // One upload at a time beside the one being written keeps memory bounded.
+        // One upload at a time besides the file being written bounds memory.
         self.settle()?;
         let local = |error: std::io::Error| Error::io("temporary file", "read", &error);
         let bytes = spool.seek(SeekFrom::End(0)).map_err(local)?;
@@ -116,23 +116,28 @@ impl BucketStaging {
         let path = self.prefix.clone().join(name);
         let (uploads, upload_path) = (self.uploads.clone(), path.clone());
         let task = start(async move { upload(&*uploads, &upload_path, spool).await });
-        self.files.push(StagedObject { name: name.to_owned(), path, bytes, state: State::Running(task) });
+        self.files.push(StagedObject {
+            name: name.to_owned(),
+            path,
+            bytes,
+            state: UploadState::Running(task),
+        });
         Ok(())
     }
 
-    /// Waits for the uploads under way.
+    /// Waits for uploads in progress.
     fn settle(&mut self) -> Result<()> {
         for file in &mut self.files {
-            if let State::Running(task) = &mut file.state {
+            if let UploadState::Running(task) = &mut file.state {
                 let outcome = wait_or_interrupt(task)?;
-                file.state = State::Gone;
+                file.state = UploadState::Gone;
                 match outcome {
-                    Ok(Ok(upload)) => file.state = State::Uploaded(upload),
+                    Ok(Ok(upload)) => file.state = UploadState::Uploaded(upload),
                     Ok(Err(error)) => return Err(self.shown.store_error("write", &error)),
                     Err(_) => {
                         return Err(Error::place(
                             &self.shown,
-                            "an upload ended early",
+                            "an upload was aborted",
                             "run the command again",
                         ));
                     }
@@ -142,19 +147,19 @@ impl BucketStaging {
         Ok(())
     }
 
-    /// Makes one uploaded file visible. The answer may be lost although the object is there; its
-    /// name holds the hash of its content, so one of that name and size is the one we sent.
+    /// Makes an uploaded file visible. If the response is lost, an object of the same name and size
+    /// is the one we sent, because the name contains the hash of the content.
     fn complete(&mut self, place: usize) -> Result<()> {
         let file = &mut self.files[place];
-        let State::Uploaded(upload) = &file.state else { return Ok(()) };
+        let UploadState::Uploaded(upload) = &file.state else { return Ok(()) };
         let completed =
-            wait(persist(|| self.uploads.complete_multipart(&file.path, &upload.id, upload.parts.clone())));
+            wait(retry(|| self.uploads.complete_multipart(&file.path, &upload.id, upload.parts.clone())));
         if let Err(error) = completed
-            && !wait(persist(|| self.store.head(&file.path))).is_ok_and(|meta| meta.size == file.bytes)
+            && !wait(retry(|| self.store.head(&file.path))).is_ok_and(|meta| meta.size == file.bytes)
         {
             return Err(self.shown.store_error("write", &error));
         }
-        file.state = State::Visible;
+        file.state = UploadState::Visible;
         Ok(())
     }
 
@@ -178,8 +183,8 @@ impl BucketStaging {
         let place = self.place_of(name);
         let file = &mut self.files[place];
         // Another run may have the same file; whoever has the turn can tell.
-        if matches!(file.state, State::Visible) {
-            file.state = State::Unwanted;
+        if matches!(file.state, UploadState::Visible) {
+            file.state = UploadState::Unwanted;
         }
     }
 
@@ -190,7 +195,7 @@ impl BucketStaging {
     pub(super) fn commit(mut self, marker: &[u8]) -> Result<()> {
         self.settle()?;
         let marker_path = self.marker_path();
-        if !self.overwrite && wait(persist(|| self.store.head(&marker_path))).is_ok() {
+        if !self.overwrite && wait(retry(|| self.store.head(&marker_path))).is_ok() {
             return Err(refuse_existing(&self.shown));
         }
         let mut turn = self.take_turn(None)?;
@@ -207,7 +212,7 @@ impl BucketStaging {
                     );
                 }
                 // From here on the output is visible, so nothing of it may go.
-                self.files.retain(|file| matches!(file.state, State::Unwanted));
+                self.files.retain(|file| matches!(file.state, UploadState::Unwanted));
                 self.tidy(&mut turn, Some(marker));
                 if turn.hold() {
                     let _ = self.history.clean(&mut turn);
@@ -218,7 +223,7 @@ impl BucketStaging {
                 self.unnote(&mut turn, notes.old);
             }
             // Somebody may read files of the same names: they go after the time of grace.
-            Err(_) if notes.earlier => self.files.retain(|file| !matches!(file.state, State::Visible)),
+            Err(_) if notes.earlier => self.files.retain(|file| !matches!(file.state, UploadState::Visible)),
             Err(_) => {}
         }
         published
@@ -283,7 +288,7 @@ impl BucketStaging {
         let options = PutOptions { mode, attributes, ..PutOptions::default() };
         let payload = PutPayload::from(Bytes::copy_from_slice(marker));
         let put = |options: PutOptions| {
-            wait(persist(|| self.store.put_opts(&path, payload.clone(), options.clone())))
+            wait(retry(|| self.store.put_opts(&path, payload.clone(), options.clone())))
         };
         let outcome = match put(options.clone()) {
             // A store without conditions: the last writer wins.
@@ -302,20 +307,21 @@ impl BucketStaging {
         }
     }
 
-    /// The run whose marker is there.
+    /// The run that wrote the current marker.
     fn owner_of_marker(&self, path: &Path) -> object_store::Result<Option<String>> {
         let options = GetOptions { head: true, ..GetOptions::default() };
-        let found = wait(persist(|| self.store.get_opts(path, options.clone())))?;
+        let found = wait(retry(|| self.store.get_opts(path, options.clone())))?;
         let key = Attribute::Metadata(RUN_ID.into());
         Ok(found.attributes.get(&key).map(|value| value.as_ref().to_owned()))
     }
 
     /// Removes what this run made visible and nobody names, but for the marker it wrote down itself.
     fn tidy(&mut self, turn: &mut Turn, noted: Option<&[u8]>) {
-        let is_visible = |file: &StagedObject| matches!(file.state, State::Visible | State::Unwanted);
+        let is_visible =
+            |file: &StagedObject| matches!(file.state, UploadState::Visible | UploadState::Unwanted);
         let visible = self.files.iter().filter(|file| is_visible(file));
         let names: Vec<String> = visible.map(|file| file.name.clone()).collect();
-        for file in self.files.iter().filter(|file| matches!(file.state, State::Unwanted)) {
+        for file in self.files.iter().filter(|file| matches!(file.state, UploadState::Unwanted)) {
             self.history.forget(file.name.as_bytes());
         }
         if !turn.hold() || (!names.is_empty() && self.history.remove_unnamed(&names, noted).is_err()) {
@@ -348,10 +354,10 @@ impl Drop for BucketStaging {
         let mut is_visible = false;
         for file in &mut self.files {
             // Best effort: an upload that cannot be aborted never becomes visible either.
-            let upload = match std::mem::replace(&mut file.state, State::Gone) {
-                State::Running(task) => wait(task).ok().and_then(Result::ok),
-                State::Uploaded(upload) => Some(upload),
-                State::Gone => None,
+            let upload = match std::mem::replace(&mut file.state, UploadState::Gone) {
+                UploadState::Running(task) => wait(task).ok().and_then(Result::ok),
+                UploadState::Uploaded(upload) => Some(upload),
+                UploadState::Gone => None,
                 visible => {
                     file.state = visible;
                     is_visible = true;
@@ -369,15 +375,15 @@ impl Drop for BucketStaging {
     }
 }
 
-/// Sends a file's bytes without making it visible.
+/// Uploads a file without making it visible.
 pub(super) async fn upload(
     uploads: &dyn MultipartStore,
     path: &Path,
     mut spool: SpooledTempFile,
 ) -> object_store::Result<Upload> {
-    /// Parts on their way at a time.
+    /// Number of concurrent parts.
     const AT_A_TIME: usize = 4;
-    let id = persist(|| uploads.create_multipart(path)).await?;
+    let id = retry(|| uploads.create_multipart(path)).await?;
     let outcome = async {
         let mut parts = Vec::new();
         loop {
@@ -388,7 +394,7 @@ pub(super) async fn upload(
                     break;
                 }
                 let (number, payload, id) = (parts.len() + wave.len(), PutPayload::from(part), &id);
-                wave.push(persist(move || uploads.put_part(path, id, number, payload.clone())));
+                wave.push(retry(move || uploads.put_part(path, id, number, payload.clone())));
             }
             if wave.is_empty() {
                 return Ok(parts);

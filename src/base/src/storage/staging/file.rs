@@ -1,14 +1,14 @@
-//! One output file that appears whole or not at all, and replaces what was there in the same step.
+//! An output file that is written atomically and replaces an earlier one in the same step.
 //!
-//! On this machine it is written beside the target under a hidden name, locked while it is alive, and
-//! renamed in the end. In an object store it is gathered first, then put in one request, or in an
-//! upload whose completion makes it visible.
+//! A local file is written beside the target under a hidden name, locked while in use, and renamed at
+//! the end. An object is buffered, then put in one request or in a multipart upload that becomes
+//! visible when it is completed.
 
 use super::bucket::{PART_BYTES, upload};
 use super::local::{make_directories, parent_of, remove_leftovers};
 use super::{refuse_http, run_id};
 use crate::error::{Error, Result};
-use crate::storage::border::{persist, start, wait, wait_or_interrupt};
+use crate::storage::border::{retry, start, wait, wait_or_interrupt};
 use crate::storage::guard::{Guard, refuse_hidden};
 use crate::storage::location::{Location, Remote};
 use crate::storage::{HashingWriter, interrupt};
@@ -18,15 +18,15 @@ use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use tempfile::SpooledTempFile;
 
-/// A file that nobody sees yet. Dropped without [`FileOutput::commit`], it leaves nothing behind.
+/// An output file that is not visible yet. Dropped without [`FileOutput::commit`], it leaves nothing behind.
 pub struct FileOutput {
-    writer: BufWriter<Sink>,
+    writer: BufWriter<FileSink>,
     shown: Location,
     /// Says whether what is there may be replaced.
     guard: Option<Guard>,
 }
 
-enum Sink {
+enum FileSink {
     Local(LocalFile),
     Bucket { remote: Remote, spool: HashingWriter<SpooledTempFile> },
 }
@@ -45,8 +45,8 @@ impl FileOutput {
         let Some(guard) = &self.guard else { return Ok(()) };
         // What will be replaced, without a slash at its end that would hide it from sight.
         let target = match self.writer.get_ref() {
-            Sink::Local(file) => Location::Local(file.target.clone()),
-            Sink::Bucket { .. } => self.shown.clone(),
+            FileSink::Local(file) => Location::Local(file.target.clone()),
+            FileSink::Bucket { .. } => self.shown.clone(),
         };
         // An empty file holds nothing to lose.
         if target.size()?.is_some_and(|size| size > 0) { guard(&target) } else { Ok(()) }
@@ -57,12 +57,12 @@ impl FileOutput {
     pub fn create(target: &Location) -> Result<Self> {
         interrupt::be_orderly();
         let sink = match target {
-            Location::Local(path) => Sink::Local(LocalFile::create(path, target)?),
+            Location::Local(path) => FileSink::Local(LocalFile::create(path, target)?),
             Location::Remote(remote) => {
                 check_bucket(remote, target)?;
                 // Most outputs stay in memory; only unusually large ones touch the disk.
                 let spool = HashingWriter::new(SpooledTempFile::new(64 << 20));
-                Sink::Bucket { remote: remote.clone(), spool }
+                FileSink::Bucket { remote: remote.clone(), spool }
             }
         };
         Ok(FileOutput {
@@ -72,7 +72,7 @@ impl FileOutput {
         })
     }
 
-    /// Writes a small file at once, even if the user has asked to stop: the last word of work that ends.
+    /// Writes a small file at once, even after an interrupt: the final status of stopped work.
     pub fn put(target: &Location, content: &[u8]) -> Result<()> {
         match target {
             Location::Local(_) => {
@@ -83,20 +83,20 @@ impl FileOutput {
             Location::Remote(remote) if remote.uploads.is_none() => Err(refuse_http(target)),
             Location::Remote(remote) => {
                 let content = bytes::Bytes::copy_from_slice(content);
-                let request = persist(|| remote.store.put(&remote.path, content.clone().into()));
+                let request = retry(|| remote.store.put(&remote.path, content.clone().into()));
                 wait(request).map(drop).map_err(|error| target.store_error("write", &error))
             }
         }
     }
 
-    /// Makes the file visible, in the place of an earlier one if there is any.
+    /// Makes the file visible, replacing an earlier one.
     pub fn commit(self) -> Result<()> {
         self.ask_guard()?; // it may have appeared meanwhile
         let FileOutput { writer, shown, .. } = self;
         let sink = writer.into_inner().map_err(|error| Error::io(&shown, "write", error.error()))?;
         match sink {
-            Sink::Local(file) => file.commit(&shown),
-            Sink::Bucket { remote, spool } => put(&remote, spool, &shown),
+            FileSink::Local(file) => file.commit(&shown),
+            FileSink::Bucket { remote, spool } => put(&remote, spool, &shown),
         }
     }
 }
@@ -111,11 +111,11 @@ impl Write for FileOutput {
     }
 }
 
-impl Write for Sink {
+impl Write for FileSink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Sink::Local(local) => local.file.write(bytes),
-            Sink::Bucket { spool, .. } => spool.write(bytes),
+            FileSink::Local(local) => local.file.write(bytes),
+            FileSink::Bucket { spool, .. } => spool.write(bytes),
         }
     }
 
@@ -126,11 +126,11 @@ impl Write for Sink {
 
 struct LocalFile {
     target: PathBuf,
-    /// Its name for now.
+    /// Its temporary name.
     path: PathBuf,
-    /// Locked while it is in use.
+    /// Open and locked.
     file: File,
-    /// Directories above the target that were made for it, the innermost first.
+    /// Parent directories created for the target, the innermost first.
     made: Vec<PathBuf>,
     done: bool,
 }
@@ -140,7 +140,7 @@ impl LocalFile {
         let failed = |error: io::Error| Error::io(shown, "create the output", &error);
         let Some(name) = target.file_name() else { return Err(nameless(shown)) };
         let parent = parent_of(target);
-        // Without a slash at its end, which would ask the rename for a directory.
+        // Without a trailing slash, with which the rename would expect a directory.
         let target = parent.join(name);
         refuse_target(&target, shown)?;
         let made = make_directories(&parent).map_err(failed)?;
@@ -161,7 +161,7 @@ impl LocalFile {
         refuse_target(&self.target, shown)?; // it may have appeared meanwhile
         fs::rename(&self.path, &self.target).map_err(failed)?;
         self.done = true;
-        // The rename has happened; a parent that cannot be synced changes nothing for readers.
+        // The rename is done; failing to sync the parent changes nothing for readers.
         let _ = File::open(parent_of(&self.target)).and_then(|parent| parent.sync_all());
         Ok(())
     }
@@ -170,7 +170,7 @@ impl LocalFile {
 impl Drop for LocalFile {
     fn drop(&mut self) {
         if !self.done {
-            // Best effort: what cannot be removed now, the next run removes.
+            // Best effort: the next run removes leftovers.
             let _ = fs::remove_file(&self.path);
             remove_made(&self.made);
         }
@@ -179,11 +179,11 @@ impl Drop for LocalFile {
 
 fn remove_made(made: &[PathBuf]) {
     for directory in made {
-        let _ = fs::remove_dir(directory); // unless somebody else uses it
+        let _ = fs::remove_dir(directory); // fails if it is in use
     }
 }
 
-/// An error if the target is anything but a plain file: a rename would destroy a link or a device.
+/// Fails if the target is anything but a regular file: a rename would destroy a link or a device.
 fn refuse_target(target: &Path, shown: &Location) -> Result<()> {
     let Ok(metadata) = fs::symlink_metadata(target) else { return Ok(()) };
     if metadata.is_file() {
@@ -193,18 +193,18 @@ fn refuse_target(target: &Path, shown: &Location) -> Result<()> {
     } else if metadata.is_symlink() {
         Err(Error::place(shown, "this is a symbolic link", "name the place that it points to"))
     } else {
-        Err(Error::place(shown, "this is not a plain file", "name a file that may be replaced"))
+        Err(Error::place(shown, "this is not a regular file", "name a file that may be replaced"))
     }
 }
 
-/// A file of our own that no other run takes for a leftover.
+/// Creates a locked file, which other runs do not take for a leftover.
 fn new_locked_file(parent: &Path, prefix: &str) -> io::Result<(PathBuf, File)> {
     loop {
         let path = parent.join(format!("{prefix}{}", run_id()));
         let file = OpenOptions::new().write(true).create_new(true).open(&path)?;
-        // Some network file systems lock nothing; then leftovers are not removed either.
+        // Some network file systems do not support locks; then leftovers are not removed either.
         let _ = file.lock();
-        // Another run may have found it before it was locked; then it is gone, and we make another.
+        // Another run may have removed it before it was locked; then create another.
         if path.exists() {
             return Ok((path, file));
         }
@@ -215,7 +215,7 @@ fn nameless(shown: &Location) -> Error {
     Error::usage(format_args!("{shown}: an output needs a name"), "name a file that may be created")
 }
 
-/// An error if the object cannot be written, before any work is done for it.
+/// Fails early if the object cannot be written.
 fn check_bucket(remote: &Remote, shown: &Location) -> Result<()> {
     if remote.uploads.is_none() {
         return Err(refuse_http(shown));
@@ -223,10 +223,10 @@ fn check_bucket(remote: &Remote, shown: &Location) -> Result<()> {
     if remote.path.filename().is_none() {
         return Err(nameless(shown));
     }
-    // A listing, because a missing bucket and a missing object look the same to other requests.
-    let listing = persist(|| remote.store.list_with_delimiter(Some(&remote.path)));
+    // List, because other requests cannot tell a missing bucket from a missing object.
+    let listing = retry(|| remote.store.list_with_delimiter(Some(&remote.path)));
     let listed = wait_or_interrupt(listing)?.map_err(|error| shown.store_error("list", &error))?;
-    // Some stores list the object itself among what is below its name.
+    // Some stores include the object itself in the listing below its name.
     if listed.objects.iter().any(|meta| meta.location != remote.path) || !listed.common_prefixes.is_empty() {
         return Err(Error::place(
             shown,
@@ -247,7 +247,7 @@ fn put(remote: &Remote, mut spool: HashingWriter<SpooledTempFile>, shown: &Locat
         let mut content = Vec::with_capacity(bytes as usize);
         spool.read_to_end(&mut content).map_err(local)?;
         let content = bytes::Bytes::from(content);
-        let request = persist(|| remote.store.put(&remote.path, content.clone().into()));
+        let request = retry(|| remote.store.put(&remote.path, content.clone().into()));
         return wait(request).map(drop).map_err(|error| failed(&error));
     }
     let Some(uploads) = remote.uploads.clone() else { return Err(refuse_http(shown)) };
@@ -264,11 +264,11 @@ fn put(remote: &Remote, mut spool: HashingWriter<SpooledTempFile>, shown: &Locat
     };
     let sent = match sent {
         Ok(sent) => sent.map_err(|error| failed(&error))?,
-        Err(_) => return Err(Error::place(shown, "an upload ended early", "run the command again")),
+        Err(_) => return Err(Error::place(shown, "an upload was aborted", "run the command again")),
     };
-    match wait(persist(|| uploads.complete_multipart(&remote.path, &sent.id, sent.parts.clone()))) {
+    match wait(retry(|| uploads.complete_multipart(&remote.path, &sent.id, sent.parts.clone()))) {
         Ok(_) => Ok(()),
-        // The answer may be lost although the object is there; its content tells.
+        // The response may be lost although the object was written; compare its content.
         Err(_) if content_digest(shown).is_ok_and(|there| there == digest) => Ok(()),
         Err(error) => {
             let _ = wait(uploads.abort_multipart(&remote.path, &sent.id));
@@ -352,7 +352,7 @@ mod tests {
         let link = root.path().join("link");
         std::os::unix::fs::symlink("elsewhere", &link).unwrap();
         assert!(problem(&link).ends_with("this is a symbolic link"));
-        assert!(problem(Path::new("/dev/null")).ends_with("this is not a plain file"));
+        assert!(problem(Path::new("/dev/null")).ends_with("this is not a regular file"));
         assert!(problem(Path::new("..")).ends_with("an output needs a name"));
         assert!(problem(&link.join("below")).contains("cannot create the output"));
     }

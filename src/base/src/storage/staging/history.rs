@@ -7,7 +7,7 @@
 //! [`GRACE`] belongs to nobody. Whoever has the turn removes it.
 
 use super::turn::Turn;
-use crate::storage::border::{persist, wait};
+use crate::storage::border::{retry, wait};
 use crate::storage::digest_of;
 use bytes::Bytes;
 use object_store::path::Path;
@@ -45,13 +45,13 @@ impl History {
     /// Writes a marker down; what it names stays from now on for the time of grace.
     pub(super) fn note(&self, marker: &[u8]) -> object_store::Result<()> {
         let (path, marker) = (self.path_of(marker), Bytes::copy_from_slice(marker));
-        wait(persist(|| self.store.put(&path, PutPayload::from(marker.clone())))).map(drop)
+        wait(retry(|| self.store.put(&path, PutPayload::from(marker.clone())))).map(drop)
     }
 
     /// Whether a marker is written down.
     pub(super) fn has(&self, marker: &[u8]) -> object_store::Result<bool> {
         let path = self.path_of(marker);
-        match wait(persist(|| self.store.head(&path))) {
+        match wait(retry(|| self.store.head(&path))) {
             Ok(_) => Ok(true),
             Err(object_store::Error::NotFound { .. }) => Ok(false),
             Err(error) => Err(error),
@@ -61,7 +61,7 @@ impl History {
     /// Strikes a marker out. Best effort: one that stays is struck out after the time of grace.
     pub(super) fn forget(&self, marker: &[u8]) {
         let path = self.path_of(marker);
-        let _ = wait(persist(|| self.store.delete(&path)));
+        let _ = wait(retry(|| self.store.delete(&path)));
     }
 
     /// Removes files that neither the marker in force names nor one that was written down, other than
@@ -78,7 +78,7 @@ impl History {
         let named = self.texts(notes)?;
         for name in names.iter().filter(|name| !names_it(&named, name)) {
             let path = self.prefix.clone().join(name.as_str());
-            wait(persist(|| self.store.delete(&path)))?;
+            wait(retry(|| self.store.delete(&path)))?;
         }
         Ok(())
     }
@@ -105,19 +105,19 @@ impl History {
                     if !turn.hold() {
                         return Ok(());
                     }
-                    wait(persist(|| self.store.delete(&file.location)))?;
+                    wait(retry(|| self.store.delete(&file.location)))?;
                 }
             }
             if !turn.hold() {
                 return Ok(());
             }
-            wait(persist(|| self.store.delete(&note.location)))?;
+            wait(retry(|| self.store.delete(&note.location)))?;
         }
         Ok(())
     }
 
     fn list(&self) -> object_store::Result<Vec<ObjectMeta>> {
-        Ok(wait(persist(|| self.store.list_with_delimiter(Some(&self.prefix))))?.objects)
+        Ok(wait(retry(|| self.store.list_with_delimiter(Some(&self.prefix))))?.objects)
     }
 
     /// Whether an object is a marker that was written down: `_manifest-<16 digits>.json`.
@@ -143,7 +143,7 @@ impl History {
     }
 
     fn text(&self, path: &Path) -> object_store::Result<Option<Bytes>> {
-        match wait(persist(|| async { self.store.get(path).await?.bytes().await })) {
+        match wait(retry(|| async { self.store.get(path).await?.bytes().await })) {
             Ok(text) => Ok(Some(text)),
             Err(object_store::Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(error),

@@ -1,5 +1,5 @@
-//! A staged directory on this machine. It lies beside the target, so that one rename publishes
-//! it, and is locked, so that a later run can tell what a killed one left from what is alive.
+//! Staging for a local directory. It is beside the target, so that one rename publishes it, and
+//! locked, so that a later run can tell leftovers of a killed run from directories in use.
 
 use super::{StagedFile, refuse_existing, refuse_foreign, run_id};
 use crate::error::{Error, Result};
@@ -21,9 +21,9 @@ pub struct LocalStaging {
     /// Held while the directory is staged.
     lock: File,
     created: usize,
-    /// Directories above the target that were made for it, the innermost first.
+    /// Parent directories created for the target, the innermost first.
     made: Vec<PathBuf>,
-    /// Files on their way to the disk.
+    /// Files being synced to disk.
     syncing: VecDeque<JoinHandle<io::Result<()>>>,
     done: bool,
 }
@@ -75,7 +75,7 @@ impl LocalStaging {
 
     pub(super) fn keep(&mut self, file: File, path: &Path, name: &str) -> Result<()> {
         fs::rename(path, self.directory.join(name)).map_err(|error| self.io_error(&error))?;
-        /// Files that are synced at a time.
+        /// Number of files synced concurrently.
         const AT_A_TIME: usize = 4;
         while self.syncing.len() >= AT_A_TIME {
             self.sync_one().map_err(|error| self.io_error(&error))?;
@@ -112,7 +112,7 @@ impl LocalStaging {
         }
         self.done = true;
         if let Some(parent) = self.directory.parent() {
-            // The rename has happened; a parent that cannot be synced changes nothing for readers.
+            // The rename is done; failing to sync the parent changes nothing for readers.
             let _ = File::open(parent).and_then(|parent| parent.sync_all());
         }
         Ok(())
@@ -130,7 +130,7 @@ impl LocalStaging {
 
     fn sync_one(&mut self) -> io::Result<()> {
         match self.syncing.pop_front() {
-            Some(syncing) => syncing.join().map_err(|_| io::Error::other("a syncing thread ended early"))?,
+            Some(syncing) => syncing.join().map_err(|_| io::Error::other("a syncing thread panicked"))?,
             None => Ok(()),
         }
     }
@@ -151,7 +151,7 @@ impl LocalStaging {
                 Err(error) => return Err(error.into()),
             }
         }
-        // A file system that cannot exchange: the old output is out of the way for a moment.
+        // The file system cannot exchange directories: move the old output aside briefly.
         let aside = PathBuf::from(format!("{}-old", self.directory.display()));
         fs::rename(&self.target, &aside)?;
         if let Err(error) = fs::rename(&self.directory, &self.target) {
@@ -174,17 +174,17 @@ impl Drop for LocalStaging {
             for syncing in self.syncing.drain(..) {
                 let _ = syncing.join();
             }
-            // Best effort: what cannot be removed now, the next run removes.
+            // Best effort: the next run removes leftovers.
             let _ = fs::remove_dir_all(&self.directory);
             for made in &self.made {
-                let _ = fs::remove_dir(made); // unless somebody else uses it
+                let _ = fs::remove_dir(made); // fails if it is in use
             }
         }
     }
 }
 
-/// An error if the target may not be written. Ours is a directory with nothing in it but files
-/// that its marker names.
+/// Fails if the target may not be written. Only directories that contain nothing but the files
+/// listed by their marker may be replaced.
 fn refuse_target(target: &Path, shown: &Location, marker: &str, overwrite: bool) -> Result<()> {
     match fs::symlink_metadata(target) {
         Err(_) => return Ok(()),
@@ -217,7 +217,7 @@ fn refuse_target(target: &Path, shown: &Location, marker: &str, overwrite: bool)
             None => Ok(()),
             Some(name) => Err(Error::place(
                 target.join(name).display(),
-                "this is in the way: planetree did not write it and does not remove it",
+                "refusing to overwrite: not created by planetree",
                 "move it elsewhere, or choose another --output",
             )),
         },
@@ -231,7 +231,7 @@ fn is_occupied(error: &io::Error) -> bool {
     )
 }
 
-/// The directory that a path is in.
+/// The parent directory of a path.
 pub(super) fn parent_of(target: &Path) -> PathBuf {
     match target.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
@@ -239,7 +239,7 @@ pub(super) fn parent_of(target: &Path) -> PathBuf {
     }
 }
 
-/// Makes a directory and those above it; returns those that were not there, the innermost first.
+/// Creates a directory and its parents; returns the created ones, the innermost first.
 pub(super) fn make_directories(path: &Path) -> io::Result<Vec<PathBuf>> {
     let made = path
         .ancestors()
@@ -250,15 +250,15 @@ pub(super) fn make_directories(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(made)
 }
 
-/// A directory of our own that no other run takes for a leftover.
+/// Creates a locked directory, which other runs do not take for a leftover.
 fn new_locked_directory(parent: &Path, prefix: &str) -> io::Result<(PathBuf, File)> {
     loop {
         let directory = parent.join(format!("{prefix}{}", run_id()));
         fs::create_dir(&directory)?;
-        // Another run may find it before it is locked; then it is gone, and we make another.
+        // Another run may remove it before it is locked; then create another.
         match File::open(&directory) {
             Ok(lock) => {
-                // Some network file systems lock no directories; then leftovers are not removed either.
+                // Some network file systems cannot lock directories; then leftovers are not removed either.
                 let _ = lock.lock();
                 if directory.exists() {
                     return Ok((directory, lock));
@@ -325,7 +325,7 @@ mod tests {
         write(&target, "one", false).unwrap();
         assert_eq!(names(&target), ["_marker", "data"]);
         let error = write(&target, "two", false).unwrap_err();
-        assert!(error.to_string().ends_with("this output exists already"), "{error}");
+        assert!(error.to_string().ends_with("output already exists"), "{error}");
         write(&target, "two", true).unwrap();
         assert_eq!(fs::read(target.join("data")).unwrap(), b"two");
         assert_eq!(names(target.parent().unwrap()), ["out"]);
@@ -350,11 +350,14 @@ mod tests {
         let target = root.path().join("home");
         fs::create_dir(&target).unwrap();
         fs::write(target.join("thesis.tex"), "x").unwrap();
-        assert!(write(&target, "one", true).unwrap_err().to_string().contains("not written by planetree"));
+        assert!(write(&target, "one", true).unwrap_err().to_string().contains("not created by planetree"));
         assert_eq!(names(&target), ["thesis.tex"]);
         fs::write(target.join("_marker"), "{}").unwrap();
         assert!(
-            write(&target, "one", true).unwrap_err().to_string().contains("thesis.tex: this is in the way")
+            write(&target, "one", true)
+                .unwrap_err()
+                .to_string()
+                .contains("thesis.tex: refusing to overwrite")
         );
         assert_eq!(names(&target), ["_marker", "thesis.tex"]);
     }

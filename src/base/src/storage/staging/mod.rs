@@ -1,5 +1,5 @@
-//! Outputs that appear whole or not at all: files are written aside, and one last step (a rename,
-//! or the conditional creation of one object) makes them visible together.
+//! Atomic outputs: files are written aside, and one last step (a rename, or the conditional creation
+//! of one object) makes them visible together.
 
 mod bucket;
 mod file;
@@ -17,31 +17,31 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use tempfile::SpooledTempFile;
 
-/// An output directory or prefix that nobody sees yet. Dropped without [`Staging::commit`], it
+/// An output directory or prefix that is not visible yet. Dropped without [`Staging::commit`], it
 /// leaves nothing behind.
 pub enum Staging {
-    /// A directory beside the target, renamed in the end.
+    /// A directory beside the target, renamed at the end.
     Local(local::LocalStaging),
-    /// Uploads that are completed in the end.
+    /// Uploads that are completed at the end.
     Bucket(bucket::BucketStaging),
 }
 
-/// A file of a staged output while it is written.
+/// A file of a staged output while it is being written.
 pub enum StagedFile {
     /// In the staging directory.
     Local {
         /// The open file.
         file: File,
-        /// Its name for now.
+        /// Its temporary name.
         path: PathBuf,
     },
-    /// In memory while small, else in a temporary file.
+    /// In memory while small, otherwise in a temporary file.
     Spool(SpooledTempFile),
 }
 
 impl Staging {
-    /// Prepares to write `target`, whose presence is the presence of its file `marker`. Refuses a
-    /// target that exists, unless it is one of ours and may be overwritten.
+    /// Prepares to write `target`, which exists once its file `marker` exists. Refuses an existing
+    /// target unless it is one of ours and may be overwritten.
     pub fn begin(target: &Location, marker: &'static str, overwrite: bool) -> Result<Self> {
         interrupt::be_orderly();
         Ok(match target {
@@ -58,12 +58,12 @@ impl Staging {
     pub fn create(&mut self) -> Result<StagedFile> {
         match self {
             Staging::Local(local) => local.create(),
-            // Parts of a few row groups stay in memory; only unusually large ones touch the disk.
+            // Parts of a few row groups stay in memory; only unusually large ones go to disk.
             Staging::Bucket(_) => Ok(StagedFile::Spool(SpooledTempFile::new(64 << 20))),
         }
     }
 
-    /// Finishes a file under its name.
+    /// Finishes a file and gives it its name.
     pub fn keep(&mut self, file: StagedFile, name: &str) -> Result<()> {
         match (self, file) {
             (Staging::Local(local), StagedFile::Local { file, path }) => local.keep(file, &path, name),
@@ -72,7 +72,7 @@ impl Staging {
         }
     }
 
-    /// Opens a kept file for reading once more.
+    /// Reopens a finished file for reading.
     pub fn reopen(&mut self, name: &str) -> Result<File> {
         match self {
             Staging::Local(local) => local.reopen(name),
@@ -80,7 +80,7 @@ impl Staging {
         }
     }
 
-    /// Takes a kept file out again.
+    /// Removes a finished file from the output.
     pub fn discard(&mut self, name: &str) -> Result<()> {
         match self {
             Staging::Local(local) => local.discard(name),
@@ -101,7 +101,7 @@ impl Staging {
 }
 
 impl StagedFile {
-    /// Ends the writing and opens what is written for reading; it is no longer part of the output.
+    /// Ends writing and opens the content for reading; it is no longer part of the output.
     pub fn into_readable(self) -> io::Result<File> {
         match self {
             StagedFile::Local { path, .. } => {
@@ -130,7 +130,7 @@ impl Write for StagedFile {
 fn refuse_existing(target: &Location) -> Error {
     Error::place(
         target,
-        "this output exists already",
+        "output already exists",
         "choose another --output, or pass --overwrite to replace it",
     )
 }
@@ -138,8 +138,8 @@ fn refuse_existing(target: &Location) -> Error {
 fn refuse_foreign(target: &Location, marker: &str) -> Error {
     Error::place(
         target,
-        format_args!("this exists and was not written by planetree (it has no {marker})"),
-        "choose another --output; --overwrite replaces only what planetree wrote",
+        format_args!("refusing to overwrite: not created by planetree (no {marker})"),
+        "choose another --output; --overwrite only replaces outputs of planetree",
     )
 }
 
@@ -151,7 +151,7 @@ fn refuse_http(target: &Location) -> Error {
     )
 }
 
-/// A name for this run that no other run has.
+/// A unique name for this run.
 pub(super) fn run_id() -> String {
     use std::hash::{BuildHasher, Hasher};
     let mut hasher = std::collections::hash_map::RandomState::new().build_hasher();

@@ -6,7 +6,7 @@
 //! writer wins, and nothing is cleaned up.
 
 use crate::error::{Error, Result};
-use crate::storage::border::{persist, wait};
+use crate::storage::border::{retry, wait};
 use crate::storage::interrupt;
 use crate::storage::location::Location;
 use bytes::Bytes;
@@ -113,7 +113,7 @@ impl Turn {
     fn put(&mut self, mode: PutMode) -> object_store::Result<bool> {
         let options = PutOptions { mode, ..PutOptions::default() };
         let payload = PutPayload::from(self.text());
-        match wait(persist(|| self.store.put_opts(&self.path, payload.clone(), options.clone()))) {
+        match wait(retry(|| self.store.put_opts(&self.path, payload.clone(), options.clone()))) {
             Ok(put) => {
                 self.state = State::Held { version: put.into(), since: Instant::now() };
                 Ok(true)
@@ -140,7 +140,7 @@ impl Drop for Turn {
         if matches!(self.state, State::Held { .. })
             && matches!(self.read(), Ok(Some((there, _))) if there == self.text())
         {
-            let _ = wait(persist(|| self.store.delete(&self.path)));
+            let _ = wait(retry(|| self.store.delete(&self.path)));
         }
     }
 }
@@ -150,7 +150,7 @@ pub(super) fn read_version(
     store: &Arc<dyn ObjectStore>,
     path: &Path,
 ) -> object_store::Result<Option<(Bytes, UpdateVersion)>> {
-    let got = wait(persist(|| async {
+    let got = wait(retry(|| async {
         let got = store.get(path).await?;
         let version = UpdateVersion { e_tag: got.meta.e_tag.clone(), version: got.meta.version.clone() };
         Ok((got.bytes().await?, version))

@@ -1,25 +1,27 @@
-//! Judging rankings on a cluster: executors judge the queries of row groups, the driver puts together those that go on
-//! from one row group to the next, and sums up in the order of the rows.
+//! Evaluating rankings on a cluster: executors judge the queries of row groups; the driver joins queries that continue
+//! in the next row group and aggregates in row order.
 
-use super::fleet::{Cluster, place_of};
-use super::link::run_name;
+use super::client::run_name;
+use super::cluster::{Cluster, place_of};
+use super::row_group_scan::{RowGroupScan, Wave, waves};
 use super::rows::{rows_from_bytes, rows_to_bytes};
 use super::share::check_place;
-use super::sweep::{Sweep, Wave, waves};
-use super::task::{Answer, BUILD, Step, Task};
+use super::task::{Answer, BUILD, Task, TaskStep};
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::FileGroup;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Access, Location};
-use planetree_base::wire::{Reader, Writer, cut_short};
-use planetree_judge::evaluate::{Judged, Jury, Predictions, Results, Settings, Stretch, judge_groups};
+use planetree_base::wire::{WireReader, WireWriter, malformed};
+use planetree_judge::evaluate::{
+    EvaluationJob, Predictions, RemoteEvaluator, Results, Settings, Stretch, judge_groups,
+};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What is to be found out about every query, as it travels.
+/// Evaluation settings in wire format.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct JudgeQuestion {
+pub struct EvaluationRequest {
     metrics: Vec<String>,
     convention: String,
     gains: bool,
@@ -28,9 +30,9 @@ pub struct JudgeQuestion {
     input: String,
 }
 
-impl JudgeQuestion {
+impl EvaluationRequest {
     fn of(settings: &Settings, by: Option<&str>) -> Self {
-        JudgeQuestion {
+        EvaluationRequest {
             metrics: settings.metrics.iter().map(ToString::to_string).collect(),
             convention: settings.convention.to_string(),
             gains: settings.gains,
@@ -60,33 +62,33 @@ impl fmt::Debug for Cluster {
     }
 }
 
-impl Jury for Cluster {
+impl RemoteEvaluator for Cluster {
     fn check(&self, location: &Location) -> Result<()> {
         check_place(location, self.address())
     }
 
-    fn judge(&self, judged: &Judged<'_>, sink: &mut dyn FnMut(Stretch) -> Result<bool>) -> Result<()> {
-        let location = judged.predictions.location();
+    fn judge(&self, job: &EvaluationJob<'_>, sink: &mut dyn FnMut(Stretch) -> Result<bool>) -> Result<()> {
+        let location = job.predictions.location();
         let place = place_of(location)?;
-        let rows = judged.predictions.group_rows();
-        let reached = self.reach()?;
+        let rows = job.predictions.group_rows();
+        let connection = self.reach()?;
         let task = Task {
             build: BUILD.to_owned(),
             run: run_name(),
             data: place.clone(),
             instance_credentials: self.instance_credentials(),
-            fingerprint: judged.predictions.identity()?,
-            step: Step::Judge(JudgeQuestion::of(judged.settings, judged.by)),
+            fingerprint: job.predictions.identity()?,
+            step: TaskStep::Judge(EvaluationRequest::of(job.settings, job.by)),
         };
-        let sweep = Sweep {
-            link: &reached.link,
+        let scan = RowGroupScan {
+            client: &connection.client,
             task: &task,
-            waves: &waves(&rows, reached.threads(), self.share_count(reached.executors.len())),
+            waves: &waves(&rows, connection.threads(), self.share_count(connection.executors.len())),
             groups: &|wave| named_groups(&place, wave),
-            foundation: &Vec::new,
+            snapshot: &Vec::new,
         };
-        let outcome = sweep.run(&mut |answer| {
-            let Answer::Judged(stretches) = answer else { return Err(cut_short()) };
+        let outcome = scan.run(&mut |answer| {
+            let Answer::Evaluated(stretches) = answer else { return Err(malformed()) };
             for bytes in &stretches {
                 if !sink(stretch_from_bytes(bytes)?)? {
                     return Ok(false);
@@ -94,12 +96,12 @@ impl Jury for Cluster {
             }
             Ok(true)
         });
-        self.keep_traffic(&reached);
+        self.keep_traffic(&connection);
         outcome
     }
 }
 
-/// Row groups of one file as plans name them: by their numbers, in place of stretches of bytes.
+/// File groups for row groups of one file, with row group numbers in place of byte ranges.
 fn named_groups(place: &str, wave: &Wave) -> Vec<FileGroup> {
     let path = place.trim_start_matches('/');
     let file = |group: usize| {
@@ -108,35 +110,39 @@ fn named_groups(place: &str, wave: &Wave) -> Vec<FileGroup> {
     wave.iter().map(|share| share.clone().map(file).collect()).collect()
 }
 
-/// The row groups that a file group names.
+/// The row group numbers of a file group.
 pub fn numbers_of(group: &FileGroup) -> Vec<usize> {
     group.iter().filter_map(|file| file.range.as_ref()).map(|range| range.start as usize).collect()
 }
 
-/// Opens the predictions of a task, if they are those that are meant.
-pub fn open_predictions(task: &Task, question: &JudgeQuestion) -> Result<Predictions> {
+/// Opens the predictions of a task; an error if their content differs from the driver's.
+pub fn open_predictions(task: &Task, question: &EvaluationRequest) -> Result<Predictions> {
     let access = if task.instance_credentials { Access::InstanceCredentials } else { Access::Explicit };
     let predictions =
         Predictions::open_checked(&Location::parse(&task.data, access)?, question.by.as_deref())?;
     if predictions.identity()? != task.fingerprint {
         return Err(Error::place(
             &task.data,
-            "the predictions are others here than where the command was started",
-            "see that all machines of the cluster see the same file",
+            "the predictions differ from those on the driver",
+            "make sure that all machines of the cluster see the same file",
         ));
     }
     Ok(predictions)
 }
 
-/// Judges some row groups, on all threads.
-pub fn judge(predictions: &Predictions, question: &JudgeQuestion, groups: &[usize]) -> Result<Vec<Vec<u8>>> {
+/// Judges some row groups on all threads.
+pub fn judge(
+    predictions: &Predictions,
+    question: &EvaluationRequest,
+    groups: &[usize],
+) -> Result<Vec<Vec<u8>>> {
     let settings = question.settings()?;
     let judge = |group: &usize| stretch_to_bytes(&judge_groups(predictions, &settings, *group)?);
     groups.par_iter().map(judge).collect()
 }
 
 fn stretch_to_bytes(stretch: &Stretch) -> Result<Vec<u8>> {
-    let mut writer = Writer::default();
+    let mut writer = WireWriter::default();
     writer.list(&rows_to_bytes(&stretch.head)?);
     writer.count(u64::from(stretch.tail.is_some()));
     if let Some(tail) = &stretch.tail {
@@ -147,12 +153,12 @@ fn stretch_to_bytes(stretch: &Stretch) -> Result<Vec<u8>> {
 }
 
 fn stretch_from_bytes(bytes: &[u8]) -> Result<Stretch> {
-    let mut reader = Reader::new(bytes);
+    let mut reader = WireReader::new(bytes);
     let head = rows_from_bytes(reader.list()?)?;
     let tail = match reader.count()? {
         0 => None,
         _ => Some(rows_from_bytes(reader.list()?)?),
     };
     let between = Results::read(&mut reader)?;
-    if reader.is_empty() { Ok(Stretch { head, between, tail }) } else { Err(cut_short()) }
+    if reader.is_empty() { Ok(Stretch { head, between, tail }) } else { Err(malformed()) }
 }

@@ -1,7 +1,7 @@
-//! A pass over many row groups: some of them are asked about at a time, so that whoever asks never holds more than a few
-//! of their answers, and the next ones are worked on while the last are used.
+//! Scanning many row groups in waves, so that the driver holds only a few answers at a time and executors work on the
+//! next wave while the driver uses the last one.
 
-use super::link::{Errand, Link};
+use super::client::{ClusterRequest, SchedulerClient};
 use super::share::divide;
 use super::task::{Answer, Task};
 use datafusion::datasource::physical_plan::FileGroup;
@@ -9,44 +9,44 @@ use planetree_base::error::Result;
 use std::ops::Range;
 use std::sync::mpsc::sync_channel;
 
-/// Rows of a wave at most, unless a single row group has more.
+/// Maximum rows per wave, unless a single row group has more.
 const MOST_ROWS: u64 = 1 << 20;
 
-/// Rows of a wave at least, for every executor: fewer are not worth a job of the engine.
+/// Minimum rows per wave and executor: fewer do not justify a job of the engine.
 const LEAST_ROWS: u64 = 1 << 16;
 
-/// The shares of a wave: stretches of neighbouring row groups, in their order.
+/// The shares of a wave: ranges of neighbouring row groups, in order.
 pub type Wave = Vec<Range<usize>>;
 
-/// A question to all row groups, in waves.
-pub struct Sweep<'a> {
-    /// The line.
-    pub link: &'a Link,
-    /// What is asked.
+/// A request to all row groups, sent in waves.
+pub struct RowGroupScan<'a> {
+    /// Client of the scheduler.
+    pub client: &'a SchedulerClient,
+    /// The task.
     pub task: &'a Task,
-    /// What is asked together.
+    /// All waves, in order.
     pub waves: &'a [Wave],
-    /// The files of some shares.
+    /// File groups of the shares of a wave.
     pub groups: &'a (dyn Fn(&Wave) -> Vec<FileGroup> + Sync),
-    /// What executors build on.
-    pub foundation: &'a (dyn Fn() -> Vec<u8> + Sync),
+    /// Serialised state for executors that lack it.
+    pub snapshot: &'a (dyn Fn() -> Vec<u8> + Sync),
 }
 
-impl Sweep<'_> {
-    /// Hands on all answers in the order of the row groups, until the sink says `false`.
+impl RowGroupScan<'_> {
+    /// Passes all answers to the sink in the order of the row groups, until it returns `false`.
     pub fn run(&self, sink: &mut dyn FnMut(Answer) -> Result<bool>) -> Result<()> {
         let outcome = std::thread::scope(|scope| {
-            // One wave is used, one waits to be used or is worked on.
+            // One wave is consumed while another is computed or waits.
             let (sender, receiver) = sync_channel(0);
             scope.spawn(move || {
                 for (number, wave) in self.waves.iter().enumerate() {
                     let groups = (self.groups)(wave);
-                    let answers = self.link.ask(&Errand {
+                    let answers = self.client.ask(&ClusterRequest {
                         task: self.task,
-                        foundation: self.foundation,
+                        snapshot: self.snapshot,
                         is_first: number == 0,
                         groups: &groups,
-                        meeting: None,
+                        merge_plan: None,
                     });
                     let is_over = answers.is_err();
                     if sender.send(answers).is_err() || is_over {
@@ -64,14 +64,14 @@ impl Sweep<'_> {
             Ok(())
         });
         if let Some(first) = self.waves.first() {
-            self.link.forget(self.task, &(self.groups)(first));
+            self.client.forget(self.task, &(self.groups)(first));
         }
         outcome
     }
 }
 
-/// Cuts row groups of so many rows into waves: enough groups for all threads and enough rows to be worth it, but not
-/// too many rows. Each is divided into at most so many shares.
+/// Cuts row groups into waves with enough groups for all threads and enough rows to amortise the job, within
+/// [`MOST_ROWS`]. Each wave has at most `shares` shares.
 pub fn waves(rows: &[u64], threads: usize, shares: usize) -> Vec<Wave> {
     let least = LEAST_ROWS.saturating_mul(shares as u64).min(MOST_ROWS);
     let mut waves = Vec::new();
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn small_row_groups_are_asked_about_together() {
+    fn small_row_groups_share_a_wave() {
         assert_eq!(waves(&[300; 9], 2, 2), [vec![0..4, 4..9]]);
         assert_eq!(waves(&[1 << 18; 6], 4, 2), [vec![0..2, 2..4], vec![4..5, 5..6]]);
         let alone = waves(&[1 << 22, 1], 4, 2);

@@ -3,7 +3,7 @@ use datafusion::datasource::listing::PartitionedFile;
 use planetree_data::source::Rows;
 use planetree_train::config;
 
-fn task(step: Step) -> Task {
+fn task(step: TaskStep) -> Task {
     Task {
         build: BUILD.to_owned(),
         run: "test".to_owned(),
@@ -18,16 +18,16 @@ fn task(step: Step) -> Task {
 fn what_cannot_be_answered_is_said_with_a_remedy() {
     let file = PartitionedFile::new_with_range("nowhere/part".to_owned(), 10, 3, 5);
     let group = FileGroup::new(vec![file]);
-    let (number, here) = answer(&task(Step::Probe), &[], &group);
-    assert!(number == 3 && matches!(here, Answer::Here(identity) if identity.build == BUILD));
-    let other = Task { build: "planetree 0.0.9 cluster 1".to_owned(), ..task(Step::Forget) };
+    let (number, here) = answer(&task(TaskStep::Probe), &[], &group);
+    assert!(number == 3 && matches!(here, Answer::Identity(identity) if identity.build == BUILD));
+    let other = Task { build: "planetree 0.0.9 cluster 1".to_owned(), ..task(TaskStep::Forget) };
     let (_, refused) = answer(&other, &[], &group);
     assert!(
         matches!(&refused, Answer::Failed { problem, remedy }
         if problem.contains("planetree 0.0.9") && remedy.contains("same build")),
         "{refused:?}"
     );
-    let survey = Step::Survey { features: 0..1, rows: true, parameters: String::new() };
+    let survey = TaskStep::Survey { features: 0..1, rows: true, parameters: String::new() };
     let (_, absent) = answer(&task(survey), &[], &group);
     assert!(
         matches!(&absent, Answer::Failed { problem, .. } if problem.contains("/nowhere/at/all")),
@@ -36,7 +36,7 @@ fn what_cannot_be_answered_is_said_with_a_remedy() {
     assert_eq!(Answer::from_bytes(&absent.to_bytes()).unwrap(), absent);
 }
 
-/// A share that lost its state catches up to the same sums as one that followed from the start.
+/// A share that lost its state produces the same sums as one that followed from the start.
 #[test]
 fn a_share_built_anew_says_what_the_one_before_said() {
     let parameters = config::load(Some("planet"), None, &["max_bin=20".to_owned()]).unwrap();
@@ -54,9 +54,9 @@ fn a_share_built_anew_says_what_the_one_before_said() {
         let data = data();
         let state = state(&data.rows);
         let share = AnyShare::Plain(LocalWorker::new(&parameters, data, state));
-        Following { share, bytes: 0, trees: 0, round: None, tree: None }
+        CachedShare { share, bytes: 0, trees: 0, round: None, tree: None }
     };
-    let gradients = Step::Gradients { round: 1, trees: 0, last: None };
+    let gradients = TaskStep::Gradients { round: 1, trees: 0, last: None };
     let mut first = following();
     let Some(Answer::Gradients { parts, .. }) = first.step(&gradients).unwrap() else { panic!() };
     assert_eq!(parts.len(), 4);
@@ -76,7 +76,7 @@ fn a_share_built_anew_says_what_the_one_before_said() {
         },
     };
     let all = [split(0, 1, 9), split(1, 3, 4)];
-    let level = |splits: &[NodeSplit], wanted: &[usize]| Step::Level {
+    let level = |splits: &[NodeSplit], wanted: &[usize]| TaskStep::Level {
         trees: 0,
         start: start.clone(),
         splits: splits.to_vec(),
@@ -88,11 +88,11 @@ fn a_share_built_anew_says_what_the_one_before_said() {
     let second = first.step(&level(&all[..1], &[1])).unwrap();
     let third = first.step(&level(&all, &[3, 4])).unwrap();
     assert!(root.is_some() && third.is_some());
-    // Asked again, behind or from nothing: the same.
+    // The same answer when repeated, when behind and when rebuilt.
     assert_eq!(first.step(&level(&all, &[3, 4])).unwrap(), third);
     assert_eq!(first.step(&level(&all[..1], &[1])).unwrap(), second);
     assert_eq!(following().step(&level(&all, &[3, 4])).unwrap(), third);
     assert_eq!(following().step(&level(&[], &[0])).unwrap(), root);
-    // What builds on trees that are not there is not answered.
-    assert_eq!(following().step(&Step::Gradients { round: 3, trees: 2, last: None }).unwrap(), None);
+    // A step that builds on missing trees is not executed.
+    assert_eq!(following().step(&TaskStep::Gradients { round: 3, trees: 2, last: None }).unwrap(), None);
 }

@@ -1,11 +1,11 @@
-//! The driver's line to a cluster: a question goes out as a plan, the answers of all shares come back in their order.
-//! What goes wrong on the way is tried again; the engine itself repeats tasks of executors that were lost.
+//! The driver's client: a request is sent as a physical plan, and the answers of all shares are returned in order.
+//! Transient failures are retried; the engine itself repeats tasks of lost executors.
 
 use super::codec::RoundCodec;
-use super::merge::{ALL_SHARES, Meeting};
-use super::node::{Arrived, Question, RoundExec, put_together, schema};
+use super::merge::{ALL_SHARES, MergePlan};
+use super::node::{ReceivedAnswer, RoundExec, RoundRequest, put_together, schema};
 use super::security::Security;
-use super::task::{Answer, BUILD, Identity, Step, Task, pack};
+use super::task::{Answer, BUILD, ExecutorIdentity, Task, TaskStep, pack};
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, Schema};
 use ballista_core::execution_plans::execute_physical_plan;
@@ -24,24 +24,24 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Bytes of a message at most: a plan with all trees so far, a piece of an answer.
+/// Maximum message size in bytes: a plan with all trees so far, or a piece of an answer.
 pub const MESSAGE_BYTES: usize = 256 << 20;
 
-/// How long failures are tried again before the command gives up.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long failures are retried.
+const RETRY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The same before the cluster ever answered: then it is more likely that something is set up wrongly.
-const FIRST_PATIENCE: Duration = Duration::from_secs(3);
+/// The same before the first answer, when a configuration error is more likely.
+const FIRST_RETRY_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How long executors may take to say who they are.
-const PROBE_PATIENCE: Duration = Duration::from_secs(20);
+/// How long executors may take to answer a probe.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Questions of a probe; so many executors are found at most.
+/// Number of tasks of a probe, and thus the maximum number of executors found.
 const PROBES: usize = 64;
 
-/// See the module.
-pub struct Link {
-    /// As the user named it.
+/// Client of a cluster's scheduler.
+pub struct SchedulerClient {
+    /// Address as given by the user, for messages.
     shown: String,
     url: String,
     session: String,
@@ -49,40 +49,40 @@ pub struct Link {
     traffic: Mutex<Traffic>,
 }
 
-/// What went over the line.
+/// Network traffic between driver and cluster.
 #[derive(Debug, Default, Clone)]
 pub struct Traffic {
-    /// Of each level: milliseconds, bytes received, and the most of one share or block.
+    /// Per level: milliseconds, bytes received, and the largest answer of a share or block.
     pub levels: Vec<(f64, u64, u64)>,
-    /// Bytes of plans that were sent, for all levels.
+    /// Bytes of plans sent, for all levels.
     pub sent: u64,
-    /// How often a question had to be asked again.
+    /// Number of repeated requests.
     pub repeated: u64,
-    /// Bytes that came back, for all questions.
+    /// Bytes received, for all requests.
     pub received: u64,
-    /// How often a share was built anew after the first time.
+    /// Number of times a share was rebuilt.
     pub rebuilt: u64,
 }
 
-/// A question and those it goes to.
-pub struct Errand<'a> {
-    /// What is asked.
+/// A request to all shares.
+pub struct ClusterRequest<'a> {
+    /// The task.
     pub task: &'a Task,
-    /// What to build on, if somebody lacks it.
-    pub foundation: &'a dyn Fn() -> Vec<u8>,
-    /// Whether that is sent at once.
+    /// Serialised snapshot, for executors that lack the state.
+    pub snapshot: &'a dyn Fn() -> Vec<u8>,
+    /// Whether to send the snapshot with the first attempt.
     pub is_first: bool,
-    /// The files of each share.
+    /// File group of each share.
     pub groups: &'a [FileGroup],
-    /// How answers in blocks meet before they come back; then those of all shares are one.
-    pub meeting: Option<Meeting>,
+    /// How executors merge the answers, if they do; the blocks of all shares then arrive as one.
+    pub merge_plan: Option<MergePlan>,
 }
 
-impl Link {
-    /// A line to the scheduler at a host and port.
+impl SchedulerClient {
+    /// A client of the scheduler at a host and port.
     pub fn new(host: &str, port: u16, security: Security) -> Self {
         let scheme = if security.uses_tls() { "https" } else { "http" };
-        Link {
+        SchedulerClient {
             shown: format!("{host}:{port}"),
             url: format!("{scheme}://{host}:{port}"),
             session: format!("planetree-{}", run_name()),
@@ -91,25 +91,25 @@ impl Link {
         }
     }
 
-    /// Where it leads to.
+    /// URL of the scheduler.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// What went over the line so far.
+    /// Traffic so far.
     pub fn traffic(&self) -> Traffic {
         self.traffic.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Asks who is there.
-    pub fn executors(&self) -> Result<Vec<Identity>> {
+    /// Lists the executors.
+    pub fn executors(&self) -> Result<Vec<ExecutorIdentity>> {
         let task = Task {
             build: BUILD.to_owned(),
             run: "probe".to_owned(),
             data: String::new(),
             instance_credentials: false,
             fingerprint: String::new(),
-            step: Step::Probe,
+            step: TaskStep::Probe,
         };
         let file = |place: usize| {
             FileGroup::new(vec![PartitionedFile::new_with_range(
@@ -120,19 +120,22 @@ impl Link {
             )])
         };
         let groups: Vec<FileGroup> = (0..PROBES).map(file).collect();
-        let answers = self.ask(&Errand {
+        let answers = self.ask(&ClusterRequest {
             task: &task,
-            foundation: &Vec::new,
+            snapshot: &Vec::new,
             is_first: false,
             groups: &groups,
-            meeting: None,
+            merge_plan: None,
         })?;
         let mut executors = BTreeSet::new();
         for answer in answers {
-            let Answer::Here(identity) = answer else { return Err(self.odd()) };
+            let Answer::Identity(identity) = answer else { return Err(self.unexpected_answer()) };
             if identity.build != BUILD {
                 return Err(Error::usage(
-                    format_args!("{}: it is {}, this is {BUILD}", identity.name, identity.build),
+                    format_args!(
+                        "version mismatch: {} runs {}, this is {BUILD}",
+                        identity.name, identity.build
+                    ),
                     "run the same build of planetree everywhere",
                 ));
             }
@@ -141,38 +144,38 @@ impl Link {
         Ok(executors.into_iter().collect())
     }
 
-    /// Asks all shares and waits for their answers, in the order of the shares.
-    pub fn ask(&self, errand: &Errand<'_>) -> Result<Vec<Answer>> {
-        let mut question = Question { task: pack(errand.task), foundation: Vec::new() };
-        if errand.is_first {
-            question.foundation = (errand.foundation)();
+    /// Sends a request to all shares and waits for their answers, in share order.
+    pub fn ask(&self, request: &ClusterRequest<'_>) -> Result<Vec<Answer>> {
+        let mut question = RoundRequest { task: pack(request.task), snapshot: Vec::new() };
+        if request.is_first {
+            question.snapshot = (request.snapshot)();
         }
         let mut failures = 0;
         let mut first_failure = None;
-        let patience = (errand.task.step == Step::Probe).then_some(PROBE_PATIENCE);
+        let patience = (request.task.step == TaskStep::Probe).then_some(PROBE_TIMEOUT);
         loop {
             interrupt::check()?;
-            match self.send(&question, errand.groups, errand.meeting, patience)? {
-                Ok(arrived) => {
-                    let bytes: u64 = arrived.iter().map(|answer| answer.bytes.len() as u64).sum();
-                    let sent = (question.task.len() + question.foundation.len()) as u64;
-                    let answers = self.read(&arrived)?;
+            match self.send(&question, request.groups, request.merge_plan, patience)? {
+                Ok(received) => {
+                    let bytes: u64 = received.iter().map(|answer| answer.bytes.len() as u64).sum();
+                    let sent = (question.task.len() + question.snapshot.len()) as u64;
+                    let answers = self.read(&received)?;
                     if let Some(answers) = answers {
                         self.with_traffic(|traffic| {
-                            traffic.sent += sent * errand.groups.len() as u64;
+                            traffic.sent += sent * request.groups.len() as u64;
                             traffic.received += bytes;
                         });
                         return Ok(answers);
                     }
-                    let lacking = "an executor lacks what the question builds on";
-                    if !question.foundation.is_empty() {
+                    let lacking = "an executor lacks the state of the training";
+                    if !question.snapshot.is_empty() {
                         failures += 1;
                         let since = *first_failure.get_or_insert_with(Instant::now);
                         self.give_up_after(since, failures, lacking)?;
                     } else {
-                        tracing::info!("{}: {lacking}; it is built anew", self.shown);
+                        tracing::info!("{}: {lacking}; rebuilding it", self.shown);
                         self.with_traffic(|traffic| traffic.rebuilt += 1);
-                        question.foundation = (errand.foundation)();
+                        question.snapshot = (request.snapshot)();
                     }
                 }
                 Err(problem) => {
@@ -185,17 +188,17 @@ impl Link {
         }
     }
 
-    /// Tells all shares that a command is over; whether they hear it does not matter.
+    /// Tells all shares that a command is over. Best effort.
     pub fn forget(&self, task: &Task, groups: &[FileGroup]) {
-        let task = Task { step: Step::Forget, ..task.clone() };
-        let question = Question { task: pack(&task), foundation: Vec::new() };
+        let task = Task { step: TaskStep::Forget, ..task.clone() };
+        let question = RoundRequest { task: pack(&task), snapshot: Vec::new() };
         let _ = self.send(&question, groups, None, Some(Duration::from_secs(2)));
     }
 
-    /// Waits a little before the next try, or says that it was the last.
+    /// Waits before the next attempt; an error if the time for retries has passed.
     fn give_up_after(&self, first_failure: Instant, failures: u32, problem: &str) -> Result<()> {
         tracing::warn!("{}: {problem}; asking again", self.shown);
-        let patience = if self.has_answered() { PATIENCE } else { FIRST_PATIENCE };
+        let patience = if self.has_answered() { RETRY_TIMEOUT } else { FIRST_RETRY_TIMEOUT };
         if first_failure.elapsed() > patience {
             return Err(self.broken(problem));
         }
@@ -203,23 +206,23 @@ impl Link {
         border::wait_or_interrupt(async move { tokio::time::sleep(pause).await })
     }
 
-    /// Sends a question once. The inner error is worth another try.
+    /// Sends a request once. The inner error may be retried.
     fn send(
         &self,
-        question: &Question,
+        question: &RoundRequest,
         groups: &[FileGroup],
-        meeting: Option<Meeting>,
+        merge_plan: Option<MergePlan>,
         patience: Option<Duration>,
-    ) -> Result<std::result::Result<Vec<Arrived>, String>> {
+    ) -> Result<std::result::Result<Vec<ReceivedAnswer>, String>> {
         let mut plan: Arc<dyn ExecutionPlan> =
             Arc::new(RoundExec::new(scan_of(groups.to_vec()), question.clone()));
-        if let Some(meeting) = meeting {
-            plan = meeting.of(plan).map_err(|error| self.broken(&first_line(&error.to_string())))?;
+        if let Some(merge_plan) = merge_plan {
+            plan = merge_plan.of(plan).map_err(|error| self.broken(&first_line(&error.to_string())))?;
         }
         let config = self.security.client(
             SessionConfig::new_with_ballista()
                 .with_ballista_grpc_client_max_message_size(MESSAGE_BYTES)
-                // Files of more than some megabytes would be cut anew, and shares are by row groups.
+                // Large files would be split at arbitrary bytes, but shares consist of row groups.
                 .with_repartition_file_scans(false),
         );
         let (url, session) = (self.url.clone(), self.session.clone());
@@ -233,7 +236,7 @@ impl Link {
         };
         let job = async move { tokio::time::timeout(patience.unwrap_or(Duration::MAX), job).await };
         let batches = match border::wait_or_interrupt(job)? {
-            Err(_) => return Err(self.nobody()),
+            Err(_) => return Err(self.no_executors()),
             Ok(Ok(batches)) => batches,
             Ok(Err(error)) => {
                 let text = error.find_root().to_string();
@@ -247,14 +250,14 @@ impl Link {
         let Some(answers) = put_together(&batches) else {
             return Ok(Err("an answer arrived damaged".to_owned()));
         };
-        let leaving = Answer::Leaving.to_bytes();
+        let leaving = Answer::Stopping.to_bytes();
         if let Some(answer) = answers.values().find(|answer| answer.bytes == leaving) {
-            return Ok(Err(format!("executor {} is being stopped", answer.sender)));
+            return Ok(Err(format!("executor {} is shutting down", answer.sender)));
         }
-        // Who cannot answer in blocks says so, and that is all there is to know.
+        // Failures and missing state are not sent in blocks; one such answer decides.
         let others = |(share, _): &&(u64, u64)| *share != ALL_SHARES;
-        let (expected, of) = match meeting {
-            Some(meeting) if answers.keys().filter(others).count() == 0 => (meeting.blocks(), "blocks"),
+        let (expected, of) = match merge_plan {
+            Some(merge_plan) if answers.keys().filter(others).count() == 0 => (merge_plan.blocks(), "blocks"),
             Some(_) => {
                 let others = answers.into_iter().filter(|(place, _)| others(&place));
                 return Ok(Ok(others.map(|(_, answer)| answer).collect()));
@@ -264,33 +267,33 @@ impl Link {
         if answers.len() != expected {
             return Ok(Err(format!("{} of {expected} {of} came back", answers.len())));
         }
-        for answer in answers.values().filter(|_| meeting.is_some()) {
+        for answer in answers.values().filter(|_| merge_plan.is_some()) {
             match Answer::from_bytes(&answer.bytes)? {
                 Answer::Merged { shares, .. } if shares == groups.len() as u64 => {}
                 Answer::Merged { shares, .. } => {
-                    return Ok(Err(format!("{shares} of {} shares were merged", groups.len())));
+                    return Ok(Err(format!("only {shares} of {} shares were merged", groups.len())));
                 }
-                _ => return Err(self.odd()),
+                _ => return Err(self.unexpected_answer()),
             }
         }
         Ok(Ok(answers.into_values().collect()))
     }
 
-    /// What no further try would change.
+    /// The error for a failure that retrying cannot fix.
     fn is_final(&self, text: &str) -> Option<Error> {
         let says = |signs: &[&str]| signs.iter().any(|sign| text.contains(sign));
         if says(&["certificate", "Certificate", "fatal alert"]) {
             return Some(Error::place(
                 &self.shown,
-                format_args!("the certificates do not fit: {}", first_line(text)),
-                "name the authority that signed the cluster's certificates, and a certificate that it signed",
+                format_args!("the certificates were rejected: {}", first_line(text)),
+                "pass the authority that signed the cluster's certificates as --tls-ca, and a certificate signed by it",
             ));
         }
         if says(&["Unauthenticated", "the token is missing or wrong"]) {
             return Some(Error::place(
                 &self.shown,
                 "the token is missing or wrong",
-                "name the cluster's with --token-file",
+                "pass the token of the cluster with --token-file",
             ));
         }
         if says(&["incompatible", "ballista-version"]) {
@@ -303,23 +306,23 @@ impl Link {
         if !self.has_answered() && says(&["ConnectError", "Connection refused", "dns error"]) {
             return Some(Error::place(
                 &self.shown,
-                "there is no scheduler",
+                "no scheduler is listening at this address",
                 "start one with `planetree scheduler`, or check the address",
             ));
         }
         None
     }
 
-    /// Whether the cluster ever answered a question.
+    /// Whether the cluster has answered any request.
     fn has_answered(&self) -> bool {
         self.traffic().sent > 0
     }
 
-    fn read(&self, arrived: &[Arrived]) -> Result<Option<Vec<Answer>>> {
-        let mut answers = Vec::with_capacity(arrived.len());
-        for Arrived { bytes, sender } in arrived {
+    fn read(&self, received: &[ReceivedAnswer]) -> Result<Option<Vec<Answer>>> {
+        let mut answers = Vec::with_capacity(received.len());
+        for ReceivedAnswer { bytes, sender } in received {
             match Answer::from_bytes(bytes)? {
-                Answer::Lacking => return Ok(None),
+                Answer::MissingState => return Ok(None),
                 Answer::Failed { problem, remedy } => {
                     return Err(Error::place(format_args!("executor {sender}"), problem, remedy));
                 }
@@ -329,11 +332,11 @@ impl Link {
         Ok(Some(answers))
     }
 
-    /// Notes a level, for which there may have been several questions.
+    /// Records a level, which may have taken several requests.
     pub fn note_level(&self, tree: u64, nodes: usize, time: Duration, bytes: u64, most: u64) {
         let milliseconds = time.as_secs_f64() * 1000.0;
         tracing::info!(
-            "tree {tree}, {nodes} nodes: {bytes} bytes, {most} at most at once, in {milliseconds:.1} ms"
+            "tree {tree}, {nodes} nodes: {bytes} bytes, largest answer {most}, {milliseconds:.1} ms"
         );
         self.with_traffic(|traffic| traffic.levels.push((milliseconds, bytes, most)));
     }
@@ -345,31 +348,27 @@ impl Link {
     fn broken(&self, problem: &str) -> Error {
         let remedy = match self.has_answered() {
             true => {
-                "look at the scheduler and its executors; a training can go on with --checkpoint and --resume"
+                "check the scheduler and its executors; a training with --checkpoint can continue with --resume"
             }
-            false => "check the address, and name certificates if the cluster asks for them",
+            false => "check the address, and pass certificates if the cluster requires them",
         };
-        Error::place(&self.shown, format_args!("the cluster gives no answer: {problem}"), remedy)
+        Error::place(&self.shown, format_args!("no answer from the cluster: {problem}"), remedy)
     }
 
-    fn nobody(&self) -> Error {
-        Error::place(
-            &self.shown,
-            "the scheduler is there, but no executor answers",
-            "start some with `planetree executor`",
-        )
+    fn no_executors(&self) -> Error {
+        Error::place(&self.shown, "the scheduler has no executors", "start one with `planetree executor`")
     }
 
-    fn odd(&self) -> Error {
+    fn unexpected_answer(&self) -> Error {
         Error::place(
             &self.shown,
-            "an executor answered another question",
+            "unexpected answer from an executor",
             "run the same build of planetree everywhere",
         )
     }
 }
 
-/// A name that no other command has.
+/// A unique name for a command.
 pub fn run_name() -> String {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     format!("{:x}-{:x}", now.as_nanos(), std::process::id())
@@ -379,8 +378,8 @@ fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().chars().take(300).collect()
 }
 
-/// A scan of files that nobody runs: it tells the engine which shares there are. All of them are called local, so that
-/// the scheduler needs no access to object stores.
+/// A scan that is never executed: it tells the engine which shares exist. All files are declared local, so that the
+/// scheduler needs no access to object stores.
 pub fn scan_of(groups: Vec<FileGroup>) -> Arc<dyn ExecutionPlan> {
     let schema = Arc::new(Schema::new(vec![Field::new("query_id", DataType::Utf8, false)]));
     let config =

@@ -1,11 +1,11 @@
-//! An executor at work: it keeps the codes, scores and nodes of the shares it is asked about, and follows the training.
-//! All of that is a cache. What it does not have is built anew from the dataset and the trees so far.
+//! Request handling on an executor. It keeps the codes, scores and node assignments of its shares and updates them as
+//! the training proceeds. All of this is a cache: missing state is rebuilt from the dataset and the trees so far.
 
 use super::cells::{NodeSums, WireCell, write_blocks};
-use super::judge::{JudgeQuestion, judge, numbers_of, open_predictions};
+use super::evaluate::{EvaluationRequest, judge, numbers_of, open_predictions};
 use super::score::{predictor, score};
 use super::share::{key_of, partitions_of};
-use super::task::{Answer, BUILD, Foundation, Grown, Identity, Step, Task, means_to_bytes, unpack};
+use super::task::{Answer, BUILD, ExecutorIdentity, Grown, Snapshot, Task, TaskStep, means_to_bytes, unpack};
 use super::trees::{self, dealt, worker_of};
 use datafusion::datasource::physical_plan::FileGroup;
 use planetree_base::error::{Error, Result};
@@ -26,68 +26,69 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A command that asked nothing for so long is over, or its shares are built anew.
+/// Time without a request after which a command is presumed finished. If it was not, its shares are rebuilt.
 const IDLE: Duration = Duration::from_secs(600);
 
-/// What this executor holds.
-static HOLDINGS: LazyLock<Holdings> = LazyLock::new(Holdings::default);
+/// The cache of this process.
+static CACHE: LazyLock<ExecutorCache> = LazyLock::new(ExecutorCache::default);
 
-/// How this executor is called where it is spoken of: its machine and process.
+/// Name of this executor in messages: its host and process id.
 pub fn name() -> String {
     static NAME: LazyLock<String> = LazyLock::new(|| {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        let host = if host.trim().is_empty() { "of a machine without a name" } else { host.trim() };
+        let host = if host.trim().is_empty() { "unknown host" } else { host.trim() };
         format!("{host}, process {}", std::process::id())
     });
     NAME.clone()
 }
 
-/// Drops, now and then, the shares of commands that seem to be over.
+/// Starts a thread that periodically drops the shares of idle commands.
 pub fn drop_idle_shares() {
     std::thread::spawn(|| {
         loop {
             std::thread::sleep(IDLE / 10);
-            let mut kept = lock(&HOLDINGS.shares);
+            let mut kept = lock(&CACHE.shares);
             kept.shares.retain(|_, slot| slot.held.try_lock().is_err() || lock(&slot.used).elapsed() < IDLE);
         }
     });
 }
 
-/// Sets how many bytes the shares that are kept may take together.
+/// Sets the maximum total size of cached shares in bytes.
 pub fn set_limit(bytes: u64) {
-    lock(&HOLDINGS.shares).limit = Some(bytes);
+    lock(&CACHE.shares).limit = Some(bytes);
 }
 
-/// Answers a question about the share that a file group names; its number is that of its first partition.
-pub fn answer(task: &Task, foundation: &[u8], group: &FileGroup) -> (u64, Answer) {
-    // Until its partitions are known, a share that cannot be found is at least told apart from the others.
+/// Handles a task for the share that a file group identifies. Returns the share's number, which is that of its first
+/// partition, and the answer.
+pub fn answer(task: &Task, snapshot: &[u8], group: &FileGroup) -> (u64, Answer) {
+    // Until the partitions are known, a hash keeps an unresolved share distinct from the others.
     let number = Mutex::new(xxhash_rust::xxh3::xxh3_64(key_of(group).as_bytes()) | 1 << 63);
     let work = || -> Result<Answer> {
-        if task.step == Step::Probe {
+        if task.step == TaskStep::Probe {
             let threads = rayon::current_num_threads() as u64;
-            // Every answer counts: who answers is what is asked.
+            // Distinct numbers keep the answers of all probes, so that every executor is seen.
             *lock(&number) =
                 group.iter().next().and_then(|file| file.range.as_ref()).map_or(0, |r| r.start as u64);
-            return Ok(Answer::Here(Identity { name: name(), threads, build: BUILD.to_owned() }));
+            return Ok(Answer::Identity(ExecutorIdentity { name: name(), threads, build: BUILD.to_owned() }));
         }
         if task.build != BUILD {
             return Err(Error::usage(
-                format_args!("this executor is {BUILD}, whoever asks is {}", task.build),
+                format_args!("version mismatch: this executor runs {BUILD}, the driver {}", task.build),
                 "run the same build of planetree everywhere",
             ));
         }
-        HOLDINGS.answer(task, foundation, group, &mut lock(&number))
+        CACHE.answer(task, snapshot, group, &mut lock(&number))
     };
     let answer = match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(answer)) => answer,
-        Ok(Err(Error::Interrupted)) => Answer::Leaving,
+        Ok(Err(Error::Interrupted)) => Answer::Stopping,
         Ok(Err(error)) => Answer::failed(&error),
-        Err(_) => Answer::failed(&Error::usage("the executor panicked", "look at its standard error")),
+        Err(_) => Answer::failed(&Error::usage("the executor panicked", "check its standard error")),
     };
     (*lock(&number), answer)
 }
 
-/// What tells a dataset's content apart from any other.
+/// Hash that identifies the content of a dataset.
 pub fn fingerprint(source: &Source) -> String {
     digest_of(source.identity().as_bytes()).to_string()
 }
@@ -96,160 +97,162 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// All shares.
+/// Everything that an executor keeps between requests.
 #[derive(Default)]
-struct Holdings {
-    shares: Mutex<Kept>,
-    /// Datasets that are open, by place and content.
+struct ExecutorCache {
+    shares: Mutex<CacheIndex>,
+    /// Open datasets by fingerprint and location.
     sources: Mutex<HashMap<String, Arc<Source>>>,
 }
 
 #[derive(Default)]
-struct Kept {
-    shares: HashMap<String, Arc<Slot>>,
+struct CacheIndex {
+    shares: HashMap<String, Arc<CacheSlot>>,
     limit: Option<u64>,
 }
 
-/// Room for a share, and when it was last asked for.
-struct Slot {
+/// Cached state of one share and the time of its last use.
+struct CacheSlot {
     run: String,
     used: Mutex<Instant>,
     bytes: Mutex<u64>,
-    held: Mutex<Option<Held>>,
+    held: Mutex<Option<CachedState>>,
 }
 
-/// What is held of a training.
-enum Held {
-    /// A share that follows it.
-    Share(Box<Following>),
-    /// All rows, for whole trees.
+/// State kept for a command.
+enum CachedState {
+    /// A share of a boosted training.
+    Share(Box<CachedShare>),
+    /// All rows, for growing whole trees of a forest.
     Whole(Arc<(Parameters, BinnedData)>),
-    /// Predictions that are open.
+    /// Open predictions to evaluate.
     Predictions(Arc<Predictions>),
-    /// A model that scores.
+    /// A model to score with.
     Predictor(Arc<GroupPredictor<Model>>),
 }
 
-impl Holdings {
-    fn answer(&self, task: &Task, foundation: &[u8], group: &FileGroup, number: &mut u64) -> Result<Answer> {
-        if let Step::Forget = task.step {
+impl ExecutorCache {
+    fn answer(&self, task: &Task, snapshot: &[u8], group: &FileGroup, number: &mut u64) -> Result<Answer> {
+        if let TaskStep::Forget = task.step {
             lock(&self.shares).shares.retain(|_, slot| slot.run != task.run);
-            return Ok(Answer::Forgotten);
+            return Ok(Answer::Released);
         }
-        if let Step::Judge(question) = &task.step {
+        if let TaskStep::Judge(question) = &task.step {
             let groups = numbers_of(group);
             *number = groups.first().map_or(0, |first| *first as u64);
             let predictions = self.predictions(task, question)?;
-            return Ok(Answer::Judged(judge(&predictions, question, &groups)?));
+            return Ok(Answer::Evaluated(judge(&predictions, question, &groups)?));
         }
         let source = self.source(task)?;
-        if let Step::Trees { trees, workers } = &task.step {
+        if let TaskStep::Trees { trees, workers } = &task.step {
             let worker = worker_of(group);
             *number = worker as u64;
-            let Some(whole) = self.whole(task, foundation, &source)? else { return Ok(Answer::Lacking) };
+            let Some(whole) = self.whole(task, snapshot, &source)? else { return Ok(Answer::MissingState) };
             let (parameters, data) = &*whole;
             return Ok(Answer::Trees(trees::grow(parameters, data, dealt(trees, worker, *workers))?));
         }
         let partitions = partitions_of(&source, group)?;
         *number = partitions.first().map_or(0, |first| *first as u64);
         match &task.step {
-            Step::Probe | Step::Forget | Step::Trees { .. } | Step::Judge(_) => Ok(Answer::Lacking),
-            Step::Score => match self.predictor(task, foundation, &source)? {
+            TaskStep::Probe | TaskStep::Forget | TaskStep::Trees { .. } | TaskStep::Judge(_) => {
+                Ok(Answer::MissingState)
+            }
+            TaskStep::Score => match self.predictor(task, snapshot, &source)? {
                 Some(predictor) => Ok(Answer::Scored(score(&source, &partitions, &predictor)?)),
-                None => Ok(Answer::Lacking),
+                None => Ok(Answer::MissingState),
             },
-            Step::Survey { features, rows, parameters } => {
+            TaskStep::Survey { features, rows, parameters } => {
                 let options = BinOptions::of(&Parameters::from_toml(parameters)?);
                 Ok(Answer::Surveyed(survey(&source, &partitions, features.clone(), *rows, &options)?))
             }
-            Step::Gradients { .. } | Step::Level { .. } => {
+            TaskStep::Gradients { .. } | TaskStep::Level { .. } => {
                 let slot = self.slot(task, &key_of(group));
                 let mut held = lock(&slot.held);
-                if let Some(Held::Share(share)) = &mut *held
+                if let Some(CachedState::Share(share)) = &mut *held
                     && let Some(answer) = share.step(&task.step)?
                 {
                     return Ok(answer);
                 }
-                if foundation.is_empty() {
-                    return Ok(Answer::Lacking);
+                if snapshot.is_empty() {
+                    return Ok(Answer::MissingState);
                 }
-                // What is held is of no use, and should not be there twice.
+                // Free the stale state first, so that two copies never exist at once.
                 *held = None;
-                let mut share = Box::new(Following::build(&source, &partitions, &unpack(foundation)?)?);
+                let mut share = Box::new(CachedShare::build(&source, &partitions, &unpack(snapshot)?)?);
                 *lock(&slot.bytes) = share.bytes;
                 let answer = share.step(&task.step)?;
-                *held = Some(Held::Share(share));
+                *held = Some(CachedState::Share(share));
                 drop(held);
                 self.make_room(&slot);
-                Ok(answer.unwrap_or(Answer::Lacking))
+                Ok(answer.unwrap_or(Answer::MissingState))
             }
         }
     }
 
-    /// All rows of a dataset, in codes; `None` if they are not here and there is nothing to code them by.
+    /// All rows of a dataset as codes; `None` if they are not cached and the request carries no snapshot.
     fn whole(
         &self,
         task: &Task,
-        foundation: &[u8],
+        snapshot: &[u8],
         source: &Source,
     ) -> Result<Option<Arc<(Parameters, BinnedData)>>> {
         let slot = self.slot(task, "whole");
         let mut held = lock(&slot.held);
-        if let Some(Held::Whole(whole)) = &*held {
+        if let Some(CachedState::Whole(whole)) = &*held {
             return Ok(Some(whole.clone()));
         }
-        if foundation.is_empty() {
+        if snapshot.is_empty() {
             return Ok(None);
         }
-        let foundation: Foundation = unpack(foundation)?;
-        let parameters = Parameters::from_toml(&foundation.parameters)?;
-        let binning = foundation.binning(&parameters);
+        let snapshot: Snapshot = unpack(snapshot)?;
+        let parameters = Parameters::from_toml(&snapshot.parameters)?;
+        let binning = snapshot.binning(&parameters);
         let all: Vec<usize> = (0..source.partitions()).collect();
         let data = BinnedData::of_partitions(source, &all, binning)?;
         *lock(&slot.bytes) = data.bytes()?;
         let whole = Arc::new((parameters, data));
-        *held = Some(Held::Whole(whole.clone()));
+        *held = Some(CachedState::Whole(whole.clone()));
         drop(held);
         self.make_room(&slot);
         Ok(Some(whole))
     }
 
-    /// The predictions of a task.
-    fn predictions(&self, task: &Task, question: &JudgeQuestion) -> Result<Arc<Predictions>> {
+    /// Opens the predictions of a task, or returns the cached reader.
+    fn predictions(&self, task: &Task, question: &EvaluationRequest) -> Result<Arc<Predictions>> {
         let slot = self.slot(task, "predictions");
         let mut held = lock(&slot.held);
-        if let Some(Held::Predictions(predictions)) = &*held {
+        if let Some(CachedState::Predictions(predictions)) = &*held {
             return Ok(predictions.clone());
         }
         let opened = Arc::new(open_predictions(task, question)?);
-        *held = Some(Held::Predictions(opened.clone()));
+        *held = Some(CachedState::Predictions(opened.clone()));
         Ok(opened)
     }
 
-    /// The model of a task; `None` if it is not here and did not come along.
+    /// The model of a task; `None` if it is neither cached nor part of the request.
     fn predictor(
         &self,
         task: &Task,
-        foundation: &[u8],
+        snapshot: &[u8],
         source: &Source,
     ) -> Result<Option<Arc<GroupPredictor<Model>>>> {
         let slot = self.slot(task, "model");
         let mut held = lock(&slot.held);
-        if let Some(Held::Predictor(predictor)) = &*held {
+        if let Some(CachedState::Predictor(predictor)) = &*held {
             return Ok(Some(predictor.clone()));
         }
-        if foundation.is_empty() {
+        if snapshot.is_empty() {
             return Ok(None);
         }
-        let made = Arc::new(predictor(foundation, source)?);
-        *lock(&slot.bytes) = foundation.len() as u64;
-        *held = Some(Held::Predictor(made.clone()));
+        let made = Arc::new(predictor(snapshot, source)?);
+        *lock(&slot.bytes) = snapshot.len() as u64;
+        *held = Some(CachedState::Predictor(made.clone()));
         drop(held);
         self.make_room(&slot);
         Ok(Some(made))
     }
 
-    /// The dataset of a task, if it is the one that is meant.
+    /// The dataset of a task; an error if its content differs from the driver's.
     fn source(&self, task: &Task) -> Result<Arc<Source>> {
         let key = format!("{} {}", task.fingerprint, task.data);
         if let Some(source) = lock(&self.sources).get(&key) {
@@ -260,22 +263,22 @@ impl Holdings {
         if fingerprint(&source) != task.fingerprint {
             return Err(Error::place(
                 &task.data,
-                "the dataset is another one here than where the command was started",
-                "see that all machines of the cluster see the same dataset",
+                "the dataset differs from the one on the driver",
+                "make sure that all machines of the cluster see the same dataset",
             ));
         }
         let mut sources = lock(&self.sources);
         if sources.len() >= 16 {
-            sources.clear(); // they are only manifests
+            sources.clear(); // only manifests, cheap to reopen
         }
         sources.insert(key, source.clone());
         Ok(source)
     }
 
-    fn slot(&self, task: &Task, key: &str) -> Arc<Slot> {
+    fn slot(&self, task: &Task, key: &str) -> Arc<CacheSlot> {
         let mut kept = lock(&self.shares);
         let slot = kept.shares.entry(format!("{} {key}", task.run)).or_insert_with(|| {
-            Arc::new(Slot {
+            Arc::new(CacheSlot {
                 run: task.run.clone(),
                 used: Mutex::new(Instant::now()),
                 bytes: Mutex::default(),
@@ -286,8 +289,8 @@ impl Holdings {
         slot.clone()
     }
 
-    /// Drops shares that nobody asked for in the longest time until the rest fits; never the one at hand.
-    fn make_room(&self, at_hand: &Arc<Slot>) {
+    /// Evicts the least recently used shares until the rest fits the limit, except the one in use.
+    fn make_room(&self, at_hand: &Arc<CacheSlot>) {
         let mut kept = lock(&self.shares);
         let Some(limit) = kept.limit else { return };
         loop {
@@ -302,15 +305,15 @@ impl Holdings {
     }
 }
 
-/// A share that follows a training.
-struct Following {
+/// A share and how far it has followed the training.
+struct CachedShare {
     share: AnyShare,
     bytes: u64,
-    /// Trees that its scores are made of.
+    /// Number of trees included in the scores.
     trees: usize,
-    /// The round whose gradients it has.
+    /// The round of the current gradients.
     round: Option<u32>,
-    /// The tree it follows, and how many of its splits were made.
+    /// The tree being grown and the number of its splits applied so far.
     tree: Option<(u64, usize)>,
 }
 
@@ -319,7 +322,7 @@ enum AnyShare {
     Weighted(LocalWorker<[i64; 2]>),
 }
 
-/// Does something with a share of either kind.
+/// Runs an expression on a share of either cell type.
 macro_rules! either {
     ($share:expr, $name:ident => $what:expr) => {
         match $share {
@@ -329,15 +332,15 @@ macro_rules! either {
     };
 }
 
-impl Following {
-    /// Builds a share from the dataset and the trees so far.
-    fn build(source: &Source, partitions: &[usize], foundation: &Foundation) -> Result<Self> {
-        let parameters = Parameters::from_toml(&foundation.parameters)?;
-        let binning = foundation.binning(&parameters);
+impl CachedShare {
+    /// Builds a share from the dataset and a snapshot.
+    fn build(source: &Source, partitions: &[usize], snapshot: &Snapshot) -> Result<Self> {
+        let parameters = Parameters::from_toml(&snapshot.parameters)?;
+        let binning = snapshot.binning(&parameters);
         let data = Arc::new(BinnedData::of_partitions(source, partitions, binning)?);
         let objective = objective(&parameters);
         let state = WorkerState {
-            scores: Scores::constant(&data.rows, foundation.base_score),
+            scores: Scores::constant(&data.rows, snapshot.base_score),
             metrics: match objective {
                 None => None,
                 Some(_) => Some(Metrics::new(&parameters, &data.rows)?),
@@ -345,20 +348,20 @@ impl Following {
             gradients: RowGradients::new(objective, &data.rows),
         };
         let bytes = data.bytes()?;
-        let mut share = match foundation.weighted {
+        let mut share = match snapshot.weighted {
             false => AnyShare::Plain(LocalWorker::new(&parameters, data, state)),
             true => AnyShare::Weighted(LocalWorker::new(&parameters, data, state)),
         };
-        for (round, tree) in (1..).zip(&foundation.trees) {
+        for (round, tree) in (1..).zip(&snapshot.trees) {
             either!(&mut share, share => share.add_earlier(round, tree))?;
         }
-        Ok(Following { share, bytes, trees: foundation.trees.len(), round: None, tree: None })
+        Ok(CachedShare { share, bytes, trees: snapshot.trees.len(), round: None, tree: None })
     }
 
-    /// Takes a step; `None` if what it builds on is not here.
-    fn step(&mut self, step: &Step) -> Result<Option<Answer>> {
+    /// Executes a step; `None` if the state that it builds on is missing.
+    fn step(&mut self, step: &TaskStep) -> Result<Option<Answer>> {
         match step {
-            Step::Gradients { round, trees, last } => {
+            TaskStep::Gradients { round, trees, last } => {
                 if self.trees + 1 == *trees
                     && let Some(last) = last
                 {
@@ -372,7 +375,7 @@ impl Following {
                 let metrics = either!(&mut self.share, share => share.metrics())?;
                 Ok(Some(Answer::Gradients { parts, metrics: means_to_bytes(&metrics) }))
             }
-            Step::Level { trees, start, splits, wanted, groups, blocks } => {
+            TaskStep::Level { trees, start, splits, wanted, groups, blocks } => {
                 if self.trees != *trees {
                     return Ok(None);
                 }
@@ -381,16 +384,16 @@ impl Following {
                 let nodes = either!(&mut self.share, share => level(share, wanted, groups, bits, *blocks))?;
                 Ok(Some(Answer::Level(nodes)))
             }
-            Step::Probe
-            | Step::Survey { .. }
-            | Step::Trees { .. }
-            | Step::Score
-            | Step::Judge(_)
-            | Step::Forget => Ok(None),
+            TaskStep::Probe
+            | TaskStep::Survey { .. }
+            | TaskStep::Trees { .. }
+            | TaskStep::Score
+            | TaskStep::Judge(_)
+            | TaskStep::Forget => Ok(None),
         }
     }
 
-    /// Adds a tree that was grown, along the rows that it sorted if they were followed.
+    /// Adds a finished tree to the scores, using the node assignment of the rows if its splits were applied here.
     fn add(&mut self, last: &Grown) -> Result<()> {
         match self.tree {
             Some((tree, _)) if tree == last.start.tree => {
@@ -405,7 +408,7 @@ impl Following {
         Ok(())
     }
 
-    /// Makes the splits of a tree that were not made here yet.
+    /// Applies the splits of a tree that have not been applied here yet.
     fn follow(&mut self, start: &TreeStart, splits: &[NodeSplit]) -> Result<()> {
         if self.round != Some(start.tree as u32) {
             either!(&mut self.share, share => share.gradients_by_partition(start.tree as u32));
@@ -429,7 +432,7 @@ impl Following {
     }
 }
 
-/// Blocks of the totals and histograms of nodes.
+/// Encodes the totals and histograms of some nodes as blocks.
 fn level<C: WireCell>(
     share: &mut LocalWorker<C>,
     wanted: &[usize],

@@ -1,12 +1,12 @@
-//! The rows of a cluster, boosted: a level is one question. It carries the splits made since, and its answers the
-//! histograms of one child of each. It may also be several, each of some features, so that executors add up while
-//! answers travel.
+//! Boosting on the rows of a cluster: one request per level. It carries the splits made since the last one; the answers
+//! carry the histograms of one child of each. A level may be split into several requests by features, so that executors
+//! compute while other answers are in transit.
 
 use super::cells::{NodeSums, WireCell, add_block, empty};
-use super::errands::Errands;
-use super::task::{Answer, Foundation, Grown, Step, add_means, no_means, pack};
+use super::session::TrainingSession;
+use super::task::{Answer, Grown, Snapshot, TaskStep, add_means, no_means, pack};
 use planetree_base::error::{Error, Result};
-use planetree_base::wire::cut_short;
+use planetree_base::wire::malformed;
 use planetree_metric::Mean;
 use planetree_train::bins::{BinnedData, Binning};
 use planetree_train::config::Parameters;
@@ -20,38 +20,38 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The rows of a training.
-pub struct ClusterCrew<C: Cell> {
-    errands: Arc<Errands>,
+/// The rows of a training, held by executors.
+pub struct RemoteRows<C: Cell> {
+    session: Arc<TrainingSession>,
     parameters: Parameters,
-    /// Without codes.
+    /// Bins and row counts, without codes.
     data: Arc<BinnedData>,
-    /// All that a share can be built from.
-    foundation: Foundation,
+    /// State from which executors rebuild a share.
+    snapshot: Snapshot,
     was_asked: bool,
-    /// The tree that grows: what it starts from, and its splits so far.
+    /// The tree being grown: its start and its splits so far.
     tree: Option<(TreeStart, Vec<NodeSplit>)>,
-    /// The tree that was grown, until everybody has added it.
+    /// The last finished tree, until all shares have added it.
     last: Option<Grown>,
-    /// What the rows of a node's children would add up to.
+    /// Totals of the two children of a node's best split.
     children: HashMap<NodeId, [C; 2]>,
     root: Option<NodeHistogram<C>>,
     metrics: Vec<Mean>,
 }
 
-impl<C: WireCell> ClusterCrew<C> {
-    /// Before the first tree.
+impl<C: WireCell> RemoteRows<C> {
+    /// The state before the first tree.
     pub fn new(
-        errands: Arc<Errands>,
+        session: Arc<TrainingSession>,
         parameters: &Parameters,
         data: &Arc<BinnedData>,
         base_score: f64,
     ) -> Self {
-        ClusterCrew {
-            errands,
+        RemoteRows {
+            session,
             parameters: parameters.clone(),
             data: data.clone(),
-            foundation: Foundation::new(parameters, C::WEIGHTED, base_score, &data.binning),
+            snapshot: Snapshot::new(parameters, C::WEIGHTED, base_score, &data.binning),
             was_asked: false,
             tree: None,
             last: None,
@@ -61,30 +61,30 @@ impl<C: WireCell> ClusterCrew<C> {
         }
     }
 
-    fn ask(&mut self, step: Step) -> Result<Vec<Answer>> {
+    fn ask(&mut self, step: TaskStep) -> Result<Vec<Answer>> {
         let is_first = !std::mem::replace(&mut self.was_asked, true);
-        let foundation = &self.foundation;
-        self.errands.ask(step, is_first, &|| pack(foundation))
+        let snapshot = &self.snapshot;
+        self.session.ask(step, is_first, &|| pack(snapshot))
     }
 
-    /// The totals and histograms of some nodes.
+    /// Requests the totals and histograms of some nodes.
     fn level(&mut self, wanted: &[NodeId]) -> Result<Vec<NodeSums<C>>> {
-        let Some((start, splits)) = &self.tree else { return Err(cut_short()) };
+        let Some((start, splits)) = &self.tree else { return Err(malformed()) };
         let is_first = !std::mem::replace(&mut self.was_asked, true);
-        let meeting = self.errands.meeting(C::WEIGHTED);
+        let merge_plan = self.session.merge_plan(C::WEIGHTED);
         let begun = Instant::now();
         let ask = |groups: &[usize]| {
-            let step = Step::Level {
-                trees: self.foundation.trees.len(),
+            let step = TaskStep::Level {
+                trees: self.snapshot.trees.len(),
                 start: TreeStart { groups: Vec::new(), ..start.clone() },
                 splits: splits.clone(),
                 wanted: wanted.to_vec(),
                 groups: groups.to_vec(),
-                blocks: meeting.map_or(1, |meeting| meeting.blocks()),
+                blocks: merge_plan.map_or(1, |merge_plan| merge_plan.blocks()),
             };
-            self.errands.ask_level(step, meeting, is_first, &|| pack(&self.foundation))
+            self.session.ask_level(step, merge_plan, is_first, &|| pack(&self.snapshot))
         };
-        let parts = in_parts(&self.data.binning, &start.groups, self.errands.usage.overlap.unwrap_or(1));
+        let parts = in_parts(&self.data.binning, &start.groups, self.session.usage.overlap.unwrap_or(1));
         let answers = side_by_side(&parts, |groups| ask(groups));
         let mut sums: Option<Vec<NodeSums<C>>> = None;
         let (mut bytes, mut most) = (0, 0);
@@ -101,12 +101,12 @@ impl<C: WireCell> ClusterCrew<C> {
                 Some(sums) => join(sums, of_part, groups, start.scale.count_bits)?,
             }
         }
-        self.errands.link.note_level(start.tree, wanted.len(), begun.elapsed(), bytes, most);
+        self.session.client.note_level(start.tree, wanted.len(), begun.elapsed(), bytes, most);
         Ok(sums.unwrap_or_default())
     }
 }
 
-/// Cuts groups into parts of about as many cells; there is one at least.
+/// Cuts feature groups into at least one part, each of about the same number of cells.
 fn in_parts(binning: &Binning, groups: &[usize], parts: usize) -> Vec<Vec<usize>> {
     let parts = parts.clamp(1, groups.len().max(1));
     let cells = |group: &usize| cells_of_group(binning, *group);
@@ -124,7 +124,7 @@ fn in_parts(binning: &Binning, groups: &[usize], parts: usize) -> Vec<Vec<usize>
     cut
 }
 
-/// Does something with each, all at the same time.
+/// Runs a function on all items concurrently; results are in the order of the items.
 fn side_by_side<T: Sync, R: Send>(all: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     match all {
         [one] => vec![work(one)],
@@ -137,7 +137,7 @@ fn side_by_side<T: Sync, R: Send>(all: &[T], work: impl Fn(&T) -> R + Sync) -> V
     }
 }
 
-/// Takes over groups of the same nodes.
+/// Moves feature groups of the same nodes into one set of histograms.
 fn join<C: WireCell>(
     sums: &mut [NodeSums<C>],
     others: Vec<NodeSums<C>>,
@@ -146,7 +146,7 @@ fn join<C: WireCell>(
 ) -> Result<()> {
     for ((total, histogram), (other_total, mut other)) in sums.iter_mut().zip(others) {
         if total.sums(count_bits) != other_total.sums(count_bits) {
-            return Err(cut_short());
+            return Err(malformed());
         }
         for group in groups {
             histogram.groups[*group] = std::mem::take(&mut other.groups[*group]);
@@ -155,7 +155,7 @@ fn join<C: WireCell>(
     Ok(())
 }
 
-impl<C: WireCell> RowStore<C> for ClusterCrew<C> {
+impl<C: WireCell> RowStore<C> for RemoteRows<C> {
     fn root(&mut self) -> Result<C> {
         let (total, histogram) = self.level(&[0])?.swap_remove(0);
         self.root = Some(histogram);
@@ -166,7 +166,7 @@ impl<C: WireCell> RowStore<C> for ClusterCrew<C> {
         if let Some((_, made)) = &mut self.tree {
             made.extend_from_slice(splits);
         }
-        splits.iter().map(|split| self.children.remove(&split.node).ok_or_else(cut_short)).collect()
+        splits.iter().map(|split| self.children.remove(&split.node).ok_or_else(malformed)).collect()
     }
 
     fn histograms(&mut self, _groups: &[usize], nodes: &[WantedNode<C>]) -> Result<Vec<NodeHistogram<C>>> {
@@ -180,7 +180,7 @@ impl<C: WireCell> RowStore<C> for ClusterCrew<C> {
         let sums = self.level(&wanted)?;
         let bits = self.tree.as_ref().map_or(0, |(start, _)| start.scale.count_bits);
         if sums.iter().zip(nodes).any(|((total, _), node)| total.sums(bits) != node.total.sums(bits)) {
-            return Err(cut_short());
+            return Err(malformed());
         }
         Ok(sums.into_iter().map(|(_, histogram)| histogram).collect())
     }
@@ -208,19 +208,19 @@ impl<C: WireCell> RowStore<C> for ClusterCrew<C> {
 
     fn local(&self) -> Result<&RowSets<C>> {
         Err(Error::usage(
-            "--cluster: these candidates need every row, and the rows are in the cluster",
+            "--cluster: these candidates need local rows",
             "leave --cluster out, or set candidates=static",
         ))
     }
 }
 
-impl<C: WireCell> BoostWorker<C> for ClusterCrew<C> {
+impl<C: WireCell> BoostWorker<C> for RemoteRows<C> {
     fn update_gradients(&mut self, round: u32) -> Result<GradientSummary> {
-        let (trees, last) = (self.foundation.trees.len(), self.last.take());
+        let (trees, last) = (self.snapshot.trees.len(), self.last.take());
         let mut all = Vec::new();
         let mut means = no_means(&self.parameters.metrics);
-        for answer in self.ask(Step::Gradients { round, trees, last })? {
-            let Answer::Gradients { parts, metrics } = answer else { return Err(cut_short()) };
+        for answer in self.ask(TaskStep::Gradients { round, trees, last })? {
+            let Answer::Gradients { parts, metrics } = answer else { return Err(malformed()) };
             all.extend(parts);
             if !metrics.is_empty() {
                 add_means(&mut means, &metrics)?;
@@ -242,15 +242,15 @@ impl<C: WireCell> BoostWorker<C> for ClusterCrew<C> {
 
     fn add_grown(&mut self, tree: &CodedTree) -> Result<()> {
         if let Some((mut start, splits)) = self.tree.take() {
-            start.groups = Vec::new(); // nobody needs them any more
+            start.groups = Vec::new(); // no longer needed
             self.last = Some(Grown { start, splits, tree: tree.clone() });
         }
-        self.foundation.trees.push(tree.clone());
+        self.snapshot.trees.push(tree.clone());
         Ok(())
     }
 
     fn add_earlier(&mut self, _round: u32, tree: &CodedTree) -> Result<()> {
-        self.foundation.trees.push(tree.clone());
+        self.snapshot.trees.push(tree.clone());
         Ok(())
     }
 
@@ -259,11 +259,11 @@ impl<C: WireCell> BoostWorker<C> for ClusterCrew<C> {
     }
 }
 
-impl<C: Cell> Drop for ClusterCrew<C> {
-    /// Lets the executors forget the training. If they do not hear of it, they will in time.
+impl<C: Cell> Drop for RemoteRows<C> {
+    /// Tells executors to release the training. If the message is lost, they drop it after a timeout.
     fn drop(&mut self) {
         if self.was_asked {
-            self.errands.link.forget(&self.errands.task, &self.errands.groups);
+            self.session.client.forget(&self.session.task, &self.session.groups);
         }
     }
 }

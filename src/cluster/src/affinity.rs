@@ -1,5 +1,5 @@
-//! Which executor gets which share: the one that had it last, for that one has its codes and scores. A share moves when
-//! its executor is gone, or when another one has much less to do.
+//! Assigns shares to executors. A share returns to the executor that had it last, which has its codes and scores cached.
+//! It moves when that executor is gone or when another one has much less load.
 
 use super::node::RoundExec;
 use super::share::{groups_of, key_of};
@@ -14,18 +14,18 @@ use datafusion::physical_plan::ExecutionPlan;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// See the module.
+/// Distribution policy that keeps shares on their executors.
 #[derive(Debug, Default)]
-pub struct Sticky {
-    /// The executor of each share that was seen.
+pub struct ShareAffinity {
+    /// The last executor of each share.
     homes: Mutex<HashMap<String, String>>,
 }
 
-/// Shares that are remembered; beyond, all are forgotten, which costs time only.
+/// Maximum number of remembered shares. When it is exceeded, all are forgotten, which costs only time.
 const MOST_HOMES: usize = 100_000;
 
-impl Sticky {
-    /// Chooses an executor for each of some shares, among those that have room.
+impl ShareAffinity {
+    /// Chooses an executor with free slots for each share.
     fn choose(&self, keys: &[String], executors: &[String]) -> Vec<String> {
         let mut homes = self.homes.lock().unwrap_or_else(PoisonError::into_inner);
         if homes.len() > MOST_HOMES {
@@ -47,7 +47,7 @@ impl Sticky {
                     if let Some(count) = homes.get(key).and_then(|home| load.get_mut(home)) {
                         *count -= 1;
                     }
-                    // Of equals the first by name.
+                    // Ties go to the first by name.
                     let least = load.iter().min_by_key(|(_, count)| **count).map(|(name, _)| (*name).clone());
                     let Some(least) = least else { break };
                     if let Some(count) = load.get_mut(&least) {
@@ -64,7 +64,7 @@ impl Sticky {
 }
 
 #[async_trait::async_trait]
-impl DistributionPolicy for Sticky {
+impl DistributionPolicy for ShareAffinity {
     async fn bind_tasks(
         &self,
         mut budgets: Vec<&mut AvailableVcores>,
@@ -102,7 +102,7 @@ impl DistributionPolicy for Sticky {
                             }
                         }
                     }
-                    // The engine's own stages, and answers that are merged: every executor gets about as much.
+                    // The engine's own stages and merge tasks: balanced over executors.
                     None => {
                         let executors = budgets.len();
                         for (place, budget) in budgets.iter_mut().enumerate() {
@@ -128,14 +128,14 @@ impl DistributionPolicy for Sticky {
     }
 }
 
-/// The shares of a round, by partition of its stage; `None` for other stages.
+/// The share of each partition of a stage; `None` for stages that are not ours.
 fn keys_of(stage: &Arc<dyn ExecutionPlan>) -> Option<Vec<String>> {
     let children = stage.children();
     let round = children.first()?.downcast_ref::<RoundExec>()?;
     Some(groups_of(&***round.children().first()?)?.iter().map(key_of).collect())
 }
 
-/// Whether all partitions of a stage must go into one task, because it makes one out of them.
+/// Whether all partitions of a stage must run in one task, because it merges them.
 fn collapses(stage: &Arc<dyn ExecutionPlan>) -> bool {
     let children = stage.children();
     let [child] = children.as_slice() else { return false };
@@ -145,7 +145,7 @@ fn collapses(stage: &Arc<dyn ExecutionPlan>) -> bool {
     child.properties().output_partitioning().partition_count() == 1 || collapses(child)
 }
 
-/// Makes a task of some partitions for an executor.
+/// Binds some partitions as a task to an executor.
 fn bind(
     stage: &mut RunningStage,
     session: &str,
@@ -153,7 +153,7 @@ fn bind(
     budget: &mut AvailableVcores,
     partitions: Vec<usize>,
 ) -> BoundTask {
-    // Shares take turns at the threads, so a task of theirs is one, however many they are.
+    // Shares run one after another on all threads, so one task serves any number of them.
     let is_one = collapses(&stage.plan) || keys_of(&stage.plan).is_some();
     let consumed = if is_one { 1 } else { (partitions.len() as u32).clamp(1, budget.vcores.max(1)) };
     let task_id = stage.task_infos.len();
@@ -185,15 +185,15 @@ mod tests {
     }
 
     #[test]
-    fn shares_stay_where_they_are_until_somebody_is_gone_or_comes() {
-        let policy = Sticky::default();
+    fn shares_stay_until_an_executor_leaves_or_joins() {
+        let policy = ShareAffinity::default();
         let keys = names(&["1", "2", "3", "4"]);
         let first = policy.choose(&keys, &names(&["a", "b"]));
         assert_eq!(first, names(&["a", "b", "a", "b"]));
         assert_eq!(policy.choose(&keys, &names(&["b", "a"])), first);
-        // Of a job that is repeated in part, only some shares are asked for.
+        // A partially repeated job requests only some shares.
         assert_eq!(policy.choose(&keys[1..2], &names(&["a", "b"])), names(&["b"]));
-        // One is gone: its shares go to the other, and come back to whoever takes its place.
+        // One executor leaves: its shares move to the other, and back to its replacement.
         assert_eq!(policy.choose(&keys, &names(&["a"])), names(&["a", "a", "a", "a"]));
         let after = policy.choose(&keys, &names(&["a", "c"]));
         assert_eq!(after.iter().filter(|home| **home == "c").count(), 2);

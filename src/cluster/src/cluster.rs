@@ -1,19 +1,19 @@
-//! A cluster as the driver sees it: who is there, what they hold, and what every question of a training needs.
+//! A cluster as seen by the driver.
 
 use super::address::Address;
 use super::cells::WireCell;
-use super::crew::ClusterCrew;
-use super::errands::Errands;
-use super::holding::fingerprint;
-use super::link::{Link, Traffic, run_name};
+use super::client::{SchedulerClient, Traffic, run_name};
+use super::executor::fingerprint;
 use super::local::LocalCluster;
+use super::remote_rows::RemoteRows;
 use super::security::Security;
+use super::session::TrainingSession;
 use super::share::{check_place, divide, file_groups};
-use super::task::{Answer, BUILD, Foundation, Identity, Step, Task};
-use super::trees::FleetGrower;
+use super::task::{Answer, BUILD, ExecutorIdentity, Snapshot, Task, TaskStep};
+use super::trees::ClusterGrower;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
-use planetree_base::wire::cut_short;
+use planetree_base::wire::malformed;
 use planetree_data::source::{Rows, Source};
 use planetree_train::BoostWorker;
 use planetree_train::TreeGrower;
@@ -22,43 +22,43 @@ use planetree_train::config::{BaseScore, Candidates, EnsembleName, Parameters};
 use planetree_train::{Backend, TrainRequest};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Processes of a cluster that hold the rows of a training, score rows or judge rankings.
+/// A cluster whose executors hold the rows of a training, score rows or evaluate rankings.
 pub struct Cluster {
     address: Address,
     security: Security,
-    /// Of executors that are started on this machine, all together.
+    /// Total threads of executors that are started on this machine.
     threads: usize,
     instance_credentials: bool,
-    training: Mutex<Option<Training>>,
-    /// What went over lines that are closed.
+    training: Mutex<Option<ActiveTraining>>,
+    /// Traffic of closed connections.
     traffic: Mutex<Traffic>,
 }
 
-/// A cluster that is there.
-pub struct Reached {
-    /// The line to it.
-    pub link: Arc<Link>,
-    /// Who is there.
-    pub executors: Vec<Identity>,
-    /// Executors that were started for this command, and end with it.
+/// A connection to a running cluster.
+pub struct Connection {
+    /// Client of its scheduler.
+    pub client: Arc<SchedulerClient>,
+    /// Its executors.
+    pub executors: Vec<ExecutorIdentity>,
+    /// Processes started for this command, which end with it.
     _local: Option<LocalCluster>,
 }
 
-impl Reached {
-    /// The threads of all executors.
+impl Connection {
+    /// Total threads of all executors.
     pub fn threads(&self) -> usize {
         self.executors.iter().map(|executor| executor.threads as usize).sum::<usize>().max(1)
     }
 }
 
-/// A cluster that trains.
-struct Training {
-    errands: Arc<Errands>,
-    _reached: Reached,
+/// The training in progress.
+struct ActiveTraining {
+    session: Arc<TrainingSession>,
+    _connection: Connection,
 }
 
 impl Cluster {
-    /// A cluster that is reached, or started on this machine with so many threads, when there is something to do.
+    /// A cluster to connect to on first use, or to start on this machine with the given number of threads.
     pub fn new(address: Address, security: Security, threads: usize, instance_credentials: bool) -> Self {
         Cluster {
             address,
@@ -70,78 +70,80 @@ impl Cluster {
         }
     }
 
-    /// What went over the line so far.
+    /// Traffic so far.
     pub fn traffic(&self) -> Traffic {
         let training = self.training.lock().unwrap_or_else(PoisonError::into_inner);
         match &*training {
-            Some(training) => training.errands.link.traffic(),
+            Some(training) => training.session.client.traffic(),
             None => self.traffic.lock().unwrap_or_else(PoisonError::into_inner).clone(),
         }
     }
 
-    /// Remembers what went over a line before it is closed.
-    pub(super) fn keep_traffic(&self, reached: &Reached) {
-        *self.traffic.lock().unwrap_or_else(PoisonError::into_inner) = reached.link.traffic();
+    /// Saves the traffic of a connection before it is closed.
+    pub(super) fn keep_traffic(&self, connection: &Connection) {
+        *self.traffic.lock().unwrap_or_else(PoisonError::into_inner) = connection.client.traffic();
     }
 
-    /// Where the cluster is.
+    /// The address given by the user.
     pub(super) fn address(&self) -> &Address {
         &self.address
     }
 
-    /// How the line is kept from others.
+    /// Certificates and token.
     pub(super) fn security(&self) -> &Security {
         &self.security
     }
 
-    /// Whether the machine's metadata service may be asked for credentials.
+    /// Whether credentials may come from the machine's metadata service.
     pub(super) fn instance_credentials(&self) -> bool {
         self.instance_credentials
     }
 
-    /// The line to the cluster, and who is there.
-    pub(super) fn reach(&self) -> Result<Reached> {
-        let (mut local, link) = match &self.address {
-            Address::Scheduler { host, port, .. } => (None, Link::new(host, *port, self.security.clone())),
+    /// Connects to the cluster and lists its executors.
+    pub(super) fn reach(&self) -> Result<Connection> {
+        let (mut local, client) = match &self.address {
+            Address::Scheduler { host, port, .. } => {
+                (None, SchedulerClient::new(host, *port, self.security.clone()))
+            }
             Address::Local { executors, .. } => {
                 let local = LocalCluster::start(*executors, self.threads)?;
-                // It is of this machine alone, and ends with the command.
-                let link = Link::new("127.0.0.1", local.port(), Security::default());
-                (Some(local), link)
+                // Reachable from this machine only, and ends with the command.
+                let client = SchedulerClient::new("127.0.0.1", local.port(), Security::default());
+                (Some(local), client)
             }
         };
         let executors = match &mut local {
-            Some(local) => local.wait_for_executors(&link)?,
-            None => link.executors()?,
+            Some(local) => local.wait_for_executors(&client)?,
+            None => client.executors()?,
         };
         for executor in &executors {
             tracing::info!("executor {}: {} threads", executor.name, executor.threads);
         }
-        Ok(Reached { link: Arc::new(link), executors, _local: local })
+        Ok(Connection { client: Arc::new(client), executors, _local: local })
     }
 
-    /// How many shares the data are divided into: one for each executor, unless the user knows better.
+    /// Number of shares: one per executor unless `shares=N` is given.
     pub(super) fn share_count(&self, executors: usize) -> usize {
         self.address.usage().shares.unwrap_or(executors)
     }
 
-    fn errands(&self) -> Arc<Errands> {
+    fn session(&self) -> Arc<TrainingSession> {
         let training = self.training.lock().unwrap_or_else(PoisonError::into_inner);
         let training = training.as_ref().expect("a training bins its data before its first round");
-        training.errands.clone()
+        training.session.clone()
     }
 
-    fn crew<C: WireCell>(
+    fn remote_rows<C: WireCell>(
         &self,
         parameters: &Parameters,
         data: &Arc<BinnedData>,
         base_score: f64,
     ) -> Box<dyn BoostWorker<C>> {
-        Box::new(ClusterCrew::<C>::new(self.errands(), parameters, data, base_score))
+        Box::new(RemoteRows::<C>::new(self.session(), parameters, data, base_score))
     }
 }
 
-/// Where executors find the dataset.
+/// The location of the dataset as sent to executors.
 pub fn place_of(location: &Location) -> Result<String> {
     match location {
         Location::Local(path) => {
@@ -157,23 +159,25 @@ impl Backend for Cluster {
         let parameters = &request.parameters;
         let refuse = |what: &str| {
             Err(Error::usage(
-                format_args!("--cluster: {what} is not trained on a cluster"),
-                "leave --cluster out, or see docs/cluster.md for what is",
+                format_args!("--cluster: {what} cannot be trained on a cluster"),
+                "leave --cluster out, or see docs/cluster.md for what is supported",
             ))
         };
         if parameters.forest.pairs_per_document.is_some() {
-            return refuse("a forest of pairs");
+            return refuse("a pairwise forest");
         }
         if request.out_of_bag || request.strength {
             return refuse(
-                "a forest with scores out of bag (--oob, or --rounds without --valid) or with --strength",
+                "a forest with out-of-bag scores (--oob, or --rounds without --valid) or with --strength",
             );
         }
         match parameters.candidates {
             _ if parameters.ensemble == EnsembleName::Bag => {}
             Candidates::Static => {}
             Candidates::Streaming if parameters.value_groups > 0 && parameters.workers == 1 => {}
-            Candidates::Streaming => return refuse("streaming with several workers or without value_groups"),
+            Candidates::Streaming => {
+                return refuse("a streaming model with several workers or value_groups=0");
+            }
             _ => return refuse("a model with these candidates"),
         }
         if parameters.unbiased {
@@ -183,10 +187,10 @@ impl Backend for Cluster {
             return refuse("an objective of another crate");
         }
         if request.start.is_some() || matches!(parameters.base_score, BaseScore::Feature(_)) {
-            return refuse("a model that starts from another one or from a feature");
+            return refuse("a model initialised from another model or from a feature");
         }
         if request.data.len() > 1 {
-            return refuse("a model of several datasets");
+            return refuse("a model on several datasets");
         }
         match &request.data[..] {
             [data] => check_place(data, &self.address),
@@ -197,18 +201,18 @@ impl Backend for Cluster {
     fn bin(&self, request: &TrainRequest, source: &Source, options: &BinOptions) -> Result<BinnedData> {
         let place = match &request.data[..] {
             [data] => place_of(data)?,
-            _ => return Err(cut_short()),
+            _ => return Err(malformed()),
         };
-        let Some(reader) = source.readers().next() else { return Err(cut_short()) };
+        let Some(reader) = source.readers().next() else { return Err(malformed()) };
         let rows: Vec<u64> = reader.manifest().rows_of_groups().collect();
-        let reached = self.reach()?;
-        let shares = divide(&rows, self.share_count(reached.executors.len()));
+        let connection = self.reach()?;
+        let shares = divide(&rows, self.share_count(connection.executors.len()));
         tracing::info!("{} shares of {} partitions", shares.len(), rows.len());
-        let errands = Arc::new(Errands {
-            link: reached.link.clone(),
+        let session = Arc::new(TrainingSession {
+            client: connection.client.clone(),
             groups: file_groups(source, &place, &shares),
-            executors: reached.executors.len(),
-            threads: reached.threads(),
+            executors: connection.executors.len(),
+            threads: connection.threads(),
             usage: self.address.usage(),
             task: Task {
                 build: BUILD.to_owned(),
@@ -216,17 +220,17 @@ impl Backend for Cluster {
                 data: place,
                 instance_credentials: self.instance_credentials,
                 fingerprint: fingerprint(source),
-                step: Step::Probe,
+                step: TaskStep::Probe,
             },
         });
-        let training = Training { errands: errands.clone(), _reached: reached };
+        let training = ActiveTraining { session: session.clone(), _connection: connection };
         *self.training.lock().unwrap_or_else(PoisonError::into_inner) = Some(training);
-        survey(&errands, request, source, options)
+        survey(&session, request, source, options)
     }
 
     fn grower(&self, parameters: &Parameters, data: &BinnedData) -> Result<Box<dyn TreeGrower>> {
-        let foundation = Foundation::new(parameters, false, 0.0, &data.binning);
-        Ok(Box::new(FleetGrower::new(self.errands(), foundation)))
+        let snapshot = Snapshot::new(parameters, false, 0.0, &data.binning);
+        Ok(Box::new(ClusterGrower::new(self.session(), snapshot)))
     }
 
     fn plain_worker(
@@ -235,7 +239,7 @@ impl Backend for Cluster {
         data: &Arc<BinnedData>,
         base_score: f64,
     ) -> Box<dyn BoostWorker<i64>> {
-        self.crew(parameters, data, base_score)
+        self.remote_rows(parameters, data, base_score)
     }
 
     fn weighted_worker(
@@ -244,18 +248,18 @@ impl Backend for Cluster {
         data: &Arc<BinnedData>,
         base_score: f64,
     ) -> Box<dyn BoostWorker<[i64; 2]>> {
-        self.crew(parameters, data, base_score)
+        self.remote_rows(parameters, data, base_score)
     }
 }
 
-/// Bins the features by what all shares say of them, some at a time.
+/// Bins the features from the summaries of all shares, a batch of features at a time.
 fn survey(
-    errands: &Errands,
+    session: &TrainingSession,
     request: &TrainRequest,
     source: &Source,
     options: &BinOptions,
 ) -> Result<BinnedData> {
-    /// Bytes of summaries at a time; a run takes 8.
+    /// Maximum bytes of summaries per batch; a run takes 8.
     const BYTES: u64 = 256 << 20;
     let kept =
         if options.max_bin.is_some() { source.row_count().min(SAMPLED_ROWS) } else { source.row_count() };
@@ -264,17 +268,17 @@ fn survey(
     let mut rows: Vec<Rows> = Vec::new();
     for start in (0..source.features()).step_by(at_a_time) {
         let these = start..(start + at_a_time).min(source.features());
-        let step = Step::Survey {
+        let step = TaskStep::Survey {
             features: these.clone(),
             rows: start == 0,
             parameters: request.parameters.to_toml(),
         };
         let mut summaries: Vec<Vec<ValueDistribution>> = these.map(|_| Vec::new()).collect();
-        for answer in errands.ask(step, false, &Vec::new)? {
-            let Answer::Surveyed(surveyed) = answer else { return Err(cut_short()) };
+        for answer in session.ask(step, false, &Vec::new)? {
+            let Answer::Surveyed(surveyed) = answer else { return Err(malformed()) };
             rows.extend(surveyed.rows);
             if surveyed.summaries.len() != summaries.len() {
-                return Err(cut_short());
+                return Err(malformed());
             }
             summaries.iter_mut().zip(surveyed.summaries).for_each(|(all, summary)| all.push(summary));
         }
