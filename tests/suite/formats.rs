@@ -460,7 +460,7 @@ fn decimal_commas_are_numbers_and_not_words() {
         (
             "t.csv",
             "qid;label;a\n1;0;0,5\n1;0;1.234,5\n",
-            "t.csv:2:5: found \"0,5\", expected a decimal number without a comma",
+            "t.csv: column a: numbers with commas, such as \"0,5\": decimal marks or thousands separators?",
         ),
     ] {
         write(room.path(), name, text);

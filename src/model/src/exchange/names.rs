@@ -33,7 +33,7 @@ impl FeatureNames {
                 (0..count).map(|place| format!("f{}", place + *first as usize)).collect()
             }
         };
-        Ok(names.into_iter().map(|name| ModelFeature::new(name)).collect())
+        Ok(names.into_iter().map(ModelFeature::new).collect())
     }
 }
 
