@@ -173,14 +173,14 @@ fn a_training_does_not_go_on_with_other_labels_weights_or_words() {
         for other in ["labels", "weights", "codes"] {
             let stderr = run(at, &format!("train --data {other} {resume}")).failed().stderr;
             assert!(
-                stderr.contains("the checkpoint is of another training: the training data differ"),
+                stderr.contains("the checkpoint is of a different training: the training data differ"),
                 "{stderr}"
             );
             assert!(stderr.contains(json(at, "describe d")["fingerprint"].as_str().unwrap()), "{stderr}");
-            assert!(stderr.contains("start anew without --resume"), "{stderr}");
+            assert!(stderr.contains("start over without --resume"), "{stderr}");
         }
         let stderr = run(at, &format!("train --data same {resume}")).ok().stderr;
-        assert!(stderr.contains("going on from round"), "{stderr}");
+        assert!(stderr.contains("resuming from round"), "{stderr}");
         train(at, &format!("--data d --preset {preset} --set num_trees={trees} --model whole"));
         assert!(fs::read(at.join("m")).unwrap() == fs::read(at.join("whole")).unwrap(), "{preset}");
     }

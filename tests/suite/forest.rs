@@ -282,7 +282,7 @@ fn more_features_than_there_are_is_said_once() {
         "train --preset rf-point --data data --set features_per_node=99 --set num_trees=4 --model m",
     );
     let said = ran.ok().stderr;
-    assert_eq!(said.matches("features_per_node = 99: there are 14").count(), 1, "{said}");
+    assert_eq!(said.matches("features_per_node = 99: there are only 14").count(), 1, "{said}");
     for preset in ["rf-point", "rf-hybrid", "rf-list", "rf-rand"] {
         let [more, all] = ["99", "all"].map(|count| {
             let arguments = format!("--preset {preset} --data data --set features_per_node={count}");

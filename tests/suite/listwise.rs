@@ -163,7 +163,7 @@ fn what_no_listwise_tree_can_be_grown_from_is_refused() {
     let refused = [
         ("--preset rf-list --data single", "all rows are of one query"),
         ("--preset rf-hybrid --data single", "all rows are of one query"),
-        ("--preset rf-list --data data --set query_fraction=0.01", "0.01 of 30 queries is none"),
+        ("--preset rf-list --data data --set query_fraction=0.01", "0.01 of 30 queries rounds to 0"),
         ("--preset rf-list --data unlabelled", "20 of 60 rows have no label"),
         ("--preset rf-hybrid --data unlabelled", "20 of 60 rows have no label"),
         ("--preset rf-list --data flat", "no split was possible"),

@@ -184,9 +184,9 @@ fn a_damaged_or_foreign_checkpoint_is_named() {
     refused(b"my notes", settings, "");
     refused(&model, settings, "this is a model, not a checkpoint");
     let deeper = format!("{settings} --set max_depth=3");
-    refused(&good, &deeper, "of another training: it has max_depth = 5");
-    refused(&good, &format!("--data other {more}"), "of another training: the training data differ");
-    refused(&good, &format!("{settings} --valid vali"), "another training");
+    refused(&good, &deeper, "of a different training: it has max_depth = 5");
+    refused(&good, &format!("--data other {more}"), "of a different training: the training data differ");
+    refused(&good, &format!("{settings} --valid vali"), "a different training");
     let fewer = format!("--data data --set learning_rate=0.01 --set num_trees={}", rounds - 1);
     refused(&good, &fewer, "rounds already");
     // The good one still does.

@@ -276,7 +276,7 @@ fn a_start_model_and_a_checkpoint_know_their_words() {
     child.kill().unwrap();
     child.wait().unwrap();
     let said = run(room.path(), &format!("{} --resume", arguments("recoded"))).failed().stderr;
-    assert!(said.contains("the checkpoint is of another training"), "{said}");
+    assert!(said.contains("the checkpoint is of a different training"), "{said}");
 }
 
 #[test]

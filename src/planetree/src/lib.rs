@@ -1,56 +1,69 @@
-//! planetree trains learning-to-rank tree ensembles as MapReduce over Parquet.
+//! Learning to rank with tree ensembles, trained as MapReduce over Parquet.
 //!
 //! ```text
 //! text, CSV, Parquet ──convert──► dataset (Parquet, whole queries per row group and file)
-//!                                    │
-//!                                    ├──describe──► what is in it, what to look at
-//!                                    │
-//!                                    ▼ bins: summaries of partitions add up, cuts follow
-//!                                 codes, in memory or mapped
-//!                                    │
-//!          ┌── one level of a tree ──┤ map: rows are added into histograms of whole numbers
-//!          └────────────────────────►│ reduce: add, cut, move rows to the children
-//!                                    │
-//!                                    ▼ boost: trees add up
-//!                                 model (Parquet, a row per node) ──predict──► predictions (Parquet)
-//!                                                                              │
-//!                                    metrics (Parquet, a row per query) ◄──evaluate
-//!                                    │
-//!                                    └──compare──► is it better, or was it luck?
+//!                                    │ train: bins, histograms, splits, trees
+//!                                    ▼
+//!                                 model (Parquet, one row per node) ──predict──► predictions (Parquet)
+//!                                                                                  │ evaluate
+//!                                                    metrics (one row per query) ◄─┘
 //! ```
 //!
-//! Vocabulary, in the order of the flow:
+//! Convert, train, predict and evaluate:
 //!
-//! - an *input* is a file, object or stream as the user named it; a *chunk* is some whole lines of it;
-//! - a *block* is the rows of one chunk, features turned into columns; an *entry* is one value that
-//!   is present; a *run* is a stretch of rows of one query;
-//! - a *row group* is whole queries, ready to be encoded; a *part* is one Parquet file of a dataset;
-//! - the *manifest* names the parts and the checksum of every stretch of their bytes;
-//! - a *staging* is an output that nobody sees yet;
-//! - a *partition* is a row group as the trainer sees it; a *bin* is a stretch of neighbouring values
-//!   of a feature, a *code* its number; a *group* is some features that the inner loop treats together;
-//! - a *target* is what a row wants of the next tree, its gradient in whole numbers; a *cell* is the sum
-//!   over some rows of a node, a *histogram* the cells of all bins;
-//! - a *candidate* is a place where a node may be cut, a *split* the one that was chosen; a node's
-//!   *cover* is the weight of the rows in it;
-//! - a *round* grows one tree; a *table* is one Parquet file of ours: model, predictions, rounds,
-//!   metrics, differences, folds, trials, steps;
-//! - a *ranking* is documents of queries with scores, a *judgment* the label of one that comes from elsewhere;
-//!   a *convention* is the rules by which a ranking is judged; a *system* is whatever made one, its values side by side
-//!   with those of others, query by query;
-//! - a *session* of SQL is the tables, functions, threads and memory that statements share;
-//! - a *fold* trains on most parts of the data and is tested on one; a *trial* is a choice of parameters;
-//! - a *pipeline* is steps that are commands of this program, with what each reads and writes.
+//! ```
+//! use planetree::evaluate::{Ranking, Request, Summary, evaluate};
+//! use planetree::metric::{Convention, Metric};
+//! use planetree::storage::{Access, Location};
+//! use planetree::train::{Silent, TrainRequest, config, train};
+//! use planetree::{ConvertRequest, write_predictions};
 //!
-//! The folders follow the flow: [`sample`] → [`ingest`] → [`convert`] → [`dataset`] → [`describe`], then
-//! [`config`] → [`train`] → [`bins`] → [`objective`] → [`tree`] → `boost` or `forest` with [`metric`] → [`model`] →
-//! [`predict`], [`explain`] → [`evaluate`] → [`compare`], all of it many times in [`cv`], step by step in [`pipeline`],
-//! on several machines by `cluster`, to look at in [`report`] and `sql`, to and from other programs by [`exchange`], on top of [`catalog`], [`plan`],
-//! [`table`] and [`storage`], below [`cli`].
+//! # fn main() -> planetree::error::Result<()> {
+//! # let room = tempfile::tempdir().unwrap();
+//! # let path = |name: &str| room.path().join(name).to_str().unwrap().to_owned();
+//! # let place = |name: &str| Location::parse(&path(name), Access::default());
+//! # let text: String = (0..400).map(|row| format!("{} qid:{} 1:{} 2:{}\n", row % 3, row / 20, row % 3, row % 7)).collect();
+//! # std::fs::write(path("train.txt"), text).unwrap();
+//! let data = ConvertRequest::new([path("train.txt").as_str()], &path("train")).run()?;
+//! let parameters = config::load(Some("lambdamart"), None, &["num_trees=10".to_owned()])?;
+//! let outcome = train(&TrainRequest::new(data.location().clone(), parameters), &mut Silent)?;
+//! outcome.model.write(&place("model.parquet")?)?;
+//!
+//! write_predictions(&place("model.parquet")?, &data, &place("predictions.parquet")?)?;
+//! let metrics = vec![Metric::Ndcg(Some(10))];
+//! let ranking = Ranking::Predictions(place("predictions.parquet")?);
+//! let results = evaluate(&ranking, &Request::new(metrics.clone(), Convention::default()))?;
+//! let summary = Summary::of(&results, &metrics, 0);
+//! assert!(summary.metrics[0].mean > Some(0.9));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`Ranker`] scores one query in memory. An objective of your own goes into
+//! [`TrainRequest::objective`](train::TrainRequest::objective), a metric into
+//! [`Metric::custom`](metric::Metric::custom); the repository's `examples/` show both.
+//!
+//! Terms, in the order of the flow:
+//!
+//! - a *row group* holds whole queries; a *part* is one Parquet file of a dataset; the *manifest* lists the parts and
+//!   the checksum of every row group;
+//! - a *partition* is a row group in training; a *bin* is a range of neighbouring values of a feature, a *code* its
+//!   number; a *histogram* has one cell of sums per bin;
+//! - a *candidate* is a possible cut of a node, a *split* the chosen one; a node's *cover* is the weight of its rows;
+//! - a *round* grows one tree;
+//! - a *ranking* is documents of queries with scores, a *judgment* a label from another source; a *convention* is the
+//!   rules by which a ranking is evaluated.
 
+mod convert_request;
+mod predict_request;
+mod ranker;
+
+pub use convert_request::ConvertRequest;
 pub use planetree_base::{error, progress, random, storage};
 pub use planetree_data::{convert, dataset, describe, ingest, rows, sample, source, table};
 pub use planetree_judge::{compare, evaluate};
 pub use planetree_metric as metric;
 pub use planetree_model::{exchange, explain, model, predict};
 pub use planetree_train as train;
+pub use predict_request::write_predictions;
+pub use ranker::Ranker;

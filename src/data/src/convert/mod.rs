@@ -59,6 +59,23 @@ pub struct ConvertOptions {
     pub categories: Vec<crate::dataset::Categories>,
 }
 
+impl ConvertOptions {
+    /// All queries, on all cores, with the memory limit of the command line.
+    pub fn new(output: Location) -> Self {
+        ConvertOptions {
+            output,
+            overwrite: false,
+            partition_rows: None,
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            sort_queries: false,
+            max_errors: None,
+            share: QueryShare::ALL,
+            memory_limit: 512 << 20,
+            categories: Vec::new(),
+        }
+    }
+}
+
 /// The least memory a conversion gets along with: three row groups, and chunks on their way.
 pub const LEAST_MEMORY: u64 = 192 << 20;
 

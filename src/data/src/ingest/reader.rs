@@ -46,6 +46,24 @@ pub struct IngestOptions {
     pub chunk_bytes: usize,
 }
 
+impl Default for IngestOptions {
+    fn default() -> Self {
+        IngestOptions {
+            format: None,
+            index_base: 1,
+            max_features: 10_000,
+            lenient: false,
+            feature_names: None,
+            roles: RoleOptions::default(),
+            delimiter: None,
+            decimal_comma: false,
+            header: true,
+            description: None,
+            chunk_bytes: 1 << 20,
+        }
+    }
+}
+
 /// A piece of an input that any thread can turn into rows.
 pub struct Work {
     /// Which input.

@@ -197,7 +197,7 @@ fn figure(
         });
         series.push(LineSeries { name: name.clone(), slot, dashed: *dashed, points, mark });
     }
-    let left_out = if thinned { " Some rounds are left out of the picture, never the best." } else { "" };
+    let left_out = if thinned { " Some rounds are omitted from the chart, never the best." } else { "" };
     Figure {
         title,
         note: format!("{convention}{left_out}"),

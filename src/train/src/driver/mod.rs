@@ -57,6 +57,16 @@ pub trait Observer {
     fn note(&mut self, text: &str);
 }
 
+/// An observer that ignores everything.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Silent;
+
+impl Observer for Silent {
+    fn phase(&mut self, _name: &str) {}
+    fn round(&mut self, _round: u32, _rounds: u32, _values: &[LogEntry]) {}
+    fn note(&mut self, _text: &str) {}
+}
+
 /// The result of a training.
 pub struct Outcome {
     /// The model, up to its best round; without trees if they were streamed to the model file.

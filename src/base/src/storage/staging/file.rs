@@ -43,10 +43,10 @@ impl FileOutput {
 
     fn ask_guard(&self) -> Result<()> {
         let Some(guard) = &self.guard else { return Ok(()) };
-        // What will be replaced, without a slash at its end that would hide it from sight.
-        let target = match self.writer.get_ref() {
-            FileSink::Local(file) => Location::Local(file.target.clone()),
-            FileSink::Bucket { .. } => self.shown.clone(),
+        // A slash at the end of a path would hide the file that is going to be replaced.
+        let target = match &self.shown {
+            Location::Local(path) => Location::Local(path.components().collect()),
+            remote => remote.clone(),
         };
         // An empty file holds nothing to lose.
         if target.size()?.is_some_and(|size| size > 0) { guard(&target) } else { Ok(()) }

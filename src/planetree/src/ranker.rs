@@ -1,0 +1,61 @@
+//! Scoring queries in memory.
+
+use planetree_base::error::{Error, Result};
+use planetree_model::model::{Ensemble, Model};
+use planetree_model::predict::Scorer;
+
+/// Scores and ranks the documents of one query in memory, for use in a service.
+///
+/// Building it prepares the trees once; scoring allocates only the result.
+pub struct Ranker {
+    scorer: Scorer,
+    features: Vec<String>,
+}
+
+impl Ranker {
+    /// Prepares a model. Models of pairs are not supported.
+    pub fn new(model: &Model) -> Result<Self> {
+        if model.ensemble == Ensemble::Wins {
+            return Err(Error::usage(
+                "a model of pairs does not score single documents",
+                "rank with another model, or use `planetree predict`",
+            ));
+        }
+        let features = model.features.iter().map(|feature| feature.name.clone()).collect();
+        Ok(Ranker { scorer: Scorer::new(model), features })
+    }
+
+    /// Names of the features, in the order that [`Ranker::scores`] expects.
+    pub fn features(&self) -> &[String] {
+        &self.features
+    }
+
+    /// The score of each document. A document is a slice of feature values, NaN where a value is missing.
+    pub fn scores<D: AsRef<[f32]>>(&self, documents: &[D]) -> Result<Vec<f64>> {
+        let mut rows = Vec::with_capacity(documents.len() * self.features.len());
+        for (place, document) in documents.iter().map(AsRef::as_ref).enumerate() {
+            if document.len() != self.features.len() {
+                return Err(Error::usage(
+                    format_args!(
+                        "document {place} has {} values, the model {} features",
+                        document.len(),
+                        self.features.len()
+                    ),
+                    "pass one value per feature, NaN where it is missing",
+                ));
+            }
+            rows.extend_from_slice(document);
+        }
+        let mut scores = vec![0.0; documents.len()];
+        self.scorer.score(&rows, &mut scores);
+        Ok(scores)
+    }
+
+    /// The documents by descending score, as indices. Ties keep their order.
+    pub fn rank<D: AsRef<[f32]>>(&self, documents: &[D]) -> Result<Vec<usize>> {
+        let scores = self.scores(documents)?;
+        let mut order: Vec<usize> = (0..scores.len()).collect();
+        order.sort_by(|one, other| scores[*other].total_cmp(&scores[*one]));
+        Ok(order)
+    }
+}
