@@ -475,6 +475,17 @@ fn decimal_commas_are_numbers_and_not_words() {
 }
 
 #[test]
+fn one_odd_cell_does_not_make_words_of_decimal_commas() {
+    let room = room();
+    let text = "qid;label;a\n1;0;0,5\n1;1;0,7\n2;0;unknown\n2;1;0,9\n";
+    std::fs::write(room.path().join("t.csv"), text).unwrap();
+    let said = run(room.path(), "convert t.csv --output t").failed().stderr;
+    assert!(said.contains("--decimal-comma") && said.contains("--categorical a"), "{said}");
+    let said = run(room.path(), "convert t.csv --output t --decimal-comma").failed().stderr;
+    assert!(said.contains("t.csv:4:5") && said.contains("unknown"), "{said}");
+}
+
+#[test]
 fn a_last_line_without_a_newline_is_read_like_any_other() {
     let room = room();
     for (number, end) in ["", "\n"].iter().enumerate() {
@@ -556,7 +567,7 @@ fn features_that_look_like_identifiers_are_named_in_a_warning() {
         ),
     );
     let ran = run(room.path(), "convert ids.csv --output ids").ok();
-    let warning = "WARN product_id, url, n look like identifiers, which a model learns by heart; leave them out with --ignore-columns product_id,url,n\n";
+    let warning = "WARN product_id, url, n look like identifiers, which a model can memorise; leave them out with --ignore-columns product_id,url,n\n";
     assert!(ran.stderr.contains(warning), "{}", ran.stderr);
     let ran = run(room.path(), "convert ids.csv --output left --ignore-columns product_id,url,n").ok();
     assert!(!ran.stderr.contains("identifier"), "{}", ran.stderr);

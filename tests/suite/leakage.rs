@@ -31,7 +31,7 @@ fn validation_queries_and_rows_of_the_training_data_are_counted() {
     rows.extend(renamed(graded(81, 30, 12).into_iter().filter(|example| example.query == 3).collect(), 7000));
     dataset(at, "rows", &rows, "--partition-rows 20");
     let queries =
-        "warning: valid: 4 of 10 queries are also in the training data; metrics on them are too good";
+        "warning: valid: 4 of 10 queries are also in the training data; metrics on them are too optimistic";
     let duplicates =
         "warning: valid: 12 of 72 rows have the same features and label as a row of the training data";
     for preset in ["planet", "gbrt", "pgbrt", "lambdamart", "rf-point", "rf-rand", "rf-pair"] {

@@ -283,3 +283,28 @@ fn text_says_the_same_numbers_as_parquet() {
         assert!(rows >= 96, "{extension}: {rows}");
     }
 }
+
+/// A file that only looks compressed, numbers that are labels, and a hook named by its full path.
+#[test]
+fn files_that_might_be_taken_for_ours_survive() {
+    let room = room();
+    prepared(room.path());
+    let junk: &[u8] = &[0x1f, 0x8b, 1, 2, 3, 4];
+    for (name, bytes) in [("junk", junk), ("labels.txt", b"1\n0\n2\n".as_slice())] {
+        std::fs::write(room.path().join(name), bytes).unwrap();
+        let ran =
+            run(room.path(), &format!("predict --model model.parquet --data data --scores {name}")).failed();
+        assert!(ran.stderr.contains("refusing to overwrite"), "{}", ran.stderr);
+        assert_eq!(std::fs::read(room.path().join(name)).unwrap(), bytes);
+    }
+    let hooks = room.path().join(".git/hooks");
+    std::fs::create_dir_all(&hooks).unwrap();
+    std::fs::write(hooks.join("pre-commit"), "#!/bin/sh\n").unwrap();
+    let hook = hooks.join("pre-commit");
+    let ran = run(room.path(), &format!("sql -c select+1 -o {} --overwrite --format csv", hook.display()));
+    assert!(ran.code != 0, "{}", ran.stderr);
+    assert_eq!(std::fs::read_to_string(&hook).unwrap(), "#!/bin/sh\n");
+    // Scores of our own are replaced.
+    run(room.path(), "predict --model model.parquet --data data --scores s.txt").ok();
+    run(room.path(), "predict --model model.parquet --data data --scores s.txt").ok();
+}

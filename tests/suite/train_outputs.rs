@@ -253,7 +253,11 @@ fn a_start_model_keeps_what_it_takes_missing_values_for() {
             // Other means, or another treatment: one model cannot say both.
             if first != then || first == "mean" {
                 assert_eq!(ran.code, 2, "{arguments}: {}", ran.stderr);
-                assert!(ran.stderr.contains("the start model replaces missing values of f"), "{}", ran.stderr);
+                assert!(
+                    ran.stderr.contains("the start model replaces missing values of f"),
+                    "{}",
+                    ran.stderr
+                );
                 continue;
             }
             ran.ok();

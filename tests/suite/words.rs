@@ -384,3 +384,41 @@ fn a_cluster_maps_words() {
         run(room.path(), "predict --model m --data numbers --output q --cluster local:2").failed().stderr;
     assert!(said.contains("colour has numbers here and words in"), "{said}");
 }
+
+#[test]
+fn a_missing_word_is_not_the_first_word() {
+    let room = room();
+    let mut text = "qid,label,colour\n".to_owned();
+    for query in 0..30 {
+        text.push_str(&format!("q{query},3,red\nq{query},0,\nq{query},1,blue\n"));
+    }
+    std::fs::write(room.path().join("t.csv"), text).unwrap();
+    run(room.path(), "convert t.csv --output t").ok();
+    for preset in ["planet", "lambdamart", "pgbrt", "rf-point"] {
+        let settings = "--set num_trees=20 --set min_data_in_leaf=1";
+        run(room.path(), &format!("train --preset {preset} {settings} --data t --model {preset} --quiet"))
+            .ok();
+        run(room.path(), &format!("predict --model {preset} --data t --scores {preset}.txt --quiet")).ok();
+        let scores = std::fs::read_to_string(room.path().join(format!("{preset}.txt"))).unwrap();
+        let scores: Vec<f64> = scores.lines().take(3).map(|line| line.parse().unwrap()).collect();
+        assert!(scores[0] > scores[2] && scores[2] > scores[1], "{preset}: {scores:?}");
+    }
+}
+
+#[test]
+fn words_of_an_imported_model_are_not_replaced() {
+    let room = room();
+    let rows = |words: [&str; 2]| {
+        let row = |query: usize| format!("q{query},1,{}\nq{query},0,{}\n", words[0], words[1]);
+        format!("qid,label,colour\n{}", (0..20).map(row).collect::<String>())
+    };
+    for (name, words) in [("one", ["red", "blue"]), ("other", ["blue", "red"])] {
+        std::fs::write(room.path().join(format!("{name}.csv")), rows(words)).unwrap();
+        run(room.path(), &format!("convert {name}.csv --output {name}")).ok();
+    }
+    run(room.path(), "train --data one --model m --set num_trees=2 --set min_data_in_leaf=1").ok();
+    run(room.path(), "export m --format lightgbm --output m.txt").ok();
+    run(room.path(), "import m.txt --output same --categories-from one").ok();
+    let said = run(room.path(), "import m.txt --output wrong --categories-from other").failed().stderr;
+    assert!(said.contains("already has other words for colour"), "{said}");
+}

@@ -22,7 +22,7 @@ pub struct Certificates {
     #[arg(long, value_name = "FILE", help_heading = "Encryption")]
     tls_key: Option<PathBuf>,
 
-    /// A file with the token of the cluster, one word: whoever does not bring it along is refused
+    /// A file with the token of the cluster, one word: clients without it are refused
     #[arg(long, value_name = "FILE", help_heading = "Encryption")]
     token_file: Option<PathBuf>,
 }

@@ -59,7 +59,7 @@ pub struct ConvertArguments {
     #[arg(long, value_name = "SHARE", default_value_t = 1.0)]
     query_fraction: f64,
 
-    /// Another number draws other queries
+    /// Seed of the sample
     #[arg(long, value_name = "N", default_value_t = 0)]
     query_seed: u64,
 

@@ -158,14 +158,24 @@ pub fn import(arguments: &ImportArguments, quiet: bool) -> Result<()> {
 /// Gives the features of a model the words that a dataset has for them.
 fn take_words(model: &mut Model, dataset: &Location) -> Result<()> {
     let manifest = Manifest::read(dataset)?;
+    let mut found = 0u32;
     for column in manifest.categories {
-        if let Some(feature) = model.features.iter_mut().find(|feature| feature.name == column.feature) {
-            feature.words = column.words;
+        let Some(feature) = model.features.iter_mut().find(|feature| feature.name == column.feature) else {
+            continue;
+        };
+        if !feature.words.is_empty() && feature.words != column.words {
+            return Err(Error::place(
+                dataset,
+                format_args!("the model already has other words for {}", feature.name),
+                "leave --categories-from out: the file carries the words of its training data",
+            ));
         }
+        feature.words = column.words;
+        found += 1;
     }
-    match model.features.iter().any(|feature| !feature.words.is_empty()) {
-        true => Ok(()),
-        false => Err(Error::place(
+    match found {
+        1.. => Ok(()),
+        0 => Err(Error::place(
             dataset,
             "it has no words of any feature of the model",
             "leave --categories-from out, or name the dataset that the model was trained on",

@@ -164,7 +164,8 @@ impl ScoresText {
     }
 }
 
-/// Whether a file has nothing but scores, each as [`write_score`] writes it.
+/// Whether a file has nothing but scores, each as [`write_score`] writes it. A file of whole numbers is more likely to be
+/// labels or query sizes of the user.
 fn is_scores(head: &Head) -> bool {
     let is_score = |line: &str| {
         let mut written = Vec::new();
@@ -172,7 +173,8 @@ fn is_scores(head: &Head) -> bool {
         score.is_some_and(|score| write_score(&mut written, score).is_ok())
             && written.strip_suffix(b"\n") == Some(line.as_bytes())
     };
-    head.lines().is_some_and(|mut lines| lines.all(is_score))
+    let has_fraction = |text: std::str::Lines<'_>| text.clone().any(|line| line.contains(['.', 'e']));
+    head.lines().is_some_and(|mut lines| has_fraction(lines.clone()) && lines.all(is_score))
 }
 
 /// Writes a score on a line, in as few digits as read back to the same number.

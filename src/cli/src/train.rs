@@ -80,7 +80,7 @@ pub struct TrainArguments {
     #[arg(long, value_name = "FILE")]
     oob: Option<String>,
 
-    /// Forests: write how good each tree ranks while it grows: a row per tree and split
+    /// Forests: write how well each tree ranks while it grows: one row per tree and split
     #[arg(long, value_name = "FILE")]
     strength: Option<String>,
 

@@ -282,7 +282,9 @@ fn survey(
             }
             summaries.iter_mut().zip(surveyed.summaries).for_each(|(all, summary)| all.push(summary));
         }
-        features.extend(summaries.into_iter().map(|all| options.bins(&ValueDistribution::merge_all(all))));
+        let bins =
+            |(place, all)| options.of_feature(source, start + place).bins(&ValueDistribution::merge_all(all));
+        features.extend(summaries.into_iter().enumerate().map(bins));
     }
     rows.sort_by_key(|rows| rows.first);
     Ok(BinnedData::remote(options.binning(features), rows))

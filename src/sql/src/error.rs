@@ -132,7 +132,7 @@ fn taken_for_map(error: &DataFusionError, text: &str) -> Option<Error> {
 /// `map` is the engine's, which makes a map of keys and values; many take it for the metric. `None` if no call is found.
 pub fn map_is_no_metric(text: &str) -> Option<Error> {
     let (line, column) = call_of("map", text)?;
-    let problem = "map makes a map of keys and values; it is no metric";
+    let problem = "map makes a map of keys and values; it is not a metric";
     let remedy =
         "call ap(label, score) for average precision, which evaluate calls map; or make_map for a map";
     Some(at(line, column, problem, text, remedy))

@@ -5,7 +5,7 @@ use super::location::Location;
 use crate::error::{Error, Result};
 use std::ffi::OsStr;
 use std::io::{self, BufReader, Cursor, Read};
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 /// An error if a file that is there must stay. Asked of files that have any content.
@@ -35,10 +35,12 @@ impl Head {
 
     fn read(location: &Location) -> Result<Self> {
         let mut bytes = Vec::new();
-        // What cannot be decompressed was not written by us either.
         let outcome =
             decompressed(location.open()?).and_then(|head| head.take(HEAD_BYTES).read_to_end(&mut bytes));
-        let is_whole = outcome.is_ok() && (bytes.len() as u64) < HEAD_BYTES;
+        if outcome.is_err() {
+            return Err(foreign(location)); // what cannot be decompressed is not an output of ours
+        }
+        let is_whole = (bytes.len() as u64) < HEAD_BYTES;
         if !is_whole && let Some(end) = bytes.iter().rposition(|byte| *byte == b'\n') {
             bytes.truncate(end + 1);
         }
@@ -80,7 +82,7 @@ pub fn foreign(location: &Location) -> Error {
 /// does not hold results.
 pub fn refuse_hidden(location: &Location) -> Result<()> {
     let is_hidden = match location {
-        Location::Local(path) => is_hidden(path),
+        Location::Local(path) => is_hidden(path) || is_hidden(&resolved(path)),
         Location::Remote(remote) => remote.path.parts().any(|part| part.as_ref().starts_with('.')),
     };
     if !is_hidden {
@@ -89,19 +91,40 @@ pub fn refuse_hidden(location: &Location) -> Result<()> {
     Err(Error::place(
         location,
         "refusing to write a hidden file, or into a hidden directory",
-        "choose a path without names that begin with a dot",
+        "choose a path that is not hidden",
     ))
 }
 
-/// Whether a path names something hidden. Of an absolute path only the last name counts: `/home/me/.cache` may be where
-/// somebody keeps what is made.
+/// Directories that never hold results, wherever they are.
+const NEVER: [&str; 6] = [".git", ".hg", ".svn", ".ssh", ".gnupg", ".aws"];
+
+/// The absolute path of an output, with links in its directory followed.
+fn resolved(path: &Path) -> PathBuf {
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    match parent.canonicalize() {
+        Ok(parent) => parent.join(path.file_name().unwrap_or_default()),
+        Err(_) => path.to_owned(), // its directory is not there yet
+    }
+}
+
+/// Whether a path names something hidden. Of the directories of an absolute path only [`NEVER`] counts: `/home/me/.cache`
+/// may well be where results are kept.
 fn is_hidden(path: &Path) -> bool {
     let is_dotted = |name: &OsStr| name.as_encoded_bytes().starts_with(b".");
     let mut names = path.components().filter_map(|part| match part {
         Component::Normal(name) => Some(name),
         _ => None,
     });
-    if path.is_absolute() { path.file_name().is_some_and(is_dotted) } else { names.any(is_dotted) }
+    match path.is_absolute() {
+        true => {
+            path.file_name().is_some_and(is_dotted)
+                || names.any(|name| NEVER.iter().any(|never| name == *never))
+        }
+        false => names.any(is_dotted),
+    }
 }
 
 #[cfg(test)]

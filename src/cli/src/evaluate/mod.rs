@@ -31,9 +31,9 @@ const EXAMPLES: &str = "Examples:
   planetree evaluate --scores scores.txt --data test
   planetree evaluate --run bm25.run --qrels qrels.txt --metrics ndcg@10,map,recall@100";
 
-/// Say how good rankings are: metrics of every query, their means and how they are spread
+/// Evaluate rankings: per-query metrics, means and distribution
 ///
-/// Rankings are predictions (Parquet tables with query_id, label and score, and doc_id if there are ids),
+/// Rankings are predictions (Parquet, CSV, TSV, JSON or NDJSON tables with query_id, label, score and perhaps doc_id),
 /// scores as text for the rows of a dataset, or runs of trec_eval. Several are shown side by side. Rows may
 /// come in any order; what does not fit into memory is sorted on disk.
 #[derive(Debug, Args)]

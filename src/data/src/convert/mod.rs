@@ -298,10 +298,10 @@ impl Sequencer {
         match found.len() {
             0 => {}
             1 => tracing::warn!(
-                "{names} looks like an identifier, which a model learns by heart; leave it out with --ignore-columns {list}"
+                "{names} looks like an identifier, which a model can memorise; leave it out with --ignore-columns {list}"
             ),
             _ => tracing::warn!(
-                "{names} look like identifiers, which a model learns by heart; leave them out with --ignore-columns {list}"
+                "{names} look like identifiers, which a model can memorise; leave them out with --ignore-columns {list}"
             ),
         }
     }

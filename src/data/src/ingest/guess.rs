@@ -64,7 +64,7 @@ pub fn guess(
         if seen.values == 0 || numbers > 0 {
             continue;
         }
-        if seen.commas + seen.grouped == seen.values {
+        if seen.commas + seen.grouped > 0 {
             return Err(ambiguous(table.file, &roles.features[feature as usize], &seen.example));
         }
         roles.columns[place] = ColumnRole::Category(feature);

@@ -161,6 +161,11 @@ impl Source {
         &self.known
     }
 
+    /// Whether the values of a feature are codes of words.
+    pub fn has_words(&self, feature: usize) -> bool {
+        self.known[feature].words.as_ref().is_some_and(|words| !words.is_empty())
+    }
+
     /// How many features there are.
     pub fn features(&self) -> usize {
         self.names.len()

@@ -64,7 +64,11 @@ fn several_queries(columns: &[ArrayRef], row: usize) -> Result<datafusion::error
         (columns[3].as_string::<i32>().value(row), columns[4].as_string::<i32>().value(row));
     Ok(outward(Error::place(
         metric,
-        format_args!("rows of several queries, such as {:?} and {:?}, are no ranking", shown(1)?, shown(2)?),
+        format_args!(
+            "rows of several queries, such as {:?} and {:?}, do not form one ranking",
+            shown(1)?,
+            shown(2)?
+        ),
         format_args!("add GROUP BY query_id, or call {pooled} to take all rows for one ranking"),
     )))
 }

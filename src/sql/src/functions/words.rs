@@ -3,18 +3,37 @@
 
 use super::Function;
 use crate::error::outward;
-use arrow::array::{ArrayRef, AsArray, Float32Array};
+use arrow::array::{Array, ArrayRef, AsArray, Float32Array};
 use arrow::datatypes::{DataType, Float32Type};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::{Expr, ExprSchemable, cast};
 use planetree_base::error::Error;
 use planetree_model::model::ModelFeature;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How an argument becomes numbers: by the codes of a model's words, if the feature has any.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone)]
 pub struct WordCodes {
     /// In the order of the words.
     codes: Option<Vec<(String, u32)>>,
+    /// Whether a warning about unknown words was given.
+    warned: Arc<AtomicBool>,
+}
+
+impl PartialEq for WordCodes {
+    fn eq(&self, other: &Self) -> bool {
+        self.codes == other.codes
+    }
+}
+
+impl Eq for WordCodes {}
+
+impl Hash for WordCodes {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.codes.hash(state);
+    }
 }
 
 /// An argument that stands for a feature.
@@ -37,7 +56,7 @@ impl Argument<'_> {
                 let problem = format!("{name} is of type {kind}, expected a number");
                 return Err(outward(Error::place(function.name, problem, function.usage)));
             }
-            return Ok((cast(value, DataType::Float32), WordCodes { codes: None }));
+            return Ok((cast(value, DataType::Float32), WordCodes { codes: None, warned: Arc::default() }));
         }
         if !is_text(&kind) && !kind.is_null() {
             let problem = format!("{name} is of type {kind}, but {} has words in the model", feature.name);
@@ -47,7 +66,7 @@ impl Argument<'_> {
         }
         let mut codes: Vec<(String, u32)> = feature.words.iter().cloned().zip(0..).collect();
         codes.sort_unstable();
-        Ok((cast(value, DataType::Utf8), WordCodes { codes: Some(codes) }))
+        Ok((cast(value, DataType::Utf8), WordCodes { codes: Some(codes), warned: Arc::default() }))
     }
 }
 
@@ -59,7 +78,15 @@ impl WordCodes {
             let place = codes.binary_search_by(|(known, _)| known.as_str().cmp(word)).ok()?;
             Some(codes[place].1 as f32)
         };
-        values.as_string::<i32>().iter().map(|word| word.and_then(code)).collect()
+        let words = values.as_string::<i32>();
+        let unknown = words.iter().flatten().filter(|word| code(word).is_none()).count();
+        if unknown > 0 && !self.warned.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                "words that the model does not know are taken as missing, {unknown} of the first {} rows",
+                words.len()
+            );
+        }
+        words.iter().map(|word| word.and_then(code)).collect()
     }
 }
 

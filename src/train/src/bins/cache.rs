@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::Xxh3;
 
 /// Bump whenever codes or groups change, together with the build identifier of cluster executors.
-const FORMAT: u32 = 4;
+const FORMAT: u32 = 5;
 
 /// Key of a cache: the content of a dataset and its binning options.
 #[derive(Debug, Clone)]

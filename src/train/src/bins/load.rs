@@ -25,6 +25,14 @@ pub struct BinOptions {
 }
 
 impl BinOptions {
+    /// The options of one feature. No number stands for a missing word, so missing words always keep a bin of their own.
+    pub fn of_feature(self, source: &Source, feature: usize) -> Self {
+        match source.has_words(feature) {
+            true => BinOptions { missing: MissingPolicy::Learned, ..self },
+            false => self,
+        }
+    }
+
     /// The options of a training.
     pub fn of(parameters: &Parameters) -> Self {
         let max_bin = match parameters.candidates {
@@ -108,7 +116,7 @@ impl BinnedData {
                 }
                 let code = |feature| {
                     let values: Vec<Vec<f32>> = values.iter_mut().filter_map(Iterator::next).collect();
-                    let (bins, codes) = code_feature(&values, &kept, options);
+                    let (bins, codes) = code_feature(&values, &kept, &options.of_feature(source, feature));
                     if !bins.is_constant() {
                         groups
                             .iter()
@@ -180,7 +188,7 @@ impl BinnedData {
             }
             for summary in summaries {
                 let summary = summary.into_inner().expect("no holder of this lock panics");
-                features.push(options.bins(&summary));
+                features.push(options.of_feature(source, features.len()).bins(&summary));
             }
         }
         number_queries(&mut rows);

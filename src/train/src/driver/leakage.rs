@@ -1,5 +1,5 @@
 //! Leakage: queries and rows of a validation set that are in the training data, too. A model knows them by
-//! heart, so that metrics on them are too good and training stops too late.
+//! heart, so that metrics on them are too optimistic and training stops too late.
 //!
 //! Queries are compared by the hashes of their ids, rows by the hashes of their features and label. Both are
 //! 8 bytes each, and a by-product of reading.
@@ -40,7 +40,7 @@ impl Seen {
             };
             warnings.push(format!(
                 "warning: {name}: {shared} of {} queries are also in the training data; metrics on them are \
-                 too good{caveat}",
+                 too optimistic{caveat}",
                 queries.len()
             ));
         }

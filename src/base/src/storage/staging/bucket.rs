@@ -264,7 +264,7 @@ impl BucketStaging {
         }
         Err(Error::place(
             &self.shown,
-            "other runs replace it all the time",
+            "other runs keep replacing it",
             "run the command again when they have ended",
         ))
     }
