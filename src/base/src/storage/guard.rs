@@ -165,6 +165,7 @@ mod tests {
             assert!(head.bytes.len() > 60_000, "{name}");
         }
         std::fs::write(place("broken"), b"\x1f\x8bxx").unwrap();
-        assert!(!Head::read(&Location::Local(place("broken"))).unwrap().is_whole);
+        let error = head_of(&Location::Local(place("broken"))).err().map(|error| error.to_string());
+        assert!(error.is_some_and(|error| error.ends_with("not created by planetree")));
     }
 }
