@@ -1,5 +1,7 @@
 //! The programs in `examples/` run and print what they promise.
 
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
+
 use std::process::Command;
 
 /// What an example prints. `cargo test` builds examples beside the tests.

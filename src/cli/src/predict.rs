@@ -214,7 +214,7 @@ mod tests {
             let root = Node { depth: 0, split: Some(split), value: 0.0, cover: 1.0 };
             Tree { group: 0, nodes: vec![root, leaf(0.0), leaf(above), leaf(5.0 * above)] }
         };
-        let features = ["f1", "f2"].map(|name| ModelFeature::new(name)).to_vec();
+        let features = ["f1", "f2"].map(ModelFeature::new).to_vec();
         Model {
             trees: vec![tree(0, 1.0), tree(1, 10.0)],
             base_score: 0.0,
