@@ -35,7 +35,7 @@ lint:
 	$(CARGO) clippy --no-default-features -- -D warnings
 	PATH="$(CACHE)/tools/bin:$$PATH"; export PATH; \
 	cargo-deny --version >/dev/null 2>&1 || $(CARGO) install --quiet --debug --root $(CACHE)/tools cargo-deny; \
-	cargo-deny --offline check licenses bans sources
+	$(CARGO) fetch --quiet --locked && cargo-deny --offline check licenses bans sources
 
 ## Speed, in the release profile; see docs/performance.md.
 bench:
