@@ -3,7 +3,7 @@
 //!
 //! On this machine a writer exchanges whole directories. A reader opens the directory, locks it with
 //! others that read it, and finds all files relative to it, so it stays in the one it opened; a writer
-//! removes an old directory only when nobody reads it. In an object store the writer leaves what it
+//! removes an old directory only when no reader holds it. In an object store the writer leaves what it
 //! replaced for a while (`staging/bucket.rs`).
 
 use super::location::Location;

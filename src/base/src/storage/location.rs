@@ -245,7 +245,7 @@ impl Location {
                 Err(error) if is_absent(&error) => Ok(None),
                 Err(error) => Err(Error::io(self, "read", &error)),
             },
-            // One request, so that it is one version even if somebody replaces it.
+            // One request, so that it is one version even if it is being replaced.
             Location::Remote(remote) => {
                 let whole = border::retry(|| async { remote.store.get(&remote.path).await?.bytes().await });
                 match border::wait_or_interrupt(whole)? {

@@ -166,7 +166,7 @@ impl BucketStaging {
     pub(super) fn reopen(&mut self, name: &str) -> Result<File> {
         self.settle()?;
         let place = self.place_of(name);
-        // It is visible for a while and part of no output: whoever comes after a killed run removes it.
+        // It is visible for a while and part of no output: the run after a killed one removes it.
         let noted = self.history.note(name.as_bytes());
         noted.map_err(|error| self.shown.store_error("write", &error))?;
         self.complete(place)?;
@@ -182,7 +182,7 @@ impl BucketStaging {
     pub(super) fn discard(&mut self, name: &str) {
         let place = self.place_of(name);
         let file = &mut self.files[place];
-        // Another run may have the same file; whoever has the turn can tell.
+        // Another run may have the same file; the run whose turn it is can tell.
         if matches!(file.state, UploadState::Visible) {
             file.state = UploadState::Unwanted;
         }
@@ -222,7 +222,7 @@ impl BucketStaging {
                 self.tidy(&mut turn, Some(marker));
                 self.unnote(&mut turn, notes.old);
             }
-            // Somebody may read files of the same names: they go after the time of grace.
+            // Readers may hold files of the same names: these are deleted after the grace period.
             Err(_) if notes.earlier => self.files.retain(|file| !matches!(file.state, UploadState::Visible)),
             Err(_) => {}
         }
