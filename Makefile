@@ -5,6 +5,8 @@ VENV  ?= $(CACHE)/venv
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 PLANETREE = $(TARGET)/debug/planetree
 DEMO = demo
+# The demo's dependencies have the features that the tests need, so that both share one build of them.
+SHARED = --features shared-build
 # Tests and the first lint see every crate and feature.
 EVERYTHING = --workspace --features planetree-cli/cluster
 # What tests compare with and start on loopback: readers of Parquet, learners, S3 servers; and what drives a browser.
@@ -15,7 +17,7 @@ PACKAGES = pyarrow duckdb numpy scipy scikit-learn lightgbm xgboost-cpu catboost
 
 ## Build, and run a pipeline on the sample data: two rankers, and whether one is better.
 demo:
-	$(CARGO) build
+	$(CARGO) build $(SHARED)
 	$(PLANETREE) run pipelines/quickstart.toml --output $(DEMO)
 	@echo "Charts of all this are in $(DEMO)/report.html"
 
@@ -31,6 +33,7 @@ test-all: venv tools
 lint:
 	$(CARGO) fmt --check
 	.ci/imports
+	.ci/shared-build
 	$(CARGO) clippy $(EVERYTHING) --all-targets -- -D warnings
 	$(CARGO) clippy --no-default-features -- -D warnings
 	PATH="$(CACHE)/tools/bin:$$PATH"; export PATH; \

@@ -1,5 +1,5 @@
-//! How fast LETOR text is decoded on one thread: `cargo bench --bench decoder -- FILE`.
-//! Compare with a bare C parser of the same file on the same machine.
+//! Speed of decoding LETOR text on one thread: `cargo bench -p planetree --bench decoder -- FILE`.
+//! Compare with a minimal C parser of the same file on the same machine.
 
 use planetree::ingest::decode::letor::LetorDecoder;
 use planetree::ingest::decode::{Decoder, Lines};
@@ -8,7 +8,7 @@ use std::time::Instant;
 
 fn main() {
     let Some(path) = std::env::args().skip(1).find(|word| !word.starts_with("--")) else {
-        println!("name a LETOR file: cargo bench --bench decoder -- FILE");
+        println!("usage: cargo bench -p planetree --bench decoder -- FILE (LETOR text)");
         return;
     };
     let text = std::fs::read(path).expect("a readable file");

@@ -3,48 +3,21 @@
 
     benches/evaluate.py PLANETREE [--rows 10000000] [--documents 100] [--repeats 3] [--work DIR] [--only NAME]
 
-Needs pyarrow, pytrec_eval and ranx. Every tool runs in a process of its own and reads the same Parquet file; the
-others' time is told with and without the reading and the dictionaries they are fed with. Peak memory is the
-process's maximum resident set. Means are compared, so that nobody is fast at something else: pytrec_eval and ranx
-take linear gains, so planetree is also asked for their conventions.
+Needs pyarrow, pytrec_eval and ranx. Each tool runs in its own process and reads the same Parquet file. For pytrec_eval
+and ranx, the time without reading the file and building their dictionaries is printed too. Peak memory is the maximum
+resident set. The means are printed to show that all tools compute the same: pytrec_eval and ranx use linear gains, so
+planetree also runs with their conventions.
 """
-import argparse
 import json
-import os
-import subprocess
-import sys
-import tempfile
 import time
+
+from harness import arguments_of, call, measure, predictions
 
 METRICS = "ndcg@1,ndcg@3,ndcg@5,ndcg@10,err,map"
 
 
-def generate(path, rows, documents, seed=7, shuffled=False):
-    """Predictions of queries of about so many documents, labels 0 to 4, some scores tied."""
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    draw = np.random.default_rng(seed)
-    sizes = []
-    while sum(sizes) < rows:
-        sizes.append(int(draw.integers(1, 2 * documents)))
-    sizes[-1] -= sum(sizes) - rows
-    queries = np.repeat(np.arange(len(sizes)), sizes)
-    labels = draw.choice(5, rows, p=[0.52, 0.32, 0.13, 0.02, 0.01]).astype(np.float32)
-    scores = np.round(labels * 0.4 + draw.normal(size=rows), 6)
-    order = draw.permutation(rows) if shuffled else slice(None)
-    table = pa.table({
-        "query_id": pa.array(np.char.add("query-", queries.astype(str))[order]),
-        "doc_id": pa.array(np.char.add("doc-", np.arange(rows).astype(str))[order]),
-        "label": pa.array(labels[order]),
-        "score": pa.array(scores[order]),
-    })
-    pq.write_table(table, path, row_group_size=1 << 20, compression="zstd")
-
-
 def dictionaries(path):
-    """What the others want: {query: {document: value}}."""
+    """The input of pytrec_eval and ranx: {query: {document: value}} for labels and scores."""
     import pyarrow.parquet as pq
 
     table = pq.read_table(path)
@@ -73,42 +46,23 @@ def with_ranx(path):
 
     small = {"q": {"d": 1}}, {"q": {"d": 1.0}}
     names = ["ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map"]
-    ranx.evaluate(ranx.Qrels(small[0]), ranx.Run(small[1]), names)  # compiled here, not in the time
+    ranx.evaluate(ranx.Qrels(small[0]), ranx.Run(small[1]), names)  # compile outside the measured time
     qrels, run = dictionaries(path)
     begun = time.perf_counter()
     found = ranx.evaluate(ranx.Qrels(qrels), ranx.Run(run), names)
     return time.perf_counter() - begun, {name: float(found[name]) for name in ("ndcg@10", "map")}
 
 
-def measured(command):
-    """Seconds, peak MiB and output of a process."""
-    begun = time.perf_counter()
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    output = child.stdout.read()
-    _, status, usage = os.wait4(child.pid, 0)
-    seconds = time.perf_counter() - begun
-    if status:
-        sys.exit(f"{command} failed")
-    return seconds, usage.ru_maxrss / 1024, output
+def options(parser):
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--documents", type=int, default=100, help="mean number of documents per query")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--only", choices=["ours", "shuffled", "pytrec_eval", "ranx"])
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("planetree")
-    parser.add_argument("--rows", type=int, default=10_000_000)
-    parser.add_argument("--documents", type=int, default=100)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--work", default=tempfile.gettempdir() + "/planetree-evaluate")
-    parser.add_argument("--only", help="one of ours, shuffled, pytrec_eval, ranx")
-    arguments = parser.parse_args()
-    os.makedirs(arguments.work, exist_ok=True)
-    paths = {}
-    for name in ("ordered", "shuffled"):
-        paths[name] = f"{arguments.work}/{name}-{arguments.rows}-{arguments.documents}.parquet"
-        if not os.path.exists(paths[name]):
-            script = f"import evaluate; evaluate.generate({paths[name]!r}, {arguments.rows}, {arguments.documents}, shuffled={name == 'shuffled'})"
-            subprocess.run([sys.executable, "-c", script], check=True, cwd=os.path.dirname(os.path.abspath(__file__)))
-
+    arguments = arguments_of(options, __doc__.splitlines()[0], "evaluate")
+    paths = predictions(arguments.work, arguments.rows, arguments.documents)
     lines = []
 
     def wanted(name):
@@ -116,7 +70,7 @@ def main():
 
     def ours(name, path, *options):
         command = [arguments.planetree, "--quiet", "evaluate", "--predictions", path, "--metrics", METRICS, "--json", *options]
-        runs = [measured(command) for _ in range(arguments.repeats)]
+        runs = [measure(command) for _ in range(arguments.repeats)]
         means = json.loads(runs[0][2])["systems"][0]["means"]
         lines.append((name, min(run[0] for run in runs), None, max(run[1] for run in runs), means))
 
@@ -129,17 +83,15 @@ def main():
     for name in ("pytrec_eval", "ranx"):
         if wanted(name):
             script = f"import evaluate, json; print(json.dumps(evaluate.with_{name}({paths['ordered']!r})))"
-            environment = [sys.executable, "-c", script]
-            os.chdir(os.path.dirname(os.path.abspath(__file__)))
-            seconds, peak, output = measured(environment)
+            seconds, peak, output = measure(call(script))
             inner, means = json.loads(output)
             lines.append((name, seconds, inner, peak, means))
 
-    print(f"{arguments.rows:,} predictions, about {arguments.documents} documents a query; {METRICS} (others: without err)\n")
-    print(f"{'':<22}{'seconds':>10}{'judging':>10}{'peak MiB':>10}{'ndcg@10':>12}{'map':>12}")
+    print(f"{arguments.rows:,} predictions, about {arguments.documents} documents per query; {METRICS} (other tools: without err)\n")
+    print(f"{'':<22}{'seconds':>10}{'metrics':>10}{'peak MiB':>10}{'ndcg@10':>12}{'map':>12}")
     for name, seconds, inner, peak, means in lines:
-        judging = f"{inner:>10.2f}" if inner is not None else f"{'':>10}"
-        print(f"{name:<22}{seconds:>10.2f}{judging}{peak:>10.0f}{means['ndcg@10']:>12.6f}{means['map']:>12.6f}")
+        metrics_only = f"{inner:>10.2f}" if inner is not None else f"{'':>10}"
+        print(f"{name:<22}{seconds:>10.2f}{metrics_only}{peak:>10.0f}{means['ndcg@10']:>12.6f}{means['map']:>12.6f}")
 
 
 if __name__ == "__main__":

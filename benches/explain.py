@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Seconds that Shapley values take, planetree and LightGBM on the same trees and rows, two threads, best of three.
+"""Seconds to compute Shapley values: planetree and LightGBM on the same trees and rows, two threads, best of three.
 
-    benches/explain.py [PLANETREE]     with a Python that has lightgbm, pyarrow and numpy
+    benches/explain.py [PLANETREE]
+
+Needs lightgbm, pyarrow and numpy.
 """
 import json
 import pathlib
@@ -23,7 +25,7 @@ def planetree(*words):
 
 
 def matrix(dataset):
-    """The features of a dataset as LightGBM takes them."""
+    """The features of a dataset as an array."""
     manifest = json.loads((dataset / "_manifest.json").read_text())
     tables = [pyarrow.parquet.read_table(dataset / file["name"]) for file in manifest["files"]]
     columns = [pyarrow.concat_tables(tables).column(name).to_numpy() for name in manifest["features"]]
@@ -43,7 +45,7 @@ with tempfile.TemporaryDirectory() as folder:
         bench = ["cargo", "bench", "-q", "-p", "planetree", "--bench", "explain", "--", room / "data", model]
         ours = float(subprocess.run(bench, check=True, capture_output=True, text=True, cwd=ROOT).stdout.split()[-1])
         booster = lightgbm.Booster(model_file=text)
-        booster.predict(rows[:100], pred_contrib=True, num_threads=2)
+        booster.predict(rows[:100], pred_contrib=True, num_threads=2)  # warm up
         theirs = float("inf")
         for _ in range(3):
             begun = time.perf_counter()

@@ -1,5 +1,5 @@
-//! How fast rows are explained: `cargo bench -p planetree --bench explain -- DATASET MODEL [THREADS]` prints seconds.
-//! `benches/explain.py` compares with LightGBM.
+//! Time to explain the rows of a dataset: `cargo bench -p planetree --bench explain -- DATASET MODEL [THREADS]` prints
+//! seconds, best of three. `benches/explain.py` compares with LightGBM.
 
 use planetree::dataset::DatasetReader;
 use planetree::explain::explain;
@@ -10,9 +10,7 @@ use std::time::Instant;
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
     let [dataset, model, threads @ ..] = words.as_slice() else {
-        println!(
-            "name a dataset and a model: cargo bench -p planetree --bench explain -- DATASET MODEL [THREADS]"
-        );
+        println!("usage: cargo bench -p planetree --bench explain -- DATASET MODEL [THREADS]");
         return;
     };
     let threads = threads.first().map_or(2, |threads| threads.parse().expect("a number of threads"));

@@ -3,15 +3,15 @@
 
     benches/predict.py PLANETREE [--rows 200000] [--work DIR]
 
-Trains on generated MSLR-shaped rows, exports the models, and scores as many rows with each program, taking turns, the best of
-five. LightGBM and XGBoost have their rows in memory; of planetree the scoring alone is counted, and the whole command (Parquet
-read and written) beside it. Needs lightgbm, xgboost, pyarrow and numpy.
+Trains on generated rows with the features of MSLR, exports the models, and scores the same rows with each program in turn,
+best of five. LightGBM and XGBoost have their rows in memory. For planetree the scoring alone is counted; the rate of the
+whole command, which reads and writes Parquet, is printed too. Needs lightgbm, xgboost, pyarrow and numpy.
 """
-import argparse, json, os, tempfile, time
+import json, time
 
 import lightgbm, numpy, pyarrow.dataset, xgboost
 
-from measured import generated, run, trained
+from harness import arguments_of, dataset, run, train
 
 MODELS = {
     "250 trees of 32 leaves": dict(preset="planet", num_trees=250, max_depth=5, learning_rate=0.06),
@@ -20,22 +20,16 @@ MODELS = {
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("planetree")
-    parser.add_argument("--rows", type=int, default=200_000)
-    parser.add_argument("--work", default=tempfile.gettempdir() + "/planetree-predict")
-    arguments = parser.parse_args()
+    options = lambda parser: parser.add_argument("--rows", type=int, default=200_000)
+    arguments = arguments_of(options, __doc__.splitlines()[0], "predict")
     planetree, work = arguments.planetree, arguments.work
-    os.makedirs(work, exist_ok=True)
-    data = f"{work}/{arguments.rows}"
-    if not os.path.exists(data):
-        run(planetree, "convert", f"{generated(planetree, work, arguments.rows)}/train.txt", "--output", data)
+    data = dataset(planetree, work, arguments.rows)
     table = pyarrow.dataset.dataset(data, exclude_invalid_files=True, format="parquet").to_table()
     features = [name for name in table.column_names if name not in ("query_id", "doc_id", "label", "weight")]
     rows = numpy.ascontiguousarray(numpy.column_stack([table[name].to_numpy() for name in features]).astype("float32"))
     for name, settings in MODELS.items():
         settings = dict(settings)
-        trained(planetree, work, data, settings, "--preset", settings.pop("preset"))
+        train(planetree, work, data, settings, "--preset", settings.pop("preset"))
         model = f"{work}/model.parquet"
         run(planetree, "export", model, "--format", "lightgbm", "--output", f"{work}/lightgbm.txt")
         run(planetree, "export", model, "--format", "xgboost", "--output", f"{work}/xgboost.json")

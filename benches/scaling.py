@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""How training time grows with rows, features, bins and depth: runs planetree, draws docs/scaling.svg.
+"""Training time by number of rows, features, bins and levels: runs planetree, draws docs/scaling.svg.
 
     benches/scaling.py PLANETREE [--rows 400000] [--trees 20] [--work DIR]
 
-Needs nothing but Python. Every point is the best of three runs with two threads, in milliseconds a tree.
+Needs only Python. Each point is the best of three runs with two threads, in milliseconds per tree.
 """
-import argparse, os, tempfile
+import os
 
-from measured import draw, generated, run, trained
+from harness import arguments_of, draw, letor_text, run, train
 
 
 def narrowed(text, features, output):
-    """A copy of LETOR text with the first features only."""
+    """Copies LETOR text with only its first features."""
     with open(text) as lines, open(output, "w") as out:
         for line in lines:
             fields = line.split("#")[0].split()
@@ -19,20 +19,19 @@ def narrowed(text, features, output):
             out.write(" ".join(fields[:2] + kept) + "\n")
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("planetree")
+def options(parser):
     parser.add_argument("--rows", type=int, default=400_000)
     parser.add_argument("--trees", type=int, default=20)
-    parser.add_argument("--work", default=tempfile.gettempdir() + "/planetree-scaling")
-    arguments = parser.parse_args()
+
+
+def main():
+    arguments = arguments_of(options, __doc__.splitlines()[0], "scaling")
     planetree, work = arguments.planetree, arguments.work
-    os.makedirs(work, exist_ok=True)
 
     def dataset(rows, features=136):
         place = f"{work}/{rows}-{features}"
         if not os.path.exists(place):
-            text = generated(planetree, work, rows)
+            text = letor_text(planetree, work, rows)
             source = f"{text}/train.txt"
             if features < 136:
                 narrowed(source, features, f"{text}/{features}.txt")
@@ -42,7 +41,7 @@ def main():
 
     def milliseconds(data, **parameters):
         settings = dict(num_trees=arguments.trees, max_depth=5, max_bin=255) | parameters
-        figures = [trained(planetree, work, data, settings, "--threads", "2") for _ in range(3)]
+        figures = [train(planetree, work, data, settings, "--threads", "2") for _ in range(3)]
         return min(each["train_s"] / each["trees"] * 1000 for each in figures)
 
     rows = arguments.rows

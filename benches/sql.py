@@ -1,20 +1,17 @@
 #!/usr/bin/env python3
-"""Time and memory of NDCG@10 of every query in SQL: planetree sql and DuckDB on the same rows.
+"""Time and memory of computing NDCG@10 per query in SQL: planetree sql and DuckDB on the same rows.
 
     benches/sql.py PLANETREE [--rows 10000000] [--documents 100] [--repeats 3] [--threads 2] [--work DIR]
 
-Needs pyarrow and duckdb. The rows are those of benches/evaluate.py, in a Parquet file of pyarrow's, so that both read
-the same bytes. DuckDB does the nearest thing by hand: window functions, as docs/models.md shows. Every run is a process of its
-own; peak memory is its maximum resident set. The means are compared, so that nobody is fast at something else: DuckDB ranks
-equal scores in an order of its own, so they agree to a few digits only.
+Needs pyarrow and duckdb. The rows are those of benches/evaluate.py, in a Parquet file written by pyarrow, so that both
+read the same bytes. DuckDB has no such function, so its query uses window functions, as docs/models.md shows. Each run is
+its own process; peak memory is the maximum resident set. The means are printed to show that both compute the same. They
+agree to a few digits only, because DuckDB orders equal scores differently.
 """
-import argparse
 import os
-import subprocess
 import sys
-import tempfile
 
-import evaluate
+from harness import arguments_of, measure, predictions
 
 OURS = "SELECT query_id, ndcg(label, score, 10) AS ndcg FROM '{path}' GROUP BY query_id"
 BY_HAND = """
@@ -37,37 +34,32 @@ print(connection.execute("SELECT avg(ndcg), count(*) FROM ({query})").fetchone()
 """
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("planetree")
+def options(parser):
     parser.add_argument("--rows", type=int, default=10_000_000)
-    parser.add_argument("--documents", type=int, default=100)
+    parser.add_argument("--documents", type=int, default=100, help="mean number of documents per query")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--work", default=tempfile.gettempdir() + "/planetree-evaluate")
-    arguments = parser.parse_args()
-    os.makedirs(arguments.work, exist_ok=True)
+
+
+def main():
+    arguments = arguments_of(options, __doc__.splitlines()[0], "evaluate")
     lines = []
-    for name in ("ordered", "shuffled"):
-        path = f"{arguments.work}/{name}-{arguments.rows}-{arguments.documents}.parquet"
-        if not os.path.exists(path):
-            script = (f"import evaluate; evaluate.generate({path!r}, {arguments.rows}, {arguments.documents}, "
-                      f"shuffled={name == 'shuffled'})")
-            subprocess.run([sys.executable, "-c", script], check=True, cwd=os.path.dirname(os.path.abspath(__file__)))
+    for name, path in predictions(arguments.work, arguments.rows, arguments.documents).items():
         query = f"SELECT avg(ndcg) AS mean, count(*) AS queries FROM ({OURS.format(path=path)})"
         ours = [os.path.abspath(arguments.planetree), "sql", "--threads", str(arguments.threads), "--format", "csv",
                 "--allow-path", arguments.work, "-c", query]
         query = BY_HAND.format(path=path).replace("\n", " ")
         theirs = [sys.executable, "-c", DUCKDB.format(threads=arguments.threads, query=query)]
-        # Taking turns, so that a busy moment hits both.
+        # Alternately, so that other load affects both.
         runs = {"planetree": [], "DuckDB": []}
         for _ in range(arguments.repeats):
-            runs["planetree"].append(evaluate.measured(ours))
-            runs["DuckDB"].append(evaluate.measured(theirs))
-        for tool, measured in runs.items():
-            answer = measured[0][2].decode().strip().splitlines()[-1].strip("()")
-            lines.append((f"{tool}, {name}", min(run[0] for run in measured), max(run[1] for run in measured), answer))
-    print(f"NDCG@10 of every query of {arguments.rows:,} predictions, about {arguments.documents} documents a query, "
+            runs["planetree"].append(measure(ours))
+            runs["DuckDB"].append(measure(theirs))
+        for tool, measurements in runs.items():
+            answer = measurements[0][2].decode().strip().splitlines()[-1].strip("()")
+            seconds, peak = min(run[0] for run in measurements), max(run[1] for run in measurements)
+            lines.append((f"{tool}, {name}", seconds, peak, answer))
+    print(f"NDCG@10 per query of {arguments.rows:,} predictions, about {arguments.documents} documents per query, "
           f"{arguments.threads} threads, best of {arguments.repeats}\n")
     print(f"{'':<22}{'seconds':>10}{'peak MiB':>10}   mean, queries")
     for name, seconds, peak, answer in lines:

@@ -1,4 +1,4 @@
-//! Evaluate by a metric of your own, and stop early by it: `cargo run -p planetree --example custom_metric`.
+//! Define a metric, and use it for evaluation and early stopping: `cargo run -p planetree --example custom_metric`.
 
 use planetree::ConvertRequest;
 use planetree::error::Result;
@@ -12,14 +12,14 @@ fn best_on_top(rows: &QueryRows<'_>) -> Option<f64> {
     let top =
         (0..rows.scores.len()).max_by(|one, other| rows.scores[*one].total_cmp(&rows.scores[*other]))?;
     let best = rows.labels.iter().copied().fold(f32::MIN, f32::max);
-    // A query without a relevant document does not count.
+    // Queries without relevant documents are not counted.
     (best > 0.0).then(|| f64::from(rows.labels[top] == best))
 }
 
 fn main() -> Result<()> {
-    let room = tempfile::tempdir().expect("a temporary directory");
+    let directory = tempfile::tempdir().expect("cannot create a temporary directory");
     let convert = |part: &str| {
-        let (text, dataset) = (format!("{SAMPLE}/{part}.txt"), room.path().join(part));
+        let (text, dataset) = (format!("{SAMPLE}/{part}.txt"), directory.path().join(part));
         ConvertRequest::new([text.as_str()], &dataset.to_string_lossy()).run()
     };
     let (data, valid) = (convert("train")?, convert("vali")?);
@@ -31,7 +31,7 @@ fn main() -> Result<()> {
     let outcome = train(&request, &mut Silent)?;
     match outcome.best {
         Some(best) => println!("best round {}: {} {:.4}", best.round, outcome.log[0].metric, best.value),
-        None => println!("no early stop"),
+        None => println!("no best round"),
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Train with an objective of your own: `cargo run -p planetree --example custom_objective`.
+//! Define an objective, and train with it: `cargo run -p planetree --example custom_objective`.
 
 use planetree::ConvertRequest;
 use planetree::error::Result;
@@ -55,9 +55,9 @@ impl Observer for Log {
 }
 
 fn main() -> Result<()> {
-    let room = tempfile::tempdir().expect("a temporary directory");
+    let directory = tempfile::tempdir().expect("cannot create a temporary directory");
     let convert = |part: &str| {
-        let (text, dataset) = (format!("{SAMPLE}/{part}.txt"), room.path().join(part));
+        let (text, dataset) = (format!("{SAMPLE}/{part}.txt"), directory.path().join(part));
         ConvertRequest::new([text.as_str()], &dataset.to_string_lossy()).run()
     };
     let (data, valid) = (convert("train")?, convert("vali")?);

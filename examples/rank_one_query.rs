@@ -7,8 +7,8 @@ use planetree::{ConvertRequest, Ranker};
 const SAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sample_data");
 
 fn main() -> Result<()> {
-    let room = tempfile::tempdir().expect("a temporary directory");
-    let dataset = room.path().join("train");
+    let directory = tempfile::tempdir().expect("cannot create a temporary directory");
+    let dataset = directory.path().join("train");
     let data =
         ConvertRequest::new([format!("{SAMPLE}/train.txt").as_str()], &dataset.to_string_lossy()).run()?;
     let parameters = config::load(Some("lambdamart"), None, &["num_trees=50".to_owned()])?;

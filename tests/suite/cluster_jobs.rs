@@ -1,26 +1,24 @@
-//! Commands other than training on a cluster: the same bytes as on one machine.
+//! Commands other than training on a cluster give the same bytes as on one machine.
 
-use crate::cluster::Cluster;
-use crate::learning::*;
-use crate::s3;
+use crate::support::cluster::Cluster;
+use crate::support::object_stores::{environment, moto};
 use crate::support::*;
 use std::fs;
 use std::path::Path;
-use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::process::{Child, Stdio};
 
 fn bytes(directory: &Path, name: &str) -> Vec<u8> {
     fs::read(directory.join(name)).unwrap()
 }
 
-/// A dataset of several row groups, and a model of it.
+/// A dataset `data` of several row groups, and a model `m` trained on it.
 fn with_model(directory: &Path, queries: usize, trees: usize) {
     dataset(directory, "data", &graded(21, queries, 25), "--partition-rows 300");
     train(directory, &format!("--data data --set num_trees={trees} --set learning_rate=0.3 --model m"));
 }
 
 #[test]
-fn predictions_of_a_cluster_are_the_same_bytes() {
+fn predictions_by_a_cluster_have_the_same_bytes() {
     let room = room();
     let at = room.path();
     with_model(at, 120, 5);
@@ -31,13 +29,13 @@ fn predictions_of_a_cluster_are_the_same_bytes() {
         predict("--output expected --scores expected.txt");
         let shares = format!("{}?shares=5", cluster.url());
         for address in [cluster.url().as_str(), shares.as_str(), "local:2"] {
-            let told = predict(&format!(
+            let ran = predict(&format!(
                 "--output p --scores p.txt --stats stats.json --cluster {address} --threads 2"
             ));
             assert!(bytes(at, "p") == bytes(at, "expected"), "{model} {address}");
             assert!(bytes(at, "p.txt") == bytes(at, "expected.txt"), "{model} {address}");
-            assert!(told.stderr.contains("3,000 rows scored"), "{}", told.stderr);
-            let stats: serde_json::Value = serde_json::from_slice(&bytes(at, "stats.json")).unwrap();
+            assert!(ran.stderr.contains("3,000 rows scored"), "{}", ran.stderr);
+            let stats = json_of(&at.join("stats.json"));
             assert_eq!(stats["rows"], 3000);
             assert!(stats["predict_s"].as_f64().unwrap() > 0.0, "{stats}");
             assert!(stats["cluster"]["received_bytes"].as_u64().unwrap() > 10_000, "{stats}");
@@ -46,21 +44,21 @@ fn predictions_of_a_cluster_are_the_same_bytes() {
 }
 
 #[test]
-fn an_evaluation_by_a_cluster_says_the_same() {
+fn an_evaluation_by_a_cluster_prints_and_writes_the_same() {
     let room = room();
     let at = room.path();
     with_model(at, 120, 5);
     run(at, "predict --model m --data data --output p").ok();
-    // The same rows in row groups that end within queries, with a column to count by, and in no order at all.
-    let Some(python) = python() else { return };
+    // The same rows with a column to group by: in row groups that end within queries, and shuffled.
     let cut = "import pyarrow.parquet as p; t = p.read_table('p').replace_schema_metadata(None); \
                t = t.append_column('market', [[str(int(q) % 3) for q in t['query_id'].to_pylist()]]); \
                t = t.set_column(1, 'doc_id', [['d%d' % i for i in range(t.num_rows)]]); \
                p.write_table(t, 'cut.parquet', row_group_size=70); \
                p.write_table(t.take([(i * 7) % t.num_rows for i in range(t.num_rows)]), 'mixed.parquet', \
                row_group_size=500)";
-    let made = std::process::Command::new(python).current_dir(at).args(["-c", cut]).status();
-    assert!(made.unwrap().success());
+    if !run_python(at, cut) {
+        return;
+    }
     let cluster = Cluster::start(2, &[]);
     for (file, rest) in [
         ("p", "--metrics ndcg@10,err,map,mrr,p@5,auc"),
@@ -69,30 +67,16 @@ fn an_evaluation_by_a_cluster_says_the_same() {
         ("mixed.parquet", "--metrics ndcg@10"),
     ] {
         let evaluate = |cluster: &str| {
-            let table = "--output metrics";
-            let told =
-                run(at, &format!("evaluate --predictions {file} {rest} --json {table} {cluster}")).ok();
+            let arguments = format!("evaluate --predictions {file} {rest} --json --output metrics {cluster}");
+            let printed = run(at, &arguments).ok().stdout;
             let run_file = rest.contains("--write-run").then(|| bytes(at, "run"));
-            (told.stdout, bytes(at, "metrics"), run_file)
+            (printed, bytes(at, "metrics"), run_file)
         };
         let expected = evaluate("");
         for address in [cluster.url().as_str(), "local:2"] {
             assert!(evaluate(&format!("--cluster {address}")) == expected, "{file} {rest} {address}");
         }
     }
-}
-
-/// Waits until an executor has done so many jobs; false if the command ended before.
-fn wait_for_jobs(cluster: &Cluster, executor: usize, jobs: usize, running: &mut std::process::Child) -> bool {
-    let begun = Instant::now();
-    while cluster.jobs_of(executor) < jobs {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{} of {jobs} jobs", cluster.jobs_of(executor));
-        if running.try_wait().unwrap().is_some() {
-            return false;
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    true
 }
 
 #[test]
@@ -105,50 +89,44 @@ fn a_prediction_survives_the_loss_of_an_executor() {
     run(at, "predict --model m --data data --output expected").ok();
     let mut cluster = Cluster::start(2, &[]);
     let arguments = format!("predict --model m --data data --output p --cluster {}", cluster.url());
-    let start = || command(at, &arguments).stderr(Stdio::piped()).spawn().unwrap();
-    // The first job asks who is there, the second is some of the rows.
-    let caught = || {
-        let mut prediction = start();
-        wait_for_jobs(&cluster, 1, cluster.jobs_of(1) + 2, &mut prediction).then_some(prediction)
+    // A prediction in progress: the first job lists the executors, the second scores some rows. `None` if it ended
+    // before it was observed, as it may on a busy machine.
+    let in_progress = || -> Option<Child> {
+        let jobs = cluster.jobs_of(1) + 2;
+        let mut prediction = command(at, &arguments).stderr(Stdio::piped()).spawn().unwrap();
+        cluster.wait_for_jobs(1, jobs, &mut prediction).then_some(prediction)
     };
     let before = names_in(at);
-    // On a busy machine it may be over before anybody looks.
     let interrupted = || {
-        let stopped = caught()?;
-        interrupt(&stopped);
-        Some(stopped.wait_with_output().unwrap()).filter(|told| !told.status.success())
+        let prediction = in_progress()?;
+        signal(&prediction, "-INT");
+        Some(Ran::of(prediction.wait_with_output().unwrap())).filter(|ran| ran.code != 0)
     };
-    let told = (0..10).find_map(|_| {
-        let told = interrupted();
-        if told.is_none() {
+    let ran = (0..10).find_map(|_| {
+        let ran = interrupted();
+        if ran.is_none() {
             fs::remove_file(at.join("p")).unwrap();
         }
-        told
+        ran
     });
-    let told = told.expect("one of ten is interrupted");
-    assert_eq!(told.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&told.stderr).contains("error: interrupted"));
+    let ran = ran.expect("all ten predictions ended before the interrupt").failed();
+    assert!(ran.stderr.contains("error: interrupted"), "{}", ran.stderr);
     assert_eq!(names_in(at), before);
-    let prediction = (0..10).find_map(|_| caught()).expect("one of ten is seen at work");
+    let prediction =
+        (0..10).find_map(|_| in_progress()).expect("all ten predictions ended before they were observed");
     cluster.executors[1].kill().unwrap(); // SIGKILL
-    let told = prediction.wait_with_output().unwrap();
-    assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
-    assert!(bytes(at, "p") == bytes(at, "expected"));
-    // The one that is left goes on alone.
+    Ran::of(prediction.wait_with_output().unwrap()).ok();
+    assert_same_bytes(at, "p", "expected", "an executor was lost");
+    // The remaining executor suffices.
     fs::remove_file(at.join("p")).unwrap();
     run(at, &arguments).ok();
-    assert!(bytes(at, "p") == bytes(at, "expected"));
-}
-
-fn interrupt(child: &std::process::Child) {
-    let told = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
-    assert!(told.unwrap().success());
+    assert_same_bytes(at, "p", "expected", "one executor");
 }
 
 #[test]
-fn rows_and_rankings_in_an_object_store_need_no_shared_disk() {
-    let Some(server) = s3::moto() else { return };
-    let environment = s3::environment(server.port);
+fn datasets_and_predictions_in_an_object_store_need_no_shared_disk() {
+    let Some(server) = moto() else { return };
+    let environment = environment(server.port);
     let room = room();
     let at = room.path();
     with_model(at, 60, 5);
@@ -156,17 +134,17 @@ fn rows_and_rankings_in_an_object_store_need_no_shared_disk() {
     let expected = run(at, "evaluate --predictions p=expected --json").ok().stdout;
     run_with(at, "convert data.txt --output s3://bucket/data --partition-rows 300", &environment).ok();
     let cluster = Cluster::start(2, &environment);
-    // The model is a file that no executor sees.
+    // The model is a local file of the driver, which executors cannot read.
     let predict = "--quiet predict --model m --data s3://bucket/data --output s3://bucket/p";
     run_with(at, &format!("{predict} --cluster {}", cluster.url()), &environment).ok();
     let evaluate = format!("evaluate --predictions p=s3://bucket/p --json --cluster {}", cluster.url());
-    let told = run_with(at, &evaluate, &environment).ok().stdout;
-    let without_place = |text: &str| {
+    let printed = run_with(at, &evaluate, &environment).ok().stdout;
+    let without_location = |text: &str| {
         let mut value: serde_json::Value = serde_json::from_str(text).unwrap();
         value["systems"][0]["ranking"] = serde_json::Value::Null;
         value
     };
-    assert_eq!(without_place(&told), without_place(&expected));
+    assert_eq!(without_location(&printed), without_location(&expected));
     let query = |text: &str, rest: &str| {
         let mut command = command(at, &format!("sql --format csv {rest}"));
         command.envs(environment.iter().cloned());
@@ -179,47 +157,37 @@ fn rows_and_rankings_in_an_object_store_need_no_shared_disk() {
 }
 
 #[test]
-fn faults_of_other_commands_are_named_with_what_to_do() {
+fn errors_of_other_commands_name_the_problem_and_a_remedy() {
     let room = room();
     let at = room.path();
     with_model(at, 20, 2);
     run(at, "predict --model m --data data --output p --scores s.txt").ok();
-    let fails = |arguments: &str, code: i32, words: &[&str]| {
-        let ran = run(at, arguments);
-        assert_eq!(ran.code, code, "{arguments}: {}", ran.stderr);
-        for word in words {
-            assert!(ran.stderr.contains(word), "{arguments}: {word}: {}", ran.stderr);
-        }
-        assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
+    let fails = |arguments: &str, code: i32, messages: &[&str]| {
+        assert_refused(arguments, &run(at, arguments), code, messages);
     };
-    let nobody = free_port();
+    let unused = free_port();
     for command in ["predict --model m --data data --output q", "evaluate --predictions p"] {
         let none = ["no scheduler", "planetree scheduler"];
-        fails(&format!("{command} --cluster df://127.0.0.1:{nobody}"), 1, &none);
+        fails(&format!("{command} --cluster df://127.0.0.1:{unused}"), 1, &none);
         let elsewhere = ["executors cannot read a local path", "s3://"];
         fails(&format!("{command} --cluster df://10.99.99.99:1"), 1, &elsewhere);
         fails(&format!("{command} --cluster http://host"), 2, &["df://host:port"]);
     }
-    let own = ["of this machine alone", "df://HOST:PORT"];
+    let own = ["a local cluster takes neither certificates nor a token", "df://HOST:PORT"];
     fails("predict --model m --data data --output q --cluster local:2 --token-file token", 2, &own);
     assert!(!at.join("q").exists());
-    let alone = ["cannot be evaluated on a cluster", "leave --cluster out"];
+    let alone = ["cannot be evaluated on a cluster", "remove --cluster"];
     fails("evaluate --scores s.txt --data data --cluster local:1", 2, &alone);
     fails("evaluate --predictions p --labels data --cluster local:1", 2, &alone);
-    // Damage that only an executor sees.
+    // Damage that only executors notice: the driver does not read rows.
     let cluster = Cluster::start(1, &[]);
-    let manifest = fs::read_to_string(at.join("data/_manifest.json")).unwrap();
-    let part = manifest.split('"').find(|word| word.ends_with(".parquet")).unwrap().to_owned();
-    let file = at.join("data").join(part);
-    let mut content = fs::read(&file).unwrap();
-    content[100] ^= 1;
-    fs::write(&file, content).unwrap();
+    damage_dataset(&at.join("data"));
     let predict = format!("predict --model m --data data --output q --cluster {}", cluster.url());
     fails(&predict, 1, &["executor ", "damaged", "help: "]);
     assert!(!at.join("q").exists());
 }
 
-/// What a query prints, as CSV.
+/// Runs a query with CSV output.
 fn ask(directory: &Path, query: &str, rest: &str) -> Ran {
     let mut command = command(directory, &format!("sql --format csv {rest}"));
     Ran::of(command.args(["-c", query]).output().unwrap())
@@ -269,33 +237,30 @@ fn queries_on_a_cluster_give_the_same_rows() {
 }
 
 #[test]
-fn queries_that_a_cluster_cannot_run_are_named() {
+fn queries_that_a_cluster_cannot_run_are_refused() {
     let room = room();
     let at = room.path();
     with_model(at, 20, 2);
     let cluster = Cluster::start(1, &[]);
-    let fails = |query: &str, rest: &str, words: &[&str]| {
-        let ran = ask(at, query, rest).failed();
-        for word in words {
-            assert!(ran.stderr.contains(word), "{query}: {word}: {}", ran.stderr);
-        }
+    let fails = |query: &str, rest: &str, messages: &[&str]| {
+        assert_refused(query, &ask(at, query, rest), 1, messages);
     };
     let here = format!("--cluster {}", cluster.url());
     fails(
         "SELECT * FROM score('m', 'data')",
         &here,
-        &["score cannot go to a cluster", "leave --cluster out"],
+        &["score cannot run on a cluster", "remove --cluster"],
     );
     fails(
         "SELECT planetree_score('m', f1, f2) FROM data",
         &here,
-        &["planetree_score cannot go to a cluster"],
+        &["planetree_score cannot run on a cluster"],
     );
-    let order = ["looks at the order of rows", "leave --cluster out", "ties=worst"];
+    let order = ["equal scores are ranked in the order of the rows", "remove --cluster", "ties=worst"];
     fails("SELECT rank_in_query(f1) OVER (PARTITION BY query_id) FROM data", &here, &order);
     fails("SELECT query_id, ndcg(label, f1, 10) FROM data GROUP BY query_id", &here, &order);
-    fails("CREATE TABLE t AS SELECT * FROM data", &here, &["CREATE TABLE cannot go to a cluster"]);
-    fails("EXPLAIN SELECT * FROM data", &here, &["EXPLAIN cannot go to a cluster"]);
+    fails("CREATE TABLE t AS SELECT * FROM data", &here, &["CREATE TABLE cannot run on a cluster"]);
+    fails("EXPLAIN SELECT * FROM data", &here, &["EXPLAIN cannot run on a cluster"]);
     fails("SELECT nothing FROM data", &here, &["nothing"]);
     fails(
         "SELECT auc(label, f1) FROM (SELECT label, f1 FROM data)",
@@ -310,10 +275,10 @@ fn queries_that_a_cluster_cannot_run_are_named() {
         &here,
         &["error: query on http://127.0.0.1:", "if the query is right"],
     );
-    let nobody = free_port();
+    let unused = free_port();
     fails(
         "SELECT 1",
-        &format!("--cluster df://127.0.0.1:{nobody}"),
+        &format!("--cluster df://127.0.0.1:{unused}"),
         &["no scheduler", "planetree scheduler"],
     );
 }
@@ -362,12 +327,12 @@ output = "labels.csv"
 }
 
 #[test]
-fn nobody_speaks_to_a_cluster_without_its_token() {
+fn a_cluster_refuses_clients_without_its_token() {
     let room = room();
     let at = room.path();
     with_model(at, 20, 2);
-    fs::write(at.join("token"), "a-word-that-nobody-knows\n").unwrap();
-    fs::write(at.join("wrong"), "a-word-that-somebody-guessed\n").unwrap();
+    fs::write(at.join("token"), "a-secret-test-token\n").unwrap();
+    fs::write(at.join("wrong"), "a-wrong-test-token\n").unwrap();
     fs::write(at.join("short"), "word").unwrap();
     let option = |name: &str| format!("--token-file {}", at.join(name).display());
     let mut cluster = Cluster::start_with(2, &[], &option("token"));
@@ -378,16 +343,17 @@ fn nobody_speaks_to_a_cluster_without_its_token() {
     let query = "SELECT label, count(*) FROM data GROUP BY label ORDER BY label";
     let rest = format!("--cluster {} {}", cluster.url(), option("token"));
     assert_eq!(ask(at, query, &rest).ok().stdout, ask(at, query, "").ok().stdout);
-    for stranger in [String::new(), option("wrong")] {
-        let ran = run(at, &format!("{predict} {stranger}")).failed();
+    for options in [String::new(), option("wrong")] {
+        let ran = run(at, &format!("{predict} {options}")).failed();
         assert!(ran.stderr.contains("the token is missing or wrong"), "{}", ran.stderr);
         assert!(ran.stderr.contains("--token-file"), "{}", ran.stderr);
-        let executor = format!("--quiet executor --scheduler 127.0.0.1:{} {stranger}", cluster.port());
+        let executor = format!("--quiet executor --scheduler 127.0.0.1:{} {options}", cluster.port());
         let ran = run(at, &executor).failed();
         assert!(ran.stderr.contains("token"), "{}", ran.stderr);
     }
     let ran = run(at, &format!("{predict} {}", option("short"))).failed();
     assert!(ran.stderr.contains("a token is one word"), "{}", ran.stderr);
     assert_eq!(run(at, &format!("scheduler --bind 0.0.0.0 {}", option("token"))).code, 2);
-    cluster.executors.iter_mut().for_each(|executor| assert!(executor.try_wait().unwrap().is_none()));
+    let is_running = |executor: &mut Child| executor.try_wait().unwrap().is_none();
+    assert!(cluster.executors.iter_mut().all(is_running), "an executor ended");
 }

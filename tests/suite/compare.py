@@ -2,8 +2,8 @@
 
     compare.py [COMPARED.json DIFFERENCES.parquet]...
 
-holds the differences against the files that were compared, and does everything again. It fails by an
-assertion, and prints what it found.
+checks the differences against the compared files, and repeats all tests. A check fails with an assertion error, or prints
+its result.
 """
 import itertools
 import json
@@ -26,7 +26,7 @@ def ndcg_at_10(labels, scores):
 
 
 def values_of(path, metric):
-    """The values by query; of predictions, by hand."""
+    """The values by query, computed here for predictions."""
     table = pyarrow.parquet.read_table(path)
     queries = np.array(table["query_id"].to_pylist())
     if "score" in table.column_names:
@@ -39,7 +39,7 @@ def values_of(path, metric):
 
 
 def near(ours, theirs, what):
-    # A mean that is nothing but rounding is nothing.
+    # The absolute tolerance covers means that are rounding errors only.
     assert abs(ours - theirs) <= CLOSE * abs(theirs) + 1e-15, f"{what}: {ours!r}, expected {theirs!r}"
 
 
@@ -104,7 +104,7 @@ def check_interval(pair, differences):
         (differences,), np.mean, n_resamples=9999, confidence_level=ours["level"], method="percentile",
         rng=np.random.default_rng(2),
     ).confidence_interval
-    # Both ends wander, and where few means lie they go in steps.
+    # Both ends vary randomly, and in steps where the means are sparse.
     steps = np.diff(np.unique(np.round(differences, 9)))
     most = 0.15 * error + 1.01 * steps.min() / len(differences)
     assert abs(ours["low"] - theirs.low) < most, (ours, theirs, error)
@@ -123,7 +123,7 @@ def check_counts(compared, pair, differences):
 
 
 def check_holm(compared):
-    """Going up from the least, each is multiplied by the number of those that are left."""
+    """In ascending order, each p is multiplied by the number of remaining ones."""
     least, left = 0.0, len(compared["pairs"])
     for pair in sorted(compared["pairs"], key=lambda pair: pair["p"]):
         least = max(least, min(1.0, pair["p"] * left))
@@ -133,7 +133,7 @@ def check_holm(compared):
 
 
 def rows_of(compared, path):
-    """The rows of the differences by pair, each with the values that the compared files have."""
+    """The rows of the differences by pair, checked against the values in the compared files."""
     systems = {system["name"]: values_of(system["file"], compared["metric"]) for system in compared["systems"]}
     pairs = {}
     for row in pyarrow.parquet.read_table(path).to_pylist():

@@ -1,6 +1,5 @@
-//! Systems are compared as scipy compares them, and what cannot be compared is refused by name.
+//! Comparisons agree with scipy, and incomparable files are rejected.
 
-use crate::learning::{predict, real_dataset, train};
 use crate::support::*;
 use arrow::array::{ArrayRef, Float64Array, Int32Array, RecordBatch, StringArray};
 use planetree::random::Stream;
@@ -12,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-/// Writes a table of one metric: queries and their values.
+/// Writes a metrics table with one metric.
 fn metrics(directory: &Path, name: &str, metric: &str, values: &[(String, Option<f64>)]) {
     metrics_under(directory, name, metric, "planetree", values);
 }
@@ -40,8 +39,8 @@ fn metrics_under(
     table.finish().unwrap();
 }
 
-/// Values between 0 and 1 of some systems, related query by query as those of rankers are. Coarse ones
-/// have many equal differences and many that are zero.
+/// Values between 0 and 1 of several systems, correlated by query as those of rankers are. Coarse values give many ties and
+/// zeros among the differences.
 fn systems(seed: u64, queries: usize, lean: &[f64], coarse: bool) -> Vec<Vec<(String, Option<f64>)>> {
     let mut draw = Stream::new(&[seed]);
     let mut systems = vec![Vec::new(); lean.len()];
@@ -56,7 +55,7 @@ fn systems(seed: u64, queries: usize, lean: &[f64], coarse: bool) -> Vec<Vec<(St
     systems
 }
 
-/// Compares files, keeps what is printed and the differences, and returns what was printed.
+/// Compares files, keeps the JSON and the differences in files, and returns the JSON.
 fn compared(directory: &Path, number: usize, arguments: &str) -> Value {
     let output = format!("--json --output differences-{number}");
     let json = run(directory, &format!("compare {arguments} {output}")).ok().stdout;
@@ -64,7 +63,7 @@ fn compared(directory: &Path, number: usize, arguments: &str) -> Value {
     serde_json::from_str(&json).unwrap()
 }
 
-/// Has scipy do again what was compared under these numbers; whether there is a Python for it.
+/// Repeats the comparisons with these numbers in scipy; `false` without Python.
 fn scipy_agrees(directory: &Path, numbers: std::ops::Range<usize>) -> bool {
     let Some(python) = python() else { return false };
     let script = Path::new(crate::support::ROOT).join("tests/suite/compare.py");
@@ -80,14 +79,14 @@ fn scipy_agrees(directory: &Path, numbers: std::ops::Range<usize>) -> bool {
     true
 }
 
-/// Compares files as scipy does, and returns what was printed; `None` without Python.
+/// Compares files, checks the result with scipy, and returns the JSON; `None` without Python.
 fn agrees_with_scipy(directory: &Path, arguments: &str) -> Option<Value> {
     let printed = compared(directory, 0, arguments);
     scipy_agrees(directory, 0..1).then_some(printed)
 }
 
 #[test]
-fn two_systems_are_compared_as_scipy_does() {
+fn two_systems_agree_with_scipy() {
     let room = room();
     let mut number = 0;
     for queries in [2, 3, 7, 12, 13, 14, 20, 21, 50, 51, 200, 1500] {
@@ -104,7 +103,7 @@ fn two_systems_are_compared_as_scipy_does() {
 }
 
 #[test]
-fn several_systems_are_corrected_and_lower_may_be_better() {
+fn several_systems_are_corrected_and_lower_values_may_be_better() {
     let room = room();
     let made = systems(9, 120, &[0.0, 0.02, 0.15, 0.02, -0.05], true);
     for (name, values) in ["a", "b", "c", "d", "e"].iter().zip(&made) {
@@ -122,7 +121,7 @@ fn several_systems_are_corrected_and_lower_may_be_better() {
 }
 
 #[test]
-fn rankers_of_mq2008_are_compared_as_scipy_does() {
+fn rankers_on_mq2008_agree_with_scipy() {
     let Some(data) = shared("data/MQ2008") else { return };
     let room = room();
     real_dataset(room.path(), "train", &data, "S[12]");
@@ -136,7 +135,7 @@ fn rankers_of_mq2008_are_compared_as_scipy_does() {
     let files = "stump-of-test few-of-test many-of-test";
     let Some(compared) = agrees_with_scipy(room.path(), files) else { return };
     assert_eq!(compared["systems"][2]["name"], "many-of-test");
-    // Predictions and their metrics are the same to compare, also one of each.
+    // Predictions and their metrics give the same comparison, also one of each.
     for name in ["stump", "many"] {
         let files = format!("--predictions {name}-of-test --output {name}.parquet");
         run(room.path(), &format!("evaluate {files} --metrics ndcg@10")).ok();
@@ -155,7 +154,7 @@ fn rankers_of_mq2008_are_compared_as_scipy_does() {
 }
 
 #[test]
-fn neither_threads_nor_the_order_of_rows_change_anything() {
+fn threads_and_row_order_do_not_change_the_result() {
     let room = room();
     let made = systems(4, 300, &[0.0, 0.01], false);
     metrics(room.path(), "a", "ndcg@10", &made[0]);
@@ -176,11 +175,11 @@ fn neither_threads_nor_the_order_of_rows_change_anything() {
 }
 
 #[test]
-fn a_file_against_itself_is_all_ties() {
+fn a_file_compared_with_itself_is_all_ties() {
     let room = room();
     metrics(room.path(), "a", "ndcg@10", &systems(4, 30, &[0.0], false)[0]);
     let ran = run(room.path(), "compare a a").ok();
-    assert!(ran.stderr.contains("note: the two have the same value for every query"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("note: both systems have the same value for every query"), "{}", ran.stderr);
     assert!(ran.stdout.contains("B better 0, same 30, A better 0"), "{}", ran.stdout);
     let Some(compared) = agrees_with_scipy(room.path(), "a a") else { return };
     assert_eq!((&compared["pairs"][0]["p"], &compared["pairs"][0]["differs"]), (&1.0.into(), &false.into()));
@@ -189,19 +188,23 @@ fn a_file_against_itself_is_all_ties() {
 }
 
 #[test]
-fn one_query_shows_nothing_and_says_so() {
+fn one_query_causes_a_note() {
     let room = room();
     for (name, value) in [("a", 0.25), ("b", 0.75)] {
         metrics(room.path(), name, "ndcg@10", &[("q".to_owned(), Some(value))]);
     }
     let ran = run(room.path(), "compare a b").ok();
-    assert!(ran.stderr.contains("note: one query shows nothing about others"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("note: there is only one query: no test can show a difference"),
+        "{}",
+        ran.stderr
+    );
     let Some(compared) = agrees_with_scipy(room.path(), "a b") else { return };
     assert_eq!((&compared["pairs"][0]["p"], &compared["pairs"][0]["t_test"]), (&1.0.into(), &Value::Null));
 }
 
 #[test]
-fn queries_that_do_not_count_are_left_out_of_both() {
+fn queries_without_a_value_are_excluded() {
     let room = room();
     let mut made = systems(6, 40, &[0.0, 0.05], false);
     made.iter_mut().for_each(|system| system[7].1 = None);
@@ -209,11 +212,11 @@ fn queries_that_do_not_count_are_left_out_of_both() {
     metrics(room.path(), "b", "map", &made[1]);
     let Some(compared) = agrees_with_scipy(room.path(), "a b --metric map") else { return };
     assert_eq!((&compared["queries"], &compared["uncounted_queries"]), (&39.into(), &1.into()));
-    assert!(run(room.path(), "compare a b --metric map").ok().stdout.contains("39, and 1 that do not count"));
+    assert!(run(room.path(), "compare a b --metric map").ok().stdout.contains("39, and 1 without a value"));
 }
 
 #[test]
-fn what_cannot_be_compared_is_refused_by_name() {
+fn incomparable_files_are_rejected() {
     let room = room();
     let made = systems(8, 30, &[0.0, 0.05], false);
     let (good, other) = (&made[0], &made[1]);
@@ -238,35 +241,39 @@ fn what_cannot_be_compared_is_refused_by_name() {
     for (files, problem, remedy) in [
         (
             "good short",
-            "good and short: they do not have the same queries; 2 are missing in short: q28, q29",
+            "good and short: queries differ; 2 missing from short: q28, q29",
             "evaluate all systems on the same queries",
         ),
-        ("good twice", "twice: query \"q3\" is there more than once", "give every query a name of its own"),
-        ("good nan", "nan: query \"q5\": ndcg@10 is NaN", "evaluate them again"),
+        (
+            "good twice",
+            "twice: query \"q3\" appears more than once",
+            "each query must appear once per system",
+        ),
+        ("good nan", "nan: query \"q5\": ndcg@10 is NaN", "evaluate it again"),
         (
             "good null",
-            "good and null: only one of them has a value for q5",
-            "the same labels and the same convention",
+            "good and null: only one of the two has a value for q5",
+            "the same labels and convention",
         ),
-        ("good empty", "empty: there are no queries in it", "with some queries"),
+        ("good empty", "empty: no queries", "that contains queries"),
         (
             "good letor",
-            "good and letor: they follow different conventions, planetree and letor4",
+            "good and letor: conventions differ: planetree and letor4",
             "with the same --convention",
         ),
         (
             "good good --convention letor4",
-            "--convention and good: they follow different conventions, letor4 and planetree",
+            "--convention and good: conventions differ: letor4 and planetree",
             "with the same --convention",
         ),
         (
             "good err",
-            "err: there is no column \"ndcg@10\"; its metrics are err",
+            "err: no column \"ndcg@10\"; available metrics: err",
             "evaluate again with --metrics ndcg@10",
         ),
         (
             "good good --metric ndgc@10",
-            "good: there is no column \"ndgc@10\"; its metrics are ndcg@10",
+            "good: no column \"ndgc@10\"; available metrics: ndcg@10",
             "did you mean ndcg@10?",
         ),
         ("good damaged", "damaged: damaged: ", "restore the file"),
@@ -287,22 +294,22 @@ fn what_cannot_be_compared_is_refused_by_name() {
     ] {
         assert_eq!(run(room.path(), &format!("compare {misuse}")).code, 2, "{misuse}");
     }
-    // Only an earlier file of differences is replaced.
+    // Only an earlier table of differences is replaced.
     let ran = run(room.path(), "compare good good --output err").failed();
-    assert!(ran.stderr.contains("this exists and is metrics, not differences"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("refusing to overwrite: this is metrics, not differences"), "{}", ran.stderr);
     run(room.path(), "compare good good --output out").ok();
     run(room.path(), "compare good good --output out").ok();
 }
 
 #[test]
-fn buckets_are_compared_like_files() {
-    let Some(server) = crate::s3::moto() else { return };
+fn files_in_a_bucket_are_compared_like_local_files() {
+    let Some(server) = crate::support::object_stores::moto() else { return };
     let room = room();
-    let environment = crate::s3::environment(server.port);
+    let environment = crate::support::object_stores::environment(server.port);
     let made = systems(5, 60, &[0.0, 0.05], false);
     for (name, values) in ["a", "b"].iter().zip(&made) {
         metrics(room.path(), name, "ndcg@10", values);
-        crate::s3::put(server.port, &room.path().join(name), name);
+        crate::support::object_stores::put(server.port, &room.path().join(name), name);
     }
     let local = run(room.path(), "compare a b --json --output d").ok().stdout;
     let remote = "compare s3://bucket/a s3://bucket/b --json --output s3://bucket/d";

@@ -1,6 +1,5 @@
-//! Cross-validation and search: rotations, dealing, what is written, and going on after any end.
+//! Cross-validation and search: rotations, splits, outputs, and resuming after interruptions.
 
-use crate::learning::*;
 use crate::support::*;
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::{Float64Type, Int32Type};
@@ -9,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const QUICK: &str = "--set num_trees=12 --set learning_rate=0.3";
 
@@ -22,7 +21,7 @@ fn bytes(file: impl AsRef<Path>) -> Vec<u8> {
     fs::read(file.as_ref()).unwrap_or_else(|error| panic!("{}: {error}", file.as_ref().display()))
 }
 
-/// What a cross-validation wrote, but for seconds, by name.
+/// The outputs of a cross-validation by name, without durations.
 fn outputs(output: &Path, folds: usize) -> HashMap<String, Vec<u8>> {
     let mut all = HashMap::new();
     for fold in 1..=folds {
@@ -67,7 +66,7 @@ fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
     (mean, (squares / (values.len() as f64 - 1.0)).sqrt())
 }
 
-/// Datasets S1 to S4 of MQ2008, if they are there.
+/// Datasets S1 to S4 of MQ2008, if available.
 fn mq2008(directory: &Path) -> Option<()> {
     let data = shared("data/MQ2008")?;
     (1..=4).for_each(|part| real_dataset(directory, &format!("S{part}"), &data, &format!("S{part}")));
@@ -75,7 +74,7 @@ fn mq2008(directory: &Path) -> Option<()> {
 }
 
 #[test]
-fn parts_of_letor_rotate_and_every_fold_is_what_train_and_predict_make() {
+fn parts_rotate_and_every_fold_equals_train_and_predict() {
     let room = room();
     let Some(()) = mq2008(room.path()) else { return };
     let json = cv(room.path(), &format!("--data S1 S2 S3 S4 --output cv {QUICK}"));
@@ -84,7 +83,7 @@ fn parts_of_letor_rotate_and_every_fold_is_what_train_and_predict_make() {
     let mut tested = Vec::new();
     for fold in 1..=4 {
         let parts = parts(fold);
-        // The papers' way: all rounds, and the best of them on the validation part.
+        // As in the papers: train all rounds and keep the best one on the validation part.
         let arguments = format!("--data {} --data {} --valid {}", parts[0], parts[1], parts[2]);
         train(
             room.path(),
@@ -110,9 +109,9 @@ fn parts_of_letor_rotate_and_every_fold_is_what_train_and_predict_make() {
         mean_and_deviation(&tested.iter().map(|(_, value, _)| *value).collect::<Vec<_>>());
     assert_close(json["test"]["ndcg@10"]["mean"].as_f64().unwrap(), mean, 1e-12, "mean");
     assert_close(json["test"]["ndcg@10"]["deviation"].as_f64().unwrap(), deviation, 1e-9, "deviation");
-    // Over all folds, in the order of the parts.
+    // Outputs over all folds are in the order of the parts.
     tested.sort_by(|one, other| one.0.cmp(&other.0));
-    let all: Vec<Scored> = tested.into_iter().flat_map(|(_, _, scored)| scored).collect();
+    let all: Vec<ScoredRow> = tested.into_iter().flat_map(|(_, _, scored)| scored).collect();
     assert!(predictions_of(&room.path().join("cv/predictions.parquet")) == all);
     let metrics = table_of(&room.path().join("cv/metrics.parquet"));
     let queries: Vec<&str> =
@@ -123,7 +122,7 @@ fn parts_of_letor_rotate_and_every_fold_is_what_train_and_predict_make() {
         assert_eq!(queries[row], query[0].query);
         assert_close(values.value(row), ndcg(query), 1e-12, queries[row]);
     }
-    // What is described agrees.
+    // `describe` agrees.
     let described = run(room.path(), "describe cv/folds.parquet --json").ok().stdout;
     let described: serde_json::Value = serde_json::from_str(&described).unwrap();
     let of_test = described["metrics"].as_array().unwrap().iter();
@@ -137,7 +136,7 @@ fn parts_of_letor_rotate_and_every_fold_is_what_train_and_predict_make() {
 }
 
 #[test]
-fn one_dataset_is_dealt_by_whole_queries_whatever_its_files() {
+fn one_dataset_is_split_by_whole_queries_regardless_of_its_files() {
     let room = room();
     let examples = graded(71, 53, 12);
     fs::write(room.path().join("rows.csv"), as_csv(&examples)).unwrap();
@@ -148,7 +147,7 @@ fn one_dataset_is_dealt_by_whole_queries_whatever_its_files() {
         let json = cv(room.path(), &arguments);
         assert_eq!(json["folds"].as_array().unwrap().len(), 4);
     }
-    let mut met = HashMap::new();
+    let mut part_of = HashMap::new();
     let mut sizes = Vec::new();
     for part in 1..=4 {
         let at = |data: &str| room.path().join(format!("cv-{data}/parts/{part}"));
@@ -156,16 +155,16 @@ fn one_dataset_is_dealt_by_whole_queries_whatever_its_files() {
         let queries: HashSet<String> = rows_of(&at("one")).into_iter().map(|row| row.query).collect();
         sizes.push(queries.len());
         for query in queries {
-            assert_eq!(met.insert(query, part), None, "a query is in one part only");
+            assert_eq!(part_of.insert(query, part), None, "a query is in one part only");
         }
         run(room.path(), &format!("describe cv-one/parts/{part}")).ok();
     }
     sizes.sort_unstable();
     assert_eq!(sizes, [13, 13, 13, 14]);
-    // Every row is in its query's part, in its order, weight and all.
+    // Every row is in the part of its query, in order and with its weight.
     for row in rows_of(&room.path().join("one")).chunk_by(|one, other| one.query == other.query) {
-        let part = rows_of(&room.path().join(format!("cv-one/parts/{}", met[&row[0].query])));
-        let there: Vec<Row> = part.into_iter().filter(|other| other.query == row[0].query).collect();
+        let part = rows_of(&room.path().join(format!("cv-one/parts/{}", part_of[&row[0].query])));
+        let there: Vec<DatasetRow> = part.into_iter().filter(|other| other.query == row[0].query).collect();
         assert!(there == row, "query {}", row[0].query);
     }
     let weights = |dataset: &str| {
@@ -182,11 +181,11 @@ fn one_dataset_is_dealt_by_whole_queries_whatever_its_files() {
     assert_eq!(predicted.chunk_by(|one, other| one.query == other.query).count(), 53);
     cv(room.path(), &format!("--data one --folds 4 --output cv-other {QUICK} --fold-seed 4"));
     let part = |output: &str| rows_of(&room.path().join(output).join("parts/1"));
-    assert!(part("cv-other") != part("cv-one"), "another seed deals otherwise");
+    assert!(part("cv-other") != part("cv-one"), "another seed gives another split");
 }
 
 #[test]
-fn without_validation_all_but_one_part_train_and_all_trees_stay() {
+fn without_validation_all_other_parts_train_and_all_trees_are_kept() {
     let room = room();
     let examples = graded(72, 30, 10);
     for part in 0..2 {
@@ -203,11 +202,11 @@ fn without_validation_all_but_one_part_train_and_all_trees_stay() {
         1e-12,
         "rmse",
     );
-    assert_eq!(json["test"].as_object().unwrap().len(), 2, "the metrics that were named, and no other");
+    assert_eq!(json["test"].as_object().unwrap().len(), 2, "only the requested metrics");
 }
 
 #[test]
-fn the_convention_of_the_test_parts_is_kept_with_their_values() {
+fn the_convention_is_stored_with_the_metrics() {
     let room = room();
     let mut examples = graded(80, 24, 10);
     examples.iter_mut().filter(|example| example.query % 4 == 0).for_each(|example| example.label = 0.0);
@@ -221,16 +220,16 @@ fn the_convention_of_the_test_parts_is_kept_with_their_values() {
             .map(|fold| fold["test"]["ndcg@10"].as_f64().unwrap() * fold["queries"].as_f64().unwrap())
             .sum::<f64>()
     };
-    assert_close(value(&one) - value(&zero), 6.0, 1e-9, "an empty query counts 1 there");
+    assert_close(value(&one) - value(&zero), 6.0, 1e-9, "an empty query counts as 1");
     let table = room.path().join("cv/metrics.parquet");
     let reader = parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(
         fs::File::open(&table).unwrap(),
     );
     let reader = reader.unwrap();
     let pairs = reader.metadata().file_metadata().key_value_metadata().unwrap();
-    let said = |key: &str| pairs.iter().find(|pair| pair.key == key).unwrap().value.clone().unwrap();
+    let metadata = |key: &str| pairs.iter().find(|pair| pair.key == key).unwrap().value.clone().unwrap();
     assert_eq!(
-        (said("planetree.convention").as_str(), said("planetree.metrics").as_str()),
+        (metadata("planetree.convention").as_str(), metadata("planetree.metrics").as_str()),
         ("lightgbm", "ndcg@10,dcg")
     );
     let table = table_of(&table);
@@ -241,7 +240,7 @@ fn the_convention_of_the_test_parts_is_kept_with_their_values() {
     for row in 0..table.num_rows() {
         let expected = if relevant.value(row) == 0 { 1.0 } else { column("ndcg@10").value(row) };
         assert_eq!(column("ndcg@10").value(row), expected);
-        // Ten documents a query: the whole list is the first ten.
+        // Queries have ten documents, so the top ten are the whole list.
         let (dcg, ideal) = (column("dcg").value(row), column("idcg").value(row));
         if ideal > 0.0 {
             assert_close(dcg / ideal, column("ndcg@10").value(row), 1e-12, "dcg over idcg");
@@ -253,10 +252,10 @@ fn the_convention_of_the_test_parts_is_kept_with_their_values() {
 }
 
 #[test]
-fn validation_and_test_parts_are_judged_by_one_convention() {
+fn validation_and_test_parts_use_the_same_convention() {
     let room = room();
     let at = room.path();
-    // LETOR's rules take 0 for NDCG@10 of a query with fewer documents, ours do not.
+    // In LETOR's convention, NDCG@10 of a query with fewer documents is 0.
     for (name, seed) in [("S1", 1), ("S2", 2), ("S3", 3)] {
         let mut examples = graded(90 + seed, 30, 12);
         let mut rows = 0..;
@@ -271,7 +270,7 @@ fn validation_and_test_parts_are_judged_by_one_convention() {
     let mut differ = 0;
     for (output, json) in [("usual", &usual), ("letor", &letor)] {
         for fold in 1..=3 {
-            // What is printed of the validation part is what evaluate says of it by the same rules.
+            // The printed validation metric equals that of evaluate under the same convention.
             let (model, part) =
                 (format!("{output}/folds/{fold}/model.parquet"), ["S2", "S3", "S1"][fold - 1]);
             run(at, &format!("predict --model {model} --data {part} --output v")).ok();
@@ -282,7 +281,7 @@ fn validation_and_test_parts_are_judged_by_one_convention() {
             let expected = judged["systems"][0]["means"]["ndcg@10"].as_f64().unwrap();
             let entry = &json["folds"][fold - 1];
             assert_close(entry["valid"]["ndcg@10"].as_f64().unwrap(), expected, 1e-12, &model);
-            // The best round is the best by these rules.
+            // The best round is the best under this convention.
             let course = course(
                 &rounds_of(&at.join(format!("{output}/folds/{fold}/rounds.parquet"))),
                 "valid",
@@ -298,10 +297,10 @@ fn validation_and_test_parts_are_judged_by_one_convention() {
             assert_eq!(described["convention"], json["convention"], "{output}/{table}");
         }
     }
-    assert_eq!(differ, 1, "the conventions make a difference");
+    assert_eq!(differ, 1, "the conventions differ");
     let text = run(at, &format!("--quiet cv {command} --output letor --convention letor4")).ok().stdout;
-    assert!(text.ends_with("\nAll metrics by the convention letor4.\n"), "{text}");
-    // As a parameter it is the same.
+    assert!(text.ends_with("\nMetric convention: letor4\n"), "{text}");
+    // The parameter has the same effect.
     let set = cv(at, &format!("{command} --output set --set convention=letor4"));
     assert_eq!((&set["valid"], &set["test"]), (&letor["valid"], &letor["test"]));
     for fold in 1..=3 {
@@ -311,15 +310,15 @@ fn validation_and_test_parts_are_judged_by_one_convention() {
     run(at, "report letor --output letor.html").ok();
     let page = fs::read_to_string(at.join("letor.html")).unwrap();
     assert!(page.contains("By the convention letor4.") && !page.contains("convention planetree"));
-    for (options, says) in [
-        ("--convention trec", "ties=docid cannot be followed on validation parts"),
+    for (options, expected) in [
+        ("--convention trec", "ties=docid is not supported on validation parts"),
         (
             "--convention letor4 --set convention=mslr",
-            "--convention letor4, but the parameter convention is mslr",
+            "--convention is letor4, but the parameter `convention` is mslr",
         ),
     ] {
         let ran = run(at, &format!("cv {command} --output none {options}"));
-        assert!(ran.code == 2 && ran.stderr.contains(says), "{options}: {}", ran.stderr);
+        assert!(ran.code == 2 && ran.stderr.contains(expected), "{options}: {}", ran.stderr);
         assert!(!at.join("none").exists(), "{options}");
     }
     let trec = cv(at, &format!("{command} --output trec --convention trec,ties=input"));
@@ -327,7 +326,7 @@ fn validation_and_test_parts_are_judged_by_one_convention() {
 }
 
 #[test]
-fn early_stopping_and_memory_limits_reach_the_folds() {
+fn early_stopping_and_memory_limits_apply_to_folds() {
     let room = room();
     dataset(room.path(), "data", &graded(73, 60, 20), "--partition-rows 200");
     let set = "--set num_trees=300 --set learning_rate=0.4 --set early_stopping_rounds=3";
@@ -343,7 +342,7 @@ fn early_stopping_and_memory_limits_reach_the_folds() {
 }
 
 #[test]
-fn what_is_complete_is_not_made_again() {
+fn complete_folds_are_not_repeated() {
     let room = room();
     dataset(room.path(), "data", &graded(74, 40, 10), "");
     let command = format!("--data data --folds 3 --output cv {QUICK}");
@@ -363,10 +362,10 @@ fn what_is_complete_is_not_made_again() {
     };
     assert_eq!(again(&command), [false; 3]);
     assert_eq!([made(1), made(2), made(3), part(1)], before);
-    assert!(bytes(at("folds.parquet")) == folds, "seconds and all");
+    assert!(bytes(at("folds.parquet")) == folds, "including durations");
     // Other metrics need no training.
     assert_eq!(again(&format!("{command} --metrics err")), [false; 3]);
-    // Whatever is missing or damaged is made again, and nothing else.
+    // Only missing or damaged folds are repeated.
     fs::remove_file(at("folds/2/predictions.parquet")).unwrap();
     assert_eq!(again(&command), [false, true, false]);
     for name in ["model.parquet", "rounds.parquet", "predictions.parquet", "fold.json"] {
@@ -379,26 +378,22 @@ fn what_is_complete_is_not_made_again() {
     fs::remove_dir_all(at("parts/1")).unwrap();
     assert_eq!(again(&command), [false; 3]);
     assert!(outputs(&room.path().join("cv"), 3) == first);
-    // Other parameters are other folds.
+    // Other parameters repeat all folds.
     assert_eq!(again(&format!("{command} --set max_depth=2")), [true; 3]);
     assert_eq!(again(&command), [true; 3]);
     assert!(outputs(&room.path().join("cv"), 3) == first);
 }
 
-/// Kills a command each time that one of these files of its output appears, and once more at any moment;
-/// then lets it finish.
+/// Kills a command whenever one of these output files appears, and once more at a random moment; then lets it finish.
 fn killed(directory: &Path, arguments: &str, output: &str, stages: &[&str]) {
     let spawn = || command(directory, arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     for stage in stages {
         let file = directory.join(output).join(stage);
-        assert!(!file.exists(), "{stage} is there before its time");
-        let (mut child, begun) = (spawn(), Instant::now());
-        while !file.exists() {
-            assert!(begun.elapsed() < Duration::from_secs(120), "{stage} does not appear");
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        assert!(!file.exists(), "{stage} exists too early");
+        let mut child = spawn();
+        wait_for(stage, || file.exists());
         child.kill().unwrap(); // SIGKILL
-        assert!(!child.wait().unwrap().success(), "{stage}: it was over already");
+        assert!(!child.wait().unwrap().success(), "{stage}: it had finished already");
     }
     let mut child = spawn();
     std::thread::sleep(Duration::from_millis(Stream::new(&[stages.len() as u64]).bits() % 200));
@@ -408,7 +403,7 @@ fn killed(directory: &Path, arguments: &str, output: &str, stages: &[&str]) {
 }
 
 #[test]
-fn killed_at_any_moment_it_ends_in_the_same_bytes() {
+fn killed_runs_resume_to_the_same_bytes() {
     let room = room();
     dataset(room.path(), "data", &graded(75, 120, 25), "--partition-rows 1000");
     let arguments = "cv --data data --folds 4 --set num_trees=60 --set learning_rate=0.1";
@@ -435,7 +430,7 @@ const SEARCH: &str = "trials = 4\nseed = 2\n[search]\nlearning_rate = { min = 0.
                       max_depth = [2, 5]\n";
 
 #[test]
-fn a_search_ranks_by_the_validation_parts_and_goes_on() {
+fn a_search_ranks_by_validation_metrics_and_extends() {
     let room = room();
     dataset(room.path(), "data", &graded(76, 60, 15), "");
     fs::write(room.path().join("s.toml"), SEARCH).unwrap();
@@ -447,7 +442,7 @@ fn a_search_ranks_by_the_validation_parts_and_goes_on() {
     let ranked: Vec<f64> = trials.iter().map(|trial| value(trial, "valid")).collect();
     assert!(ranked.is_sorted_by(|one, other| one >= other), "{ranked:?}");
     assert_eq!(json["best"], trials[0]["trial"]);
-    // Each trial is the cross-validation that its parameters make.
+    // Each trial equals the cross-validation with its parameters.
     for trial in trials {
         let number = &trial["trial"];
         let set = format!(
@@ -487,7 +482,7 @@ fn a_search_ranks_by_the_validation_parts_and_goes_on() {
     let described = run(room.path(), "describe search/trials.parquet --json").ok().stdout;
     let described: serde_json::Value = serde_json::from_str(&described).unwrap();
     assert_eq!(described["best"]["trial"], json["best"]);
-    // Run again, nothing is trained; with more trials, only those.
+    // A second run trains nothing; with more trials, only the new ones are trained.
     let stamp = |number: usize, fold: usize| {
         let file = room.path().join(format!("search/trials/{number}/folds/{fold}/fold.json"));
         fs::metadata(file).unwrap().modified().unwrap()
@@ -505,7 +500,7 @@ fn a_search_ranks_by_the_validation_parts_and_goes_on() {
 }
 
 #[test]
-fn a_trial_that_makes_no_model_comes_last_and_ends_nothing() {
+fn a_failed_trial_is_ranked_last_and_does_not_end_the_search() {
     let room = room();
     dataset(room.path(), "data", &graded(81, 30, 10), "");
     fs::write(room.path().join("s.toml"), "[search]\nmin_data_in_leaf = [5000, 5, 10]\n").unwrap();
@@ -525,7 +520,7 @@ fn a_trial_that_makes_no_model_comes_last_and_ends_nothing() {
 }
 
 #[test]
-fn a_search_that_is_killed_goes_on() {
+fn a_killed_search_resumes() {
     let room = room();
     dataset(room.path(), "data", &graded(77, 60, 15), "");
     fs::write(room.path().join("s.toml"), SEARCH).unwrap();
@@ -552,7 +547,7 @@ fn outputs_of_trial(directory: &Path, output: &str, trial: usize) -> Vec<Vec<u8>
 }
 
 #[test]
-fn what_cannot_be_done_is_said_before_any_work() {
+fn misuse_is_reported_before_any_work() {
     let room = room();
     dataset(room.path(), "data", &graded(78, 8, 10), "");
     dataset(room.path(), "other", &graded(79, 9, 5), "");
@@ -561,20 +556,20 @@ fn what_cannot_be_done_is_said_before_any_work() {
     search("value.toml", "[search]\nlearning_rate = [0.1, 20]\n");
     search("endless.toml", "[search]\nlearning_rate = { min = 0.1, max = 0.2 }\n");
     search("fine.toml", "[search]\nlearning_rate = [0.1]\n");
-    for (arguments, code, says) in [
+    for (arguments, code, expected) in [
         ("--data data --folds 2", 2, &["2 folds are too few", "--no-valid"][..]),
         ("--data data other", 2, &["2 folds are too few"]),
-        ("--data data --folds 1 --no-valid", 2, &["1 folds are too few", "2 folds or more"]),
+        ("--data data --folds 1 --no-valid", 2, &["1 folds are too few", "at least 2 folds"]),
         ("--data data --folds 0", 2, &["0 folds are too few"]),
-        ("--data data --folds 9", 2, &["9 folds are more than data has queries (8)", "fewer --folds"]),
-        ("--data data other data --folds 5", 2, &["--folds 5, but there are 3 datasets"]),
-        ("--data data other data", 1, &["query \"0\" is in data as well", "no query in common"]),
+        ("--data data --folds 9", 2, &["9 folds, but data has only 8 queries", "lower --folds"]),
+        ("--data data other data --folds 5", 2, &["--folds 5, but 3 datasets are given"]),
+        ("--data data other data", 1, &["query \"0\" is also in data", "without common queries"]),
         ("--data nowhere", 1, &["nowhere: not a planetree dataset"]),
         ("--data data --metrics ndgc@10", 2, &["unknown metric \"ndgc@10\"", "did you mean ndcg"]),
         ("--data data --set metric=xyz", 2, &["unknown metric \"xyz\""]),
         ("--data data --set num_treees=3", 2, &["unknown parameter \"num_treees\"", "num_trees"]),
         ("--data data --preset plant", 2, &["unknown preset \"plant\""]),
-        ("--data data --no-valid --set early_stopping_rounds=5", 2, &["there is no validation part"]),
+        ("--data data --no-valid --set early_stopping_rounds=5", 2, &["needs a validation part"]),
         ("--data data --no-valid --search fine.toml", 2, &["--no-valid"]),
         (
             "--data data --search unknown.toml",
@@ -589,35 +584,35 @@ fn what_cannot_be_done_is_said_before_any_work() {
         (
             "--data data --search endless.toml",
             2,
-            &["endless.toml:2:1: a range of learning_rate has no end", "trials = 20"],
+            &["endless.toml:2:1: the range of learning_rate needs a number of trials", "trials = 20"],
         ),
         ("--data data --search nowhere.toml", 1, &["nowhere.toml"]),
     ] {
         let ran = run(room.path(), &format!("cv {arguments} --output out"));
         assert_eq!(ran.code, code, "{arguments}: {}", ran.stderr);
         assert!(!ran.stderr.contains("panicked") && ran.stdout.is_empty(), "{arguments}: {}", ran.stderr);
-        for text in says {
+        for text in expected {
             assert!(ran.stderr.contains(text), "{arguments}: {text:?} is not in\n{}", ran.stderr);
         }
-        assert!(!room.path().join("out").exists(), "{arguments}: something was left behind");
+        assert!(!room.path().join("out").exists(), "{arguments}: left something behind");
     }
-    // A problem within a fold is of that fold.
+    // An error in a fold names the fold.
     let ran = run(room.path(), "cv --data data --folds 4 --output out --set min_data_in_leaf=500").failed();
     assert!(
         ran.stderr.contains("fold 1: ") && ran.stderr.contains("no split was possible"),
         "{}",
         ran.stderr
     );
-    // Another cross-validation is not mixed into one that is there.
+    // Another cross-validation in the same directory is rejected.
     cv(room.path(), &format!("--data data --folds 4 --output mine {QUICK}"));
-    for (arguments, says) in [
-        ("--data data --folds 3", "it has 4 folds, this one 3"),
-        ("--data other --folds 4", "its data are others"),
-        ("--data data --folds 4 --fold-seed 1", "its --fold-seed is 0, this one's 1"),
-        ("--data data --folds 4 --no-valid", "it was made without --no-valid"),
+    for (arguments, expected) in [
+        ("--data data --folds 3", "it has 4 folds, not 3"),
+        ("--data other --folds 4", "its data differ"),
+        ("--data data --folds 4 --fold-seed 1", "its --fold-seed is 0, not 1"),
+        ("--data data --folds 4 --no-valid", "it was run without --no-valid"),
     ] {
         let ran = run(room.path(), &format!("cv {arguments} --output mine {QUICK}")).failed();
-        assert!(ran.stderr.contains(says), "{arguments}: {}", ran.stderr);
+        assert!(ran.stderr.contains(expected), "{arguments}: {}", ran.stderr);
     }
     fs::create_dir(room.path().join("theirs")).unwrap();
     fs::write(room.path().join("theirs/folds.parquet"), "mine").unwrap();

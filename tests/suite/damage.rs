@@ -1,4 +1,4 @@
-//! One flipped byte anywhere in a dataset is an error that names the file, never another value.
+//! A flipped byte anywhere in a dataset is an error that names the file, never a wrong value.
 
 use crate::support::*;
 use planetree::dataset::DatasetReader;
@@ -7,17 +7,17 @@ use planetree::storage::{Access, Location};
 use std::fs;
 
 #[test]
-fn a_flipped_byte_in_any_of_two_thousand_places_is_noticed() {
-    let room = room();
-    fs::write(room.path().join("in.txt"), some_text(300, 20)).unwrap();
-    run(room.path(), "convert in.txt --output out --partition-rows 1000").ok();
-    let dataset = room.path().join("out");
+fn flipped_bytes_at_two_thousand_positions_are_detected() {
+    let temporary = room();
+    fs::write(temporary.path().join("in.txt"), some_text(300, 20)).unwrap();
+    run(temporary.path(), "convert in.txt --output out --partition-rows 1000").ok();
+    let dataset = temporary.path().join("out");
     let location = Location::parse(dataset.to_str().unwrap(), Access::Explicit).unwrap();
     let files = files_of(&dataset);
     let total: usize = files.iter().map(|(_, bytes)| bytes.len()).sum();
     let mut draw = Stream::new(&[2000]);
     for number in 0..2000u64 {
-        // Spread evenly over all files, so that every kind of byte is met.
+        // Spread evenly over all files, so that every part of the format is covered.
         let mut place = (number as usize * total / 2000 + (draw.bits() % 97) as usize) % total;
         let (name, bytes) = files
             .iter()
@@ -41,14 +41,14 @@ fn a_flipped_byte_in_any_of_two_thousand_places_is_noticed() {
 }
 
 #[test]
-fn the_program_names_the_damaged_missing_or_shortened_file() {
-    let room = room();
-    fs::write(room.path().join("in.txt"), some_text(300, 20)).unwrap();
-    run(room.path(), "convert in.txt --output out").ok();
-    let dataset = room.path().join("out");
+fn damaged_missing_and_truncated_files_are_named() {
+    let temporary = room();
+    fs::write(temporary.path().join("in.txt"), some_text(300, 20)).unwrap();
+    run(temporary.path(), "convert in.txt --output out").ok();
+    let dataset = temporary.path().join("out");
     let (name, bytes) = files_of(&dataset).into_iter().find(|(name, _)| name.ends_with(".parquet")).unwrap();
-    let says = |arguments: &str, problem: &str| {
-        let stderr = run(room.path(), arguments).failed().stderr;
+    let expect_error = |arguments: &str, problem: &str| {
+        let stderr = run(temporary.path(), arguments).failed().stderr;
         let expected = format!("error: out/{name}: damaged: {problem}");
         assert!(stderr.starts_with(&expected), "{stderr}");
         assert!(
@@ -59,10 +59,10 @@ fn the_program_names_the_damaged_missing_or_shortened_file() {
     let mut damaged = bytes.clone();
     damaged[bytes.len() / 3] ^= 1;
     fs::write(dataset.join(&name), damaged).unwrap();
-    says("describe out", "bytes 0..");
-    says("convert out --output again", "bytes 0..");
+    expect_error("describe out", "bytes 0..");
+    expect_error("convert out --output again", "bytes 0..");
     fs::write(dataset.join(&name), &bytes[..bytes.len() - 1]).unwrap();
-    says("describe out", "the file is shorter than it was");
+    expect_error("describe out", "the file is truncated");
     fs::remove_file(dataset.join(&name)).unwrap();
-    says("describe out", "the file is missing");
+    expect_error("describe out", "the file is missing");
 }

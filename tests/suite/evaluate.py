@@ -1,8 +1,8 @@
-"""What evaluations should find, worked out the slow way.
+"""Naive reference implementations for tests of evaluations.
 
     evaluate.py CHECK ARGUMENT...
 
-A check fails by an assertion, and prints what it found.
+A check fails with an assertion error, or prints its result.
 """
 import json
 import math
@@ -65,7 +65,7 @@ def values_of(path):
 
 
 def truth_of(predictions, metrics):
-    """Some columns of a metrics table are right."""
+    """Checks some columns of a metrics table."""
     expected = values_of(predictions)
     for row in pq.read_table(metrics).to_pylist():
         for name in ("documents", "relevant", "ndcg@10", "err", "map"):
@@ -74,7 +74,7 @@ def truth_of(predictions, metrics):
 
 
 def truth(predictions, metrics, report):
-    """The metrics table, the means, the empty queries, the percentiles and the worst queries are right."""
+    """Checks the metrics table, means, empty queries, percentiles and worst queries."""
     expected = values_of(predictions)
     table = pq.read_table(metrics)
     rows = table.to_pylist()
@@ -105,7 +105,7 @@ def truth(predictions, metrics, report):
 
 
 def foreign(predictions, output, order):
-    """The same rows as others write them: other types, other columns, another order."""
+    """Writes the same rows with other column types, other columns and in another order."""
     table = pq.read_table(predictions)
     if order == "shuffled":
         table = table.take(pa.array(np.random.default_rng(5).permutation(table.num_rows)))
@@ -129,7 +129,7 @@ def hash_of(text):
 
 
 def same(left, right):
-    """Two metrics tables hold the same, in any order of their rows."""
+    """Two metrics tables have the same rows, in any order."""
     left, right = (
         {row["query_id"]: row for row in pq.read_table(path).to_pylist()} for path in (left, right)
     )
@@ -154,13 +154,13 @@ def segments(predictions, report):
 
 
 def join_table(predictions, output):
-    """A table of the queries' markets."""
+    """Writes a table of the markets of queries."""
     queries = list(dict.fromkeys(str(row["query_id"]) for row in pq.read_table(predictions).to_pylist()))
     pq.write_table(pa.table({"id": queries, "market": [["de", "at", None][hash_of(query) % 3] for query in queries]}), output)
 
 
 def qrels(predictions, output):
-    """Judgments of every other document, and of some that no ranking has."""
+    """Writes judgments of every other document, and of some that are not ranked."""
     with open(output, "w") as file:
         for query, rows in queries_of(predictions).items():
             for place, (label, _, document) in enumerate(rows):

@@ -1,6 +1,5 @@
-//! Evaluations: against the metrics worked out the slow way, in any order of the rows, from any source.
+//! Evaluations agree with a naive reference, for any order of the rows and any source.
 
-use crate::learning::{assert_close, reference_script, table_of};
 use crate::support::*;
 use arrow::array::{ArrayRef, Float32Array, Float64Array, Int32Array, RecordBatch, StringArray};
 use parquet::arrow::ArrowWriter;
@@ -22,7 +21,7 @@ struct Ranked {
     score: f64,
 }
 
-/// Queries of 1 to 60 documents, some without anything relevant, scores without ties.
+/// Queries of 1 to 60 documents, some without relevant documents; scores without ties.
 fn rankings(seed: u64, queries: usize) -> Vec<Ranked> {
     let mut rows = Vec::new();
     for query in 0..queries {
@@ -53,7 +52,7 @@ fn batch(rows: &[Ranked]) -> RecordBatch {
     RecordBatch::try_from_iter_with_nullable(columns).unwrap()
 }
 
-/// Predictions as `planetree predict` writes them.
+/// Writes predictions as `planetree predict` does.
 fn write_ours(directory: &Path, name: &str, rows: &[Ranked]) {
     let batch = batch(rows);
     let location = Location::Local(directory.join(name));
@@ -62,7 +61,7 @@ fn write_ours(directory: &Path, name: &str, rows: &[Ranked]) {
     writer.finish().unwrap();
 }
 
-/// The same rows as a Parquet file of somebody else's.
+/// Writes the same rows as a plain Parquet file.
 fn write_foreign(directory: &Path, name: &str, batch: &RecordBatch) {
     let file = fs::File::create(directory.join(name)).unwrap();
     let properties = parquet::file::properties::WriterProperties::builder();
@@ -89,7 +88,7 @@ fn check(directory: &Path, arguments: &str) -> Option<String> {
 }
 
 #[test]
-fn metrics_are_those_of_the_slow_way() {
+fn metrics_agree_with_a_naive_reference() {
     let room = room();
     let at = room.path();
     write_ours(at, "p.parquet", &rankings(1, 400));
@@ -107,7 +106,7 @@ fn metrics_are_those_of_the_slow_way() {
 }
 
 #[test]
-fn order_threads_memory_and_origin_do_not_matter() {
+fn results_do_not_depend_on_order_threads_memory_or_writer() {
     let room = room();
     let at = room.path();
     let rows = rankings(2, 3000);
@@ -138,7 +137,7 @@ fn order_threads_memory_and_origin_do_not_matter() {
         let (other, first) = (sorted_rows(&at.join("other")), sorted_rows(&at.join("first")));
         assert_eq!(other, first, "{name} {options}");
     }
-    // In the order in which queries appear first.
+    // Queries are in the order of their first rows.
     let report = evaluated(at, "--predictions shuffled --output other");
     assert_eq!(report["systems"][0]["queries"], 3000);
     let mut expected: Vec<String> = Vec::new();
@@ -178,7 +177,7 @@ fn sorted_rows(file: &Path) -> Vec<String> {
 }
 
 #[test]
-fn other_types_and_segments_are_understood() {
+fn other_column_types_and_segments_are_supported() {
     let room = room();
     let at = room.path();
     write_ours(at, "p.parquet", &rankings(5, 200));
@@ -198,16 +197,13 @@ fn other_types_and_segments_are_understood() {
     let text = run(at, "evaluate --predictions ordered.parquet --by market").ok().stdout;
     assert!(text.contains("\nmarket ") && text.contains("\n(none) "), "{text}");
     let stderr = run(at, "evaluate --predictions ordered.parquet --by markt").failed().stderr;
-    assert!(
-        stderr.contains("there is no column markt") && stderr.contains("did you mean market?"),
-        "{stderr}"
-    );
+    assert!(stderr.contains("no column markt") && stderr.contains("did you mean market?"), "{stderr}");
     let stderr = run(at, "evaluate --predictions ordered.parquet --by score").failed().stderr;
     assert!(stderr.contains("in the column of --by"), "{stderr}");
 }
 
 #[test]
-fn systems_stand_side_by_side() {
+fn several_systems_are_shown_side_by_side() {
     let room = room();
     let at = room.path();
     let rows = rankings(6, 50);
@@ -231,11 +227,15 @@ fn systems_stand_side_by_side() {
     assert_eq!(ran.code, 2);
     assert!(ran.stderr.contains("c.parquet lacks 1 (q49)"), "{}", ran.stderr);
     let ran = run(at, "evaluate --predictions a.parquet --predictions ./a.parquet");
-    assert!(ran.code == 2 && ran.stderr.contains("two rankings are called a.parquet"), "{}", ran.stderr);
+    assert!(
+        ran.code == 2 && ran.stderr.contains("two rankings have the same name: a.parquet"),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]
-fn runs_go_out_and_come_back() {
+fn trec_runs_round_trip() {
     let room = room();
     let at = room.path();
     let rows = rankings(7, 120);
@@ -259,13 +259,13 @@ fn runs_go_out_and_come_back() {
     assert_eq!(back["systems"][0]["means"], direct["systems"][0]["means"]);
     let labelled = evaluated(at, "--predictions p.parquet --qrels all.qrels");
     assert_eq!(labelled["systems"][0]["metrics"], back["systems"][0]["metrics"]);
-    // A scrambled run is the same run, and so is a packed one.
+    // The order of lines does not matter.
     let mut lines: Vec<&str> = text.lines().collect();
     lines.sort_by_key(|line| line.bytes().map(u64::from).sum::<u64>() % 97);
     fs::write(at.join("scrambled.run"), lines.join("\n")).unwrap();
     let scrambled = evaluated(at, "--run scrambled.run --qrels all.qrels --memory-limit 8MiB");
     assert_eq!(scrambled["systems"][0]["metrics"], back["systems"][0]["metrics"]);
-    // Half of the documents are judged, and some that were not found.
+    // Half of the ranked documents are judged, and some that were not ranked.
     if check(at, "qrels p.parquet half.qrels").is_none() {
         return;
     }
@@ -275,7 +275,7 @@ fn runs_go_out_and_come_back() {
 }
 
 #[test]
-fn queries_of_one_side_only_are_told() {
+fn queries_in_only_one_file_are_counted() {
     let room = room();
     let at = room.path();
     fs::write(at.join("run"), "a Q0 d1 1 2.5 t\na Q0 d2 2 1.5 t\nb Q0 d1 1 1 t\n").unwrap();
@@ -289,13 +289,13 @@ fn queries_of_one_side_only_are_told() {
     assert_eq!(complete["systems"][0]["means"]["mrr"], 0.25);
     fs::write(at.join("other"), "x 0 d2 1\n").unwrap();
     let stderr = run(at, "evaluate --run run --qrels other").failed().stderr;
-    assert!(stderr.contains("none of its queries has judgments"), "{stderr}");
+    assert!(stderr.contains("no query has judgments"), "{stderr}");
     let ran = run(at, "evaluate --run run");
     assert!(ran.code == 2 && ran.stderr.contains("a run has no labels"), "{}", ran.stderr);
 }
 
 #[test]
-fn scores_and_labels_of_a_dataset_are_found() {
+fn scores_and_labels_are_joined_with_a_dataset() {
     let room = room();
     let at = room.path();
     fs::write(at.join("data.txt"), some_text(40, 12)).unwrap();
@@ -303,7 +303,7 @@ fn scores_and_labels_of_a_dataset_are_found() {
     let rows = rows_of(&at.join("data"));
     let score = |place: usize| ((place * 7919) % 10007) as f64 / 13.0;
     let ranked = |labelled: bool| -> Vec<Ranked> {
-        let row = |(place, row): (usize, &Row)| Ranked {
+        let row = |(place, row): (usize, &DatasetRow)| Ranked {
             query: row.query.clone(),
             document: row.document.clone(),
             label: row.label.filter(|_| labelled),
@@ -340,25 +340,25 @@ fn scores_and_labels_of_a_dataset_are_found() {
     fs::write(at.join("long.txt"), format!("{plain}7\n")).unwrap();
     fs::write(at.join("odd.txt"), plain.replacen("\n", "\nfour\n", 1)).unwrap();
     fs::write(at.join("empty.txt"), "").unwrap();
-    failed("--scores short.txt --data data", "it has only 2 scores, but data has 480 rows");
-    failed("--scores empty.txt --data data", "it has only 0 scores");
-    failed("--scores long.txt --data data", "it has more than 480 scores, but data has 480 rows");
-    failed("--scores odd.txt --data data", "odd.txt:2:1: \"four\" is no score");
+    failed("--scores short.txt --data data", "only 2 scores, but data has 480 rows");
+    failed("--scores empty.txt --data data", "only 0 scores");
+    failed("--scores long.txt --data data", "more than 480 scores, but data has 480 rows");
+    failed("--scores odd.txt --data data", "odd.txt:2:1: invalid score \"four\"");
     failed("--scores absent.txt --data data", "absent.txt: cannot open");
     failed("--predictions unlabelled", "has no label");
     write_ours(at, "others", &rankings(1, 3));
-    failed("--predictions others --labels data", "there is no query \"q0\"");
+    failed("--predictions others --labels data", "no query \"q0\"");
     let mut more = ranked(false);
     more[0].document = Some("unheard-of".to_owned());
     write_ours(at, "more", &more);
-    failed("--predictions more --labels data", "there is no label of document \"unheard-of\"");
+    failed("--predictions more --labels data", "no label for document \"unheard-of\"");
     more[0].document = None;
     write_ours(at, "nameless", &more);
     failed("--predictions nameless --labels data", "row 1 (query \"0\") has no doc_id");
 }
 
 #[test]
-fn faulty_predictions_are_refused_by_place() {
+fn invalid_predictions_are_rejected_with_their_position() {
     let room = room();
     let at = room.path();
     let rows = rankings(8, 30);
@@ -371,7 +371,7 @@ fn faulty_predictions_are_refused_by_place() {
     nan[7].score = f64::NAN;
     write_ours(at, "nan", &nan);
     failed("--predictions nan", "nan: row 8 (query \"q");
-    failed("--predictions nan", "the score is not a number");
+    failed("--predictions nan", "the score is NaN");
     let mut twice = rows.clone();
     let last = twice.iter().rposition(|row| row.query == twice[0].query).unwrap();
     assert!(last > 0, "the first query has documents");
@@ -383,7 +383,7 @@ fn faulty_predictions_are_refused_by_place() {
     write_ours(at, "unlabelled", &unlabelled);
     failed("--predictions unlabelled", "row 3 (query \"q0\") has no label");
     write_ours(at, "empty", &[]);
-    failed("--predictions empty", "empty: there are no rows");
+    failed("--predictions empty", "empty: no rows");
     write_ours(at, "good", &rows);
     let mut bytes = fs::read(at.join("good")).unwrap();
     bytes[100] ^= 1;
@@ -394,44 +394,44 @@ fn faulty_predictions_are_refused_by_place() {
     failed("--predictions absent", "absent: cannot open");
     let whole = batch(&rows);
     write_foreign(at, "scoreless", &whole.project(&[0, 1, 2]).unwrap());
-    failed("--predictions scoreless", "there is no column score");
+    failed("--predictions scoreless", "no column score");
     let words = RecordBatch::try_from_iter([
         ("query_id", whole.column(0).clone()),
         ("label", whole.column(0).clone()),
         ("score", whole.column(3).clone()),
     ]);
     write_foreign(at, "words", &words.unwrap());
-    failed("--predictions words", "column label holds Utf8, not numbers");
+    failed("--predictions words", "column label is Utf8, not numeric");
     write_foreign(at, "foreign", &whole);
     let mut bytes = fs::read(at.join("foreign")).unwrap();
     let middle = bytes.len() / 2;
     bytes.truncate(middle);
     fs::write(at.join("cut"), &bytes).unwrap();
-    failed("--predictions cut", "damaged: its end is missing");
+    failed("--predictions cut", "damaged: truncated file");
     failed("--predictions good --convention gain=0:1", "query \"q");
-    // What is asked for wrongly.
+    // Misuse of options.
     for (arguments, part) in [
         ("--predictions good --metrics ndgc@10", "unknown metric"),
-        ("--predictions good --metrics err,err", "metric err is named twice"),
+        ("--predictions good --metrics err,err", "metric err is given twice"),
         ("--predictions good --convention letor5", "unknown convention"),
-        ("--predictions good --complete", "--complete is for rankings with judgments"),
+        ("--predictions good --complete", "--complete requires judgments"),
         ("--scores good", "--data"),
         ("", "--predictions"),
     ] {
         let ran = run(at, &format!("evaluate {arguments}"));
         assert!(ran.code == 2 && ran.stderr.contains(part), "{arguments}: {}", ran.stderr);
     }
-    // Nothing of what is there is harmed, and nothing is left behind.
+    // Existing files are untouched, and nothing is left behind.
     fs::write(at.join("notes"), "mine").unwrap();
     failed("--predictions good --output notes", "refusing to overwrite: not created by planetree");
-    failed("--predictions good --output good", "this exists and is predictions, not metrics");
-    failed("--predictions nan --output metrics --write-run run", "the score is not a number");
+    failed("--predictions good --output good", "refusing to overwrite: this is predictions, not metrics");
+    failed("--predictions nan --output metrics --write-run run", "the score is NaN");
     assert!(!at.join("metrics").exists() && !at.join("run").exists());
     assert!(names_in(at).iter().all(|name| !name.starts_with('.')), "{:?}", names_in(at));
 }
 
 #[test]
-fn small_and_odd_queries_have_defined_values() {
+fn edge_cases_have_defined_values() {
     let room = room();
     let at = room.path();
     let row = |query: &str, label: f32, score: f64| Ranked {
@@ -465,12 +465,12 @@ fn small_and_odd_queries_have_defined_values() {
     let skipping = evaluated(at, "--predictions p --metrics ndcg --convention planetree,empty=skip");
     assert_eq!(skipping["systems"][0]["metrics"][0]["queries"], 3);
     let ran = run(at, "evaluate --predictions p --write-run run").failed();
-    assert!(ran.stderr.contains("without a doc_id"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("has no doc_id"), "{}", ran.stderr);
     assert!(!at.join("run").exists());
 }
 
 #[test]
-fn every_convention_is_taken_and_told() {
+fn every_convention_is_accepted_and_recorded() {
     let room = room();
     let at = room.path();
     write_ours(at, "p", &rankings(9, 20));
@@ -484,30 +484,33 @@ fn every_convention_is_taken_and_told() {
 }
 
 #[test]
-fn a_bucket_is_evaluated_like_a_file() {
-    let Some(server) = crate::s3::moto() else { return };
+fn predictions_in_a_bucket_are_evaluated_like_a_local_file() {
+    let Some(server) = crate::support::object_stores::moto() else { return };
     let room = room();
     let at = room.path();
     write_ours(at, "p", &rankings(10, 300));
-    crate::s3::put(server.port, &at.join("p"), "p");
+    crate::support::object_stores::put(server.port, &at.join("p"), "p");
     let local = run(at, "--quiet evaluate --predictions p --json --output m").ok();
     let arguments = "--quiet evaluate --predictions s3://bucket/p --json --output s3://bucket/m";
-    let remote = run_with(at, arguments, &crate::s3::environment(server.port)).ok();
+    let remote = run_with(at, arguments, &crate::support::object_stores::environment(server.port)).ok();
     assert_eq!(remote.stdout.replace("s3://bucket/p", "p"), local.stdout);
-    let described = run_with(at, "describe s3://bucket/m", &crate::s3::environment(server.port)).ok().stdout;
+    let described =
+        run_with(at, "describe s3://bucket/m", &crate::support::object_stores::environment(server.port))
+            .ok()
+            .stdout;
     assert_eq!(described.replace("s3://bucket/m", "m"), run(at, "describe m").ok().stdout);
 }
 
 #[test]
-fn what_predict_wrote_is_evaluated_as_the_training_saw_it() {
+fn evaluation_agrees_with_the_training_log() {
     let room = room();
     let at = room.path();
-    let examples = crate::learning::graded(3, 60, 20);
-    crate::learning::dataset(at, "data", &examples, "");
-    crate::learning::train(at, "--data data --valid data --model model --rounds rounds --set num_trees=5");
+    let examples = graded(3, 60, 20);
+    dataset(at, "data", &examples, "");
+    train(at, "--data data --valid data --model model --rounds rounds --set num_trees=5");
     run(at, "--quiet predict --model model --data data --output p --scores s.txt").ok();
-    let log = crate::learning::rounds_of(&at.join("rounds"));
-    let last = |metric: &str| *crate::learning::course(&log, "valid", metric).last().unwrap();
+    let log = rounds_of(&at.join("rounds"));
+    let last = |metric: &str| *course(&log, "valid", metric).last().unwrap();
     for arguments in ["--predictions p", "--scores s.txt --data data"] {
         let report = evaluated(at, &format!("{arguments} --metrics ndcg@10,rmse"));
         let means = &report["systems"][0]["means"];
@@ -547,7 +550,7 @@ fn a_query_may_span_row_groups() {
 }
 
 #[test]
-fn gains_too_large_to_be_told_apart_are_refused_with_query_row_and_label() {
+fn gains_that_are_too_large_are_rejected_with_query_row_and_label() {
     let room = room();
     let row = |query: &str, label: f32, score: f64| Ranked {
         query: query.to_owned(),
@@ -575,7 +578,7 @@ fn gains_too_large_to_be_told_apart_are_refused_with_query_row_and_label() {
     let mean = (1.0 + 512.0 / 513.0) / 2.0;
     assert_close(linear["systems"][0]["means"]["ndcg@1"].as_f64().unwrap(), mean, 1e-15, "linear gains");
     run(room.path(), "compare p q --convention planetree,gain=linear").ok();
-    // Metrics that add no gains up do not mind.
+    // Metrics that do not sum gains accept the labels.
     let binary = evaluated(room.path(), "--predictions p --metrics map,err,auc,rmse,inversions");
     assert_eq!(binary["systems"][0]["means"]["map"], 1.0);
 }

@@ -1,7 +1,6 @@
-//! Models go to LightGBM and XGBoost and come from them with the same scores and explanations, by the
-//! word of these packages.
+//! Export to and import from LightGBM and XGBoost keep scores and explanations. The packages themselves compute the
+//! values to compare with.
 
-use crate::learning::*;
 use crate::support::*;
 use planetree::dataset::DatasetReader;
 use planetree::explain::explain;
@@ -9,6 +8,7 @@ use planetree::model::Model;
 use planetree::storage::Location;
 use std::path::Path;
 
+/// Runs a check of `exchange.py`; what it printed, or `None` without Python.
 fn check(directory: &Path, arguments: &str) -> Option<String> {
     let found = reference_script(directory, "exchange.py", arguments)?;
     if !found.is_empty() {
@@ -17,8 +17,9 @@ fn check(directory: &Path, arguments: &str) -> Option<String> {
     Some(found)
 }
 
-/// Writes scores as text, and explanations as numbers: the expected value, then row after row.
-fn explained(directory: &Path, model: &str, data: &str) {
+/// Writes the scores of a model as text, and its explanations as binary numbers: the expected value, then the
+/// contributions row by row.
+fn write_explanations(directory: &Path, model: &str, data: &str) {
     run(directory, &format!("--quiet predict --model {model} --data {data} --scores {model}.scores.txt"))
         .ok();
     let read = Model::read(&Location::Local(directory.join(model))).unwrap();
@@ -32,7 +33,7 @@ fn explained(directory: &Path, model: &str, data: &str) {
     let bytes: Vec<u8> =
         [report.expected_value].iter().chain(&all).flat_map(|number| number.to_le_bytes()).collect();
     std::fs::write(directory.join(format!("{model}.explained")), bytes).unwrap();
-    // They add up to the scores.
+    // The contributions add up to the scores.
     let scores = std::fs::read_to_string(directory.join(format!("{model}.scores.txt"))).unwrap();
     for (score, row) in scores.lines().zip(all.chunks(read.features.len())) {
         let score: f64 = score.parse().unwrap();
@@ -41,9 +42,10 @@ fn explained(directory: &Path, model: &str, data: &str) {
     }
 }
 
-/// Others give a model of ours the scores and explanations that we do; and so do we when it comes back.
-fn goes_out(directory: &Path, model: &str, data: &str) {
-    explained(directory, model, data);
+/// Exports a model: LightGBM and XGBoost compute the scores and explanations of planetree, and the model has the same
+/// scores after it is imported again.
+fn check_export(directory: &Path, model: &str, data: &str) {
+    write_explanations(directory, model, data);
     for (format, name) in [("lightgbm", "out.txt"), ("xgboost", "out.json")] {
         run(directory, &format!("export {model} --format {format} --output {name}")).ok();
         let arguments = format!("loads_{format} {data} {name} {model}.scores.txt {model}.explained");
@@ -63,63 +65,67 @@ fn goes_out(directory: &Path, model: &str, data: &str) {
 }
 
 #[test]
-fn models_of_every_treatment_of_missing_values_go_out() {
+fn models_with_every_treatment_of_missing_values_are_exported() {
     let room = room();
     dataset(room.path(), "data", &graded(5, 60, 20), "");
     for missing in ["zero", "one", "mean", "median", "learned"] {
         let settings = format!("--set num_trees=40 --set missing={missing} --set min_data_in_leaf=5");
         train(room.path(), &format!("--data data --model m --preset lambdamart {settings}"));
-        goes_out(room.path(), "m", "data");
+        check_export(room.path(), "m", "data");
     }
     train(room.path(), "--data data --model m --preset gbrt --set num_trees=20 --set missing=learned");
-    goes_out(room.path(), "m", "data");
+    check_export(room.path(), "m", "data");
 }
 
 #[test]
-fn weighted_rows_and_names_go_out() {
+fn weights_and_feature_names_are_exported() {
     let room = room();
     let csv = as_csv(&graded(6, 40, 20)).replace("f1,f2", "bm 25,page[rank]");
     std::fs::write(room.path().join("data.csv"), csv).unwrap();
     run(room.path(), "convert data.csv --output data").ok();
     train(room.path(), "--data data --model m --set num_trees=20 --set missing=learned");
-    explained(room.path(), "m", "data");
-    let said = run(room.path(), "export m --format lightgbm --output out.txt").ok().stderr;
-    assert!(said.contains("note: features with characters") && said.contains("bm_25"), "{said}");
-    assert!(said.contains("note: rows have weights"), "{said}");
+    write_explanations(room.path(), "m", "data");
+    let stderr = run(room.path(), "export m --format lightgbm --output out.txt").ok().stderr;
+    assert!(
+        stderr.contains("note: features renamed because of unsupported characters: ")
+            && stderr.contains("bm_25"),
+        "{stderr}"
+    );
+    assert!(stderr.contains("note: rows have weights"), "{stderr}");
     check(room.path(), "loads_lightgbm data out.txt m.scores.txt m.explained");
-    let said = run(room.path(), "export m --format xgboost --output out.json").ok().stderr;
-    assert!(said.contains("page_rank_"), "{said}");
-    // What needs no other name keeps it on the way back.
+    let stderr = run(room.path(), "export m --format xgboost --output out.json").ok().stderr;
+    assert!(stderr.contains("page_rank_"), "{stderr}");
+    // Supported names survive the round trip.
     run(room.path(), "import out.json --output back").ok();
     let names = Model::read(&Location::Local(room.path().join("back"))).unwrap().features;
     assert_eq!((names[0].name.as_str(), names[1].name.as_str()), ("bm 25", "page_rank_"));
     run(room.path(), "export m --format json --output out.planetree").ok();
     run(room.path(), "import out.planetree --output back").ok();
     let read = |name: &str| std::fs::read(room.path().join(name)).unwrap();
-    assert_eq!(read("m"), read("back"), "nothing is lost as JSON");
+    assert_eq!(read("m"), read("back"), "JSON is lossless");
 }
 
 #[test]
-fn models_of_real_data_go_out() {
+fn models_of_real_data_are_exported() {
     let Some(data) = shared("data/MQ2008") else { return };
     let room = room();
     real_dataset(room.path(), "mq2008", &data, "S1");
     train(room.path(), "--data mq2008 --model m --preset lambdamart --set num_trees=100");
-    goes_out(room.path(), "m", "mq2008");
+    check_export(room.path(), "m", "mq2008");
 }
 
-/// A model of theirs gives the same scores and explanations here.
-fn comes_in(directory: &Path, from: &str, data: &str, settings: &str) -> Option<Ran> {
+/// Trains a model with another program and imports it: planetree computes the same scores and explanations.
+fn check_import(directory: &Path, from: &str, data: &str, settings: &str) -> Option<Ran> {
     let (name, tolerance) = if from == "lightgbm" { ("in.txt", 1e-12) } else { ("in.json", 1e-6) };
-    check(directory, &format!("makes_{from} {data} {name} {settings}"))?;
-    let said = run(directory, &format!("import {name} --output m")).ok();
-    explained(directory, "m", data);
+    check(directory, &format!("trains_{from} {data} {name} {settings}"))?;
+    let ran = run(directory, &format!("import {name} --output m")).ok();
+    write_explanations(directory, "m", data);
     check(directory, &format!("compares {name} m.scores.txt m.explained {tolerance}"))?;
-    Some(said)
+    Some(ran)
 }
 
 #[test]
-fn models_of_lightgbm_come_in() {
+fn models_of_lightgbm_are_imported() {
     let room = room();
     dataset(room.path(), "data", &graded(7, 60, 20), "");
     for (settings, note) in [
@@ -130,23 +136,23 @@ fn models_of_lightgbm_come_in() {
         ("objective=regression boosting=rf bagging_freq=1 bagging_fraction=0.7", ""),
         ("objective=regression num_trees=1 min_data_in_leaf=100000", ""),
     ] {
-        let Some(said) = comes_in(room.path(), "lightgbm", "data", settings) else { return };
-        assert!(said.stderr.contains(note), "{}", said.stderr);
-        assert_eq!(said.stderr.contains("note:"), !note.is_empty(), "{}", said.stderr);
+        let Some(ran) = check_import(room.path(), "lightgbm", "data", settings) else { return };
+        assert!(ran.stderr.contains(note), "{}", ran.stderr);
+        assert_eq!(ran.stderr.contains("note:"), !note.is_empty(), "{}", ran.stderr);
     }
     let described = run(room.path(), "describe m").ok().stdout;
     assert!(described.contains("imported from LightGBM"), "{described}");
-    // Zeros that count as missing cannot be told from other zeros here.
-    check(room.path(), "makes_lightgbm data in.txt objective=regression zero_as_missing=true");
-    let refused = run(room.path(), "import in.txt --output other").failed().stderr;
-    assert!(refused.contains("zero_as_missing") && refused.contains("--lossy"), "{refused}");
+    // In planetree zero is never missing.
+    check(room.path(), "trains_lightgbm data in.txt objective=regression zero_as_missing=true");
+    let stderr = run(room.path(), "import in.txt --output other").failed().stderr;
+    assert!(stderr.contains("zero_as_missing") && stderr.contains("--lossy"), "{stderr}");
     assert!(!room.path().join("other").exists());
-    let said = run(room.path(), "import in.txt --output other --lossy").ok().stderr;
-    assert!(said.contains("warning: scores are others"), "{said}");
+    let stderr = run(room.path(), "import in.txt --output other --lossy").ok().stderr;
+    assert!(stderr.contains("warning: scores differ"), "{stderr}");
 }
 
 #[test]
-fn models_of_xgboost_come_in() {
+fn models_of_xgboost_are_imported() {
     let room = room();
     dataset(room.path(), "data", &graded(8, 60, 20), "");
     for (settings, note) in [
@@ -157,38 +163,38 @@ fn models_of_xgboost_come_in() {
         ("objective=reg:squarederror booster=dart rate_drop=0.3", ""),
         ("objective=reg:squarederror num_parallel_tree=5 subsample=0.7 num_trees=3", ""),
     ] {
-        let Some(said) = comes_in(room.path(), "xgboost", "data", settings) else { return };
-        assert!(said.stderr.contains(note), "{}", said.stderr);
-        assert_eq!(said.stderr.contains("note:"), !note.is_empty(), "{}", said.stderr);
+        let Some(ran) = check_import(room.path(), "xgboost", "data", settings) else { return };
+        assert!(ran.stderr.contains(note), "{}", ran.stderr);
+        assert_eq!(ran.stderr.contains("note:"), !note.is_empty(), "{}", ran.stderr);
     }
-    check(room.path(), "makes_xgboost data in.ubj objective=reg:squarederror");
-    let refused = run(room.path(), "import in.ubj --output other").failed().stderr;
-    assert!(refused.contains("binary form") && refused.contains("model.json"), "{refused}");
-    check(room.path(), "makes_xgboost data in.json booster=gblinear objective=reg:squarederror");
-    // gblinear has no contributions of trees, but the model is written before they are asked for.
-    let refused = run(room.path(), "import in.json --output other").failed().stderr;
-    assert!(refused.contains("linear model"), "{refused}");
+    check(room.path(), "trains_xgboost data in.ubj objective=reg:squarederror");
+    let stderr = run(room.path(), "import in.ubj --output other").failed().stderr;
+    assert!(stderr.contains("binary formats are not supported") && stderr.contains("model.json"), "{stderr}");
+    check(room.path(), "trains_xgboost data in.json booster=gblinear objective=reg:squarederror");
+    // gblinear has no contributions of trees, but the script writes the model before it computes them.
+    let stderr = run(room.path(), "import in.json --output other").failed().stderr;
+    assert!(stderr.contains("linear models (gblinear) are not supported"), "{stderr}");
 }
 
 #[test]
-fn a_score_that_starts_from_a_feature_goes_out_only_when_that_is_wanted() {
+fn a_model_with_a_base_feature_is_exported_only_with_lossy() {
     let room = room();
     dataset(room.path(), "data", &graded(9, 30, 20), "");
     train(room.path(), "--data data --model m --set num_trees=3 --set base_score=feature:f1");
-    explained(room.path(), "m", "data");
+    write_explanations(room.path(), "m", "data");
     for format in ["lightgbm", "xgboost"] {
-        let refused = run(room.path(), &format!("export m --format {format} --output out")).failed().stderr;
-        assert!(refused.contains("feature f1") && refused.contains("--lossy"), "{refused}");
+        let stderr = run(room.path(), &format!("export m --format {format} --output out")).failed().stderr;
+        assert!(stderr.contains("feature f1") && stderr.contains("--lossy"), "{stderr}");
         assert!(!room.path().join("out").exists());
-        let said =
+        let stderr =
             run(room.path(), &format!("export m --format {format} --output lossy --lossy")).ok().stderr;
-        assert!(said.contains("warning: scores are others"), "{said}");
+        assert!(stderr.contains("warning: scores differ"), "{stderr}");
     }
     run(room.path(), "export m --format json --output out").ok();
 }
 
 #[test]
-fn misuse_is_told_from_failure() {
+fn usage_errors_and_failures_have_different_exit_codes() {
     let room = room();
     std::fs::write(room.path().join("text"), "tree\nversion=v4\n").unwrap();
     let ran = run(room.path(), "import text --output m").failed();
@@ -197,7 +203,7 @@ fn misuse_is_told_from_failure() {
     assert_eq!(run(room.path(), "export text --output m").code, 2);
     let ran = run(room.path(), "export text --format json --output m").failed();
     assert!(ran.stderr.contains("help:"), "{}", ran.stderr);
-    // Nobody's file is replaced by a model.
+    // A file that planetree did not write is not replaced.
     std::fs::write(room.path().join("mine"), "mine").unwrap();
     run(room.path(), "import text --output mine").failed();
     assert_eq!(std::fs::read_to_string(room.path().join("mine")).unwrap(), "mine");

@@ -1,8 +1,6 @@
-//! One fingerprint for the same rows: of a dataset, of the model that was trained on it, of its predictions.
+//! Equal rows have one fingerprint: that of the dataset, of the model trained on it, and of its predictions.
 
-use crate::learning::*;
 use crate::support::*;
-use crate::train_crash::stopped;
 use planetree::dataset::{MANIFEST, Manifest};
 use planetree::storage::{Access, Location};
 use serde_json::Value;
@@ -13,24 +11,24 @@ fn json(directory: &Path, arguments: &str) -> Value {
     serde_json::from_str(&run(directory, &format!("{arguments} --json")).ok().stdout).unwrap()
 }
 
-/// What `convert` and `describe` say of a conversion.
+/// The fingerprint of a conversion, as printed by both `convert` and `describe`.
 fn converted(directory: &Path, name: &str, arguments: &str) -> String {
-    let said = json(directory, &format!("convert {arguments} --output {name} --overwrite"));
-    let fingerprint = said["fingerprint"].as_str().unwrap().to_owned();
+    let summary = json(directory, &format!("convert {arguments} --output {name} --overwrite"));
+    let fingerprint = summary["fingerprint"].as_str().unwrap().to_owned();
     assert_eq!(json(directory, &format!("describe {name}"))["fingerprint"], fingerprint);
     let text = run(directory, &format!("describe {name}")).ok().stdout;
     assert!(text.contains(&format!("fingerprint           {fingerprint}\n")), "{text}");
     fingerprint
 }
 
-/// Removes the fingerprint from a manifest, as earlier versions wrote it.
-fn as_of_an_earlier_version(dataset: &Path) {
+/// Removes the fingerprint from a manifest, as in earlier versions.
+fn remove_fingerprint(dataset: &Path) {
     let location = Location::parse(dataset.to_str().unwrap(), Access::Explicit).unwrap();
     let manifest = Manifest { fingerprint: None, ..Manifest::read(&location).unwrap() };
     fs::write(dataset.join(MANIFEST), manifest.to_bytes()).unwrap();
 }
 
-/// Grades and words in a CSV file, with a second column of labels and one of weights.
+/// Writes a CSV file with grades and categories, a second label column and a weight column.
 fn table(directory: &Path) {
     let mut text = "query_id,doc,label,other,weight,colour,a,b\n".to_owned();
     for (row, example) in graded(71, 40, 10).iter().enumerate() {
@@ -54,9 +52,9 @@ fn table(directory: &Path) {
 const COLUMNS: &str = "t.csv --doc-column doc --ignore-columns other";
 
 #[test]
-fn the_same_rows_have_one_fingerprint_and_other_rows_another() {
-    let room = room();
-    let at = room.path();
+fn fingerprints_are_equal_exactly_for_equal_rows() {
+    let temporary = room();
+    let at = temporary.path();
     table(at);
     let plain = format!("{COLUMNS},weight");
     let first = converted(at, "d", &plain);
@@ -88,10 +86,10 @@ fn the_same_rows_have_one_fingerprint_and_other_rows_another() {
     let count = all.len();
     all.sort();
     all.dedup();
-    assert_eq!(all.len(), count, "every change is seen");
+    assert_eq!(all.len(), count, "every change is detected");
 
     for (name, options) in [("one", ""), ("many", "--partition-rows 50 --threads 1")] {
-        // A feature that shows up late: files written before are copied with columns of nulls.
+        // A feature that first occurs late: earlier files are copied with null columns.
         let rows: String = (0..400).map(|row| format!("{} qid:{} 1:{row}\n", row % 3, row / 5)).collect();
         fs::write(at.join("late.txt"), format!("{rows}1 qid:z 7:1\n")).unwrap();
         converted(at, name, &format!("late.txt {options}"));
@@ -101,19 +99,19 @@ fn the_same_rows_have_one_fingerprint_and_other_rows_another() {
 }
 
 #[test]
-fn a_dataset_its_model_and_its_predictions_say_the_same() {
-    let room = room();
-    let at = room.path();
+fn a_dataset_its_model_and_its_predictions_have_the_same_fingerprint() {
+    let temporary = room();
+    let at = temporary.path();
     table(at);
     let fingerprint = converted(at, "d", &format!("{COLUMNS},weight --partition-rows 100"));
     dataset(at, "vali", &graded(72, 10, 8), "");
     train(at, "--data d --model m --set num_trees=3");
     assert_eq!(json(at, "describe m")["data"][0]["fingerprint"], fingerprint);
     assert!(run(at, "describe m").ok().stdout.contains(&fingerprint));
-    // What a model is asked about is said once, and remembered.
+    // The note is printed once, and recorded.
     let ran = run(at, "predict --model m --data d --output p").ok();
     assert_eq!(
-        ran.stderr.matches("note: d: the model was trained on these very rows").count(),
+        ran.stderr.matches("note: d: the model was trained on these rows").count(),
         1,
         "{}",
         ran.stderr
@@ -126,36 +124,40 @@ fn a_dataset_its_model_and_its_predictions_say_the_same() {
     );
     assert!(run(at, "describe p").ok().stdout.contains(&format!("dataset               {fingerprint}\n")));
     let stderr = run(at, "evaluate --predictions p").ok().stderr;
-    assert_eq!(stderr.matches("note: p: the model was trained on these very rows").count(), 1, "{stderr}");
-    // Other rows of the same names are other rows.
+    assert_eq!(stderr.matches("note: p: the model was trained on these rows").count(), 1, "{stderr}");
+    // Different rows with the same names have a different fingerprint.
     converted(at, "others", &format!("{COLUMNS},weight --query-fraction 0.5"));
     let stderr = run(at, "predict --model m --data others --output p").ok().stderr;
-    assert!(!stderr.contains("these very rows"), "{stderr}");
+    assert!(!stderr.contains("trained on these rows"), "{stderr}");
     let stderr = run(at, "evaluate --predictions p").ok().stderr;
-    assert!(!stderr.contains("these very rows"), "{stderr}");
+    assert!(!stderr.contains("trained on these rows"), "{stderr}");
 
-    // A dataset of an earlier version is read for its fingerprint.
-    as_of_an_earlier_version(&at.join("d"));
+    // The fingerprint of a dataset of an earlier version is computed from its rows.
+    remove_fingerprint(&at.join("d"));
     assert_eq!(json(at, "describe d")["fingerprint"], fingerprint);
     train(at, "--data d --model again --set num_trees=3");
     assert!(fs::read(at.join("again")).unwrap() == fs::read(at.join("m")).unwrap());
-    assert!(run(at, "predict --model m --data d --output p").ok().stderr.contains("these very rows"));
+    assert!(run(at, "predict --model m --data d --output p").ok().stderr.contains("trained on these rows"));
 }
 
 #[test]
-fn out_of_bag_scores_are_not_of_rows_that_trees_have_seen() {
-    let room = room();
-    let at = room.path();
+fn out_of_bag_scores_do_not_count_as_scores_of_training_rows() {
+    let temporary = room();
+    let at = temporary.path();
     dataset(at, "d", &graded(73, 20, 8), "");
     train(at, "--data d --model m --preset rf-point --set num_trees=5 --oob p");
     let stderr = run(at, "evaluate --predictions p").ok().stderr;
-    assert!(!stderr.contains("these very rows"), "{stderr}");
+    assert!(!stderr.contains("trained on these rows"), "{stderr}");
+    // Scores by all trees are.
+    run(at, "predict --model m --data d --output q").ok();
+    let stderr = run(at, "evaluate --predictions q").ok().stderr;
+    assert!(stderr.contains("trained on these rows"), "{stderr}");
 }
 
 #[test]
-fn a_training_does_not_go_on_with_other_labels_weights_or_words() {
-    let room = room();
-    let at = room.path();
+fn a_training_does_not_resume_with_other_labels_weights_or_categories() {
+    let temporary = room();
+    let at = temporary.path();
     table(at);
     let plain = format!("{COLUMNS},weight");
     run(at, &format!("convert {plain} --output d")).ok();
@@ -168,7 +170,7 @@ fn a_training_does_not_go_on_with_other_labels_weights_or_words() {
     run(at, &format!("convert {COLUMNS} --output weights")).ok();
     run(at, &format!("convert {plain} --categories-from words --output codes")).ok();
     for preset in ["lambdamart", "xendcg", "rf-point", "planet"] {
-        let trees = stopped(at, &format!("--data d --preset {preset}")) + 2;
+        let trees = stop_at_checkpoint(at, &format!("--data d --preset {preset}")) + 2;
         let resume = format!("--preset {preset} --set num_trees={trees} --model m --checkpoint c --resume");
         for other in ["labels", "weights", "codes"] {
             let stderr = run(at, &format!("train --data {other} {resume}")).failed().stderr;

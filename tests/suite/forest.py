@@ -1,9 +1,10 @@
-"""Forests of scikit-learn on the rows of two text files, judged as planetree's are: one NDCG@10 a seed, on a line.
+"""Trains scikit-learn forests on one text file and evaluates them on another; prints NDCG@10, one line per seed.
 
     forest.py KIND TRAIN TEST TREES SEEDS
 
-KIND: point (RandomForestClassifier, entropy), gini, rand (ExtraTreesClassifier, one feature a node), variance
-(RandomForestRegressor). Rows are drawn with replacement, which is the nearest that scikit-learn has to queries without.
+KIND: point (RandomForestClassifier with entropy), gini, rand (ExtraTreesClassifier, one feature per node), variance
+(RandomForestRegressor). Rows are sampled with replacement: scikit-learn cannot sample whole queries without replacement.
+Files may be comma-separated lists and gzipped. NDCG is planetree's: gain 2^label - 1, 0 for a query without gain.
 """
 import gzip
 import math

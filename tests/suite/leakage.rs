@@ -1,32 +1,31 @@
-//! What a model has seen before is said: queries and rows of validation sets that are in the training data. And what
-//! cannot be true is refused: scores of other queries, scores beyond all numbers.
+//! Warnings about leakage: queries and rows of validation sets that are also in the training data. Errors for
+//! impossible scores: scores of other queries, and non-finite scores.
 
-use crate::learning::*;
 use crate::support::*;
 use std::fs;
 use std::path::Path;
 
-/// A training's warnings.
+/// The warnings of a training.
 fn warnings(directory: &Path, arguments: &str) -> Vec<String> {
     let ran = run(directory, &format!("train {arguments} --model m --set num_trees=2")).ok();
     ran.stderr.lines().filter(|line| line.starts_with("warning: ")).map(str::to_owned).collect()
 }
 
-/// Examples under other queries' names.
+/// Examples with different query ids.
 fn renamed(mut examples: Vec<Example>, by: usize) -> Vec<Example> {
     examples.iter_mut().for_each(|example| example.query += by);
     examples
 }
 
 #[test]
-fn validation_queries_and_rows_of_the_training_data_are_counted() {
-    let room = room();
-    let at = room.path();
+fn validation_queries_and_rows_in_the_training_data_are_counted() {
+    let temporary = room();
+    let at = temporary.path();
     dataset(at, "data", &graded(81, 30, 12), "--partition-rows 50");
     dataset(at, "clean", &renamed(graded(82, 10, 12), 5000), "");
-    // Four queries of the same ids, with other documents.
+    // Four queries with the same ids, but different documents.
     dataset(at, "ids", &renamed(graded(83, 10, 12), 26), "");
-    // 12 rows of query 3 under another name, among others.
+    // 12 rows of query 3 under another id, among others.
     let mut rows = renamed(graded(84, 5, 12), 6000);
     rows.extend(renamed(graded(81, 30, 12).into_iter().filter(|example| example.query == 3).collect(), 7000));
     dataset(at, "rows", &rows, "--partition-rows 20");
@@ -46,7 +45,7 @@ fn validation_queries_and_rows_of_the_training_data_are_counted() {
     assert!(all[0].starts_with("warning: a: 4 of 10 queries"), "{all:?}");
     assert!(all[1].starts_with("warning: c: 30 of 30 queries"), "{all:?}");
     assert!(all[2].starts_with("warning: c: 360 of 360 rows"), "{all:?}");
-    // Ids that count may be of other queries.
+    // Equal consecutive numbers as ids may belong to different queries.
     assert!(
         all[1].ends_with("(unless the ids only count queries: convert with ids that name them)"),
         "{all:?}"
@@ -55,9 +54,9 @@ fn validation_queries_and_rows_of_the_training_data_are_counted() {
 }
 
 #[test]
-fn rows_of_zeros_and_other_labels_are_no_duplicates() {
-    let room = room();
-    let at = room.path();
+fn rows_of_zeros_and_rows_with_other_labels_are_not_duplicates() {
+    let temporary = room();
+    let at = temporary.path();
     let convert = |name: &str, text: &str| {
         fs::write(at.join("text"), text).unwrap();
         run(at, &format!("convert text --output {name}")).ok();
@@ -67,7 +66,8 @@ fn rows_of_zeros_and_other_labels_are_no_duplicates() {
         text.push_str(&format!("{} qid:a{} 1:{} 2:{}\n", row % 3, row / 6, row % 7, row % 5));
     }
     convert("data", &format!("{text}0 qid:zero 1:0\n1 qid:zero 2:0\n"));
-    // A row of zeros, nothing but missing, another label (row 1 has 1), another value, and row 1 itself.
+    // A row of zeros, only missing values, a different label (row 1 has 1), a different value, and row 1
+    // itself.
     convert("valid", "0 qid:b 1:0 2:0\n1 qid:b 1:0\n2 qid:b 1:1 2:1\n1 qid:b 1:1.5 2:1\n1 qid:b 1:1 2:1\n");
     let found = warnings(at, "--data data --valid valid --set min_data_in_leaf=1");
     assert_eq!(
@@ -78,9 +78,9 @@ fn rows_of_zeros_and_other_labels_are_no_duplicates() {
 
 #[cfg(feature = "cluster")]
 #[test]
-fn validation_queries_are_compared_on_a_cluster_too() {
-    let room = room();
-    let at = room.path();
+fn validation_queries_are_compared_on_a_cluster() {
+    let temporary = room();
+    let at = temporary.path();
     dataset(at, "data", &graded(81, 30, 12), "--partition-rows 50");
     dataset(at, "ids", &renamed(graded(83, 10, 12), 26), "");
     let found = warnings(at, "--data data --valid ids --preset lambdamart --cluster local:2");
@@ -92,9 +92,9 @@ fn validation_queries_are_compared_on_a_cluster_too() {
 }
 
 #[test]
-fn ranklib_scores_of_other_queries_are_refused() {
-    let room = room();
-    let at = room.path();
+fn ranklib_scores_of_other_queries_are_rejected() {
+    let temporary = room();
+    let at = temporary.path();
     dataset(at, "data", &graded(85, 6, 4), "");
     dataset(at, "others", &renamed(graded(85, 6, 4), 3), "");
     let scores = |first: usize| -> String {
@@ -104,23 +104,23 @@ fn ranklib_scores_of_other_queries_are_refused() {
     run(at, "evaluate --scores s.txt --data data").ok();
     let stderr = run(at, "evaluate --scores s.txt --data others").failed().stderr;
     assert!(
-        stderr.contains("s.txt:1:1: this score is of query \"0\", but row 1 of others is of query \"3\""),
+        stderr.contains("s.txt:1:1: the score is for query \"0\", but row 1 of others is for query \"3\""),
         "{stderr}"
     );
-    assert!(stderr.contains("name the dataset that the scores were made for"), "{stderr}");
-    // Not only the first line counts.
+    assert!(stderr.contains("use the dataset that was scored"), "{stderr}");
+    // All lines are compared, not only the first.
     let lines = scores(0);
     let mut lines: Vec<&str> = lines.lines().collect();
     lines.swap(9, 21);
     fs::write(at.join("s.txt"), lines.join("\n")).unwrap();
     let stderr = run(at, "evaluate --scores s.txt --data data").failed().stderr;
     assert!(
-        stderr.contains("s.txt:10:1: this score is of query \"5\", but row 10 of data is of query \"2\""),
+        stderr.contains("s.txt:10:1: the score is for query \"5\", but row 10 of data is for query \"2\""),
         "{stderr}"
     );
 }
 
-/// Two trees whose larger leaves are finite and have no sum.
+/// A model of two trees whose larger leaves are finite, but have an infinite sum.
 fn huge_model(directory: &Path) {
     let tree = |number: usize| {
         format!(
@@ -135,34 +135,34 @@ fn huge_model(directory: &Path) {
 }
 
 #[test]
-fn scores_beyond_all_numbers_are_an_error_at_their_row() {
-    let room = room();
-    let at = room.path();
+fn non_finite_scores_are_an_error_with_their_row() {
+    let temporary = room();
+    let at = temporary.path();
     huge_model(at);
     fs::write(at.join("text"), "0 qid:a 1:1\n1 qid:a 1:2\n0 qid:b 1:1\n2 qid:b 1:3\n1 qid:c 1:1\n").unwrap();
     run(at, "convert text --output data --partition-rows 2").ok();
-    let says = "data: the score of row 4 (query b) is not finite";
-    let refused = |arguments: &str, says: &str| {
+    let expected = "data: the score of row 4 (query b) is not finite";
+    let expect_error = |arguments: &str, expected: &str| {
         let before = names_in(at);
         let stderr = run(at, arguments).failed().stderr;
         assert!(
-            stderr.contains(says) && stderr.contains("help: check the leaf values"),
+            stderr.contains(expected) && stderr.contains("help: check the leaf values"),
             "{arguments}: {stderr}"
         );
         assert_eq!(names_in(at), before, "{arguments}");
     };
-    refused("predict --model huge --data data --output p", says);
-    refused("predict --model huge --data data --scores s.txt --threads 1", says);
+    expect_error("predict --model huge --data data --output p", expected);
+    expect_error("predict --model huge --data data --scores s.txt --threads 1", expected);
     #[cfg(feature = "cluster")]
-    refused("predict --model huge --data data --output p --cluster local:1", says);
-    refused("describe huge --permutation data", "the score of row 4 is not finite");
-    refused(
+    expect_error("predict --model huge --data data --output p --cluster local:1", expected);
+    expect_error("describe huge --permutation data", "the score of row 4 is not finite");
+    expect_error(
         "train --data data --start-model huge --model m --set min_data_in_leaf=1 --set missing=learned",
-        says,
+        expected,
     );
     let sql = |query: &str| Ran::of(command(at, "sql").args(["-c", query]).output().unwrap());
     let stderr = sql("SELECT max(score) FROM score('huge', 'data')").failed().stderr;
-    assert!(stderr.contains(says), "{stderr}");
+    assert!(stderr.contains(expected), "{stderr}");
     let stderr = sql("SELECT planetree_score('huge', f1) FROM data").failed().stderr;
     assert!(stderr.contains("the score of the row with f1 = 3 is not finite"), "{stderr}");
     sql("SELECT planetree_score('huge', f1) FROM data WHERE f1 < 3").ok();

@@ -1,20 +1,20 @@
-"""Checks a listwise tree against the definition of expected NDCG, in floating point and from scratch.
+"""Checks a listwise tree against the definition of expected NDCG, in floating point and by brute force.
 
     listwise.py DATASET MODEL [SPLITS]
 
-The first tree of the model was grown on all queries and features of the dataset, level by level. Split after split,
-every cut of every feature of the node is tried: the one that was made gains what the model says, and none gains more.
+The first tree of the model was grown on all queries and features of the dataset, level by level. For each split, every
+threshold of every feature of the node is tried: the chosen one has the gain in the model, and none gains more.
 """
 import sys
 
 import numpy as np
 import pyarrow.parquet
 
-from reference import read
+from dataset import read_zero_filled
 
 
 def expected_dcg(gains, scores):
-    """The mean over all orders that the scores allow: tied documents share the mean gain of their tie."""
+    """The mean over all orders of tied documents: each has the mean gain of its tie."""
     discounts = 1 / np.log2(np.arange(2, len(gains) + 2))
     order = np.argsort(-scores, kind="stable")
     gains, scores = gains[order], scores[order]
@@ -34,7 +34,7 @@ def mean_ndcg(queries, gains, scores):
 
 
 def main(dataset, model, most="40"):
-    features, labels, names, ids = read(dataset)
+    features, labels, names, ids = read_zero_filled(dataset)
     gains = 2.0**labels - 1
     queries = [np.flatnonzero(np.array(ids) == query) for query in dict.fromkeys(ids)]
     rows = pyarrow.parquet.read_table(model).to_pylist()

@@ -3,9 +3,8 @@
 use crate::support::*;
 use std::io::Write;
 use std::process::Stdio;
-use std::time::Duration;
 
-/// Pipes `copies` of a text into a conversion, with new query ids each time; peak memory in MiB.
+/// Pipes copies of a text into a conversion, with different query ids in each; peak memory in MiB, and bytes piped.
 fn peak_of_copies(directory: &std::path::Path, text: &str, copies: usize, options: &str) -> (u64, u64) {
     let arguments = format!("--quiet convert - --output out --overwrite {options}");
     let mut child =
@@ -21,12 +20,7 @@ fn peak_of_copies(directory: &std::path::Path, text: &str, copies: usize, option
         }
         bytes
     });
-    let status = format!("/proc/{}/status", child.id());
-    let mut peak = 0;
-    while child.try_wait().unwrap().is_none() {
-        peak = peak.max(peak_in(&std::fs::read_to_string(&status).unwrap_or_default()));
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let peak = peak_until_exit(&mut child);
     assert!(child.wait().unwrap().success());
     (peak, writer.join().unwrap())
 }
@@ -51,16 +45,14 @@ fn scattered_queries_are_gathered_in_bounded_memory() {
     let room = room();
     run(room.path(), "sample --shape mslr --rows 60000 --output mslr").ok();
     let text = std::fs::read_to_string(room.path().join("mslr/train.txt")).unwrap();
-    // The same queries again and again, so that every one is scattered over the whole input.
+    // The same queries in every copy, so that each is scattered over the whole input.
     let copies = 1_000_000_000 / text.len();
     std::fs::write(room.path().join("in.txt"), text.repeat(copies)).unwrap();
     let (stderr, peak) = peak_of(room.path(), "--quiet convert in.txt --output out --sort-queries");
     assert_eq!(stderr, "");
     eprintln!("{copies} copies of {} bytes gathered in {peak} MiB", text.len());
     assert!(peak < 512, "{peak} MiB");
-    let described = run(room.path(), "describe out --json").ok().stdout;
-    let described: serde_json::Value = serde_json::from_str(&described).unwrap();
-    assert_eq!(described["rows"].as_u64(), Some(36_000 * copies as u64));
+    assert_eq!(described(room.path(), "out")["rows"].as_u64(), Some(36_000 * copies as u64));
 }
 
 #[test]

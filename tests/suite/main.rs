@@ -18,7 +18,6 @@ mod forest;
 mod formats;
 mod identity;
 mod leakage;
-mod learning;
 mod listwise;
 mod long;
 mod metric_tools;

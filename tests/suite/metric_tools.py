@@ -1,10 +1,10 @@
-"""Compares what planetree says of rankings with what other tools say.
+"""Compares planetree's metrics with those of other tools.
 
     metric_tools.py CASES.json
 
-A tool is a function that yields what it says of a case: the convention and the metric that should say the
-same, and either a value a query or a mean. A comparison fails by an assertion; a tool that is not installed
-is said to be skipped. Prints a table of means for docs/metrics.md.
+Each tool is a function that yields its metrics of a case: the convention and metric that should agree, and either one
+value per query or a mean. A difference is an assertion error; tools that are not installed are skipped with a message.
+Prints the table of means of docs/metrics.md.
 """
 import contextlib
 import json
@@ -33,19 +33,19 @@ class Case:
         self.all_scores = np.concatenate(self.scores)
         self.groups = np.repeat(np.arange(len(queries)), self.sizes)
         self.empty = np.array([labels.max() <= 0 for labels in self.labels])
-        # Where the order of ties is that of an unstable sort, which leaves up to 15 documents stable.
+        # Queries whose order does not depend on an unstable sort, which is stable for up to 15 documents.
         distinct = [len(np.unique(scores + 0.0)) == len(scores) for scores in self.scores]
         self.settled = np.array(distinct) | (np.array(self.sizes) <= 15)
 
     def part(self, keep):
-        """The rows of some queries only: labels, scores and groups."""
+        """Labels, scores and groups of the selected queries."""
         rows = np.repeat(keep, self.sizes)
         return self.all_labels[rows], self.all_scores[rows], self.groups[rows]
 
 
 @contextlib.contextmanager
 def quiet():
-    """Hides what C++ libraries print."""
+    """Hides the output of C++ libraries."""
     sys.stdout.flush()
     kept, nothing = os.dup(1), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 1)
@@ -58,7 +58,7 @@ def quiet():
 
 
 def unweighted_empty(case, weighted):
-    """LightGBM and XGBoost give an empty query the weight 1 in the sum of NDCG, but its own in the sum of weights."""
+    """LightGBM and XGBoost use weight 1 for an empty query in the sum of NDCG, but its own weight in the divisor."""
     return weighted + (case.weights[case.empty] - 1).sum() / case.weights.sum()
 
 
@@ -131,7 +131,7 @@ def catboost(case):
     for theirs, (convention, metric) in pairs.items():
         value = eval_metric(case.all_labels, case.all_scores, theirs, group_id=case.groups, thread_count=1)[0]
         yield convention, metric, "mean", value
-        if metric.startswith(("ndcg", "dcg", "err", "mrr")):  # the others have no weights
+        if metric.startswith(("ndcg", "dcg", "err", "mrr")):  # other metrics ignore weights
             weights = np.repeat(case.weights, case.sizes)
             value = eval_metric(
                 case.all_labels, case.all_scores, theirs, group_id=case.groups, group_weight=weights, thread_count=1
@@ -151,7 +151,7 @@ def ydf(case):
 
     everything = np.full(len(case.sizes), True)
     for depth in 3, 10:
-        if case.kind != "halved":  # its gains of fractions are float32
+        if case.kind != "halved":  # its gains of fractional labels are float32
             yield "ydf", f"ndcg@{depth}", "mean", evaluated(everything, depth)["ndcg"]
         yield "ydf", f"map@{depth}", case.settled, evaluated(case.settled, depth)["map"]
     yield "ydf", "mrr@3", case.settled, evaluated(case.settled, 3)["mrr"]
@@ -160,7 +160,7 @@ def ydf(case):
 def sklearn(case):
     from sklearn.metrics import average_precision_score, dcg_score, ndcg_score, roc_auc_score, roc_curve
 
-    if case.kind and case.name.startswith("MQ2008"):  # it takes a millisecond a query
+    if case.kind and case.name.startswith("MQ2008"):  # it takes a millisecond per query
         return
 
     def by_query(value, binary=False):
@@ -168,7 +168,7 @@ def sklearn(case):
         for labels, scores in zip(case.labels, case.scores):
             try:
                 values.append(float(value(labels > 0.5 if binary else labels, scores)))
-            except ValueError:  # of one document
+            except ValueError:  # queries with one document
                 values.append(None)
         return values
 
@@ -188,7 +188,7 @@ def sklearn(case):
     yield "sklearn", "ndcg@10", "values", by_query(two(ndcg_score, k=10))
     yield "sklearn", "dcg", "values", by_query(two(dcg_score))
     yield "sklearn", "dcg@5", "values", by_query(two(dcg_score, k=5))
-    if case.kind == "halved":  # what is relevant there is another question
+    if case.kind == "halved":  # relevance is not comparable there
         return
     yield "sklearn", "map", "values", by_query(average_precision_score, binary=True)
     for metric, value in ("auc", roc_auc_score), ("pauc@0-30", partial):
@@ -278,7 +278,7 @@ TOOLS = [lightgbm, xgboost, catboost, ydf, sklearn, scipy, pytrec_eval, ir_measu
 
 
 def far_apart(ours, theirs, within):
-    """Where two values are not the same. What is `None` for a tool it cannot say."""
+    """Yields the queries whose values differ. `None` means that the tool has no value."""
     for place, (our, their) in enumerate(zip(ours, theirs, strict=True)):
         if their is None:
             continue
@@ -289,8 +289,8 @@ def far_apart(ours, theirs, within):
             yield place, our, their
 
 
-def said_of(tool, theirs, ours):
-    """What a tool says of a case, for the table."""
+def table_entry(tool, theirs, ours):
+    """The tool's mean, for the table."""
     known = [place for place, their in enumerate(theirs) if their is not None]
     their, our = (np.mean([values[place] for place in known]) for values in (theirs, ours))
     if len(known) == len(theirs):
@@ -307,7 +307,7 @@ def compare(cases):
                 for convention, metric, kind, theirs in tool(case):
                     ours = case.ours[convention][metric]
                     within = TOLERANCE
-                    if isinstance(kind, np.ndarray):  # the mean over some queries
+                    if isinstance(kind, np.ndarray):  # the mean over the selected queries
                         said, theirs = [np.mean(np.array(ours["values"])[kind])], [theirs]
                     elif kind in ("mean", "weighted"):
                         said, theirs = [ours[kind]], [theirs]
@@ -322,7 +322,7 @@ def compare(cases):
                             f"{len(different)} differ, first {different[0]}"
                         )
                     if case.name == SHOWN and not case.kind and metric == "ndcg@10" and str(kind) != "weighted":
-                        shown.setdefault(convention, []).append(said_of(tool.__name__, theirs, said))
+                        shown.setdefault(convention, []).append(table_entry(tool.__name__, theirs, said))
         except ModuleNotFoundError as missing:
             print(f"SKIPPED: {tool.__name__}: {missing}", file=sys.stderr)
             continue

@@ -1,7 +1,6 @@
-//! Every preset says what its tool says: LightGBM, XGBoost, CatBoost, YDF, scikit-learn, pytrec_eval,
-//! ir_measures, ranx and SciPy, on real data and on edge cases.
+//! Every preset agrees with its tool (LightGBM, XGBoost, CatBoost, YDF, scikit-learn, pytrec_eval, ir_measures, ranx and
+//! SciPy) on real data and on edge cases.
 
-use crate::learning::real_dataset;
 use crate::support::*;
 use planetree::metric::{Convention, Judge, Mean, Metric, QueryRows};
 use planetree::random::Stream;
@@ -38,7 +37,7 @@ const METRICS: [&str; 26] = [
     "rmse",
 ];
 
-/// Conventions beside the presets that a tool can be asked for.
+/// Conventions other than presets that match options of a tool.
 const OTHERS: [&str; 3] = ["xgboost,empty=0", "catboost,gain=exp2", "catboost,gain=exp2,discount=power:1"];
 
 #[derive(Default)]
@@ -49,7 +48,7 @@ struct Query {
     weight: f64,
 }
 
-/// Queries that are judged together.
+/// A set of queries.
 struct Case {
     name: String,
     queries: Vec<Query>,
@@ -71,7 +70,7 @@ impl Case {
         Case::named(&format!("{}, {name}", self.name), self.queries.iter().map(query).collect())
     }
 
-    /// The case and what every convention says of it, for Python to read.
+    /// The case and its metrics under every convention, as JSON.
     fn judged(&self) -> Value {
         let conventions = Convention::presets().iter().map(|preset| preset.name).chain(OTHERS);
         let ours: serde_json::Map<String, Value> =
@@ -106,17 +105,17 @@ impl Case {
             judge.add_to(&mut means, &rows, 1.0);
             judge.add_to(&mut weighted, &rows, query.weight);
         }
-        let of_metric = |place: usize| {
-            let values = json!({"values": values[place], "mean": means[place].value(),
-                                "weighted": weighted[place].value()});
-            (METRICS[place].to_owned(), values)
+        let of_metric = |index: usize| {
+            let values = json!({"values": values[index], "mean": means[index].value(),
+                                "weighted": weighted[index].value()});
+            (METRICS[index].to_owned(), values)
         };
         Value::Object((0..metrics.len()).map(of_metric).collect())
     }
 }
 
-/// Ties, queries without anything relevant, of one document, with nothing but relevant ones, shorter and
-/// longer than every depth; weights of 1 to 3.
+/// Queries with ties, without relevant documents, with one document, with only relevant documents, shorter and longer than
+/// every depth; with weights of 1 to 3.
 fn edge_cases() -> Vec<Query> {
     let made = [
         (vec![0.0, 1.0, 2.0], vec![3.0, 2.0, 1.0]),
@@ -151,7 +150,7 @@ fn edge_cases() -> Vec<Query> {
     queries
 }
 
-/// MQ2008 ranked by one feature, by another of few values, by chance, and not at all.
+/// MQ2008 ranked by a feature, by a feature with few values, at random, and by a constant.
 fn real_cases(data: &Path) -> Vec<Case> {
     let room = room();
     real_dataset(room.path(), "mq2008", data, "S*");
@@ -181,7 +180,7 @@ fn real_cases(data: &Path) -> Vec<Case> {
     ["f39", "f18", "random", "constant"].map(case).into()
 }
 
-/// Shows the cases to the tools; their table, which docs/metrics.md has.
+/// Compares the cases with the tools, and prints the table of docs/metrics.md.
 fn compare(cases: &[Case]) {
     let room = room();
     let file = room.path().join("cases.json");
@@ -196,7 +195,7 @@ fn compare(cases: &[Case]) {
     stderr.lines().filter(|line| line.starts_with("SKIPPED")).for_each(skipped);
 }
 
-/// Labels as they are, as binary ones, and as probabilities: not every tool takes all of them.
+/// Adds cases with binary labels and with probabilities; not every tool supports all of them.
 fn with_other_labels(cases: Vec<Case>) -> Vec<Case> {
     let binary: Vec<Case> =
         cases.iter().map(|case| case.relabelled("binary", |label| label.min(1.0))).collect();
@@ -205,12 +204,12 @@ fn with_other_labels(cases: Vec<Case>) -> Vec<Case> {
 }
 
 #[test]
-fn every_preset_says_what_its_tool_says_on_edge_cases() {
+fn every_preset_agrees_with_its_tool_on_edge_cases() {
     compare(&with_other_labels(vec![Case::named("edge cases", edge_cases())]));
 }
 
 #[test]
-fn every_preset_says_what_its_tool_says_on_mq2008() {
+fn every_preset_agrees_with_its_tool_on_mq2008() {
     let Some(data) = shared("data/MQ2008") else { return };
     compare(&with_other_labels(real_cases(&data)));
 }

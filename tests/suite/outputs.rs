@@ -1,20 +1,21 @@
-//! Outputs of every command: the extension decides the format, and nothing that planetree did not write is replaced.
+//! Outputs of all commands: the extension determines the format, and files that planetree did not write are
+//! never replaced.
 
 use crate::support::*;
 use std::fs;
 use std::path::Path;
 
-/// Datasets, a model, predictions and a run, to make outputs from.
-fn prepared(room: &Path) {
-    fs::write(room.join("rows.txt"), some_text(12, 8)).unwrap();
-    run(room, "convert rows.txt --output data").ok();
-    run(room, "train --data data --model model.parquet --set num_trees=5 --set min_data_in_leaf=2").ok();
-    run(room, "predict --model model.parquet --data data --output one.parquet").ok();
-    run(room, "predict --model model.parquet --data data --output two.parquet").ok();
-    run(room, "export model.parquet --format lightgbm --output theirs").ok();
+/// Creates datasets, a model, predictions and a run.
+fn prepared(temporary: &Path) {
+    fs::write(temporary.join("rows.txt"), some_text(12, 8)).unwrap();
+    run(temporary, "convert rows.txt --output data").ok();
+    run(temporary, "train --data data --model model.parquet --set num_trees=5 --set min_data_in_leaf=2").ok();
+    run(temporary, "predict --model model.parquet --data data --output one.parquet").ok();
+    run(temporary, "predict --model model.parquet --data data --output two.parquet").ok();
+    run(temporary, "export model.parquet --format lightgbm --output theirs").ok();
 }
 
-/// Every option of every command that names a file, with the extension that belongs to it.
+/// All options of all commands that name an output file, with a matching extension.
 const OUTPUTS: [(&str, &str); 19] = [
     ("predict --model model.parquet --data data --output FILE", "parquet"),
     ("predict --model model.parquet --data data --output FILE", "csv"),
@@ -37,7 +38,7 @@ const OUTPUTS: [(&str, &str); 19] = [
     ("sql -c SELECT/**/1/**/AS/**/a --output FILE", "csv"),
 ];
 
-/// Files that somebody else wrote, and what is in them.
+/// Names and contents of files that planetree did not write.
 fn foreign_files(extension: &str) -> Vec<(String, &'static str)> {
     let foreign = [
         ("table", "query_id,doc_id,label,score,rank,comment\n1,a,0,0.5,1,mine\n"),
@@ -61,101 +62,104 @@ fn foreign_files(extension: &str) -> Vec<(String, &'static str)> {
 }
 
 #[test]
-fn files_of_others_survive_every_output_of_every_command() {
-    let room = room();
-    let room = room.path();
-    prepared(room);
-    fs::create_dir_all(room.join(".git/hooks")).unwrap();
+fn foreign_files_survive_every_output_of_every_command() {
+    let temporary = room();
+    let temporary = temporary.path();
+    prepared(temporary);
+    fs::create_dir_all(temporary.join(".git/hooks")).unwrap();
     for (command, extension) in OUTPUTS {
         for (name, text) in foreign_files(extension) {
-            fs::write(room.join(&name), text).unwrap();
-            let ran = run(room, &command.replace("FILE", &name)).failed();
+            fs::write(temporary.join(&name), text).unwrap();
+            let ran = run(temporary, &command.replace("FILE", &name)).failed();
             assert!(ran.stderr.contains("refusing to"), "{command} {name}: {}", ran.stderr);
-            assert_eq!(fs::read_to_string(room.join(&name)).unwrap(), text, "{command} {name}");
-            fs::remove_file(room.join(&name)).unwrap();
+            assert_eq!(fs::read_to_string(temporary.join(&name)).unwrap(), text, "{command} {name}");
+            fs::remove_file(temporary.join(&name)).unwrap();
         }
-        // Nor is what a link leads to.
-        fs::write(room.join("target"), "mine").unwrap();
+        // The target of a link is not replaced either.
+        fs::write(temporary.join("target"), "mine").unwrap();
         let link = format!("link.{extension}");
-        std::os::unix::fs::symlink("target", room.join(&link)).unwrap();
-        run(room, &command.replace("FILE", &link)).failed();
-        assert_eq!(fs::read_to_string(room.join("target")).unwrap(), "mine", "{command}");
-        assert!(room.join(&link).is_symlink(), "{command}");
-        fs::remove_file(room.join(&link)).unwrap();
-        fs::remove_file(room.join("target")).unwrap();
+        std::os::unix::fs::symlink("target", temporary.join(&link)).unwrap();
+        run(temporary, &command.replace("FILE", &link)).failed();
+        assert_eq!(fs::read_to_string(temporary.join("target")).unwrap(), "mine", "{command}");
+        assert!(temporary.join(&link).is_symlink(), "{command}");
+        fs::remove_file(temporary.join(&link)).unwrap();
+        fs::remove_file(temporary.join("target")).unwrap();
     }
-    assert_eq!(names_in(&room.join(".git/hooks")), Vec::<String>::new());
+    assert_eq!(names_in(&temporary.join(".git/hooks")), Vec::<String>::new());
 }
 
 #[test]
-fn directories_of_others_survive_too() {
-    let room = room();
-    let room = room.path();
-    prepared(room);
-    fs::create_dir_all(room.join("mine")).unwrap();
+fn foreign_directories_survive() {
+    let temporary = room();
+    let temporary = temporary.path();
+    prepared(temporary);
+    fs::create_dir_all(temporary.join("mine")).unwrap();
     let texts = [("train.txt", "1 qid:1 1:0.5 #docid = GX1\n"), ("planetree.1", "notes"), ("cv.json", "{}")];
     for (name, text) in texts {
-        fs::write(room.join("mine").join(name), text).unwrap();
+        fs::write(temporary.join("mine").join(name), text).unwrap();
     }
-    run(room, "sample --shape letor --rows 50 --seed 1 --output mine").failed();
-    run(room, "man --output mine").failed();
-    run(room, "cv --data data --folds 3 --set num_trees=2 --output mine").failed();
-    run(room, "convert rows.txt --output mine --overwrite").failed();
+    run(temporary, "sample --shape letor --rows 50 --seed 1 --output mine").failed();
+    run(temporary, "man --output mine").failed();
+    run(temporary, "cv --data data --folds 3 --set num_trees=2 --output mine").failed();
+    run(temporary, "convert rows.txt --output mine --overwrite").failed();
     for (name, text) in texts {
-        assert_eq!(fs::read_to_string(room.join("mine").join(name)).unwrap(), text);
+        assert_eq!(fs::read_to_string(temporary.join("mine").join(name)).unwrap(), text);
     }
-    assert_eq!(names_in(&room.join("mine")), ["cv.json", "planetree.1", "train.txt"]);
-    run(room, "convert rows.txt --output .hidden").failed();
-    run(room, "convert rows.txt --output .cache/data").failed();
-    run(room, "sample --shape letor --rows 50 --seed 1 --output .cache").failed();
-    assert!(!room.join(".hidden").exists() && !room.join(".cache").exists());
-    // Who works in a hidden directory, or names one from outside, is not kept from it.
-    fs::create_dir_all(room.join(".work")).unwrap();
-    run(&room.join(".work"), "convert ../rows.txt --output data").ok();
-    let elsewhere = room.join(".work/data2");
-    run(Path::new("/"), &format!("convert {}/rows.txt --output {}", room.display(), elsewhere.display()))
-        .ok();
+    assert_eq!(names_in(&temporary.join("mine")), ["cv.json", "planetree.1", "train.txt"]);
+    run(temporary, "convert rows.txt --output .hidden").failed();
+    run(temporary, "convert rows.txt --output .cache/data").failed();
+    run(temporary, "sample --shape letor --rows 50 --seed 1 --output .cache").failed();
+    assert!(!temporary.join(".hidden").exists() && !temporary.join(".cache").exists());
+    // Working in a hidden directory, or naming one from outside, is permitted.
+    fs::create_dir_all(temporary.join(".work")).unwrap();
+    run(&temporary.join(".work"), "convert ../rows.txt --output data").ok();
+    let elsewhere = temporary.join(".work/data2");
+    run(
+        Path::new("/"),
+        &format!("convert {}/rows.txt --output {}", temporary.display(), elsewhere.display()),
+    )
+    .ok();
 }
 
 #[test]
 fn outputs_of_planetree_are_replaced_by_the_same_command() {
-    let room = room();
-    let room = room.path();
-    prepared(room);
+    let temporary = room();
+    let temporary = temporary.path();
+    prepared(temporary);
     for (command, extension) in OUTPUTS.iter().filter(|(command, _)| !command.starts_with("sql")) {
         let name = format!("again.{extension}");
         let line = command.replace("FILE", &name);
-        run(room, &line).ok();
+        run(temporary, &line).ok();
         if command.contains("--checkpoint") {
-            continue; // it is removed when the model is there
+            continue; // removed once the model is complete
         }
-        let first = fs::read(room.join(&name)).unwrap();
-        run(room, &line).ok();
-        let second = fs::read(room.join(&name)).unwrap();
+        let first = fs::read(temporary.join(&name)).unwrap();
+        run(temporary, &line).ok();
+        let second = fs::read(temporary.join(&name)).unwrap();
         assert!(first == second || command.contains("--stats") || command.contains("--rounds"), "{line}");
-        fs::remove_file(room.join(&name)).unwrap();
+        fs::remove_file(temporary.join(&name)).unwrap();
     }
     for _ in 0..2 {
-        run(room, "sample --shape letor --rows 50 --seed 1 --output sample").ok();
-        run(room, "man --output pages").ok();
-        run(room, "sql -c SELECT/**/1/**/AS/**/a -o result.parquet").ok();
-        run(room, "sql -c SELECT/**/1/**/AS/**/a -o result.csv --overwrite").ok();
-        run(room, "evaluate --predictions one.parquet --write-run mine.run --tag mine").ok();
+        run(temporary, "sample --shape letor --rows 50 --seed 1 --output sample").ok();
+        run(temporary, "man --output pages").ok();
+        run(temporary, "sql -c SELECT/**/1/**/AS/**/a -o result.parquet").ok();
+        run(temporary, "sql -c SELECT/**/1/**/AS/**/a -o result.csv --overwrite").ok();
+        run(temporary, "evaluate --predictions one.parquet --write-run mine.run --tag mine").ok();
     }
-    let ran = run(room, "sql -c SELECT/**/1/**/AS/**/a -o result.csv").failed();
+    let ran = run(temporary, "sql -c SELECT/**/1/**/AS/**/a -o result.csv").failed();
     assert!(ran.stderr.contains("--overwrite"), "{}", ran.stderr);
-    // Nothing of planetree's gives way to another kind, even so.
-    run(room, "sql -c SELECT/**/1/**/AS/**/a -o model.parquet --overwrite").failed();
-    run(room, "export model.parquet --format json -o one.parquet").failed();
+    // Outputs of planetree are not replaced by other kinds of outputs, even with --overwrite.
+    run(temporary, "sql -c SELECT/**/1/**/AS/**/a -o model.parquet --overwrite").failed();
+    run(temporary, "export model.parquet --format json -o one.parquet").failed();
 }
 
 #[test]
-fn copy_writes_only_where_it_may() {
-    let room = room();
-    let room = room.path();
-    fs::create_dir_all(room.join("out/.git/hooks")).unwrap();
+fn copy_writes_only_where_permitted() {
+    let temporary = room();
+    let temporary = temporary.path();
+    fs::create_dir_all(temporary.join("out/.git/hooks")).unwrap();
     let copy = |target: &str, options: &str| {
-        let mut command = command(room, &format!("sql {options}"));
+        let mut command = command(temporary, &format!("sql {options}"));
         Ran::of(command.args(["-c", &format!("COPY (SELECT 1 AS a) TO '{target}'")]).output().unwrap())
     };
     let ran = copy("out/x.csv", "").failed();
@@ -178,16 +182,16 @@ fn copy_writes_only_where_it_may() {
     let ran = copy("out/x.csv", "--allow-write out").failed();
     assert!(ran.stderr.contains("refusing to overwrite"), "{}", ran.stderr);
     copy("out/x.csv", "--allow-write out --overwrite").ok();
-    assert_eq!(fs::read_to_string(room.join("out/x.csv")).unwrap(), "a\n1\n");
-    assert_eq!(names_in(room), ["new", "out"]);
+    assert_eq!(fs::read_to_string(temporary.join("out/x.csv")).unwrap(), "a\n1\n");
+    assert_eq!(names_in(temporary), ["new", "out"]);
 }
 
 #[test]
-fn an_extension_that_an_output_does_not_know_is_a_misuse() {
-    let room = room();
-    let room = room.path();
-    prepared(room);
-    let before = names_in(room);
+fn an_unsupported_extension_is_invalid_usage() {
+    let temporary = room();
+    let temporary = temporary.path();
+    prepared(temporary);
+    let before = names_in(temporary);
     for (command, extension) in [
         ("predict --model model.parquet --data data --output FILE", "xlsx"),
         ("predict --model model.parquet --data data --output FILE", "parquet.gz"),
@@ -207,11 +211,11 @@ fn an_extension_that_an_output_does_not_know_is_a_misuse() {
         ("export model.parquet --format xgboost --output FILE", "csv"),
     ] {
         let name = format!("x.{extension}");
-        let ran = run(room, &command.replace("FILE", &name));
+        let ran = run(temporary, &command.replace("FILE", &name));
         assert_eq!(ran.code, 2, "{command} {name}: {}", ran.stderr);
         assert!(ran.stderr.contains(&name) && ran.stderr.contains("help: "), "{}", ran.stderr);
     }
-    let ran = run(room, "predict --model model.parquet --data data --output x.xlsx");
+    let ran = run(temporary, "predict --model model.parquet --data data --output x.xlsx");
     assert!(
         ran.stderr.contains(
             "x.xlsx: cannot write predictions as .xlsx\n  help: use .parquet (or no extension), .csv, .tsv, .json or .ndjson; text also with .gz or .zst after it\n"
@@ -219,92 +223,94 @@ fn an_extension_that_an_output_does_not_know_is_a_misuse() {
         "{}",
         ran.stderr
     );
-    assert_eq!(names_in(room), before);
+    assert_eq!(names_in(temporary), before);
 }
 
 #[test]
 fn predictions_as_text_are_evaluated_like_parquet() {
-    let room = room();
-    let room = room.path();
-    // Documents with names of all kinds, and some without.
+    let temporary = room();
+    let temporary = temporary.path();
+    // Documents with various ids, and some without.
     let csv = "query_id,doc_id,label,f1,f2\n007,1,2,0.25,1\n007,01,0,0.5,2\n007,\"a,\"\"b\"\"\",1,0.125,\n8,,0,1,3\n8,x,1,-1,3\n8,null,0,7,7\n";
-    fs::write(room.join("rows.csv"), csv).unwrap();
-    run(room, "convert rows.csv --output data").ok();
+    fs::write(temporary.join("rows.csv"), csv).unwrap();
+    run(temporary, "convert rows.csv --output data").ok();
     run(
-        room,
+        temporary,
         "train --data data --model m --set num_trees=3 --set min_data_in_leaf=1 --set learning_rate=0.1",
     )
     .ok();
-    run(room, "predict --model m --data data --output p.parquet").ok();
+    run(temporary, "predict --model m --data data --output p.parquet").ok();
     let evaluated = |file: &str| {
         let line =
             format!("-q evaluate --predictions x={file} --metrics ndcg,err,map --output metrics.parquet");
-        let stdout = run(room, &line).ok().stdout.replace(file, "FILE");
-        (stdout, fs::read(room.join("metrics.parquet")).unwrap())
+        let stdout = run(temporary, &line).ok().stdout.replace(file, "FILE");
+        (stdout, fs::read(temporary.join("metrics.parquet")).unwrap())
     };
     let expected = evaluated("p.parquet");
     for extension in ["csv", "tsv", "json", "ndjson", "jsonl", "csv.gz", "csv.zst", "json.gz", "ndjson.zst"] {
         let file = format!("p.{extension}");
-        run(room, &format!("predict --model m --data data --output {file}")).ok();
+        run(temporary, &format!("predict --model m --data data --output {file}")).ok();
         assert!(evaluated(&file) == expected, "{file}: {}", expected.0);
     }
-    let table = fs::read_to_string(room.join("p.csv")).unwrap();
+    let table = fs::read_to_string(temporary.join("p.csv")).unwrap();
     assert!(table.starts_with("query_id,doc_id,label,score,rank\n007,1,2.0,"), "{table}");
     for file in ["p.csv", "p.json.gz"] {
-        let ran = run(room, &format!("compare p.parquet {file} --metric ndcg --json")).ok();
-        assert!(ran.stderr.contains("the two have the same value for every query"), "{}", ran.stderr);
+        let ran = run(temporary, &format!("compare p.parquet {file} --metric ndcg --json")).ok();
+        assert!(ran.stderr.contains("both systems have the same value for every query"), "{}", ran.stderr);
     }
-    // A query whose rows are apart is put together, and a truncated file is noticed.
+    // Scattered rows of a query are combined, and a truncated file is detected.
     let mut lines: Vec<&str> = table.lines().collect();
     lines.swap(1, 5);
-    fs::write(room.join("apart.csv"), lines.join("\n")).unwrap();
-    run(room, "evaluate --predictions apart.csv").ok();
-    let json = fs::read(room.join("p.json")).unwrap();
-    fs::write(room.join("half.json"), &json[..json.len() / 2]).unwrap();
-    run(room, "evaluate --predictions half.json").failed();
-    fs::write(room.join("half.csv"), &table[..table.len() - 8]).unwrap();
-    let ran = run(room, "evaluate --predictions half.csv").failed();
+    fs::write(temporary.join("apart.csv"), lines.join("\n")).unwrap();
+    run(temporary, "evaluate --predictions apart.csv").ok();
+    let json = fs::read(temporary.join("p.json")).unwrap();
+    fs::write(temporary.join("half.json"), &json[..json.len() / 2]).unwrap();
+    run(temporary, "evaluate --predictions half.json").failed();
+    fs::write(temporary.join("half.csv"), &table[..table.len() - 8]).unwrap();
+    let ran = run(temporary, "evaluate --predictions half.csv").failed();
     assert!(ran.stderr.contains("half.csv:7:1: found"), "{}", ran.stderr);
 }
 
 #[test]
-fn text_says_the_same_numbers_as_parquet() {
-    let room = room();
-    let room = room.path();
-    prepared(room);
+fn text_has_the_same_numbers_as_parquet() {
+    let temporary = room();
+    let temporary = temporary.path();
+    prepared(temporary);
     for extension in ["csv", "tsv", "json", "ndjson"] {
-        run(room, &format!("predict --model model.parquet --data data --output p.{extension}")).ok();
+        run(temporary, &format!("predict --model model.parquet --data data --output p.{extension}")).ok();
         let query = format!(
             "SELECT count(*) AS n FROM 'p.{extension}' AS t JOIN 'one.parquet' AS o \
              ON CAST(t.query_id AS VARCHAR) = o.query_id AND t.score = o.score AND t.label = o.label AND t.rank = o.rank"
         );
-        let output = command(room, "sql --format csv").args(["-c", &query]).output().unwrap();
+        let output = command(temporary, "sql --format csv").args(["-c", &query]).output().unwrap();
         let rows: u64 = Ran::of(output).ok().stdout.lines().nth(1).unwrap().parse().unwrap();
         assert!(rows >= 96, "{extension}: {rows}");
     }
 }
 
-/// A file that only looks compressed, numbers that are labels, and a hook named by its full path.
+/// A file that only looks compressed, numbers that are labels, and a hook given by its absolute path.
 #[test]
-fn files_that_might_be_taken_for_ours_survive() {
-    let room = room();
-    prepared(room.path());
+fn files_that_resemble_outputs_survive() {
+    let temporary = room();
+    prepared(temporary.path());
     let junk: &[u8] = &[0x1f, 0x8b, 1, 2, 3, 4];
     for (name, bytes) in [("junk", junk), ("labels.txt", b"1\n0\n2\n".as_slice())] {
-        std::fs::write(room.path().join(name), bytes).unwrap();
+        std::fs::write(temporary.path().join(name), bytes).unwrap();
         let ran =
-            run(room.path(), &format!("predict --model model.parquet --data data --scores {name}")).failed();
+            run(temporary.path(), &format!("predict --model model.parquet --data data --scores {name}"))
+                .failed();
         assert!(ran.stderr.contains("refusing to overwrite"), "{}", ran.stderr);
-        assert_eq!(std::fs::read(room.path().join(name)).unwrap(), bytes);
+        assert_eq!(std::fs::read(temporary.path().join(name)).unwrap(), bytes);
     }
-    let hooks = room.path().join(".git/hooks");
+    let hooks = temporary.path().join(".git/hooks");
     std::fs::create_dir_all(&hooks).unwrap();
     std::fs::write(hooks.join("pre-commit"), "#!/bin/sh\n").unwrap();
     let hook = hooks.join("pre-commit");
-    let ran = run(room.path(), &format!("sql -c select+1 -o {} --overwrite --format csv", hook.display()));
+    let ran =
+        run(temporary.path(), &format!("sql -c select+1 -o {} --overwrite --format csv", hook.display()));
     assert!(ran.code != 0, "{}", ran.stderr);
     assert_eq!(std::fs::read_to_string(&hook).unwrap(), "#!/bin/sh\n");
-    // Scores of our own are replaced.
-    run(room.path(), "predict --model model.parquet --data data --scores s.txt").ok();
-    run(room.path(), "predict --model model.parquet --data data --scores s.txt").ok();
+    // Scores written by planetree are replaced.
+    run(temporary.path(), "predict --model model.parquet --data data --scores s.txt").ok();
+    run(temporary.path(), "predict --model model.parquet --data data --scores s.txt").ok();
 }

@@ -1,15 +1,13 @@
-//! Pipelines as their users run them: what runs, what is skipped, and what is refused.
+//! Pipelines from the command line: which steps run, which are skipped, and which errors are reported.
 
+use crate::support::pipelines::{manifest, prepared};
 use crate::support::*;
-use planetree::storage::{Access, Location};
-use planetree_run::pipeline::{RunManifest, RunStatus, StepStatus};
+use planetree_run::pipeline::{RunStatus, StepStatus};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
 
-/// Four steps that take a moment.
-pub const SMALL: &str = r#"
+/// A pipeline of four fast steps.
+const SMALL: &str = r#"
 [pipeline]
 name = "small"
 [parameters]
@@ -34,18 +32,6 @@ predictions = "scores"
 metrics = "{metrics}"
 "#;
 
-pub fn prepared(text: &str) -> tempfile::TempDir {
-    let room = room();
-    fs::write(room.path().join("train.txt"), some_text(30, 20)).unwrap();
-    fs::write(room.path().join("p.toml"), text).unwrap();
-    room
-}
-
-pub fn manifest(run: &Path) -> RunManifest {
-    let location = Location::parse(run.to_str().unwrap(), Access::Explicit).unwrap();
-    RunManifest::read(&location).unwrap().unwrap()
-}
-
 /// The steps that ran in the last run.
 fn done(run: &Path) -> Vec<String> {
     let manifest = manifest(run);
@@ -55,30 +41,11 @@ fn done(run: &Path) -> Vec<String> {
     done.map(|step| step.name.clone()).collect()
 }
 
-/// Starts the program in the background; what it says goes to a file.
-pub fn start(directory: &Path, arguments: &str, log: &Path) -> Child {
-    let file = fs::File::create(log).unwrap();
-    command(directory, arguments).stdout(Stdio::null()).stderr(file).spawn().unwrap()
-}
-
-pub fn wait_for(what: &str, mut happened: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !happened() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{what} does not happen");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-pub fn signal(child: &Child, name: &str) {
-    let sent = std::process::Command::new("kill").args([name, &child.id().to_string()]).status();
-    assert!(sent.unwrap().success());
-}
-
 #[test]
-fn a_pipeline_runs_and_tells_what_it_did() {
+fn a_pipeline_runs_and_records_its_steps() {
     let room = prepared(SMALL);
     let ran = run(room.path(), "run p.toml").ok();
-    assert!(ran.stdout.contains("ndcg@10"), "what steps print is shown: {}", ran.stdout);
+    assert!(ran.stdout.contains("ndcg@10"), "standard output of steps is shown: {}", ran.stdout);
     assert!(ran.stderr.contains("model | [1] train rmse"), "{}", ran.stderr);
     assert!(ran.stderr.contains("small: 4 steps run, 0 skipped"), "{}", ran.stderr);
     let directory = room.path().join("runs/small");
@@ -116,7 +83,7 @@ fn a_pipeline_runs_and_tells_what_it_did() {
     assert_eq!(steps["steps"][3]["status"], "done");
     let steps = run(room.path(), "describe runs/small/steps.parquet").ok().stdout;
     assert!(steps.contains("train                    convert   done"), "{steps}");
-    // Commands that the record names give the same bytes.
+    // The recorded commands give the same bytes.
     let model = fs::read(directory.join("model.parquet")).unwrap();
     run(room.path(), "train --data runs/small/train --set num_trees=3 --set min_data_in_leaf=2 --model m")
         .ok();
@@ -124,7 +91,7 @@ fn a_pipeline_runs_and_tells_what_it_did() {
 }
 
 #[test]
-fn a_step_runs_again_when_something_has_changed_and_only_then() {
+fn a_step_runs_again_only_if_something_changed() {
     let room = prepared(SMALL);
     let directory = room.path().join("runs/small");
     let at = |name: &str| directory.join(name);
@@ -147,31 +114,31 @@ fn a_step_runs_again_when_something_has_changed_and_only_then() {
     assert_eq!(go("").0, all);
     let (none, ran) = go("");
     assert_eq!(none, [""; 0]);
-    assert!(ran.stdout.contains("ndcg@10"), "a skipped step's result is shown again");
+    assert!(ran.stdout.contains("ndcg@10"), "the output of a skipped step is shown again");
     assert!(ran.stderr.contains("0 steps run, 4 skipped"), "{}", ran.stderr);
-    // What does not count.
+    // Irrelevant changes.
     fs::write(room.path().join("train.txt"), some_text(30, 20)).unwrap();
-    assert_eq!(go("").0, [""; 0], "the same content, written anew");
+    assert_eq!(go("").0, [""; 0], "the same content, rewritten");
     edit("[step.model]", "# a comment\n[step.model]\nthreads = 1");
-    assert_eq!(go("--threads 1 --memory-limit 1GiB --jobs 2").0, [""; 0], "how to run, not what");
+    assert_eq!(go("--threads 1 --memory-limit 1GiB --jobs 2").0, [""; 0], "resource options");
     edit("[step.scores]\nkind = \"predict\"", "[step.scores]\nkind = 'predict'");
     assert_eq!(go("").0, [""; 0]);
     // Options.
     assert_eq!(go("--set metrics=err").0, ["quality"]);
-    let (ran, said) = go("--set trees=4 --set metrics=err");
-    assert_eq!(ran, ["model", "scores", "quality"]);
-    assert!(said.stderr.contains("model: train, its options have changed"), "{}", said.stderr);
-    assert!(said.stderr.contains("scores: predict, model has changed"), "{}", said.stderr);
+    let (steps, ran) = go("--set trees=4 --set metrics=err");
+    assert_eq!(steps, ["model", "scores", "quality"]);
+    assert!(ran.stderr.contains("model: train, options changed"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("scores: predict, model changed"), "{}", ran.stderr);
     assert_eq!(go("").0, ["model", "scores", "quality"], "back to the defaults");
     edit("metrics = \"{metrics}\"", "metrics = \"{metrics}\"\nworst = 1");
     assert_eq!(go("").0, ["quality"]);
-    // Outputs, by hand.
+    // Modified outputs.
     fs::remove_file(at("model.parquet")).unwrap();
-    assert_eq!(go("").0, ["model"], "the same model again, so that nothing else runs");
+    assert_eq!(go("").0, ["model"], "the same model again, so no other step runs");
     flip(at("scores.parquet"));
-    let (ran, said) = go("");
-    assert_eq!(ran, ["scores"]);
-    assert!(said.stderr.contains("scores: predict, output was changed by hand"), "{}", said.stderr);
+    let (steps, ran) = go("");
+    assert_eq!(steps, ["scores"]);
+    assert!(ran.stderr.contains("scores: predict, output was modified"), "{}", ran.stderr);
     fs::write(at("quality.txt"), "").unwrap();
     assert_eq!(go("").0, ["quality"]);
     let parts: Vec<String> =
@@ -187,60 +154,60 @@ fn a_step_runs_again_when_something_has_changed_and_only_then() {
     assert_eq!(go("").0, ["train"]);
     // Inputs.
     fs::write(room.path().join("train.txt"), some_text(31, 20)).unwrap();
-    let (ran, said) = go("");
-    assert_eq!(ran, all);
-    assert!(said.stderr.contains("train: convert, input has changed"), "{}", said.stderr);
-    // By wish, and by another version.
-    let (ran, said) = go("--force model train");
-    assert_eq!(ran, ["train", "model"]);
-    assert!(said.stderr.contains("model: train, --force"), "{}", said.stderr);
+    let (steps, ran) = go("");
+    assert_eq!(steps, all);
+    assert!(ran.stderr.contains("train: convert, input changed"), "{}", ran.stderr);
+    // --force, and another version of the program.
+    let (steps, ran) = go("--force model train");
+    assert_eq!(steps, ["train", "model"]);
+    assert!(ran.stderr.contains("model: train, --force"), "{}", ran.stderr);
     assert_eq!(go("--force *o*").0, ["model", "scores"]);
     let record = fs::read_to_string(at("run.json")).unwrap();
     let fingerprint = manifest(&directory).step("model").unwrap().fingerprint.clone();
     let older = format!("{:032x} {}", 1, fingerprint.split(' ').nth(1).unwrap());
     fs::write(at("run.json"), record.replace(&fingerprint, &older)).unwrap();
-    let (ran, said) = go("");
-    assert_eq!(ran, ["model"]);
-    assert!(said.stderr.contains("another version of planetree did it"), "{}", said.stderr);
-    // A step under another name is another step.
+    let (steps, ran) = go("");
+    assert_eq!(steps, ["model"]);
+    assert!(ran.stderr.contains("last run by another version"), "{}", ran.stderr);
+    // A renamed step is a new step.
     edit("[step.quality]", "[step.goodness]");
     assert_eq!(go("").0, ["goodness"]);
     assert_eq!(go("").0, [""; 0]);
-    // The directory may be moved.
+    // The run directory can be moved.
     fs::rename(&directory, room.path().join("moved")).unwrap();
     run(room.path(), "run p.toml --output moved").ok();
     assert_eq!(done(&room.path().join("moved")), [""; 0]);
 }
 
 #[test]
-fn a_dry_run_tells_and_does_nothing() {
+fn a_dry_run_prints_the_plan_and_runs_nothing() {
     let room = prepared(SMALL);
-    let told = run(room.path(), "run p.toml --dry-run").ok().stdout;
+    let plan = run(room.path(), "run p.toml --dry-run").ok().stdout;
     assert!(!room.path().join("runs").exists());
     assert!(
-        told.starts_with("pipeline small\nrun directory runs/small\n  metrics = ndcg@10,err\n  trees = 3\n"),
-        "{told}"
+        plan.starts_with("pipeline small\nrun directory runs/small\n  metrics = ndcg@10,err\n  trees = 3\n"),
+        "{plan}"
     );
     for line in [
-        "  1  train                    convert   run: it has not run yet\n       reads  input          train.txt\n       writes output         runs/small/train\n",
+        "  1  train                    convert   run: not run yet\n       reads  input          train.txt\n       writes output         runs/small/train\n",
         "  2  model                    train     run: after train\n       reads  data           runs/small/train  (step train)\n       writes model          runs/small/model.parquet\n       writes rounds         runs/small/rounds.parquet\n",
         "\n4 steps: 4 would run, 0 would be skipped\n",
     ] {
-        assert!(told.contains(line), "{told}");
+        assert!(plan.contains(line), "{plan}");
     }
     run(room.path(), "run p.toml").ok();
-    let told = run(room.path(), "run p.toml --dry-run").ok().stdout;
-    assert!(told.contains("4 steps: 0 would run, 4 would be skipped"), "{told}");
-    let told = run(room.path(), "run p.toml --dry-run --set trees=5").ok().stdout;
-    assert!(told.contains("model                    train     run: its options have changed"), "{told}");
-    assert!(told.contains("predict   run if model comes out otherwise than before"), "{told}");
-    assert!(told.contains("4 steps: 1 would run, 2 may, 1 would be skipped"), "{told}");
-    let told = run(room.path(), "run p.toml --dry-run --force scores").ok().stdout;
-    assert!(told.contains("predict   run: --force"), "{told}");
+    let plan = run(room.path(), "run p.toml --dry-run").ok().stdout;
+    assert!(plan.contains("4 steps: 0 would run, 4 would be skipped"), "{plan}");
+    let plan = run(room.path(), "run p.toml --dry-run --set trees=5").ok().stdout;
+    assert!(plan.contains("model                    train     run: options changed"), "{plan}");
+    assert!(plan.contains("predict   run if the output of model changes"), "{plan}");
+    assert!(plan.contains("4 steps: 1 would run, 2 may, 1 would be skipped"), "{plan}");
+    let plan = run(room.path(), "run p.toml --dry-run --force scores").ok().stdout;
+    assert!(plan.contains("predict   run: --force"), "{plan}");
 }
 
 #[test]
-fn a_failing_step_stops_the_run_and_says_which_it_was() {
+fn a_failing_step_stops_the_run_and_is_named() {
     let room = prepared(&format!(
         "{SMALL}\n[step.bad]\nkind = \"convert\"\ninput = \"bad.txt\"\n[step.never]\nkind = \"describe\"\npath = \"bad\"\n"
     ));
@@ -257,12 +224,12 @@ fn a_failing_step_stops_the_run_and_says_which_it_was() {
     );
     assert!(record.step("bad").unwrap().error.as_ref().unwrap().starts_with("bad.txt:2:1: "), "{record:?}");
     assert!(!room.path().join("runs/small/bad").exists());
-    // Put right, the run goes on.
+    // Once the input is fixed, the run continues.
     fs::write(room.path().join("bad.txt"), "1 qid:1 1:1\n").unwrap();
     run(room.path(), "run p.toml").ok();
     let ran = done(&room.path().join("runs/small"));
     assert!(ran.contains(&"bad".to_owned()) && !ran.contains(&"train".to_owned()), "{ran:?}");
-    // While another step is at work, it is left to finish.
+    // Other running steps are left to finish.
     fs::write(room.path().join("bad.txt"), "x\n").unwrap();
     fs::write(room.path().join("train.txt"), some_text(100, 20)).unwrap();
     run(room.path(), "run p.toml --jobs 2").failed();
@@ -271,27 +238,27 @@ fn a_failing_step_stops_the_run_and_says_which_it_was() {
 }
 
 #[test]
-fn misuse_is_told_before_anything_runs() {
+fn misuse_is_reported_before_anything_runs() {
     let room = prepared(SMALL);
     let text = fs::read_to_string(room.path().join("p.toml")).unwrap();
     let edited = |from: &str, to: &str| {
         assert!(text.contains(from), "{from}");
         fs::write(room.path().join("p.toml"), text.replace(from, to)).unwrap();
     };
-    for (from, to, code, says) in [
+    for (from, to, code, expected) in [
         (
             "kind = \"train\"",
             "kind = \"trane\"",
             2,
-            "error: p.toml:12:8: unknown kind of step \"trane\"\n  help: did you mean train?\n",
+            "error: p.toml:12:8: unknown kind \"trane\"\n  help: did you mean train?\n",
         ),
         (
             "rounds =",
             "round =",
             2,
-            "error: p.toml:14:1: unknown key \"round\" of step model, a train step\n  help: did you mean rounds?\n",
+            "error: p.toml:14:1: unknown key \"round\" in step model of kind train\n  help: did you mean rounds?\n",
         ),
-        ("{trees}", "{tree}", 2, "there is no parameter \"tree\"\n  help: did you mean trees?\n"),
+        ("{trees}", "{tree}", 2, "unknown parameter \"tree\"\n  help: did you mean trees?\n"),
         (
             "num_trees",
             "num_treees",
@@ -302,50 +269,46 @@ fn misuse_is_told_before_anything_runs() {
             "train.txt",
             "absent.txt",
             1,
-            "error: p.toml:9:9: step train: input = absent.txt: there is no such file, and no step writes it\n",
+            "error: p.toml:9:9: step train: input = absent.txt: no such file, and no step writes it\n",
         ),
         (
             "data = \"train\"\nrounds",
             "data = \"scores\"\nrounds",
             2,
-            "steps wait for each other: model needs scores needs model",
+            "steps depend on each other: model needs scores needs model",
         ),
-        ("rounds.parquet", "scores.parquet", 2, "scores.parquet is written twice: by step model"),
+        ("rounds.parquet", "scores.parquet", 2, "scores.parquet is written by both step model"),
         (
             "metrics = \"{metrics}\"",
             "metrics = \"{metrics}\"\nfrob = 1",
             2,
-            "unknown key \"frob\" of step quality",
+            "unknown key \"frob\" in step quality",
         ),
         ("[step.scores]", "[step.scores", 2, "error: p.toml:16:13: "),
     ] {
         edited(from, to);
         let ran = run(room.path(), "run p.toml");
         assert_eq!(ran.code, code, "{}", ran.stderr);
-        assert!(ran.stderr.contains(says), "{}", ran.stderr);
+        assert!(ran.stderr.contains(expected), "{}", ran.stderr);
         assert!(!room.path().join("runs/small/train").exists(), "{to}");
     }
 }
 
 #[test]
-fn an_earlier_run_of_another_pipeline_is_left_alone() {
+fn the_run_directory_of_another_pipeline_is_rejected() {
     let room = prepared(SMALL);
     run(room.path(), "run p.toml --output here").ok();
     let other = SMALL.replace("name = \"small\"", "name = \"other\"");
     fs::write(room.path().join("o.toml"), other).unwrap();
     let ran = run(room.path(), "run o.toml --output here").failed();
-    assert!(
-        ran.stderr.contains("here: this is the run directory of another pipeline, small"),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.stderr.contains("here: run directory of another pipeline: small"), "{}", ran.stderr);
     fs::write(room.path().join("here/run.json"), "{").unwrap();
     let ran = run(room.path(), "run p.toml --output here").failed();
-    assert!(ran.stderr.contains("here/run.json: not the manifest of a run"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("here/run.json: invalid run manifest"), "{}", ran.stderr);
 }
 
 #[test]
-fn resumed_a_run_keeps_its_parameters() {
+fn a_resumed_run_keeps_its_parameters() {
     let room = prepared(SMALL);
     let directory = room.path().join("runs/small");
     run(room.path(), "run p.toml --set trees=5 --set metrics=err").ok();
@@ -359,7 +322,7 @@ fn resumed_a_run_keeps_its_parameters() {
 }
 
 #[test]
-fn a_cross_validation_with_other_data_replaces_its_folds() {
+fn a_cross_validation_over_changed_data_replaces_its_folds() {
     let text = r#"
 [pipeline]
 name = "folds"
@@ -389,7 +352,7 @@ predictions = "cv/predictions.parquet"
 }
 
 #[test]
-fn two_runs_at_once_do_not_mix_and_an_interrupt_is_orderly() {
+fn concurrent_runs_are_rejected_and_interrupts_leave_a_clean_state() {
     let room = prepared(&SMALL.replace("trees = 3", "trees = 1000000"));
     let directory = room.path().join("runs/small");
     for (name, log) in [("-INT", "first"), ("-TERM", "second")] {
@@ -404,21 +367,21 @@ fn two_runs_at_once_do_not_mix_and_an_interrupt_is_orderly() {
         assert_eq!(manifest(&directory).status, RunStatus::Running);
         signal(&child, name);
         assert_eq!(child.wait().unwrap().code(), Some(1));
-        let said = fs::read_to_string(&log).unwrap();
-        assert!(said.ends_with("error: runs/small: interrupted; steps that were done stay done\n  help: run the same command again to go on\n"), "{said}");
-        assert_eq!(said.contains("resuming from round"), name == "-TERM", "{said}");
+        let messages = fs::read_to_string(&log).unwrap();
+        assert!(messages.ends_with("error: runs/small: interrupted; finished steps are kept\n  help: run the same command again to resume\n"), "{messages}");
+        assert_eq!(messages.contains("resuming from round"), name == "-TERM", "{messages}");
         let record = manifest(&directory);
         assert_eq!(record.status, RunStatus::Failed);
         assert_eq!(record.step("model").unwrap().status, StepStatus::Pending);
         assert!(record.step("train").unwrap().status.is_finished());
         let left: Vec<String> =
             names_in(&directory).into_iter().filter(|name| !name.ends_with("-lock")).collect();
-        assert_eq!(left, ["model.parquet.checkpoint", "run.json", "train"], "nothing half-written");
+        assert_eq!(left, ["model.parquet.checkpoint", "run.json", "train"], "no partial files");
     }
 }
 
 #[test]
-fn independent_steps_run_together() {
+fn independent_steps_run_concurrently() {
     let text: String = (0..2)
         .map(|number| {
             format!("[step.m{number}]\nkind = \"train\"\ndata = \"train\"\nset = {{ num_trees = 1000000, seed = {number}, min_data_in_leaf = 2 }}\n")
@@ -430,20 +393,20 @@ fn independent_steps_run_together() {
     let log = room.path().join("log");
     let mut child = start(room.path(), "run p.toml --jobs 2 --threads 2", &log);
     wait_for("both", || {
-        let said = fs::read_to_string(&log).unwrap();
-        said.contains("m0 | [10] ") && said.contains("m1 | [10] ")
+        let messages = fs::read_to_string(&log).unwrap();
+        messages.contains("m0 | [10] ") && messages.contains("m1 | [10] ")
     });
     let record = manifest(&room.path().join("runs/both"));
     for name in ["m0", "m1"] {
         let words = record.step(name).unwrap().arguments.join(" ");
-        assert!(words.contains("--threads 1"), "the budget is shared: {words}");
+        assert!(words.contains("--threads 1"), "threads are shared: {words}");
     }
     signal(&child, "-TERM");
     assert_eq!(child.wait().unwrap().code(), Some(1));
 }
 
 #[test]
-fn a_cross_validation_of_somebody_else_is_left_alone() {
+fn a_cross_validation_from_outside_the_pipeline_is_not_replaced() {
     let text = "[pipeline]\nname = \"p\"\n[step.train]\nkind = \"convert\"\ninput = \"train.txt\"\n[step.folds]\nkind = \"cv\"\n\
                 data = \"train\"\nfolds = 3\nset = { num_trees = 2, min_data_in_leaf = 2 }\noutput = \"OUTPUT\"\n";
     let room = prepared(&text.replace("OUTPUT", "mine"));
@@ -451,20 +414,20 @@ fn a_cross_validation_of_somebody_else_is_left_alone() {
     run(room.path(), "cv --data other --folds 3 --preset planet --set num_trees=1 --output by-hand").ok();
     fs::write(room.path().join("by-hand/notes.txt"), "precious").unwrap();
     run(room.path(), "run p.toml --output r").ok();
-    // Not even a step that made a cross-validation before may take another one for its own.
+    // A step that has run a cross-validation before must not replace another one either.
     let by_hand = room.path().join("by-hand");
     for trees in ["2", "3"] {
         let text = text.replace("OUTPUT", by_hand.to_str().unwrap());
         fs::write(room.path().join("p.toml"), text.replace("num_trees = 2", &format!("num_trees = {trees}")))
             .unwrap();
         let ran = run(room.path(), "run p.toml --output r").failed();
-        assert!(ran.stderr.contains("did not make"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("did not create"), "{}", ran.stderr);
         assert!(by_hand.join("notes.txt").exists() && by_hand.join("cv.json").exists());
     }
 }
 
 #[test]
-fn a_report_may_have_steps_behind_it_and_leaves_out_what_is_gone() {
+fn a_report_may_precede_other_steps_and_omits_removed_ones() {
     let report = "[step.page]\nkind = \"report\"\noutput = \"page.html\"\n[step.last]\nkind = \"describe\"\npath = \"train\"\nafter = \"page\"\n";
     let second =
         "[step.other]\nkind = \"train\"\ndata = \"train\"\nset = { num_trees = 1, min_data_in_leaf = 2 }\n";

@@ -1,8 +1,7 @@
-//! Killed at any moment and run again, a pipeline ends in the bytes of one that nobody disturbed, and
-//! repeats no step that was done.
+//! A pipeline that is killed at any moment and run again ends with the same bytes as an undisturbed one, and repeats no
+//! finished step.
 
-use crate::learning::table_of;
-use crate::pipeline::{manifest, prepared};
+use crate::support::pipelines::{manifest, prepared};
 use crate::support::*;
 use planetree::random::Stream;
 use planetree_run::pipeline::StepStatus;
@@ -51,7 +50,7 @@ kind = "compare"
 files = "scores-*"
 "#;
 
-/// The names of all outputs below a run directory, hidden ones too; not the record, which tells times.
+/// The names of all outputs below a run directory, including hidden ones; without the record, which contains times.
 fn outputs(run: &Path) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut open = vec![run.to_owned()];
@@ -69,7 +68,7 @@ fn outputs(run: &Path) -> BTreeSet<String> {
     found
 }
 
-/// Whether two files are the same but for seconds and for the name of the run directory.
+/// Whether two files are equal except for durations and the name of the run directory.
 fn same(left: &Path, right: &Path) -> bool {
     if fs::read(left).unwrap() == fs::read(right).unwrap() {
         return true;
@@ -92,7 +91,7 @@ fn same(left: &Path, right: &Path) -> bool {
             (name == "whole" || name.starts_with("killed")).then_some(name)
         });
         let text = text.replace(name.unwrap(), "RUN");
-        // Seconds differ, and with them the checksums of a fold's log and of its record.
+        // Durations differ, and with them the checksums of a fold's log and record.
         let timely = ["\"seconds\":", "\"rounds\":", "\"xxh3\":"];
         let timeless = |line: &&str| !timely.iter().any(|key| line.trim_start().starts_with(key));
         text.lines().filter(timeless).map(str::to_owned).collect::<Vec<_>>()
@@ -133,27 +132,27 @@ fn killed_at(moments: u64, jobs: usize) {
             assert_eq!(
                 record.step(name).unwrap().status,
                 StepStatus::Skipped,
-                "{name} was done before the kill"
+                "{name} had finished before the kill"
             );
         }
         let found = outputs(&directory);
-        assert_eq!(found, whole, "nothing is left over");
+        assert_eq!(found, whole, "no leftover files");
         for file in &whole {
             let places = (directory.join(file), room.path().join("whole").join(file));
             assert!(same(&places.0, &places.1), "moment {moment}: {file} differs");
         }
         fs::remove_dir_all(directory).unwrap();
     }
-    assert!(kept > moments as usize, "kills came too early to mean anything: {kept} steps were done");
+    assert!(kept > moments as usize, "killed too early to be a test: only {kept} steps had finished");
 }
 
 #[test]
-fn killed_at_twenty_moments_a_pipeline_ends_in_the_same_bytes() {
+fn a_pipeline_killed_at_twenty_moments_ends_with_the_same_bytes() {
     killed_at(20, 1);
 }
 
 #[test]
 #[ignore = "long"]
-fn killed_at_a_hundred_moments_with_two_jobs() {
+fn a_pipeline_with_two_jobs_killed_at_a_hundred_moments_ends_with_the_same_bytes() {
     killed_at(100, 2);
 }

@@ -1,7 +1,7 @@
-//! The pipelines that come with the program, each on data of the shape it is for.
+//! The shipped pipelines, each run on suitable data.
 
-use crate::pipeline::{manifest, prepared};
-use crate::s3::{environment, moto, put, with_client};
+use crate::support::object_stores::{environment, moto, put, with_client};
+use crate::support::pipelines::{manifest, prepared};
 use crate::support::*;
 use planetree_run::pipeline::{RunStatus, StepStatus};
 use std::fs;
@@ -11,8 +11,8 @@ fn root() -> &'static Path {
     Path::new(crate::support::ROOT)
 }
 
-/// Options that make a pipeline short, and words that its results have. Data are `sample_data` and links
-/// to it under other names.
+/// Options that make a pipeline fast, and words that its output contains. The data are `sample_data`, also under other
+/// names.
 const SHIPPED: [(&str, &str, &[&str]); 15] = [
     ("bins_sensitivity", "--set bins=5,20 --set trees=5", &["5", "20", "rmse"]),
     (
@@ -41,7 +41,7 @@ const SHIPPED: [(&str, &str, &[&str]); 15] = [
     ("forest_subsample", "--set trees=2 --set fractions=0.05,0.63 --set presets=rf-list", &["0.05", "0.63"]),
     ("lambdamart", "--set trees=5", &["ndcg@10", "splits"]),
     ("letor_cv", "--set data=parts --set trees=5", &["ndcg@10", "mean"]),
-    ("nightly_s3", "", &[]), // below, with a bucket
+    ("nightly_s3", "", &[]), // tested below, with a bucket
     (
         "pgbrt_vs_exact",
         "--set trees=5 --set exact_depths=2 --set pgbrt_depths=2,3",
@@ -51,7 +51,7 @@ const SHIPPED: [(&str, &str, &[&str]); 15] = [
     ("yahoo", "--set data=yahoo --set trees=5", &["err", "ndcg@10"]),
 ];
 
-/// What the charts of some pipelines are called.
+/// The titles of charts in the reports of some pipelines.
 const CHARTS: [(&str, &str); 13] = [
     ("bins_sensitivity", "ndcg@10 by bins"),
     ("bins_sensitivity", "rmse by bins"),
@@ -102,14 +102,14 @@ fn every_shipped_pipeline_runs_on_sample_data() {
         assert_eq!(record.status, RunStatus::Complete, "{name}");
         assert_eq!(record.pipeline, *name);
         assert!(!record.description.is_empty(), "{name}");
-        // A report that is a step of its own run finds it whole, with the chart that the run is about.
+        // A report as a step of the run is complete and has the main chart.
         let pages =
             record.steps.iter().filter(|step| step.kind == "report").map(|step| &step.outputs["output"]);
         for page in pages {
             let page = fs::read_to_string(at("runs").join(name).join(page)).unwrap();
             assert!(page.contains("</html>") && !page.contains("not complete"), "{name}");
             for (_, chart) in CHARTS.iter().filter(|(pipeline, _)| pipeline == name) {
-                assert!(page.contains(&format!("\"label\":\"{chart}")), "{name}: there is no {chart}");
+                assert!(page.contains(&format!("\"label\":\"{chart}")), "{name}: no chart {chart}");
             }
         }
         run(room.path(), &arguments).ok();
@@ -119,7 +119,7 @@ fn every_shipped_pipeline_runs_on_sample_data() {
 }
 
 #[test]
-fn a_nightly_run_lives_in_its_bucket() {
+fn a_nightly_run_uses_only_its_bucket() {
     let room = room();
     let Some(server) = moto() else { return };
     let mut variables = environment(server.port);
@@ -137,15 +137,15 @@ fn a_nightly_run_lives_in_its_bucket() {
     let arguments =
         format!("run {} --set bucket=s3://bucket --set date=2026-11-07 --set trees=5", file.display());
     let go = |options: &str| run_with(&local, &format!("{arguments} {options}"), &variables);
-    let told = go("--dry-run").ok().stdout;
-    assert!(told.contains("run directory s3://bucket/runs/2026-11-07\n"), "{told}");
+    let plan = go("--dry-run").ok().stdout;
+    assert!(plan.contains("run directory s3://bucket/runs/2026-11-07\n"), "{plan}");
     let ran = go("").ok();
     let metrics: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     assert!(metrics.is_object(), "{}", ran.stdout);
-    assert_eq!(names_in(&local), [""; 0], "nothing on this machine");
+    assert_eq!(names_in(&local), [""; 0], "no local files");
     let kept: Vec<String> =
         names_in(&temporary).into_iter().filter(|name| name != "planetree-locks").collect();
-    assert!(kept.iter().all(|name| name == "planetree-bins"), "nothing but caches: {kept:?}");
+    assert!(kept.iter().all(|name| name == "planetree-bins"), "only caches: {kept:?}");
     let list = || {
         with_client(
             server.port,
@@ -167,7 +167,7 @@ fn a_nightly_run_lives_in_its_bucket() {
     let described =
         run_with(&local, "describe s3://bucket/runs/2026-11-07/steps.parquet", &variables).ok().stdout;
     assert!(described.contains("ranker                   train     done"), "{described}");
-    // Again: nothing is done, nothing but the record is written.
+    // The second run skips all steps and writes only the record.
     let ran = go("").ok();
     assert!(ran.stderr.contains("0 steps run, 7 skipped"), "{}", ran.stderr);
     let but_record = |list: &str| -> Vec<String> {
@@ -177,33 +177,29 @@ fn a_nightly_run_lives_in_its_bucket() {
             .collect()
     };
     assert_eq!(but_record(&list()), but_record(&there));
-    // A model that is gone is made again, and the report of its log, which tells times; the rest stays.
+    // A deleted model is trained again, and the report runs again because the log contains times; other steps are skipped.
     with_client(server.port, "s3.delete_object(Bucket='bucket', Key='models/2026-11-07.parquet')");
     let ran = go("").ok();
     assert!(ran.stderr.contains("2 steps run, 5 skipped"), "{}", ran.stderr);
-    // Killed, and run again.
+    // A killed run can be repeated.
     let mut child = command(&local, &format!("{arguments} --set trees=6 --force *"))
         .envs(variables.iter().cloned())
         .stderr(std::process::Stdio::null())
         .stdout(std::process::Stdio::null())
         .spawn()
         .unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(1500));
+    wait_for("the lock of the run", || list().contains("run.lock"));
     child.kill().unwrap();
-    child.wait().unwrap();
+    assert!(!child.wait().unwrap().success(), "the run ended before it was killed");
     go("--set trees=6").ok();
     assert!(!list().contains("run.lock"));
     assert_eq!(names_in(&local), [""; 0]);
     let ran = go("--set date=2026-11-08").failed();
-    assert!(
-        ran.stderr.contains("s3://bucket/judgments/2026-11-08/train: there is no such file"),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.stderr.contains("s3://bucket/judgments/2026-11-08/train: no such file"), "{}", ran.stderr);
 }
 
 #[test]
-fn queries_reports_and_models_for_others_are_steps_too() {
+fn sql_report_export_and_import_are_steps() {
     let room = prepared(
         r#"
 [pipeline]

@@ -1,11 +1,11 @@
-//! The real sets beside the checkout convert, with the counts that other tools give.
+//! Real datasets convert to the same numbers of rows, queries and missing values as other tools count.
 
 use crate::support::*;
 use std::path::Path;
 use std::process::Command;
 
-/// Rows and queries of LETOR text, counted by other means.
-fn counted(pattern: &str) -> (u64, u64) {
+/// Rows and queries of LETOR text, counted by awk.
+fn count_with_awk(pattern: &str) -> (u64, u64) {
     let script = format!(
         "zcat {pattern} | awk 'NF && $1 !~ /^#/ {{ rows++; if (!($2 in seen)) {{ seen[$2] = 1; queries++ }} }} END {{ print rows, queries }}'"
     );
@@ -15,6 +15,7 @@ fn counted(pattern: &str) -> (u64, u64) {
     (numbers.next().unwrap(), numbers.next().unwrap())
 }
 
+/// Converts text; the numbers of rows, queries and features.
 fn converted(directory: &Path, arguments: &str) -> (u64, u64, u64) {
     let json = run(directory, &format!("convert {arguments} --json")).ok().stdout;
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
@@ -23,7 +24,7 @@ fn converted(directory: &Path, arguments: &str) -> (u64, u64, u64) {
 }
 
 #[test]
-fn every_letor_set_has_the_rows_that_awk_counts() {
+fn letor_datasets_have_the_rows_and_queries_that_awk_counts() {
     let Some(data) = shared("data") else { return };
     for (set, features) in [
         ("MQ2008", 46),
@@ -36,7 +37,7 @@ fn every_letor_set_has_the_rows_that_awk_counts() {
     ] {
         let room = room();
         let pattern = format!("{}/S*.txt.gz", data.join(set).display());
-        let (rows, queries) = counted(&pattern);
+        let (rows, queries) = count_with_awk(&pattern);
         assert_eq!(
             converted(room.path(), &format!("{pattern} --output out")),
             (rows, queries, features),
@@ -53,7 +54,7 @@ fn every_letor_set_has_the_rows_that_awk_counts() {
 }
 
 #[test]
-fn missing_values_of_ohsumed_are_null() {
+fn null_values_of_ohsumed_are_missing() {
     let Some(data) = shared("data/OHSUMED/Feature-null") else { return };
     let room = room();
     converted(room.path(), &format!("{}/S1.txt.gz --output out", data.display()));
@@ -70,7 +71,7 @@ fn missing_values_of_ohsumed_are_null() {
 }
 
 #[test]
-fn sets_of_other_tools_convert() {
+fn example_data_of_other_tools_converts() {
     let Some(data) = shared("data") else { return };
     let room = room();
     let at = |path: &str| data.join(path).display().to_string();

@@ -1,57 +1,49 @@
-"""Checks of what planetree trained against scikit-learn, LightGBM and DuckDB.
+"""Compares models trained by planetree with scikit-learn, LightGBM and DuckDB.
 
     reference.py CHECK ARGUMENT...
 
-A check fails by an assertion, and prints what it found.
+CHECK is the name of a function in this file. It prints its findings, and fails with an assertion error.
 """
 import sys
 
 import numpy as np
-import pyarrow.dataset
 import pyarrow.parquet
 
-OTHERS = ("query_id", "doc_id", "label", "weight", "position")
-
-
-def read(path):
-    """Features, labels, feature names and query ids of a dataset; what is missing counts as 0."""
-    table = pyarrow.dataset.dataset(path, format="parquet").to_table()
-    names = [name for name in table.column_names if name not in OTHERS]
-    columns = [table[name].to_numpy(zero_copy_only=False).astype(np.float32) for name in names]
-    features = np.nan_to_num(np.column_stack(columns), nan=0.0)
-    return features, table["label"].to_numpy().astype(float), names, table["query_id"].to_pylist()
+from dataset import read_zero_filled
 
 
 def course(rounds, split, metric):
+    """The values of a metric in the training log, by round."""
     table = pyarrow.parquet.read_table(rounds).to_pydict()
     rows = zip(table["round"], table["split"], table["metric"], table["value"])
     return np.array([value for _, *key, value in sorted(rows) if key == [split, metric]])
 
 
-def settings_of(words):
+def parse_settings(arguments):
+    """Parses `key=number` arguments."""
     def value(text):
         return float(text) if "." in text else int(text)
 
-    return {key: value(text) for key, text in (word.split("=") for word in words)}
+    return {key: value(text) for key, text in (argument.split("=") for argument in arguments)}
 
 
-def agree(ours, theirs, tolerance, what):
+def check_close(ours, theirs, tolerance, what):
     assert len(ours) == len(theirs), (what, len(ours), len(theirs))
-    apart = np.abs(ours - theirs) / np.abs(theirs)
-    worst = int(np.argmax(apart))
-    assert apart[worst] <= float(tolerance), f"{what} {worst + 1}: {ours[worst]}, expected {theirs[worst]}"
-    print(f"{what}: {apart[worst]:.2e} apart at most")
+    errors = np.abs(ours - theirs) / np.abs(theirs)
+    worst = int(np.argmax(errors))
+    assert errors[worst] <= float(tolerance), f"{what} {worst + 1}: {ours[worst]}, expected {theirs[worst]}"
+    print(f"{what}: maximum relative error {errors[worst]:.2e}")
 
 
-def tree(dataset, model, scores, *words):
-    """One tree is scikit-learn's: the same value for every row, the same cuts where the choice is not open.
+def tree(dataset, model, scores, *settings):
+    """A single tree is that of scikit-learn: the same score for every row, and the same splits at nodes of 50 rows or more.
 
-    In a node of few rows several features may separate them equally well.
+    In smaller nodes several features may separate the rows equally well.
     """
     from sklearn.tree import DecisionTreeRegressor
 
-    x, y, names, _ = read(dataset)
-    theirs = DecisionTreeRegressor(random_state=0, **settings_of(words)).fit(x, y)
+    x, y, names, _ = read_zero_filled(dataset)
+    theirs = DecisionTreeRegressor(random_state=0, **parse_settings(settings)).fit(x, y)
     worst = np.abs(np.loadtxt(scores) - theirs.predict(x)).max()
     assert worst < 1e-6, worst
     nodes = pyarrow.parquet.read_table(model).to_pydict()
@@ -59,32 +51,33 @@ def tree(dataset, model, scores, *words):
     ours = sorted((f, t) for f, t, cover in ours if f is not None and cover >= 50)
     shape = theirs.tree_
     large = (shape.children_left >= 0) & (shape.n_node_samples >= 50)
-    cuts = sorted((names[f], t) for f, t in zip(shape.feature[large], shape.threshold[large]))
-    assert [f for f, _ in ours] == [f for f, _ in cuts], (ours, cuts)
-    assert np.allclose([t for _, t in ours], [t for _, t in cuts], rtol=1e-6, atol=1e-6), (ours, cuts)
-    print(f"{len(cuts)} cuts, scores {worst:.2e} apart at most")
+    splits = sorted((names[f], t) for f, t in zip(shape.feature[large], shape.threshold[large]))
+    assert [f for f, _ in ours] == [f for f, _ in splits], (ours, splits)
+    assert np.allclose([t for _, t in ours], [t for _, t in splits], rtol=1e-6, atol=1e-6), (ours, splits)
+    print(f"{len(splits)} splits, maximum error of scores {worst:.2e}")
 
 
-def boost(dataset, rounds, tolerance, *words):
-    """The training error is scikit-learn's after every round."""
+def boost(dataset, rounds, tolerance, *settings):
+    """The training error after every round is that of scikit-learn."""
     from sklearn.ensemble import GradientBoostingRegressor
 
-    x, y, _, _ = read(dataset)
-    theirs = GradientBoostingRegressor(random_state=0, **settings_of(words)).fit(x, y)
+    x, y, _, _ = read_zero_filled(dataset)
+    theirs = GradientBoostingRegressor(random_state=0, **parse_settings(settings)).fit(x, y)
     errors = [np.sqrt(np.mean((y - scores) ** 2)) for scores in theirs.staged_predict(x)]
-    agree(course(rounds, "train", "rmse"), np.array(errors), tolerance, "round")
+    check_close(course(rounds, "train", "rmse"), np.array(errors), tolerance, "round")
 
 
-def lightgbm_trained(dataset, words):
+def train_lightgbm(dataset, arguments):
+    """A LightGBM model and its training error after every round."""
     import lightgbm
 
     settings = dict(
         objective="regression", metric="rmse", boost_from_average=True, lambda_l2=0.0, min_sum_hessian_in_leaf=0.0,
         min_data_in_bin=1, feature_pre_filter=False, enable_bundle=False, use_missing=False, verbose=-1,
         num_threads=2, deterministic=True, bin_construct_sample_cnt=10_000_000,
-    ) | settings_of(words)
+    ) | parse_settings(arguments)
     trees = settings.pop("num_trees")
-    x, y, _, _ = read(dataset)
+    x, y, _, _ = read_zero_filled(dataset)
     data = lightgbm.Dataset(x, y, params=settings)
     log = {}
     model = lightgbm.train(
@@ -93,13 +86,14 @@ def lightgbm_trained(dataset, words):
     return model, np.array(log["train"]["rmse"])
 
 
-def lightgbm(dataset, rounds, tolerance, *words):
-    """The training error is near LightGBM's after every round."""
-    _, errors = lightgbm_trained(dataset, words)
-    agree(course(rounds, "train", "rmse"), errors, tolerance, "round")
+def lightgbm(dataset, rounds, tolerance, *settings):
+    """The training error after every round is close to that of LightGBM."""
+    _, errors = train_lightgbm(dataset, settings)
+    check_close(course(rounds, "train", "rmse"), errors, tolerance, "round")
 
 
 def ndcg(labels, scores, queries):
+    """Mean NDCG@10, with planetree's conventions."""
     values = []
     for query in dict.fromkeys(queries.tolist()):
         rows = queries == query
@@ -111,10 +105,10 @@ def ndcg(labels, scores, queries):
     return np.mean(values)
 
 
-def test_ndcg(train, test, predictions, *words):
-    """NDCG@10 of a test set, ours and LightGBM's, for the caller to compare."""
-    model, _ = lightgbm_trained(train, words)
-    x, y, _, queries = read(test)
+def test_ndcg(train, test, predictions, *settings):
+    """Prints NDCG@10 of a test set, of planetree and of LightGBM, for the caller to compare."""
+    model, _ = train_lightgbm(train, settings)
+    x, y, _, queries = read_zero_filled(test)
     queries = np.array(queries)
     x = np.pad(x, ((0, 0), (0, model.num_feature() - x.shape[1])))
     ours = pyarrow.parquet.read_table(predictions)
@@ -123,7 +117,7 @@ def test_ndcg(train, test, predictions, *words):
 
 
 def importance(model):
-    """What SQL says of a model: feature, gain, cover and splits, the most important first."""
+    """Prints the feature importance computed in SQL: feature, gain, cover and splits, by descending gain."""
     import duckdb
 
     rows = duckdb.connect().execute(
@@ -135,7 +129,7 @@ def importance(model):
 
 
 def sql_rmse(predictions):
-    """The error of predictions, by SQL."""
+    """Prints the RMSE of predictions, computed in SQL."""
     import duckdb
 
     query = f"select sqrt(avg((label::double - score) ** 2)) from read_parquet('{predictions}')"

@@ -1,15 +1,15 @@
-//! Datasets that are replaced while others write and read them: whoever reads sees the old one or the
-//! new one, and whatever remains is whole.
+//! Replacing a dataset during concurrent reads and writes: readers see either the old or the new dataset, and
+//! the result is complete.
 
-use crate::s3::{environment, moto, seaweed, with_client};
+use crate::support::object_stores::{environment, moto, seaweed, with_client};
 use crate::support::*;
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// What a dataset of one of the two contents answers.
-struct Truth {
+/// Expected answers for a dataset with one of the two contents.
+struct ExpectedAnswers {
     described: String,
     counted: String,
     predictions: Vec<u8>,
@@ -17,10 +17,10 @@ struct Truth {
 
 const READS: [&str; 3] = ["describe", "sql", "predict"];
 
-/// One reading; what it answered.
-fn read(room: &Path, data: &str, kind: &str, variables: &[(String, String)]) -> Result<Vec<u8>, String> {
+/// Runs one command that reads the dataset and returns its output.
+fn read(temporary: &Path, data: &str, kind: &str, variables: &[(String, String)]) -> Result<Vec<u8>, String> {
     let go = |arguments: Vec<&str>| {
-        let mut command = command(room, "--quiet");
+        let mut command = command(temporary, "--quiet");
         let ran = Ran::of(command.args(arguments).envs(variables.iter().cloned()).output().unwrap());
         if ran.code == 0 { Ok(ran.stdout) } else { Err(format!("{kind}: {}", ran.stderr)) }
     };
@@ -37,27 +37,30 @@ fn read(room: &Path, data: &str, kind: &str, variables: &[(String, String)]) -> 
         _ => {
             let output = format!("predictions-{:?}", std::thread::current().id());
             go(vec!["predict", "--model", "model", "--data", data, "--output", &output])?;
-            Ok(fs::read(room.join(output)).unwrap())
+            Ok(fs::read(temporary.join(output)).unwrap())
         }
     }
 }
 
-/// Several writers replace a dataset again and again, with one of two contents, while readers read it
-/// all the time. Returns readings that came out, by kind.
-fn race(room: &Path, data: &str, rounds: usize, variables: &[(String, String)]) -> [usize; 3] {
+/// Several writers repeatedly replace a dataset with one of two contents while readers read it continuously.
+/// Returns the number of successful reads by kind.
+fn race(temporary: &Path, data: &str, rounds: usize, variables: &[(String, String)]) -> [usize; 3] {
     let texts =
         [some_text(60, 10), format!("{}{}", some_text(30, 10), some_text(80, 7).replace("qid:", "qid:b"))];
     let mut truths = Vec::new();
     for (number, text) in texts.iter().enumerate() {
-        fs::write(room.join(format!("in{number}.txt")), text).unwrap();
+        fs::write(temporary.join(format!("in{number}.txt")), text).unwrap();
         let local = format!("whole{number}");
-        run(room, &format!("--quiet convert in{number}.txt --output {local} --partition-rows 300")).ok();
+        run(temporary, &format!("--quiet convert in{number}.txt --output {local} --partition-rows 300")).ok();
         if number == 0 {
-            run(room, "--quiet train --data whole0 --model model --set num_trees=2 --set min_data_in_leaf=5")
-                .ok();
+            run(
+                temporary,
+                "--quiet train --data whole0 --model model --set num_trees=2 --set min_data_in_leaf=5",
+            )
+            .ok();
         }
-        let answer = |kind: &str| read(room, &local, kind, &[]).unwrap();
-        truths.push(Truth {
+        let answer = |kind: &str| read(temporary, &local, kind, &[]).unwrap();
+        truths.push(ExpectedAnswers {
             described: String::from_utf8(answer("describe")).unwrap(),
             counted: String::from_utf8(answer("sql")).unwrap(),
             predictions: answer("predict"),
@@ -74,7 +77,7 @@ fn race(room: &Path, data: &str, rounds: usize, variables: &[(String, String)]) 
         let arguments = format!(
             "--quiet convert in{number}.txt --output {data} --partition-rows 300 --overwrite --threads 1"
         );
-        let mut command = command(room, &arguments);
+        let mut command = command(temporary, &arguments);
         command.envs(variables.iter().cloned()).stdout(Stdio::null()).stderr(Stdio::piped());
         command.spawn().unwrap()
     };
@@ -89,7 +92,7 @@ fn race(room: &Path, data: &str, rounds: usize, variables: &[(String, String)]) 
                 scope.spawn(move || {
                     while !ended.load(Ordering::Relaxed) {
                         let answer =
-                            read(room, data, kind, variables).unwrap_or_else(|error| panic!("{error}"));
+                            read(temporary, data, kind, variables).unwrap_or_else(|error| panic!("{error}"));
                         assert!(is_true(kind, &answer), "{kind} has rows of both, or lacks some");
                         came.fetch_add(1, Ordering::Relaxed);
                     }
@@ -106,12 +109,12 @@ fn race(room: &Path, data: &str, rounds: usize, variables: &[(String, String)]) 
                 assert!(output.status.success(), "round {round}: {stderr}");
             }
             for kind in READS {
-                let answer = read(room, data, kind, variables);
+                let answer = read(temporary, data, kind, variables);
                 let answer = answer.unwrap_or_else(|error| panic!("after round {round}: {error}"));
                 assert!(is_true(kind, &answer), "after round {round}: {kind}");
             }
             if readers.iter().any(|reader| reader.is_finished()) {
-                break; // it has failed, and says why
+                break; // it has failed and reports the reason
             }
         }
         ended.store(true, Ordering::Relaxed);
@@ -122,23 +125,23 @@ fn race(room: &Path, data: &str, rounds: usize, variables: &[(String, String)]) 
 }
 
 fn local_race(rounds: usize) {
-    let room = room();
-    let came = race(room.path(), "out", rounds, &[]);
+    let temporary = room();
+    let came = race(temporary.path(), "out", rounds, &[]);
     assert!(came.iter().all(|came| *came > 0), "{came:?}");
-    // Nobody reads any more, so the next writer removes what was put aside.
-    run(room.path(), "convert in0.txt --output out --partition-rows 300 --overwrite").ok();
-    assert_same_files(&room.path().join("out"), &room.path().join("whole0"));
+    // There are no readers, so the next writer removes the renamed directories.
+    run(temporary.path(), "convert in0.txt --output out --partition-rows 300 --overwrite").ok();
+    assert_same_files(&temporary.path().join("out"), &temporary.path().join("whole0"));
     let is_aside = |name: &String| name.starts_with(".out");
-    assert!(!names_in(room.path()).iter().any(is_aside), "{:?}", names_in(room.path()));
+    assert!(!names_in(temporary.path()).iter().any(is_aside), "{:?}", names_in(temporary.path()));
 }
 
 fn bucket_race(server: &Server, rounds: usize) {
-    let room = room();
+    let temporary = room();
     let variables = environment(server.port);
-    let came = race(room.path(), "s3://bucket/out", rounds, &variables);
+    let came = race(temporary.path(), "s3://bucket/out", rounds, &variables);
     assert!(came.iter().all(|came| *came > 0), "{came:?}");
     run_with(
-        room.path(),
+        temporary.path(),
         "convert in0.txt --output s3://bucket/out --partition-rows 300 --overwrite",
         &variables,
     )
@@ -148,7 +151,7 @@ fn bucket_race(server: &Server, rounds: usize) {
         "print(' '.join(o['Key'][4:] for o in s3.list_objects_v2(Bucket='bucket', Prefix='out/')['Contents']))",
     );
     let names: Vec<&str> = listed.split_whitespace().collect();
-    let whole = |number: usize| names_in(&room.path().join(format!("whole{number}")));
+    let whole = |number: usize| names_in(&temporary.path().join(format!("whole{number}")));
     for name in whole(0).iter().chain(&whole(1)) {
         assert!(names.contains(&name.as_str()), "{name} is gone too early: {names:?}");
     }
@@ -160,49 +163,49 @@ fn bucket_race(server: &Server, rounds: usize) {
 }
 
 #[test]
-fn readers_of_a_directory_under_constant_replacement_never_fail() {
+fn readers_of_a_repeatedly_replaced_directory_never_fail() {
     local_race(12);
 }
 
 #[test]
-fn readers_of_a_bucket_under_constant_replacement_never_fail() {
+fn readers_of_a_repeatedly_replaced_bucket_never_fail() {
     let Some(server) = moto() else { return };
     bucket_race(&server, 6);
 }
 
 #[test]
 #[ignore = "two hundred rounds: make test-all"]
-fn two_hundred_rounds_of_writers_break_nothing_in_a_directory() {
+fn two_hundred_rounds_of_writers_keep_a_directory_intact() {
     local_race(200);
 }
 
 #[test]
 #[ignore = "two hundred rounds: make test-all"]
-fn two_hundred_rounds_of_writers_break_nothing_in_a_bucket_of_moto() {
+fn two_hundred_rounds_of_writers_keep_a_bucket_intact_with_moto() {
     let Some(server) = moto() else { return };
     bucket_race(&server, 200);
 }
 
 #[test]
 #[ignore = "two hundred rounds: make test-all"]
-fn two_hundred_rounds_of_writers_break_nothing_in_a_bucket_of_seaweedfs() {
-    let room = room();
-    let Some(server) = seaweed(room.path()) else { return };
+fn two_hundred_rounds_of_writers_keep_a_bucket_intact_with_seaweedfs() {
+    let temporary = room();
+    let Some(server) = seaweed(temporary.path()) else { return };
     bucket_race(&server, 200);
 }
 
-/// Takes all objects away that no manifest in force names, as a later conversion does after a day.
+/// Deletes all objects that the current manifest does not list, as a later conversion does after a day.
 #[test]
-fn a_reader_that_comes_too_late_is_told_that_the_dataset_was_replaced() {
+fn a_late_reader_reports_that_the_dataset_was_replaced() {
     use planetree::dataset::DatasetReader;
     use planetree::storage::{Access, Location};
-    let room = room();
+    let temporary = room();
     for number in 0..2 {
-        fs::write(room.path().join("in.txt"), some_text(20 + number, 10)).unwrap();
-        run(room.path(), &format!("convert in.txt --output d{number}")).ok();
+        fs::write(temporary.path().join("in.txt"), some_text(20 + number, 10)).unwrap();
+        run(temporary.path(), &format!("convert in.txt --output d{number}")).ok();
     }
-    // Without its lock, as on a file system that has none.
-    let place = room.path().join("d0");
+    // Without the lock, as on a file system without locks.
+    let place = temporary.path().join("d0");
     let location = Location::parse(place.to_str().unwrap(), Access::Explicit).unwrap();
     let reader = DatasetReader::open(&location).unwrap();
     let part = names_in(&place).into_iter().find(|name| name.ends_with(".parquet")).unwrap();
@@ -212,7 +215,7 @@ fn a_reader_that_comes_too_late_is_told_that_the_dataset_was_replaced() {
         format!("{error} / {}", error.remedy().unwrap_or_default())
     };
     assert!(problem(&reader).contains("damaged: the file is missing / restore"), "{}", problem(&reader));
-    fs::copy(room.path().join("d1/_manifest.json"), place.join("_manifest.json")).unwrap();
+    fs::copy(temporary.path().join("d1/_manifest.json"), place.join("_manifest.json")).unwrap();
     assert!(
         problem(&reader)
             .ends_with("the dataset was replaced while it was being read / run the command again"),

@@ -1,8 +1,8 @@
-"""Looks at reports in a browser, as readers do: wide and narrow, light and dark, mouse and keyboard.
+"""Tests reports in a browser: wide and narrow windows, light and dark mode, mouse and keyboard.
 
     python report.py CHROMIUM REPORT.html STYLE.css [EVIL.html]
 
-Without playwright it says ModuleNotFoundError, and the test is skipped.
+Without playwright it fails with ModuleNotFoundError, and the test is skipped.
 """
 
 import pathlib
@@ -17,31 +17,31 @@ WIDTHS = [(1280, 900), (390, 844), (360, 740)]
 
 
 class Visit:
-    """A page that is open, and everything that went wrong with it."""
+    """An open page, and all errors, dialogs and requests that occurred on it."""
 
     def __init__(self, browser, file, width, height, scheme):
         self.context = browser.new_context(viewport={'width': width, 'height': height}, color_scheme=scheme)
         self.page = self.context.new_page()
-        self.faults, self.address = [], pathlib.Path(file).resolve().as_uri()
-        self.page.on('console', lambda message: message.type in ('error', 'warning') and self.faults.append(message.text))
-        self.page.on('pageerror', lambda error: self.faults.append(str(error)))
-        self.page.on('dialog', lambda dialog: (self.faults.append('dialog: ' + dialog.message), dialog.dismiss()))
-        self.page.on('request', self.asked)
+        self.problems, self.address = [], pathlib.Path(file).resolve().as_uri()
+        self.page.on('console', lambda message: message.type in ('error', 'warning') and self.problems.append(message.text))
+        self.page.on('pageerror', lambda error: self.problems.append(str(error)))
+        self.page.on('dialog', lambda dialog: (self.problems.append('dialog: ' + dialog.message), dialog.dismiss()))
+        self.page.on('request', self.check_request)
         self.page.goto(self.address)
         self.page.wait_for_selector('figure .canvas svg')
 
-    def asked(self, request):
+    def check_request(self, request):
         if request.url.split('#')[0] != self.address and not request.url.startswith('data:'):
-            self.faults.append('request: ' + request.url)
+            self.problems.append('request: ' + request.url)
 
-    def end(self):
+    def close(self):
         self.page.wait_for_timeout(50)
-        assert not self.faults, self.faults
+        assert not self.problems, self.problems
         self.context.close()
 
 
 def check_width(page, width):
-    """Nothing is wider than the window, in any tab."""
+    """No element is wider than the window, in any tab."""
     for tab in page.query_selector_all('[role=tab]'):
         if tab.is_visible():
             tab.click()
@@ -55,7 +55,7 @@ def check_width(page, width):
 
 
 def check_charts(page):
-    """Every chart is drawn when it is seen, and the kinds that the report should have are there."""
+    """Every visible chart is drawn, without invalid numbers, and has a table."""
     empty = page.evaluate('''() => [...document.querySelectorAll('figure[data-chart]')]
         .filter(f => f.offsetParent && !f.querySelector('svg *')).length''')
     assert empty == 0, f'{empty} charts are not drawn'
@@ -69,7 +69,7 @@ def check_charts(page):
 
 
 def check_tooltip(page):
-    """A tooltip at the pointer, at the focus, and with the arrow keys."""
+    """Tooltips appear at the pointer and at the focus, and follow the arrow keys."""
     canvas = page.locator('#learning figure:visible .canvas').first
     canvas.scroll_into_view_if_needed()
     box = canvas.bounding_box()
@@ -95,7 +95,7 @@ def check_tooltip(page):
 
 
 def check_every_tooltip(page):
-    """All charts that can be seen tell something at every stop."""
+    """Every visible chart has tooltips at its first and last value."""
     for figure in page.locator('figure[data-chart]:visible').all():
         figure.locator('.canvas').focus()
         page.keyboard.press('End')
@@ -104,17 +104,17 @@ def check_every_tooltip(page):
         assert said.strip() and 'NaN' not in said and 'undefined' not in said, said
 
 
-def check_ratios(page):
-    """Where numbers differ much, 1 to 10 is as far as 10 to 100; of few points each is drawn."""
-    places = page.evaluate('''() => [...document.querySelector('#strength figure svg').querySelectorAll('text.axis')]
+def check_logarithmic_axis(page):
+    """Axes over a wide range are logarithmic; curves of few points have dots."""
+    labels = page.evaluate('''() => [...document.querySelector('#strength figure svg').querySelectorAll('text.axis')]
         .filter(e => e.getAttribute('text-anchor') === 'middle').map(e => [e.textContent, Number(e.getAttribute('x'))])''')
-    places = dict(places)
-    assert abs((places['10'] - places['1']) - (places['100'] - places['10'])) < 1, places
+    x = dict(labels)
+    assert abs((x['10'] - x['1']) - (x['100'] - x['10'])) < 1, x
     assert page.locator('#curves figure').first.locator('circle.dot').count() >= 2
 
 
 def check_tabs(page):
-    """Tabs change with the mouse and with the arrow keys, and only one panel is seen."""
+    """Mouse and arrow keys switch tabs, and only one panel is visible."""
     tabs = page.locator('#features [role=tablist]:visible').last.locator('[role=tab]')
     assert tabs.count() == 3
     tabs.nth(1).click()
@@ -129,7 +129,7 @@ def check_tabs(page):
 
 
 def check_tree(page):
-    """A node opens and closes, with the mouse and with the keyboard; another tree can be chosen."""
+    """Mouse and keyboard expand and collapse nodes; another tree can be selected."""
     tree = page.locator('#trees [role=tree]:visible')
     node = tree.locator('[role=treeitem][aria-expanded=false]').first
     node.scroll_into_view_if_needed()
@@ -152,10 +152,10 @@ def check_tree(page):
 
 
 def check_theme(page, scheme):
-    """As the system says, until the reader chooses."""
-    ground = lambda: page.evaluate('getComputedStyle(document.body).backgroundColor')
-    brightness = lambda: sum(int(part) for part in re.findall(r'\d+', ground())[:3])
-    assert (brightness() < 300) == (scheme == 'dark'), ground()
+    """The theme is that of the system until the reader selects another."""
+    background = lambda: page.evaluate('getComputedStyle(document.body).backgroundColor')
+    brightness = lambda: sum(int(part) for part in re.findall(r'\d+', background())[:3])
+    assert (brightness() < 300) == (scheme == 'dark'), background()
     button = page.locator('#theme')
     seen = []
     for _ in range(3):
@@ -165,7 +165,7 @@ def check_theme(page, scheme):
 
 
 def check_names(page):
-    """Everything that can be operated has a name, and ids are there once."""
+    """All controls have accessible names, ids are unique, and links have targets."""
     nameless = page.evaluate('''() => [...document.querySelectorAll('button, select, [role=application], [role=tree], [role=region]')]
         .filter(e => !(e.textContent.trim() || e.getAttribute('aria-label') || e.closest('label')))
         .map(e => e.outerHTML.slice(0, 100))''')
@@ -177,7 +177,7 @@ def check_names(page):
 
 
 def check_print(page):
-    """Paper shows what tabs hide, in light colours."""
+    """All tabs and charts are printed."""
     page.emulate_media(media='print')
     page.evaluate('window.dispatchEvent(new Event("beforeprint"))')
     hidden = page.evaluate('[...document.querySelectorAll("[role=tabpanel]")].filter(e => !e.offsetHeight).length')
@@ -196,8 +196,8 @@ def times(matrix, colour):
     return [min(1, max(0, sum(factor * part for factor, part in zip(row, colour)))) for row in matrix]
 
 
-# Machado, Oliveira and Fernandes 2009, severity 1.
-SIGHTS = {
+# Simulation of colour vision deficiencies: Machado, Oliveira and Fernandes 2009, severity 1.
+VISION = {
     'all cones': [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
     'no red': [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
     'no green': [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
@@ -213,20 +213,20 @@ def lab(colour):
 
 
 def check_colours(style):
-    """Series are told apart with any colour vision, and from the ground, light and dark."""
+    """Series differ from each other with any colour vision, and from the background, in light and dark mode."""
     pairs = dict(re.findall(r'--([\w-]+): light-dark\((#\w{6}), #\w{6}\)', style))
     darks = dict(re.findall(r'--([\w-]+): light-dark\(#\w{6}, (#\w{6})\)', style))
     worst = {}
     for theme, colours in (('light', pairs), ('dark', darks)):
         series = [colours[f's{number}'] for number in range(1, 9)]
-        for sight, matrix in SIGHTS.items():
-            seen = [lab(times(matrix, linear(colour))) for colour in series]
-            # The first four are those that most reports have; all eight have other lines and names, too.
+        for vision, matrix in VISION.items():
+            colours_seen = [lab(times(matrix, linear(colour))) for colour in series]
+            # Most reports use the first four. All eight also differ in line style and label.
             for count, least in ((4, 18), (8, 10)):
-                apart = min((sum((p - q) ** 2 for p, q in zip(seen[a], seen[b])) ** 0.5, a + 1, b + 1)
+                distance = min((sum((p - q) ** 2 for p, q in zip(colours_seen[a], colours_seen[b])) ** 0.5, a + 1, b + 1)
                             for a in range(count) for b in range(a))
-                worst[theme, sight, count] = round(apart[0])
-                assert apart[0] >= least, (theme, sight, count, apart)
+                worst[theme, vision, count] = round(distance[0])
+                assert distance[0] >= least, (theme, vision, count, distance)
         luminance = lambda colour: sum(f * p for f, p in zip((0.2126, 0.7152, 0.0722), linear(colour))) + 0.05
         for name, least in [(f's{number}', 3) for number in range(1, 9)] + [('text', 7), ('soft', 4.5), ('accent-text', 4.5), ('good', 4.5), ('bad', 4.5)]:
             ratio = luminance(colours[name]) / luminance(colours['card'])
@@ -235,7 +235,7 @@ def check_colours(style):
 
 
 def main(chromium, report, style, *evil):
-    print('colours are apart by', check_colours(pathlib.Path(style).read_text()))
+    print('colour distances:', check_colours(pathlib.Path(style).read_text()))
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
         for width, height in WIDTHS:
@@ -243,7 +243,7 @@ def main(chromium, report, style, *evil):
                 visit = Visit(browser, report, width, height, scheme)
                 page = visit.page
                 check_tooltip(page)
-                check_ratios(page)
+                check_logarithmic_axis(page)
                 check_tabs(page)
                 check_tree(page)
                 check_theme(page, scheme)
@@ -252,7 +252,7 @@ def main(chromium, report, style, *evil):
                 check_charts(page)
                 check_names(page)
                 check_print(page)
-                visit.end()
+                visit.close()
                 print(f'{width} x {height}, {scheme}: {page_summary(report)}')
         for file in evil:
             visit = Visit(browser, file, 1280, 900, 'light')
@@ -260,8 +260,8 @@ def main(chromium, report, style, *evil):
             assert visit.page.evaluate('window.evil === undefined')
             shown = visit.page.content()
             assert 'window.evil' in visit.page.locator('main').inner_text() or 'window.evil' in shown
-            visit.end()
-            print(f'{file}: names with markup are text')
+            visit.close()
+            print(f'{file}: markup in names is escaped')
         browser.close()
 
 

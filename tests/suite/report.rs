@@ -1,6 +1,6 @@
-//! Reports say what the other commands say, hold nothing but text of the data, and work in a browser.
+//! Reports: the numbers agree with the other commands, text from data is escaped, and the page works in a browser.
 
-use crate::s3::{environment, moto, with_client};
+use crate::support::object_stores::{environment, moto, with_client};
 use crate::support::*;
 use arrow::array::{ArrayRef, Float32Array, Float64Array, Int32Array, RecordBatch, StringArray};
 use planetree::storage::{Access, Location};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-/// Two rankers on the sample data, as the demo trains them.
+/// A run directory with two rankers on the sample data, as in the demo.
 fn sample_run(room: &Path) {
     let data = Path::new(crate::support::ROOT).join("sample_data");
     for part in ["train", "vali", "test"] {
@@ -28,20 +28,20 @@ fn sample_run(room: &Path) {
     }
 }
 
-/// The page of a report.
+/// Writes a report and returns its HTML.
 fn report(room: &Path, arguments: &str) -> String {
     run(room, &format!("report {arguments} --output report.html")).ok();
     fs::read_to_string(room.join("report.html")).unwrap()
 }
 
-/// The data behind the charts.
+/// The JSON data of the charts.
 fn data_of(page: &str) -> Value {
     let start = page.find("id=\"report-data\">").unwrap() + "id=\"report-data\">".len();
     let length = page[start..].find("</script>").unwrap();
     serde_json::from_str(&page[start..start + length]).unwrap()
 }
 
-/// The chart whose title begins so.
+/// The chart whose title starts with `title`.
 fn chart<'d>(data: &'d Value, title: &str) -> &'d Value {
     let charts = data["charts"].as_array().unwrap();
     let found = charts.iter().find(|chart| chart["label"].as_str().unwrap().starts_with(title));
@@ -50,17 +50,17 @@ fn chart<'d>(data: &'d Value, title: &str) -> &'d Value {
     })
 }
 
-fn close(found: &Value, expected: &Value) {
+fn assert_close(found: &Value, expected: &Value) {
     let (found, expected) = (found.as_f64().unwrap(), expected.as_f64().unwrap());
     assert!((found - expected).abs() <= 1e-5 * expected.abs().max(1e-9), "{found} is not {expected}");
 }
 
-fn of_json(room: &Path, arguments: &str) -> Value {
+fn json_output(room: &Path, arguments: &str) -> Value {
     serde_json::from_str(&run(room, arguments).ok().stdout).unwrap()
 }
 
 #[test]
-fn a_report_says_what_the_commands_say() {
+fn numbers_agree_with_the_other_commands() {
     let room = room();
     let room = room.path();
     sample_run(room);
@@ -69,30 +69,30 @@ fn a_report_says_what_the_commands_say() {
 
     let depths: Vec<String> = (1..=20).map(|depth| format!("ndcg@{depth}")).collect();
     let metrics = depths.join(",");
-    let evaluated = of_json(
+    let evaluated = json_output(
         room,
         &format!(
             "evaluate --predictions lambda=run/lambda-scores.parquet --predictions mart=run/mart-scores.parquet --metrics {metrics} --json"
         ),
     );
     let curves = chart(&data, "NDCG@k");
-    for (place, system) in evaluated["systems"].as_array().unwrap().iter().enumerate() {
+    for (index, system) in evaluated["systems"].as_array().unwrap().iter().enumerate() {
         for depth in 0..20 {
-            let point = &curves["series"][place]["points"][depth];
+            let point = &curves["series"][index]["points"][depth];
             assert_eq!(point[0].as_f64(), Some(depth as f64 + 1.0));
-            close(&point[1], &system["metrics"][depth]["mean"]);
+            assert_close(&point[1], &system["metrics"][depth]["mean"]);
         }
     }
 
-    let compared = of_json(room, "compare run/lambda-scores.parquet run/mart-scores.parquet --top 6 --json");
+    let compared = json_output(room, "compare run/lambda-scores.parquet run/mart-scores.parquet --top 6 --json");
     let pair = &compared["pairs"][0];
     let row = &chart(&data, "Difference of the mean")["rows"][0];
-    close(&row["middle"], &pair["difference"]);
-    close(&row["low"], &pair["interval"]["low"]);
-    close(&row["high"], &pair["interval"]["high"]);
-    let told: Vec<&str> =
+    assert_close(&row["middle"], &pair["difference"]);
+    assert_close(&row["low"], &pair["interval"]["low"]);
+    assert_close(&row["high"], &pair["interval"]["high"]);
+    let details: Vec<&str> =
         row["tells"].as_array().unwrap().iter().map(|tell| tell[1].as_str().unwrap()).collect();
-    assert_eq!(told[3], format!("{:.4}", pair["p_holm"].as_f64().unwrap()));
+    assert_eq!(details[3], format!("{:.4}", pair["p_holm"].as_f64().unwrap()));
     let wins = &chart(&data, "Queries that got better")["rows"][0]["counts"];
     assert_eq!(*wins, json!([pair["wins"], pair["ties"], pair["losses"]]));
     for query in pair["improved"].as_array().unwrap() {
@@ -100,16 +100,16 @@ fn a_report_says_what_the_commands_say() {
         assert!(page.contains(&format!("<span class=\"id\">{query}</span>")), "{query}");
     }
 
-    let described = of_json(room, "describe run/lambda.parquet --json");
+    let described = json_output(room, "describe run/lambda.parquet --json");
     let bars = chart(&data, "Gain of lambda");
     for (bar, feature) in
         bars["rows"].as_array().unwrap().iter().zip(described["importance"].as_array().unwrap())
     {
         assert_eq!(bar["name"], feature["feature"]);
-        close(&bar["value"], &feature["gain"]);
+        assert_close(&bar["value"], &feature["gain"]);
     }
     let forest = &data["forests"][0];
-    let tree = of_json(room, "describe run/lambda.parquet --tree 3 --json");
+    let tree = json_output(room, "describe run/lambda.parquet --tree 3 --json");
     let shown = &forest["trees"][3];
     assert_eq!((&forest["all"], &shown["number"]), (&described["trees"], &json!(3)));
     for (node, real) in tree["nodes"].as_array().unwrap().iter().enumerate() {
@@ -118,14 +118,14 @@ fn a_report_says_what_the_commands_say() {
             Some(feature) => {
                 let number = shown["feature"][node].as_u64().unwrap() as usize;
                 assert_eq!(forest["features"][number], feature);
-                close(&shown["gain"][node], &real["gain"]);
+                assert_close(&shown["gain"][node], &real["gain"]);
                 assert_eq!(shown["left"][node], real["left"]);
             }
         }
-        close(&shown["value"][node], &real["value"]);
+        assert_close(&shown["value"][node], &real["value"]);
     }
 
-    let rounds = of_json(room, "describe run/lambda-rounds.parquet --json");
+    let rounds = json_output(room, "describe run/lambda-rounds.parquet --json");
     let valid = rounds["metrics"]
         .as_array()
         .unwrap()
@@ -135,18 +135,18 @@ fn a_report_says_what_the_commands_say() {
     let line = curve["series"].as_array().unwrap().iter().find(|line| line["name"] == "valid").unwrap();
     assert_eq!(line["mark"]["text"], json!(format!("best: {}", valid.unwrap()["best"]["round"])));
 
-    // Every document is at a rank and has a score.
+    // The charts by rank and by score contain every document.
     let heat = chart(&data, "Labels by rank, lambda-scores");
     let counts = heat["counts"].as_array().unwrap().iter().flat_map(|row| row.as_array().unwrap());
     assert_eq!(counts.map(|count| count.as_u64().unwrap()).sum::<u64>(), 600);
     let boxes = chart(&data, "Scores by label, lambda-scores");
     let documents = boxes["rows"].as_array().unwrap().iter().map(|row| row["count"].as_u64().unwrap());
     assert_eq!(documents.sum::<u64>(), 600);
-    assert!(page.contains("planetree run</code> writes one"), "it says why there are no times");
+    assert!(page.contains("planetree run</code> writes one"), "the section explains why there are no times");
 }
 
 #[test]
-fn curves_and_strengths_are_what_the_commands_say() {
+fn curves_and_strengths_agree_with_the_other_commands() {
     let room = room();
     let room = room.path();
     sample_run(room);
@@ -160,27 +160,27 @@ fn curves_and_strengths_are_what_the_commands_say() {
         files.push_str(&format!(" --predictions {preset}-{trees}={scores}"));
     }
     let curve = format!("evaluate {files} --metrics ndcg@10,rmse --curve trees");
-    let told = run(room, &format!("{curve} --output run/quality.parquet")).ok().stdout;
-    assert!(told.contains("trees    ndcg@10"), "{told}");
-    let evaluated = of_json(room, &format!("{curve} --json"));
+    let printed = run(room, &format!("{curve} --output run/quality.parquet")).ok().stdout;
+    assert!(printed.contains("trees    ndcg@10"), "{printed}");
+    let evaluated = json_output(room, &format!("{curve} --json"));
     assert_eq!(evaluated["curve"], "trees");
     let strength = "--preset rf-list --set num_trees=3 --valid test=run/test --strength run/strength.parquet";
     run(room, &format!("train {strength} --data run/train --model run/list.parquet")).ok();
-    let described = of_json(room, "describe run/strength.parquet --json");
+    let described = json_output(room, "describe run/strength.parquet --json");
 
     let page = report(room, "run");
     let data = data_of(&page);
-    for (place, metric) in ["ndcg@10", "rmse"].into_iter().enumerate() {
+    for (index, metric) in ["ndcg@10", "rmse"].into_iter().enumerate() {
         let drawn = chart(&data, &format!("{metric} by trees"));
         assert_eq!(drawn["x"]["log"], true, "from 1 to 40");
         for (system, line, point) in [(0, 0, 0), (1, 0, 1), (3, 1, 0), (2, 1, 1)] {
-            let expected = &evaluated["systems"][system]["metrics"][place]["mean"];
-            close(&drawn["series"][line]["points"][point][1], expected);
+            let expected = &evaluated["systems"][system]["metrics"][index]["mean"];
+            assert_close(&drawn["series"][line]["points"][point][1], expected);
         }
         let ends = &drawn["series"][1]["points"];
         assert_eq!((&ends[0][0], &ends[1][0]), (&json!(1.0), &json!(40.0)), "in the order of the numbers");
     }
-    // The best of each curve stands out; of an error that is the least.
+    // The best value of each curve is bold; for an error this is the lowest.
     let of_mart = [2, 3].map(|system| evaluated["systems"][system]["metrics"][1]["mean"].as_f64().unwrap());
     assert!(page.contains(&format!("<strong>{:.4}</strong>", of_mart[0].min(of_mart[1]))));
     let drawn = chart(&data, "Mean tree of strength");
@@ -189,22 +189,22 @@ fn curves_and_strengths_are_what_the_commands_say() {
         let means: Vec<&Value> = means.collect();
         let points = drawn["series"][line]["points"].as_array().unwrap();
         assert_eq!(drawn["series"][line]["name"], split);
-        close(&points[0][1], &means[1]["expected_ndcg"]); // after one split
-        close(&points[points.len() - 1][1], &means[means.len() - 1]["expected_ndcg"]);
+        assert_close(&points[0][1], &means[1]["expected_ndcg"]); // after one split
+        assert_close(&points[points.len() - 1][1], &means[means.len() - 1]["expected_ndcg"]);
     }
-    assert!(page.contains("ndcg@10 of all pairs"), "more than two systems are a table");
+    assert!(page.contains("ndcg@10 of all pairs"), "more than two systems are shown in a matrix");
 
-    for (arguments, says) in [
+    for (arguments, message) in [
         ("--predictions a=run/mart-scores.parquet --curve trees", "the name a does not end in a number"),
         ("--predictions 1=run/mart-scores.parquet --curve trees --by x", "cannot be used with"),
     ] {
         let ran = run(room, &format!("evaluate {arguments}"));
-        assert!(ran.code == 2 && ran.stderr.contains(says), "{arguments}: {}", ran.stderr);
+        assert!(ran.code == 2 && ran.stderr.contains(message), "{arguments}: {}", ran.stderr);
     }
 }
 
 #[test]
-fn equal_runs_give_equal_bytes_and_a_report_is_replaced() {
+fn equal_runs_give_identical_reports_and_a_report_is_replaced() {
     let room = room();
     let room = room.path();
     sample_run(room);
@@ -219,13 +219,13 @@ fn equal_runs_give_equal_bytes_and_a_report_is_replaced() {
 }
 
 #[test]
-fn what_cannot_be_reported_is_said() {
+fn invalid_runs_and_outputs_are_errors() {
     let room = room();
     let room = room.path();
-    let fails = |arguments: &str, says: &[&str]| {
+    let fails = |arguments: &str, messages: &[&str]| {
         let ran = run(room, arguments).failed();
-        for part in says {
-            assert!(ran.stderr.contains(part), "{part:?} is not in {}", ran.stderr);
+        for message in messages {
+            assert!(ran.stderr.contains(message), "{message:?} is not in {}", ran.stderr);
         }
         assert!(!room.join("r.html").exists());
     };
@@ -235,7 +235,7 @@ fn what_cannot_be_reported_is_said() {
     fails("report empty --output r.html", &["no tables of planetree", "planetree run"]);
     fails("report empty/notes.txt --output r.html", &["this is a file, not a run"]);
     fs::write(room.join("empty/run.json"), "{").unwrap();
-    fails("report empty --output r.html", &["not the manifest of a run"]);
+    fails("report empty --output r.html", &["invalid run manifest"]);
     assert_eq!(run(room, "report empty --output r.html --metric nonsense").code, 2);
     assert_eq!(run(room, "report --output r.html").code, 2);
 
@@ -246,7 +246,7 @@ fn what_cannot_be_reported_is_said() {
     assert_eq!(fs::read_to_string(room.join("page.html")).unwrap(), "<!doctype html><title>mine</title>");
     let ran = run(room, "report run --output run").failed();
     assert!(ran.stderr.contains("directory"), "{}", ran.stderr);
-    // Damage is noticed, not drawn.
+    // Damaged tables are errors.
     let file = room.join("run/mart-scores.parquet");
     let mut bytes = fs::read(&file).unwrap();
     bytes[200] ^= 1;
@@ -255,7 +255,7 @@ fn what_cannot_be_reported_is_said() {
 }
 
 #[test]
-fn an_unfinished_run_needs_to_be_asked_for() {
+fn an_incomplete_run_requires_unfinished() {
     let room = room();
     let room = room.path();
     sample_run(room);
@@ -283,7 +283,7 @@ fn an_unfinished_run_needs_to_be_asked_for() {
         let notice = page.find("class=\"notice\"").unwrap();
         assert!(
             notice < page.find("<section").unwrap() && page.contains(problem),
-            "the report says so at its top"
+            "the report has a notice at the top"
         );
     }
     fs::write(room.join("run/run.json"), manifest("complete", "done")).unwrap();
@@ -328,7 +328,7 @@ fn a_pipeline_reports_on_itself() {
     run(room, "run itself.toml --output out").ok();
     let page = fs::read_to_string(room.join("out/page.html")).unwrap();
     let charts = data_of(&page);
-    // In the order of the steps, not of the alphabet.
+    // In the order of the steps, not in alphabetical order.
     let pair = &chart(&charts, "Difference of the mean")["rows"][0]["name"];
     assert_eq!(*pair, "scores-lambdamart against scores-mart");
     let times = chart(&charts, "Time of each step")["rows"].as_array().unwrap().iter();
@@ -338,7 +338,7 @@ fn a_pipeline_reports_on_itself() {
 }
 
 #[test]
-fn without_labels_a_report_says_what_is_missing() {
+fn predictions_without_labels_are_named() {
     let room = room();
     let room = room.path();
     sample_run(room);
@@ -350,19 +350,19 @@ fn without_labels_a_report_says_what_is_missing() {
     fs::create_dir(room.join("online")).unwrap();
     run(room, "predict --model run/mart.parquet --data new --output online/scores.parquet").ok();
     let page = report(room, "online");
-    assert!(page.contains("Labels are missing. scores: its documents have no labels."), "it says why");
+    assert!(page.contains("Labels are missing. scores: its documents have no labels."), "the reason is given");
     for section in ["depth", "queries", "grades"] {
         assert!(page.contains(&format!("<section id=\"{section}\"")), "{section}");
     }
-    // With labelled ones beside them, they are named and the others are shown.
+    // Next to labelled predictions they are listed, and the others are shown.
     fs::copy(room.join("online/scores.parquet"), room.join("run/online.parquet")).unwrap();
     let page = report(room, "run");
-    assert!(page.contains("online: its documents have no labels"), "a ranking is not passed over in silence");
+    assert!(page.contains("online: its documents have no labels"), "skipped rankings are listed");
     chart(&data_of(&page), "NDCG@k");
 }
 
 #[test]
-fn metrics_without_predictions_are_shown_as_far_as_they_go() {
+fn a_run_with_metrics_but_without_predictions_is_reported() {
     let room = room();
     let room = room.path();
     sample_run(room);
@@ -376,15 +376,15 @@ fn metrics_without_predictions_are_shown_as_far_as_they_go() {
     let page = report(room, "metrics");
     let data = data_of(&page);
     let expected =
-        of_json(room, "compare run/lambda-scores.parquet run/mart-scores.parquet --convention letor4 --json");
-    close(&chart(&data, "Difference of the mean")["rows"][0]["middle"], &expected["pairs"][0]["difference"]);
+        json_output(room, "compare run/lambda-scores.parquet run/mart-scores.parquet --convention letor4 --json");
+    assert_close(&chart(&data, "Difference of the mean")["rows"][0]["middle"], &expected["pairs"][0]["difference"]);
     assert!(page.contains("This section needs predictions, but the run has only metrics."));
-    // The convention of the metrics holds for the report.
+    // The report uses the convention of the metrics.
     assert!(page.contains(&format!("by the convention {}", expected["convention"].as_str().unwrap())));
 }
 
 #[test]
-fn runs_are_compared_and_searches_ranked() {
+fn several_runs_and_searches_are_reported() {
     let room = room();
     let room = room.path();
     sample_run(room);
@@ -398,27 +398,27 @@ fn runs_are_compared_and_searches_ranked() {
 
     fs::write(room.join("space.toml"), "[search]\nlearning_rate = [0.02, 0.3]\n").unwrap();
     let cv = "cv --data run/train --preset lambdamart --set num_trees=8 --folds 3";
-    let folds = of_json(room, &format!("{cv} --output cv --json"));
+    let folds = json_output(room, &format!("{cv} --output cv --json"));
     let page = report(room, "cv");
     let data = data_of(&page);
     let rows = &chart(&data, "Metrics over 3 folds")["rows"];
     let test = rows.as_array().unwrap().iter().find(|row| row["name"] == "test ndcg@10").unwrap();
-    let described = of_json(room, "describe cv/folds.parquet --json");
+    let described = json_output(room, "describe cv/folds.parquet --json");
     let metric = described["metrics"].as_array().unwrap().iter();
     let expected = metric.clone().find(|one| one["split"] == "test" && one["metric"] == "ndcg@10").unwrap();
-    close(&test["middle"], &expected["mean"]);
+    assert_close(&test["middle"], &expected["mean"]);
     assert_eq!(test["dots"].as_array().unwrap().len(), 3, "{folds}");
 
     run(room, &format!("{cv} --search space.toml --output search")).ok();
     let page = report(room, "search");
     let data = data_of(&page);
-    let best = of_json(room, "describe search/trials.parquet --json");
+    let best = json_output(room, "describe search/trials.parquet --json");
     let first = &chart(&data, "ndcg@10 of 2 trials")["rows"][0];
     assert_eq!(first["name"], json!(format!("trial {}", best["best"]["trial"])));
-    close(&first["middle"], &best["best"]["valid"]);
+    assert_close(&first["middle"], &best["best"]["valid"]);
 }
 
-/// Writes predictions: (query, document, label, score) in the order of rows.
+/// Writes predictions from rows of query, document, label and score.
 fn write_predictions(file: &Path, rows: &[(String, String, f32, f64)]) {
     let mut ranks = vec![0; rows.len()];
     for group in rows.chunk_by(|one, other| one.0 == other.0) {
@@ -444,7 +444,7 @@ fn write_predictions(file: &Path, rows: &[(String, String, f32, f64)]) {
     table.finish().unwrap();
 }
 
-/// Predictions whose names are markup, scripts and worse.
+/// Predictions with markup, scripts and control characters in their names.
 fn evil_run(directory: &Path) {
     fs::create_dir_all(directory).unwrap();
     let evil = [
@@ -467,7 +467,7 @@ fn evil_run(directory: &Path) {
 }
 
 #[test]
-fn names_with_markup_are_text() {
+fn markup_in_names_is_escaped() {
     let room = room();
     let room = room.path();
     evil_run(&room.join("evil"));
@@ -481,7 +481,7 @@ fn names_with_markup_are_text() {
 }
 
 #[test]
-fn rankings_that_cannot_be_shown_are_named() {
+fn omitted_rankings_are_listed() {
     let room = room();
     let room = room.path();
     fs::create_dir(room.join("many")).unwrap();
@@ -497,12 +497,12 @@ fn rankings_that_cannot_be_shown_are_named() {
     write_predictions(&room.join("many/broken.parquet"), &rows(0, f64::NAN));
     let page = report(room, "many");
     assert!(page.contains("2 rankings of other queries are omitted to keep this file small: of-6, of-7."));
-    assert!(page.contains("Some rankings are not evaluated.") && page.contains("the score is not a number"));
-    assert!(page.contains("no two of the same queries"), "it says why nothing is compared");
+    assert!(page.contains("Some rankings are not evaluated.") && page.contains("the score is NaN"));
+    assert!(page.contains("no two of the same queries"), "the reason is given why nothing is compared");
 }
 
 #[test]
-fn large_runs_stay_small() {
+fn reports_of_large_runs_stay_small() {
     let room = room();
     let room = room.path();
     fs::create_dir(room.join("large")).unwrap();
@@ -532,7 +532,7 @@ fn large_runs_stay_small() {
     }
     let page = report(room, "large");
     assert!(page.len() < 5 << 20, "{} bytes", page.len());
-    for said in [
+    for note in [
         "1 more rankings of these queries are not shown",
         "trees are in this file to keep it small",
         "Neighbouring labels are merged",
@@ -540,12 +540,12 @@ fn large_runs_stay_small() {
         "Per-query details are shown for the first",
         "One in 2 queries is drawn",
     ] {
-        assert!(page.contains(said), "{said:?} is not said");
+        assert!(page.contains(note), "{note:?} is missing");
     }
 }
 
 #[test]
-fn runs_and_reports_may_be_in_a_bucket() {
+fn runs_and_reports_can_be_in_a_bucket() {
     let Some(server) = moto() else { return };
     let room = room();
     let room = room.path();
@@ -563,7 +563,7 @@ fn runs_and_reports_may_be_in_a_bucket() {
     let ran =
         run_with(room, "report s3://bucket/nothing --output s3://bucket/none.html", &environment).failed();
     assert!(ran.stderr.contains("no tables of planetree"), "{}", ran.stderr);
-    // Read back through the program: a report replaces a report, and nothing else.
+    // A report replaces a report, and nothing else.
     run_with(room, "report s3://bucket/run --output s3://bucket/report.html", &environment).ok();
     let other = "report s3://bucket/run --output s3://bucket/run/mart-scores.parquet";
     let ran = run_with(room, other, &environment);
@@ -574,20 +574,20 @@ fn runs_and_reports_may_be_in_a_bucket() {
     assert_eq!(curves(&remote), curves(&local));
 }
 
-/// Where Debian has its browser.
+/// The browser, at its usual paths.
 fn chromium() -> Option<PathBuf> {
     let found = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"]
         .iter()
         .map(PathBuf::from)
         .find(|path| path.exists());
     if found.is_none() {
-        skipped("there is no chromium: install it (Debian: apt-get install chromium)");
+        skipped("chromium is missing: install it (Debian: apt-get install chromium)");
     }
     found
 }
 
 #[test]
-fn a_browser_shows_it() {
+fn a_report_works_in_a_browser() {
     let (Some(python), Some(chromium)) = (python(), chromium()) else { return };
     let room = room();
     let room = room.path();

@@ -1,5 +1,5 @@
-//! Any rows written as text come back equal, however the text is cut; and no line, however odd,
-//! makes the decoder do anything but give a row or an error.
+//! Rows written as text are read back unchanged, however the text is split, and arbitrary lines result in a
+//! row or an error.
 
 use crate::support::*;
 use planetree::ingest::decode::letor::LetorDecoder;
@@ -17,19 +17,19 @@ fn value() -> impl Strategy<Value = f32> {
     ]
 }
 
-/// Label, query, document, five cells.
-type Written = (u8, u8, Option<u16>, Vec<Option<f32>>);
+/// Label, query, document, and five feature values.
+type WrittenRow = (u8, u8, Option<u16>, Vec<Option<f32>>);
 
-fn rows() -> impl Strategy<Value = Vec<Written>> {
+fn rows() -> impl Strategy<Value = Vec<WrittenRow>> {
     prop::collection::vec(
         (0u8..5, 0u8..3, prop::option::of(any::<u16>()), prop::collection::vec(prop::option::of(value()), 5)),
         1..40,
     )
 }
 
-/// Spells a number in one of the ways people do.
-fn spelled(value: f32, way: u64) -> String {
-    match way % 4 {
+/// Formats a number in one of several common notations.
+fn formatted(value: f32, notation: u64) -> String {
+    match notation % 4 {
         0 => format!("{value}"),
         1 => format!("{value:e}"),
         2 => format!("{value:.60}"),
@@ -41,44 +41,44 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
-    fn rows_written_as_text_come_back_equal(rows in rows(), spelling in any::<u64>()) {
+    fn rows_written_as_text_are_read_back_unchanged(rows in rows(), spelling in any::<u64>()) {
         let mut text = String::new();
         let mut expected = Vec::new();
         let mut draw = Stream::new(&[spelling]);
         for (number, (label, query, document, cells)) in rows.iter().enumerate() {
-            // Queries come in runs whose names do not return.
+            // Queries come in runs with distinct names.
             let query = format!("q{}-{query}", number / 7 * 3);
-            if expected.iter().rev().skip_while(|row: &&Row| row.query == query).any(|row| row.query == query) {
+            if expected.iter().rev().skip_while(|row: &&DatasetRow| row.query == query).any(|row| row.query == query) {
                 continue;
             }
             text.push_str(&format!("{label} qid:{query}"));
             for (feature, cell) in cells.iter().enumerate() {
                 if let Some(cell) = cell {
-                    text.push_str(&format!(" {}:{}", feature + 1, spelled(*cell, draw.bits())));
+                    text.push_str(&format!(" {}:{}", feature + 1, formatted(*cell, draw.bits())));
                 }
             }
             if let Some(document) = document {
                 text.push_str(&format!(" #docid = {document}"));
             }
             text.push('\n');
-            expected.push(Row {
+            expected.push(DatasetRow {
                 query,
                 document: document.map(|id| id.to_string()),
                 label: Some(f32::from(*label)),
                 features: cells.clone(),
             });
         }
-        let room = room();
-        std::fs::write(room.path().join("in.txt"), &text).unwrap();
-        run(room.path(), "convert in.txt --output out --partition-rows 5").ok();
-        let bits = |rows: &[Row]| -> Vec<_> {
+        let temporary = room();
+        std::fs::write(temporary.path().join("in.txt"), &text).unwrap();
+        run(temporary.path(), "convert in.txt --output out --partition-rows 5").ok();
+        let bits = |rows: &[DatasetRow]| -> Vec<_> {
             rows.iter().map(|row| {
                 let mut cells: Vec<Option<u32>> = row.features.iter().map(|cell| cell.map(f32::to_bits)).collect();
                 cells.resize(5, None);
                 (row.query.clone(), row.document.clone(), row.label, cells)
             }).collect()
         };
-        prop_assert_eq!(bits(&rows_of(&room.path().join("out"))), bits(&expected));
+        prop_assert_eq!(bits(&rows_of(&temporary.path().join("out"))), bits(&expected));
     }
 }
 
@@ -92,11 +92,11 @@ fn decode(decoder: &LetorDecoder, text: &[u8]) -> Option<Block> {
     Some(builder.finish())
 }
 
-/// A million lines, each a good one with some bytes changed, cut, doubled or swapped.
+/// A million valid lines with some bytes changed, removed, doubled or swapped.
 #[test]
 fn a_million_mutated_lines_give_a_row_or_an_error() {
     let good: Vec<String> = some_text(40, 5).lines().map(|line| format!("{line}\n")).collect();
-    let odd: [&[u8]; 16] = [
+    let replacements: [&[u8]; 16] = [
         b"nan",
         b"NULL",
         b"inf",
@@ -127,7 +127,7 @@ fn a_million_mutated_lines_give_a_row_or_an_error() {
                 1 => line.truncate(at),
                 2 => line.swap(at, other),
                 3 => {
-                    let word = odd[(draw.bits() % 16) as usize];
+                    let word = replacements[(draw.bits() % 16) as usize];
                     line.splice(at..at, word.iter().copied());
                 }
                 4 => {
@@ -160,9 +160,9 @@ fn a_million_mutated_lines_give_a_row_or_an_error() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
-    /// Rows do not depend on where the text is cut into stretches of lines.
+    /// Rows do not depend on how the text is split into chunks of lines.
     #[test]
-    fn any_cut_at_line_ends_gives_the_same_rows(cuts in prop::collection::vec(0usize..200, 0..6)) {
+    fn rows_do_not_depend_on_chunks(cuts in prop::collection::vec(0usize..200, 0..6)) {
         let text = some_text(20, 10);
         let lines: Vec<&str> = text.split_inclusive('\n').collect();
         let whole = decode(&decoder(false), text.as_bytes()).unwrap();

@@ -1,5 +1,6 @@
-//! SQL over tables that the program made of the sample data.
+//! SQL over tables that the program created from the sample data.
 
+use crate::support::sql::{sql, sql_in, tables};
 use crate::support::*;
 use planetree::metric::Convention;
 use planetree::storage::Location;
@@ -7,65 +8,6 @@ use planetree::table::{TableKind, TableReader};
 use sqllogictest::{DBOutput, DefaultColumnType};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
-
-/// Datasets, models, predictions and all other tables, made once.
-static TABLES: LazyLock<PathBuf> = LazyLock::new(|| {
-    let room = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sql-tables");
-    let _ = std::fs::remove_dir_all(&room); // of an earlier run
-    std::fs::create_dir_all(&room).unwrap();
-    let sample = Path::new(crate::support::ROOT).join("sample_data");
-    for part in ["train", "vali", "test"] {
-        let text = sample.join(format!("{part}.txt"));
-        run(&room, &format!("convert {} --output {part}", text.display())).ok();
-    }
-    for line in [
-        "train --data train --valid vali --model model.parquet --rounds rounds.parquet --set num_trees=20",
-        "train --data train --model other.parquet --set num_trees=3 --set max_depth=2",
-        "predict --model model.parquet --data test --output predictions.parquet",
-        "predict --model other.parquet --data test --output tied.parquet",
-        "evaluate --predictions predictions.parquet --metrics ndcg@10,err,map --output metrics.parquet",
-        "compare predictions.parquet tied.parquet --metric ndcg@10 --output differences.parquet",
-        "cv --data train --folds 3 --set num_trees=2 --output cv",
-    ] {
-        run(&room, line).ok();
-    }
-    std::fs::create_dir(room.join("outside")).unwrap();
-    std::fs::write(room.join("clicks.csv"), "query_id,doc_id,clicks,note\nq1,d1,3,\"a, b\"\nq1,d2,0,\n")
-        .unwrap();
-    std::fs::write(
-        room.join("clicks.json"),
-        "{\"query\":\"q1\",\"clicks\":3}\n{\"query\":\"q2\",\"clicks\":null}\n",
-    )
-    .unwrap();
-    std::fs::write(room.join("array.json"), "[{\"a\":1},{\"a\":2}]").unwrap();
-    std::fs::write(room.join("clicks.tsv"), "a\tb\n1\tx y\n").unwrap();
-    std::fs::write(room.join("notes.txt"), "no rows").unwrap();
-    std::fs::create_dir(room.join("many")).unwrap();
-    for part in 0..3 {
-        std::fs::write(room.join(format!("many/{part}.csv")), format!("n\n{part}\n")).unwrap();
-    }
-    room
-});
-
-pub fn tables() -> &'static Path {
-    &TABLES
-}
-
-/// Runs SQL where the tables are.
-pub fn sql(options: &str, query: &str) -> Ran {
-    sql_in(tables(), options, query, &[])
-}
-
-pub fn sql_in(directory: &Path, options: &str, query: &str, environment: &[(String, String)]) -> Ran {
-    let mut command = command(directory, &format!("--quiet sql {options}"));
-    let output = command.args(["-c", query]).envs(environment.iter().cloned()).output().unwrap();
-    Ran {
-        code: output.status.code().unwrap_or(-1),
-        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-    }
-}
 
 /// The program as a database for sqllogictest.
 struct Planetree;
@@ -98,7 +40,7 @@ impl sqllogictest::DB for Planetree {
 }
 
 #[test]
-fn statements_do_what_the_scripts_say() {
+fn sqllogictest_scripts_pass() {
     let folder = Path::new(crate::support::ROOT).join("tests/slt");
     let mut scripts: Vec<PathBuf> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -129,7 +71,7 @@ const CALLS: [(&str, &str); 9] = [
     ("auc", "auc(label, score, 'C')"),
 ];
 
-/// The values of a metrics table, bit by bit, by query.
+/// The values of a metrics table as bits, by query.
 fn evaluated(directory: &Path, predictions: &str, convention: &str) -> BTreeMap<String, Vec<Option<u64>>> {
     use arrow::array::{Array, AsArray};
     use arrow::datatypes::Float64Type;
@@ -157,8 +99,8 @@ fn evaluated(directory: &Path, predictions: &str, convention: &str) -> BTreeMap<
     found
 }
 
-/// The same by SQL.
-fn asked(
+/// The same values, computed by SQL.
+fn queried(
     directory: &Path,
     table: &str,
     convention: &str,
@@ -178,7 +120,7 @@ fn asked(
 }
 
 #[test]
-fn metrics_are_those_of_evaluate_to_the_bit_under_every_convention() {
+fn metrics_are_bit_identical_to_evaluate_under_every_convention() {
     for preset in Convention::presets() {
         let expected = evaluated(tables(), "tied.parquet", preset.name);
         assert_eq!(expected.len(), 33);
@@ -186,7 +128,7 @@ fn metrics_are_those_of_evaluate_to_the_bit_under_every_convention() {
             [("'tied.parquet'", 1), ("'tied.parquet'", 4), ("score('other.parquet', 'test')", 2)]
         {
             assert_eq!(
-                asked(tables(), table, preset.name, threads),
+                queried(tables(), table, preset.name, threads),
                 expected,
                 "{} {table} {threads}",
                 preset.name
@@ -195,7 +137,7 @@ fn metrics_are_those_of_evaluate_to_the_bit_under_every_convention() {
     }
 }
 
-/// Predictions of ours that have two row groups, whose border is within a query; many scores are tied.
+/// Writes predictions with two row groups, whose boundary is within a query. Many scores are tied.
 fn large_predictions(path: &Path) {
     use arrow::array::{ArrayRef, Float32Array, Float64Array, Int32Array, RecordBatch, StringArray};
     use std::sync::Arc;
@@ -220,15 +162,15 @@ fn large_predictions(path: &Path) {
 }
 
 #[test]
-fn large_tables_are_judged_alike_on_any_number_of_threads_and_in_little_memory() {
+fn large_tables_give_the_same_metrics_on_any_number_of_threads_and_with_little_memory() {
     let room = room();
     large_predictions(&room.path().join("ours.parquet"));
     let expected = evaluated(room.path(), "ours.parquet", "planetree");
     for threads in [1, 2, 4] {
-        assert!(asked(room.path(), "'ours.parquet'", "planetree", threads) == expected, "{threads}");
+        assert!(queried(room.path(), "'ours.parquet'", "planetree", threads) == expected, "{threads}");
     }
-    // The same rows in a file of somebody else's, once in order and once with the queries apart. Evaluation reads
-    // those, too, and the order of equal scores is that of the rows.
+    // The same rows in plain Parquet files, in order and with scattered queries. evaluate reads those, too, and equal scores
+    // keep the order of the rows.
     let copies = "COPY (SELECT query_id, doc_id, label, score FROM 'ours.parquet') TO 'foreign.parquet'; \
                   COPY (SELECT query_id, doc_id, label, score FROM 'ours.parquet' ORDER BY doc_id, reverse(query_id)) TO 'shuffled.parquet'; \
                   COPY (SELECT query_id, doc_id, label, score FROM 'ours.parquet' ORDER BY score, doc_id) TO 'sorted.parquet'";
@@ -236,7 +178,7 @@ fn large_tables_are_judged_alike_on_any_number_of_threads_and_in_little_memory()
     assert_eq!(ran.stdout, "");
     for (file, threads) in [("foreign", 1), ("foreign", 4), ("shuffled", 1), ("shuffled", 4), ("sorted", 2)] {
         let expected = evaluated(room.path(), &format!("{file}.parquet"), "planetree");
-        let found = asked(room.path(), &format!("'{file}.parquet'"), "planetree", threads);
+        let found = queried(room.path(), &format!("'{file}.parquet'"), "planetree", threads);
         assert!(found == expected, "{file} {threads}");
     }
     let query = "EXPLAIN ANALYZE SELECT doc_id, query_id FROM 'ours.parquet' ORDER BY doc_id, query_id";
@@ -258,7 +200,7 @@ fn large_tables_are_judged_alike_on_any_number_of_threads_and_in_little_memory()
 }
 
 #[test]
-fn means_are_those_that_evaluate_prints() {
+fn exact_avg_equals_the_means_of_evaluate() {
     let ran = run(tables(), "evaluate --predictions tied.parquet --metrics ndcg@10,rmse --json").ok();
     let report: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     let query = "SELECT exact_avg(n) AS n FROM (SELECT ndcg(label, score, 10) AS n FROM 'tied.parquet' GROUP BY query_id)";
@@ -270,7 +212,7 @@ fn means_are_those_that_evaluate_prints() {
 }
 
 #[test]
-fn scores_are_those_of_predict() {
+fn scores_equal_those_of_predict() {
     let both = "SELECT count(*) AS n FROM (SELECT query_id, doc_id, label, score, rank FROM score('model.parquet', 'test') \
                 EXCEPT ALL SELECT * FROM 'predictions.parquet')";
     for threads in [1, 4] {
@@ -295,7 +237,7 @@ fn scores_are_those_of_predict() {
 }
 
 #[test]
-fn ranks_are_those_of_predict() {
+fn ranks_equal_those_of_predict() {
     let query = "SELECT count(*) FILTER (WHERE rank <> r) AS n FROM \
                  (SELECT rank, rank_in_query(score) OVER (PARTITION BY query_id) AS r FROM 'tied.parquet')";
     for threads in [1, 2, 4] {
@@ -336,7 +278,7 @@ fn every_format_is_written() {
     );
     sql_in(room.path(), "-o out.csv", query, &[]).ok();
     assert!(std::fs::read_to_string(room.path().join("out.csv")).unwrap().starts_with("text,n,"));
-    // Two results do not fit a Parquet file, and one that fails leaves none.
+    // A Parquet file holds one result, and a failing query leaves no file.
     let ran = sql_in(room.path(), "-o two.parquet", "SELECT 1; SELECT 2", &[]);
     assert_eq!(ran.code, 2, "{}", ran.stderr);
     sql_in(room.path(), "-o half.csv", "SELECT 1; SELECT * FROM nowhere", &[]).failed();

@@ -1,6 +1,6 @@
-//! What SQL may touch, what it refuses, and where queries, tables and results come from and go to.
+//! Access rules, rejected statements and errors of SQL; sources of queries and destinations of results.
 
-use crate::sql::{sql, sql_in, tables};
+use crate::support::sql::{sql, sql_in, tables};
 use crate::support::*;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -54,7 +54,7 @@ fn tables_get_names_from_options_and_directories() {
     );
     let query = "SELECT count(*) AS n FROM \"run/cv/folds\"";
     assert_ne!(go(&format!("--table run={folder}"), query).ok().stdout, "n\n0\n");
-    // The run's directory is a root, too.
+    // The run directory is a root, too.
     let query = format!("SELECT count(*) AS n FROM '{folder}/predictions.parquet'");
     assert_eq!(go(&folder, &query).ok().stdout, "n\n600\n");
     assert!(go("", &query).failed().stderr.contains("--allow-path"));
@@ -89,7 +89,7 @@ fn paths_outside_are_refused_for_reading_and_writing() {
             format!("SELECT bin_of(1, '{path}', 'f1')"),
         ] {
             let ran = sql_in(&inside, "", &query, &[]).failed();
-            assert!(ran.stderr.contains("SQL may not touch this"), "{query}: {}", ran.stderr);
+            assert!(ran.stderr.contains("SQL may not read this"), "{query}: {}", ran.stderr);
             assert!(
                 ran.stderr.contains("--allow-path /") || ran.stderr.contains("--allow-path"),
                 "{}",
@@ -107,7 +107,7 @@ fn paths_outside_are_refused_for_reading_and_writing() {
     sql_in(&inside, "--allow-write . --overwrite", "COPY (SELECT 1) TO 'link.csv'", &[]).failed();
     assert_eq!(std::fs::read_to_string(room.path().join("secret.csv")).unwrap(), "a\n1\n");
     assert_eq!(names_in(room.path()), ["in", "secret.csv"]);
-    // What the error suggests works.
+    // The suggested option works.
     let root = room.path().display().to_string();
     let ran =
         sql_in(&inside, &format!("--format csv --allow-path {root}"), "SELECT * FROM '../secret.csv'", &[])
@@ -116,14 +116,14 @@ fn paths_outside_are_refused_for_reading_and_writing() {
 }
 
 #[test]
-fn copies_appear_whole_or_not_at_all_and_replace_no_table() {
+fn copy_is_atomic_and_replaces_no_table() {
     let room = room();
     let go = |query: &str| sql_in(room.path(), "--allow-write . --overwrite", query, &[]);
     go("COPY (SELECT 1 AS a) TO 'new/deep/x.csv'").ok();
     assert_eq!(std::fs::read_to_string(room.path().join("new/deep/x.csv")).unwrap(), "a\n1\n");
     go("COPY (SELECT 2 AS a) TO 'new/deep/x.csv' OPTIONS (header false)").ok();
     assert_eq!(std::fs::read_to_string(room.path().join("new/deep/x.csv")).unwrap(), "2\n");
-    // A query that fails half way leaves what was there.
+    // A query that fails midway leaves the old file.
     let failing =
         "COPY (SELECT 10 / (n - 90000) AS a FROM generate_series(1, 100000) AS t(n)) TO 'new/deep/x.csv'";
     go(failing).failed();
@@ -131,8 +131,8 @@ fn copies_appear_whole_or_not_at_all_and_replace_no_table() {
     assert_eq!(names_in(&room.path().join("new/deep")), ["x.csv"]);
     std::fs::copy(tables().join("predictions.parquet"), room.path().join("p.parquet")).unwrap();
     let ran = go("COPY (SELECT 1) TO 'p.parquet'").failed();
-    assert!(ran.stderr.contains("this is predictions, which is not replaced"), "{}", ran.stderr);
-    // Nor is a dataset, any part of it, or the record of a run.
+    assert!(ran.stderr.contains("refusing to overwrite: this is predictions"), "{}", ran.stderr);
+    // Neither are datasets, their parts and the records of runs.
     std::fs::write(room.path().join("rows.txt"), some_text(3, 4)).unwrap();
     run(room.path(), "convert rows.txt --output ds").ok();
     for place in ["ds/_manifest.json", "ds/part.parquet", "run.json"] {
@@ -181,7 +181,7 @@ fn damage_is_an_error() {
 }
 
 #[test]
-fn faults_show_their_place_and_what_was_meant() {
+fn errors_show_the_position_and_a_suggestion() {
     let fails = |query: &str, parts: &[&str]| {
         let ran = sql(".", query).failed();
         for part in parts {
@@ -193,34 +193,34 @@ fn faults_show_their_place_and_what_was_meant() {
     fails(
         "SELECT socre FROM predictions",
         &[
-            "there is no column socre",
+            "no such column: socre",
             "did you mean score?",
             "  | SELECT socre FROM predictions\n  |        ^",
         ],
     );
-    fails("SELECT ndgc(label, score) FROM predictions", &["there is no function ndgc", "did you mean ndcg?"]);
-    fails("SELECT * FROM predictons", &["there is no table predictons", "did you mean predictions?"]);
+    fails("SELECT ndgc(label, score) FROM predictions", &["no such function: ndgc", "did you mean ndcg?"]);
+    fails("SELECT * FROM predictons", &["no such table: predictons", "did you mean predictions?"]);
     fails(
         "SELECT * FROM scores('model.parquet', 'test')",
-        &["there is no function scores", "did you mean score?"],
+        &["no such function: scores", "did you mean score?"],
     );
     fails("SELECT * FROM 'absent.parquet'", &["absent.parquet", "No such file"]);
     fails(
         "SELECT ndcg(query_id, score) FROM predictions",
         &["ndcg: label is of type Utf8, expected a number: ndcg(label, score [, k"],
     );
-    fails("SELECT ndcg(label) FROM predictions", &["ndcg: 1 arguments do not fit: ndcg(label, score"]);
+    fails("SELECT ndcg(label) FROM predictions", &["ndcg: wrong number of arguments (1): ndcg(label, score"]);
     fails(
         "SELECT ndcg(label, score, 'ten') FROM predictions",
         &["ndcg: k is of type Utf8, expected a whole number"],
     );
-    fails("SELECT ndcg(label, score, 0) FROM predictions", &["k is 0"]);
+    fails("SELECT ndcg(label, score, 0) FROM predictions", &["k must be at least 1, not 0"]);
     fails(
         "SELECT ndcg(label, score, rank) FROM predictions GROUP BY query_id",
-        &["k is not the same for all rows"],
+        &["k must be constant"],
     );
-    fails("SELECT precision_at(label, score) FROM predictions", &["precision_at: 2 arguments do not fit"]);
-    fails("SELECT precision_at(label, score, NULL) FROM predictions", &["k is NULL"]);
+    fails("SELECT precision_at(label, score) FROM predictions", &["precision_at: wrong number of arguments (2)"]);
+    fails("SELECT precision_at(label, score, NULL) FROM predictions", &["k must not be NULL"]);
     fails(
         "SELECT ndcg(label, score, 10, 'trek') FROM predictions",
         &["unknown convention \"trek\"", "did you mean trec?"],
@@ -234,10 +234,10 @@ fn faults_show_their_place_and_what_was_meant() {
         "SELECT ndcg(CASE WHEN rank > 2 THEN label END, score) FROM predictions GROUP BY query_id",
         &["a label is NULL", "coalesce(label, 0)"],
     );
-    fails("SELECT ndcg(label, score / 0 - score / 0) FROM predictions", &["not a number"]);
+    fails("SELECT ndcg(label, score / 0 - score / 0) FROM predictions", &["a label or score is NaN"]);
     fails(
         "SELECT ndcg(label, score ORDER BY rank), err(label, score ORDER BY score) FROM predictions",
-        &["different orders"],
+        &["aggregates of one query have different ORDER BY clauses"],
     );
     fails("SELECT planetree_score('model.parquet', f1) FROM test", &["model.parquet also needs f"]);
     fails(
@@ -248,7 +248,7 @@ fn faults_show_their_place_and_what_was_meant() {
         "SELECT planetree_score('predictions.parquet', f1) FROM test",
         &["this is predictions, not a model"],
     );
-    fails("SELECT planetree_score(doc_id, f1) FROM test", &["the model is not named by a text"]);
+    fails("SELECT planetree_score(doc_id, f1) FROM test", &["the model must be a string literal"]);
     fails(
         "SELECT planetree_score('model.parquet', named_struct('f77', f1)) FROM test",
         &["has no feature f77"],
@@ -259,7 +259,7 @@ fn faults_show_their_place_and_what_was_meant() {
         &["value is of type Utf8, expected a number"],
     );
     fails("SELECT * FROM score('model.parquet', 'predictions.parquet')", &["not a planetree dataset"]);
-    fails("SELECT * FROM score('model.parquet')", &["it takes a model and a dataset"]);
+    fails("SELECT * FROM score('model.parquet')", &["expected a model and a dataset as string literals"]);
     fails(
         "SELECT rank_in_query(doc_id) OVER (PARTITION BY query_id) FROM test",
         &["rank_in_query: score is of type Utf8"],
@@ -270,7 +270,7 @@ fn faults_show_their_place_and_what_was_meant() {
     fails("SET datafusion.execution.batch_size = 1", &["SET is not allowed here"]);
     fails("DROP TABLE predictions", &["a table on disk"]);
     fails("CREATE TABLE predictions AS SELECT 1", &["predictions"]);
-    // A model that does not fit says which features.
+    // The error for a model that does not match the dataset names the features.
     let room = room();
     std::fs::write(room.path().join("few.csv"), "query_id,label,a\nq,1,2\nq,0,3\n").unwrap();
     run(room.path(), "convert few.csv --output few").ok();
@@ -280,7 +280,7 @@ fn faults_show_their_place_and_what_was_meant() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_failure() {
+fn a_closed_pipe_is_not_a_failure() {
     let mut child = command(tables(), "sql --format csv -c")
         .arg("SELECT * FROM generate_series(1, 5000000)")
         .stdout(Stdio::piped())
@@ -289,21 +289,25 @@ fn a_reader_that_goes_away_is_no_failure() {
         .unwrap();
     use std::io::Read;
     let mut start = [0; 100];
-    child.stdout.take().unwrap().read_exact(&mut start).unwrap(); // and hangs up
+    child.stdout.take().unwrap().read_exact(&mut start).unwrap(); // then the pipe is closed
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]
-fn a_bucket_is_asked_like_a_directory() {
-    let Some(server) = crate::s3::moto() else { return };
-    let variables = crate::s3::environment(server.port);
+fn a_bucket_is_queried_like_a_directory() {
+    let Some(server) = crate::support::object_stores::moto() else { return };
+    let variables = crate::support::object_stores::environment(server.port);
     let room = room();
     for name in ["predictions.parquet", "model.parquet", "clicks.csv"] {
-        crate::s3::put(server.port, &tables().join(name), &format!("run/{name}"));
+        crate::support::object_stores::put(server.port, &tables().join(name), &format!("run/{name}"));
     }
     for name in names_in(&tables().join("test")) {
-        crate::s3::put(server.port, &tables().join("test").join(&name), &format!("run/test/{name}"));
+        crate::support::object_stores::put(
+            server.port,
+            &tables().join("test").join(&name),
+            &format!("run/test/{name}"),
+        );
     }
     let go = |options: &str, query: &str| {
         sql_in(room.path(), &format!("--format csv {options}"), query, &variables)
@@ -348,7 +352,7 @@ fn a_bucket_is_asked_like_a_directory() {
 }
 
 #[test]
-fn the_shell_edits_remembers_and_obeys() {
+fn the_shell_edits_completes_and_runs_commands() {
     let Some(python) = python() else { return };
     let script = Path::new(crate::support::ROOT).join("tests/suite/sql_shell.py");
     let output = Command::new(python).arg(script).arg(BINARY).current_dir(tables()).output().unwrap();
@@ -357,7 +361,7 @@ fn the_shell_edits_remembers_and_obeys() {
     assert!(output.status.success(), "{text}");
 }
 
-/// Everything that the manual shows is run, but for buckets and the shell.
+/// Runs all examples of the manual except those with buckets and the shell.
 #[test]
 fn the_examples_of_the_manual_run() {
     let room = room();
@@ -398,7 +402,7 @@ fn the_examples_of_the_manual_run() {
             }
             continue;
         }
-        // Lines that are statements by themselves, or one statement of several lines.
+        // Either one statement per line, or one statement over several lines.
         let whole = lines.join("\n");
         let is_list = lines.len() > 2 && lines.iter().all(|line| line.starts_with("SELECT"));
         let queries: Vec<&str> = if is_list { lines } else { vec![&whole] };

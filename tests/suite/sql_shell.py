@@ -1,4 +1,4 @@
-"""Drives the shell of `planetree sql` under a pseudo terminal, as a person would."""
+"""Drives the shell of `planetree sql` through a pseudo-terminal."""
 import os
 import pty
 import re
@@ -21,7 +21,7 @@ class Terminal:
         self.expect("planetree> ")
 
     def expect(self, text, seconds=30):
-        """Reads until a text has come; everything up to it is returned and forgotten."""
+        """Reads until a text appears; returns and discards everything before it."""
         end = time.time() + seconds
         while text not in self.plain():
             ready, _, _ = select.select([self.terminal], [], [], 0.2)
@@ -34,7 +34,7 @@ class Terminal:
                 break
         plain = self.plain()
         if text not in plain:
-            sys.exit(f"{text!r} did not come: {plain!r}")
+            sys.exit(f"{text!r} did not appear: {plain!r}")
         before, _, after = plain.partition(text)
         self.seen = after
         return before
@@ -51,6 +51,19 @@ class Terminal:
         if then:
             self.expect(then)
 
+    def wait_until_busy(self, cpu_seconds=0.3):
+        """Waits until the shell has used some processor time, as it does while a query runs."""
+        def used():
+            with open(f"/proc/{self.child}/stat") as stat:
+                user, system = stat.read().rpartition(")")[2].split()[11:13]
+            return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+        start, end = used(), time.time() + 60
+        while used() < start + cpu_seconds:
+            if time.time() > end:
+                sys.exit("the query does not run")
+            time.sleep(0.01)
+
     def leave(self, line):
         self.send(line)
         end = time.time() + 30
@@ -63,7 +76,7 @@ class Terminal:
                     os.read(self.terminal, 65536)
             except OSError:
                 pass
-        sys.exit("the shell does not leave")
+        sys.exit("the shell did not exit")
 
 
 shell = Terminal(".")
@@ -74,13 +87,13 @@ shell.say(".schema metrics", "ndcg@10")
 shell.say("\\h", "leave")
 shell.say("\\df", "rank_in_query(score) OVER")
 shell.say("SELECT count(*) AS rows_here FROM predictions;", "600")
-# Several lines make a statement, however they are broken.
+# A statement may span several lines.
 shell.send("SELECT 40 +\r")
 shell.send("2 AS answer\r")
 shell.say(";", "│     42 │")
 shell.say(".mode csv", "planetree> ", then=None)
 shell.say("SELECT 'a;b' AS text, 7 AS n;", "a;b,7")
-shell.say(".mode nonsense", "there are table, csv")
+shell.say(".mode nonsense", "modes: table, csv")
 shell.say(".timer on", "planetree> ", then=None)
 shell.say("SELECT 1;", "1 rows in ")
 shell.say("\\timing", "timer off")
@@ -93,7 +106,7 @@ for typed, completed in [("SELECT rank_in_q\t", "rank_in_query("), ("SELECT * FR
     shell.expect(completed)
     shell.send("\x03")
     shell.expect("planetree> ")
-# Files are read and written.
+# .read and .output.
 room = tempfile.mkdtemp()
 with open(f"{room}/q.sql", "w") as file:
     file.write("SELECT 'from a file' AS text;")
@@ -103,19 +116,19 @@ shell.say("SELECT 5 AS five;", "planetree> ", then=None)
 shell.say(".output", "planetree> ", then=None)
 with open(f"{room}/out.csv") as file:
     assert file.read() == "five\n5\n"
-# Ctrl-C drops a line, and stops a query.
+# Ctrl-C discards a line and stops a query.
 shell.send("SELECT never")
 shell.send("\x03")
 shell.expect("planetree> ")
 shell.send("SELECT count(*) FROM generate_series(1, 100000000000) WHERE value % 3 = 7;\r")
-time.sleep(1.5)
+shell.wait_until_busy()
 shell.send("\x03")
 shell.expect("interrupted")
 shell.expect("planetree> ")
 shell.say("SELECT 6 * 7 AS still_here;", "42")
 assert shell.leave("\\q\r") == 0
 assert "from a file" not in open(history).read() and "SELECT 40 +" in open(history).read()
-# What was typed is remembered by the next shell; the end of the input leaves, too.
+# The next shell has the history; end of input leaves the shell, too.
 shell = Terminal(".", "--format", "csv")
 shell.send("\x1b[A\x1b[A\r")
 shell.expect("42")

@@ -1,4 +1,4 @@
-"""Runs a program on a pseudo-terminal of 80 columns and prints what it wrote there.
+"""Runs a program on a pseudo-terminal with 80 columns and prints its output and exit code.
 
     terminal.py [NAME=VALUE]... PROGRAM ARGUMENT...
 """
@@ -20,15 +20,15 @@ if child == 0:
     os.environ.pop("NO_COLOR", None)
     os.environ.update(settings)
     os.execv(words[0], words)
-seen = b""
+output = b""
 while True:
     try:
-        more = os.read(terminal, 1 << 16)
+        chunk = os.read(terminal, 1 << 16)
     except OSError:
         break
-    if not more:
+    if not chunk:
         break
-    seen += more
+    output += chunk
 _, status = os.waitpid(child, 0)
-sys.stdout.buffer.write(seen)
+sys.stdout.buffer.write(output)
 print(f"\nexit {os.waitstatus_to_exitcode(status)}")

@@ -1,26 +1,24 @@
-//! What people see: bars on a terminal and nowhere else, completions, manual pages.
+//! Terminal output: progress bars and colours only on terminals; shell completions; manual pages.
 
-use crate::learning::*;
 use crate::support::*;
 use std::path::Path;
 use std::process::Command;
 
-/// What a run shows on a terminal; `None` without Python.
+/// Everything that a command writes to a terminal; `None` without Python.
 fn on_terminal(directory: &Path, settings: &str, arguments: &str) -> Option<String> {
-    let shown = reference_script(directory, "terminal.py", &format!("{settings} {BINARY} {arguments}"))?;
-    Some(shown)
+    reference_script(directory, "terminal.py", &format!("{settings} {BINARY} {arguments}"))
 }
 
-/// Data on which every step takes a moment.
-fn prepared(directory: &Path) {
+/// Prepares data large enough for progress bars to appear.
+fn prepare(directory: &Path) {
     dataset(directory, "data", &graded(3, 300, 20), "--partition-rows 2000");
     dataset(directory, "vali", &graded(4, 50, 20), "");
     train(directory, "--data data --model m --set num_trees=5");
     run(directory, "--quiet predict --model m --data data --output scores").ok();
 }
 
-/// The commands, and words that their bars have.
-const STEPS: [(&str, &[&str]); 6] = [
+/// Commands, and words that their progress bars contain.
+const COMMANDS: [(&str, &[&str]); 6] = [
     ("convert data.txt --output again --overwrite", &["converting", "/s", "left"]),
     ("describe data", &["describing", "rows", "left"]),
     (
@@ -36,17 +34,17 @@ const STEPS: [(&str, &[&str]); 6] = [
 ];
 
 #[test]
-fn every_long_step_has_a_bar_on_a_terminal() {
+fn long_commands_show_progress_bars_on_a_terminal() {
     let room = room();
-    prepared(room.path());
-    for (arguments, words) in STEPS {
+    prepare(room.path());
+    for (arguments, words) in COMMANDS {
         let Some(shown) = on_terminal(room.path(), "", arguments) else { return };
         assert!(shown.ends_with("exit 0"), "{shown}");
         for word in words {
             assert!(shown.contains(word), "{arguments}: {word} is not in {shown}");
         }
         assert!(!has_colours(&shown), "{shown:?}");
-        // A bar is never wider than the terminal, or it could not be rewritten.
+        // A bar wider than the terminal could not be rewritten.
         for line in shown.split(['\r', '\n']).filter(|line| line.contains("left")) {
             assert!(plain(line).chars().count() <= 80, "{line:?}");
         }
@@ -54,7 +52,7 @@ fn every_long_step_has_a_bar_on_a_terminal() {
     }
 }
 
-/// Text without what moves the cursor.
+/// Text without escape sequences.
 fn plain(line: &str) -> String {
     let mut parts = line.split("\x1b[");
     let mut text = parts.next().unwrap_or_default().to_owned();
@@ -66,7 +64,7 @@ fn plain(line: &str) -> String {
     text
 }
 
-/// Whether some text is in colour, bold or underlined.
+/// Whether some text is coloured, bold or underlined.
 fn has_colours(text: &str) -> bool {
     text.split("\x1b[").skip(1).any(|part| {
         part.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == ';').starts_with('m')
@@ -74,10 +72,10 @@ fn has_colours(text: &str) -> bool {
 }
 
 #[test]
-fn nothing_moves_without_a_terminal_or_when_it_should_be_quiet() {
+fn there_are_no_bars_without_a_terminal_or_with_quiet() {
     let room = room();
-    prepared(room.path());
-    for (arguments, _) in STEPS {
+    prepare(room.path());
+    for (arguments, _) in COMMANDS {
         let ran = run(room.path(), arguments).ok();
         for text in [&ran.stdout, &ran.stderr] {
             assert!(!text.contains(['\r', '\x1b']), "{arguments}: {text:?}");
@@ -86,16 +84,16 @@ fn nothing_moves_without_a_terminal_or_when_it_should_be_quiet() {
         let Some(shown) = on_terminal(room.path(), "TERM=dumb", arguments) else { continue };
         assert!(!shown.replace("\r\n", "\n").contains(['\r', '\x1b']), "{arguments}: {shown:?}");
         let _ = std::fs::remove_dir_all(room.path().join("cv"));
-        let told = on_terminal(room.path(), "", &format!("--quiet {arguments}")).unwrap();
-        // What a command prints is no progress; everything else is silent.
+        let shown = on_terminal(room.path(), "", &format!("--quiet {arguments}")).unwrap();
+        // Results are printed despite --quiet; everything else is suppressed.
         let prints = ["describe", "evaluate", "cv"].iter().any(|command| arguments.starts_with(command));
-        assert!(!told.contains('\x1b') && (prints || told == "exit 0"), "{arguments}: {told:?}");
+        assert!(!shown.contains('\x1b') && (prints || shown == "exit 0"), "{arguments}: {shown:?}");
         let _ = std::fs::remove_dir_all(room.path().join("cv"));
     }
 }
 
 #[test]
-fn colours_are_for_terminals_that_want_them() {
+fn colours_are_used_on_terminals_unless_no_color_is_set() {
     let room = room();
     for arguments in ["--help", "train --help", "train --no-such-option", "describe nothing"] {
         let ran = run(room.path(), arguments);
@@ -110,7 +108,7 @@ fn colours_are_for_terminals_that_want_them() {
 }
 
 #[test]
-fn shells_take_the_completions() {
+fn shells_accept_the_completions() {
     let room = room();
     for (shell, check) in [("bash", "bash -n"), ("zsh", "zsh -n"), ("fish", "fish --no-execute")] {
         let script = run(room.path(), &format!("completions {shell}")).ok().stdout;
@@ -122,11 +120,11 @@ fn shells_take_the_completions() {
         let mut words = check.split(' ');
         match Command::new(words.next().unwrap()).args(words).arg(&file).output() {
             Ok(output) => assert!(output.status.success(), "{shell}: {:?}", output),
-            Err(_) => skipped(&format!("there is no {shell}: install it (Debian: apt-get install {shell})")),
+            Err(_) => skipped(&format!("{shell} is missing: install it (Debian: apt-get install {shell})")),
         }
     }
     assert_eq!(run(room.path(), "completions csh").code, 2);
-    // Bash does complete: commands, options, and the values of one.
+    // Bash completes commands, options and values of an option.
     let script = "source ./bash; complete_for() { COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); \
                   _planetree planetree \"${COMP_WORDS[COMP_CWORD]}\" \"${COMP_WORDS[COMP_CWORD-1]}\"; \
                   echo \"${COMPREPLY[@]}\"; }; complete_for planetree tr; complete_for planetree train --pre; \
@@ -148,7 +146,7 @@ fn every_command_has_a_manual_page() {
         .skip_while(|line| !line.starts_with("Commands:"))
         .skip(1)
         .take_while(|line| !line.is_empty())
-        // Lines that go on are indented deeper.
+        // Continuation lines are indented deeper.
         .filter(|line| !line.starts_with("   "))
         .filter_map(|line| line.split_whitespace().next())
         .filter(|command| *command != "help")
@@ -176,6 +174,6 @@ fn every_command_has_a_manual_page() {
             String::from_utf8_lossy(&output.stderr)
         );
     } else {
-        skipped("there is no man: install it (Debian: apt-get install man-db)");
+        skipped("man is missing: install it (Debian: apt-get install man-db)");
     }
 }

@@ -1,51 +1,10 @@
-//! Killed and resumed, a training ends in the bytes of one that nobody disturbed.
+//! A training that was killed or interrupted, and resumed, produces the same bytes as an undisturbed one.
 
-use crate::learning::*;
 use crate::support::*;
-use planetree::random::Stream;
+use arrow::array::AsArray;
+use arrow::datatypes::Float64Type;
 use std::fs;
 use std::path::Path;
-use std::process::Stdio;
-use std::time::{Duration, Instant};
-
-/// Kills a training a number of times and lets it finish; says how many runs went on from a checkpoint, one at
-/// least. Both models are removed.
-pub fn killed_and_resumed(directory: &Path, arguments: &str, kills: u64) -> usize {
-    let begun = Instant::now();
-    train(directory, &format!("{arguments} --model whole"));
-    let usual = begun.elapsed();
-    let arguments = format!("train {arguments} --model killed --checkpoint-every 1 --resume");
-    let mut draw = Stream::new(&[kills, 4]);
-    let mut resumed = 0;
-    let mut note = |stderr: &str| resumed += usize::from(stderr.contains("resuming from round"));
-    for _ in 0..kills {
-        let mut child =
-            command(directory, &arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        // A moment of the whole course, start and end included.
-        std::thread::sleep(usual.mul_f64(0.05 + 0.9 * draw.uniform()));
-        child.kill().unwrap(); // SIGKILL
-        note(&String::from_utf8_lossy(&child.wait_with_output().unwrap().stderr));
-        // Whatever is there is whole.
-        for name in ["killed", "killed.checkpoint"] {
-            if directory.join(name).exists() {
-                run(directory, &format!("describe {name}")).ok();
-            }
-        }
-    }
-    note(&run(directory, &arguments).ok().stderr);
-    assert!(
-        fs::read(directory.join("killed")).unwrap() == fs::read(directory.join("whole")).unwrap(),
-        "{arguments}"
-    );
-    // Once more changes nothing.
-    run(directory, &arguments).ok();
-    assert!(fs::read(directory.join("killed")).unwrap() == fs::read(directory.join("whole")).unwrap());
-    assert!(resumed > 0, "{arguments}: no run went on from a checkpoint");
-    for name in ["whole", "killed"] {
-        fs::remove_file(directory.join(name)).unwrap();
-    }
-    resumed
-}
 
 fn data(directory: &Path, queries: usize) {
     dataset(directory, "data", &graded(31, queries, 30), "--partition-rows 2000");
@@ -53,38 +12,8 @@ fn data(directory: &Path, queries: usize) {
     dataset(directory, "other", &graded(33, 30, 30), "");
 }
 
-/// The checkpoint `c` of a training that was stopped, and its rounds.
-pub fn stopped(directory: &Path, arguments: &str) -> u64 {
-    let arguments = format!("train {arguments} --model m --checkpoint c --checkpoint-every 1");
-    let mut child = command(directory, &format!("{arguments} --set num_trees=100000"))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let begun = Instant::now();
-    while !directory.join("c").exists() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "no checkpoint appears");
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    std::thread::sleep(Duration::from_millis(100));
-    child.kill().unwrap();
-    child.wait().unwrap();
-    for name in names_in(directory).iter().filter(|name| name.starts_with('.')) {
-        fs::remove_file(directory.join(name)).unwrap(); // half a checkpoint
-    }
-    let rounds = rounds_in(directory, "c");
-    assert!(rounds > 1, "{rounds} rounds");
-    rounds
-}
-
-fn rounds_in(directory: &Path, model: &str) -> u64 {
-    let described = run(directory, &format!("describe {model} --json")).ok().stdout;
-    let described: serde_json::Value = serde_json::from_str(&described).unwrap();
-    described["rounds"].as_u64().unwrap()
-}
-
 #[test]
-fn killed_at_five_moments_a_training_ends_in_the_same_bytes() {
+fn a_training_killed_at_five_moments_ends_in_the_same_bytes() {
     let room = room();
     data(room.path(), 200);
     for arguments in [
@@ -96,67 +25,55 @@ fn killed_at_five_moments_a_training_ends_in_the_same_bytes() {
         killed_and_resumed(room.path(), arguments, 5);
         let left: Vec<String> =
             names_in(room.path()).into_iter().filter(|name| !name.contains("txt")).collect();
-        assert_eq!(left, ["data", "other", "vali"], "{arguments}: what killed runs left is gone");
+        assert_eq!(left, ["data", "other", "vali"], "{arguments}: files of killed runs remain");
     }
 }
 
 #[test]
-fn a_log_goes_on_where_it_stopped() {
+fn a_resumed_training_continues_its_log() {
     let room = room();
     data(room.path(), 20);
-    let common = "--data data --valid vali --set learning_rate=0.01";
-    let trees = stopped(room.path(), common) + 3;
-    let settings = format!("{common} --set num_trees={trees}");
-    train(room.path(), &format!("{settings} --model whole --rounds whole-rounds"));
-    train(room.path(), &format!("{settings} --model m --rounds rounds --checkpoint c --resume"));
-    assert_eq!(rounds_of(&room.path().join("rounds")), rounds_of(&room.path().join("whole-rounds")));
-    assert!(fs::read(room.path().join("m")).unwrap() == fs::read(room.path().join("whole")).unwrap());
-    assert!(!room.path().join("c").exists(), "a complete model needs no checkpoint");
-    let seconds = table_of(&room.path().join("rounds"));
-    let seconds = arrow::array::AsArray::as_primitive::<arrow::datatypes::Float64Type>(
-        seconds.column_by_name("seconds").unwrap(),
+    assert_resumes_with_the_same_log(room.path(), "--data data --valid vali --set learning_rate=0.01");
+    let log = table_of(&room.path().join("rounds"));
+    let seconds = log.column_by_name("seconds").unwrap().as_primitive::<Float64Type>();
+    assert!(
+        seconds.values().is_sorted(),
+        "the time of a round is before that of an earlier one: {seconds:?}"
     );
-    assert!(seconds.values().is_sorted(), "time goes on");
 }
 
 #[test]
-fn an_interrupt_leaves_a_checkpoint_to_go_on_from() {
+fn an_interrupt_leaves_a_checkpoint_to_resume_from() {
     let room = room();
     data(room.path(), 100);
     let settings = "--data data --set num_trees=100000 --set max_depth=6";
-    let begin = |options: &str| {
-        command(room.path(), &format!("train {settings} --model m {options}"))
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap()
-    };
-    for (options, left) in [("", 0), ("--checkpoint c", 1)] {
-        let child = begin(options);
-        std::thread::sleep(Duration::from_millis(1000));
-        let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
-        assert!(killed.unwrap().success());
-        let output = child.wait_with_output().unwrap();
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{stderr}");
-        assert!(stderr.contains("error: interrupted"), "{stderr}");
-        let count = names_in(room.path()).len() - 6; // three datasets and their texts
-        assert_eq!(count, left, "{:?}", names_in(room.path()));
+    let before = names_in(room.path());
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let stderr = || fs::read_to_string(log.path()).unwrap();
+    for (options, left) in [("", &[][..]), ("--checkpoint c", &["c"])] {
+        let mut child = start(room.path(), &format!("train {settings} --model m {options}"), log.path());
+        wait_for("ten rounds", || stderr().contains("[10] "));
+        signal(&child, "-INT");
+        assert_eq!(child.wait().unwrap().code(), Some(1), "{}", stderr());
+        assert!(stderr().contains("error: interrupted"), "{}", stderr());
+        let mut names = names_in(room.path());
+        names.retain(|name| !before.contains(name));
+        assert_eq!(names, left, "{options}");
     }
     let rounds = rounds_in(room.path(), "c");
-    assert!(rounds > 0);
+    assert!(rounds >= 10, "{rounds} rounds");
     let shorter = format!("--data data --set max_depth=6 --set num_trees={}", rounds + 2);
     train(room.path(), &format!("{shorter} --model whole"));
     let ran = run(room.path(), &format!("train {shorter} --model m --checkpoint c --resume")).ok();
     assert!(ran.stderr.contains(&format!("resuming from round {rounds} of c")), "{}", ran.stderr);
-    assert!(fs::read(room.path().join("m")).unwrap() == fs::read(room.path().join("whole")).unwrap());
+    assert_same_bytes(room.path(), "m", "whole", &shorter);
 }
 
 #[test]
-fn a_damaged_or_foreign_checkpoint_is_named() {
+fn a_damaged_or_unrelated_checkpoint_is_refused() {
     let room = room();
     data(room.path(), 10);
-    let rounds = stopped(room.path(), "--data data --set learning_rate=0.01");
+    let rounds = stop_at_checkpoint(room.path(), "--data data --set learning_rate=0.01");
     let more = format!("--set learning_rate=0.01 --set num_trees={}", rounds + 2);
     let settings = &*format!("--data data {more}");
     let good = fs::read(room.path().join("c")).unwrap();
@@ -166,12 +83,10 @@ fn a_damaged_or_foreign_checkpoint_is_named() {
     let expected_names = names_in(room.path());
     let refused = |bytes: &[u8], arguments: &str, problem: &str| {
         fs::write(room.path().join("c"), bytes).unwrap();
-        let ran = run(room.path(), &format!("train {arguments} --model m --checkpoint c --resume")).failed();
-        assert!(ran.stderr.contains("error: c: "), "{}", ran.stderr);
-        assert!(ran.stderr.contains(problem), "{problem:?} is not in {}", ran.stderr);
-        assert!(ran.stderr.contains("\n  help: "), "{}", ran.stderr);
+        let ran = run(room.path(), &format!("train {arguments} --model m --checkpoint c --resume"));
+        assert_refused(arguments, &ran, 1, &["error: c: ", problem, "\n  help: "]);
         assert_eq!(names_in(room.path()), expected_names);
-        assert!(fs::read(room.path().join("c")).unwrap() == bytes, "a checkpoint that is refused stays");
+        assert!(fs::read(room.path().join("c")).unwrap() == bytes, "a refused checkpoint was changed");
     };
     for length in [0, 1, 11, good.len() / 2, good.len() - 1] {
         refused(&good[..length], settings, "");
@@ -189,7 +104,7 @@ fn a_damaged_or_foreign_checkpoint_is_named() {
     refused(&good, &format!("{settings} --valid vali"), "a different training");
     let fewer = format!("--data data --set learning_rate=0.01 --set num_trees={}", rounds - 1);
     refused(&good, &fewer, "rounds already");
-    // The good one still does.
+    // The undamaged one is still accepted.
     fs::write(room.path().join("c"), &good).unwrap();
     train(room.path(), &format!("{settings} --model m --checkpoint c --resume"));
     assert!(fs::read(room.path().join("m")).unwrap() == model);

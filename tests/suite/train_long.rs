@@ -1,6 +1,5 @@
 //! Long trainings, for `make test-all`.
 
-use crate::learning::*;
 use crate::support::*;
 use std::fs;
 
@@ -13,7 +12,7 @@ fn test_ndcg_is_near_that_of_lightgbm() {
         let room = room();
         let (mut our_sum, mut their_sum) = (0.0, 0.0);
         for fold in 0..4u32 {
-            // As in LETOR: test on one part, leave the one before it, train on the rest.
+            // As in LETOR: test on one part, leave out the one before it (for validation), train on the rest.
             let rest: String = (0..4)
                 .filter(|part| ![fold, (fold + 3) % 4].contains(part))
                 .map(|p| (p + 1).to_string())
@@ -46,7 +45,7 @@ fn test_ndcg_is_near_that_of_lightgbm() {
 
 #[test]
 #[ignore = "kills sixty trainings: make test-all"]
-fn killed_at_twenty_moments_a_training_ends_in_the_same_bytes() {
+fn a_training_killed_at_twenty_moments_ends_in_the_same_bytes() {
     let room = room();
     run(room.path(), "sample --shape mslr --rows 60000 --output text").ok();
     run(room.path(), "convert text/train.txt --output data --partition-rows 5000").ok();
@@ -56,36 +55,36 @@ fn killed_at_twenty_moments_a_training_ends_in_the_same_bytes() {
         "--preset pgbrt --data data --valid vali --set num_trees=20 --set max_bin=20",
         "--data data --valid vali --set num_trees=500 --set learning_rate=0.3 --set early_stopping_rounds=10",
     ] {
-        let resumed = crate::train_crash::killed_and_resumed(room.path(), arguments, 20);
-        assert!(resumed >= 5, "{arguments}: {resumed} runs went on from a checkpoint");
+        let resumed = killed_and_resumed(room.path(), arguments, 20);
+        assert!(resumed >= 5, "{arguments}: {resumed} runs resumed from a checkpoint");
         assert_eq!(names_in(room.path()), ["data", "text", "vali"], "{arguments}");
     }
 }
 
 #[test]
 #[ignore = "trains on 900,000 rows: make test-all"]
-fn a_training_from_disk_stays_within_its_memory_and_has_the_same_bytes() {
+fn a_training_from_disk_stays_within_its_memory_limit_and_has_the_same_bytes() {
     let room = room();
     run(room.path(), "sample --shape letor --rows 1500000 --output text").ok();
     run(room.path(), "convert text/train.txt --output data").ok();
     fs::remove_dir_all(room.path().join("text")).unwrap();
     let arguments = "--data data --set num_trees=5";
     train(room.path(), &format!("{arguments} --model whole"));
-    let limit = crate::train_identity::least_memory(room.path(), arguments);
+    let limit = least_memory(room.path(), arguments);
     fs::remove_dir_all(room.path().join("data.bins")).unwrap();
     for number in 0..2 {
         let (stderr, peak) =
             peak_of(room.path(), &format!("--quiet train {arguments} --model m --memory-limit {limit}MiB"));
         eprintln!("run {number}: {peak} MiB of {limit} MiB {stderr}");
         assert!(room.path().join("data.bins").exists(), "{stderr}");
-        assert!(fs::read(room.path().join("m")).unwrap() == fs::read(room.path().join("whole")).unwrap());
+        assert_same_bytes(room.path(), "m", "whole", &format!("run {number}"));
         assert!(peak <= limit, "{peak} MiB used, {limit} MiB allowed");
     }
 }
 
 #[test]
 #[ignore = "streams 36,000 wide rows: make test-all"]
-fn streaming_is_as_good_on_more_data_with_more_workers() {
+fn streaming_is_as_good_with_more_workers_on_more_data() {
     let room = room();
     run(room.path(), "sample --shape yahoo --rows 60000 --seed 9 --output text").ok();
     run(room.path(), "convert text/vali.txt --output vali").ok();

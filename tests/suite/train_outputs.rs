@@ -1,9 +1,7 @@
-//! What the trainer says agrees with what its model does, and with what others read in its files.
+//! The training log agrees with the predictions of the model, and other tools read the same values from its files.
 
-use crate::learning::*;
 use crate::support::*;
-use arrow::array::{Array, AsArray};
-use arrow::datatypes::Int32Type;
+use arrow::array::Array;
 use std::fs;
 use std::path::Path;
 
@@ -15,6 +13,16 @@ const KINDS: [&str; 5] = [
     "--preset gbrt",
 ];
 
+/// Asserts that the errors of the model `m` on `data` and `vali` are those of the last round in the log.
+fn assert_errors_as_logged(directory: &Path, context: &str) {
+    let log = rounds_of(&directory.join("rounds"));
+    let last = |split: &str, metric: &str| *course(&log, split, metric).last().unwrap();
+    assert_close(rmse(&predict(directory, "m", "data")), last("train", "rmse"), 1e-9, context);
+    let scored = predict(directory, "m", "vali");
+    assert_close(rmse(&scored), last("valid", "rmse"), 1e-9, context);
+    assert_close(ndcg(&scored), last("valid", "ndcg@10"), 1e-9, context);
+}
+
 #[test]
 fn predictions_have_the_errors_that_the_trainer_logged() {
     let room = room();
@@ -25,24 +33,18 @@ fn predictions_have_the_errors_that_the_trainer_logged() {
             let settings = format!("--set missing={missing} --set num_trees=12 --set learning_rate=0.3");
             let outputs = "--data data --valid vali --model m --rounds rounds";
             train(room.path(), &format!("{kind} {outputs} {settings}"));
-            let log = rounds_of(&room.path().join("rounds"));
-            let last = |split: &str, metric: &str| *course(&log, split, metric).last().unwrap();
-            let what = format!("{kind}, missing {missing}");
-            assert_close(rmse(&predict(room.path(), "m", "data")), last("train", "rmse"), 1e-9, &what);
-            let scored = predict(room.path(), "m", "vali");
-            assert_close(rmse(&scored), last("valid", "rmse"), 1e-9, &what);
-            assert_close(ndcg(&scored), last("valid", "ndcg@10"), 1e-9, &what);
+            assert_errors_as_logged(room.path(), &format!("{kind}, missing {missing}"));
         }
     }
     if let Some(found) = reference(room.path(), "sql_rmse m-of-data") {
         let log = rounds_of(&room.path().join("rounds"));
         let last = *course(&log, "train", "rmse").last().unwrap();
-        assert_close(found.parse().unwrap(), last, 1e-9, "the error by SQL");
+        assert_close(found.parse().unwrap(), last, 1e-9, "the error computed in SQL");
     }
 }
 
 #[test]
-fn real_data_have_the_errors_that_the_trainer_logged() {
+fn predictions_of_real_data_have_the_errors_that_the_trainer_logged() {
     let Some(data) = shared("data/OHSUMED/Feature-null") else { return };
     let room = room();
     real_dataset(room.path(), "data", &data, "S[12]");
@@ -54,12 +56,7 @@ fn real_data_have_the_errors_that_the_trainer_logged() {
                 room.path(),
                 &format!("{kind} --data data --valid vali --model m --rounds rounds {settings}"),
             );
-            let log = rounds_of(&room.path().join("rounds"));
-            let last = |split: &str, metric: &str| *course(&log, split, metric).last().unwrap();
-            assert_close(rmse(&predict(room.path(), "m", "data")), last("train", "rmse"), 1e-9, kind);
-            let scored = predict(room.path(), "m", "vali");
-            assert_close(rmse(&scored), last("valid", "rmse"), 1e-9, kind);
-            assert_close(ndcg(&scored), last("valid", "ndcg@10"), 1e-9, kind);
+            assert_errors_as_logged(room.path(), &format!("{kind}, missing {missing}"));
         }
     }
 }
@@ -67,23 +64,24 @@ fn real_data_have_the_errors_that_the_trainer_logged() {
 #[test]
 fn weights_count_in_the_error_and_in_every_leaf() {
     let room = room();
-    // A weight of 2 says the same as the row twice.
+    // A row of weight 2 counts like two rows.
     let mut examples = untied(53, 700, 5);
     examples.iter_mut().enumerate().for_each(|(row, example)| example.weight = (row % 3) as f64);
     let repeated: Vec<&Example> =
         examples.iter().flat_map(|example| vec![example; example.weight as usize]).collect();
-    fs::write(room.path().join("weighted.csv"), as_csv(&examples)).unwrap();
-    run(room.path(), "convert weighted.csv --output weighted").ok();
+    weighted_dataset(room.path(), "weighted", &examples, "");
     let text: String = repeated.iter().map(|example| as_letor(std::slice::from_ref(*example))).collect();
     fs::write(room.path().join("repeated.txt"), text).unwrap();
     run(room.path(), "convert repeated.txt --output repeated").ok();
-    // Leaves of one row, because rows are counted, not weighed; every value apart, so that bins agree.
+    // Leaves of one row, because minimum leaf sizes count rows, not weights; distinct values, so that bins agree.
     let settings = "--preset gbrt --set num_trees=15 --set learning_rate=0.2 --set max_depth=3";
     let course_of = |data: &str| {
         train(room.path(), &format!("{settings} --data {data} --model {data}.model --rounds rounds"));
         course(&rounds_of(&room.path().join("rounds")), "train", "rmse")
     };
-    for (weighted, repeated) in course_of("weighted").iter().zip(course_of("repeated")) {
+    let (weighted, repeated) = (course_of("weighted"), course_of("repeated"));
+    assert_eq!((weighted.len(), repeated.len()), (15, 15));
+    for (weighted, repeated) in weighted.iter().zip(repeated) {
         assert_close(*weighted, repeated, 1e-6, "the weighted error");
     }
     let score = |model: &str| predict(room.path(), model, "repeated");
@@ -96,15 +94,15 @@ fn weights_count_in_the_error_and_in_every_leaf() {
 }
 
 #[test]
-fn a_model_answers_sql_as_describe_does() {
+fn importance_computed_in_sql_is_that_of_describe() {
     let room = room();
     dataset(room.path(), "data", &graded(54, 60, 20), "");
     for kind in KINDS {
         train(room.path(), &format!("{kind} --data data --model m --set num_trees=10"));
         let Some(rows) = reference(room.path(), "importance m") else { return };
-        let described = run(room.path(), "describe m --json").ok().stdout;
-        let described: serde_json::Value = serde_json::from_str(&described).unwrap();
+        let described = described(room.path(), "m");
         let importance = described["importance"].as_array().unwrap();
+        assert!(!importance.is_empty(), "{kind}");
         assert_eq!(rows.lines().count(), importance.len(), "{kind}");
         for (row, feature) in rows.lines().zip(importance) {
             let fields: Vec<&str> = row.split(' ').collect();
@@ -118,7 +116,7 @@ fn a_model_answers_sql_as_describe_does() {
 }
 
 #[test]
-fn the_log_has_its_columns_and_a_row_for_every_split_and_metric() {
+fn the_log_has_one_row_per_round_split_and_metric() {
     let room = room();
     dataset(room.path(), "data", &graded(55, 40, 20), "");
     dataset(room.path(), "vali", &graded(56, 20, 20), "");
@@ -154,12 +152,6 @@ fn the_log_has_its_columns_and_a_row_for_every_split_and_metric() {
     assert_eq!(keys, expected);
 }
 
-pub fn trees_in(model: &Path) -> usize {
-    let table = table_of(model);
-    let trees = table.column_by_name("tree").unwrap().as_primitive::<Int32Type>();
-    trees.value(trees.len() - 1) as usize + 1
-}
-
 #[test]
 fn early_stopping_keeps_the_best_round() {
     let room = room();
@@ -177,12 +169,11 @@ fn early_stopping_keeps_the_best_round() {
             let best = (0..values.len())
                 .fold(0, |best, round| if better(values[round], values[best]) { round } else { best })
                 + 1;
-            assert_eq!(values.len(), best + 7, "{kind} {metric}: it stops seven rounds after the best");
+            assert_eq!(values.len(), best + 7, "{kind} {metric}: training stops seven rounds after the best");
             assert_eq!(trees_in(&room.path().join("m")), best, "{kind} {metric}");
             let note = format!("stopped early: the best round is {best} of {}", best + 7);
             assert!(stderr.contains(&note), "{stderr}");
-            let stats = fs::read_to_string(room.path().join("stats.json")).unwrap();
-            let stats: serde_json::Value = serde_json::from_str(&stats).unwrap();
+            let stats = json_of(&room.path().join("stats.json"));
             assert_eq!(stats["best_round"].as_u64(), Some(best as u64));
             assert_eq!(stats["trees"].as_u64(), Some(best as u64));
             let scored = predict(room.path(), "m", "vali");
@@ -193,7 +184,7 @@ fn early_stopping_keeps_the_best_round() {
 }
 
 #[test]
-fn a_start_model_is_gone_on_from() {
+fn training_continues_from_a_start_model() {
     let room = room();
     dataset(room.path(), "data", &graded(61, 60, 20), "");
     dataset(room.path(), "vali", &graded(62, 20, 20), "");
@@ -208,9 +199,10 @@ fn a_start_model_is_gone_on_from() {
         let then = log();
         let (half, more) = (table_of(&room.path().join("half")), table_of(&room.path().join("more")));
         assert_eq!(trees_in(&room.path().join("more")), 20, "{kind}");
-        assert!(more.slice(0, half.num_rows()) == half, "{kind}: the first trees are the start model's");
+        assert!(more.slice(0, half.num_rows()) == half, "{kind}: the trees of the start model changed");
         for (split, metric) in [("train", "rmse"), ("valid", "rmse")] {
             let joined = [course(&first, split, metric), course(&then, split, metric)].concat();
+            assert_eq!(joined.len(), 20, "{kind} {split} {metric}");
             for (found, expected) in joined.iter().zip(course(&whole, split, metric)) {
                 assert_close(*found, expected, 1e-9, &format!("{kind} {split} {metric}"));
             }
@@ -218,6 +210,7 @@ fn a_start_model_is_gone_on_from() {
         }
         for data in ["data", "vali"] {
             let (more, whole) = (predict(room.path(), "more", data), predict(room.path(), "whole", data));
+            assert_eq!(more.len(), whole.len(), "{kind} {data}");
             for (one, other) in more.iter().zip(&whole) {
                 assert!((one.score - other.score).abs() < 1e-9, "{kind} {data}");
             }
@@ -226,12 +219,12 @@ fn a_start_model_is_gone_on_from() {
 }
 
 #[test]
-fn a_start_model_keeps_what_it_takes_missing_values_for() {
+fn a_start_model_keeps_its_treatment_of_missing_values() {
     let room = room();
     dataset(room.path(), "data", &graded(63, 60, 20), "");
     let mut shifted = graded(64, 60, 20);
     for value in shifted.iter_mut().flat_map(|example| example.features.iter_mut().flatten()) {
-        *value += 2.5; // other data, other means
+        *value += 2.5; // so that the means differ
     }
     dataset(room.path(), "other", &shifted, "");
     for (first, then) in [
@@ -250,22 +243,17 @@ fn a_start_model_keeps_what_it_takes_missing_values_for() {
                  --start-model start --set missing={then}"
             );
             let ran = run(room.path(), &arguments);
-            // Other means, or another treatment: one model cannot say both.
+            // A model has one replacement per feature: neither different means nor two treatments fit into it.
             if first != then || first == "mean" {
-                assert_eq!(ran.code, 2, "{arguments}: {}", ran.stderr);
-                assert!(
-                    ran.stderr.contains("the start model replaces missing values of f"),
-                    "{}",
-                    ran.stderr
-                );
+                assert_refused(&arguments, &ran, 2, &["the start model replaces missing values of f"]);
                 continue;
             }
             ran.ok();
             let log = rounds_of(&room.path().join("rounds"));
-            let what = format!("{preset}: missing {first}, then {then}");
+            let context = format!("{preset}: missing {first}, then {then}");
             for (data, split) in [("other", "train"), ("data", "valid")] {
                 let last = *course(&log, split, "rmse").last().unwrap();
-                assert_close(rmse(&predict(room.path(), "m", data)), last, 1e-9, &what);
+                assert_close(rmse(&predict(room.path(), "m", data)), last, 1e-9, &context);
             }
         }
     }

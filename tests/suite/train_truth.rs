@@ -1,10 +1,9 @@
-//! Trees are the ones they should be: scikit-learn's, LightGBM's, the lecture's, brute force's.
+//! Trees and training errors are those of scikit-learn, LightGBM, a worked example and brute force.
 
-use crate::learning::*;
 use crate::support::*;
 
 #[test]
-fn one_exact_tree_is_that_of_scikit_learn() {
+fn an_exact_tree_is_that_of_scikit_learn() {
     let room = room();
     dataset(room.path(), "data", &untied(11, 1500, 7), "--partition-rows 400");
     for (depth, leaf) in [(1, 1), (3, 1), (6, 1), (4, 25), (12, 3)] {
@@ -20,6 +19,7 @@ fn one_exact_tree_is_that_of_scikit_learn() {
     }
 }
 
+/// Asserts that the training error of every round is scikit-learn's.
 fn boosts_like_scikit_learn(directory: &std::path::Path, data: &str, depth: u32, leaf: u32) {
     train(
         directory,
@@ -49,12 +49,11 @@ fn boosted_exact_trees_have_the_training_error_of_scikit_learn_on_mq2008() {
     let Some(data) = shared("data/MQ2008") else { return };
     let room = room();
     real_dataset(room.path(), "mq2008", &data, "S1");
-    // Leaves large enough that two features hardly ever cut equally well: the choice between such
-    // is nobody's to prescribe.
+    // Leaves large enough that two features hardly ever split equally well: between those, either choice is right.
     boosts_like_scikit_learn(room.path(), "mq2008", 4, 40);
 }
 
-/// The lecture's training set: five targets of 1, four of 2, three of 3, five of 4.
+/// The training set of a lecture on gradient boosting: five targets of 1, four of 2, three of 3, five of 4.
 fn lecture() -> Vec<Example> {
     let targets: [(f64, usize); 4] = [(1.0, 5), (2.0, 4), (3.0, 3), (4.0, 5)];
     let labels: Vec<f64> = targets.iter().flat_map(|(target, count)| vec![*target; *count]).collect();
@@ -65,7 +64,7 @@ fn lecture() -> Vec<Example> {
     labels.iter().enumerate().map(example).collect()
 }
 
-/// The cut of least squared error by trying all: feature, threshold, mean residuals left and right.
+/// The split of least squared error, by brute force: feature, threshold, mean residuals left and right.
 fn best_stump(examples: &[Example], residuals: &[f64]) -> (usize, f32, f64, f64) {
     let mut best = (f64::INFINITY, (0, 0.0, 0.0, 0.0));
     for feature in 0..examples[0].features.len() {
@@ -80,8 +79,8 @@ fn best_stump(examples: &[Example], residuals: &[f64]) -> (usize, f32, f64, f64)
                 side.iter().sum::<f64>() / side.len() as f64
             };
             let (left, right) = (mean(true), mean(false));
-            let said = |row: usize| if value(row) <= threshold { left } else { right };
-            let error: f64 = (0..examples.len()).map(|row| (residuals[row] - said(row)).powi(2)).sum();
+            let fitted = |row: usize| if value(row) <= threshold { left } else { right };
+            let error: f64 = (0..examples.len()).map(|row| (residuals[row] - fitted(row)).powi(2)).sum();
             if error < best.0 - 1e-9 {
                 best = (error, (feature, threshold, left, right));
             }
@@ -91,18 +90,14 @@ fn best_stump(examples: &[Example], residuals: &[f64]) -> (usize, f32, f64, f64)
 }
 
 #[test]
-fn the_lecture_starts_at_2_471_and_every_stump_fits_what_is_left() {
+fn the_example_of_the_lecture_starts_at_2_471_and_every_stump_fits_the_residuals() {
     let room = room();
     let examples = lecture();
     dataset(room.path(), "data", &examples, "");
     let settings = "--set num_trees=8 --set max_depth=1 --set learning_rate=0.5";
     train(room.path(), &format!("--preset gbrt --data data --model m {settings}"));
-    let described = |options: &str| -> serde_json::Value {
-        let json = run(room.path(), &format!("describe m --json {options}")).ok().stdout;
-        serde_json::from_str(&json).unwrap()
-    };
     // F0 is the mean target: -84 + 34 x = 0.
-    let base = described("")["base_score"].as_f64().unwrap();
+    let base = described(room.path(), "m")["base_score"].as_f64().unwrap();
     assert_close(base, 84.0 / 34.0, 1e-9, "base score");
     assert_eq!(format!("{base:.3}"), "2.471");
     let mut scores = vec![base; examples.len()];
@@ -113,7 +108,7 @@ fn the_lecture_starts_at_2_471_and_every_stump_fits_what_is_left() {
             assert_close(residuals[0], 1.0 - 2.471, 1e-3, "the first pseudo-residual");
         }
         let (feature, threshold, left, right) = best_stump(&examples, &residuals);
-        let tree = described(&format!("--tree {number}"));
+        let tree = described(room.path(), &format!("m --tree {number}"));
         let nodes = &tree["nodes"];
         assert_eq!(nodes[0]["feature"], format!("f{}", feature + 1), "tree {number}: {tree}");
         assert_eq!(nodes[0]["threshold"].as_f64(), Some(f64::from(threshold)), "tree {number}: {tree}");
@@ -130,7 +125,7 @@ fn the_lecture_starts_at_2_471_and_every_stump_fits_what_is_left() {
     }
 }
 
-/// Settings for both, and those that have other names for LightGBM.
+/// Asserts that the training error of every round is within 0.5 % of LightGBM's; `theirs` are settings for LightGBM only.
 fn near_lightgbm(directory: &std::path::Path, data: &str, settings: &[&str], theirs: &str) {
     let set: String = settings.iter().map(|setting| format!(" --set {setting}")).collect();
     train(directory, &format!("--preset planet --data {data} --model m --rounds rounds{set}"));
@@ -140,7 +135,8 @@ fn near_lightgbm(directory: &std::path::Path, data: &str, settings: &[&str], the
     }
 }
 
-const EQUAL: [&str; 4] = ["num_trees=50", "learning_rate=0.1", "min_data_in_leaf=20", "max_bin=255"];
+/// Settings that all comparisons with LightGBM share.
+const COMMON: [&str; 4] = ["num_trees=50", "learning_rate=0.1", "min_data_in_leaf=20", "max_bin=255"];
 
 #[test]
 fn static_bins_have_the_training_error_of_lightgbm() {
@@ -148,8 +144,8 @@ fn static_bins_have_the_training_error_of_lightgbm() {
     let room = room();
     for (set, name) in [("MQ2008", "mq2008"), ("MSLR-sample", "mslr")] {
         real_dataset(room.path(), name, &data.join(set), "S*");
-        near_lightgbm(room.path(), name, &[&EQUAL[..], &["max_depth=5"]].concat(), "num_leaves=32");
-        let best_first = [&EQUAL[..], &["num_leaves=31", "max_depth=-1"]].concat();
+        near_lightgbm(room.path(), name, &[&COMMON[..], &["max_depth=5"]].concat(), "num_leaves=32");
+        let best_first = [&COMMON[..], &["num_leaves=31", "max_depth=-1"]].concat();
         near_lightgbm(room.path(), name, &best_first, "");
     }
     let coarse = ["num_trees=50", "learning_rate=0.1", "min_data_in_leaf=50", "max_bin=63", "max_depth=4"];

@@ -1,15 +1,12 @@
-//! Several datasets train the model that one dataset with all their rows trains.
+//! Training on several datasets gives the model of one dataset with all their rows.
 
-use crate::learning::*;
 use crate::support::*;
-use crate::train_identity::least_memory;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
-/// Datasets `a`, `b`, `c` and one of all their rows, `all`: as text, of which `a` never shows the last
-/// features, and (`weighted-...`) as CSV with weights.
+/// Datasets `a`, `b`, `c`, one of all their rows, `all`, and the same with weights (`weighted-a`, ...). The last two
+/// features are always absent in `a`.
 fn parts_and_whole(directory: &Path) {
     let mut examples = graded(61, 90, 20);
     examples.iter_mut().filter(|example| example.query < 20).for_each(|example| {
@@ -32,7 +29,7 @@ fn parts_and_whole(directory: &Path) {
     dataset(directory, "vali", &graded(62, 30, 15), "");
 }
 
-/// Everything that a model file holds but the names of its data: rows, and all metadata.
+/// A model without the names of its data: nodes, other metadata, and the number of training datasets.
 fn without_data(model: &Path) -> (arrow::array::RecordBatch, serde_json::Value, usize) {
     let reader = SerializedFileReader::new(fs::File::open(model).unwrap()).unwrap();
     let pairs = reader.metadata().file_metadata().key_value_metadata().unwrap();
@@ -49,11 +46,11 @@ fn trained(directory: &Path, arguments: &str) -> (arrow::array::RecordBatch, ser
 }
 
 #[test]
-fn several_datasets_train_the_model_of_one() {
+fn several_datasets_train_the_model_of_one_with_all_rows() {
     let room = room();
     parts_and_whole(room.path());
     for preset in ["planet", "pgbrt", "gbrt"] {
-        for way in [
+        for variant in [
             "--valid vali",
             "--set bagging_fraction=0.6 --set seed=5",
             "--set query_fraction=0.5 --set features_per_node=4",
@@ -61,17 +58,18 @@ fn several_datasets_train_the_model_of_one() {
             "--set missing=learned",
         ] {
             for kind in ["", "weighted-"] {
-                let arguments = format!("--preset {preset} {way}");
+                let arguments = format!("--preset {preset} {variant}");
                 let one = trained(room.path(), &format!("{arguments} --data {kind}all"));
                 let data = format!("--data {kind}a --data {kind}b {kind}c");
                 let several = trained(room.path(), &format!("{arguments} {data}"));
-                assert!(one.0.num_rows() > 8, "the trees have splits");
+                assert!(one.0.num_rows() > 8, "{arguments}: the trees have no splits");
                 assert!(one.0 == several.0 && one.1 == several.1, "{arguments} {kind}");
-                assert_eq!((one.2, several.2), (1, 3), "{arguments}: the model names what it was trained on");
-                let turned = format!("--data {kind}c --data {kind}b --data {kind}a");
-                let turned = trained(room.path(), &format!("{arguments} {turned}"));
-                if way.contains("fraction") {
-                    assert!(turned.0 != one.0, "{arguments}: draws go by the numbers of rows");
+                assert_eq!((one.2, several.2), (1, 3), "{arguments}: the model names its training data");
+                let reversed = format!("--data {kind}c --data {kind}b --data {kind}a");
+                let reversed = trained(room.path(), &format!("{arguments} {reversed}"));
+                assert_eq!(reversed.2, 3, "{arguments}");
+                if variant.contains("fraction") {
+                    assert!(reversed.0 != one.0, "{arguments}: sampling depends on row numbers");
                 }
             }
         }
@@ -95,14 +93,15 @@ fn several_datasets_train_within_a_memory_limit_and_from_a_start_model() {
     let one = trained(room.path(), "--data all");
     let limit = least_memory(room.path(), &format!("{data} --set num_trees=8 --set learning_rate=0.3"));
     let cache = room.path().join("a.bins");
-    fs::remove_dir_all(&cache).unwrap(); // what the search for the limit left
-    for use_of in ["written", "found"] {
+    fs::remove_dir_all(&cache).unwrap(); // from the search for the limit
+    for cache_is in ["written", "reused"] {
         let several = trained(room.path(), &format!("{data} --memory-limit {limit}MiB"));
-        assert!(several.0 == one.0 && several.1 == one.1, "cache {use_of}");
+        assert!(several.0 == one.0 && several.1 == one.1, "cache {cache_is}");
         assert_eq!(names_in(&cache).len(), 2);
     }
-    let turned = trained(room.path(), &format!("--data b --data a --memory-limit {limit}MiB --cache a.bins"));
-    assert_eq!((turned.2, names_in(&cache).len()), (2, 4), "a cache is of its data in their order");
+    let reversed = format!("--data b --data a --memory-limit {limit}MiB --cache a.bins");
+    let reversed = trained(room.path(), &reversed);
+    assert_eq!((reversed.2, names_in(&cache).len()), (2, 4), "a cache depends on the order of its datasets");
 
     fs::rename(room.path().join("m"), room.path().join("start")).unwrap();
     let more = |data: &str| {
@@ -114,51 +113,34 @@ fn several_datasets_train_within_a_memory_limit_and_from_a_start_model() {
 }
 
 #[test]
-fn checkpoints_know_the_order_of_the_datasets() {
+fn checkpoints_depend_on_the_order_of_the_datasets() {
     let room = room();
     parts_and_whole(room.path());
-    let common = "--set num_trees=4 --checkpoint stopped --checkpoint-every 1";
-    let stopped = |data: &str| {
-        let mut child =
-            command(room.path(), &format!("train {data} --model m {common} --set num_trees=100000 --quiet"))
-                .spawn()
-                .unwrap();
-        let begun = Instant::now();
-        while !room.path().join("stopped").exists() {
-            assert!(begun.elapsed() < Duration::from_secs(60), "no checkpoint appears");
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        child.kill().unwrap();
-        child.wait().unwrap();
+    let common = "--checkpoint stopped --checkpoint-every 1";
+    let arguments = format!("--data a --data b --model m {common}");
+    kill_training_when(room.path(), &arguments, "a checkpoint", || room.path().join("stopped").exists());
+    let refused = |arguments: &str, message: &str| {
+        let ran = run(room.path(), &format!("train {arguments} --model m {common} --resume"));
+        assert_refused(arguments, &ran, 1, &[message]);
     };
-    stopped("--data a --data b");
-    let resume = |data: &str| run(room.path(), &format!("train {data} --model m {common} --resume"));
-    let says = resume("--data b --data a").failed().stderr;
-    assert!(says.contains("the training data differ: it has "), "{says}");
-    let says = resume("--data a").failed().stderr;
-    assert!(says.contains("the training data differ: it has 2 datasets, this one 1"), "{says}");
-    let says = run(
-        room.path(),
-        &format!("train --data a --data b --model m {common} --set num_trees=100001 --resume --valid vali"),
-    );
-    assert!(says.failed().stderr.contains("it has no validation set valid"));
+    refused("--set num_trees=4 --data b --data a", "the training data differ: it has ");
+    refused("--set num_trees=4 --data a", "the training data differ: it has 2 datasets, this one 1");
+    refused("--set num_trees=100001 --data a --data b --valid vali", "it has no validation set valid");
 }
 
 #[test]
-fn datasets_that_do_not_go_together_are_refused() {
+fn incompatible_datasets_are_refused() {
     let room = room();
     parts_and_whole(room.path());
-    let refused = |data: &str, says: &[&str]| {
-        let ran = run(room.path(), &format!("train {data} --model m")).failed();
-        for text in says {
-            assert!(ran.stderr.contains(text), "{data}: {text:?} is not in\n{}", ran.stderr);
-        }
-        assert!(!room.path().join("m").exists());
+    let refused = |data: &str, messages: &[&str]| {
+        let ran = run(room.path(), &format!("train {data} --model m"));
+        assert_refused(data, &ran, 1, messages);
+        assert!(!room.path().join("m").exists(), "{data}: a model was written");
     };
     dataset(room.path(), "again", &graded(63, 21, 5), ""); // queries 0 to 20, as in `a` and `b`
-    refused("--data b --data again", &["again: query \"20\" is in b as well", "no query in common"]);
-    refused("--data a --data c --data a", &["a: query ", " is in a as well"]);
-    refused("--data a --data weighted-b", &["a: it has no weights, but weighted-b has"]);
+    refused("--data b --data again", &["again: query \"20\" is also in b", "without common queries"]);
+    refused("--data a --data c --data a", &["a: query ", " is also in a"]);
+    refused("--data a --data weighted-b", &["a: no weights, but weighted-b has weights"]);
     fs::write(room.path().join("x.csv"), "query_id,label,weight,x\n900,1,1,2\n901,0,1,3\n").unwrap();
     run(room.path(), "convert x.csv --output x").ok();
     refused("--data weighted-a --data x", &["lacks", "features: x"]);
@@ -170,7 +152,7 @@ fn datasets_that_do_not_go_together_are_refused() {
     }
     refused(
         "--data one --data two",
-        &["two: colour has numbers here and words in one", "--categorical colour"],
+        &["two: colour is numeric here, but categorical in one", "--categorical colour"],
     );
     refused("--data a --data nowhere", &["nowhere: not a planetree dataset"]);
 }

@@ -1,7 +1,11 @@
-//! The error type of the library. A user error has a place, a problem and a remedy; the binary
-//! prints [`Error`] and then its [`Error::remedy`].
+//! The error type of the library. A user error has a place, a problem and a remedy; the program
+//! prints [`Error`] and then its [`Error::remedy`]. Errors of the system and of other libraries remain
+//! available through [`std::error::Error::source`].
 
 use std::fmt;
+
+/// The error of the system or of another library that caused an [`Error`].
+pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// Result with planetree's error type.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -22,6 +26,8 @@ pub enum Error {
         problem: String,
         /// What to do about it.
         remedy: String,
+        /// What caused it, if another library reported it.
+        source: Option<Cause>,
     },
 
     /// An invalid command line or request.
@@ -34,8 +40,19 @@ pub enum Error {
     },
 
     /// Data and parameters that cannot give a model; the inner error is the cause. Retrying cannot help.
-    #[error("{0}")]
+    #[error(transparent)]
     Untrainable(Box<Error>),
+
+    /// A bug in planetree: a state that no input should be able to cause.
+    #[error("internal error: {at}: {problem}")]
+    Bug {
+        /// The operation that failed.
+        at: String,
+        /// What went wrong.
+        problem: String,
+        /// What caused it, if another library reported it.
+        source: Option<Cause>,
+    },
 
     /// Stopped by Ctrl-C or a termination signal.
     #[error("interrupted; nothing was written")]
@@ -82,7 +99,21 @@ impl fmt::Display for Position {
 impl Error {
     /// An error about a file, directory or object.
     pub fn place(place: impl fmt::Display, problem: impl fmt::Display, remedy: impl fmt::Display) -> Self {
-        Error::Place { place: place.to_string(), problem: problem.to_string(), remedy: remedy.to_string() }
+        let (place, problem, remedy) = (place.to_string(), problem.to_string(), remedy.to_string());
+        Error::Place { place, problem, remedy, source: None }
+    }
+
+    /// A bug in planetree, noticed during the operation `at`.
+    pub fn bug(at: impl fmt::Display, problem: impl fmt::Display) -> Self {
+        Error::Bug { at: at.to_string(), problem: problem.to_string(), source: None }
+    }
+
+    /// Keeps the error that caused this one as its source. Usage errors have none.
+    pub fn caused_by(mut self, cause: impl Into<Cause>) -> Self {
+        if let Error::Place { source, .. } | Error::Bug { source, .. } = &mut self {
+            *source = Some(cause.into());
+        }
+        self
     }
 
     /// An error about the command line or request.
@@ -91,7 +122,7 @@ impl Error {
     }
 
     /// A failed system call on `place`, with the remedy its kind suggests.
-    pub fn io(place: impl fmt::Display, doing: &str, error: &std::io::Error) -> Self {
+    pub fn io(place: impl fmt::Display, doing: &str, error: std::io::Error) -> Self {
         use std::io::ErrorKind;
         let remedy = match error.kind() {
             ErrorKind::NotFound => "check the spelling of the path",
@@ -108,7 +139,7 @@ impl Error {
         // Drop the "(os error N)" suffix, which does not help users.
         let text = error.to_string();
         let text = text.split(" (os error").next().unwrap_or_default();
-        Error::place(place, format_args!("cannot {doing}: {text}"), remedy)
+        Error::place(place, format_args!("cannot {doing}: {text}"), remedy).caused_by(error)
     }
 
     /// What the user can do about it.
@@ -118,6 +149,7 @@ impl Error {
             Error::Place { remedy, .. } | Error::Usage { remedy, .. } => Some(remedy.as_str()),
             Error::Untrainable(inner) => inner.remedy(),
             Error::Stopped { .. } => Some("run the same command with --resume to continue"),
+            Error::Bug { .. } => Some("this is a bug in planetree: please report it with the command and its output"),
             Error::Interrupted => None,
         }
         .filter(|remedy| !remedy.is_empty())
@@ -129,6 +161,54 @@ impl Error {
             Error::Usage { .. } => 2,
             Error::Untrainable(inner) => inner.exit_code(),
             _ => 1,
+        }
+    }
+}
+
+/// A copy of a system error that is only borrowed: its kind and code, or its text.
+pub fn copy_of(error: &std::io::Error) -> std::io::Error {
+    match error.raw_os_error() {
+        Some(code) => std::io::Error::from_raw_os_error(code),
+        None => std::io::Error::new(error.kind(), error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::error::Error as _;
+
+    #[test]
+    fn a_system_error_is_kept_as_the_source() {
+        let error = Error::io("a.txt", "open", std::io::Error::from_raw_os_error(2));
+        assert_eq!(error.to_string(), "a.txt: cannot open: No such file or directory");
+        let source = error.source().and_then(|source| source.downcast_ref::<std::io::Error>());
+        assert_eq!(source.and_then(std::io::Error::raw_os_error), Some(2));
+    }
+
+    #[test]
+    fn an_untrainable_error_has_the_source_of_its_cause() {
+        let inner = Error::io("a.txt", "open", std::io::Error::from_raw_os_error(13));
+        let error = Error::Untrainable(Box::new(inner));
+        assert!(error.source().is_some_and(|source| source.is::<std::io::Error>()));
+        assert_eq!(error.remedy(), Some("check the permissions, or choose another place"));
+    }
+
+    #[test]
+    fn a_bug_is_its_own_kind() {
+        let error = Error::bug("scan", "no columns").caused_by(std::fmt::Error);
+        assert!(matches!(error, Error::Bug { .. }));
+        assert_eq!(error.to_string(), "internal error: scan: no columns");
+        assert!(error.remedy().is_some_and(|remedy| remedy.contains("bug in planetree")));
+        assert_eq!(error.exit_code(), 1);
+        assert!(error.source().is_some());
+    }
+
+    #[test]
+    fn a_copy_of_a_system_error_has_its_kind() {
+        for error in [std::io::Error::from_raw_os_error(28), std::io::Error::other("closed")] {
+            assert_eq!(copy_of(&error).kind(), error.kind());
+            assert_eq!(copy_of(&error).to_string(), error.to_string());
         }
     }
 }

@@ -1,120 +1,120 @@
 //! `planetree scheduler` and `planetree executor`
 
+use super::options::ThreadOptions;
 use clap::Args;
 use planetree_base::error::{Error, Result};
 use planetree_base::size::parse_size;
 use planetree_cluster::{ExecutorOptions, PORT, SchedulerOptions, Security, run_executor, run_scheduler};
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-/// Certificates that all processes of a cluster show each other, and the word that they know.
+/// Encryption and authentication between the processes of a cluster.
 #[derive(Debug, Args)]
-pub struct Certificates {
-    /// Encrypt: the certificate of the authority that signed all others of the cluster, a PEM file
+pub struct SecurityOptions {
+    /// PEM file with the certificate of the authority that signed the certificates of all processes of the cluster
     #[arg(long, value_name = "FILE", help_heading = "Encryption")]
     tls_ca: Option<PathBuf>,
 
-    /// Encrypt: the certificate of this process, a PEM file; it names the host by which others reach it
+    /// PEM file with the certificate of this process, issued for the host name by which others reach it
     #[arg(long, value_name = "FILE", help_heading = "Encryption")]
     tls_certificate: Option<PathBuf>,
 
-    /// Encrypt: the key of that certificate, a PEM file
+    /// PEM file with the private key of that certificate
     #[arg(long, value_name = "FILE", help_heading = "Encryption")]
     tls_key: Option<PathBuf>,
 
-    /// A file with the token of the cluster, one word: clients without it are refused
+    /// File with the token of the cluster, one word; clients without it are refused
     #[arg(long, value_name = "FILE", help_heading = "Encryption")]
     token_file: Option<PathBuf>,
 }
 
-impl Certificates {
-    /// Whether any is named.
-    pub fn are_given(&self) -> bool {
+impl SecurityOptions {
+    /// Whether any of the options is given.
+    pub fn is_given(&self) -> bool {
         [&self.tls_ca, &self.tls_certificate, &self.tls_key, &self.token_file]
             .into_iter()
             .any(Option::is_some)
     }
 
-    /// Reads them.
+    /// Reads the certificates, the key and the token.
     pub fn read(&self) -> Result<Security> {
         Security::read(self.tls_ca.as_deref(), self.tls_certificate.as_deref(), self.tls_key.as_deref())?
             .with_token(self.token_file.as_deref())
     }
 }
 
-/// How a process of a cluster is reached, and when it ends.
+/// The address of a process of a cluster.
 #[derive(Debug, Args)]
-struct Listening {
-    /// The address to listen on; anything but this machine's own needs certificates, or --plaintext
+struct ListenOptions {
+    /// Address to listen on; any but a loopback address needs certificates or --plaintext
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     bind: String,
 
-    /// The name or address by which others reach it [default: the bound address]
+    /// Host name or address by which other processes reach this one [default: the value of --bind]
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
 
-    /// Listen on a public address without encryption: whoever reaches it can run plans and read files
+    /// Listen without encryption; anyone who can reach the address can then run plans and read files
     #[arg(long)]
     plaintext: bool,
 
     #[command(flatten)]
-    certificates: Certificates,
+    security: SecurityOptions,
 
-    /// End when standard input does: with whoever started it
+    /// Exit when standard input closes, that is, together with the parent process
     #[arg(long, hide = true)]
     until_stdin_ends: bool,
 }
 
 /// Run the scheduler of a cluster
 ///
-/// One process of a cluster hands out the work: Apache Ballista's scheduler, which keeps every part of the data on the
-/// executor that has it. Then start executors, and train, predict, evaluate or query with --cluster df://HOST:PORT.
+/// A cluster has one scheduler, that of Apache Ballista. It assigns tasks to executors and keeps each part of the data
+/// on the same executor. Start the scheduler, then executors, then run train, predict, evaluate or sql with
+/// --cluster df://HOST:PORT.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   planetree scheduler
   planetree scheduler --bind 10.0.0.1 --plaintext")]
 pub struct SchedulerArguments {
     #[command(flatten)]
-    listening: Listening,
+    listen: ListenOptions,
 
-    /// The port to listen on; 0 for one that is free
+    /// Port to listen on; 0 selects a free one
     #[arg(long, value_name = "PORT", default_value_t = PORT)]
     port: u16,
 
-    /// Seconds without a sign of life after which an executor counts as lost
+    /// Seconds without a heartbeat after which an executor is considered lost
     #[arg(long, value_name = "SECONDS", default_value_t = 8, value_parser = clap::value_parser!(u64).range(5..))]
     executor_timeout: u64,
 }
 
 /// Run an executor of a cluster
 ///
-/// Executors keep parts of the data, in codes, and add up their rows for whoever trains. What they hold is a cache: an
-/// executor may be killed at any time, and the training goes on with the others.
+/// Executors hold binned parts of the data in memory and compute on them. All their state is a cache: an executor may
+/// be killed at any time, and the remaining ones take over its work.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   planetree executor
   planetree executor --scheduler 10.0.0.1:50050 --bind 10.0.0.2 --plaintext --cache-memory 32GiB")]
 pub struct ExecutorArguments {
-    /// The scheduler
+    /// Address of the scheduler
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:50050")]
     scheduler: String,
 
     #[command(flatten)]
-    listening: Listening,
+    listen: ListenOptions,
 
-    /// The port to hand results over at, and the next one for tasks; 0 for any that are free
+    /// Port for results; tasks use the next one. 0 selects free ports
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     port: u16,
 
-    /// Threads [default: all cores]
-    #[arg(long, value_name = "N")]
-    threads: Option<NonZeroUsize>,
+    #[command(flatten)]
+    threads: ThreadOptions,
 
-    /// Memory for parts of the data that are kept, such as 8GiB; what was not used for longest is dropped [default: no limit]
+    /// Memory limit of cached data, such as 8GiB; the least recently used parts are evicted [default: no limit]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     cache_memory: Option<u64>,
 
-    /// Folder for results until they are fetched [default: a temporary one]
+    /// Directory for results until they are fetched [default: a temporary one]
     #[arg(long, value_name = "DIR")]
     work_dir: Option<PathBuf>,
 }
@@ -122,49 +122,46 @@ pub struct ExecutorArguments {
 /// Runs the scheduler.
 pub fn scheduler(arguments: &SchedulerArguments, quiet: bool) -> Result<()> {
     let options = SchedulerOptions {
-        bind: arguments.listening.bind.clone(),
+        bind: arguments.listen.bind.clone(),
         port: arguments.port,
-        host: arguments.listening.host.clone(),
-        plaintext: arguments.listening.plaintext,
-        security: arguments.listening.certificates.read()?,
+        host: arguments.listen.host.clone(),
+        plaintext: arguments.listen.plaintext,
+        security: arguments.listen.security.read()?,
         executor_timeout: arguments.executor_timeout,
-        until_stdin_ends: arguments.listening.until_stdin_ends,
+        on_stdin_closed: arguments.listen.until_stdin_ends.then_some(|| std::process::exit(0)),
     };
     run_scheduler(&options, |address| {
         if !quiet {
-            super::say(format_args!("scheduler at {address}; stop it with Ctrl-C"));
+            super::message(format_args!("scheduler listens at {address}; Ctrl-C stops it"));
         }
     })
 }
 
 /// Runs an executor.
 pub fn executor(arguments: &ExecutorArguments, quiet: bool) -> Result<()> {
-    let odd = || {
+    let invalid_address = || {
         Error::usage(
-            format_args!("--scheduler {}: this is no address", arguments.scheduler),
+            format_args!("--scheduler {}: not an address", arguments.scheduler),
             "write HOST:PORT, such as 10.0.0.1:50050",
         )
     };
-    let (host, port) = arguments.scheduler.rsplit_once(':').ok_or_else(odd)?;
-    rayon::ThreadPoolBuilder::new()
-        .num_threads(arguments.threads.map_or(0, NonZeroUsize::get))
-        .build_global()
-        .map_err(|error| Error::usage(format_args!("cannot start threads: {error}"), "lower --threads"))?;
+    let (host, port) = arguments.scheduler.rsplit_once(':').ok_or_else(invalid_address)?;
+    arguments.threads.start_global_pool()?;
     let options = ExecutorOptions {
         scheduler_host: host.to_owned(),
-        scheduler_port: port.parse().map_err(|_| odd())?,
-        bind: arguments.listening.bind.clone(),
+        scheduler_port: port.parse().map_err(|_| invalid_address())?,
+        bind: arguments.listen.bind.clone(),
         port: arguments.port,
-        host: arguments.listening.host.clone(),
-        plaintext: arguments.listening.plaintext,
-        security: arguments.listening.certificates.read()?,
+        host: arguments.listen.host.clone(),
+        plaintext: arguments.listen.plaintext,
+        security: arguments.listen.security.read()?,
         cache_bytes: arguments.cache_memory,
         work_dir: arguments.work_dir.clone(),
-        until_stdin_ends: arguments.listening.until_stdin_ends,
+        on_stdin_closed: arguments.listen.until_stdin_ends.then_some(|| std::process::exit(0)),
     };
     run_executor(&options, || {
         if !quiet {
-            super::say(format_args!("executor of {}; stop it with Ctrl-C", arguments.scheduler));
+            super::message(format_args!("executor is connected to {}; Ctrl-C stops it", arguments.scheduler));
         }
     })
 }

@@ -1,4 +1,4 @@
-//! `planetree completions` and `planetree man`: what shells and manual pages know of the command line.
+//! `planetree completions` and `planetree man`: shell completions and manual pages, generated from the command line.
 
 use clap::{Args, Command};
 use clap_complete::Shell;
@@ -6,43 +6,43 @@ use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Access, FileOutput, Head, Location, replaces};
 use std::io::Write;
 
-/// Print what a shell needs to complete commands and options
+/// Print shell completions for commands and options
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   planetree completions bash > ~/.local/share/bash-completion/completions/planetree
   planetree completions zsh > \"${fpath[1]}/_planetree\"
   planetree completions fish > ~/.config/fish/completions/planetree.fish")]
 pub struct CompletionsArguments {
-    /// Which shell
+    /// Shell
     #[arg(value_enum)]
     shell: Shell,
 }
 
-/// Print the manual page of planetree or of one of its commands, or write them all
+/// Print a manual page, or write all of them to a directory
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   planetree man train | man -l -
   planetree man --output ~/.local/share/man/man1")]
 pub struct ManArguments {
-    /// A command; without one, the page of planetree itself
+    /// Command [default: the page of planetree itself]
     #[arg(value_name = "COMMAND", conflicts_with = "output")]
     command: Option<String>,
 
-    /// Write all pages into this directory, a file a command
+    /// Write all pages to this directory, one file per command
     #[arg(long, short, value_name = "DIR")]
     output: Option<String>,
 }
 
 /// Prints completions.
-pub fn completions(arguments: &CompletionsArguments, mut whole: Command) -> Result<()> {
+pub fn completions(arguments: &CompletionsArguments, mut root: Command) -> Result<()> {
     let mut text = Vec::new();
-    clap_complete::generate(arguments.shell, &mut whole, "planetree", &mut text);
+    clap_complete::generate(arguments.shell, &mut root, "planetree", &mut text);
     super::print(&String::from_utf8_lossy(&text))
 }
 
 /// Prints or writes manual pages.
-pub fn man(arguments: &ManArguments, whole: Command) -> Result<()> {
-    let pages = pages(whole)?;
+pub fn man(arguments: &ManArguments, root: Command) -> Result<()> {
+    let pages = pages(root)?;
     let Some(directory) = &arguments.output else {
         let name = arguments
             .command
@@ -52,7 +52,7 @@ pub fn man(arguments: &ManArguments, whole: Command) -> Result<()> {
             let names: Vec<&str> =
                 pages.iter().filter_map(|(page, _)| page.strip_prefix("planetree-")).collect();
             Error::usage(
-                format_args!("there is no command {:?}", arguments.command.as_deref().unwrap_or_default()),
+                format_args!("unknown command: {:?}", arguments.command.as_deref().unwrap_or_default()),
                 format_args!("the commands are {}", names.join(", ")),
             )
         })?;
@@ -60,25 +60,25 @@ pub fn man(arguments: &ManArguments, whole: Command) -> Result<()> {
     };
     let directory = Location::parse(directory, Access::Explicit)?;
     for (name, text) in &pages {
-        let place = directory.join(&format!("{name}.1"));
-        let mut file = FileOutput::guarded(&place, replaces(is_page))?;
-        file.write_all(text.as_bytes()).map_err(|error| Error::io(&place, "write", &error))?;
+        let location = directory.join(&format!("{name}.1"));
+        let mut file = FileOutput::guarded(&location, replaces(is_page))?;
+        file.write_all(text.as_bytes()).map_err(|error| Error::io(&location, "write", error))?;
         file.commit()?;
     }
     Ok(())
 }
 
-/// Whether a file is a manual page of planetree's.
+/// Whether a file is a manual page of planetree.
 fn is_page(head: &Head) -> bool {
     head.lines().is_some_and(|mut lines| lines.any(|line| line.starts_with(".TH planetree")))
 }
 
-/// All pages by name: planetree's own, then one a command.
-fn pages(mut whole: Command) -> Result<Vec<(String, String)>> {
-    whole = whole.disable_help_subcommand(true);
-    whole.build();
-    let mut pages = vec![("planetree".to_owned(), page(whole.clone())?)];
-    for command in whole.get_subcommands() {
+/// Names and texts of all pages: that of planetree itself, then one per command.
+fn pages(mut root: Command) -> Result<Vec<(String, String)>> {
+    root = root.disable_help_subcommand(true);
+    root.build();
+    let mut pages = vec![("planetree".to_owned(), page(root.clone())?)];
+    for command in root.get_subcommands() {
         let name = format!("planetree-{}", command.get_name());
         pages.push((name, page(command.clone())?));
     }
@@ -89,11 +89,11 @@ fn page(command: Command) -> Result<String> {
     let mut text = Vec::new();
     clap_mangen::Man::new(command)
         .render(&mut text)
-        .map_err(|error| Error::io("manual page", "write", &error))?;
+        .map_err(|error| Error::io("manual page", "write", error))?;
     Ok(with_examples(&String::from_utf8_lossy(&text)))
 }
 
-/// A page whose last part, examples and tables, keeps its lines as they are.
+/// Moves the examples and tables to their own section, with line breaks preserved.
 fn with_examples(page: &str) -> String {
     let Some((before, rest)) = page.split_once("\n.SH EXTRA\n") else { return page.to_owned() };
     let (lines, after) = rest.split_once("\n.SH ").unwrap_or((rest, ""));

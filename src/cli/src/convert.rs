@@ -1,23 +1,24 @@
 //! `planetree convert`
 
 use super::names::parse_names;
-use super::progress::{ByteProgress, Progress};
+use super::options::{JsonOptions, StoreOptions, ThreadOptions};
+use super::progress::{ByteProgress, CountProgress};
 use clap::{ArgAction, Args};
 use planetree_base::error::{Error, Result};
 use planetree_base::size::{parse_size, shown_count, shown_size};
-use planetree_base::storage::{Access, Location};
-use planetree_data::convert::{ConvertOptions, QueryShare, convert};
+use planetree_base::storage::Location;
+use planetree_data::convert::{ConvertOptions, QuerySample, convert};
 use planetree_data::dataset::{Categories, Manifest};
-use planetree_data::ingest::{Format, Ingest, IngestOptions, RoleOptions, expand};
-use planetree_data::rows::fault::{FaultEntry, Repair, TABLE};
+use planetree_data::ingest::{Ingest, IngestOptions, InputFormat, RoleOptions, expand};
+use planetree_data::rows::fault::{FAULTS, FaultEntry, Repair};
 use std::num::NonZeroUsize;
 
-/// Turn ranking text, CSV or Parquet into a dataset
+/// Convert LETOR text, CSV or Parquet to a dataset
 ///
-/// Reads LETOR/SVMlight/Yahoo text, LightGBM text with .query/.weight side files, CSV/TSV and
-/// Parquet; plain or packed with gzip, bzip2, xz or zstd, whatever the file is called. Writes a
-/// directory of Parquet files with whole queries per row group and file. The output appears whole
-/// or not at all, and the same input gives the same bytes on any number of threads.
+/// Reads LETOR, SVMlight and Yahoo text, LightGBM text with .query and .weight side files, CSV, TSV and Parquet.
+/// Compression with gzip, bzip2, xz or zstd is detected by content, not by name. Writes a directory of Parquet files
+/// in which no query is split between row groups or files. The output is written atomically, and the same input
+/// gives the same bytes on any number of threads.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   planetree convert train.txt --output train
@@ -26,40 +27,39 @@ use std::num::NonZeroUsize;
   zcat big.txt.gz | planetree convert - --output big
   planetree convert clicks.csv --label-column clicks --query-column session --output clicks")]
 pub struct ConvertArguments {
-    /// Files, directories, patterns or URLs, in this order; `-` is standard input
+    /// Input files, directories, patterns or URLs, read in this order; `-` is standard input
     #[arg(required = true, value_name = "INPUT")]
     inputs: Vec<String>,
 
-    /// The dataset to write: a directory or a URL
+    /// Dataset to write: a directory or a URL
     #[arg(long, short, value_name = "DATASET")]
     output: String,
 
-    /// How to read the input
+    /// Input format
     #[arg(long, value_enum, default_value_t = FormatArgument::Auto)]
     format: FormatArgument,
 
-    /// End a file at the first query that ends at or after this many rows [default: after four row
-    /// groups of 65,536 rows or 8,388,608 values]
+    /// Rows per output file; a file ends with the first query that reaches this number [default: four row groups of
+    /// 65,536 rows or 8,388,608 values]
     #[arg(long, value_name = "N")]
     partition_rows: Option<NonZeroUsize>,
 
-    /// Threads that decode and encode [default: all cores]
-    #[arg(long, value_name = "N")]
-    threads: Option<NonZeroUsize>,
+    #[command(flatten)]
+    threads: ThreadOptions,
 
-    /// Replace the dataset if it exists
+    /// Replace an existing dataset
     #[arg(long)]
     overwrite: bool,
 
-    /// Gather queries whose rows are scattered over the input
+    /// Group rows by query, for inputs in which the rows of a query are not adjacent
     #[arg(long)]
     sort_queries: bool,
 
-    /// Keep this share of the queries, drawn by their ids: a larger share has those of a smaller one too
+    /// Fraction of queries to keep, sampled by query id; a larger fraction includes the queries of a smaller one
     #[arg(long, value_name = "SHARE", default_value_t = 1.0)]
     query_fraction: f64,
 
-    /// Seed of the sample
+    /// Random seed of that sample
     #[arg(long, value_name = "N", default_value_t = 0)]
     query_seed: u64,
 
@@ -67,99 +67,97 @@ pub struct ConvertArguments {
     #[arg(long, value_name = "0|1", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=1))]
     index_base: u32,
 
-    /// Refuse feature indices beyond this
+    /// Maximum feature index; larger ones are errors
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     max_features: u32,
 
-    /// Stop at the first faulty line (this is the default)
+    /// Stop at the first invalid line (default)
     #[arg(long, conflicts_with = "lenient")]
     strict: bool,
 
-    /// Repair or leave out faulty lines, and count them by kind
+    /// Repair or skip invalid lines, and count them by kind of error
     #[arg(long)]
     lenient: bool,
 
-    /// With --lenient: give up after this many faults
+    /// With --lenient: stop after this many errors
     #[arg(long, value_name = "N", requires = "lenient")]
     max_errors: Option<u64>,
 
-    /// A file with the features' names, one a line, perhaps behind its index
+    /// File with the feature names, one per line, optionally after the index of the feature
     #[arg(long, value_name = "FILE")]
     names: Option<String>,
 
-    /// Column with the query ids (CSV, Parquet) [default: by its name]
+    /// Column with query ids (CSV, Parquet) [default: by name]
     #[arg(long, value_name = "NAME")]
     query_column: Option<String>,
 
-    /// Column with the labels
+    /// Column with labels [default: by name]
     #[arg(long, value_name = "NAME")]
     label_column: Option<String>,
 
-    /// Column with the document ids
+    /// Column with document ids [default: by name]
     #[arg(long, value_name = "NAME")]
     doc_column: Option<String>,
 
-    /// Column with the weights
+    /// Column with row weights [default: by name]
     #[arg(long, value_name = "NAME")]
     weight_column: Option<String>,
 
-    /// Column with the positions
+    /// Column with the positions at which documents were shown [default: by name]
     #[arg(long, value_name = "NAME")]
     position_column: Option<String>,
 
-    /// Columns to leave out
+    /// Columns to ignore
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     ignore_columns: Vec<String>,
 
-    /// Columns to keep although they are the index of a data frame
+    /// Columns to keep even if they are the index of a data frame
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     keep_columns: Vec<String>,
 
-    /// Columns of words, to be coded as numbers [default: those without a single number]
+    /// Categorical columns, encoded as numbers [default: columns without any number]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     categorical: Vec<String>,
 
-    /// Take the codes of words from this dataset, for programs that read the files themselves; models map words by
-    /// themselves
+    /// Use the category codes of this dataset, for other programs that read the files; models match categories by
+    /// their text and do not need it
     #[arg(long, value_name = "DATASET")]
     categories_from: Option<String>,
 
-    /// A CatBoost column description (.cd) [default: the one beside the input]
+    /// CatBoost column description (.cd) [default: the one next to the input]
     #[arg(long, value_name = "FILE")]
     column_description: Option<String>,
 
-    /// What separates the fields of a table: a character, or `tab` [default: by the content]
+    /// Field delimiter of CSV input: a character, or `tab` [default: detected]
     #[arg(long, value_name = "CHAR", value_parser = parse_delimiter)]
     delimiter: Option<u8>,
 
-    /// Read 0,5 as 0.5 in tables [default: where fields are separated by `;`]
+    /// Read 0,5 as 0.5 in CSV input [default: if the delimiter is `;`]
     #[arg(long)]
     decimal_comma: bool,
 
-    /// The table has no line of names; columns are called 0, 1, 2, ...
+    /// CSV input has no header line; columns are named 0, 1, 2, ...
     #[arg(long = "no-header", action = ArgAction::SetFalse)]
     header: bool,
 
-    /// Stay below this much memory
+    /// Memory limit
     #[arg(long, value_name = "SIZE", default_value = "512MiB", value_parser = parse_size)]
     memory_limit: u64,
 
-    /// Ask the machine's metadata service for credentials of object stores
-    #[arg(long)]
-    instance_credentials: bool,
+    #[command(flatten)]
+    store: StoreOptions,
 
-    /// Print what was done as one JSON object
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonOptions,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum FormatArgument {
-    /// By the content of the first input
+    /// Detect the format by the content of the first input
     Auto,
     /// LETOR, SVMlight, Yahoo or LightGBM text
     Letor,
-    /// Comma-, tab- or otherwise separated columns
+    /// Columns separated by commas, tabs or other characters
     Csv,
     /// Parquet files
     Parquet,
@@ -169,62 +167,59 @@ fn parse_delimiter(text: &str) -> Result<u8, String> {
     match text {
         "tab" | "\\t" => Ok(b'\t'),
         _ if text.len() == 1 && !matches!(text, "\"" | "\n" | "\r") => Ok(text.as_bytes()[0]),
-        _ => Err("write one character, or `tab`".to_owned()),
+        _ => Err("expected one character, or `tab`".to_owned()),
     }
 }
 
 /// Runs the command.
 pub fn run(arguments: &ConvertArguments, quiet: bool) -> Result<()> {
-    let access = if arguments.instance_credentials { Access::InstanceCredentials } else { Access::Explicit };
+    let store = &arguments.store;
     let mut options = ConvertOptions {
-        output: Location::parse(&arguments.output, access)?,
+        output: store.locate(&arguments.output)?,
         overwrite: arguments.overwrite,
         partition_rows: arguments.partition_rows.map(NonZeroUsize::get),
-        threads: arguments
-            .threads
-            .or_else(|| std::thread::available_parallelism().ok())
-            .map_or(1, NonZeroUsize::get),
+        threads: arguments.threads.count(),
         sort_queries: arguments.sort_queries,
         max_errors: arguments.max_errors,
-        share: QueryShare::new(arguments.query_fraction, arguments.query_seed)?,
+        query_sample: QuerySample::new(arguments.query_fraction, arguments.query_seed)?,
         memory_limit: arguments.memory_limit,
         categories: match &arguments.categories_from {
-            Some(dataset) => Manifest::read(&Location::parse(dataset, access)?)?.categories,
+            Some(dataset) => Manifest::read(&store.locate(dataset)?)?.categories,
             None => Vec::new(),
         },
     };
     let known = options.categories.clone();
-    let inputs = expand(&arguments.inputs, access)?;
-    if let Some(odd) = inputs.iter().find(|input| input.categories != inputs[0].categories) {
+    let inputs = expand(&arguments.inputs, store.access())?;
+    if let Some(other) = inputs.iter().find(|input| input.categories != inputs[0].categories) {
         return Err(Error::place(
-            &odd.name,
-            format_args!("its words are coded differently from those of {}", inputs[0].name),
-            "convert the tables they were made from together",
+            &other.name,
+            format_args!("category codes differ from those of {}", inputs[0].name),
+            "convert the original tables together",
         ));
     }
     if let Some(first) = inputs.first().filter(|first| !first.categories.is_empty()) {
         options.categories.clone_from(&first.categories);
     }
-    let ingest = Ingest::open(inputs, ingest_options(arguments, &known, access)?)?;
+    let ingest = Ingest::open(inputs, ingest_options(arguments, &known)?)?;
     if !quiet {
-        ingest.notes().iter().for_each(|note| super::say(format_args!("note: {note}")));
+        ingest.notes().iter().for_each(|note| super::message(format_args!("note: {note}")));
     }
     let mut progress = ByteProgress::start("converting", ingest.plain_bytes(), quiet);
-    let mut gathering: Option<Progress> = None;
+    let mut gathering: Option<CountProgress> = None;
     let manifest = convert(ingest, &options, &mut |step| {
         if step.gathered == 0 {
             return progress.step(step.bytes, step.rows);
         }
         let rows = progress.end_bar();
-        let start = || Progress::start("gathering queries", Some(rows), "rows", quiet);
+        let start = || CountProgress::start("gathering queries", Some(rows), "rows", quiet);
         gathering.get_or_insert_with(start).step(step.gathered as u64);
     })?;
     drop(gathering);
     let (seconds, rate) = progress.finish();
     if !quiet {
-        summarise(&manifest, &options.output, seconds, rate);
+        print_summary(&manifest, &options.output, seconds, rate);
     }
-    if arguments.json {
+    if arguments.json.json() {
         let summary = serde_json::json!({
             "dataset": options.output.to_string(),
             "rows": manifest.rows,
@@ -243,19 +238,15 @@ pub fn run(arguments: &ConvertArguments, quiet: bool) -> Result<()> {
     Ok(())
 }
 
-fn ingest_options(
-    arguments: &ConvertArguments,
-    known: &[Categories],
-    access: Access,
-) -> Result<IngestOptions> {
-    let text_of = |path: &String| -> Result<(String, String)> {
-        let location = Location::parse(path, access)?;
+fn ingest_options(arguments: &ConvertArguments, known: &[Categories]) -> Result<IngestOptions> {
+    let read_text = |path: &String| -> Result<(String, String)> {
+        let location = arguments.store.locate(path)?;
         let bytes = location.read_all()?.ok_or_else(|| location.absent())?;
         Ok((String::from_utf8_lossy(&bytes).into_owned(), location.to_string()))
     };
     let feature_names = match &arguments.names {
         Some(path) => {
-            let (text, name) = text_of(path)?;
+            let (text, name) = read_text(path)?;
             Some(parse_names(&text, &name)?)
         }
         None => None,
@@ -263,9 +254,9 @@ fn ingest_options(
     Ok(IngestOptions {
         format: match arguments.format {
             FormatArgument::Auto => None,
-            FormatArgument::Letor => Some(Format::Letor),
-            FormatArgument::Csv => Some(Format::Csv),
-            FormatArgument::Parquet => Some(Format::Parquet),
+            FormatArgument::Letor => Some(InputFormat::Letor),
+            FormatArgument::Csv => Some(InputFormat::Csv),
+            FormatArgument::Parquet => Some(InputFormat::Parquet),
         },
         index_base: arguments.index_base,
         max_features: arguments.max_features,
@@ -286,14 +277,14 @@ fn ingest_options(
         delimiter: arguments.delimiter,
         decimal_comma: arguments.decimal_comma,
         header: arguments.header,
-        description: arguments.column_description.as_ref().map(text_of).transpose()?,
+        description: arguments.column_description.as_ref().map(read_text).transpose()?,
         chunk_bytes: 1 << 20,
     })
 }
 
-fn summarise(manifest: &Manifest, output: &Location, seconds: f64, rate: f64) {
+fn print_summary(manifest: &Manifest, output: &Location, seconds: f64, rate: f64) {
     let bytes: u64 = manifest.files.iter().map(|file| file.bytes).sum();
-    super::say(format_args!(
+    super::message(format_args!(
         "{output}: {} rows, {} queries, {} features in {} file{} of {} ({:.0} % of the input); {seconds:.1} s, {}/s",
         shown_count(manifest.rows),
         shown_count(manifest.queries),
@@ -306,22 +297,22 @@ fn summarise(manifest: &Manifest, output: &Location, seconds: f64, rate: f64) {
     ));
     if manifest.unlabelled > 0 {
         let rows = if manifest.unlabelled == 1 { "row has" } else { "rows have" };
-        super::say(format_args!(
-            "note: {} {rows} no label (written as -1 or left empty)",
+        super::message(format_args!(
+            "note: {} {rows} no label (-1 or empty)",
             shown_count(manifest.unlabelled)
         ));
     }
     for repair in &manifest.repairs {
-        let done = TABLE.iter().find(|entry| entry.name == repair.kind).map_or("", done_with);
-        super::say(format_args!("note: {} x {}: {done}", shown_count(repair.count), repair.kind));
+        let repaired = FAULTS.iter().find(|entry| entry.name == repair.kind).map_or("", repair_text);
+        super::message(format_args!("note: {} x {}: {repaired}", shown_count(repair.count), repair.kind));
     }
 }
 
-fn done_with(entry: &FaultEntry) -> &'static str {
+fn repair_text(entry: &FaultEntry) -> &'static str {
     match entry.repair {
-        Repair::SkipLine => "line left out",
-        Repair::Missing => "value taken as missing",
-        Repair::Unlabelled => "taken as unlabelled",
-        Repair::LastWins => "last value taken",
+        Repair::SkipLine => "line skipped",
+        Repair::Missing => "value treated as missing",
+        Repair::Unlabelled => "row treated as unlabelled",
+        Repair::LastWins => "last value used",
     }
 }

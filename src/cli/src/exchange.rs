@@ -1,162 +1,156 @@
 //! `planetree export` and `planetree import`
 
 use super::names::parse_names;
+use super::options::StoreOptions;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use planetree_base::error::{Error, Result};
 use planetree_base::size::shown_count;
-use planetree_base::storage::{Access, Location};
-use planetree_data::catalog::refuse_ours;
+use planetree_base::storage::Location;
+use planetree_data::catalog::refuse_planetree_files;
 use planetree_data::dataset::Manifest;
 use planetree_data::table::{TableKind, TableWriter};
-use planetree_model::exchange::{self, FORMATS, FeatureNames, Format};
+use planetree_model::exchange::{self, MODEL_FORMATS, ModelFormat, NameSource};
 use planetree_model::model::Model;
 use std::io::Write;
 
-/// The word for "by the look of the file".
+/// Value of `--format` that selects the format by the file's content.
 const AUTO: &str = "auto";
 
-/// Write a model for another program
+/// Export a model to LightGBM, XGBoost or JSON
 ///
-/// LightGBM and XGBoost load the file and give the same scores: LightGBM to the last bit, XGBoost, which
-/// calculates with 32 bits, to about seven digits. Missing values are NaN there and go the same ways.
+/// LightGBM and XGBoost load the file and compute the same scores: LightGBM to the last bit, XGBoost, which uses
+/// 32-bit floats, to about seven digits. Missing values must be NaN there and take the same branches.
 #[derive(Debug, Args)]
 #[command(after_help = format!("Formats:\n{}
 Examples:
   planetree export model.parquet --format lightgbm --output model.txt
   planetree export s3://models/night --format xgboost --output model.json", formats_help()))]
 pub struct ExportArguments {
-    /// The model: a file or a URL
+    /// Model: a file or a URL
     #[arg(value_name = "MODEL")]
     model: String,
 
-    /// What to write
-    #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(FORMATS.iter().map(|format| format.name)))]
+    /// Format to write
+    #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(MODEL_FORMATS.iter().map(|format| format.name)))]
     format: String,
 
-    /// The file to write: a path or a URL; an earlier export is replaced, nothing else
+    /// File or URL to write; only an earlier export is replaced
     #[arg(long, short, value_name = "FILE")]
     output: String,
 
-    /// Write also what the format cannot express; what is lost is said on stderr
+    /// Export even if the format cannot express the whole model; warnings list what is lost
     #[arg(long)]
     lossy: bool,
 
-    /// Ask the machine's metadata service for credentials of object stores
-    #[arg(long)]
-    instance_credentials: bool,
+    #[command(flatten)]
+    store: StoreOptions,
 }
 
-/// Read a model of another program
+/// Import a model from LightGBM, XGBoost or JSON
 ///
-/// The result is a model like any other: predict, describe, evaluate, explanations and SQL work on it. Scores are
-/// those of the other program before any transformation (LightGBM's raw_score, XGBoost's output_margin). Splits on
-/// categories, several scores a row and linear trees are errors.
+/// The result is a model like any other: predict, describe, explanations and SQL work with it. Scores are those of
+/// the other program before any transformation (LightGBM's raw_score, XGBoost's output_margin). Categorical splits,
+/// several scores per row and linear trees are not supported.
 #[derive(Debug, Args)]
-#[command(after_help = format!("Formats:\n  auto      by the look of the file\n{}
+#[command(after_help = format!("Formats:\n  auto      by the content of the file\n{}
 Examples:
   planetree import model.txt --output model.parquet
   planetree import model.json --format xgboost --names names.txt --output model.parquet", formats_help()))]
 pub struct ImportArguments {
-    /// The file to read: a path or a URL
+    /// File to read: a path or a URL
     #[arg(value_name = "FILE")]
     file: String,
 
-    /// What it is
+    /// Format of the file
     #[arg(long, value_name = "FORMAT", default_value = AUTO,
-        value_parser = PossibleValuesParser::new([AUTO].into_iter().chain(FORMATS.iter().map(|format| format.name))))]
+        value_parser = PossibleValuesParser::new([AUTO].into_iter().chain(MODEL_FORMATS.iter().map(|format| format.name))))]
     format: String,
 
-    /// The model to write: a file or a URL
+    /// Model to write: a file or a URL
     #[arg(long, short, value_name = "MODEL")]
     output: String,
 
-    /// A file with the features' names, one a line, in the order of the columns it was trained on
-    /// [default: those in the file, or f1, f2, ...]
+    /// File with the feature names, one per line, in the order of the training data's columns [default: the names in
+    /// the model, or f1, f2, ...]
     #[arg(long, value_name = "FILE")]
     names: Option<String>,
 
-    /// The dataset whose codes of words the model was trained on [default: the words in the file]
+    /// Dataset whose category codes the model was trained on [default: the categories in the model]
     #[arg(long, value_name = "DATASET")]
     categories_from: Option<String>,
 
-    /// Where the file has no names: the number of its first feature. Models that were trained from LETOR text by
-    /// LightGBM or XGBoost themselves have one feature more, and need 0
+    /// Index of the first feature, if the model has no feature names. Models that LightGBM or XGBoost trained directly
+    /// on LETOR text have one more feature and need 0
     #[arg(long, value_name = "0|1", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=1))]
     index_base: u32,
 
-    /// Read also what planetree's models cannot express; what is lost is said on stderr
+    /// Import even if planetree cannot express the whole model; warnings list what is lost
     #[arg(long)]
     lossy: bool,
 
-    /// Ask the machine's metadata service for credentials of object stores
-    #[arg(long)]
-    instance_credentials: bool,
+    #[command(flatten)]
+    store: StoreOptions,
 }
 
 fn formats_help() -> String {
-    FORMATS.iter().map(|format| format!("  {:<9} {}\n", format.name, format.description)).collect()
+    MODEL_FORMATS.iter().map(|format| format!("  {:<9} {}\n", format.name, format.description)).collect()
 }
 
-fn access(instance_credentials: bool) -> Access {
-    if instance_credentials { Access::InstanceCredentials } else { Access::Explicit }
-}
-
-/// Writes a model for another program.
+/// Runs `planetree export`.
 pub fn export(arguments: &ExportArguments, quiet: bool) -> Result<()> {
-    let access = access(arguments.instance_credentials);
-    let place = Location::parse(&arguments.model, access)?;
-    let output = Location::parse(&arguments.output, access)?;
-    let format = Format::named(&arguments.format).ok_or_else(|| unknown(&arguments.format))?;
-    refuse_ours(&output)?;
+    let location = arguments.store.locate(&arguments.model)?;
+    let output = arguments.store.locate(&arguments.output)?;
+    let format = ModelFormat::named(&arguments.format).ok_or_else(|| unknown_format(&arguments.format))?;
+    refuse_planetree_files(&output)?;
     let mut file = format.output(&output)?;
-    let model = Model::read(&place)?;
-    model.check_single_rows(&place)?;
+    let model = Model::read(&location)?;
+    model.check_single_rows(&location)?;
     let exported = (format.export)(&model);
-    say_all(&exported.notes, &exported.losses, quiet, arguments.lossy, &place)?;
-    file.write_all(exported.text.as_bytes()).map_err(|error| Error::io(&output, "write", &error))?;
+    print_notes(&exported.notes, &exported.losses, quiet, arguments.lossy, &location)?;
+    file.write_all(exported.text.as_bytes()).map_err(|error| Error::io(&output, "write", error))?;
     file.commit()?;
     if !quiet {
         let trees = shown_count(model.trees.len() as u64);
-        super::say(format_args!("{output}: {trees} trees, {}", format.description));
+        super::message(format_args!("{output}: {trees} trees, {}", format.description));
     }
     Ok(())
 }
 
-/// Reads a model of another program.
+/// Runs `planetree import`.
 pub fn import(arguments: &ImportArguments, quiet: bool) -> Result<()> {
-    let access = access(arguments.instance_credentials);
-    let file = Location::parse(&arguments.file, access)?;
-    let output = Location::parse(&arguments.output, access)?;
+    let store = &arguments.store;
+    let file = store.locate(&arguments.file)?;
+    let output = store.locate(&arguments.output)?;
     TableWriter::check(&output, TableKind::Model)?;
     let names = match &arguments.names {
         Some(text) => {
-            let place = Location::parse(text, access)?;
-            let bytes = place.read_all()?.ok_or_else(|| place.absent())?;
-            FeatureNames::Given(parse_names(&String::from_utf8_lossy(&bytes), &place.to_string())?)
+            let location = store.locate(text)?;
+            let bytes = location.read_all()?.ok_or_else(|| location.absent())?;
+            NameSource::Given(parse_names(&String::from_utf8_lossy(&bytes), &location.to_string())?)
         }
-        None => FeatureNames::Own { first: arguments.index_base },
+        None => NameSource::Model { first: arguments.index_base },
     };
     let format = match arguments.format.as_str() {
         AUTO => None,
-        name => Some(Format::named(name).ok_or_else(|| unknown(name))?),
+        name => Some(ModelFormat::named(name).ok_or_else(|| unknown_format(name))?),
     };
     let mut imported = exchange::import(&file, format, &names)?;
     if let Some(dataset) = &arguments.categories_from {
-        take_words(&mut imported.model, &Location::parse(dataset, access)?)?;
+        add_categories(&mut imported.model, &store.locate(dataset)?)?;
     }
-    say_all(&imported.notes, &imported.losses, quiet, arguments.lossy, &file)?;
+    print_notes(&imported.notes, &imported.losses, quiet, arguments.lossy, &file)?;
     imported.model.write(&output)?;
     if !quiet {
         let trees = shown_count(imported.model.trees.len() as u64);
         let features = shown_count(imported.model.features.len() as u64);
-        super::say(format_args!("{output}: {trees} trees, {features} features"));
+        super::message(format_args!("{output}: {trees} trees, {features} features"));
     }
     Ok(())
 }
 
-/// Gives the features of a model the words that a dataset has for them.
-fn take_words(model: &mut Model, dataset: &Location) -> Result<()> {
+/// Adds the categories of a dataset's features to the features of a model.
+fn add_categories(model: &mut Model, dataset: &Location) -> Result<()> {
     let manifest = Manifest::read(dataset)?;
     let mut found = 0u32;
     for column in manifest.categories {
@@ -166,8 +160,8 @@ fn take_words(model: &mut Model, dataset: &Location) -> Result<()> {
         if !feature.words.is_empty() && feature.words != column.words {
             return Err(Error::place(
                 dataset,
-                format_args!("the model already has other words for {}", feature.name),
-                "leave --categories-from out: the file carries the words of its training data",
+                format_args!("the model has other categories for {}", feature.name),
+                "remove --categories-from: the file contains the categories of its training data",
             ));
         }
         feature.words = column.words;
@@ -177,28 +171,34 @@ fn take_words(model: &mut Model, dataset: &Location) -> Result<()> {
         1.. => Ok(()),
         0 => Err(Error::place(
             dataset,
-            "it has no words of any feature of the model",
-            "leave --categories-from out, or name the dataset that the model was trained on",
+            "no feature of the model is categorical in this dataset",
+            "remove --categories-from, or name the dataset that the model was trained on",
         )),
     }
 }
 
-/// Says what there is to say. What is lost is an error, unless that is wanted.
-fn say_all(notes: &[String], losses: &[String], quiet: bool, lossy: bool, place: &Location) -> Result<()> {
+/// Prints notes and losses. A loss is an error unless `--lossy` is given.
+fn print_notes(
+    notes: &[String],
+    losses: &[String],
+    quiet: bool,
+    lossy: bool,
+    location: &Location,
+) -> Result<()> {
     if !losses.is_empty() && !lossy {
         return Err(Error::place(
-            place,
-            format_args!("scores would be others: {}", losses.join("; ")),
-            "pass --lossy to do it all the same",
+            location,
+            format_args!("scores would differ: {}", losses.join("; ")),
+            "pass --lossy to accept this",
         ));
     }
     if !quiet {
-        notes.iter().for_each(|note| super::say(format_args!("note: {note}")));
-        losses.iter().for_each(|loss| super::say(format_args!("warning: scores are others: {loss}")));
+        notes.iter().for_each(|note| super::message(format_args!("note: {note}")));
+        losses.iter().for_each(|loss| super::message(format_args!("warning: scores differ: {loss}")));
     }
     Ok(())
 }
 
-fn unknown(name: &str) -> Error {
-    Error::usage(format_args!("there is no format {name:?}"), "see --help for those there are")
+fn unknown_format(name: &str) -> Error {
+    Error::usage(format_args!("unknown format: {name:?}"), "see --help for the formats")
 }

@@ -1,19 +1,19 @@
-//! Parts of `--help` that come from tables, so that they cannot fall behind.
+//! Parts of `--help` that are generated from tables, so that they stay up to date.
 
 use planetree_metric as metric;
 use planetree_train::config;
 
-/// Columns of the names.
+/// Column at which the descriptions start.
 const INDENT: usize = 24;
 
-/// What `--preset` takes, in one line.
+/// The help of `--preset`: all names in one line.
 pub fn preset_names() -> String {
     let names: Vec<&str> = config::presets().iter().map(|preset| preset.name).collect();
     let default = names.first().copied().unwrap_or_default();
-    format!("Which kind of training: {} [default: {default}]", names.join(", "))
+    format!("Training preset: {} [default: {default}]", names.join(", "))
 }
 
-/// All presets.
+/// The presets with their papers.
 pub fn presets() -> String {
     table(config::presets().iter().map(|preset| {
         let paper = if preset.paper.is_empty() { String::new() } else { format!(" ({})", preset.paper) };
@@ -21,18 +21,18 @@ pub fn presets() -> String {
     }))
 }
 
-/// All metrics.
+/// The metrics with their meanings.
 pub fn metrics() -> String {
     table(metric::help_table().into_iter().map(|(name, help)| (name, help.to_owned())))
 }
 
-/// All conventions.
+/// The presets of metric conventions.
 pub fn conventions() -> String {
     let presets = metric::Convention::presets().iter();
     table(presets.map(|preset| (preset.name.to_owned(), preset.help.to_owned())))
 }
 
-/// Names and what they mean, no wider than 100 columns.
+/// Lines of a name and its description, at most 100 columns wide.
 fn table(rows: impl Iterator<Item = (String, String)>) -> String {
     let mut text = String::new();
     for (name, help) in rows {
@@ -48,18 +48,18 @@ mod tests {
 
     /// The long help of a command.
     fn help_of(name: &str) -> String {
-        let mut whole = Arguments::command();
-        whole.build();
-        whole.find_subcommand_mut(name).unwrap().render_long_help().to_string()
+        let mut root = Arguments::command();
+        root.build();
+        root.find_subcommand_mut(name).unwrap().render_long_help().to_string()
     }
 
     #[test]
-    fn every_command_says_what_it_does_and_has_examples() {
-        let whole = Arguments::command();
-        for command in whole.get_subcommands() {
+    fn every_command_and_option_has_help_and_every_command_has_examples() {
+        let root = Arguments::command();
+        for command in root.get_subcommands() {
             let help = help_of(command.get_name());
-            let call = format!("  planetree {}", command.get_name());
-            assert!(help.contains("Examples:") && help.contains(&call), "{help}");
+            let example = format!("  planetree {}", command.get_name());
+            assert!(help.contains("Examples:") && help.contains(&example), "{help}");
             assert!(command.get_about().is_some(), "{}", command.get_name());
             for argument in command.get_arguments() {
                 assert!(argument.get_help().is_some(), "{}: {}", command.get_name(), argument.get_id());
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_are_in_the_help() {
+    fn help_lists_all_presets_metrics_and_conventions() {
         for preset in planetree_train::config::presets() {
             assert!(help_of("train").contains(preset.name) && help_of("cv").contains(preset.name));
         }

@@ -1,4 +1,4 @@
-//! The command line: arguments as typed become requests as meant, once, here.
+//! The command line: parses arguments, turns them into requests to the other crates, and prints the results.
 
 #[cfg(feature = "cluster")]
 mod cluster;
@@ -9,12 +9,13 @@ mod cv;
 mod describe;
 mod evaluate;
 mod exchange;
+mod execution;
 mod help;
 mod logging;
 mod names;
+mod options;
 mod predict;
 mod progress;
-mod remote;
 mod report;
 mod run;
 mod sample;
@@ -29,22 +30,25 @@ use planetree_run::pipeline;
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Learning-to-rank tree ensembles, trained as MapReduce over Parquet.
+/// Learning to rank with gradient-boosted trees and random forests
+///
+/// Converts judgments to Parquet datasets, trains models on them, scores and evaluates rankings, and tests whether one
+/// ranking is better than another. Every output is a table that Parquet readers and SQL can open.
 #[derive(Debug, Parser)]
 #[command(name = "planetree", version, propagate_version = true, max_term_width = 100)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
 
-    /// Say nothing but errors
+    /// Suppress progress messages, notes and warnings
     #[arg(long, short, global = true)]
     quiet: bool,
 
-    /// How much to log on stderr: error, warn, info, debug or trace
+    /// Level of log messages on stderr: error, warn, info, debug or trace
     #[arg(long, global = true, value_name = "LEVEL", default_value = "warn")]
     log: tracing::Level,
 
-    /// Be a step of a pipeline: end with standard input, and tell figures in the end
+    /// Run as a step of a pipeline: stop when standard input closes, and print resource usage at the end
     #[arg(long = pipeline::AS_STEP, global = true, hide = true)]
     as_step: bool,
 }
@@ -73,17 +77,25 @@ enum Command {
     Executor(cluster::ExecutorArguments),
 }
 
-/// Runs the program. Exit code 0: done, 1: failed, 2: misused.
+/// Ends the process when an interrupt cannot wait for a safe point.
+fn abort(error: Option<planetree_base::error::Error>) {
+    if let Some(error) = error {
+        let _ = writeln!(std::io::stderr(), "error: {error}"); // nowhere left to report a failure
+    }
+    std::process::exit(1);
+}
+
+/// Runs the program. Exit codes: 0 for success, 1 for failure, 2 for incorrect usage.
 pub fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
-            let _ = error.print(); // nowhere left to say it
+            let _ = error.print(); // nowhere left to report a failure
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
     };
     logging::start(arguments.log, arguments.quiet);
-    planetree_base::storage::interrupt::listen();
+    planetree_base::storage::interrupt::listen(abort);
     if arguments.as_step {
         planetree_base::storage::interrupt::listen_to_input();
     }
@@ -111,24 +123,24 @@ pub fn main() -> ExitCode {
         Command::Executor(arguments) => cluster::executor(&arguments, quiet),
     };
     if as_step {
-        let figures = pipeline::Figures { peak_memory_bytes: stats::peak_memory_bytes() };
-        say(format_args!("{}", pipeline::figures_line(&figures)));
+        let usage = pipeline::StepUsage { peak_memory_bytes: stats::peak_memory_bytes() };
+        message(format_args!("{}", pipeline::usage_line(&usage)));
     }
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            complain(&error);
+            print_error(&error);
             ExitCode::from(error.exit_code())
         }
     }
 }
 
-/// The whole command line, for whoever needs to know which options there are.
+/// The definition of all commands and options.
 pub fn command_line() -> clap::Command {
     Arguments::command()
 }
 
-fn complain(error: &Error) {
+fn print_error(error: &Error) {
     let mut stderr = std::io::stderr().lock();
     let _ = writeln!(stderr, "error: {error}");
     if let Some(remedy) = error.remedy() {
@@ -136,16 +148,16 @@ fn complain(error: &Error) {
     }
 }
 
-/// Says something to the user; that nobody listens is no failure.
-fn say(text: std::fmt::Arguments<'_>) {
+/// Prints a line on standard error; a closed stream is not an error.
+fn message(text: std::fmt::Arguments<'_>) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-/// Prints machine output; a reader that went away early (`| head`) is no failure.
+/// Prints a result on standard output; a reader that closes the pipe early (`| head`) is not an error.
 fn print(text: &str) -> planetree_base::error::Result<()> {
     match std::io::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Error::io("standard output", "write", &error))
+            Err(Error::io("standard output", "write", error))
         }
         _ => Ok(()),
     }

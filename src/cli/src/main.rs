@@ -1,4 +1,4 @@
-//! The `planetree` program.
+//! The `planetree` program; see the library of this crate.
 
 use std::process::ExitCode;
 

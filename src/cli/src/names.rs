@@ -3,8 +3,8 @@
 use planetree_base::error::{Error, Result};
 use planetree_data::ingest::check_feature_names;
 
-/// Reads feature names: a name a line, or an index, white space and a name (and, between tabs, what
-/// XGBoost's feature maps add). Indices may start at 0 or 1 and be in any order.
+/// Parses feature names: one per line, optionally after an index and white space. Indices start at 0 or 1, in any
+/// order. Further columns separated by tabs, as in XGBoost's feature maps, are ignored.
 pub fn parse_names(text: &str, file: &str) -> Result<Vec<String>> {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let indexed: Option<Vec<(usize, &str)>> = lines
@@ -19,12 +19,12 @@ pub fn parse_names(text: &str, file: &str) -> Result<Vec<String>> {
     if let Some(mut indexed) = indexed {
         indexed.sort_by_key(|(index, _)| *index);
         let base = indexed.first().map_or(1, |(index, _)| *index);
-        if base <= 1 && indexed.iter().enumerate().all(|(place, (index, _))| *index == base + place) {
+        if base <= 1 && indexed.iter().enumerate().all(|(position, (index, _))| *index == base + position) {
             names = indexed.into_iter().map(|(_, name)| name.to_owned()).collect();
         }
     }
     if names.is_empty() {
-        return Err(Error::place(file, "there are no names in it", "write one name a line"));
+        return Err(Error::place(file, "no feature names in this file", "write one name per line"));
     }
     check_feature_names(&names, file)?;
     Ok(names)
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_may_stand_behind_their_index() {
+    fn names_may_follow_an_index() {
         assert_eq!(
             parse_names("1 covered terms\n2\tstream length\n", "n").unwrap(),
             ["covered terms", "stream length"]

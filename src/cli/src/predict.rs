@@ -1,27 +1,26 @@
 //! `planetree predict`
 
-use super::progress::Progress;
-use super::remote::ClusterOptions;
-use super::stats::{check_stats, peak_memory_bytes, write_stats};
+use super::execution::ExecutionOptions;
+use super::progress::CountProgress;
+use super::stats::{StatsOptions, check_stats, peak_memory_bytes, write_stats};
 use clap::Args;
 use planetree_base::error::{Error, Result};
 use planetree_base::size::shown_count;
-use planetree_base::storage::{Access, Head, Location, SCORES_FORMATS, TextOutput, replaces};
+use planetree_base::storage::{Head, Location, SCORES_FORMATS, TextOutput, replaces};
 use planetree_data::dataset::DatasetReader;
-use planetree_data::table::provenance::SEEN_ROWS;
+use planetree_data::table::provenance::TRAINING_ROWS_NOTE;
 use planetree_model::model::Model;
 use planetree_model::predict::{PredictedGroup, PredictionsTable, predict};
 use serde_json::json;
 use std::io::Write;
-use std::num::NonZeroUsize;
 use std::time::Instant;
 
 /// Score the documents of a dataset with a model
 ///
-/// The predictions are a table of query_id, doc_id, label, score and rank, in the order of the dataset's
-/// rows: Parquet, or CSV, TSV, JSON or NDJSON by the extension (.csv, .json.gz). Columns are found by their
-/// names, and words by the model's list of them, whatever their codes are; a word that the model has not seen is
-/// missing. Memory stays bounded, however large the dataset is.
+/// The output is a table with the columns query_id, doc_id, label, score and rank, in the order of the dataset's rows:
+/// Parquet, or CSV, TSV, JSON or NDJSON by the extension (.csv, .json.gz). Features are matched by name. Categories
+/// are matched by their text, whatever codes the dataset uses for them; a category that the model does not know is a
+/// missing value. Memory use does not depend on the size of the dataset.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   planetree predict --model model.parquet --data test --output predictions.parquet
@@ -29,67 +28,58 @@ use std::time::Instant;
   planetree predict --model s3://models/night --data s3://datasets/test --scores scores.txt
   planetree predict --model model.parquet --data s3://datasets/test --output p.parquet --cluster df://10.0.0.1:50050")]
 pub struct PredictArguments {
-    /// The model: a file or a URL
+    /// Model: a file or a URL
     #[arg(long, value_name = "FILE")]
     model: String,
 
-    /// The dataset: a directory or a URL
+    /// Dataset: a directory or a URL
     #[arg(long, value_name = "DATASET")]
     data: String,
 
-    /// The predictions to write, a file or a URL; the extension decides: .parquet (or none), .csv, .tsv, .json,
-    /// .ndjson, text also with .gz or .zst
+    /// File or URL to write predictions to; the extension selects the format: .parquet (or none), .csv, .tsv, .json,
+    /// .ndjson; text formats also with .gz or .zst
     #[arg(long, value_name = "FILE", required_unless_present = "scores")]
     output: Option<String>,
 
-    /// Write the scores as text, too: one a line, in the order of the rows
+    /// Also write the scores as text: one per line, in the order of the rows
     #[arg(long, value_name = "FILE")]
     scores: Option<String>,
 
-    /// Write how long each phase took, as JSON
-    #[arg(long, value_name = "FILE")]
-    stats: Option<String>,
-
-    /// Threads that read and score [default: all cores]
-    #[arg(long, value_name = "N")]
-    threads: Option<NonZeroUsize>,
+    #[command(flatten)]
+    stats: StatsOptions,
 
     #[command(flatten)]
-    cluster: ClusterOptions,
-
-    /// Ask the machine's metadata service for credentials of object stores
-    #[arg(long)]
-    instance_credentials: bool,
+    execution: ExecutionOptions,
 }
 
 /// Runs the command.
 pub fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
     let started = Instant::now();
-    let access = if arguments.instance_credentials { Access::InstanceCredentials } else { Access::Explicit };
-    let place = |text: &String| Location::parse(text, access);
-    let optional = |text: &Option<String>| text.as_ref().map(place).transpose();
-    let threads = arguments.threads.map_or(0, NonZeroUsize::get);
+    let store = &arguments.execution.store;
+    let threads = arguments.execution.threads.requested();
     #[cfg(feature = "cluster")]
-    let cluster = arguments.cluster.cluster(threads, arguments.instance_credentials)?;
+    let cluster = arguments.execution.cluster(threads)?;
     #[cfg(not(feature = "cluster"))]
-    arguments.cluster.refuse()?;
-    let model_place = place(&arguments.model)?;
-    let model = Model::read(&model_place)?;
-    let reader = DatasetReader::open(&place(&arguments.data)?)?;
-    let outputs = [&arguments.output, &arguments.scores, &arguments.stats].map(|text| text.as_deref());
-    if let Some(twice) =
-        (1..3).find(|place| outputs[*place].is_some() && outputs[..*place].contains(&outputs[*place]))
+    arguments.execution.refuse_cluster()?;
+    let model_file = store.locate(&arguments.model)?;
+    let model = Model::read(&model_file)?;
+    let reader = DatasetReader::open(&store.locate(&arguments.data)?)?;
+    let outputs = [&arguments.output, &arguments.scores, &arguments.stats.stats].map(|text| text.as_deref());
+    if let Some(repeated) =
+        (1..3).find(|index| outputs[*index].is_some() && outputs[..*index].contains(&outputs[*index]))
     {
         return Err(Error::usage(
-            format_args!("{} is named for two outputs", outputs[twice].unwrap_or_default()),
-            "give the predictions, the scores and the stats a file each",
+            format_args!("two outputs have the same file: {}", outputs[repeated].unwrap_or_default()),
+            "name a separate file for each of the predictions, scores and stats",
         ));
     }
-    let mut table = optional(&arguments.output)?.map(|place| PredictionsTable::create(&place)).transpose()?;
-    let mut text = optional(&arguments.scores)?.map(|place| ScoresText::create(&place)).transpose()?;
-    let stats = optional(&arguments.stats)?;
+    let output = store.locate_optional(arguments.output.as_ref())?;
+    let mut table = output.map(|file| PredictionsTable::create(&file)).transpose()?;
+    let scores = store.locate_optional(arguments.scores.as_ref())?;
+    let mut text = scores.map(|file| ScoresText::create(&file)).transpose()?;
+    let stats = store.locate_optional(arguments.stats.stats.as_ref())?;
     stats.as_ref().map_or(Ok(()), check_stats)?;
-    let mut progress = Progress::start("scoring", Some(reader.manifest().rows), "rows", quiet);
+    let mut progress = CountProgress::start("scoring", Some(reader.manifest().rows), "rows", quiet);
     let mut sink = |group: PredictedGroup| {
         progress.step(group.scores.len() as u64);
         text.as_mut().map_or(Ok(()), |text| text.write(&group.scores))?;
@@ -98,7 +88,7 @@ pub fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
     #[cfg(feature = "cluster")]
     let report = match &cluster {
         Some(cluster) => {
-            let file = model_place.read_all()?.ok_or_else(|| model_place.absent())?;
+            let file = model_file.read_all()?.ok_or_else(|| model_file.absent())?;
             cluster.predict(&reader, &model, &file, &mut sink)?
         }
         None => predict(&reader, &model, threads, &mut sink)?,
@@ -106,12 +96,12 @@ pub fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
     #[cfg(not(feature = "cluster"))]
     let report = predict(&reader, &model, threads, &mut sink)?;
     progress.finish();
-    table.map_or(Ok(()), |table| table.finish(&model_place, &model, &reader))?;
+    table.map_or(Ok(()), |table| table.finish(&model_file, &model, &reader))?;
     text.map_or(Ok(()), |text| text.output.commit())?;
     let total = started.elapsed().as_secs_f64();
     if let Some(stats) = stats {
         #[cfg_attr(not(feature = "cluster"), allow(unused_mut))]
-        let mut stats_of_run = json!({
+        let mut statistics = json!({
             "load_s": report.load_seconds,
             "predict_s": report.predict_seconds,
             "total_s": total,
@@ -122,50 +112,50 @@ pub fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
         });
         #[cfg(feature = "cluster")]
         if let Some(cluster) = &cluster {
-            stats_of_run["cluster"] = super::remote::traffic_figures(&cluster.traffic());
+            statistics["cluster"] = super::execution::traffic_stats(&cluster.traffic());
         }
-        write_stats(&stats, &stats_of_run)?;
+        write_stats(&stats, &statistics)?;
     }
     if !quiet {
         if is_training_data(&model, &reader)? {
-            super::say(format_args!("note: {}: {SEEN_ROWS}", arguments.data));
+            super::message(format_args!("note: {}: {TRAINING_ROWS_NOTE}", arguments.data));
         }
         if let Some(warning) = &report.warning {
-            super::say(format_args!("warning: {warning}"));
+            super::message(format_args!("warning: {warning}"));
         }
         let (rows, trees) = (shown_count(report.rows), shown_count(model.trees.len() as u64));
-        super::say(format_args!("{rows} rows scored with {trees} trees in {total:.2} s"));
+        super::message(format_args!("{rows} rows scored with {trees} trees in {total:.2} s"));
     }
     Ok(())
 }
 
-/// Whether a dataset is one that a model was trained on.
+/// Whether a model was trained on a dataset.
 fn is_training_data(model: &Model, reader: &DatasetReader) -> Result<bool> {
     let fingerprint = reader.fingerprint()?;
-    Ok(model.trained_on().any(|trained_on| trained_on == fingerprint))
+    Ok(model.trained_on().any(|training_data| training_data == fingerprint))
 }
 
-/// The scores as text while they are written.
+/// Text file of scores, one per line.
 struct ScoresText {
     output: TextOutput,
-    place: Location,
+    location: Location,
 }
 
 impl ScoresText {
-    fn create(place: &Location) -> Result<Self> {
-        let (_, compression) = SCORES_FORMATS.of(place)?;
-        let output = TextOutput::create(place, compression, replaces(is_scores))?;
-        Ok(ScoresText { output, place: place.clone() })
+    fn create(location: &Location) -> Result<Self> {
+        let (_, compression) = SCORES_FORMATS.of(location)?;
+        let output = TextOutput::create(location, compression, replaces(is_scores))?;
+        Ok(ScoresText { output, location: location.clone() })
     }
 
     fn write(&mut self, scores: &[f64]) -> Result<()> {
         let written = scores.iter().try_for_each(|score| write_score(&mut self.output, *score));
-        written.map_err(|error| Error::io(&self.place, "write", &error))
+        written.map_err(|error| Error::io(&self.location, "write", error))
     }
 }
 
-/// Whether a file has nothing but scores, each as [`write_score`] writes it. A file of whole numbers is more likely to be
-/// labels or query sizes of the user.
+/// Whether a file contains only scores, as [`write_score`] writes them. A file of whole numbers is more likely to be
+/// the user's labels or query sizes.
 fn is_scores(head: &Head) -> bool {
     let is_score = |line: &str| {
         let mut written = Vec::new();
@@ -177,10 +167,10 @@ fn is_scores(head: &Head) -> bool {
     head.lines().is_some_and(|mut lines| has_fraction(lines.clone()) && lines.all(is_score))
 }
 
-/// Writes a score on a line, in as few digits as read back to the same number.
+/// Writes a score on a line, in the fewest digits that parse to the same number.
 fn write_score(output: &mut impl Write, score: f64) -> std::io::Result<()> {
-    let is_handy = score == 0.0 || (1e-5..1e16).contains(&score.abs());
-    if is_handy { writeln!(output, "{score}") } else { writeln!(output, "{score:e}") }
+    let is_plain = score == 0.0 || (1e-5..1e16).contains(&score.abs());
+    if is_plain { writeln!(output, "{score}") } else { writeln!(output, "{score:e}") }
 }
 
 #[cfg(test)]
@@ -194,18 +184,18 @@ mod tests {
     use planetree_model::predict::{model_fingerprint, predictions_schema};
 
     #[derive(Parser)]
-    struct Line {
+    struct PredictCommand {
         #[command(flatten)]
         predict: PredictArguments,
     }
 
     #[derive(Parser)]
-    struct ConvertLine {
+    struct ConvertCommand {
         #[command(flatten)]
         convert: crate::convert::ConvertArguments,
     }
 
-    /// Two trees, of f1 and of f2: 0 up to 0, above it 1 and 10, and 5 and 50 where the value is missing.
+    /// A tree on f1 and one on f2. A value of at most 0 scores 0, a larger one 1 and 10, a missing one 5 and 50.
     fn model() -> Model {
         let leaf = |value| Node { depth: 1, split: None, value, cover: 1.0 };
         let tree = |feature: u32, above: f64| {
@@ -234,13 +224,13 @@ mod tests {
         let at = |name: &str| room.path().join(name).to_string_lossy().into_owned();
         std::fs::write(at("input"), "1 qid:a 1:1\n0 qid:a 2:3 # d2\n0 qid:b 1:-1\n").unwrap();
         let line = ["convert", &at("input"), "--output", &at("dataset")];
-        crate::convert::run(&ConvertLine::try_parse_from(line).unwrap().convert, true).unwrap();
+        crate::convert::run(&ConvertCommand::try_parse_from(line).unwrap().convert, true).unwrap();
         let reader = DatasetReader::open(&Location::Local(room.path().join("dataset"))).unwrap();
-        let model_place = Location::Local(room.path().join("model"));
-        model().write(&model_place).unwrap();
+        let model_file = Location::Local(room.path().join("model"));
+        model().write(&model_file).unwrap();
         let words = ["predict", "--threads", "2", "--model", &at("model"), "--data", &at("dataset")];
         let outputs = ["--output", &at("table"), "--scores", &at("text"), "--stats", &at("stats")];
-        let line = Line::try_parse_from(words.iter().chain(&outputs)).unwrap();
+        let line = PredictCommand::try_parse_from(words.iter().chain(&outputs)).unwrap();
         run(&line.predict, true).unwrap();
         assert_eq!(std::fs::read_to_string(at("text")).unwrap(), "51\n15\n50\n");
         let stats: serde_json::Value =
@@ -252,17 +242,17 @@ mod tests {
         assert!(["load_s", "predict_s", "total_s"].iter().all(|key| stats[key].as_f64() > Some(0.0)));
         let table = TableReader::open(&Location::Local(at("table").into()), TableKind::Predictions).unwrap();
         assert_eq!(table.schema(), &predictions_schema());
-        let said = |key| table.metadata(key).unwrap().to_owned();
-        assert_eq!(said("planetree.dataset"), reader.fingerprint().unwrap().to_string());
-        assert_eq!(said("planetree.model_fingerprint"), model_fingerprint(&model_place).unwrap());
+        let metadata = |key| table.metadata(key).unwrap().to_owned();
+        assert_eq!(metadata("planetree.dataset"), reader.fingerprint().unwrap().to_string());
+        assert_eq!(metadata("planetree.model_fingerprint"), model_fingerprint(&model_file).unwrap());
         let batches: Vec<_> = table.batches().collect::<Result<_>>().unwrap();
         assert_eq!(**batches[0].column(3), Float64Array::from(vec![51.0, 15.0, 50.0]));
         assert_eq!(**batches[0].column(4), Int32Array::from(vec![1, 2, 1]));
-        assert!(Line::try_parse_from(words).is_err(), "nothing to write");
+        assert!(PredictCommand::try_parse_from(words).is_err(), "no output is named");
     }
 
     #[test]
-    fn scores_are_short_and_read_back() {
+    fn scores_are_written_in_the_fewest_digits_that_parse_back() {
         let cases: [(f64, &str); 8] = [
             (0.1, "0.1"),
             (-2.0, "-2"),

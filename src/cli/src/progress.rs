@@ -1,5 +1,5 @@
-//! How far a long step is: a bar with rate and time left on a terminal, a line now and then
-//! elsewhere. Bars have no colours, and leave nothing behind.
+//! Progress of long steps: a bar with rate and remaining time on a terminal, otherwise a line every few seconds.
+//! Bars have no colours and are removed at the end.
 
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use planetree_base::progress::{Meter, SharedMeter, unwatched};
@@ -8,81 +8,81 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Whether there is somebody who sees bars: a terminal that can rewrite a line, and no wish for silence.
+/// Whether to draw bars: stderr is a terminal that can rewrite a line, and `--quiet` is not given.
 pub fn is_live(quiet: bool) -> bool {
     let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     !quiet && !is_dumb && std::io::stderr().is_terminal()
 }
 
-/// Letters of a step's name.
-const MOST: usize = 24;
+/// Maximum length of a step's name, in characters.
+const MAX_NAME: usize = 24;
 
-/// The look of a step of which nothing is known.
-const TURNING: &str = "{prefix} {spinner} {wide_msg}";
+/// Template of a step of unknown size without a counter.
+const SPINNER: &str = "{prefix} {spinner} {wide_msg}";
 
-/// What a step is counted in.
+/// Unit of a bar's counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
-    /// Bytes, shown as kibibytes and so on.
+pub enum BarUnit {
+    /// Bytes, shown with binary prefixes.
     Bytes,
-    /// Things that have a name.
-    Things(&'static str),
+    /// Rows, trees or other items, by their plural.
+    Count(&'static str),
 }
 
 /// A bar on the terminal.
 #[derive(Debug, Clone)]
 pub struct Bar {
     bar: ProgressBar,
-    unit: Unit,
+    unit: BarUnit,
 }
 
 impl Bar {
-    /// Draws a bar, or something that turns where the total is not known.
-    pub fn start(what: &str, total: Option<u64>, unit: Unit) -> Self {
+    /// Draws a bar, or a spinner with a counter if the total is unknown.
+    pub fn start(name: &str, total: Option<u64>, unit: BarUnit) -> Self {
         let bar = total.map_or_else(ProgressBar::new_spinner, ProgressBar::new);
         bar.set_style(style(total.is_some(), unit));
-        Self::show(bar, what, unit)
+        Self::show(bar, name, unit)
     }
 
-    /// Draws something that turns, for a step of which nothing is known.
-    pub fn turning(what: &str) -> Self {
+    /// Draws a spinner without a counter.
+    pub fn spinner(name: &str) -> Self {
         let bar = ProgressBar::new_spinner();
-        bar.set_style(styled(TURNING));
-        Self::show(bar, what, Unit::Things(""))
+        bar.set_style(styled(SPINNER));
+        Self::show(bar, name, BarUnit::Count(""))
     }
 
-    fn show(bar: ProgressBar, what: &str, unit: Unit) -> Self {
-        // A line that is too long for the terminal could not be rewritten.
-        let is_long = what.chars().count() > MOST;
-        let what: String = what.chars().take(if is_long { MOST - 1 } else { MOST }).collect();
-        bar.set_prefix(if is_long { format!("{what}…") } else { what });
-        // Time goes by on it also when nothing is done.
+    fn show(bar: ProgressBar, name: &str, unit: BarUnit) -> Self {
+        // A line that wraps cannot be rewritten.
+        let is_long = name.chars().count() > MAX_NAME;
+        let name: String = name.chars().take(if is_long { MAX_NAME - 1 } else { MAX_NAME }).collect();
+        bar.set_prefix(if is_long { format!("{name}…") } else { name });
+        // Redraw without progress, too, so that the user sees that the program is running.
         bar.enable_steady_tick(Duration::from_millis(200));
         Bar { bar, unit }
     }
 
-    /// Changes the words behind the numbers.
-    pub fn say(&self, text: String) {
+    /// Sets the text after the numbers.
+    pub fn set_message(&self, text: String) {
         self.bar.set_message(text);
     }
 
-    /// Says something above the bar.
-    pub fn note(&self, text: &str) {
-        self.bar.suspend(|| super::say(format_args!("{text}")));
+    /// Prints a line above the bar.
+    pub fn print_above(&self, text: &str) {
+        self.bar.suspend(|| super::message(format_args!("{text}")));
     }
 
-    /// Goes to a place.
+    /// Sets the position.
     pub fn set(&self, position: u64) {
         self.bar.set_position(position);
     }
 
-    /// Goes to a place where others have been before: it says nothing of the pace.
+    /// Sets the position without counting the distance in the rate: that work was done before.
     pub fn resume(&self, position: u64) {
         self.bar.set_position(position);
         self.bar.reset_eta();
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn clear(&self) {
         self.bar.finish_and_clear();
     }
@@ -103,35 +103,38 @@ impl Meter for Bar {
     }
 }
 
-/// What a bar looks like. The words behind the numbers get the rest of the line, so that no line is too long.
-fn style(has_total: bool, unit: Unit) -> ProgressStyle {
+/// The style of a bar. The text after the numbers is cut to the width of the terminal.
+fn style(has_total: bool, unit: BarUnit) -> ProgressStyle {
     let numbers = match (has_total, unit) {
-        (true, Unit::Bytes) => "{bytes}/{total_bytes} {binary_bytes_per_sec}".to_owned(),
-        (false, Unit::Bytes) => "{bytes} {binary_bytes_per_sec}".to_owned(),
-        (true, Unit::Things(name)) => format!("{{done}}/{{all}} {name} {{rate}}/s"),
-        (false, Unit::Things(name)) => format!("{{done}} {name} {{rate}}/s"),
+        (true, BarUnit::Bytes) => "{bytes}/{total_bytes} {binary_bytes_per_sec}".to_owned(),
+        (false, BarUnit::Bytes) => "{bytes} {binary_bytes_per_sec}".to_owned(),
+        (true, BarUnit::Count(name)) => format!("{{done}}/{{all}} {name} {{rate}}/s"),
+        (false, BarUnit::Count(name)) => format!("{{done}} {name} {{rate}}/s"),
     };
     let template = match has_total {
         true => format!("{{prefix}} {{bar:12}} {numbers} {{eta}} left {{wide_msg}}"),
         false => format!("{{prefix}} {{spinner}} {numbers} {{wide_msg}}"),
     };
-    styled(&template).with_key("done", done).with_key("all", all).with_key("rate", rate)
+    styled(&template)
+        .with_key("done", write_position)
+        .with_key("all", write_total)
+        .with_key("rate", write_rate)
 }
 
-fn done(state: &ProgressState, text: &mut dyn std::fmt::Write) {
-    let _ = text.write_str(&few(state.pos() as f64)); // nothing can be done about a line that takes none
+fn write_position(state: &ProgressState, text: &mut dyn std::fmt::Write) {
+    let _ = text.write_str(&abbreviated(state.pos() as f64)); // a String accepts everything
 }
 
-fn all(state: &ProgressState, text: &mut dyn std::fmt::Write) {
-    let _ = text.write_str(&few(state.len().unwrap_or(0) as f64)); // likewise
+fn write_total(state: &ProgressState, text: &mut dyn std::fmt::Write) {
+    let _ = text.write_str(&abbreviated(state.len().unwrap_or(0) as f64));
 }
 
-fn rate(state: &ProgressState, text: &mut dyn std::fmt::Write) {
-    let _ = text.write_str(&few(state.per_sec())); // likewise
+fn write_rate(state: &ProgressState, text: &mut dyn std::fmt::Write) {
+    let _ = text.write_str(&abbreviated(state.per_sec()));
 }
 
-/// A number in at most five or six characters.
-fn few(number: f64) -> String {
+/// A number in at most six characters, up to a thousand billion.
+fn abbreviated(number: f64) -> String {
     match number {
         ..100.0 if number.fract() != 0.0 => format!("{number:.1}"),
         ..1e4 => format!("{number:.0}"),
@@ -145,47 +148,48 @@ fn styled(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).expect("templates are part of the program and tested")
 }
 
-/// Shows progress over bytes of input.
+/// Progress in bytes of input.
 pub struct ByteProgress {
     bar: Option<Bar>,
     quiet: bool,
-    what: &'static str,
+    name: &'static str,
     started: Instant,
-    said: Instant,
+    printed: Instant,
     bytes: u64,
     rows: u64,
     total: Option<u64>,
 }
 
-const EVERY: Duration = Duration::from_secs(10);
+/// Interval between lines if there is no bar.
+const PRINT_INTERVAL: Duration = Duration::from_secs(10);
 
 impl ByteProgress {
-    /// Starts; `total` is how many bytes there will be, where that is known.
-    pub fn start(what: &'static str, total: Option<u64>, quiet: bool) -> Self {
-        let bar = is_live(quiet).then(|| Bar::start(what, total, Unit::Bytes));
+    /// Starts a step of `total` bytes, if that is known.
+    pub fn start(name: &'static str, total: Option<u64>, quiet: bool) -> Self {
+        let bar = is_live(quiet).then(|| Bar::start(name, total, BarUnit::Bytes));
         let now = Instant::now();
-        ByteProgress { bar, quiet, what, started: now, said: now, bytes: 0, rows: 0, total }
+        ByteProgress { bar, quiet, name, started: now, printed: now, bytes: 0, rows: 0, total }
     }
 
-    /// Goes on.
+    /// Adds bytes read and rows decoded.
     pub fn step(&mut self, bytes: usize, rows: usize) {
         self.bytes += bytes as u64;
         self.rows += rows as u64;
         if let Some(bar) = &self.bar {
             bar.set(self.bytes);
             if self.rows > 0 {
-                bar.say(format!("{} rows", shown_count(self.rows)));
+                bar.set_message(format!("{} rows", shown_count(self.rows)));
             }
-        } else if !self.quiet && self.said.elapsed() >= EVERY {
-            self.said = Instant::now();
+        } else if !self.quiet && self.printed.elapsed() >= PRINT_INTERVAL {
+            self.printed = Instant::now();
             let of = self.total.map_or(String::new(), |total| format!(" of {}", shown_size(total)));
-            super::say(format_args!(
+            super::message(format_args!(
                 "{}: {}{of}, {} rows, {}/s{}",
-                self.what,
+                self.name,
                 shown_size(self.bytes),
                 shown_count(self.rows),
                 shown_size(self.rate() as u64),
-                self.left()
+                self.remaining()
             ));
         }
     }
@@ -194,20 +198,20 @@ impl ByteProgress {
         self.bytes as f64 / self.started.elapsed().as_secs_f64().max(1e-9)
     }
 
-    fn left(&self) -> String {
+    fn remaining(&self) -> String {
         match self.total {
             Some(total) => format!(", {:.0} s left", total.saturating_sub(self.bytes) as f64 / self.rate()),
             None => String::new(),
         }
     }
 
-    /// Takes the bar away before the end; how many rows there were.
+    /// Removes the bar before the end and returns the number of rows so far.
     pub fn end_bar(&mut self) -> u64 {
         self.bar.take().iter().for_each(Bar::clear);
         self.rows
     }
 
-    /// Ends; seconds and bytes per second.
+    /// Ends the step and returns its seconds and bytes per second.
     pub fn finish(self) -> (f64, f64) {
         (self.started.elapsed().as_secs_f64(), self.rate())
     }
@@ -219,26 +223,26 @@ impl Drop for ByteProgress {
     }
 }
 
-/// Shows progress over things, on a terminal only. It goes when it is dropped, so that an error stands on a
-/// line of its own.
-pub struct Progress {
+/// Progress in rows or other items, on a terminal only. Dropping it removes the bar, so that an error message has
+/// its own line.
+pub struct CountProgress {
     bar: Option<Arc<Bar>>,
 }
 
-impl Progress {
-    /// Starts.
-    pub fn start(what: &str, total: Option<u64>, unit: &'static str, quiet: bool) -> Self {
-        Progress { bar: is_live(quiet).then(|| Arc::new(Bar::start(what, total, Unit::Things(unit)))) }
+impl CountProgress {
+    /// Starts a step of `total` items, if that is known.
+    pub fn start(name: &str, total: Option<u64>, unit: &'static str, quiet: bool) -> Self {
+        CountProgress { bar: is_live(quiet).then(|| Arc::new(Bar::start(name, total, BarUnit::Count(unit)))) }
     }
 
-    /// Goes on.
+    /// Adds items.
     pub fn step(&mut self, by: u64) {
         if let Some(bar) = &self.bar {
             bar.advance(by);
         }
     }
 
-    /// What does the work tells this one.
+    /// The meter for code that reports its own progress.
     pub fn meter(&self) -> SharedMeter {
         match &self.bar {
             Some(bar) => bar.clone(),
@@ -246,11 +250,11 @@ impl Progress {
         }
     }
 
-    /// Ends.
+    /// Removes the bar.
     pub fn finish(self) {}
 }
 
-impl Drop for Progress {
+impl Drop for CountProgress {
     fn drop(&mut self) {
         self.bar.iter().for_each(|bar| bar.clear());
     }
@@ -261,18 +265,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_style_is_one() {
+    fn every_template_is_valid() {
         for has_total in [true, false] {
-            for unit in [Unit::Bytes, Unit::Things("rows")] {
+            for unit in [BarUnit::Bytes, BarUnit::Count("rows")] {
                 style(has_total, unit);
             }
         }
-        styled(TURNING);
+        styled(SPINNER);
     }
 
     #[test]
-    fn numbers_are_short() {
-        let shown = [0.0, 0.25, 99.94, 100.0, 9_999.0, 10_000.0, 1.5e6, 2e9, 4e12].map(few);
+    fn numbers_are_abbreviated() {
+        let shown = [0.0, 0.25, 99.94, 100.0, 9_999.0, 10_000.0, 1.5e6, 2e9, 4e12].map(abbreviated);
         assert_eq!(shown, ["0", "0.2", "99.9", "100", "9999", "10.0k", "1.5M", "2.0G", "4000.0G"]);
     }
 }

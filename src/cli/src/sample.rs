@@ -4,33 +4,53 @@ use super::progress::ByteProgress;
 use clap::Args;
 use planetree_base::error::{Error, Result};
 use planetree_base::size::{shown_count, shown_size};
-use planetree_data::sample::{SampleOptions, Shape, sample};
+use planetree_data::sample::{SampleOptions, SampleShape, sample};
 use std::path::PathBuf;
 
 /// Write synthetic ranking data: train.txt, vali.txt and test.txt
 ///
-/// LETOR text in the shape of a classical set, of any size, the same for the same seed. Labels
-/// depend on the features in a nonlinear way, so that there is something to learn.
+/// LETOR text that resembles a public dataset, of any size; the same seed gives the same text. Labels are a nonlinear
+/// function of the features plus noise.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   planetree sample --shape letor --rows 2500 --seed 1 --output sample_data
   planetree sample --shape mslr --rows 1000000 --seed 7 --output big")]
 pub struct SampleArguments {
-    /// Which set to resemble
+    /// Dataset to resemble
     #[arg(long, value_enum)]
-    shape: Shape,
+    shape: ShapeArgument,
 
-    /// Rows of the three parts together: three fifths train, one fifth each vali and test
+    /// Total number of rows: three fifths in train.txt, one fifth each in vali.txt and test.txt
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(5..))]
     rows: u64,
 
-    /// The seed
+    /// Random seed
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
 
-    /// Local directory to write to; files of an earlier sample there are replaced
+    /// Local directory to write to; files of an earlier sample are replaced
     #[arg(long, short, value_name = "DIR")]
     output: PathBuf,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum ShapeArgument {
+    /// LETOR 4: 46 features scaled to 0..1, labels 0-2, few documents per query
+    Letor,
+    /// MSLR-WEB: 136 raw features, labels 0-4, about 120 documents per query
+    Mslr,
+    /// Yahoo: 700 features, two thirds of them absent, labels 0-4, about 23 documents per query
+    Yahoo,
+}
+
+impl From<ShapeArgument> for SampleShape {
+    fn from(shape: ShapeArgument) -> Self {
+        match shape {
+            ShapeArgument::Letor => SampleShape::Letor,
+            ShapeArgument::Mslr => SampleShape::Mslr,
+            ShapeArgument::Yahoo => SampleShape::Yahoo,
+        }
+    }
 }
 
 /// Runs the command.
@@ -38,25 +58,25 @@ pub fn run(arguments: SampleArguments, quiet: bool) -> Result<()> {
     if arguments.output.to_string_lossy().contains("://") {
         return Err(Error::usage(
             format_args!("{}: samples are written to local directories only", arguments.output.display()),
-            "write to a local directory; `planetree convert` takes it from there to a bucket",
+            "write to a local directory, then use `planetree convert` to write a dataset to a bucket",
         ));
     }
     let options = SampleOptions {
-        shape: arguments.shape,
+        shape: arguments.shape.into(),
         rows: arguments.rows,
         seed: arguments.seed,
         output: arguments.output,
     };
     let mut progress = ByteProgress::start("generating", None, quiet);
-    let mut known = 0;
+    let mut written = 0;
     let parts = sample(&options, &mut |bytes| {
-        progress.step(bytes.saturating_sub(known) as usize, 0);
-        known = bytes;
+        progress.step(bytes.saturating_sub(written) as usize, 0);
+        written = bytes;
     })?;
     progress.finish();
     if !quiet {
         for part in parts {
-            super::say(format_args!(
+            super::message(format_args!(
                 "{}: {} rows, {} queries, {}",
                 part.path.display(),
                 shown_count(part.rows),

@@ -1,34 +1,43 @@
-//! What a run took: the file of `--stats`.
+//! `--stats`: time and memory of a command as a JSON file.
 
+use clap::Args;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Head, Location, STATS_FORMATS, TextOutput, replaces};
 use std::io::Write;
 
-/// Writes a run's figures as one JSON object.
-pub fn write_stats(place: &Location, stats: &serde_json::Value) -> Result<()> {
-    let mut output = create(place)?;
-    writeln!(output, "{stats:#}").map_err(|error| Error::io(place, "write", &error))?;
+/// Where to write run time and memory use.
+#[derive(Debug, Args)]
+pub struct StatsOptions {
+    /// Write seconds per phase and peak memory as JSON
+    #[arg(long, value_name = "FILE.json")]
+    pub stats: Option<String>,
+}
+
+/// Writes statistics as one JSON object.
+pub fn write_stats(location: &Location, stats: &serde_json::Value) -> Result<()> {
+    let mut output = create(location)?;
+    writeln!(output, "{stats:#}").map_err(|error| Error::io(location, "write", error))?;
     output.commit()
 }
 
-/// Fails where [`write_stats`] would: to be asked before the work.
-pub fn check_stats(place: &Location) -> Result<()> {
-    create(place).map(drop)
+/// Fails if [`write_stats`] would, so that the error comes before the work.
+pub fn check_stats(location: &Location) -> Result<()> {
+    create(location).map(drop)
 }
 
-fn create(place: &Location) -> Result<TextOutput> {
-    let (_, compression) = STATS_FORMATS.of(place)?;
-    TextOutput::create(place, compression, replaces(is_ours))
+fn create(location: &Location) -> Result<TextOutput> {
+    let (_, compression) = STATS_FORMATS.of(location)?;
+    TextOutput::create(location, compression, replaces(is_stats))
 }
 
-/// Whether a file has a run's figures.
-fn is_ours(head: &Head) -> bool {
-    let figures = serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(&head.bytes);
+/// Whether a file was written by [`write_stats`].
+fn is_stats(head: &Head) -> bool {
+    let stats = serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(&head.bytes);
     let keys = ["thread_count", "total_s", "peak_memory_bytes"];
-    figures.is_ok_and(|figures| keys.iter().all(|key| figures.contains_key(*key)))
+    stats.is_ok_and(|stats| keys.iter().all(|key| stats.contains_key(*key)))
 }
 
-/// The most memory that this process had at any time; `None` where the system does not say.
+/// The peak memory of this process; `None` on systems without `/proc`.
 pub fn peak_memory_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
@@ -42,7 +51,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn a_process_has_some_memory() {
+    fn peak_memory_is_more_than_a_mebibyte() {
         assert!(peak_memory_bytes().is_some_and(|bytes| bytes > 1 << 20));
     }
 }

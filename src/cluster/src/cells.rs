@@ -122,7 +122,7 @@ pub fn add_block<C: WireCell>(
 /// Maximum cells per block, so that a damaged count cannot exhaust memory.
 const MOST_CELLS: usize = 1 << 26;
 
-/// GradientSums the same block of several shares.
+/// Sums the same block of several shares.
 pub fn merge_blocks(blocks: &[&[u8]], weighted: bool) -> Result<Vec<u8>> {
     let mut readers: Vec<WireReader<'_>> = blocks.iter().map(|bytes| WireReader::new(bytes)).collect();
     let mut shape = None;
@@ -275,7 +275,7 @@ mod tests {
 
     proptest! {
         #[test]
-            fn histograms_add_up_after_a_round_trip(
+        fn histograms_add_up_after_a_round_trip(
             shares in prop::collection::vec(
                 prop::collection::vec((0usize..80, -8_000_000i32..8_000_000, 0i32..1000), 0..30), 1..4),
             blocks in 1usize..6,

@@ -215,7 +215,7 @@ impl SchedulerClient {
         patience: Option<Duration>,
     ) -> Result<std::result::Result<Vec<ReceivedAnswer>, String>> {
         let mut plan: Arc<dyn ExecutionPlan> =
-            Arc::new(RoundExec::new(scan_of(groups.to_vec()), question.clone()));
+            Arc::new(RoundExec::new(question.clone(), scan_of(groups.to_vec())));
         if let Some(merge_plan) = merge_plan {
             plan = merge_plan.of(plan).map_err(|error| self.broken(&first_line(&error.to_string())))?;
         }

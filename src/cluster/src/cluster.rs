@@ -14,11 +14,14 @@ use super::trees::ClusterGrower;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 use planetree_base::wire::malformed;
-use planetree_data::source::{Rows, Source};
+use planetree_data::source::{LabelledRows, LabelledData};
 use planetree_train::BoostWorker;
 use planetree_train::TreeGrower;
 use planetree_train::bins::{BinOptions, BinnedData, SAMPLED_ROWS, ValueDistribution};
-use planetree_train::config::{BaseScore, Candidates, EnsembleName, Parameters};
+use planetree_train::config::{
+    BaseScore, BoostCandidates, BoostParameters, BoostSettings, ForestSettings, LearnerParameters, ObjectiveParameters,
+    PairLoss,
+};
 use planetree_train::{Backend, TrainRequest};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -135,7 +138,7 @@ impl Cluster {
 
     fn remote_rows<C: WireCell>(
         &self,
-        parameters: &Parameters,
+        parameters: &BoostSettings,
         data: &Arc<BinnedData>,
         base_score: f64,
     ) -> Box<dyn BoostWorker<C>> {
@@ -143,11 +146,30 @@ impl Cluster {
     }
 }
 
+/// What of a boosted training a cluster does not support.
+fn check_boost(boost: &BoostParameters) -> std::result::Result<(), &'static str> {
+    match boost.candidates {
+        BoostCandidates::Static { .. } => {}
+        BoostCandidates::Streaming(streaming) if streaming.value_groups > 0 && streaming.workers == 1 => {}
+        BoostCandidates::Streaming(_) => return Err("a streaming model with several workers or value_groups=0"),
+        BoostCandidates::Exact => return Err("a model with these candidates"),
+    }
+    if let ObjectiveParameters::Pairwise(pairwise) = &boost.objective
+        && matches!(pairwise.loss, PairLoss::Logistic { unbiased: true, .. })
+    {
+        return Err("an unbiased objective");
+    }
+    match boost.base_score {
+        BaseScore::Feature(_) => Err("a model initialised from a feature"),
+        BaseScore::Auto | BaseScore::Constant(_) => Ok(()),
+    }
+}
+
 /// The location of the dataset as sent to executors.
 pub fn place_of(location: &Location) -> Result<String> {
     match location {
         Location::Local(path) => {
-            let path = std::fs::canonicalize(path).map_err(|error| Error::io(location, "open", &error))?;
+            let path = std::fs::canonicalize(path).map_err(|error| Error::io(location, "open", error))?;
             Ok(path.to_string_lossy().into_owned())
         }
         Location::Remote(_) => Ok(location.to_string()),
@@ -163,31 +185,23 @@ impl Backend for Cluster {
                 "leave --cluster out, or see docs/cluster.md for what is supported",
             ))
         };
-        if parameters.forest.pairs_per_document.is_some() {
-            return refuse("a pairwise forest");
-        }
-        if request.out_of_bag || request.strength {
-            return refuse(
-                "a forest with out-of-bag scores (--oob, or --rounds without --valid) or with --strength",
-            );
-        }
-        match parameters.candidates {
-            _ if parameters.ensemble == EnsembleName::Bag => {}
-            Candidates::Static => {}
-            Candidates::Streaming if parameters.value_groups > 0 && parameters.workers == 1 => {}
-            Candidates::Streaming => {
-                return refuse("a streaming model with several workers or value_groups=0");
+        match &parameters.learner {
+            LearnerParameters::Boost(boost) => check_boost(boost).or_else(refuse)?,
+            LearnerParameters::Forest(forest) if forest.pairs_per_document.is_some() => {
+                return refuse("a pairwise forest");
             }
-            _ => return refuse("a model with these candidates"),
-        }
-        if parameters.unbiased {
-            return refuse("an unbiased objective");
+            LearnerParameters::Forest(_) if request.out_of_bag || request.strength => {
+                return refuse(
+                    "a forest with out-of-bag scores (--oob, or --rounds without --valid) or with --strength",
+                );
+            }
+            LearnerParameters::Forest(_) => {}
         }
         if request.objective.is_some() {
             return refuse("an objective of another crate");
         }
-        if request.start.is_some() || matches!(parameters.base_score, BaseScore::Feature(_)) {
-            return refuse("a model initialised from another model or from a feature");
+        if request.start.is_some() {
+            return refuse("a model initialised from another model");
         }
         if request.data.len() > 1 {
             return refuse("a model on several datasets");
@@ -198,7 +212,7 @@ impl Backend for Cluster {
         }
     }
 
-    fn bin(&self, request: &TrainRequest, source: &Source, options: &BinOptions) -> Result<BinnedData> {
+    fn bin(&self, request: &TrainRequest, source: &LabelledData, options: &BinOptions) -> Result<BinnedData> {
         let place = match &request.data[..] {
             [data] => place_of(data)?,
             _ => return Err(malformed()),
@@ -228,14 +242,15 @@ impl Backend for Cluster {
         survey(&session, request, source, options)
     }
 
-    fn grower(&self, parameters: &Parameters, data: &BinnedData) -> Result<Box<dyn TreeGrower>> {
-        let snapshot = Snapshot::new(parameters, false, 0.0, &data.binning);
+    fn grower(&self, parameters: &ForestSettings, data: &BinnedData) -> Result<Box<dyn TreeGrower>> {
+        let parameters = parameters.with(LearnerParameters::Forest(parameters.learner.clone()));
+        let snapshot = Snapshot::new(&parameters, false, 0.0, &data.binning);
         Ok(Box::new(ClusterGrower::new(self.session(), snapshot)))
     }
 
     fn plain_worker(
         &self,
-        parameters: &Parameters,
+        parameters: &BoostSettings,
         data: &Arc<BinnedData>,
         base_score: f64,
     ) -> Box<dyn BoostWorker<i64>> {
@@ -244,7 +259,7 @@ impl Backend for Cluster {
 
     fn weighted_worker(
         &self,
-        parameters: &Parameters,
+        parameters: &BoostSettings,
         data: &Arc<BinnedData>,
         base_score: f64,
     ) -> Box<dyn BoostWorker<[i64; 2]>> {
@@ -256,7 +271,7 @@ impl Backend for Cluster {
 fn survey(
     session: &TrainingSession,
     request: &TrainRequest,
-    source: &Source,
+    source: &LabelledData,
     options: &BinOptions,
 ) -> Result<BinnedData> {
     /// Maximum bytes of summaries per batch; a run takes 8.
@@ -265,7 +280,7 @@ fn survey(
         if options.max_bin.is_some() { source.row_count().min(SAMPLED_ROWS) } else { source.row_count() };
     let at_a_time = (BYTES / (8 * kept.max(1))).clamp(1, source.features().max(1) as u64) as usize;
     let mut features = Vec::with_capacity(source.features());
-    let mut rows: Vec<Rows> = Vec::new();
+    let mut rows: Vec<LabelledRows> = Vec::new();
     for start in (0..source.features()).step_by(at_a_time) {
         let these = start..(start + at_a_time).min(source.features());
         let step = TaskStep::Survey {

@@ -1,6 +1,6 @@
 //! Codec for our plan nodes: their payload as bytes; everything else is left to the engine's own codec.
 
-use super::merge::MergeExec;
+use super::merge::{MergeBlocks, MergeExec};
 use super::node::{RoundExec, RoundRequest};
 use ballista_core::serde::BallistaPhysicalExtensionCodec;
 use datafusion::common::{DataFusionError, Result};
@@ -32,7 +32,7 @@ impl PhysicalExtensionCodec for RoundCodec {
         if let Some(bytes) = bytes.strip_prefix(MERGE) {
             return match (bytes, inputs) {
                 ([weighted @ (0 | 1)], [answers]) => {
-                    Ok(Arc::new(MergeExec::new(answers.clone(), *weighted == 1)))
+                    Ok(Arc::new(MergeExec::new(MergeBlocks { weighted: *weighted == 1 }, answers.clone())))
                 }
                 _ => Err(odd()),
             };
@@ -44,7 +44,7 @@ impl PhysicalExtensionCodec for RoundCodec {
         let mut reader = WireReader::new(bytes);
         let mut list = || reader.list().map(<[u8]>::to_vec).map_err(|_| odd());
         let question = RoundRequest { task: list()?, snapshot: list()? };
-        Ok(Arc::new(RoundExec::new(scan.clone(), question)))
+        Ok(Arc::new(RoundExec::new(question, scan.clone())))
     }
 
     fn try_encode(
@@ -55,15 +55,15 @@ impl PhysicalExtensionCodec for RoundCodec {
     ) -> Result<()> {
         if let Some(merge) = node.downcast_ref::<MergeExec>() {
             bytes.extend_from_slice(MERGE);
-            bytes.push(merge.weighted().into());
+            bytes.push(merge.operator().weighted.into());
             return Ok(());
         }
         let Some(round) = node.downcast_ref::<RoundExec>() else {
             return self.engine.try_encode(node, bytes, converter);
         };
         let mut writer = WireWriter::default();
-        writer.list(&round.question().task);
-        writer.list(&round.question().snapshot);
+        writer.list(&round.operator().task);
+        writer.list(&round.operator().snapshot);
         bytes.extend_from_slice(ROUND);
         bytes.extend_from_slice(&writer.into_bytes());
         Ok(())
@@ -97,10 +97,10 @@ mod tests {
         };
         let groups = vec![FileGroup::new(vec![file(0), file(300)]), FileGroup::new(vec![file(600)])];
         let question = RoundRequest { task: b"what".to_vec(), snapshot: vec![0, 255, 7] };
-        let plan = Arc::new(RoundExec::new(scan_of(groups.clone()), question.clone()));
+        let plan = Arc::new(RoundExec::new(question.clone(), scan_of(groups.clone())));
         let back = there_and_back(plan);
         let back = back.downcast_ref::<RoundExec>().unwrap();
-        assert!(back.question() == &question);
+        assert!(back.operator() == &question);
         assert_eq!(back.properties().output_partitioning().partition_count(), 2);
         let keys: Vec<String> = groups_of(&**back.children()[0]).unwrap().iter().map(key_of).collect();
         assert_eq!(keys, groups.iter().map(key_of).collect::<Vec<_>>());
@@ -111,10 +111,10 @@ mod tests {
     fn a_merge_plan_survives_a_round_trip() {
         for weighted in [false, true] {
             let round =
-                Arc::new(RoundExec::new(scan_of(vec![FileGroup::default(); 5]), RoundRequest::default()));
+                Arc::new(RoundExec::new(RoundRequest::default(), scan_of(vec![FileGroup::default(); 5])));
             let back = there_and_back(MergePlan { mergers: 3, weighted }.of(round).unwrap());
             let merge = back.downcast_ref::<MergeExec>().unwrap();
-            assert_eq!(merge.weighted(), weighted);
+            assert_eq!(merge.operator().weighted, weighted);
             assert_eq!(merge.properties().output_partitioning().partition_count(), 3);
             assert!(merge.children()[0].children()[0].downcast_ref::<RoundExec>().is_some());
         }

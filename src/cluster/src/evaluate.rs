@@ -13,7 +13,7 @@ use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Access, Location};
 use planetree_base::wire::{WireReader, WireWriter, malformed};
 use planetree_judge::evaluate::{
-    EvaluationJob, Predictions, RemoteEvaluator, Results, Settings, Stretch, judge_groups,
+    EvaluationJob, Predictions, RemoteEvaluator, Results, EvaluationSettings, PartialEvaluation, judge_group,
 };
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -31,7 +31,7 @@ pub struct EvaluationRequest {
 }
 
 impl EvaluationRequest {
-    fn of(settings: &Settings, by: Option<&str>) -> Self {
+    fn of(settings: &EvaluationSettings, by: Option<&str>) -> Self {
         EvaluationRequest {
             metrics: settings.metrics.iter().map(ToString::to_string).collect(),
             convention: settings.convention.to_string(),
@@ -42,8 +42,8 @@ impl EvaluationRequest {
         }
     }
 
-    fn settings(&self) -> Result<Settings> {
-        Ok(Settings {
+    fn settings(&self) -> Result<EvaluationSettings> {
+        Ok(EvaluationSettings {
             metrics: self.metrics.iter().map(|name| name.parse()).collect::<Result<_>>()?,
             convention: self.convention.parse()?,
             judgments: None,
@@ -67,7 +67,7 @@ impl RemoteEvaluator for Cluster {
         check_place(location, self.address())
     }
 
-    fn judge(&self, job: &EvaluationJob<'_>, sink: &mut dyn FnMut(Stretch) -> Result<bool>) -> Result<()> {
+    fn judge(&self, job: &EvaluationJob<'_>, sink: &mut dyn FnMut(PartialEvaluation) -> Result<bool>) -> Result<()> {
         let location = job.predictions.location();
         let place = place_of(location)?;
         let rows = job.predictions.group_rows();
@@ -137,11 +137,11 @@ pub fn judge(
     groups: &[usize],
 ) -> Result<Vec<Vec<u8>>> {
     let settings = question.settings()?;
-    let judge = |group: &usize| stretch_to_bytes(&judge_groups(predictions, &settings, *group)?);
+    let judge = |group: &usize| stretch_to_bytes(&judge_group(predictions, &settings, *group)?);
     groups.par_iter().map(judge).collect()
 }
 
-fn stretch_to_bytes(stretch: &Stretch) -> Result<Vec<u8>> {
+fn stretch_to_bytes(stretch: &PartialEvaluation) -> Result<Vec<u8>> {
     let mut writer = WireWriter::default();
     writer.list(&rows_to_bytes(&stretch.head)?);
     writer.count(u64::from(stretch.tail.is_some()));
@@ -152,7 +152,7 @@ fn stretch_to_bytes(stretch: &Stretch) -> Result<Vec<u8>> {
     Ok(writer.into_bytes())
 }
 
-fn stretch_from_bytes(bytes: &[u8]) -> Result<Stretch> {
+fn stretch_from_bytes(bytes: &[u8]) -> Result<PartialEvaluation> {
     let mut reader = WireReader::new(bytes);
     let head = rows_from_bytes(reader.list()?)?;
     let tail = match reader.count()? {
@@ -160,5 +160,5 @@ fn stretch_from_bytes(bytes: &[u8]) -> Result<Stretch> {
         _ => Some(rows_from_bytes(reader.list()?)?),
     };
     let between = Results::read(&mut reader)?;
-    if reader.is_empty() { Ok(Stretch { head, between, tail }) } else { Err(malformed()) }
+    if reader.is_empty() { Ok(PartialEvaluation { head, between, tail }) } else { Err(malformed()) }
 }

@@ -10,13 +10,14 @@ use super::trees::{self, dealt, worker_of};
 use datafusion::datasource::physical_plan::FileGroup;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Access, Location, digest_of};
-use planetree_data::source::Source;
+use planetree_base::wire::malformed;
+use planetree_data::source::LabelledData;
 use planetree_judge::evaluate::Predictions;
 use planetree_model::model::Model;
 use planetree_model::predict::GroupPredictor;
 use planetree_train::bins::{BinOptions, BinnedData, survey};
 use planetree_train::boost::{LocalWorker, RowGradients, WorkerState};
-use planetree_train::config::Parameters;
+use planetree_train::config::{ForestSettings, Parameters};
 use planetree_train::objective::objective;
 use planetree_train::tree::{NodeSplit, RowStore, WantedNode};
 use planetree_train::{BoostWorker, TreeStart};
@@ -89,7 +90,7 @@ pub fn answer(task: &Task, snapshot: &[u8], group: &FileGroup) -> (u64, Answer) 
 }
 
 /// Hash that identifies the content of a dataset.
-pub fn fingerprint(source: &Source) -> String {
+pub fn fingerprint(source: &LabelledData) -> String {
     digest_of(source.identity().as_bytes()).to_string()
 }
 
@@ -102,7 +103,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 struct ExecutorCache {
     shares: Mutex<CacheIndex>,
     /// Open datasets by fingerprint and location.
-    sources: Mutex<HashMap<String, Arc<Source>>>,
+    sources: Mutex<HashMap<String, Arc<LabelledData>>>,
 }
 
 #[derive(Default)]
@@ -124,7 +125,7 @@ enum CachedState {
     /// A share of a boosted training.
     Share(Box<CachedShare>),
     /// All rows, for growing whole trees of a forest.
-    Whole(Arc<(Parameters, BinnedData)>),
+    Whole(Arc<(ForestSettings, BinnedData)>),
     /// Open predictions to evaluate.
     Predictions(Arc<Predictions>),
     /// A model to score with.
@@ -194,8 +195,8 @@ impl ExecutorCache {
         &self,
         task: &Task,
         snapshot: &[u8],
-        source: &Source,
-    ) -> Result<Option<Arc<(Parameters, BinnedData)>>> {
+        source: &LabelledData,
+    ) -> Result<Option<Arc<(ForestSettings, BinnedData)>>> {
         let slot = self.slot(task, "whole");
         let mut held = lock(&slot.held);
         if let Some(CachedState::Whole(whole)) = &*held {
@@ -210,7 +211,8 @@ impl ExecutorCache {
         let all: Vec<usize> = (0..source.partitions()).collect();
         let data = BinnedData::of_partitions(source, &all, binning)?;
         *lock(&slot.bytes) = data.bytes()?;
-        let whole = Arc::new((parameters, data));
+        let forest = parameters.forest().ok_or_else(malformed)?.clone();
+        let whole = Arc::new((parameters.with(forest), data));
         *held = Some(CachedState::Whole(whole.clone()));
         drop(held);
         self.make_room(&slot);
@@ -234,7 +236,7 @@ impl ExecutorCache {
         &self,
         task: &Task,
         snapshot: &[u8],
-        source: &Source,
+        source: &LabelledData,
     ) -> Result<Option<Arc<GroupPredictor<Model>>>> {
         let slot = self.slot(task, "model");
         let mut held = lock(&slot.held);
@@ -253,13 +255,13 @@ impl ExecutorCache {
     }
 
     /// The dataset of a task; an error if its content differs from the driver's.
-    fn source(&self, task: &Task) -> Result<Arc<Source>> {
+    fn source(&self, task: &Task) -> Result<Arc<LabelledData>> {
         let key = format!("{} {}", task.fingerprint, task.data);
         if let Some(source) = lock(&self.sources).get(&key) {
             return Ok(source.clone());
         }
         let access = if task.instance_credentials { Access::InstanceCredentials } else { Access::Explicit };
-        let source = Arc::new(Source::open(&Location::parse(&task.data, access)?, None)?);
+        let source = Arc::new(LabelledData::open(&Location::parse(&task.data, access)?, None)?);
         if fingerprint(&source) != task.fingerprint {
             return Err(Error::place(
                 &task.data,
@@ -334,11 +336,12 @@ macro_rules! either {
 
 impl CachedShare {
     /// Builds a share from the dataset and a snapshot.
-    fn build(source: &Source, partitions: &[usize], snapshot: &Snapshot) -> Result<Self> {
+    fn build(source: &LabelledData, partitions: &[usize], snapshot: &Snapshot) -> Result<Self> {
         let parameters = Parameters::from_toml(&snapshot.parameters)?;
         let binning = snapshot.binning(&parameters);
         let data = Arc::new(BinnedData::of_partitions(source, partitions, binning)?);
-        let objective = objective(&parameters);
+        let parameters = parameters.with(parameters.boost().ok_or_else(malformed)?.clone());
+        let objective = objective(&parameters.learner.objective, parameters.seed);
         let state = WorkerState {
             scores: Scores::constant(&data.rows, snapshot.base_score),
             metrics: match objective {

@@ -26,11 +26,11 @@ impl LocalCluster {
     /// Starts a scheduler and some executors, which divide the threads among them.
     pub fn start(executors: usize, threads: usize) -> Result<Self> {
         interrupt::be_orderly(); // from here on there are processes and a directory to clean up
-        let program = std::env::current_exe().map_err(|error| Error::io("planetree", "find", &error))?;
+        let program = std::env::current_exe().map_err(|error| Error::io("planetree", "find", error))?;
         let folder = tempfile::Builder::new()
             .prefix("planetree-cluster-")
             .tempdir()
-            .map_err(|error| Error::io("temporary folder", "create", &error))?;
+            .map_err(|error| Error::io("temporary folder", "create", error))?;
         let port = free_port()?;
         let mut cluster = LocalCluster { port, executors, children: Vec::new(), _folder: folder };
         let address = format!("127.0.0.1:{port}");
@@ -39,7 +39,7 @@ impl LocalCluster {
         let threads = (threads / executors).max(1).to_string();
         for number in 0..executors {
             let folder: PathBuf = cluster._folder.path().join(number.to_string());
-            std::fs::create_dir(&folder).map_err(|error| Error::io(folder.display(), "create", &error))?;
+            std::fs::create_dir(&folder).map_err(|error| Error::io(folder.display(), "create", error))?;
             let folder = folder.to_string_lossy().into_owned();
             let arguments = [
                 "executor",
@@ -69,7 +69,7 @@ impl LocalCluster {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .spawn()
-            .map_err(|error| Error::io(program.display(), "start", &error))?;
+            .map_err(|error| Error::io(program.display(), "start", error))?;
         tracing::info!("started {}: process {}", arguments[0], child.id());
         self.children.push(child);
         Ok(())
@@ -136,14 +136,14 @@ pub fn free_port() -> Result<u16> {
 
 /// Some distinct free ports.
 pub fn free_ports<const COUNT: usize>() -> Result<[u16; COUNT]> {
-    let failed = |error: &std::io::Error| Error::io("127.0.0.1", "listen at", error);
+    let failed = |error: std::io::Error| Error::io("127.0.0.1", "listen at", error);
     let listen = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
     // Keep all of them bound until the last is found.
     let listeners: Vec<TcpListener> =
-        (0..COUNT).map(|_| listen()).collect::<std::io::Result<_>>().map_err(|error| failed(&error))?;
+        (0..COUNT).map(|_| listen()).collect::<std::io::Result<_>>().map_err(failed)?;
     let mut ports = [0; COUNT];
     for (port, listener) in ports.iter_mut().zip(&listeners) {
-        *port = listener.local_addr().map_err(|error| failed(&error))?.port();
+        *port = listener.local_addr().map_err(failed)?.port();
     }
     Ok(ports)
 }

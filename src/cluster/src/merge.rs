@@ -10,21 +10,17 @@ use super::executor::name;
 use super::node::{BLOCK, ReceivedAnswer, put_together, schema, to_batches};
 use super::task::Answer;
 use arrow::array::RecordBatch;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_expr::expressions::col;
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
-    ReplaceChildrenOptions,
-};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties};
 use futures::{StreamExt, TryStreamExt, stream};
+use planetree_sql::{Operator, OperatorExec};
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 /// Blocks per merge task. Blocks are assigned by hash, which is balanced only for many of them.
@@ -52,83 +48,40 @@ impl MergePlan {
     pub fn of(&self, answers: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         let by_block = Partitioning::Hash(vec![col(BLOCK, &schema())?], self.mergers);
         let shuffled = RepartitionExec::try_new(answers, by_block)?;
-        Ok(Arc::new(MergeExec::new(Arc::new(shuffled), self.weighted)))
+        Ok(Arc::new(MergeExec::new(MergeBlocks { weighted: self.weighted }, Arc::new(shuffled))))
     }
 }
 
-/// Plan node that sums blocks.
-#[derive(Debug)]
-pub struct MergeExec {
-    answers: Arc<dyn ExecutionPlan>,
-    weighted: bool,
-    properties: Arc<PlanProperties>,
+/// Plan node that sums blocks; its input is partitioned by block.
+pub type MergeExec = OperatorExec<MergeBlocks>;
+
+/// The operator of [`MergeExec`].
+#[derive(Debug, Clone)]
+pub struct MergeBlocks {
+    /// Whether cells have weights.
+    pub weighted: bool,
 }
 
-impl MergeExec {
-    /// A node that sums its input, which is partitioned by block.
-    pub fn new(answers: Arc<dyn ExecutionPlan>, weighted: bool) -> Self {
-        let properties = PlanProperties::new(
+impl Operator for MergeBlocks {
+    const NAME: &'static str = "MergeExec";
+    type Input = Arc<dyn ExecutionPlan>;
+
+    fn properties(&self, answers: &Self::Input) -> PlanProperties {
+        PlanProperties::new(
             EquivalenceProperties::new(schema()),
             Partitioning::UnknownPartitioning(answers.output_partitioning().partition_count()),
             EmissionType::Final,
             Boundedness::Bounded,
-        );
-        MergeExec { answers, weighted, properties: Arc::new(properties) }
+        )
     }
 
-    /// Whether cells have weights.
-    pub fn weighted(&self) -> bool {
-        self.weighted
-    }
-}
-
-impl DisplayAs for MergeExec {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("MergeExec")
-    }
-}
-
-impl ExecutionPlan for MergeExec {
-    fn name(&self) -> &str {
-        "MergeExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.answers]
-    }
-
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
-    }
-
-    fn apply_expressions(
+    fn execute(
         &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(MergeExec::new(children.swap_remove(0), self.weighted)))
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(MergeExec::new(children.swap_remove(0), self.weighted)))
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let (answers, weighted) = (self.answers.execute(partition, context)?, self.weighted);
+        answers: &Self::Input,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let (answers, weighted) = (answers.execute(partition, context)?, self.weighted);
         let merged = async move {
             let batches: Vec<RecordBatch> = answers.try_collect().await?;
             let merged = tokio::task::spawn_blocking(move || merge(&batches, weighted)).await;

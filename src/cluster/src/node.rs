@@ -9,16 +9,13 @@ use super::share::groups_of;
 use super::task::{Answer, Task, TaskStep};
 use arrow::array::{ArrayRef, AsArray, LargeBinaryArray, RecordBatch, StringArray, UInt64Array};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt64Type};
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::stream::RecordBatchReceiverStream;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
-    ReplaceChildrenOptions,
-};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties};
+use planetree_sql::{Operator, OperatorExec};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -30,15 +27,10 @@ const PIECE: usize = 1 << 20;
 /// The column that answers in blocks are partitioned by.
 pub const BLOCK: &str = "block";
 
-/// Plan node that executes a task on every share.
-#[derive(Clone)]
-pub struct RoundExec {
-    scan: Arc<dyn ExecutionPlan>,
-    question: RoundRequest,
-    properties: Arc<PlanProperties>,
-}
+/// Plan node that executes a task on every share, one per file group of its scan.
+pub type RoundExec = OperatorExec<RoundRequest>;
 
-/// The payload of a plan.
+/// The payload of a plan: the operator of [`RoundExec`].
 #[derive(Clone, PartialEq, Default)]
 pub struct RoundRequest {
     /// Serialised [`Task`].
@@ -59,85 +51,44 @@ pub fn schema() -> SchemaRef {
     ]))
 }
 
-impl RoundExec {
-    /// A node that sends a request to all file groups of a scan.
-    pub fn new(scan: Arc<dyn ExecutionPlan>, question: RoundRequest) -> Self {
-        let properties = PlanProperties::new(
+impl fmt::Debug for RoundRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.task.len() + self.snapshot.len())
+    }
+}
+
+impl Operator for RoundRequest {
+    const NAME: &'static str = "RoundExec";
+    type Input = Arc<dyn ExecutionPlan>;
+
+    fn properties(&self, scan: &Self::Input) -> PlanProperties {
+        PlanProperties::new(
             EquivalenceProperties::new(schema()),
             Partitioning::UnknownPartitioning(scan.output_partitioning().partition_count()),
             EmissionType::Final,
             Boundedness::Bounded,
-        );
-        RoundExec { scan, question, properties: Arc::new(properties) }
+        )
     }
 
-    /// The request of the node.
-    pub fn question(&self) -> &RoundRequest {
-        &self.question
-    }
-}
-
-impl fmt::Debug for RoundExec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RoundExec({} bytes)", self.question.task.len() + self.question.snapshot.len())
-    }
-}
-
-impl DisplayAs for RoundExec {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self, f)
-    }
-}
-
-impl ExecutionPlan for RoundExec {
-    fn name(&self) -> &str {
-        "RoundExec"
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RoundExec({self:?})")
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.scan]
-    }
-
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
-    }
-
-    fn apply_expressions(
+    fn execute(
         &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(RoundExec::new(children.swap_remove(0), self.question.clone())))
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(RoundExec::new(children.swap_remove(0), self.question.clone())))
-    }
-
-    fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let group = groups_of(&*self.scan).and_then(|groups| groups.get(partition)).cloned();
+        scan: &Self::Input,
+        partition: usize,
+        _: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let group = groups_of(&**scan).and_then(|groups| groups.get(partition)).cloned();
         let group = group.ok_or_else(|| failed("share not found in the plan"))?;
-        let question = self.question.clone();
+        let request = self.clone();
         let mut stream = RecordBatchReceiverStream::builder(schema(), 2);
         let sender = stream.tx();
         stream.spawn_blocking(move || {
-            let task: Task = super::task::unpack(&question.task).map_err(failed)?;
+            let task: Task = super::task::unpack(&request.task).map_err(failed)?;
             let in_blocks = matches!(task.step, TaskStep::Level { blocks, .. } if blocks > 1);
-            let (share, answer) = answer(&task, &question.snapshot, &group);
+            let (share, answer) = answer(&task, &request.snapshot, &group);
             let answers = match answer {
                 Answer::Level(blocks) if in_blocks => {
                     blocks.into_iter().map(|block| Answer::Level(vec![block])).collect()

@@ -25,18 +25,18 @@ use object_store::ObjectStore;
 use object_store::memory::InMemory;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Access, Location};
-use planetree_sql::{Elsewhere, travelling_functions, within_query};
+use planetree_sql::{SqlCluster, distributed_functions, within_query};
 use std::path::Path;
 use std::sync::Arc;
 use url::Url;
 
 impl Cluster {
     /// The cluster as a target for queries.
-    pub fn queries(&self) -> Result<Elsewhere> {
+    pub fn queries(&self) -> Result<SqlCluster> {
         let connection = self.reach()?;
         let (url, security, address) =
             (connection.client.url().to_owned(), self.security().clone(), self.address().clone());
-        Ok(Elsewhere {
+        Ok(SqlCluster {
             partitions: connection.threads(),
             check: Arc::new(move |place| check_place(place, &address)),
             upgrade: Box::new(move |state| {
@@ -77,7 +77,7 @@ fn tidy(url: &str, error: &DataFusionError) -> DataFusionError {
     let text = text.split("\", metadata").next().unwrap_or(text);
     // The innermost cause of failed tasks.
     let text = text.rsplit("Task failed due to runtime execution error: ").next().unwrap_or(text);
-    planetree_sql::outward(ours(text).unwrap_or_else(|| {
+    planetree_sql::to_engine_error(ours(text).unwrap_or_else(|| {
         Error::place(
             format_args!("query on {url}"),
             text.lines().next().unwrap_or_default(),
@@ -91,7 +91,7 @@ fn ours(text: &str) -> Option<Error> {
     let (_, rest) = text.split_once("Place { place: \"")?;
     let (place, rest) = rest.split_once("\", problem: \"")?;
     let (problem, rest) = rest.split_once("\", remedy: \"")?;
-    let (remedy, _) = rest.split_once("\" }")?;
+    let (remedy, _) = rest.split_once("\", source: ")?;
     let [place, problem, remedy] = [place, problem, remedy].map(|part| part.replace("\\\"", "\""));
     Some(Error::place(place, problem, remedy))
 }
@@ -106,7 +106,7 @@ pub fn scheduler_session(config: SessionConfig) -> EngineResult<SessionState> {
     let environment = RuntimeEnvBuilder::new().with_object_store_registry(Arc::new(NoStores::default()));
     let state = SessionStateBuilder::new_from_existing(default_session_builder(config)?);
     let mut state = state.with_runtime_env(environment.build_arc()?).build();
-    for function in travelling_functions() {
+    for function in distributed_functions() {
         state.register_udaf(Arc::new(function))?;
     }
     state.register_udf(within_query())?;
@@ -116,7 +116,7 @@ pub fn scheduler_session(config: SessionConfig) -> EngineResult<SessionState> {
 /// The functions of an executor.
 pub fn executor_functions() -> BallistaFunctionRegistry {
     let mut all = BallistaFunctionRegistry::default();
-    let ours = travelling_functions().into_iter();
+    let ours = distributed_functions().into_iter();
     all.aggregate_functions.extend(ours.map(|function| (function.name().to_owned(), Arc::new(function))));
     all.scalar_functions.insert(within_query().name().to_owned(), within_query());
     all
@@ -154,7 +154,7 @@ impl ObjectStoreRegistry for LazyStores {
                 }
                 None => Err(unknown),
             },
-            Err(error) => Err(planetree_sql::outward(error)),
+            Err(error) => Err(planetree_sql::to_engine_error(error)),
         }
     }
 }

@@ -9,7 +9,7 @@ use planetree_base::error::{Error, Result};
 use planetree_base::wire::malformed;
 use planetree_metric::Mean;
 use planetree_train::bins::{BinnedData, Binning};
-use planetree_train::config::Parameters;
+use planetree_train::config::{BoostSettings, LearnerParameters};
 use planetree_train::draw_limit;
 use planetree_train::tree::{
     Cell, CodedTree, FoundSplit, GrowContext, NodeHistogram, NodeId, NodeSplit, OpenNode, RowSets, RowStore,
@@ -23,7 +23,7 @@ use std::time::Instant;
 /// The rows of a training, held by executors.
 pub struct RemoteRows<C: Cell> {
     session: Arc<TrainingSession>,
-    parameters: Parameters,
+    parameters: BoostSettings,
     /// Bins and row counts, without codes.
     data: Arc<BinnedData>,
     /// State from which executors rebuild a share.
@@ -43,15 +43,16 @@ impl<C: WireCell> RemoteRows<C> {
     /// The state before the first tree.
     pub fn new(
         session: Arc<TrainingSession>,
-        parameters: &Parameters,
+        parameters: &BoostSettings,
         data: &Arc<BinnedData>,
         base_score: f64,
     ) -> Self {
+        let all = parameters.with(LearnerParameters::Boost(parameters.learner.clone()));
         RemoteRows {
             session,
             parameters: parameters.clone(),
             data: data.clone(),
-            snapshot: Snapshot::new(parameters, C::WEIGHTED, base_score, &data.binning),
+            snapshot: Snapshot::new(&all, C::WEIGHTED, base_score, &data.binning),
             was_asked: false,
             tree: None,
             last: None,
@@ -233,7 +234,7 @@ impl<C: WireCell> BoostWorker<C> for RemoteRows<C> {
     fn start_tree(&mut self, start: &TreeStart) -> Result<()> {
         let rows = self.data.row_count();
         let queries = self.data.rows.iter().map(|rows| rows.query_bounds.len() as u64 - 1).sum();
-        let limit = draw_limit(&self.parameters, rows, queries, start.tree);
+        let limit = draw_limit(&self.parameters.learner.tree.sampling, self.parameters.seed, rows, queries, start.tree);
         self.tree = Some((TreeStart { limit, ..start.clone() }, Vec::new()));
         self.children.clear();
         self.root = None;

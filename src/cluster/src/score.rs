@@ -12,9 +12,9 @@ use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 use planetree_base::wire::malformed;
 use planetree_data::dataset::DatasetReader;
-use planetree_data::source::Source;
+use planetree_data::source::LabelledData;
 use planetree_model::model::Model;
-use planetree_model::predict::{GroupPredictor, PredictedGroup, Report};
+use planetree_model::predict::{GroupPredictor, PredictReport, PredictedGroup};
 use rayon::prelude::*;
 use std::io::Write;
 use std::time::Duration;
@@ -39,7 +39,7 @@ impl Cluster {
         model: &Model,
         model_file: &[u8],
         sink: &mut dyn FnMut(PredictedGroup) -> Result<()>,
-    ) -> Result<Report> {
+    ) -> Result<PredictReport> {
         let data = reader.location();
         check_place(data, self.address())?;
         if model_file.len() > MESSAGE_BYTES / 2 {
@@ -49,7 +49,7 @@ impl Cluster {
             ));
         }
         let warning = GroupPredictor::new(model, reader)?.warning();
-        let source = Source::open(data, None)?;
+        let source = LabelledData::open(data, None)?;
         let place = place_of(data)?;
         let rows: Vec<u64> = reader.manifest().rows_of_groups().collect();
         let connection = self.reach()?;
@@ -62,7 +62,7 @@ impl Cluster {
             fingerprint: fingerprint(&source),
             step: TaskStep::Score,
         };
-        let mut report = Report { rows: 0, threads, load_seconds: 0.0, predict_seconds: 0.0, warning };
+        let mut report = PredictReport { rows: 0, threads, load_seconds: 0.0, predict_seconds: 0.0, warning };
         let scan = RowGroupScan {
             client: &connection.client,
             task: &task,
@@ -90,7 +90,7 @@ impl Cluster {
 
 /// Scores some row groups on all threads.
 pub fn score(
-    source: &Source,
+    source: &LabelledData,
     partitions: &[usize],
     predictor: &GroupPredictor<Model>,
 ) -> Result<ScoredGroups> {
@@ -108,8 +108,8 @@ pub fn score(
 }
 
 /// Prepares a model, given as the bytes of its file, for a dataset.
-pub fn predictor(model_file: &[u8], source: &Source) -> Result<GroupPredictor<Model>> {
-    let failed = |error: std::io::Error| Error::io("temporary file of a model", "write", &error);
+pub fn predictor(model_file: &[u8], source: &LabelledData) -> Result<GroupPredictor<Model>> {
+    let failed = |error: std::io::Error| Error::io("temporary file of a model", "write", error);
     let mut file = tempfile::NamedTempFile::new().map_err(failed)?;
     file.write_all(model_file).map_err(failed)?;
     let model = Model::read(&Location::Local(file.path().to_owned()))?;

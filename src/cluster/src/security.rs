@@ -45,7 +45,7 @@ impl Security {
             }
         };
         let read =
-            |file: &Path| std::fs::read(file).map_err(|error| Error::io(file.display(), "read", &error));
+            |file: &Path| std::fs::read(file).map_err(|error| Error::io(file.display(), "read", error));
         let identity = Identity::from_pem(read(certificate)?, read(key)?);
         let client = ClientTlsConfig::new()
             .ca_certificate(Certificate::from_pem(read(authority)?))

@@ -42,8 +42,8 @@ pub struct SchedulerOptions {
     pub security: Security,
     /// Seconds without a heartbeat after which an executor is considered lost.
     pub executor_timeout: u64,
-    /// Whether the process ends when its standard input does.
-    pub until_stdin_ends: bool,
+    /// Called when standard input closes, if given.
+    pub on_stdin_closed: Option<fn()>,
 }
 
 /// Options of an executor.
@@ -67,8 +67,8 @@ pub struct ExecutorOptions {
     pub cache_bytes: Option<u64>,
     /// Directory of results that wait to be fetched; a temporary one by default.
     pub work_dir: Option<PathBuf>,
-    /// Whether the process ends when its standard input does.
-    pub until_stdin_ends: bool,
+    /// Called when standard input closes, if given.
+    pub on_stdin_closed: Option<fn()>,
 }
 
 /// Seconds between heartbeats of an executor.
@@ -77,9 +77,7 @@ const HEARTBEAT: u64 = 2;
 /// Runs a scheduler until it is stopped; `ready` receives the address that it listens on.
 pub fn run_scheduler(options: &SchedulerOptions, ready: impl FnOnce(SocketAddr)) -> Result<()> {
     check_bind(&options.bind, options.plaintext || options.security.uses_tls())?;
-    if options.until_stdin_ends {
-        end_with_stdin();
-    }
+    options.on_stdin_closed.into_iter().for_each(when_stdin_closes);
     let place = format!("{}:{}", options.bind, options.port);
     let outer = address_of(&place)?;
     let inner = options.security.inner(outer)?;
@@ -127,9 +125,7 @@ pub fn run_scheduler(options: &SchedulerOptions, ready: impl FnOnce(SocketAddr))
 /// Runs an executor until it is stopped.
 pub fn run_executor(options: &ExecutorOptions, ready: impl FnOnce()) -> Result<()> {
     check_bind(&options.bind, options.plaintext || options.security.uses_tls())?;
-    if options.until_stdin_ends {
-        end_with_stdin();
-    }
+    options.on_stdin_closed.into_iter().for_each(when_stdin_closes);
     if let Some(bytes) = options.cache_bytes {
         set_limit(bytes);
     }
@@ -151,7 +147,7 @@ pub fn run_executor(options: &ExecutorOptions, ready: impl FnOnce()) -> Result<(
             temporary = tempfile::Builder::new()
                 .prefix("planetree-executor-")
                 .tempdir()
-                .map_err(|error| Error::io("temporary folder", "create", &error))?;
+                .map_err(|error| Error::io("temporary folder", "create", error))?;
             temporary.path().to_owned()
         }
     };
@@ -209,11 +205,11 @@ fn address_of(text: &str) -> Result<SocketAddr> {
     })
 }
 
-/// Exits when standard input closes, which happens when the parent process is gone.
-fn end_with_stdin() {
-    std::thread::spawn(|| {
+/// Calls `then` when standard input closes, which happens when the parent process is gone.
+fn when_stdin_closes(then: fn()) {
+    std::thread::spawn(move || {
         let mut bytes = [0; 64];
         while std::io::stdin().read(&mut bytes).is_ok_and(|count| count > 0) {}
-        std::process::exit(0);
+        then();
     });
 }

@@ -9,7 +9,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 use planetree_data::dataset::GroupId;
-use planetree_data::source::Source;
+use planetree_data::source::LabelledData;
 use std::ops::Range;
 
 /// Fails if data are on a local path but the cluster is on other machines.
@@ -52,13 +52,13 @@ pub fn divide(rows: &[u64], most: usize) -> Vec<Range<usize>> {
 }
 
 /// The file group of each share.
-pub fn file_groups(source: &Source, place: &str, shares: &[Range<usize>]) -> Vec<FileGroup> {
+pub fn file_groups(source: &LabelledData, place: &str, shares: &[Range<usize>]) -> Vec<FileGroup> {
     let Some(reader) = source.readers().next() else { return Vec::new() };
     let files = &reader.manifest().files;
     let file = |partition: usize| {
         let GroupId { file, group } = source.group_id(partition);
         let entry = &files[file];
-        let stretch = entry.row_groups[group].stretch;
+        let stretch = entry.row_groups[group].range;
         let path = format!("{}/{}", place.trim_start_matches('/'), entry.name);
         PartitionedFile::new_with_range(
             path,
@@ -71,7 +71,7 @@ pub fn file_groups(source: &Source, place: &str, shares: &[Range<usize>]) -> Vec
 }
 
 /// The partitions of a file group.
-pub fn partitions_of(source: &Source, group: &FileGroup) -> Result<Vec<usize>> {
+pub fn partitions_of(source: &LabelledData, group: &FileGroup) -> Result<Vec<usize>> {
     let unknown = || {
         Error::place(
             source.place(),
@@ -86,7 +86,7 @@ pub fn partitions_of(source: &Source, group: &FileGroup) -> Result<Vec<usize>> {
         let offset = file.range.as_ref().map_or(0, |range| range.start as u64);
         (0..source.partitions()).find(|partition| {
             let GroupId { file, group } = source.group_id(*partition);
-            files[file].name == name && files[file].row_groups[group].stretch.offset == offset
+            files[file].name == name && files[file].row_groups[group].range.offset == offset
         })
     };
     group.iter().map(|file| find(file).ok_or_else(unknown)).collect()

@@ -91,7 +91,7 @@ impl Drop for ClusterGrower {
 
 /// Grows some trees on local data.
 pub fn grow(
-    parameters: &planetree_train::config::Parameters,
+    parameters: &planetree_train::config::ForestSettings,
     data: &BinnedData,
     trees: Range<u32>,
 ) -> Result<Vec<ForestTree>> {

@@ -1,53 +1,52 @@
-//! What is in a directory: the datasets and tables below it, told by what they say they are.
+//! The datasets and tables below a directory, identified by their content.
 
 use crate::dataset::MANIFEST;
 use crate::table::{TableKind, TableReader};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 
-/// The file that says what a pipeline did, in its run directory.
+/// Name of the record of a pipeline run, in the run directory.
 pub const RUN_MANIFEST: &str = "run.json";
 
-/// How deep directories are looked into: a run, a cross-validation in it, one of its folds.
+/// Maximum depth of the search: a run, a cross-validation in it, one of its folds.
 const DEPTH: usize = 3;
 
-/// What an entry is.
+/// The type of a catalog entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EntryKind {
+pub enum CatalogKind {
     /// A directory with a manifest.
     Dataset,
-    /// One file.
+    /// A single Parquet file.
     Table(TableKind),
 }
 
 /// A dataset or table in a directory.
 #[derive(Debug, Clone)]
-pub struct Entry {
-    /// Its path below the directory, without `.parquet`.
+pub struct CatalogEntry {
+    /// Path relative to the directory, without `.parquet`.
     pub name: String,
-    /// What it is.
-    pub kind: EntryKind,
-    /// Where it is.
+    /// Whether it is a dataset or a table, and which kind of table.
+    pub kind: CatalogKind,
+    /// Its location.
     pub location: Location,
 }
 
-/// All datasets and tables below a directory or prefix, by name. Hidden files, checkpoints and whatever
-/// planetree did not write are passed over; nothing but footers is read.
-pub fn entries_of(directory: &Location) -> Result<Vec<Entry>> {
+/// Lists all datasets and tables below a directory or prefix, sorted by name. Skips hidden files, checkpoints and
+/// files that planetree did not write. Only footers are read.
+pub fn catalog_entries(directory: &Location) -> Result<Vec<CatalogEntry>> {
     let mut entries = Vec::new();
-    look_into(directory, "", DEPTH, &mut entries)?;
+    search(directory, "", DEPTH, &mut entries)?;
     entries.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(entries)
 }
 
-/// Refuses a place where a file of another kind would destroy what planetree wrote: a table, a part of a
-/// dataset, a manifest.
-pub fn refuse_ours(location: &Location) -> Result<()> {
+/// Refuses an output location that holds a file of planetree's own: a table, a part of a dataset, or a manifest.
+pub fn refuse_planetree_files(location: &Location) -> Result<()> {
     let found = match TableReader::kind_of(location)? {
         Some(kind) => Some(kind.noun()),
         None if [MANIFEST, RUN_MANIFEST].contains(&location.name().as_str()) => Some("a manifest"),
         None if location.with_suffix(&location.name(), MANIFEST).size()?.is_some() => {
-            Some("within a dataset")
+            Some("a file of a dataset")
         }
         None => None,
     };
@@ -55,13 +54,13 @@ pub fn refuse_ours(location: &Location) -> Result<()> {
         None => Ok(()),
         Some(what) => Err(Error::place(
             location,
-            format_args!("this is {what}, which is not replaced"),
+            format_args!("refusing to overwrite: this is {what}"),
             "choose another name, or remove it first",
         )),
     }
 }
 
-fn look_into(directory: &Location, prefix: &str, depth: usize, entries: &mut Vec<Entry>) -> Result<()> {
+fn search(directory: &Location, prefix: &str, depth: usize, entries: &mut Vec<CatalogEntry>) -> Result<()> {
     let (files, folders) = directory.contents()?;
     for file in files {
         if file.starts_with('.') || file.ends_with(".checkpoint") {
@@ -70,7 +69,11 @@ fn look_into(directory: &Location, prefix: &str, depth: usize, entries: &mut Vec
         let location = directory.join(&file);
         if let Some(kind) = TableReader::kind_of(&location)? {
             let stem = file.strip_suffix(".parquet").unwrap_or(&file);
-            entries.push(Entry { name: format!("{prefix}{stem}"), kind: EntryKind::Table(kind), location });
+            entries.push(CatalogEntry {
+                name: format!("{prefix}{stem}"),
+                kind: CatalogKind::Table(kind),
+                location,
+            });
         }
     }
     for folder in folders {
@@ -79,9 +82,13 @@ fn look_into(directory: &Location, prefix: &str, depth: usize, entries: &mut Vec
         }
         let location = directory.join(&folder);
         if location.join(MANIFEST).size()?.is_some() {
-            entries.push(Entry { name: format!("{prefix}{folder}"), kind: EntryKind::Dataset, location });
+            entries.push(CatalogEntry {
+                name: format!("{prefix}{folder}"),
+                kind: CatalogKind::Dataset,
+                location,
+            });
         } else if depth > 1 {
-            look_into(&location, &format!("{prefix}{folder}/"), depth - 1, entries)?;
+            search(&location, &format!("{prefix}{folder}/"), depth - 1, entries)?;
         }
     }
     Ok(())
@@ -96,22 +103,22 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn tables_are_found_by_what_they_are() {
-        let room = tempfile::tempdir().unwrap();
-        let here = Location::parse(room.path().to_str().unwrap(), Access::Explicit).unwrap();
-        std::fs::create_dir_all(room.path().join("cv/fold1/deep/deeper")).unwrap();
+    fn tables_are_recognised_by_content() {
+        let temporary = tempfile::tempdir().unwrap();
+        let directory = Location::parse(temporary.path().to_str().unwrap(), Access::Explicit).unwrap();
+        std::fs::create_dir_all(temporary.path().join("cv/fold1/deep/deeper")).unwrap();
         for name in ["b.parquet", "cv/fold1/a.parquet", "cv/fold1/deep/deeper/lost.parquet", "b.checkpoint"] {
             let batch = RecordBatch::try_from_iter([("round", Arc::new(Int32Array::from(vec![1])) as _)]);
             let batch = batch.unwrap();
             let kind = if name == "b.checkpoint" { TableKind::Model } else { TableKind::Rounds };
-            let mut writer = TableWriter::create(&here.join(name), kind, batch.schema()).unwrap();
+            let mut writer = TableWriter::create(&directory.join(name), kind, batch.schema()).unwrap();
             writer.write(&batch).unwrap();
             writer.finish().unwrap();
         }
-        std::fs::write(room.path().join("c.parquet"), "no table").unwrap();
-        let found = entries_of(&here).unwrap();
+        std::fs::write(temporary.path().join("c.parquet"), "no table").unwrap();
+        let found = catalog_entries(&directory).unwrap();
         let names: Vec<&str> = found.iter().map(|entry| entry.name.as_str()).collect();
         assert_eq!(names, ["b", "cv/fold1/a"]);
-        assert!(found.iter().all(|entry| entry.kind == EntryKind::Table(TableKind::Rounds)));
+        assert!(found.iter().all(|entry| entry.kind == CatalogKind::Table(TableKind::Rounds)));
     }
 }

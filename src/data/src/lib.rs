@@ -1,8 +1,9 @@
-//! Datasets: text, CSV and Parquet are decoded into rows and written as Parquet, whole queries per row group and file.
+//! Datasets: text, CSV and Parquet inputs are decoded into rows and written as Parquet files. A query never spans two
+//! row groups or files.
 //!
-//! [`ingest`] decodes inputs into [`rows`], [`convert`] puts them in order, [`dataset`] writes and reads them. [`source`]
-//! is one dataset or several as training reads them, [`table`] every other Parquet file of ours, [`catalog`] what is in
-//! a directory, [`describe`] what is in a dataset, [`sample`] a generator of synthetic data.
+//! [`ingest`] decodes inputs into [`rows`], [`convert`] orders them, [`dataset`] writes and reads them. [`source`]
+//! presents one or more datasets to training. [`table`] covers every other Parquet file that planetree writes.
+//! [`catalog`] lists the contents of a directory, [`describe`] summarises a dataset, [`sample`] generates synthetic data.
 
 pub mod catalog;
 pub mod convert;

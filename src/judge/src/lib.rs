@@ -1,4 +1,4 @@
-//! How good rankings are ([`evaluate`]), and whether differences between them are significant ([`compare`]).
+//! Evaluation of rankings ([`evaluate`]) and significance tests between them ([`compare`]).
 
 pub mod compare;
 pub mod evaluate;

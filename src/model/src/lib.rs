@@ -1,5 +1,5 @@
-//! Models: the table of nodes ([`model`]), scores ([`predict`]), Shapley values ([`explain`]) and the formats of other
-//! programs ([`exchange`]).
+//! Models: trees and their table ([`model`]), prediction ([`predict`]), Shapley values ([`explain`]), and import and
+//! export for other programs ([`exchange`]).
 
 pub mod exchange;
 pub mod explain;

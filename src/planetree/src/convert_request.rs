@@ -1,4 +1,4 @@
-//! Converting inputs into a dataset.
+//! Conversion of input files to a dataset.
 
 use planetree_base::error::Result;
 use planetree_base::storage::{Access, Location};
@@ -6,14 +6,14 @@ use planetree_data::convert::{ConvertOptions, convert};
 use planetree_data::dataset::DatasetReader;
 use planetree_data::ingest::{Ingest, IngestOptions, expand};
 
-/// Converts text, CSV or Parquet into a dataset, like `planetree convert`.
+/// Converts text, CSV or Parquet to a dataset, like `planetree convert`.
 ///
 /// ```
 /// use planetree::ConvertRequest;
 ///
 /// # fn main() -> planetree::error::Result<()> {
-/// # let room = tempfile::tempdir().unwrap();
-/// # let (text, dataset) = (room.path().join("train.txt"), room.path().join("train"));
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let (text, dataset) = (directory.path().join("train.txt"), directory.path().join("train"));
 /// std::fs::write(&text, "2 qid:1 1:0.5 2:1\n0 qid:1 1:0.1\n").unwrap();
 /// let dataset = ConvertRequest::new([text.to_str().unwrap()], dataset.to_str().unwrap()).run()?;
 /// assert_eq!((dataset.manifest().rows, dataset.manifest().queries), (2, 1));
@@ -24,14 +24,14 @@ pub struct ConvertRequest {
     inputs: Vec<String>,
     output: String,
     overwrite: bool,
-    /// How inputs are read: format, columns, delimiter.
+    /// Format, columns and delimiter of the inputs.
     pub ingest: IngestOptions,
-    /// Access to object stores.
+    /// Source of credentials for object stores.
     pub access: Access,
 }
 
 impl ConvertRequest {
-    /// A conversion of files, directories, patterns or URLs.
+    /// A conversion of files, directories, patterns or URLs to the dataset `output`, a directory or a URL.
     pub fn new<'a>(inputs: impl IntoIterator<Item = &'a str>, output: &str) -> Self {
         ConvertRequest {
             inputs: inputs.into_iter().map(str::to_owned).collect(),
@@ -42,7 +42,7 @@ impl ConvertRequest {
         }
     }
 
-    /// Replaces an existing dataset.
+    /// Whether to replace an existing dataset.
     pub fn overwrite(mut self, overwrite: bool) -> Self {
         self.overwrite = overwrite;
         self

@@ -1,4 +1,4 @@
-//! Learning to rank with tree ensembles, trained as MapReduce over Parquet.
+//! Learning to rank with gradient-boosted trees and random forests on Parquet data.
 //!
 //! ```text
 //! text, CSV, Parquet ──convert──► dataset (Parquet, whole queries per row group and file)
@@ -12,47 +12,48 @@
 //! Convert, train, predict and evaluate:
 //!
 //! ```
-//! use planetree::evaluate::{Ranking, Request, Summary, evaluate};
+//! use planetree::evaluate::{EvaluateRequest, EvaluationSummary, Ranking, evaluate};
 //! use planetree::metric::{Convention, Metric};
 //! use planetree::storage::{Access, Location};
 //! use planetree::train::{Silent, TrainRequest, config, train};
 //! use planetree::{ConvertRequest, write_predictions};
 //!
 //! # fn main() -> planetree::error::Result<()> {
-//! # let room = tempfile::tempdir().unwrap();
-//! # let path = |name: &str| room.path().join(name).to_str().unwrap().to_owned();
-//! # let place = |name: &str| Location::parse(&path(name), Access::default());
+//! # let directory = tempfile::tempdir().unwrap();
+//! # let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+//! # let location = |name: &str| Location::parse(&path(name), Access::default());
 //! # let text: String = (0..400).map(|row| format!("{} qid:{} 1:{} 2:{}\n", row % 3, row / 20, row % 3, row % 7)).collect();
 //! # std::fs::write(path("train.txt"), text).unwrap();
 //! let data = ConvertRequest::new([path("train.txt").as_str()], &path("train")).run()?;
 //! let parameters = config::load(Some("lambdamart"), None, &["num_trees=10".to_owned()])?;
 //! let outcome = train(&TrainRequest::new(data.location().clone(), parameters), &mut Silent)?;
-//! outcome.model.write(&place("model.parquet")?)?;
+//! outcome.model.write(&location("model.parquet")?)?;
 //!
-//! write_predictions(&place("model.parquet")?, &data, &place("predictions.parquet")?)?;
+//! write_predictions(&location("model.parquet")?, &data, &location("predictions.parquet")?)?;
 //! let metrics = vec![Metric::Ndcg(Some(10))];
-//! let ranking = Ranking::Predictions(place("predictions.parquet")?);
-//! let results = evaluate(&ranking, &Request::new(metrics.clone(), Convention::default()))?;
-//! let summary = Summary::of(&results, &metrics, 0);
+//! let ranking = Ranking::Predictions(location("predictions.parquet")?);
+//! let results = evaluate(&ranking, &EvaluateRequest::new(metrics.clone(), Convention::default()))?;
+//! let summary = EvaluationSummary::of(&results, &metrics, 0);
 //! assert!(summary.metrics[0].mean > Some(0.9));
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! [`Ranker`] scores one query in memory. An objective of your own goes into
-//! [`TrainRequest::objective`](train::TrainRequest::objective), a metric into
+//! [`Ranker`] scores one query in memory. Custom objectives are passed to
+//! [`TrainRequest::objective`](train::TrainRequest::objective), custom metrics to
 //! [`Metric::custom`](metric::Metric::custom); the repository's `examples/` show both.
 //!
-//! Terms, in the order of the flow:
+//! Terms, in the order of the data flow:
 //!
-//! - a *row group* holds whole queries; a *part* is one Parquet file of a dataset; the *manifest* lists the parts and
-//!   the checksum of every row group;
-//! - a *partition* is a row group in training; a *bin* is a range of neighbouring values of a feature, a *code* its
-//!   number; a *histogram* has one cell of sums per bin;
-//! - a *candidate* is a possible cut of a node, a *split* the chosen one; a node's *cover* is the weight of its rows;
+//! - a *row group* contains whole queries; a *part* is one Parquet file of a dataset; the *manifest* lists the parts
+//!   and the checksum of every row group;
+//! - a *partition* is a row group during training; a *bin* is a range of values of a feature, and a *code* is the number
+//!   of a bin; a *histogram* has one cell of sums per bin;
+//! - a *candidate* is a possible split of a node, a *split* the selected one; the *cover* of a node is the total weight
+//!   of its rows;
 //! - a *round* grows one tree;
-//! - a *ranking* is documents of queries with scores, a *judgment* a label from another source; a *convention* is the
-//!   rules by which a ranking is evaluated.
+//! - a *ranking* is a set of queries with scored documents; a *judgment* is a label from another source; a *convention*
+//!   is a set of rules for computing metrics.
 
 mod convert_request;
 mod predict_request;

@@ -1,4 +1,4 @@
-//! Scoring a dataset.
+//! Predictions for a dataset.
 
 use planetree_base::error::Result;
 use planetree_base::storage::Location;

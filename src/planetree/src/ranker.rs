@@ -1,4 +1,4 @@
-//! Scoring queries in memory.
+//! Predictions for single queries in memory.
 
 use planetree_base::error::{Error, Result};
 use planetree_model::model::{Ensemble, Model};
@@ -13,12 +13,12 @@ pub struct Ranker {
 }
 
 impl Ranker {
-    /// Prepares a model. Models of pairs are not supported.
+    /// Prepares a model. Pairwise models are not supported, because they score documents against each other.
     pub fn new(model: &Model) -> Result<Self> {
         if model.ensemble == Ensemble::Wins {
             return Err(Error::usage(
-                "a model of pairs does not score single documents",
-                "rank with another model, or use `planetree predict`",
+                "a pairwise model does not score single documents",
+                "use another model, or `planetree predict`",
             ));
         }
         let features = model.features.iter().map(|feature| feature.name.clone()).collect();
@@ -33,11 +33,11 @@ impl Ranker {
     /// The score of each document. A document is a slice of feature values, NaN where a value is missing.
     pub fn scores<D: AsRef<[f32]>>(&self, documents: &[D]) -> Result<Vec<f64>> {
         let mut rows = Vec::with_capacity(documents.len() * self.features.len());
-        for (place, document) in documents.iter().map(AsRef::as_ref).enumerate() {
+        for (index, document) in documents.iter().map(AsRef::as_ref).enumerate() {
             if document.len() != self.features.len() {
                 return Err(Error::usage(
                     format_args!(
-                        "document {place} has {} values, the model {} features",
+                        "document {index} has {} values, but the model has {} features",
                         document.len(),
                         self.features.len()
                     ),
@@ -51,7 +51,7 @@ impl Ranker {
         Ok(scores)
     }
 
-    /// The documents by descending score, as indices. Ties keep their order.
+    /// The indices of the documents by descending score. Ties keep their order.
     pub fn rank<D: AsRef<[f32]>>(&self, documents: &[D]) -> Result<Vec<usize>> {
         let scores = self.scores(documents)?;
         let mut order: Vec<usize> = (0..scores.len()).collect();

@@ -3,7 +3,7 @@
 use arrow::array::Array;
 use planetree_base::error::Result;
 use planetree_base::storage::Location;
-use planetree_data::table::{TableKind, TableReader, numbers, texts};
+use planetree_data::table::{TableKind, TableReader, float_column, string_column};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Ranks with their own column; deeper ones share the columns of [`DEEPER`].
@@ -83,9 +83,9 @@ impl Documents {
         let mut row = 0;
         for batch in table.batches() {
             let batch = batch?;
-            let (names, ids) = (texts(&table, &batch, "query_id")?, texts(&table, &batch, "doc_id")?);
-            let (known, scores) = (numbers(&table, &batch, "label")?, numbers(&table, &batch, "score")?);
-            let ranks = numbers(&table, &batch, "rank")?;
+            let (names, ids) = (string_column(&table, &batch, "query_id")?, string_column(&table, &batch, "doc_id")?);
+            let (known, scores) = (float_column(&table, &batch, "label")?, float_column(&table, &batch, "score")?);
+            let ranks = float_column(&table, &batch, "rank")?;
             for place in 0..batch.num_rows() {
                 let (score, rank) = (scores.value(place), ranks.value(place) as u32);
                 let label = known.is_valid(place).then(|| known.value(place) as f32);

@@ -6,11 +6,11 @@ use super::documents::Documents;
 use super::run::RunContents;
 use super::system::{EvaluationRules, ReportSystem, systems_of};
 use planetree_base::error::{Error, Result};
-use planetree_data::catalog::{Entry, EntryKind};
+use planetree_data::catalog::{CatalogEntry, CatalogKind};
 use planetree_data::dataset::DatasetReader;
 use planetree_data::dataset::Manifest;
 use planetree_data::table::{TableKind, TableReader};
-use planetree_judge::compare::{self, Aligned, Pair, Test, compare};
+use planetree_judge::compare::{self, AlignedSystems, PairComparison, SignificanceTest, compare};
 use planetree_judge::evaluate::{CONVENTION, METRICS, default_metrics};
 use planetree_metric::{Convention, Metric};
 use planetree_model::model::Model;
@@ -63,11 +63,11 @@ pub struct QuerySet {
 /// Systems side by side.
 pub struct Comparison {
     /// Their values.
-    pub aligned: Aligned,
+    pub aligned: AlignedSystems,
     /// All pairs.
-    pub pairs: Vec<Pair>,
+    pub pairs: Vec<PairComparison>,
     /// Options of the tests.
-    pub options: compare::Options,
+    pub options: compare::ComparisonOptions,
 }
 
 /// A model of a run.
@@ -120,7 +120,7 @@ impl Material {
     }
 
     /// All tables of a kind, with their names.
-    pub fn tables(&self, kind: TableKind) -> Vec<(String, &Entry)> {
+    pub fn tables(&self, kind: TableKind) -> Vec<(String, &CatalogEntry)> {
         let namer = Namer { runs: &self.runs };
         let mut tables = Vec::new();
         for (place, run) in self.runs.iter().enumerate() {
@@ -236,17 +236,17 @@ impl Material {
             let system = &self.systems[*place];
             let name = || system.name.clone();
             let queries = system.judged.as_ref().map(|judged| judged.queries.clone()).unwrap_or_default();
-            compare::System { name: name(), file: name(), place: name(), queries }
+            compare::ComparedSystem { name: name(), file: name(), place: name(), queries }
         };
-        let systems: Vec<compare::System> = systems.iter().map(as_compared).collect();
-        let aligned = match Aligned::of(&systems) {
+        let systems: Vec<compare::ComparedSystem> = systems.iter().map(as_compared).collect();
+        let aligned = match AlignedSystems::of(&systems) {
             Ok(aligned) => aligned,
             Err(error) => return Ok(Err(error.to_string())),
         };
         // As `planetree compare` does it.
-        let options = compare::Options {
+        let options = compare::ComparisonOptions {
             higher_is_better: self.judging.metric.higher_is_better(),
-            test: Test::Randomisation,
+            test: SignificanceTest::Randomisation,
             alpha: 0.05,
             permutations: 100_000,
             resamples: 10_000,
@@ -316,7 +316,7 @@ fn judging(runs: &[RunContents], request: &ReportRequest) -> Result<EvaluationRu
     metrics.extend(default_metrics()?);
     let mut conventions: Vec<Convention> = Vec::new();
     for entry in runs.iter().flat_map(|run| &run.entries) {
-        if entry.kind != EntryKind::Table(TableKind::Metrics) {
+        if entry.kind != CatalogKind::Table(TableKind::Metrics) {
             continue;
         }
         let table = TableReader::open(&entry.location, TableKind::Metrics)?;

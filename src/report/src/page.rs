@@ -227,7 +227,7 @@ pub fn create(output: &Location) -> Result<FileOutput> {
 /// Writes the page atomically.
 pub fn write(output: &Location, page: &str) -> Result<()> {
     let mut file = create(output)?;
-    file.write_all(page.as_bytes()).map_err(|error| Error::io(output, "write", &error))?;
+    file.write_all(page.as_bytes()).map_err(|error| Error::io(output, "write", error))?;
     file.commit()
 }
 

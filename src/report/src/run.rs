@@ -3,7 +3,7 @@
 use super::trials::Trials;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
-use planetree_data::catalog::{Entry, EntryKind, entries_of};
+use planetree_data::catalog::{CatalogEntry, CatalogKind, catalog_entries};
 use planetree_data::dataset::MANIFEST;
 use planetree_data::table::{TableKind, TableReader};
 use planetree_run::pipeline::{RunManifest, RunStatus};
@@ -24,7 +24,7 @@ pub struct RunContents {
     /// The pipeline's manifest, if there is one.
     pub manifest: Option<RunManifest>,
     /// The datasets and tables to show, by name.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<CatalogEntry>,
     /// Why it is incomplete; `None` if it is complete.
     pub unfinished: Option<String>,
 }
@@ -51,7 +51,7 @@ impl RunContents {
                 "run the pipeline again to finish it, or pass --unfinished to report on it anyway",
             ));
         }
-        let mut entries = entries_of(location)?;
+        let mut entries = catalog_entries(location)?;
         if let Some(manifest) = &manifest {
             add_outputs_elsewhere(manifest, &mut entries)?;
             // Outputs of steps that are no longer in the pipeline do not belong to the run.
@@ -80,13 +80,13 @@ impl RunContents {
     }
 
     /// Tables of a kind.
-    pub fn tables(&self, kind: TableKind) -> impl Iterator<Item = &Entry> {
-        self.entries.iter().filter(move |entry| entry.kind == EntryKind::Table(kind))
+    pub fn tables(&self, kind: TableKind) -> impl Iterator<Item = &CatalogEntry> {
+        self.entries.iter().filter(move |entry| entry.kind == CatalogKind::Table(kind))
     }
 
     /// The datasets.
-    pub fn datasets(&self) -> impl Iterator<Item = &Entry> {
-        self.entries.iter().filter(|entry| entry.kind == EntryKind::Dataset)
+    pub fn datasets(&self) -> impl Iterator<Item = &CatalogEntry> {
+        self.entries.iter().filter(|entry| entry.kind == CatalogKind::Dataset)
     }
 }
 
@@ -117,7 +117,7 @@ fn why_unfinished(manifest: &RunManifest) -> Option<String> {
 }
 
 /// Index of the step that wrote an entry; the number of steps if none did.
-fn step_of(manifest: &RunManifest, entry: &Entry) -> usize {
+fn step_of(manifest: &RunManifest, entry: &CatalogEntry) -> usize {
     let made = |written: &String| {
         let name = written.strip_suffix(".parquet").unwrap_or(written);
         let below = entry.name.strip_prefix(name);
@@ -129,7 +129,7 @@ fn step_of(manifest: &RunManifest, entry: &Entry) -> usize {
 }
 
 /// Adds outputs that steps wrote outside the run directory.
-fn add_outputs_elsewhere(manifest: &RunManifest, entries: &mut Vec<Entry>) -> Result<()> {
+fn add_outputs_elsewhere(manifest: &RunManifest, entries: &mut Vec<CatalogEntry>) -> Result<()> {
     for step in manifest.steps.iter().filter(|step| step.status.is_finished()) {
         for (output, written) in &step.outputs {
             if !(written.contains("://") || written.starts_with('/')) {
@@ -141,13 +141,13 @@ fn add_outputs_elsewhere(manifest: &RunManifest, entries: &mut Vec<Entry>) -> Re
                 continue;
             }
             let kind = if location.join(MANIFEST).size()?.is_some() {
-                Some(EntryKind::Dataset)
+                Some(CatalogKind::Dataset)
             } else {
-                TableReader::kind_of(&location)?.map(EntryKind::Table)
+                TableReader::kind_of(&location)?.map(CatalogKind::Table)
             };
             let name =
                 if step.outputs.len() == 1 { step.name.clone() } else { format!("{}-{output}", step.name) };
-            entries.extend(kind.map(|kind| Entry { name, kind, location }));
+            entries.extend(kind.map(|kind| CatalogEntry { name, kind, location }));
         }
     }
     Ok(())
@@ -155,17 +155,17 @@ fn add_outputs_elsewhere(manifest: &RunManifest, entries: &mut Vec<Entry>) -> Re
 
 /// Leaves out redundant entries: the parts of a cross-validation, the predictions of single folds, which
 /// are included in those of all folds, and all trials of a search but the best.
-fn worth_showing(entries: Vec<Entry>) -> Result<Vec<Entry>> {
+fn worth_showing(entries: Vec<CatalogEntry>) -> Result<Vec<CatalogEntry>> {
     // Directories of cross-validations and searches, with the trial to keep.
     let mut places: Vec<(String, Option<String>)> = Vec::new();
     for entry in &entries {
         let place =
             |name: &str| entry.name.strip_suffix(name).filter(|at| at.is_empty() || at.ends_with('/'));
         match entry.kind {
-            EntryKind::Table(TableKind::Folds) => {
+            CatalogKind::Table(TableKind::Folds) => {
                 places.extend(place("folds").map(|at| (at.to_owned(), None)));
             }
-            EntryKind::Table(TableKind::Trials) => {
+            CatalogKind::Table(TableKind::Trials) => {
                 if let Some(at) = place("trials") {
                     let best = Trials::read(&entry.location)?.best();
                     places
@@ -175,12 +175,12 @@ fn worth_showing(entries: Vec<Entry>) -> Result<Vec<Entry>> {
             _ => {}
         }
     }
-    let repeats = |entry: &Entry| {
+    let repeats = |entry: &CatalogEntry| {
         places.iter().any(|(place, best)| {
             let Some(below) = entry.name.strip_prefix(place.as_str()) else { return false };
-            let is_part = below.starts_with("parts/") && entry.kind == EntryKind::Dataset;
+            let is_part = below.starts_with("parts/") && entry.kind == CatalogKind::Dataset;
             let is_fold =
-                below.starts_with("folds/") && entry.kind == EntryKind::Table(TableKind::Predictions);
+                below.starts_with("folds/") && entry.kind == CatalogKind::Table(TableKind::Predictions);
             let is_trial = best.as_ref().is_some_and(|best| {
                 let trial = below.strip_prefix("trials/").and_then(|rest| rest.split('/').next());
                 trial.is_some_and(|trial| trial != best)

@@ -5,10 +5,10 @@ use super::run::RunContents;
 use arrow::array::Array;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
-use planetree_data::catalog::Entry;
+use planetree_data::catalog::CatalogEntry;
 use planetree_data::table::{TableKind, TableReader};
-use planetree_judge::compare::{QueryValue, Source, read_systems};
-use planetree_judge::evaluate::{METRICS, Ranking, Request, Results, Summary, evaluate};
+use planetree_judge::compare::{QueryValue, ComparedFile, read_systems};
+use planetree_judge::evaluate::{METRICS, Ranking, EvaluateRequest, Results, EvaluationSummary, evaluate};
 use planetree_metric::{Convention, Metric};
 use std::collections::BTreeMap;
 
@@ -78,7 +78,7 @@ pub fn systems_of(
     Ok(systems)
 }
 
-fn of_predictions(entry: &Entry, name: String, judging: &EvaluationRules) -> Result<ReportSystem> {
+fn of_predictions(entry: &CatalogEntry, name: String, judging: &EvaluationRules) -> Result<ReportSystem> {
     let table = TableReader::open(&entry.location, TableKind::Predictions)?;
     let (rows, metadata) = (table.rows(), table.all_metadata().clone());
     let judged = match unlabelled(&table)? {
@@ -126,9 +126,9 @@ fn judged(location: &Location, judging: &EvaluationRules) -> Result<SystemMetric
         }
     }
     let request =
-        Request { threads: judging.threads, ..Request::new(metrics.clone(), judging.convention.clone()) };
+        EvaluateRequest { threads: judging.threads, ..EvaluateRequest::new(metrics.clone(), judging.convention.clone()) };
     let results = evaluate(&Ranking::Predictions(location.clone()), &request)?;
-    let summary = Summary::of(&results, &metrics, 0);
+    let summary = EvaluationSummary::of(&results, &metrics, 0);
     let mean =
         |metric: &Metric| summary.metrics.iter().find(|one| one.metric == *metric).and_then(|one| one.mean);
     let depths = (1..=DEPTH).filter_map(|depth| Some((depth, mean(&Metric::Ndcg(Some(depth)))?)));
@@ -154,11 +154,11 @@ fn values_of(results: &Results) -> Vec<QueryValue> {
 }
 
 /// The systems of a metrics table, with the metrics that it contains.
-fn of_metrics(entry: &Entry, name: &str, judging: &EvaluationRules) -> Result<Vec<ReportSystem>> {
+fn of_metrics(entry: &CatalogEntry, name: &str, judging: &EvaluationRules) -> Result<Vec<ReportSystem>> {
     let table = TableReader::open(&entry.location, TableKind::Metrics)?;
     let has = table.metadata(METRICS).unwrap_or_default();
     let has: Vec<Metric> = has.split(',').filter_map(|name| name.parse().ok()).collect();
-    let sources = [Source { name: None, location: entry.location.clone() }];
+    let sources = [ComparedFile { name: None, location: entry.location.clone() }];
     let read = |metric: &Metric| read_systems(&sources, &metric.to_string(), None, judging.threads);
     if !has.contains(&judging.metric) {
         let reason = format!("its table has no {}", judging.metric);

@@ -4,7 +4,7 @@ use crate::material::Material;
 use arrow::array::Array;
 use planetree_base::error::Result;
 use planetree_base::storage::Location;
-use planetree_data::table::{TableKind, TableReader, numbers, texts};
+use planetree_data::table::{TableKind, TableReader, float_column, string_column};
 use planetree_metric::Metric;
 
 /// A search's trials.
@@ -49,17 +49,17 @@ impl Trials {
             let batch = batch?;
             // The columns are missing if no trial produced a model.
             let column = |name: String| -> Result<Option<_>> {
-                batch.column_by_name(&name).map(|_| numbers(&table, &batch, &name)).transpose()
+                batch.column_by_name(&name).map(|_| float_column(&table, &batch, &name)).transpose()
             };
             let spread = |split: &str| -> Result<_> {
                 let name = format!("{split}_{metric}");
                 Ok(column(name.clone())?.zip(column(format!("{name}_deviation"))?))
             };
             let (valid, test) = (spread("valid")?, spread("test")?);
-            let trial = numbers(&table, &batch, "trial")?;
-            let problems = texts(&table, &batch, "problem")?;
+            let trial = float_column(&table, &batch, "trial")?;
+            let problems = string_column(&table, &batch, "problem")?;
             let columns =
-                parameters.iter().map(|name| texts(&table, &batch, name)).collect::<Result<Vec<_>>>()?;
+                parameters.iter().map(|name| string_column(&table, &batch, name)).collect::<Result<Vec<_>>>()?;
             for row in 0..batch.num_rows() {
                 let value = |column: &Option<(arrow::array::Float64Array, arrow::array::Float64Array)>| {
                     let (mean, deviation) = column.as_ref()?;

@@ -1,4 +1,4 @@
-//! Many trainings: cross-validation ([`cv`]) and pipelines of commands ([`pipeline`]).
+//! Cross-validation and parameter search ([`cv`]), and pipelines of commands ([`pipeline`]).
 
 pub mod cv;
 pub mod pipeline;

@@ -1,38 +1,39 @@
-//! Engine errors as users should hear them: the place in the query, what was meant, and what to do.
+//! Errors of the engine as errors of planetree: the position in the query, the problem and a remedy.
 
 use datafusion::common::{DataFusionError, SchemaError, Span};
 use datafusion::sql::sqlparser::parser::ParserError;
 use planetree_base::error::Error;
+use planetree_base::storage::without_urls;
 use planetree_base::suggest;
 
-/// What a fault of a query is reported at when its place is not known.
+/// Place of errors whose position in the query is unknown.
 const QUERY: &str = "query";
 
-/// An error of ours on its way through the engine.
-pub fn outward(error: Error) -> DataFusionError {
+/// Wraps an error of planetree for transport through the engine.
+pub fn to_engine_error(error: Error) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }
 
-/// What names there are, for suggestions.
+/// Known names, for suggestions.
 #[derive(Debug, Default)]
 pub struct KnownNames {
-    /// Tables that can be named.
+    /// Names of tables.
     pub tables: Vec<String>,
-    /// Functions of all kinds, ours first: of equally near names the first three are shown.
+    /// Names of functions of all kinds, planetree's first: of equally similar names the first three are suggested.
     pub functions: Vec<String>,
 }
 
-/// The engine's error as ours; `text` is the whole query, so that its line can be shown.
-pub fn inward(error: &DataFusionError, text: &str, known: &KnownNames) -> Error {
-    if let Some(error) = find_ours(error) {
-        return failing(error);
+/// Translates an error of the engine; `text` is the whole query, for showing the line.
+pub fn from_engine_error(error: &DataFusionError, text: &str, known: &KnownNames) -> Error {
+    if let Some(error) = find_planetree_error(error) {
+        return as_failure(error);
     }
     let span = span_of(error);
     let root = error.find_root();
-    if let Some(problem) = refused_types(root) {
+    if let Some(problem) = argument_type_error(root) {
         return with_span(span, &problem, text, "");
     }
-    if let Some(error) = taken_for_map(root, text) {
+    if let Some(error) = map_misuse(root, text) {
         return error;
     }
     match root {
@@ -43,40 +44,39 @@ pub fn inward(error: &DataFusionError, text: &str, known: &KnownNames) -> Error 
             format_args!("the memory limit is too small: {}", first_line(problem)),
             "raise --memory-limit",
         ),
-        DataFusionError::IoError(error) => Error::io("temporary files", "write", error),
-        DataFusionError::ObjectStore(error) => {
-            Error::place(QUERY, store_problem(error), "check the place and the store's variables")
+        DataFusionError::IoError(error) => {
+            Error::io("temporary files", "write", planetree_base::error::copy_of(error))
         }
+        DataFusionError::ObjectStore(error) => Error::place(
+            QUERY,
+            store_problem(error),
+            "check the location and the environment variables of the store",
+        ),
         DataFusionError::ParquetError(error) => {
             Error::place(QUERY, format_args!("cannot read Parquet: {error}"), "check the file")
         }
         DataFusionError::Plan(problem) => planning(problem, span, text, known),
-        DataFusionError::NotImplemented(problem) => Error::place(
-            QUERY,
-            format_args!("not supported: {}", first_line(problem)),
-            "write it differently",
-        ),
-        DataFusionError::Internal(problem) => Error::place(
-            QUERY,
-            format_args!("the engine gave up: {}", first_line(problem)),
-            "write the query differently, and report this: it is a fault of planetree",
-        ),
+        DataFusionError::NotImplemented(problem) => {
+            Error::place(QUERY, format_args!("not supported: {}", first_line(problem)), "rewrite the query")
+        }
+        DataFusionError::Internal(problem) => Error::bug(QUERY, first_line(problem)),
         DataFusionError::Execution(problem) => Error::place(QUERY, first_line(problem), ""),
         DataFusionError::ArrowError(error, _) => Error::place(QUERY, first_line(&error.to_string()), ""),
         other => Error::place(QUERY, first_line(&other.strip_backtrace()), ""),
     }
 }
 
-/// A query that fails is a failure, even where the same fault on a command line would be misuse.
-pub fn failing(error: Error) -> Error {
+/// A usage error within a query as a failure: the exit code says that a query failed, not that the command line is
+/// wrong.
+pub fn as_failure(error: Error) -> Error {
     match error {
         Error::Usage { problem, remedy } => Error::place(QUERY, problem, remedy),
         other => other,
     }
 }
 
-/// The error of ours that went in somewhere, as it was.
-fn find_ours(error: &DataFusionError) -> Option<Error> {
+/// The error of planetree that the engine passed on, if there is one.
+fn find_planetree_error(error: &DataFusionError) -> Option<Error> {
     let mut current: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = current {
         if let Some(ours) = error.downcast_ref::<Error>() {
@@ -84,10 +84,10 @@ fn find_ours(error: &DataFusionError) -> Option<Error> {
         }
         let boxed = match error.downcast_ref::<DataFusionError>() {
             Some(DataFusionError::External(inner)) => Some(&**inner as &(dyn std::error::Error + 'static)),
-            Some(DataFusionError::Collection(errors)) => return errors.iter().find_map(find_ours),
-            Some(DataFusionError::Shared(inner)) => return find_ours(inner),
+            Some(DataFusionError::Collection(errors)) => return errors.iter().find_map(find_planetree_error),
+            Some(DataFusionError::Shared(inner)) => return find_planetree_error(inner),
             Some(DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner)) => {
-                return find_ours(inner);
+                return find_planetree_error(inner);
             }
             Some(DataFusionError::ArrowError(inner, _)) => match &**inner {
                 arrow::error::ArrowError::ExternalError(inner) => Some(&**inner as _),
@@ -104,7 +104,8 @@ fn copy_of(error: &Error) -> Error {
     match error {
         Error::Interrupted => Error::Interrupted,
         Error::Usage { problem, remedy } => Error::usage(problem, remedy),
-        Error::Place { place, problem, remedy } => Error::place(place, problem, remedy),
+        Error::Place { place, problem, remedy, .. } => Error::place(place, problem, remedy),
+        Error::Bug { at, problem, .. } => Error::bug(at, problem),
         other => Error::place(QUERY, other, other.remedy().unwrap_or_default()),
     }
 }
@@ -113,8 +114,8 @@ fn span_of(error: &DataFusionError) -> Option<Span> {
     error.diagnostic().and_then(|diagnostic| diagnostic.span)
 }
 
-/// What a function of ours says of its arguments, out of what the engine makes of it.
-fn refused_types(error: &DataFusionError) -> Option<String> {
+/// The message of a planetree function about its argument types, without what the engine adds.
+fn argument_type_error(error: &DataFusionError) -> Option<String> {
     let (DataFusionError::Plan(text) | DataFusionError::Execution(text)) = error else { return None };
     let (_, problem) = text.split_once("user-defined coercion failed with: ")?;
     let problem = problem.split(" No function matches").next().unwrap_or_default();
@@ -122,23 +123,25 @@ fn refused_types(error: &DataFusionError) -> Option<String> {
     Some(problem.trim_end_matches('.').to_owned())
 }
 
-/// What the engine says of `map` where the metric was meant: it is no aggregate, and takes no depth.
-fn taken_for_map(error: &DataFusionError, text: &str) -> Option<Error> {
+/// Replaces engine errors about `map` where the metric was probably meant: `map` is not an aggregate and takes no
+/// depth.
+fn map_misuse(error: &DataFusionError, text: &str) -> Option<Error> {
     let problem = error.strip_backtrace();
-    let refuses = ["make_map requires an even number", "must be in GROUP BY or an aggregate function"];
-    refuses.iter().any(|part| problem.contains(part)).then(|| map_is_no_metric(text)).flatten()
+    let signs = ["make_map requires an even number", "must be in GROUP BY or an aggregate function"];
+    signs.iter().any(|part| problem.contains(part)).then(|| map_is_not_a_metric(text)).flatten()
 }
 
-/// `map` is the engine's, which makes a map of keys and values; many take it for the metric. `None` if no call is found.
-pub fn map_is_no_metric(text: &str) -> Option<Error> {
+/// The error for calls of `map` that mean the metric: in SQL it makes a map of keys and values. `None` if no call is
+/// found.
+pub fn map_is_not_a_metric(text: &str) -> Option<Error> {
     let (line, column) = call_of("map", text)?;
     let problem = "map makes a map of keys and values; it is not a metric";
     let remedy =
-        "call ap(label, score) for average precision, which evaluate calls map; or make_map for a map";
+        "call ap(label, score) for average precision, which evaluate calls map, or make_map for a map";
     Some(at(line, column, problem, text, remedy))
 }
 
-/// Where a text calls a function: line and column, counted from 1.
+/// Line and column of the first call of a function, counted from 1.
 fn call_of(name: &str, text: &str) -> Option<(u64, u64)> {
     let is_part = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == '"';
     for (line, source) in (1..).zip(text.lines()) {
@@ -154,26 +157,26 @@ fn call_of(name: &str, text: &str) -> Option<(u64, u64)> {
     None
 }
 
-/// A text that is no SQL. The parser tells the place at the end of its message.
+/// A syntax error. The parser appends the position to its message.
 fn syntax(error: &ParserError, text: &str) -> Error {
     let message = match error {
         ParserError::ParserError(message) | ParserError::TokenizerError(message) => message.as_str(),
-        ParserError::RecursionLimitExceeded => "it is nested too deeply",
+        ParserError::RecursionLimitExceeded => "nested too deeply",
     };
-    let (problem, place) = match message.rsplit_once(" at Line: ") {
-        Some((problem, place)) => (problem, position(place)),
+    let (problem, position) = match message.rsplit_once(" at Line: ") {
+        Some((problem, position)) => (problem, parse_position(position)),
         None => (message, None),
     };
     let problem = problem.replace("Expected: ", "expected ").replace("found: ", "found ");
-    let (problem, place) = match problem.strip_suffix(", found EOF") {
+    let (problem, position) = match problem.strip_suffix(", found EOF") {
         Some(problem) => {
             let last = text.trim_end().lines().last().unwrap_or_default();
             let end = (text.trim_end().lines().count().max(1) as u64, last.chars().count() as u64 + 1);
             (format!("{problem}, found the end of the query"), Some(end))
         }
-        None => (problem, place),
+        None => (problem, position),
     };
-    match place {
+    match position {
         Some((line, column)) => {
             at(line, column, &format!("syntax error: {problem}"), text, "correct the query")
         }
@@ -181,22 +184,22 @@ fn syntax(error: &ParserError, text: &str) -> Error {
     }
 }
 
-fn position(text: &str) -> Option<(u64, u64)> {
+fn parse_position(text: &str) -> Option<(u64, u64)> {
     let (line, column) = text.split_once(", Column: ")?;
     let column: String = column.chars().take_while(char::is_ascii_digit).collect();
     Some((line.trim().parse().ok()?, column.parse().ok()?))
 }
 
-/// A fault at a place of the query: the line, and a mark below it.
+/// An error at a position of the query: shows the line with a marker below it.
 pub fn at(line: u64, column: u64, problem: &str, text: &str, remedy: &str) -> Error {
-    /// Letters of a long line that are shown before and after the place.
+    /// Characters of a long line shown before and after the position.
     const AROUND: usize = 60;
     let source: Vec<char> =
         text.lines().nth(line.saturating_sub(1) as usize).unwrap_or_default().chars().collect();
-    let place = (column.saturating_sub(1) as usize).min(source.len());
-    let shown = place.saturating_sub(AROUND)..source.len().min(place + AROUND);
-    let before = source[shown.start..place].iter().copied();
-    // Tabs stay tabs, so that the mark stands below its letter however wide they are.
+    let position = (column.saturating_sub(1) as usize).min(source.len());
+    let shown = position.saturating_sub(AROUND)..source.len().min(position + AROUND);
+    let before = source[shown.start..position].iter().copied();
+    // Keep tabs, so that the marker is aligned whatever their width.
     let indent: String = before.map(|letter| if letter == '\t' { '\t' } else { ' ' }).collect();
     let source: String = source[shown].iter().collect();
     let at = format!("line {line}, column {column}");
@@ -218,20 +221,20 @@ fn schema(error: &SchemaError, span: Option<Span>, text: &str) -> Error {
             let near = suggest::nearest(&field.name, names.iter().copied());
             let near: Vec<String> = near.into_iter().map(quoted).collect();
             let near: Vec<&str> = near.iter().map(String::as_str).collect();
-            let remedy = suggest::did_you_mean(&near, &format!("there are {}", few(&names)));
-            with_span(span, &format!("there is no column {}", field.flat_name()), text, &remedy)
+            let remedy = suggest::did_you_mean(&near, &format!("columns: {}", few(&names)));
+            with_span(span, &format!("no such column: {}", field.flat_name()), text, &remedy)
         }
         SchemaError::AmbiguousReference { field } => with_span(
             span,
-            &format!("several tables have a column {}", field.name),
+            &format!("ambiguous column: several tables have {}", field.name),
             text,
-            "write the table's name before it",
+            "qualify it with the name of the table",
         ),
         other => with_span(span, &other.to_string(), text, "give the columns different names"),
     }
 }
 
-/// A name as SQL has to write it.
+/// An identifier, quoted if SQL requires it.
 fn quoted(name: &str) -> String {
     let is_plain = name.starts_with(|letter: char| letter.is_ascii_lowercase() || letter == '_')
         && name.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_');
@@ -253,23 +256,25 @@ fn planning(problem: &str, span: Option<Span>, text: &str, known: &KnownNames) -
         between("Invalid function '", "'").or_else(|| between("table function '", "' not found"))
     {
         let near = suggest::nearest(name, known.functions.iter().map(String::as_str));
-        let remedy =
-            suggest::did_you_mean(&near, "docs/sql.md lists our functions, SHOW FUNCTIONS all of them");
-        return with_span(span, &format!("there is no function {name}"), text, &remedy);
+        let remedy = suggest::did_you_mean(
+            &near,
+            "docs/sql.md lists the functions of planetree, SHOW FUNCTIONS lists all",
+        );
+        return with_span(span, &format!("no such function: {name}"), text, &remedy);
     }
     if let Some(name) = between("table '", "' not found").or_else(|| between("No table named '", "'")) {
         let name = name.strip_prefix("planetree.run.").unwrap_or(name);
         let near = suggest::nearest(name, known.tables.iter().map(String::as_str));
         let otherwise = match known.tables.is_empty() {
-            true => "name a file in quotes, FROM 'predictions.parquet', or pass --table name=PATH".to_owned(),
+            true => "put the path of a file in single quotes, FROM 'predictions.parquet', or pass --table name=PATH".to_owned(),
             false => {
                 let names: Vec<&str> = known.tables.iter().map(String::as_str).collect();
-                format!("there are {}; a file is named in quotes, FROM 'predictions.parquet'", few(&names))
+                format!("tables: {}; put the path of a file in single quotes, FROM 'predictions.parquet'", few(&names))
             }
         };
         return with_span(
             span,
-            &format!("there is no table {name}"),
+            &format!("no such table: {name}"),
             text,
             &suggest::did_you_mean(&near, &otherwise),
         );
@@ -281,14 +286,10 @@ fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
 }
 
-/// A store's error without URLs, which may hold secrets.
+/// The message of an object store without URLs, which may contain secrets.
 fn store_problem(error: &object_store::Error) -> String {
     match error {
-        object_store::Error::NotFound { path, .. } => format!("there is no {path}"),
-        other => {
-            let text = other.to_string();
-            let words = first_line(&text).split_whitespace();
-            words.map(|word| if word.contains("://") { "(URL)" } else { word }).collect::<Vec<_>>().join(" ")
-        }
+        object_store::Error::NotFound { path, .. } => format!("no such object: {path}"),
+        other => without_urls(first_line(&other.to_string())),
     }
 }

@@ -1,6 +1,7 @@
-//! Files of others: Parquet, CSV and JSON, read by the engine's own readers. Nobody can check them.
+//! Parquet, CSV and JSON files that planetree did not write, read by the engine's own readers. They have no checksums
+//! to verify.
 
-use super::error::outward;
+use super::error::to_engine_error;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::Result as EngineResult;
 use datafusion::datasource::file_format::FileFormat;
@@ -13,74 +14,74 @@ use planetree_base::storage::Location;
 use std::sync::Arc;
 use url::Url;
 
-/// What a file of somebody else's is.
+/// Format of a file that planetree did not write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ForeignKind {
-    /// Columns.
+pub enum ForeignFormat {
+    /// Parquet.
     Parquet,
-    /// Text with a header, values separated by this.
+    /// Text with a header and this delimiter.
     Delimited(u8),
-    /// An object a line.
+    /// JSON with one object per line.
     JsonLines,
-    /// One array of objects.
+    /// JSON with one array of objects.
     JsonArray,
 }
 
-/// Endings and what they mean. A `.json` may also be one array, which its first byte shows.
-const ENDINGS: [(&str, ForeignKind); 8] = [
-    (".parquet", ForeignKind::Parquet),
-    (".pq", ForeignKind::Parquet),
-    (".csv", ForeignKind::Delimited(b',')),
-    (".tsv", ForeignKind::Delimited(b'\t')),
-    (".tab", ForeignKind::Delimited(b'\t')),
-    (".json", ForeignKind::JsonLines),
-    (".ndjson", ForeignKind::JsonLines),
-    (".jsonl", ForeignKind::JsonLines),
+/// Formats by extension. A `.json` file may also be an array, which its first byte shows.
+const EXTENSIONS: [(&str, ForeignFormat); 8] = [
+    (".parquet", ForeignFormat::Parquet),
+    (".pq", ForeignFormat::Parquet),
+    (".csv", ForeignFormat::Delimited(b',')),
+    (".tsv", ForeignFormat::Delimited(b'\t')),
+    (".tab", ForeignFormat::Delimited(b'\t')),
+    (".json", ForeignFormat::JsonLines),
+    (".ndjson", ForeignFormat::JsonLines),
+    (".jsonl", ForeignFormat::JsonLines),
 ];
 
-impl ForeignKind {
-    /// What a name's ending says.
+impl ForeignFormat {
+    /// The format by extension.
     pub fn of_name(name: &str) -> Option<Self> {
         let name = name.to_ascii_lowercase();
-        ENDINGS.iter().find(|(ending, _)| name.ends_with(ending)).map(|(_, kind)| *kind)
+        EXTENSIONS.iter().find(|(extension, _)| name.ends_with(extension)).map(|(_, kind)| *kind)
     }
 
-    /// What a file is, by its name and its first bytes.
+    /// The format by extension and first bytes.
     pub fn of_file(location: &Location) -> Result<Option<Self>> {
         let size = location.size()?.unwrap_or(0);
         let start = if size == 0 { Default::default() } else { location.read_range(0, size.min(64))? };
         if start.starts_with(b"PAR1") {
-            return Ok(Some(ForeignKind::Parquet));
+            return Ok(Some(ForeignFormat::Parquet));
         }
         let first = start.iter().find(|byte| !byte.is_ascii_whitespace());
         Ok(Self::of_name(&location.name()).map(|kind| match (kind, first) {
-            (ForeignKind::JsonLines, Some(b'[')) => ForeignKind::JsonArray,
+            (ForeignFormat::JsonLines, Some(b'[')) => ForeignFormat::JsonArray,
             (kind, _) => kind,
         }))
     }
 
     fn format(self) -> Arc<dyn FileFormat> {
         match self {
-            ForeignKind::Parquet => Arc::new(ParquetFormat::default()),
-            // Line breaks within quotes are rare, but cutting a file at them would be wrong rows.
-            ForeignKind::Delimited(byte) => Arc::new(
+            ForeignFormat::Parquet => Arc::new(ParquetFormat::default()),
+            // Line breaks within quotes are rare, but splitting a file there would give wrong rows.
+            ForeignFormat::Delimited(byte) => Arc::new(
                 CsvFormat::default().with_has_header(true).with_delimiter(byte).with_newlines_in_values(true),
             ),
-            ForeignKind::JsonLines => Arc::new(JsonFormat::default()),
-            ForeignKind::JsonArray => Arc::new(JsonFormat::default().with_newline_delimited(false)),
+            ForeignFormat::JsonLines => Arc::new(JsonFormat::default()),
+            ForeignFormat::JsonArray => Arc::new(JsonFormat::default().with_newline_delimited(false)),
         }
     }
 }
 
-/// Files of one kind as one table, in the order given.
+/// Opens files of one format as one table, in the given order.
 pub async fn open_foreign(
     state: &dyn Session,
-    kind: ForeignKind,
+    kind: ForeignFormat,
     locations: &[Location],
 ) -> EngineResult<Arc<dyn TableProvider>> {
     let mut urls = Vec::with_capacity(locations.len());
     for location in locations {
-        let url = url_of(location).map_err(outward)?;
+        let url = url_of(location).map_err(to_engine_error)?;
         if let Some((store, _)) = location.object() {
             state.runtime_env().register_object_store(&url, store.clone());
         }
@@ -95,10 +96,10 @@ pub async fn open_foreign(
 fn url_of(location: &Location) -> Result<Url> {
     let url = match location {
         Location::Local(path) => {
-            let path = path.canonicalize().map_err(|error| Error::io(location, "open", &error))?;
+            let path = path.canonicalize().map_err(|error| Error::io(location, "open", error))?;
             Url::from_file_path(path).ok()
         }
         Location::Remote(_) => Url::parse(&location.to_string()).ok(),
     };
-    url.ok_or_else(|| Error::place(location, "its name is no URL", "rename the file"))
+    url.ok_or_else(|| Error::place(location, "the name is not a valid URL", "rename the file"))
 }

@@ -1,28 +1,28 @@
-//! SQL over everything that planetree writes, and over Parquet, CSV and JSON files of others.
+//! SQL over everything that planetree writes, and over other Parquet, CSV and JSON files.
 //!
 //! ```text
 //! text ──parse──► statement ──allowed?──► logical plan ──order──► physical plan ──► batches ──► output
 //!                     │                        ▲
-//!                  tables: by name or by path, ┘ ours through our readers, others through DataFusion's
+//!                  tables, by name or path: ───┘ planetree's by its own readers, other files by DataFusion's
 //! ```
 //!
 //! Vocabulary:
 //!
 //! - a *session* is what statements share: tables, functions, threads and memory;
-//! - a *root* is a place that paths within SQL may lie under;
-//! - a *source* is a table of ours as the engine sees it: units of rows (row groups) that are read on their
-//!   own, one after another;
-//! - rows are *in order* when the plan below an operator keeps the order that the table has; a *run* is rows
-//!   side by side that have the same key.
+//! - a *root* is a directory or URL prefix that paths in SQL must lie below;
+//! - a *source* is a table of planetree as the engine sees it: row groups, each of which can be read independently;
+//! - rows are *in order* if the plan below an operator keeps the order of the table; a *run* is a range of adjacent
+//!   rows with the same key.
 
-mod elsewhere;
 mod error;
 mod foreign;
 mod functions;
-mod meant;
+mod on_cluster;
 mod open;
+mod operator;
 mod order;
 mod output;
+mod rewrite;
 mod roots;
 mod scan;
 mod session;
@@ -30,13 +30,14 @@ mod shell;
 mod statement;
 mod tables;
 
-pub use elsewhere::{Elsewhere, PlaceCheck, RunThere, Upgrade};
-pub use error::outward;
+pub use error::to_engine_error;
 pub use functions::{FunctionHelp, function_help};
-pub use functions::{travelling_functions, within_query};
-pub use output::{Destination, Format, Replace};
+pub use functions::{distributed_functions, within_query};
+pub use on_cluster::{LocationCheck, RunOnCluster, SessionUpgrade, SqlCluster};
+pub use operator::{Operator, OperatorExec, OperatorInput};
+pub use output::{Destination, ReplacePolicy, ResultFormat};
 pub use roots::Roots;
-pub use session::{Done, Options, Printer, Session};
+pub use session::{Printer, Session, SessionOptions, StatementSummary};
 pub use shell::Shell;
 
 #[cfg(test)]

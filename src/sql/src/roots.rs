@@ -1,57 +1,58 @@
-//! Which places SQL may touch. A query may come from elsewhere, so it reads only below what the user named: the
-//! current directory, the run's directory, `--allow-path` and `--allow-write`; and it writes below the last alone.
-//! Links and `..` are followed before the place is compared, so they lead nowhere else.
+//! Which paths SQL may access. A query may come from an untrusted source, so it reads only below the roots: the
+//! current directory, the run directory, `--allow-path` and `--allow-write`; and it writes only below
+//! `--allow-write`. Links and `..` are resolved before paths are compared, so they cannot lead outside.
 
 use planetree_base::error::{Error, Result};
-use planetree_base::storage::{Access, Location, refuse_hidden};
+use planetree_base::storage::{Access, Location, redacted_url, refuse_hidden};
 use std::path::{Component, Path, PathBuf};
 use url::Url;
 
-/// Places that paths within SQL may lie under.
+/// The directories and URLs that paths in SQL must lie below.
 #[derive(Debug)]
 pub struct Roots {
-    /// Where relative paths begin.
+    /// Base of relative paths.
     current: PathBuf,
-    /// What may be read.
-    read: Places,
-    /// What may be written, too.
-    write: Places,
+    /// Roots for reading.
+    read: RootSet,
+    /// Roots for writing; they are also in `read`.
+    write: RootSet,
     access: Access,
 }
 
+/// Local and remote roots.
 #[derive(Debug, Default)]
-struct Places {
-    /// Directories, without links.
+struct RootSet {
+    /// Directories with links resolved.
     local: Vec<PathBuf>,
-    /// URLs whose path ends with a slash.
+    /// URLs, each with a slash at its end.
     remote: Vec<Url>,
 }
 
-impl Places {
+impl RootSet {
     fn add(&mut self, text: &str) -> Result<()> {
         match local_path(text)? {
             Some(path) => {
-                // What is to be written to may not be there yet; all links that are there count.
-                let path = std::path::absolute(path).map_err(|error| Error::io(text, "open", &error))?;
-                self.local.push(real_place(&path)?);
+                // An output directory may not exist yet; links in the existing part are resolved.
+                let path = std::path::absolute(path).map_err(|error| Error::io(text, "open", error))?;
+                self.local.push(resolve_links(&path)?);
             }
             None => self.remote.push(as_directory(parse_url(text)?)),
         }
         Ok(())
     }
 
-    /// The directory that a place lies in.
-    fn root_of(&self, place: &Path) -> Option<&Path> {
-        self.local.iter().map(PathBuf::as_path).find(|root| place.starts_with(root))
+    /// The root that a path lies below.
+    fn root_of(&self, path: &Path) -> Option<&Path> {
+        self.local.iter().map(PathBuf::as_path).find(|root| path.starts_with(root))
     }
 
-    fn has(&self, url: &Url) -> bool {
+    fn contains(&self, url: &Url) -> bool {
         self.remote.iter().any(|root| is_below(url, root))
     }
 }
 
 impl Roots {
-    /// The current directory, and what else is named: directories and URLs to read, and those to write to, too.
+    /// The current directory and the given directories and URLs, for reading and for writing.
     pub fn new<'t>(
         readable: impl IntoIterator<Item = &'t str>,
         writable: impl IntoIterator<Item = &'t str>,
@@ -59,15 +60,15 @@ impl Roots {
     ) -> Result<Self> {
         let current = std::env::current_dir()
             .and_then(|path| path.canonicalize())
-            .map_err(|error| Error::io("the current directory", "read", &error))?;
-        let mut read = Places { local: vec![current.clone()], remote: Vec::new() };
+            .map_err(|error| Error::io("the current directory", "read", error))?;
+        let mut read = RootSet { local: vec![current.clone()], remote: Vec::new() };
         for text in readable {
             if let Some(path) = local_path(text)? {
-                path.canonicalize().map_err(|error| Error::io(text, "open", &error))?; // a slip, more likely than not
+                path.canonicalize().map_err(|error| Error::io(text, "open", error))?; // most likely misspelt
             }
             read.add(text)?;
         }
-        let mut write = Places::default();
+        let mut write = RootSet::default();
         for text in writable {
             read.add(text)?;
             write.add(text)?;
@@ -75,35 +76,35 @@ impl Roots {
         Ok(Roots { current, read, write, access })
     }
 
-    /// Where credentials may come from.
+    /// Permitted sources of credentials.
     pub fn access(&self) -> Access {
         self.access
     }
 
-    /// The place that a path within SQL names, if it may be touched. A local one comes without links, so
-    /// that what was checked is what is opened.
+    /// The location of a path in SQL, if it may be read. Links of a local path are resolved, so that what is opened
+    /// is what was checked.
     pub fn resolve(&self, text: &str) -> Result<Location> {
         let Some(path) = local_path(text)? else {
             let url = parse_url(text)?;
-            if self.read.has(&url) {
+            if self.read.contains(&url) {
                 return Location::parse(text, self.access);
             }
-            return Err(refused(&without_secrets(&url), &without_secrets(&parent_of(&url))));
+            return Err(unreadable(&redacted_url(&url), &redacted_url(&parent_of(&url))));
         };
-        let place = real_place(&self.current.join(path))?;
-        if self.read.root_of(&place).is_some() {
-            return Ok(Location::Local(place));
+        let resolved = resolve_links(&self.current.join(path))?;
+        if self.read.root_of(&resolved).is_some() {
+            return Ok(Location::Local(resolved));
         }
-        let parent = place.parent().unwrap_or(&place);
-        Err(refused(text, &parent.display().to_string()))
+        let parent = resolved.parent().unwrap_or(&resolved);
+        Err(unreadable(text, &parent.display().to_string()))
     }
 
-    /// The place that SQL is to write to, if it may: below what the user named for that, and nothing hidden there.
+    /// The location of an output path in SQL, if it may be written: below `--allow-write`, and not hidden.
     pub fn resolve_to_write(&self, text: &str) -> Result<Location> {
         let Some(path) = local_path(text)? else {
             let url = parse_url(text)?;
-            if !self.write.has(&url) {
-                return Err(unwritable(&without_secrets(&url), &without_secrets(&parent_of(&url))));
+            if !self.write.contains(&url) {
+                return Err(unwritable(&redacted_url(&url), &redacted_url(&parent_of(&url))));
             }
             let location = Location::parse(text, self.access)?;
             refuse_hidden(&location)?;
@@ -111,22 +112,22 @@ impl Roots {
         };
         let path = self.current.join(path);
         if path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink()) {
-            return Err(Error::place(text, "this is a symbolic link", "name the place that it points to"));
+            return Err(Error::place(text, "refusing to write through a symbolic link", "name its target"));
         }
-        let place = real_place(&path)?;
-        let Some(root) = self.write.root_of(&place) else {
-            let parent = place.parent().unwrap_or(&place);
+        let resolved = resolve_links(&path)?;
+        let Some(root) = self.write.root_of(&resolved) else {
+            let parent = resolved.parent().unwrap_or(&resolved);
             return Err(unwritable(text, &parent.display().to_string()));
         };
-        // A root may be hidden, because the user named it.
-        let below = place.strip_prefix(root).unwrap_or(&place);
+        // A root may be hidden: the user named it.
+        let below = resolved.strip_prefix(root).unwrap_or(&resolved);
         refuse_hidden(&Location::Local(below.to_owned()))?;
-        Ok(Location::Local(place))
+        Ok(Location::Local(resolved))
     }
 
-    /// The files that a pattern within SQL names, all of which may be touched.
+    /// The files that match a pattern in SQL; an error if one of them may not be read.
     pub fn expand(&self, pattern: &str) -> Result<Vec<Location>> {
-        // The pattern is one, the directory's own name is not.
+        // Special characters in the name of the current directory are not part of the pattern.
         let full = match Path::new(pattern).is_absolute() {
             true => pattern.to_owned(),
             false => format!("{}/{pattern}", glob::Pattern::escape(&self.current.to_string_lossy())),
@@ -137,7 +138,7 @@ impl Roots {
     }
 }
 
-/// The path of a text that is no URL of a store.
+/// The local path of a text; `None` for the URL of an object store.
 fn local_path(text: &str) -> Result<Option<PathBuf>> {
     match text.split_once("://") {
         None => Ok(Some(PathBuf::from(text))),
@@ -149,15 +150,15 @@ fn local_path(text: &str) -> Result<Option<PathBuf>> {
     }
 }
 
-/// A path with all links followed, as far as it exists; what does not exist yet may not lead upwards.
-fn real_place(path: &Path) -> Result<PathBuf> {
+/// The path with links resolved as far as it exists; the rest must not contain `..`.
+fn resolve_links(path: &Path) -> Result<PathBuf> {
     let mut existing = path;
     let mut rest = Vec::new();
     loop {
         match existing.canonicalize() {
-            Ok(mut place) => {
-                rest.iter().rev().for_each(|name| place.push(name));
-                return Ok(place);
+            Ok(mut resolved) => {
+                rest.iter().rev().for_each(|name| resolved.push(name));
+                return Ok(resolved);
             }
             Err(error) => {
                 let is_link = existing.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());
@@ -166,7 +167,7 @@ fn real_place(path: &Path) -> Result<PathBuf> {
                         rest.push(name);
                         existing = parent;
                     }
-                    _ => return Err(Error::io(path.display(), "open", &error)),
+                    _ => return Err(Error::io(path.display(), "open", error)),
                 }
             }
         }
@@ -189,12 +190,12 @@ fn as_directory(mut url: Url) -> Url {
 }
 
 fn is_below(url: &Url, root: &Url) -> bool {
-    let place =
+    let origin =
         |url: &Url| (url.scheme().to_owned(), url.host_str().map(str::to_owned), url.port_or_known_default());
-    // Parsing has resolved dots; what a store would decode later must not bring them back.
+    // Parsing has resolved dots; percent-encoded ones, which a store may decode later, must not bring them back.
     let is_plain = !["%2e", "%2f", "%5c"].iter().any(|code| url.path().to_ascii_lowercase().contains(code));
     let path = as_directory(url.clone());
-    is_plain && place(url) == place(root) && path.path().starts_with(root.path())
+    is_plain && origin(url) == origin(root) && path.path().starts_with(root.path())
 }
 
 fn parent_of(url: &Url) -> Url {
@@ -205,28 +206,18 @@ fn parent_of(url: &Url) -> Url {
     as_directory(parent)
 }
 
-fn without_secrets(url: &Url) -> String {
-    let mut url = url.clone();
-    // Both fail only for URLs that cannot have them.
-    let _ = url.set_username("");
-    let _ = url.set_password(None);
-    url.set_query(None);
-    url.set_fragment(None);
-    url.to_string()
-}
-
-fn refused(place: &str, allow: &str) -> Error {
+fn unreadable(place: &str, allow: &str) -> Error {
     Error::place(
         place,
-        "SQL may not touch this: it is outside of the current directory and of what --allow-path names",
-        format_args!("pass --allow-path {allow}, or name it with --table name=PATH"),
+        "SQL may not read this: outside the current directory and all --allow-path directories",
+        format_args!("pass --allow-path {allow}, or name the table with --table name=PATH"),
     )
 }
 
 fn unwritable(place: &str, allow: &str) -> Error {
     Error::place(
         place,
-        "SQL may not write here: it is not below what --allow-write names",
+        "SQL may not write here: not below an --allow-write directory",
         format_args!("pass --allow-write {allow}, or write the result with -o FILE"),
     )
 }
@@ -239,12 +230,12 @@ mod tests {
     fn roots(directory: &Path, remote: &[&str]) -> Roots {
         let directory = directory.canonicalize().unwrap();
         let remote = remote.iter().map(|text| as_directory(Url::parse(text).unwrap())).collect();
-        let read = Places { local: vec![directory.clone()], remote };
-        Roots { current: directory, read, write: Places::default(), access: Access::Explicit }
+        let read = RootSet { local: vec![directory.clone()], remote };
+        Roots { current: directory, read, write: RootSet::default(), access: Access::Explicit }
     }
 
     #[test]
-    fn neither_links_nor_dots_lead_out() {
+    fn neither_links_nor_dots_lead_outside() {
         let room = tempfile::tempdir().unwrap();
         let inside = room.path().join("in");
         std::fs::create_dir_all(inside.join("deep")).unwrap();
@@ -270,7 +261,7 @@ mod tests {
             &format!("file://{}", secret.display()),
         ] {
             let error = roots.resolve(text).unwrap_err();
-            assert!(error.to_string().contains("SQL may not touch this"), "{text}: {error}");
+            assert!(error.to_string().contains("SQL may not read this"), "{text}: {error}");
             assert!(error.remedy().unwrap().starts_with("pass --allow-path /"), "{text}");
         }
         for text in ["dangling", "new/../../secret", "dangling/below"] {
@@ -280,12 +271,16 @@ mod tests {
             let place = roots.resolve(text).unwrap().to_string();
             assert!(Path::new(&place).starts_with(inside.canonicalize().unwrap()), "{text}: {place}");
         }
-        assert_eq!(roots.expand("*").unwrap_err().exit_code(), 1, "the pattern meets links that lead out");
+        assert_eq!(
+            roots.expand("*").unwrap_err().exit_code(),
+            1,
+            "the pattern matches links that lead outside"
+        );
         assert_eq!(roots.expand("ta*").unwrap().len(), 1);
     }
 
     #[test]
-    fn sql_writes_only_below_what_was_named_for_it() {
+    fn sql_writes_only_below_its_roots() {
         let room = tempfile::tempdir().unwrap();
         let room = room.path().canonicalize().unwrap();
         std::fs::create_dir_all(room.join("out/deep")).unwrap();
@@ -319,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn urls_are_compared_by_whole_names() {
+    fn urls_are_compared_by_whole_path_segments() {
         let root = Url::parse("s3://bucket/run").unwrap();
         let allows = |text: &str| is_below(&Url::parse(text).unwrap(), &as_directory(root.clone()));
         assert!(

@@ -1,12 +1,12 @@
-//! What statements share: tables, functions, threads and memory.
+//! A session: the tables, functions, threads and memory that statements share.
 
-use super::elsewhere::{Elsewhere, belongs_there, refuse_memory, refuse_order};
-use super::error::{KnownNames, failing, inward};
-use super::functions::{OneQuery, ResolveModels, all_names, register};
+use super::error::{KnownNames, as_failure, from_engine_error};
+use super::functions::{OneQuery, ResolveModels, all_function_names, register};
+use super::on_cluster::{SqlCluster, refuse_memory_tables, refuse_order_dependence, runs_on_cluster};
 use super::order::{KeepOrder, MergeInOrder};
-use super::output::{Destination, Format, Replace, RowWriter, Text};
+use super::output::{Destination, ReplacePolicy, ResultFormat, ResultWriter, TextResult};
 use super::roots::Roots;
-use super::statement::{Allowed, Copy, parse};
+use super::statement::{AllowedStatement, CopyStatement, parse};
 use super::tables::{CATALOG, Catalog, SCHEMA, Tables};
 use arrow::array::RecordBatch;
 use datafusion::catalog::SchemaProvider;
@@ -24,7 +24,7 @@ use datafusion::sql::parser::Statement;
 use futures::StreamExt;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Location, interrupt};
-use planetree_data::catalog::entries_of;
+use planetree_data::catalog::catalog_entries;
 use planetree_data::dataset::MANIFEST;
 use planetree_data::table::TextRows;
 use std::io::Write;
@@ -33,56 +33,56 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 
-/// How a session works.
+/// Options of a session.
 #[derive(Debug)]
-pub struct Options {
-    /// Threads, and so many partitions.
+pub struct SessionOptions {
+    /// Number of threads, and of partitions.
     pub threads: usize,
-    /// Bytes that queries may take before they go on in temporary files.
+    /// Bytes of memory for queries before they spill to temporary files.
     pub memory_limit: u64,
-    /// Where paths may lie.
+    /// The roots of paths in SQL.
     pub roots: Roots,
     /// Which files COPY may replace.
-    pub replace: Replace,
-    /// A cluster that queries run on, if not here.
-    pub elsewhere: Option<Elsewhere>,
+    pub replace: ReplacePolicy,
+    /// The cluster to run queries on; `None` to run them locally.
+    pub cluster: Option<SqlCluster>,
 }
 
-/// See the module.
+/// Runs statements.
 pub struct Session {
     runtime: Runtime,
     context: SessionContext,
     pub(super) tables: Arc<Tables>,
-    replace: Replace,
-    /// The same session on a cluster, and what keeps that there.
-    cluster: Option<(SessionState, Elsewhere)>,
+    replace: ReplacePolicy,
+    /// The session state for planning on the cluster, and the cluster.
+    cluster: Option<(SessionState, SqlCluster)>,
 }
 
-/// What a statement did.
+/// Outcome of a statement.
 #[derive(Debug, Clone)]
-pub struct Done {
-    /// Rows that came out, or were written.
+pub struct StatementSummary {
+    /// Rows returned or written.
     pub rows: u64,
-    /// How long it took.
+    /// Elapsed time in seconds.
     pub seconds: f64,
-    /// The file that was written.
+    /// The file written by COPY.
     pub written: Option<String>,
 }
 
-/// Where rows go, and how.
+/// Destination and format of results.
 pub struct Printer {
-    /// How.
-    pub format: Format,
-    /// Where.
+    /// Format of results.
+    pub format: ResultFormat,
+    /// Destination of results.
     pub destination: Destination,
-    /// How many results went there.
+    /// Number of results written so far.
     pub results: usize,
 }
 
 impl Session {
     /// Starts a session without named tables.
-    pub fn new(options: Options) -> Result<Self> {
-        let Options { threads, memory_limit, roots, replace, elsewhere } = options;
+    pub fn new(options: SessionOptions) -> Result<Self> {
+        let SessionOptions { threads, memory_limit, roots, replace, cluster } = options;
         let runtime = Builder::new_multi_thread()
             .worker_threads(threads)
             .thread_name("planetree-sql")
@@ -96,10 +96,10 @@ impl Session {
             .with_memory_pool(Arc::new(FairSpillPool::new(pool)))
             .with_object_list_cache_limit(0)
             .build_arc()
-            .map_err(|error| inward(&error, "", &KnownNames::default()))?;
-        let mut config = configured(threads, pool);
-        if elsewhere.is_some() {
-            // Types that cannot travel; other machines would not have them.
+            .map_err(|error| from_engine_error(&error, "", &KnownNames::default()))?;
+        let mut config = session_config(threads, pool);
+        if cluster.is_some() {
+            // View types cannot be sent to executors.
             config.options_mut().execution.parquet.schema_force_view_types = false;
         }
         let opener = SessionStateBuilder::new()
@@ -107,25 +107,25 @@ impl Session {
             .with_runtime_env(environment.clone())
             .with_default_features()
             .build();
-        let check = elsewhere.as_ref().map(|elsewhere| elsewhere.check.clone());
+        let check = cluster.as_ref().map(|cluster| cluster.check.clone());
         let tables = Arc::new(Tables::new(roots, opener, check));
-        let cluster = match elsewhere {
+        let cluster = match cluster {
             None => None,
-            Some(elsewhere) => {
+            Some(cluster) => {
                 let state = SessionStateBuilder::new()
-                    .with_config(config.clone().with_target_partitions(elsewhere.partitions))
+                    .with_config(config.clone().with_target_partitions(cluster.partitions))
                     .with_runtime_env(environment.clone())
                     .with_default_features()
                     .with_analyzer_rule(Arc::new(OneQuery))
                     .build();
-                Some(((elsewhere.upgrade)(state), elsewhere))
+                Some(((cluster.upgrade)(state), cluster))
             }
         };
-        let context = context_of(config, environment, &tables);
+        let context = session_context(config, environment, &tables);
         Ok(Session { runtime, context, tables, replace, cluster })
     }
 
-    /// Gives a name to a dataset, a table or a file. A directory that is none of them gives its tables.
+    /// Names a dataset, table or file. The tables of any other directory are named `name/...`.
     pub fn name_table(&self, name: &str, location: Location) -> Result<()> {
         if location.join(MANIFEST).size()?.is_some() || location.size()?.is_some() {
             self.tables.name(name, location);
@@ -133,10 +133,10 @@ impl Session {
         }
         let entries = match &location {
             Location::Local(path) if !path.is_dir() => return Err(location.absent()),
-            _ => entries_of(&location)?,
+            _ => catalog_entries(&location)?,
         };
         if entries.is_empty() {
-            self.tables.name(name, location); // perhaps files of others
+            self.tables.name(name, location); // perhaps a directory of CSV or JSON files
             return Ok(());
         }
         for entry in entries {
@@ -145,7 +145,7 @@ impl Session {
         Ok(())
     }
 
-    /// Makes tables of all that is in a run's directory; one of a single dataset or file.
+    /// Names all datasets and tables of a run directory, or a single dataset or file.
     pub fn open_run(&self, location: &Location) -> Result<()> {
         if location.join(MANIFEST).size()?.is_some() || location.size()?.is_some() {
             let name = location.name();
@@ -156,12 +156,12 @@ impl Session {
         if matches!(location, Location::Local(path) if !path.is_dir()) {
             return Err(location.absent());
         }
-        let entries = entries_of(location)?;
+        let entries = catalog_entries(location)?;
         if entries.is_empty() {
             return Err(Error::place(
                 location,
-                "there are no datasets or tables of planetree's in this directory",
-                "name a run's directory, or a dataset or file with --table name=PATH",
+                "no datasets or tables of planetree in this directory",
+                "name a run directory, or name a dataset or file with --table name=PATH",
             ));
         }
         entries.into_iter().for_each(|entry| self.tables.name(&entry.name, entry.location));
@@ -169,7 +169,7 @@ impl Session {
     }
 
     /// Which files results may replace.
-    pub fn replace(&self) -> Replace {
+    pub fn replace(&self) -> ReplacePolicy {
         self.replace
     }
 
@@ -186,7 +186,7 @@ impl Session {
             let fields = provider.schema().fields().clone();
             Ok(fields.iter().map(|field| (field.name().clone(), field.data_type().to_string())).collect())
         });
-        columns.map_err(|error| self.fault(&error, table))
+        columns.map_err(|error| self.user_error(&error, table))
     }
 
     /// The names of all functions.
@@ -200,20 +200,25 @@ impl Session {
         names
     }
 
-    /// Runs the statements of a text one after another; `done` hears of each.
-    pub fn run(&self, text: &str, printer: &mut Printer, done: &mut dyn FnMut(&Done)) -> Result<()> {
+    /// Runs the statements of a text in order and calls `done` after each.
+    pub fn run(
+        &self,
+        text: &str,
+        printer: &mut Printer,
+        done: &mut dyn FnMut(&StatementSummary),
+    ) -> Result<()> {
         interrupt::be_orderly();
         for statement in parse(text)? {
             let started = Instant::now();
             let (rows, written) = match statement {
-                Allowed::Query(query) => (self.print(&query, text, printer)?, None),
-                Allowed::Definition(statement) => (self.define(*statement, text)?, None),
-                Allowed::Copy(copy) => {
+                AllowedStatement::Query(query) => (self.print(&query, text, printer)?, None),
+                AllowedStatement::Definition(statement) => (self.define(*statement, text)?, None),
+                AllowedStatement::Copy(copy) => {
                     let (rows, written) = self.copy(&copy, text)?;
                     (rows, Some(written))
                 }
             };
-            done(&Done { rows, seconds: started.elapsed().as_secs_f64(), written });
+            done(&StatementSummary { rows, seconds: started.elapsed().as_secs_f64(), written });
             if printer.destination.is_closed() {
                 break;
             }
@@ -224,10 +229,10 @@ impl Session {
     fn print(&self, query: &Statement, text: &str, printer: &mut Printer) -> Result<u64> {
         let stream = self.start(query, text)?;
         printer.results += 1;
-        if printer.format == Format::Parquet && printer.results > 1 {
+        if printer.format == ResultFormat::Parquet && printer.results > 1 {
             return Err(Error::usage(
-                "a Parquet file has room for one result",
-                "give one query, or write several with COPY (SELECT ...) TO 'file.parquet'",
+                "a Parquet file can hold only one result",
+                "pass one query, or write each result with COPY (SELECT ...) TO 'file.parquet'",
             ));
         }
         let schema = stream.schema();
@@ -235,20 +240,20 @@ impl Session {
         let closed = printer.destination.closed();
         let writer = format.writer(&schema, Box::new(&mut printer.destination))?;
         let rows = self.write_all(stream, writer, text, &|| closed.load(Ordering::Relaxed))?;
-        printer.destination.flush().map_err(|error| Error::io("the output", "write", &error))?;
+        printer.destination.flush().map_err(|error| Error::io("the output", "write", error))?;
         Ok(rows)
     }
 
-    fn copy(&self, copy: &Copy, text: &str) -> Result<(u64, String)> {
-        let location = self.tables.roots().resolve_to_write(&copy.target).map_err(failing)?;
+    fn copy(&self, copy: &CopyStatement, text: &str) -> Result<(u64, String)> {
+        let location = self.tables.roots().resolve_to_write(&copy.target).map_err(as_failure)?;
         let mut destination = Destination::file(&location, copy.compression, self.replace)?;
         let stream = self.start(&copy.query, text)?;
         let (schema, output) = (stream.schema(), Box::new(&mut destination));
-        let writer: Box<dyn RowWriter> = match (copy.format, copy.delimiter) {
-            (Format::Csv | Format::Tsv, delimiter) => {
-                let usual = if copy.format == Format::Csv { ',' } else { '\t' };
-                let rows = TextRows::delimited(delimiter.unwrap_or(usual), copy.header);
-                Box::new(Text::new(&schema, output, rows)?)
+        let writer: Box<dyn ResultWriter> = match (copy.format, copy.delimiter) {
+            (ResultFormat::Csv | ResultFormat::Tsv, delimiter) => {
+                let default = if copy.format == ResultFormat::Csv { ',' } else { '\t' };
+                let rows = TextRows::delimited(delimiter.unwrap_or(default), copy.header);
+                Box::new(TextResult::new(&schema, output, rows)?)
             }
             (format, _) => format.writer(&schema, output)?,
         };
@@ -260,18 +265,18 @@ impl Session {
     fn define(&self, statement: Statement, text: &str) -> Result<u64> {
         let outcome = self.wait(async {
             let plan = self.context.state().statement_to_plan(statement).await?;
-            self.refuse_named(&plan)?;
+            self.refuse_stored(&plan)?;
             if self.cluster.is_some() {
-                refuse_memory(&plan)?;
+                refuse_memory_tables(&plan)?;
             }
             self.context.execute_logical_plan(plan).await.map(drop)
         });
-        outcome.map_err(|error| self.fault(&error, text))?;
+        outcome.map_err(|error| self.user_error(&error, text))?;
         Ok(0)
     }
 
-    /// An error if a definition would change a table that lies somewhere.
-    fn refuse_named(&self, plan: &LogicalPlan) -> Result<(), DataFusionError> {
+    /// An error if a definition would replace or drop a table on disk.
+    fn refuse_stored(&self, plan: &LogicalPlan) -> Result<(), DataFusionError> {
         let LogicalPlan::Ddl(definition) = plan else { return Ok(()) };
         let name = match definition {
             DdlStatement::CreateMemoryTable(table) => &table.name,
@@ -280,10 +285,10 @@ impl Session {
             DdlStatement::DropView(view) => &view.name,
             _ => return Ok(()),
         };
-        match self.tables.place_of(name.table()) {
-            Some(location) => Err(super::error::outward(Error::place(
+        match self.tables.location_of(name.table()) {
+            Some(location) => Err(super::error::to_engine_error(Error::place(
                 location,
-                format_args!("{} is a table on disk, which SQL does not change", name.table()),
+                format_args!("cannot change {}: it is a table on disk", name.table()),
                 "choose another name",
             ))),
             None => Ok(()),
@@ -295,32 +300,32 @@ impl Session {
         let stream = self.wait(async {
             let state = self.context.state();
             let plan = state.statement_to_plan(query.clone()).await?;
-            // What the statement is was checked; so is what became of it.
-            reading_only().verify_plan(&plan)?;
-            refuse_writes(&plan)?;
-            if let Some((cluster, elsewhere)) = &self.cluster
-                && belongs_there(&plan)?
+            // The statement was checked before; check its plan as well.
+            read_only().verify_plan(&plan)?;
+            refuse_explained_writes(&plan)?;
+            if let Some((state, cluster)) = &self.cluster
+                && runs_on_cluster(&plan)?
             {
-                let plan = cluster.create_physical_plan(&plan).await?;
-                refuse_order(&plan)?;
-                return (elsewhere.run)(plan, cluster.config().clone()).await;
+                let plan = state.create_physical_plan(&plan).await?;
+                refuse_order_dependence(&plan)?;
+                return (cluster.run)(plan, state.config().clone()).await;
             }
             let plan = state.create_physical_plan(&plan).await?;
             execute_stream(plan, self.context.task_ctx())
         });
-        stream.map_err(|error| self.fault(&error, text))
+        stream.map_err(|error| self.user_error(&error, text))
     }
 
     fn write_all(
         &self,
         mut stream: SendableRecordBatchStream,
-        mut writer: Box<dyn RowWriter + '_>,
+        mut writer: Box<dyn ResultWriter + '_>,
         text: &str,
         is_closed: &dyn Fn() -> bool,
     ) -> Result<u64> {
         let mut rows = 0;
         while let Some(batch) =
-            self.next(&mut stream)?.transpose().map_err(|error| self.fault(&error, text))?
+            self.next(&mut stream)?.transpose().map_err(|error| self.user_error(&error, text))?
         {
             rows += batch.num_rows() as u64;
             writer.write(&batch)?;
@@ -332,7 +337,7 @@ impl Session {
         Ok(rows)
     }
 
-    /// The next batch, or the user's wish to stop.
+    /// The next batch; an error if the user interrupts.
     pub(super) fn next(
         &self,
         stream: &mut SendableRecordBatchStream,
@@ -340,49 +345,52 @@ impl Session {
         self.runtime.block_on(async {
             tokio::select! {
                 batch = stream.next() => Ok(batch),
-                () = stopped() => Err(Error::Interrupted),
+                () = interrupted() => Err(Error::Interrupted),
             }
         })
     }
 
-    fn wait<T>(&self, work: impl Future<Output = Result<T, DataFusionError>>) -> Result<T, DataFusionError> {
+    fn wait<T>(
+        &self,
+        future: impl Future<Output = Result<T, DataFusionError>>,
+    ) -> Result<T, DataFusionError> {
         self.runtime.block_on(async {
             tokio::select! {
-                outcome = work => outcome,
-                () = stopped() => Err(super::error::outward(Error::Interrupted)),
+                outcome = future => outcome,
+                () = interrupted() => Err(super::error::to_engine_error(Error::Interrupted)),
             }
         })
     }
 
-    fn fault(&self, error: &DataFusionError, text: &str) -> Error {
-        let ours = all_names().into_iter().map(str::to_owned);
-        let functions = ours.chain(self.function_names()).collect();
+    fn user_error(&self, error: &DataFusionError, text: &str) -> Error {
+        let own = all_function_names().into_iter().map(str::to_owned);
+        let functions = own.chain(self.function_names()).collect();
         let known = KnownNames { tables: self.table_names(), functions };
-        inward(error, text, &known)
+        from_engine_error(error, text, &known)
     }
 }
 
-/// Waits until the user asks to stop.
-async fn stopped() {
+/// Completes when the user interrupts the program.
+async fn interrupted() {
     while !interrupt::requested() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
-fn reading_only() -> SQLOptions {
+fn read_only() -> SQLOptions {
     SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false)
 }
 
-/// An error if a plan would write: EXPLAIN hides its plan from the check above.
-fn refuse_writes(plan: &LogicalPlan) -> Result<(), DataFusionError> {
+/// An error if an explained plan would write: the check of the outer plan does not look into EXPLAIN.
+fn refuse_explained_writes(plan: &LogicalPlan) -> Result<(), DataFusionError> {
     match plan {
-        LogicalPlan::Explain(explain) => reading_only().verify_plan(&explain.plan),
-        LogicalPlan::Analyze(analyze) => reading_only().verify_plan(&analyze.input),
+        LogicalPlan::Explain(explain) => read_only().verify_plan(&explain.plan),
+        LogicalPlan::Analyze(analyze) => read_only().verify_plan(&analyze.input),
         _ => Ok(()),
     }
 }
 
-fn configured(threads: usize, pool: usize) -> SessionConfig {
+fn session_config(threads: usize, pool: usize) -> SessionConfig {
     let mut config = SessionConfig::new()
         .with_target_partitions(threads)
         .with_information_schema(true)
@@ -391,18 +399,22 @@ fn configured(threads: usize, pool: usize) -> SessionConfig {
     let ConfigOptions { sql_parser, optimizer, execution, .. } = config.options_mut();
     sql_parser.dialect = Dialect::DuckDB;
     sql_parser.collect_spans = true;
-    // An ORDER BY of a subquery, a view or a CTE counts: LIMIT, metrics and the output above see its order.
+    // Keep the ORDER BY of subqueries, views and CTEs: LIMIT, metrics and the output above see its order.
     sql_parser.enable_subquery_sort_elimination = false;
-    // Both would move rows between partitions by who is idle, and the order of a table would be lost.
+    // Both would move rows between partitions depending on timing and lose the order of a table.
     optimizer.enable_round_robin_repartition = false;
     execution.enable_file_stream_work_stealing = false;
-    // What a sort keeps for merging its runs; it must not be most of what it has.
+    // Memory that a sort reserves for merging its runs; it must not be most of the memory it has.
     let share = pool / (4 * threads.max(1));
     execution.sort_spill_reservation_bytes = execution.sort_spill_reservation_bytes.min(share);
     config
 }
 
-fn context_of(config: SessionConfig, environment: Arc<RuntimeEnv>, tables: &Arc<Tables>) -> SessionContext {
+fn session_context(
+    config: SessionConfig,
+    environment: Arc<RuntimeEnv>,
+    tables: &Arc<Tables>,
+) -> SessionContext {
     let mut rules = PhysicalOptimizer::new().rules;
     rules.insert(0, Arc::new(KeepOrder));
     rules.push(Arc::new(MergeInOrder));

@@ -1,9 +1,9 @@
-//! Which statements there are, and which of them SQL may run here: queries, views and tables of the session,
-//! and COPY. Nothing that would change a file behind planetree's back, or a setting.
+//! Parses statements and decides which may run: queries, views and tables of the session, and COPY. Statements that
+//! would change existing tables or settings are rejected.
 
-use super::error::{KnownNames, failing, inward};
-use super::meant::as_meant;
-use super::output::Format;
+use super::error::{KnownNames, as_failure, from_engine_error};
+use super::output::ResultFormat;
+use super::rewrite::rewrite_statement;
 use datafusion::common::DataFusionError;
 use datafusion::sql::parser::{CopyToSource, CopyToStatement, DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::ast::{ObjectType, Statement as Sql, Value};
@@ -14,101 +14,99 @@ use planetree_base::suggest;
 
 /// A statement that may run.
 #[derive(Debug)]
-pub enum Allowed {
-    /// Gives rows.
+pub enum AllowedStatement {
+    /// Returns rows.
     Query(Box<Statement>),
-    /// Makes or drops a view or a table of the session.
+    /// Creates or drops a view or table of the session.
     Definition(Box<Statement>),
     /// Writes rows to a file.
-    Copy(Copy),
+    Copy(CopyStatement),
 }
 
-/// Rows to a file.
+/// `COPY (SELECT ...) TO 'file'`.
 #[derive(Debug)]
-pub struct Copy {
-    /// The query whose rows are written.
+pub struct CopyStatement {
+    /// The query whose rows are statement.
     pub query: Box<Statement>,
-    /// Where to, as the query has it.
+    /// Path of the output as written in the statement.
     pub target: String,
-    /// How.
-    pub format: Format,
-    /// How it is compressed.
+    /// Format of the output.
+    pub format: ResultFormat,
+    /// Compression of the output.
     pub compression: Compression,
     /// Whether delimited text has a header.
     pub header: bool,
-    /// What separates the values of delimited text, if not what the format says.
+    /// Delimiter of delimited text, if not the default of the format.
     pub delimiter: Option<char>,
 }
 
-/// All statements of a text.
-pub fn parse(text: &str) -> Result<Vec<Allowed>> {
-    let fault = |error: DataFusionError| inward(&error, text, &KnownNames::default());
+/// Parses all statements of a text.
+pub fn parse(text: &str) -> Result<Vec<AllowedStatement>> {
+    let user_error = |error: DataFusionError| from_engine_error(&error, text, &KnownNames::default());
     let dialect = DuckDbDialect {};
-    let mut parser = DFParserBuilder::new(text).with_dialect(&dialect).build().map_err(fault)?;
-    let mut statements = parser.parse_statements().map_err(fault)?;
-    statements.iter_mut().try_for_each(|statement| as_meant(statement, text))?;
+    let mut parser = DFParserBuilder::new(text).with_dialect(&dialect).build().map_err(user_error)?;
+    let mut statements = parser.parse_statements().map_err(user_error)?;
+    statements.iter_mut().try_for_each(|statement| rewrite_statement(statement, text))?;
     statements.into_iter().map(allowed).collect()
 }
 
-fn allowed(statement: Statement) -> Result<Allowed> {
+fn allowed(statement: Statement) -> Result<AllowedStatement> {
     match statement {
-        Statement::CopyTo(copy) => copy_of(copy).map(Allowed::Copy),
+        Statement::CopyTo(copy) => copy_of(copy).map(AllowedStatement::Copy),
         Statement::Explain(explain) => match allowed((*explain.statement).clone())? {
-            Allowed::Query(_) => Ok(Allowed::Query(Box::new(Statement::Explain(explain)))),
-            _ => Err(refused("EXPLAIN of anything but a query", "explain the query itself")),
+            AllowedStatement::Query(_) => Ok(AllowedStatement::Query(Box::new(Statement::Explain(explain)))),
+            _ => Err(refused("EXPLAIN of anything but a query", "explain a query")),
         },
         Statement::CreateExternalTable(_) => Err(refused(
             "CREATE EXTERNAL TABLE",
-            "name the file in the query, FROM 'file.csv', or pass --table name=PATH",
+            "put the path in the query, FROM 'file.csv', or pass --table name=PATH",
         )),
-        Statement::Reset(_) => Err(refused("RESET", "settings are options of the command line")),
+        Statement::Reset(_) => Err(refused("RESET", "use the options of the command line")),
         Statement::Statement(sql) => match &*sql {
             Sql::Query(_)
             | Sql::ExplainTable { .. }
             | Sql::ShowTables { .. }
             | Sql::ShowColumns { .. }
             | Sql::ShowFunctions { .. }
-            | Sql::ShowVariable { .. } => Ok(Allowed::Query(Box::new(Statement::Statement(sql)))),
-            Sql::CreateView { .. } => Ok(Allowed::Definition(Box::new(Statement::Statement(sql)))),
+            | Sql::ShowVariable { .. } => Ok(AllowedStatement::Query(Box::new(Statement::Statement(sql)))),
+            Sql::CreateView { .. } => Ok(AllowedStatement::Definition(Box::new(Statement::Statement(sql)))),
             Sql::CreateTable(table) if table.query.is_some() => {
-                Ok(Allowed::Definition(Box::new(Statement::Statement(sql))))
+                Ok(AllowedStatement::Definition(Box::new(Statement::Statement(sql))))
             }
             Sql::CreateTable(_) => {
                 Err(refused("CREATE TABLE without AS", "write CREATE TABLE name AS SELECT ..."))
             }
             Sql::Drop { object_type: ObjectType::Table | ObjectType::View, .. } => {
-                Ok(Allowed::Definition(Box::new(Statement::Statement(sql))))
+                Ok(AllowedStatement::Definition(Box::new(Statement::Statement(sql))))
             }
             Sql::Insert(_)
             | Sql::Update { .. }
             | Sql::Delete(_)
             | Sql::Merge { .. }
             | Sql::Truncate { .. } => Err(refused(
-                &first_words(&sql),
-                "tables are read only; COPY (SELECT ...) TO 'file' writes new ones",
+                &first_word(&sql),
+                "tables are read-only; write a new file with COPY (SELECT ...) TO 'file'",
             )),
             Sql::Set(_) => {
-                Err(refused("SET", "settings are options of the command line: --threads, --memory-limit"))
+                Err(refused("SET", "use the options of the command line: --threads, --memory-limit"))
             }
             other => Err(refused(
-                &first_words(other),
-                "SELECT, EXPLAIN, DESCRIBE, SHOW, CREATE VIEW, CREATE TABLE AS, DROP and COPY TO are",
+                &first_word(other),
+                "allowed are SELECT, EXPLAIN, DESCRIBE, SHOW, CREATE VIEW, CREATE TABLE AS, DROP and COPY TO",
             )),
         },
     }
 }
 
-fn first_words(statement: &Sql) -> String {
-    let text = statement.to_string();
-    let words: Vec<&str> = text.split_whitespace().take(2).collect();
-    words.first().copied().unwrap_or("this statement").to_ascii_uppercase()
+fn first_word(statement: &Sql) -> String {
+    statement.to_string().split_whitespace().next().unwrap_or("this statement").to_ascii_uppercase()
 }
 
 fn refused(what: &str, remedy: &str) -> Error {
     Error::place("query", format_args!("{what} is not allowed here"), remedy)
 }
 
-fn copy_of(copy: CopyToStatement) -> Result<Copy> {
+fn copy_of(copy: CopyToStatement) -> Result<CopyStatement> {
     if !copy.partitioned_by.is_empty() {
         return Err(refused("PARTITIONED BY", "write one file: COPY (SELECT ...) TO 'file.parquet'"));
     }
@@ -116,9 +114,9 @@ fn copy_of(copy: CopyToStatement) -> Result<Copy> {
         Some(name) => Some(known_format(name)?),
         None => None,
     };
-    let mut written = Copy {
+    let mut statement = CopyStatement {
         query: Box::new(query_of(copy.source)?),
-        format: Format::Parquet,
+        format: ResultFormat::Parquet,
         compression: Compression::None,
         header: true,
         delimiter: None,
@@ -131,19 +129,23 @@ fn copy_of(copy: CopyToStatement) -> Result<Copy> {
         match key.strip_prefix("format.").unwrap_or(&key) {
             "format" => by_option = Some(known_format(&value)?),
             "header" | "has_header" => {
-                written.header = value.parse().map_err(|_| {
-                    Error::place("COPY", format_args!("{key} is {value}"), "write true or false")
+                statement.header = value.parse().map_err(|_| {
+                    Error::place(
+                        "COPY",
+                        format_args!("{key} must be true or false, not {value}"),
+                        "write true or false",
+                    )
                 })?;
             }
             "delimiter" => {
                 let mut letters = value.chars();
                 match (letters.next(), letters.next()) {
-                    (Some(letter), None) => written.delimiter = Some(letter),
+                    (Some(letter), None) => statement.delimiter = Some(letter),
                     _ => {
                         return Err(Error::place(
                             "COPY",
-                            "a delimiter is one letter",
-                            "write for example ';'",
+                            "the delimiter must be one character",
+                            "write, for example, delimiter ';'",
                         ));
                     }
                 }
@@ -153,29 +155,29 @@ fn copy_of(copy: CopyToStatement) -> Result<Copy> {
                 return Err(Error::place(
                     "COPY",
                     format_args!("unknown option {key}"),
-                    suggest::did_you_mean(&near, "there are format, header and delimiter"),
+                    suggest::did_you_mean(&near, "options: format, header, delimiter"),
                 ));
             }
         }
     }
-    // The name is enough here; where it leads is checked when it is written.
-    let target = Location::Local(written.target.clone().into());
-    let (format, compression) = Format::of_file(&target, named.or(by_option)).map_err(failing)?;
-    written.compression = compression;
-    written.format = format.ok_or_else(|| {
+    // Only the extension matters here; the path is checked when the file is written.
+    let target = Location::Local(statement.target.clone().into());
+    let (format, compression) = ResultFormat::of_file(&target, named.or(by_option)).map_err(as_failure)?;
+    statement.compression = compression;
+    statement.format = format.ok_or_else(|| {
         Error::place(
             "COPY",
-            format_args!("{:?} does not say the format", written.target),
+            format_args!("cannot tell the format of {:?} from its name", statement.target),
             "name the file .parquet, .csv, .tsv, .json, .ndjson or .md, or write STORED AS PARQUET",
         )
     })?;
-    Ok(written)
+    Ok(statement)
 }
 
-fn known_format(name: &str) -> Result<Format> {
-    Format::named(name).ok_or_else(|| {
-        let near = suggest::nearest(name, Format::names());
-        let remedy = suggest::did_you_mean(&near, &format!("there are {}", Format::names().join(", ")));
+fn known_format(name: &str) -> Result<ResultFormat> {
+    ResultFormat::named(name).ok_or_else(|| {
+        let near = suggest::nearest(name, ResultFormat::names());
+        let remedy = suggest::did_you_mean(&near, &format!("formats: {}", ResultFormat::names().join(", ")));
         Error::place("COPY", format_args!("unknown format {name}"), remedy)
     })
 }
@@ -192,11 +194,12 @@ fn query_of(source: CopyToSource) -> Result<Statement> {
         CopyToSource::Query(query) => Ok(Statement::Statement(Box::new(Sql::Query(query)))),
         CopyToSource::Relation(name) => {
             let text = format!("SELECT * FROM {name}");
-            let fault = |error: DataFusionError| inward(&error, &text, &KnownNames::default());
+            let user_error =
+                |error: DataFusionError| from_engine_error(&error, &text, &KnownNames::default());
             let dialect = DuckDbDialect {};
             let mut parser =
-                DFParserBuilder::new(text.as_str()).with_dialect(&dialect).build().map_err(fault)?;
-            parser.parse_statement().map_err(fault)
+                DFParserBuilder::new(text.as_str()).with_dialect(&dialect).build().map_err(user_error)?;
+            parser.parse_statement().map_err(user_error)
         }
     }
 }

@@ -1,11 +1,11 @@
-//! The tables of a session: those that have a name, and whatever lies at a path within the roots.
+//! The tables of a session: named ones, and those at paths below the roots.
 
-use super::elsewhere::PlaceCheck;
-use super::error::outward;
-use super::foreign::{ForeignKind, open_foreign};
+use super::error::to_engine_error;
+use super::foreign::{ForeignFormat, open_foreign};
+use super::on_cluster::LocationCheck;
 use super::open::{blocking, open_files, open_table};
 use super::roots::Roots;
-use super::scan::{MemorySource, SourceTable};
+use super::scan::{MemorySource, ScanTable};
 use arrow::array::RecordBatch;
 use async_trait::async_trait;
 use datafusion::catalog::{CatalogProvider, SchemaProvider, TableProvider};
@@ -20,28 +20,28 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The name of our catalog.
+/// Name of the catalog.
 pub const CATALOG: &str = "planetree";
-/// The name of our schema.
+/// Name of the schema.
 pub const SCHEMA: &str = "run";
 
-/// All tables; see the module.
+/// The tables of a session.
 pub struct Tables {
     roots: Roots,
-    named: Mutex<BTreeMap<String, Named>>,
-    /// What files of others are opened with: the session's memory and stores, and nothing else of it.
+    named: Mutex<BTreeMap<String, TableEntry>>,
+    /// Opens other files: has the session's memory and object stores, but not its tables and functions.
     state: SessionState,
-    /// Which places the cluster has that queries run on.
-    cluster: Option<PlaceCheck>,
+    /// Rejects locations that the executors of the cluster cannot read.
+    cluster: Option<LocationCheck>,
 }
 
-/// A table that has a name.
+/// A named table.
 #[derive(Clone)]
-enum Named {
-    /// At a place that nobody has looked at yet: a run has many tables, and a query few.
-    Place(Location),
-    /// Open, or made by a query.
-    Open(Arc<dyn TableProvider>),
+enum TableEntry {
+    /// Not opened yet: a run has many tables, and a query uses few.
+    Stored(Location),
+    /// Created by a statement.
+    Created(Arc<dyn TableProvider>),
 }
 
 impl fmt::Debug for Tables {
@@ -51,85 +51,91 @@ impl fmt::Debug for Tables {
 }
 
 impl Tables {
-    /// No tables yet.
-    pub fn new(roots: Roots, state: SessionState, cluster: Option<PlaceCheck>) -> Self {
+    /// A session without named tables.
+    pub fn new(roots: Roots, state: SessionState, cluster: Option<LocationCheck>) -> Self {
         Tables { roots, named: Mutex::default(), state, cluster }
     }
 
-    /// Where paths may lie.
+    /// The roots of paths in SQL.
     pub fn roots(&self) -> &Roots {
         &self.roots
     }
 
-    /// Gives a name to what is at a place.
+    /// Names the table at a location.
     pub fn name(&self, name: &str, location: Location) {
-        self.lock().insert(name.to_owned(), Named::Place(location));
+        self.lock().insert(name.to_owned(), TableEntry::Stored(location));
     }
 
-    /// Where a named table is, if it has a place.
-    pub fn place_of(&self, name: &str) -> Option<Location> {
+    /// The location of a named table, if it is stored.
+    pub fn location_of(&self, name: &str) -> Option<Location> {
         match self.find(name)?.1 {
-            Named::Place(location) => Some(location),
-            Named::Open(_) => None,
+            TableEntry::Stored(location) => Some(location),
+            TableEntry::Created(_) => None,
         }
     }
 
-    /// The place of a model or a dataset that an argument of a function names: a table, or a path.
-    pub fn place(&self, text: &str) -> Result<Location> {
-        match self.place_of(text) {
+    /// The location of a model or dataset that a function argument names: a table or a path.
+    pub fn location(&self, text: &str) -> Result<Location> {
+        match self.location_of(text) {
             Some(location) => Ok(location),
             None => self.roots.resolve(text),
         }
     }
 
-    /// The table at a path; a file of others is read as what `kind` says, whatever its name is.
-    pub async fn read(&self, path: &str, kind: Option<ForeignKind>) -> EngineResult<Arc<dyn TableProvider>> {
-        let location = self.place(path);
+    /// The table at a path. If a format is given, files that planetree did not write are read in it, regardless of
+    /// their names.
+    pub async fn read(
+        &self,
+        path: &str,
+        kind: Option<ForeignFormat>,
+    ) -> EngineResult<Arc<dyn TableProvider>> {
+        let location = self.location(path);
         if let (Some(kind), Ok(location)) = (kind, &location)
-            && kind != ForeignKind::Parquet
+            && kind != ForeignFormat::Parquet
             && blocking(|| location.size())?.is_some()
         {
             if let Some(cluster) = &self.cluster {
-                cluster(location).map_err(outward)?;
+                cluster(location).map_err(to_engine_error)?;
             }
             return open_foreign(&self.state, kind, std::slice::from_ref(location)).await;
         }
         match self.at_path(path).await? {
             Some(table) => Ok(table),
-            None => Err(outward(location.map_or_else(|error| error, |location| location.absent()))),
+            None => Err(to_engine_error(location.map_or_else(|error| error, |location| location.absent()))),
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Named>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, TableEntry>> {
         self.named.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A table by name. SQL turns names without quotes into small letters, so case decides only between two.
-    fn find(&self, name: &str) -> Option<(String, Named)> {
+    /// A table by name. SQL converts unquoted names to lower case, so case matters only if it is needed to tell two
+    /// tables apart.
+    fn find(&self, name: &str) -> Option<(String, TableEntry)> {
         let named = self.lock();
         if let Some(found) = named.get(name) {
             return Some((name.to_owned(), found.clone()));
         }
-        let mut alike = named.iter().filter(|(other, _)| other.eq_ignore_ascii_case(name));
-        let found = alike.next().map(|(name, found)| (name.clone(), found.clone()));
-        if alike.next().is_some() { None } else { found }
+        let mut matching = named.iter().filter(|(other, _)| other.eq_ignore_ascii_case(name));
+        let found = matching.next().map(|(name, found)| (name.clone(), found.clone()));
+        if matching.next().is_some() { None } else { found }
     }
 
-    /// The table at a path; `None` if the name does not look like one.
+    /// The table at a path; `None` if the text does not look like a path.
     async fn at_path(&self, text: &str) -> EngineResult<Option<Arc<dyn TableProvider>>> {
         let is_path = text.contains(['/', '.', '*', '?']) || text.contains("://");
         let check = |location: &Location| self.roots.resolve(&location.to_string()).map(drop);
         if text.contains(['*', '?', '[']) && !text.contains("://") {
-            let files = self.roots.expand(text).map_err(outward)?;
+            let files = self.roots.expand(text).map_err(to_engine_error)?;
             return open_files(&self.state, text, files, self.cluster.as_ref()).await.map(Some);
         }
         let location = match self.roots.resolve(text) {
             Ok(location) => location,
             Err(_) if !is_path => return Ok(None),
-            Err(error) => return Err(outward(error)),
+            Err(error) => return Err(to_engine_error(error)),
         };
         let table = open_table(&self.state, &location, &check, self.cluster.as_ref()).await;
-        // A plain name may be a dataset or a directory beside us; if not, it is misspelt, or a function's.
+        // A plain name may be a dataset or directory in the current directory; otherwise it is misspelt, or a function.
         if !is_path && table.is_err() && blocking(|| location.join(MANIFEST).size())?.is_none() {
             return Ok(None);
         }
@@ -145,9 +151,9 @@ impl SchemaProvider for Tables {
 
     async fn table(&self, name: &str) -> EngineResult<Option<Arc<dyn TableProvider>>> {
         match self.find(name) {
-            Some((_, Named::Open(table))) => Ok(Some(table)),
-            Some((_, Named::Place(location))) => {
-                // The user named it, so it may be anywhere, with all that is in it.
+            Some((_, TableEntry::Created(table))) => Ok(Some(table)),
+            Some((_, TableEntry::Stored(location))) => {
+                // The user named it, so it and all its files may be read.
                 Ok(Some(open_table(&self.state, &location, &|_| Ok(()), self.cluster.as_ref()).await?))
             }
             None => self.at_path(name).await,
@@ -156,8 +162,8 @@ impl SchemaProvider for Tables {
 
     async fn table_type(&self, name: &str) -> EngineResult<Option<TableType>> {
         Ok(self.find(name).map(|(_, named)| match named {
-            Named::Place(_) => TableType::Base,
-            Named::Open(table) => table.table_type(),
+            TableEntry::Stored(_) => TableType::Base,
+            TableEntry::Created(table) => table.table_type(),
         }))
     }
 
@@ -166,13 +172,13 @@ impl SchemaProvider for Tables {
         name: String,
         table: Arc<dyn TableProvider>,
     ) -> EngineResult<Option<Arc<dyn TableProvider>>> {
-        let table = kept_in_order(&table);
+        let table = in_order_table(&table);
         let mut named = self.lock();
-        if let Some(Named::Place(location)) = named.get(&name) {
-            return exec_err!("{name} is the table at {location}");
+        if let Some(TableEntry::Stored(location)) = named.get(&name) {
+            return exec_err!("{name} is already the name of the table at {location}");
         }
-        Ok(match named.insert(name, Named::Open(table)) {
-            Some(Named::Open(before)) => Some(before),
+        Ok(match named.insert(name, TableEntry::Created(table)) {
+            Some(TableEntry::Created(previous)) => Some(previous),
             _ => None,
         })
     }
@@ -180,10 +186,10 @@ impl SchemaProvider for Tables {
     fn deregister_table(&self, name: &str) -> EngineResult<Option<Arc<dyn TableProvider>>> {
         let mut named = self.lock();
         Ok(match named.remove(name) {
-            Some(Named::Open(table)) => Some(table),
-            Some(place) => {
-                named.insert(name.to_owned(), place);
-                return exec_err!("{name} is a table on disk, which SQL does not remove");
+            Some(TableEntry::Created(table)) => Some(table),
+            Some(stored) => {
+                named.insert(name.to_owned(), stored);
+                return exec_err!("cannot drop {name}: it is a table on disk");
             }
             None => None,
         })
@@ -194,20 +200,20 @@ impl SchemaProvider for Tables {
     }
 }
 
-/// Rows that a query left behind, as a table of ours, which keeps their order.
-fn kept_in_order(table: &Arc<dyn TableProvider>) -> Arc<dyn TableProvider> {
+/// The rows of a new in-memory table as a source, which keeps their order.
+fn in_order_table(table: &Arc<dyn TableProvider>) -> Arc<dyn TableProvider> {
     let Some(memory) = table.downcast_ref::<MemTable>() else { return table.clone() };
     let mut batches: Vec<RecordBatch> = Vec::new();
     for partition in &memory.batches {
         match partition.try_read() {
             Ok(partition) => batches.extend(partition.iter().cloned()),
-            Err(_) => return table.clone(), // somebody writes to it, so it is not one that was just made
+            Err(_) => return table.clone(), // being written to, so not a table that was just created
         }
     }
-    Arc::new(SourceTable(Arc::new(MemorySource::new(table.schema(), batches))))
+    Arc::new(ScanTable(Arc::new(MemorySource::new(table.schema(), batches))))
 }
 
-/// The one schema as a catalog.
+/// A catalog with one schema.
 #[derive(Debug)]
 pub struct Catalog(pub Arc<Tables>);
 

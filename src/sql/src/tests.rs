@@ -1,12 +1,11 @@
-//! The functions against the judges they are made of, whatever the partitions, the order of the rows and the
-//! memory are.
+//! Compares the functions with direct use of the judges, for various partitions, row orders and memory limits.
 
-use super::functions::{all_names, function_help};
-use super::output::{Format, Replace};
+use super::functions::{all_function_names, function_help};
+use super::output::{ReplacePolicy, ResultFormat};
 use super::roots::Roots;
-use super::scan::{MemorySource, SourceTable};
-use super::session::{Options, Session};
-use super::statement::{Allowed, parse};
+use super::scan::{MemorySource, ScanTable};
+use super::session::{Session, SessionOptions};
+use super::statement::{AllowedStatement, parse};
 use arrow::array::{
     Array, ArrayRef, AsArray, Float32Array, Float64Array, Int64Array, RecordBatch, StringArray,
 };
@@ -30,11 +29,11 @@ const METRICS: [(&str, &str); 9] = [
     ("rmse", "rmse(label, score)"),
 ];
 
-/// A ranking: query, document, label, score, and the row's place.
-type Row = (String, String, f32, f64, i64);
+/// Query, document, label, score and row number.
+type RankedRow = (String, String, f32, f64, i64);
 
-/// Queries of some documents with many equal scores.
-fn some_rows(seed: u64, queries: usize) -> Vec<Row> {
+/// Queries with a few documents each and many equal scores.
+fn some_rows(seed: u64, queries: usize) -> Vec<RankedRow> {
     let mut draw = Stream::new(&[seed]);
     let mut rows = Vec::new();
     for query in 0..queries {
@@ -53,7 +52,7 @@ fn some_rows(seed: u64, queries: usize) -> Vec<Row> {
     rows
 }
 
-fn batch_of(rows: &[Row]) -> RecordBatch {
+fn batch_of(rows: &[RankedRow]) -> RecordBatch {
     let columns: [(&str, ArrayRef); 5] = [
         ("query_id", Arc::new(StringArray::from_iter_values(rows.iter().map(|row| &row.0)))),
         ("doc_id", Arc::new(StringArray::from_iter_values(rows.iter().map(|row| &row.1)))),
@@ -66,21 +65,27 @@ fn batch_of(rows: &[Row]) -> RecordBatch {
 
 fn session(threads: usize, memory_limit: u64) -> Session {
     let roots = Roots::new([], [], Access::Explicit).unwrap();
-    Session::new(Options { threads, memory_limit, roots, replace: Replace::Results, elsewhere: None })
-        .unwrap()
+    Session::new(SessionOptions {
+        threads,
+        memory_limit,
+        roots,
+        replace: ReplacePolicy::Results,
+        cluster: None,
+    })
+    .unwrap()
 }
 
 /// A session with a table of rows, cut into batches of a size.
-fn session_of(rows: &[Row], threads: usize, size: usize) -> Session {
+fn session_of(rows: &[RankedRow], threads: usize, size: usize) -> Session {
     let session = session(threads, 256 << 20);
     let batches = rows.chunks(size).map(batch_of).collect();
     let source = MemorySource::new(batch_of(&[]).schema(), batches);
-    session.tables.register_table("rows".to_owned(), Arc::new(SourceTable(Arc::new(source)))).unwrap();
+    session.tables.register_table("rows".to_owned(), Arc::new(ScanTable(Arc::new(source)))).unwrap();
     session
 }
 
 fn collect(session: &Session, text: &str) -> Vec<RecordBatch> {
-    let Allowed::Query(query) = parse(text).unwrap().remove(0) else { panic!("no query") };
+    let AllowedStatement::Query(query) = parse(text).unwrap().remove(0) else { panic!("no query") };
     let mut stream = session.start(&query, text).unwrap();
     let mut batches = Vec::new();
     while let Some(batch) = session.next(&mut stream).unwrap() {
@@ -89,7 +94,7 @@ fn collect(session: &Session, text: &str) -> Vec<RecordBatch> {
     batches
 }
 
-/// Values by query: the first column is its name, the others are numbers.
+/// Values by query: the first column is the query id, the others are numbers.
 fn by_query(batches: &[RecordBatch]) -> BTreeMap<String, Vec<Option<u64>>> {
     let mut found = BTreeMap::new();
     for batch in batches {
@@ -110,11 +115,11 @@ fn by_query(batches: &[RecordBatch]) -> BTreeMap<String, Vec<Option<u64>>> {
     found
 }
 
-/// The same by judges, slowly.
-fn judged(rows: &[Row], convention: &Convention) -> BTreeMap<String, Vec<Option<u64>>> {
-    let mut queries: BTreeMap<String, Vec<&Row>> = BTreeMap::new();
+/// The same values, computed naively with judges.
+fn judged(rows: &[RankedRow], convention: &Convention) -> BTreeMap<String, Vec<Option<u64>>> {
+    let mut queries: BTreeMap<String, Vec<&RankedRow>> = BTreeMap::new();
     rows.iter().for_each(|row| queries.entry(row.0.clone()).or_default().push(row));
-    let values = |rows: Vec<&Row>| {
+    let values = |rows: Vec<&RankedRow>| {
         let labels: Vec<f32> = rows.iter().map(|row| row.2).collect();
         let scores: Vec<f64> = rows.iter().map(|row| row.3).collect();
         let documents: Vec<&str> = rows.iter().map(|row| row.1.as_str()).collect();
@@ -137,7 +142,7 @@ fn query_of(convention: &str, order: &str) -> String {
 }
 
 #[test]
-fn metrics_are_those_of_the_judges_on_any_number_of_threads() {
+fn metrics_match_the_judges_on_any_number_of_threads() {
     let rows = some_rows(1, 60);
     for preset in Convention::presets() {
         let convention = preset.convention().unwrap();
@@ -151,7 +156,7 @@ fn metrics_are_those_of_the_judges_on_any_number_of_threads() {
 }
 
 #[test]
-fn queries_that_are_apart_are_put_together_in_the_order_of_the_rows() {
+fn scattered_queries_are_grouped_in_the_order_of_the_rows() {
     let mut rows = some_rows(2, 40);
     let mut draw = Stream::new(&[5]);
     for place in (1..rows.len()).rev() {
@@ -176,10 +181,10 @@ fn queries_that_are_apart_are_put_together_in_the_order_of_the_rows() {
 }
 
 #[test]
-fn an_order_within_holds_on_any_number_of_threads() {
+fn the_order_of_a_subquery_holds_on_any_number_of_threads() {
     let rows = some_rows(6, 60);
     let convention = Convention::default();
-    // Rows that are equal in that order keep the order of the table.
+    // Rows that compare equal keep the order of the table.
     let mut sorted = rows.clone();
     sorted.sort_by_key(|row| std::cmp::Reverse(row.2 as i64 % 2));
     let expected = judged(&sorted, &convention);
@@ -196,7 +201,7 @@ fn an_order_within_holds_on_any_number_of_threads() {
 }
 
 #[test]
-fn rows_without_an_order_count_in_the_worst_one() {
+fn rows_without_an_order_are_ranked_in_the_worst_order() {
     let rows = some_rows(3, 40);
     let expected = judged(&rows, &"planetree,ties=worst".parse().unwrap());
     let rounded = |found: BTreeMap<String, Vec<Option<u64>>>| -> Vec<Option<i64>> {
@@ -207,15 +212,15 @@ fn rows_without_an_order_count_in_the_worst_one() {
         .replace("FROM rows", "FROM (SELECT a.* FROM rows AS a JOIN rows AS b ON a.place = b.place)");
     for threads in [1, 2, 4] {
         let found = by_query(&collect(&session_of(&rows, threads, 7), &joined));
-        // The sum under the RMSE's root may be taken in another order.
+        // The sum of the RMSE may be computed in another order.
         assert_eq!(rounded(found), rounded(expected.clone()), "{threads}");
     }
 }
 
 #[test]
-fn filters_unions_and_other_aggregates_go_along() {
+fn filters_unions_and_other_aggregates_keep_the_order() {
     let rows = some_rows(4, 50);
-    let kept: Vec<Row> = rows.iter().filter(|row| row.2 < 3.0).cloned().collect();
+    let kept: Vec<RankedRow> = rows.iter().filter(|row| row.2 < 3.0).cloned().collect();
     let expected = judged(&kept, &Convention::default());
     for threads in [1, 3] {
         let session = session_of(&rows, threads, 9);
@@ -239,9 +244,9 @@ fn filters_unions_and_other_aggregates_go_along() {
 }
 
 #[test]
-fn one_query_needs_no_group() {
+fn a_single_query_needs_no_group_by() {
     let rows = some_rows(6, 30);
-    let one: Vec<Row> = rows.iter().filter(|row| row.0 == "q7").cloned().collect();
+    let one: Vec<RankedRow> = rows.iter().filter(|row| row.0 == "q7").cloned().collect();
     let expected = &judged(&one, &Convention::default())["q7"];
     for threads in [1, 4] {
         let text = query_of("planetree", "").replace("GROUP BY query_id", "WHERE query_id = 'q7'");
@@ -255,16 +260,16 @@ fn one_query_needs_no_group() {
 }
 
 #[test]
-fn little_memory_changes_nothing() {
+fn a_small_memory_limit_does_not_change_results() {
     let mut rows = some_rows(7, 4000);
-    // Apart, so that everything is aggregated at once and must be put aside.
+    // Scattered, so that all rows are aggregated as one stream and must spill.
     rows.sort_by_key(|row| (row.4 * 7919) % 26_003);
     let expected = judged(&rows, &Convention::default());
     for (threads, limit) in [(1, 1 << 20), (2, 1 << 20), (2, 256 << 20)] {
         let session = session(threads, limit);
         let batches = rows.chunks(300).map(batch_of).collect();
         let source = MemorySource::new(batch_of(&[]).schema(), batches);
-        session.tables.register_table("rows".to_owned(), Arc::new(SourceTable(Arc::new(source)))).unwrap();
+        session.tables.register_table("rows".to_owned(), Arc::new(ScanTable(Arc::new(source)))).unwrap();
         let text = "SELECT query_id, ndcg(label, score, 5), dcg(label, score, 5) FROM rows GROUP BY query_id";
         let found = by_query(&collect(&session, text));
         assert_eq!(found.len(), expected.len());
@@ -297,7 +302,7 @@ fn ranks_keep_the_order_of_equal_scores() {
     }
 }
 
-/// The first column as plain text, whatever kind of text it is.
+/// Casts the first column to plain text.
 fn as_plain_text(batch: &RecordBatch) -> RecordBatch {
     let mut columns = batch.columns().to_vec();
     columns[0] = arrow::compute::cast(&columns[0], &arrow::datatypes::DataType::Utf8).unwrap();
@@ -323,7 +328,7 @@ fn exact_means_are_the_same_in_any_order() {
 }
 
 #[test]
-fn a_table_comes_out_in_its_order() {
+fn a_query_returns_rows_in_the_order_of_the_table() {
     let rows = some_rows(10, 100);
     for threads in [1, 2, 4] {
         for (text, count) in [
@@ -354,7 +359,7 @@ fn every_function_is_registered_and_in_the_manual() {
         assert!(help.usage.starts_with(&format!("{}(", help.name)), "{}", help.name);
         assert!(manual.contains(&format!("`{}`", help.usage)), "the manual lacks `{}`", help.usage);
     }
-    let mut names = all_names();
+    let mut names = all_function_names();
     assert!(function_help().iter().all(|help| names.contains(&help.name)));
     for name in &names {
         assert!(known.iter().any(|known| known == name), "{name}");
@@ -367,7 +372,7 @@ fn every_function_is_registered_and_in_the_manual() {
 }
 
 #[test]
-fn only_harmless_statements_are_allowed() {
+fn only_read_only_statements_are_allowed() {
     for text in [
         "SELECT 1",
         "EXPLAIN SELECT 1",
@@ -410,10 +415,10 @@ fn only_harmless_statements_are_allowed() {
         let error = parse(text).map(|_| text).unwrap_err();
         assert_eq!(error.exit_code(), 1, "{text}: {error}");
     }
-    let Allowed::Copy(copy) =
+    let AllowedStatement::Copy(copy) =
         parse("COPY t TO 'x.tsv' OPTIONS (header false, delimiter ';')").unwrap().remove(0)
     else {
-        panic!("no copy")
+        panic!("not a COPY statement")
     };
-    assert_eq!((copy.format, copy.header, copy.delimiter), (Format::Tsv, false, Some(';')));
+    assert_eq!((copy.format, copy.header, copy.delimiter), (ResultFormat::Tsv, false, Some(';')));
 }

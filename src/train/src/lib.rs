@@ -12,7 +12,7 @@ pub mod tree;
 
 pub use driver::*;
 
-use config::EnsembleName;
+use config::LearnerParameters;
 use planetree_base::error::{Error, Result};
 
 /// Trains a model.
@@ -20,17 +20,20 @@ pub fn train(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Outc
     if let Some(backend) = &request.backend {
         backend.check(request)?;
     }
-    if let (Some(custom), EnsembleName::Bag) = (&request.objective, request.parameters.ensemble) {
-        return Err(Error::usage(
+    let parameters = &request.parameters;
+    match (&parameters.learner, &request.objective) {
+        (LearnerParameters::Boost(boost), _) => {
+            boost::train(request, &parameters.with(boost.clone()), observer)
+        }
+        (LearnerParameters::Forest(forest), None) => {
+            forest::train(request, &parameters.with(forest.clone()), observer)
+        }
+        (LearnerParameters::Forest(_), Some(custom)) => Err(Error::usage(
             format_args!(
                 "objective {}: a forest grows its trees from the labels and has no objective",
                 custom.name
             ),
             "use a preset that boosts, such as planet",
-        ));
-    }
-    match request.parameters.ensemble {
-        EnsembleName::Boost => boost::train(request, observer),
-        EnsembleName::Bag => forest::train(request, observer),
+        )),
     }
 }

@@ -2,6 +2,7 @@
 //! itself and never appear in our messages, log lines or `{:?}` output.
 
 use super::location::Access;
+use super::redact::{redacted_url, without_urls};
 use crate::error::{Error, Result};
 use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
@@ -34,6 +35,9 @@ pub struct OpenStore {
     /// The path within it.
     pub path: Path,
 }
+
+/// Words of a store's message that are shown.
+const MESSAGE_WORDS: usize = 60;
 
 const PROVIDERS: &[Provider] = &[
     Provider {
@@ -80,7 +84,7 @@ const PROVIDERS: &[Provider] = &[
 pub fn open(url: &Url, access: Access) -> Result<OpenStore> {
     let Some(provider) = PROVIDERS.iter().find(|provider| provider.schemes.contains(&url.scheme())) else {
         return Err(Error::usage(
-            format_args!("{}: unknown URL scheme `{}:`", shown(url), url.scheme()),
+            format_args!("{}: unknown URL scheme `{}:`", redacted_url(url), url.scheme()),
             "use a path, or a URL that starts with s3://, gs://, az://, http://, https:// or file://",
         ));
     };
@@ -89,7 +93,7 @@ pub fn open(url: &Url, access: Access) -> Result<OpenStore> {
     if !explicit && access != Access::InstanceCredentials {
         let wanted: Vec<String> = provider.credentials.iter().take(2).map(|set| set.join(" and ")).collect();
         return Err(Error::usage(
-            format_args!("{}: no credentials for this store", shown(url)),
+            format_args!("{}: no credentials for this store", redacted_url(url)),
             format_args!(
                 "set {}, or pass --instance-credentials to use the machine's metadata service",
                 wanted.join(", or ")
@@ -97,22 +101,11 @@ pub fn open(url: &Url, access: Access) -> Result<OpenStore> {
         ));
     }
     let (store, uploads) = (provider.open)(url).map_err(|error| {
-        Error::place(shown(url), plain(&error).0, "check the URL and the store's variables")
+        Error::place(redacted_url(url), plain(&error).0, "check the URL and the store's variables")
     })?;
     let path = Path::from_url_path(url.path())
-        .map_err(|error| Error::usage(format_args!("{}: {error}", shown(url)), "check the URL"))?;
+        .map_err(|error| Error::usage(format_args!("{}: {error}", redacted_url(url)), "check the URL"))?;
     Ok(OpenStore { store, uploads, path })
-}
-
-/// The URL without parts that may be secret: user, password, query string and fragment.
-pub fn shown(url: &Url) -> String {
-    let mut url = url.clone();
-    // Both fail only for URLs that cannot have them.
-    let _ = url.set_username("");
-    let _ = url.set_password(None);
-    url.set_query(None);
-    url.set_fragment(None);
-    url.to_string()
 }
 
 /// Cause and remedy of a store's error. Never includes the response's headers or body, which may
@@ -138,16 +131,15 @@ pub fn plain(error: &object_store::Error) -> (String, &'static str) {
             "check the endpoint and the network, then run the command again",
         )
     } else {
-        let text = text.split(['\n', '<', '{']).next().unwrap_or_default();
-        (without_urls(text), "check the endpoint and the network, then run the command again")
+        (short_message(&text), "check the endpoint and the network, then run the command again")
     }
 }
 
-/// Removes URLs, which may hold passwords or signatures, from a message.
-fn without_urls(text: &str) -> String {
-    let words = text.split_whitespace().map(|word| if word.contains("://") { "(URL)" } else { word });
-    let text: Vec<&str> = words.take(60).collect();
-    text.join(" ").trim_end_matches([':', ' ', '.']).to_owned()
+/// The start of a message, without URLs: what follows may be a response's body.
+fn short_message(text: &str) -> String {
+    let text = text.split(['\n', '<', '{']).next().unwrap_or_default();
+    let words: Vec<&str> = text.split_whitespace().take(MESSAGE_WORDS).collect();
+    without_urls(&words.join(" ")).trim_end_matches([':', ' ', '.']).to_owned()
 }
 
 fn retry_config() -> RetryConfig {
@@ -200,11 +192,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shown_url_keeps_no_secret() {
-        let url = Url::parse("https://me:sentinel@host/a/b.txt?X-Amz-Signature=sentinel#sentinel").unwrap();
-        assert_eq!(shown(&url), "https://host/a/b.txt");
+    fn a_message_ends_before_the_body_of_a_response() {
         assert_eq!(
-            without_urls("Error performing GET http://me:sentinel@h/x?s=sentinel in 3s"),
+            short_message(
+                "Error performing GET http://me:sentinel@h/x?s=sentinel in 3s:\n<Error>sentinel</Error>"
+            ),
             "Error performing GET (URL) in 3s"
         );
     }

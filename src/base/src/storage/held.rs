@@ -42,7 +42,7 @@ impl HeldDirectory {
                     let held = HeldDirectory { location: location.clone(), directory: None };
                     return Ok(location.join(marker).read_all()?.map(|bytes| (held, bytes)));
                 }
-                Err(error) => return Err(Error::io(location, "open", &error.into())),
+                Err(error) => return Err(Error::io(location, "open", error.into())),
             };
             // Waits at most until an old directory is gone. Some network file systems lock none.
             let _ = directory.lock_shared();
@@ -50,7 +50,7 @@ impl HeldDirectory {
             match held.read_whole(marker) {
                 Ok(bytes) => return Ok(Some((held, bytes.into()))),
                 Err(error) if !is_absent(&error) => {
-                    return Err(Error::io(location.join(marker), "read", &error));
+                    return Err(Error::io(location.join(marker), "read", error));
                 }
                 // It was replaced and removed before we had the lock: there is another by now.
                 Err(_) if held.is_replaced(path) => {}
@@ -86,7 +86,7 @@ impl HeldDirectory {
 
     /// How many bytes a file in it has; `None` if there is none.
     pub fn size(&self, name: &str) -> Result<Option<u64>> {
-        let failed = |error: io::Error| Error::io(self.location.join(name), "read", &error);
+        let failed = |error: io::Error| Error::io(self.location.join(name), "read", error);
         match self.open_file(name) {
             None => self.location.join(name).size(),
             Some(Ok(file)) => Ok(Some(file.metadata().map_err(failed)?.len())),
@@ -97,7 +97,7 @@ impl HeldDirectory {
 
     /// Reads a stretch of a file in it; shorter than asked for is an error.
     pub fn read_range(&self, name: &str, start: u64, length: u64) -> Result<Bytes> {
-        let failed = |error: io::Error| Error::io(self.location.join(name), "read", &error);
+        let failed = |error: io::Error| Error::io(self.location.join(name), "read", error);
         let Some(opened) = self.open_file(name) else {
             return self.location.join(name).read_range(start, length);
         };

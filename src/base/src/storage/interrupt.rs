@@ -2,15 +2,20 @@
 
 use super::border;
 use crate::error::{Error, Result};
-use std::io::Write;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 static ORDERLY: AtomicBool = AtomicBool::new(false);
+static ABORT: OnceLock<Abort> = OnceLock::new();
+
+/// Ends the process at once. The argument says why, if the user has not been told that the work stops.
+pub type Abort = fn(Option<Error>);
 
 /// Installs handlers for SIGINT, SIGTERM and SIGHUP. After [`be_orderly`], the first signal requests a
-/// graceful stop and a second one ends the process at once; before that, the first one ends it.
-pub fn listen() {
+/// graceful stop and a second one calls `abort`; before that, the first one does.
+pub fn listen(abort: Abort) {
+    let _ = ABORT.set(abort); // the first caller decides
     border::start(async {
         loop {
             if next_signal().await.is_err() {
@@ -33,11 +38,15 @@ pub fn listen_to_input() {
 fn request() {
     let again = REQUESTED.swap(true, Ordering::SeqCst);
     if !ORDERLY.load(Ordering::SeqCst) {
-        let _ = writeln!(std::io::stderr(), "error: {}", Error::Interrupted);
-        std::process::exit(1);
+        abort(Some(Error::Interrupted));
+    } else if again {
+        abort(None);
     }
-    if again {
-        std::process::exit(1);
+}
+
+fn abort(error: Option<Error>) {
+    if let Some(abort) = ABORT.get() {
+        abort(error);
     }
 }
 

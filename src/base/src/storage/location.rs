@@ -80,7 +80,7 @@ impl Location {
         let url = url::Url::parse(text)
             .map_err(|error| Error::usage(format_args!("not a URL: {error}"), "check the spelling"))?;
         let opened = super::cloud::open(&url, access)?;
-        let shown = super::cloud::shown(&url).trim_end_matches('/').to_owned();
+        let shown = super::redact::redacted_url(&url).trim_end_matches('/').to_owned();
         Ok(Location::Remote(Remote {
             store: opened.store,
             uploads: opened.uploads,
@@ -159,7 +159,7 @@ impl Location {
                 Ok(metadata) if metadata.is_file() => Ok(Some(metadata.len())),
                 Ok(_) => Ok(None),
                 Err(error) if is_absent(&error) => Ok(None),
-                Err(error) => Err(Error::io(self, "read", &error)),
+                Err(error) => Err(Error::io(self, "read", error)),
             },
             Location::Remote(remote) => Ok(self.head(remote)?.map(|meta| meta.size)),
         }
@@ -169,7 +169,7 @@ impl Location {
     pub fn remove(&self) -> Result<()> {
         match self {
             Location::Local(path) => match std::fs::remove_file(path) {
-                Err(error) if !is_absent(&error) => Err(Error::io(self, "remove", &error)),
+                Err(error) if !is_absent(&error) => Err(Error::io(self, "remove", error)),
                 _ => Ok(()),
             },
             Location::Remote(remote) => {
@@ -200,7 +200,7 @@ impl Location {
             Location::Local(path) => {
                 return read_local_range(path, start, length)
                     .map(Bytes::from)
-                    .map_err(|error| Error::io(self, "read", &error));
+                    .map_err(|error| Error::io(self, "read", error));
             }
             Location::Remote(remote) => remote,
         };
@@ -218,7 +218,7 @@ impl Location {
                 let mut whole = Vec::new();
                 self.stream(remote)?
                     .read_to_end(&mut whole)
-                    .map_err(|error| Error::io(self, "read", &error))?;
+                    .map_err(|error| Error::io(self, "read", error))?;
                 let end = (range.end as usize).min(whole.len());
                 Bytes::from(whole).slice((range.start as usize).min(end)..end)
             }
@@ -243,7 +243,7 @@ impl Location {
             Location::Local(path) => match std::fs::read(path) {
                 Ok(bytes) => Ok(Some(bytes.into())),
                 Err(error) if is_absent(&error) => Ok(None),
-                Err(error) => Err(Error::io(self, "read", &error)),
+                Err(error) => Err(Error::io(self, "read", error)),
             },
             // One request, so that it is one version even if it is being replaced.
             Location::Remote(remote) => {
@@ -261,7 +261,7 @@ impl Location {
     pub fn open(&self) -> Result<Box<dyn Read + Send>> {
         let remote = match self {
             Location::Local(path) => {
-                let file = File::open(path).map_err(|error| Error::io(self, "open", &error))?;
+                let file = File::open(path).map_err(|error| Error::io(self, "open", error))?;
                 return Ok(Box::new(file));
             }
             Location::Remote(remote) => remote,
@@ -303,9 +303,9 @@ impl Location {
         let (mut files, mut folders) = (Vec::new(), Vec::new());
         match self {
             Location::Local(path) => {
-                let entries = std::fs::read_dir(path).map_err(|error| Error::io(self, "list", &error))?;
+                let entries = std::fs::read_dir(path).map_err(|error| Error::io(self, "list", error))?;
                 for entry in entries {
-                    let entry = entry.map_err(|error| Error::io(self, "list", &error))?;
+                    let entry = entry.map_err(|error| Error::io(self, "list", error))?;
                     let name = entry.file_name().to_string_lossy().into_owned();
                     match entry.path() {
                         path if path.is_file() => files.push(name),
@@ -333,7 +333,7 @@ impl Location {
     /// The error for a missing file or object.
     pub fn absent(&self) -> Error {
         match self {
-            Location::Local(_) => Error::io(self, "open", &rustix::io::Errno::NOENT.into()),
+            Location::Local(_) => Error::io(self, "open", rustix::io::Errno::NOENT.into()),
             Location::Remote(_) => {
                 Error::place(self, "there is no such object or bucket", "check the spelling of the URL")
             }

@@ -39,12 +39,12 @@ impl PlaceLock {
         interrupt::be_orderly();
         match place {
             Location::Local(path) => {
-                std::fs::create_dir_all(path).map_err(|error| Error::io(place, "create", &error))?;
+                std::fs::create_dir_all(path).map_err(|error| Error::io(place, "create", error))?;
                 Ok(PlaceLock { _files: FileLocks::take(path, "", place, waiting)?, lease: None })
             }
             Location::Remote(remote) => {
                 let directory = std::env::temp_dir().join("planetree-locks");
-                let failed = |error: std::io::Error| Error::io(directory.display(), "create", &error);
+                let failed = |error: std::io::Error| Error::io(directory.display(), "create", error);
                 std::fs::create_dir_all(&directory).map_err(failed)?;
                 let name = digest_of(place.to_string().as_bytes()).to_string();
                 let files = FileLocks::take(&directory, &name, place, waiting)?;
@@ -84,7 +84,7 @@ impl FileLocks {
         let open = |suffix: &str| -> Result<(PathBuf, File)> {
             let path = directory.join(format!("{name}.{suffix}"));
             let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
-            options.map(|file| (path, file)).map_err(|error| Error::io(shown, "lock", &error))
+            options.map(|file| (path, file)).map_err(|error| Error::io(shown, "lock", error))
         };
         let (path, mut holder) = open("run-lock")?;
         match holder.try_lock() {
@@ -103,7 +103,7 @@ impl FileLocks {
         }
         // From here on child processes inherit it.
         let _ = rustix::io::fcntl_setfd(&processes, rustix::io::FdFlags::empty());
-        let failed = |error: std::io::Error| Error::io(path.display(), "write", &error);
+        let failed = |error: std::io::Error| Error::io(path.display(), "write", error);
         let mut id = String::new();
         holder.read_to_string(&mut id).map_err(failed)?;
         if id.is_empty() {

@@ -35,7 +35,7 @@ impl PinnedFile {
                 if location.size()?.is_none() {
                     return Ok(None); // opening a pipe would block
                 }
-                let failed = |error: io::Error| Error::io(location, "open", &error);
+                let failed = |error: io::Error| Error::io(location, "open", error);
                 let file = File::open(path).map_err(failed)?;
                 let size = file.metadata().map_err(failed)?.len();
                 PinnedFile { location: location.clone(), size, held: PinnedContent::File(file) }
@@ -43,7 +43,7 @@ impl PinnedFile {
             Location::Remote(remote) => {
                 let Some(meta) = location.head(remote)? else { return Ok(None) };
                 if meta.size > 0 && !location.knows_ranges(remote)? {
-                    let failed = |error: io::Error| Error::io(location, "read", &error);
+                    let failed = |error: io::Error| Error::io(location, "read", error);
                     let mut file = tempfile::tempfile().map_err(failed)?;
                     let size = io::copy(&mut location.stream(remote)?, &mut file).map_err(failed)?;
                     PinnedFile { location: location.clone(), size, held: PinnedContent::File(file) }
@@ -72,7 +72,7 @@ impl PinnedFile {
 
     /// Reads a byte range; a shorter file is an error.
     pub fn read_range(&self, start: u64, length: u64) -> Result<Bytes> {
-        let failed = |error: io::Error| Error::io(&self.location, "read", &error);
+        let failed = |error: io::Error| Error::io(&self.location, "read", error);
         if start.checked_add(length).is_none_or(|end| end > self.size) {
             return Err(failed(io::ErrorKind::UnexpectedEof.into()));
         }

@@ -29,7 +29,7 @@ impl TextOutput {
             Compression::Gzip => Sink::Gzip(GzEncoder::new(output, flate2::Compression::default())),
             Compression::Zstd => Sink::Zstd(
                 zstd::Encoder::new(output, zstd::DEFAULT_COMPRESSION_LEVEL)
-                    .map_err(|error| Error::io(target, "write", &error))?,
+                    .map_err(|error| Error::io(target, "write", error))?,
             ),
         };
         Ok(TextOutput { sink, shown: target.clone() })
@@ -42,7 +42,7 @@ impl TextOutput {
             Sink::Gzip(encoder) => encoder.finish(),
             Sink::Zstd(encoder) => encoder.finish(),
         };
-        output.map_err(|error| Error::io(&self.shown, "write", &error))?.commit()
+        output.map_err(|error| Error::io(&self.shown, "write", error))?.commit()
     }
 }
 

@@ -38,7 +38,7 @@ impl Location {
         let mut found = Vec::new();
         match self {
             Location::Local(path) => {
-                walk(path, "", &mut found).map_err(|error| Error::io(self, "list", &error))?
+                walk(path, "", &mut found).map_err(|error| Error::io(self, "list", error))?
             }
             Location::Remote(_) if self.is_http() => {}
             Location::Remote(remote) => {
@@ -64,7 +64,7 @@ impl Location {
         match self {
             Location::Local(path) => match std::fs::remove_dir_all(path) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    Err(Error::io(self, "remove", &error))
+                    Err(Error::io(self, "remove", error))
                 }
                 _ => Ok(()),
             },

@@ -1,16 +1,16 @@
-//! A comparison for programs: one JSON object with everything.
+//! A comparison as one JSON object.
 
-use super::Compared;
-use planetree_judge::compare::Pair;
+use super::Comparison;
+use planetree_judge::compare::PairComparison;
 use serde_json::{Value, json};
 
 /// The whole comparison.
-pub fn object(compared: &Compared) -> Value {
-    let Compared { read, aligned, pairs, options, .. } = compared;
+pub fn object(comparison: &Comparison) -> Value {
+    let Comparison { read, aligned, pairs, options, .. } = comparison;
     let systems: Vec<Value> = read
         .systems
         .iter()
-        .zip(&compared.means)
+        .zip(&comparison.means)
         .map(|(system, mean)| json!({ "name": system.name, "file": system.file, "mean": mean }))
         .collect();
     json!({
@@ -20,18 +20,18 @@ pub fn object(compared: &Compared) -> Value {
         "queries": aligned.queries.len(),
         "uncounted_queries": aligned.uncounted,
         "systems": systems,
-        "test": super::name_of(options.test),
+        "test": super::test_name(options.test),
         "alpha": options.alpha,
         "correction": "holm",
         "level": options.level,
         "seed": options.seed,
-        "pairs": pairs.iter().map(|pair| pair_object(compared, pair)).collect::<Vec<Value>>(),
-        "notes": compared.notes,
+        "pairs": pairs.iter().map(|pair| pair_object(comparison, pair)).collect::<Vec<Value>>(),
+        "notes": comparison.notes,
     })
 }
 
-fn pair_object(compared: &Compared, pair: &Pair) -> Value {
-    let [a, b] = [pair.a, pair.b].map(|system| compared.read.systems[system].name.as_str());
+fn pair_object(comparison: &Comparison, pair: &PairComparison) -> Value {
+    let [a, b] = [pair.a, pair.b].map(|system| comparison.read.systems[system].name.as_str());
     json!({
         "a": a,
         "b": b,
@@ -68,18 +68,18 @@ fn pair_object(compared: &Compared, pair: &Pair) -> Value {
             "p": pair.wilcoxon.p,
             "exact": pair.wilcoxon.z.is_none(),
         },
-        "p": pair.p(compared.options.test),
-        "p_holm": pair.p(compared.options.test).map(|_| pair.corrected),
+        "p": pair.p(comparison.options.test),
+        "p_holm": pair.p(comparison.options.test).map(|_| pair.corrected),
         "differs": pair.differs,
-        "improved": moved(compared, pair, &pair.improved),
-        "worsened": moved(compared, pair, &pair.worsened),
+        "improved": changed_queries(comparison, pair, &pair.improved),
+        "worsened": changed_queries(comparison, pair, &pair.worsened),
     })
 }
 
-fn moved(compared: &Compared, pair: &Pair, places: &[usize]) -> Vec<Value> {
-    let query = |place: &usize| {
-        let [a, b] = [pair.a, pair.b].map(|system| compared.aligned.values[system][*place]);
-        json!({ "query_id": compared.aligned.queries[*place], "a": a, "b": b, "difference": b - a })
+fn changed_queries(comparison: &Comparison, pair: &PairComparison, queries: &[usize]) -> Vec<Value> {
+    let query = |index: &usize| {
+        let [a, b] = [pair.a, pair.b].map(|system| comparison.aligned.values[system][*index]);
+        json!({ "query_id": comparison.aligned.queries[*index], "a": a, "b": b, "difference": b - a })
     };
-    places.iter().map(query).collect()
+    queries.iter().map(query).collect()
 }

@@ -3,22 +3,23 @@
 mod json;
 mod text;
 
-use clap::Args;
+use super::options::{JsonOptions, StoreOptions, ThreadOptions, split_name};
+use clap::{Args, ValueEnum};
 use planetree_base::error::{Error, Result};
-use planetree_base::storage::{Access, Location};
 use planetree_data::table::{TableKind, TableWriter};
 use planetree_judge::compare::{
-    Aligned, Moments, Options, Pair, ReadSystems, Source, Test, compare, read_systems, write_differences,
+    AlignedSystems, ComparedFile, ComparisonOptions, Moments, PairComparison, ReadSystems, SignificanceTest,
+    compare, read_systems, write_differences,
 };
 use planetree_metric::Convention;
-use std::num::{NonZeroU64, NonZeroUsize};
+use std::num::NonZeroU64;
 
-/// Say whether rankings differ, or whether it may be chance
+/// Test whether differences between rankings are significant
 ///
-/// Compares systems query by query: metrics that `evaluate --output` wrote, or predictions, which are
-/// evaluated on the way. Prints means and their difference with its interval, three tests, how many
-/// queries got better and worse, and which moved most. Differences are later file less earlier file. Of
-/// more than two files all pairs are compared, corrected for their number.
+/// Compares systems query by query. Inputs are per-query metrics written by `evaluate --output`, or predictions, which
+/// are evaluated first. Prints the means, their difference with a confidence interval, three significance tests, the
+/// number of queries that improved and worsened, and those that changed most. A difference is the later file minus the
+/// earlier one. With more than two files, all pairs are compared and corrected for multiple testing.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   planetree compare old.parquet new.parquet
@@ -26,63 +27,84 @@ use std::num::{NonZeroU64, NonZeroUsize};
   planetree compare bm25=a.parquet mart=b.parquet lambdamart=c.parquet --metric ndcg@10
   planetree compare s3://runs/monday/metrics.parquet s3://runs/tuesday/metrics.parquet --output moved.parquet")]
 pub struct CompareArguments {
-    /// Metrics, or predictions in Parquet, CSV or JSON: files or URLs, two or more, or one table of several systems
+    /// Per-query metrics, or predictions in Parquet, CSV or JSON: two or more files or URLs, or one table with several
+    /// systems
     #[arg(value_name = "[NAME=]FILE", required = true)]
     files: Vec<String>,
 
-    /// The metric to compare by
+    /// Metric to compare
     #[arg(long, value_name = "METRIC", default_value = "ndcg@10")]
     metric: String,
 
-    /// The convention to evaluate predictions with [default: that of the metrics, else planetree]
+    /// Metric convention for predictions [default: that of the metrics tables, else planetree]
     #[arg(long, value_name = "NAME")]
     convention: Option<String>,
 
-    /// The test that decides whether systems differ
-    #[arg(long, value_enum, default_value_t = Test::Randomisation)]
-    test: Test,
+    /// Test that decides about significance
+    #[arg(long, value_enum, default_value_t = TestArgument::Randomisation)]
+    test: TestArgument,
 
-    /// How likely it may be to find a difference where there is none
+    /// Significance level: the accepted probability of reporting a difference that does not exist
     #[arg(long, value_name = "P", default_value_t = 0.05, value_parser = parse_share)]
     alpha: f64,
 
-    /// The level of the interval of the difference
+    /// Confidence level of the interval of the difference
     #[arg(long, value_name = "SHARE", default_value_t = 0.95, value_parser = parse_share)]
     level: f64,
 
-    /// Random ways to deal out signs in the randomisation test; of 20 queries or fewer that differ, all
-    /// are tried
+    /// Number of random sign assignments in the randomisation test; if at most 20 queries differ, all assignments are
+    /// enumerated
     #[arg(long, value_name = "N", default_value = "100000")]
     permutations: NonZeroU64,
 
-    /// Times that queries are drawn for the interval
+    /// Number of bootstrap resamples for the interval
     #[arg(long, value_name = "N", default_value = "10000")]
     bootstrap: NonZeroU64,
 
-    /// The seed of all draws
+    /// Random seed
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
 
-    /// How many of the queries that moved most to name, in each direction
+    /// Number of queries to show that improved most, and that worsened most
     #[arg(long, value_name = "N", default_value_t = 5)]
     top: usize,
 
-    /// Write the differences of all queries, to a file or a URL: .parquet (or no extension), .csv, .tsv, .json, .ndjson,
-    /// text also with .gz or .zst
+    /// Write per-query differences to a file or a URL: .parquet (or no extension), .csv, .tsv, .json, .ndjson; text
+    /// formats also with .gz or .zst
     #[arg(long, value_name = "FILE")]
     output: Option<String>,
 
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonOptions,
 
-    /// Threads [default: all cores]
-    #[arg(long, value_name = "N")]
-    threads: Option<NonZeroUsize>,
+    #[command(flatten)]
+    threads: ThreadOptions,
 
-    /// Ask the machine's metadata service for credentials of object stores
-    #[arg(long)]
-    instance_credentials: bool,
+    #[command(flatten)]
+    store: StoreOptions,
+}
+
+/// [`SignificanceTest`] on the command line.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum TestArgument {
+    /// Fisher's randomisation test
+    #[value(alias = "randomization", alias = "permutation", alias = "fisher")]
+    Randomisation,
+    /// Student's paired t-test
+    #[value(alias = "t-test", alias = "ttest")]
+    T,
+    /// Wilcoxon's signed-rank test
+    Wilcoxon,
+}
+
+impl From<TestArgument> for SignificanceTest {
+    fn from(argument: TestArgument) -> Self {
+        match argument {
+            TestArgument::Randomisation => SignificanceTest::Randomisation,
+            TestArgument::T => SignificanceTest::T,
+            TestArgument::Wilcoxon => SignificanceTest::Wilcoxon,
+        }
+    }
 }
 
 fn parse_share(text: &str) -> std::result::Result<f64, String> {
@@ -92,54 +114,51 @@ fn parse_share(text: &str) -> std::result::Result<f64, String> {
     }
 }
 
-/// Everything there is to say.
-struct Compared {
+/// The result of a comparison.
+struct Comparison {
     read: ReadSystems,
-    aligned: Aligned,
-    options: Options,
+    aligned: AlignedSystems,
+    options: ComparisonOptions,
     means: Vec<f64>,
-    pairs: Vec<Pair>,
+    pairs: Vec<PairComparison>,
     notes: Vec<String>,
 }
 
 /// Runs the command.
 pub fn run(arguments: &CompareArguments, quiet: bool) -> Result<()> {
-    let access = if arguments.instance_credentials { Access::InstanceCredentials } else { Access::Explicit };
-    let output = arguments.output.as_ref().map(|text| Location::parse(text, access)).transpose()?;
+    let output = arguments.store.locate_optional(arguments.output.as_ref())?;
     if let Some(output) = &output {
         TableWriter::check(output, TableKind::Differences)?;
     }
-    let compared = compared(arguments, access)?;
+    let comparison = comparison(arguments)?;
     if let Some(output) = &output {
-        let Compared { read, aligned, pairs, .. } = &compared;
-        let said = [read.metric.as_str(), &read.convention.to_string()];
-        write_differences(output, &read.systems, aligned, pairs, said)?;
+        let Comparison { read, aligned, pairs, .. } = &comparison;
+        let metadata = [read.metric.as_str(), &read.convention.to_string()];
+        write_differences(output, &read.systems, aligned, pairs, metadata)?;
     }
     if !quiet {
-        for note in &compared.notes {
-            super::say(format_args!("note: {note}"));
+        for note in &comparison.notes {
+            super::message(format_args!("note: {note}"));
         }
     }
-    super::print(&if arguments.json {
-        format!("{}\n", json::object(&compared))
-    } else {
-        text::text(&compared)
-    })
+    arguments.json.print(|| text::text(&comparison), || json::object(&comparison))
 }
 
-fn compared(arguments: &CompareArguments, access: Access) -> Result<Compared> {
+fn comparison(arguments: &CompareArguments) -> Result<Comparison> {
     let convention: Option<Convention> = arguments.convention.as_deref().map(str::parse).transpose()?;
-    let sources: Vec<Source> =
-        arguments.files.iter().map(|text| source(text, access)).collect::<Result<_>>()?;
-    let threads = arguments.threads.map_or(0, NonZeroUsize::get);
-    let read = read_systems(&sources, &arguments.metric, convention.as_ref(), threads)?;
+    let file = |text: &String| {
+        let (name, path) = split_name(text);
+        Ok(ComparedFile { name: name.map(str::to_owned), location: arguments.store.locate(path)? })
+    };
+    let sources: Vec<ComparedFile> = arguments.files.iter().map(file).collect::<Result<_>>()?;
+    let read = read_systems(&sources, &arguments.metric, convention.as_ref(), arguments.threads.requested())?;
     if read.systems.len() < 2 {
-        return Err(Error::usage("there is only one system to compare", "name a second file"));
+        return Err(Error::usage("only one system to compare", "pass a second file"));
     }
-    let aligned = Aligned::of(&read.systems)?;
-    let options = Options {
+    let aligned = AlignedSystems::of(&read.systems)?;
+    let options = ComparisonOptions {
         higher_is_better: read.higher_is_better,
-        test: arguments.test,
+        test: arguments.test.into(),
         alpha: arguments.alpha,
         permutations: arguments.permutations.get(),
         resamples: arguments.bootstrap.get(),
@@ -147,51 +166,38 @@ fn compared(arguments: &CompareArguments, access: Access) -> Result<Compared> {
         seed: arguments.seed,
         top: arguments.top,
     };
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .build()
-        .map_err(|error| Error::usage(format_args!("cannot start threads: {error}"), "lower --threads"))?;
-    let pairs = pool.install(|| compare(&aligned, &options))?;
+    let pairs = arguments.threads.pool()?.install(|| compare(&aligned, &options))?;
     let means = aligned.values.iter().map(|values| Moments::of(values).mean).collect();
     let notes = notes(&aligned, &pairs);
-    Ok(Compared { read, aligned, options, means, pairs, notes })
+    Ok(Comparison { read, aligned, options, means, pairs, notes })
 }
 
-/// What was named, and what it is called: a name has no separators; `s3://bucket/a=b` is all path.
-fn source(text: &str, access: Access) -> Result<Source> {
-    let (name, path) = match text.split_once('=') {
-        Some((name, path)) if !name.is_empty() && !name.contains(['/', ':', '.']) => (Some(name), path),
-        _ => (None, text),
-    };
-    Ok(Source { name: name.map(str::to_owned), location: Location::parse(path, access)? })
-}
-
-/// What the numbers do not say by themselves.
-fn notes(aligned: &Aligned, pairs: &[Pair]) -> Vec<String> {
+/// Remarks on the validity of the comparison.
+fn notes(aligned: &AlignedSystems, pairs: &[PairComparison]) -> Vec<String> {
     let mut notes = aligned.notes.clone();
     let same = pairs.iter().filter(|pair| pair.wins + pair.losses == 0).count();
     if same > 0 && pairs.len() == 1 {
-        notes.push("the two have the same value for every query: there is nothing to test".to_owned());
+        notes.push("both systems have the same value for every query: nothing to test".to_owned());
     } else if same > 0 {
-        notes.push(format!("{same} of the pairs have the same value for every query"));
+        notes.push(format!("{same} pairs have the same value for every query"));
     }
     let queries = aligned.queries.len();
     if queries == 1 {
-        notes.push("one query shows nothing about others: no test can find a difference".to_owned());
-    } else if queries < FEW {
-        notes.push(format!("{queries} queries are few: only large differences can be told from chance"));
+        notes.push("there is only one query: no test can show a difference".to_owned());
+    } else if queries < FEW_QUERIES {
+        notes.push(format!("there are only {queries} queries: small differences cannot be significant"));
     }
     notes
 }
 
-/// Fewer are too few for a retrieval experiment (Buckley and Voorhees 2000, who prefer 50).
-const FEW: usize = 25;
+/// Minimum number of queries of a retrieval experiment (Buckley and Voorhees 2000, who prefer 50).
+const FEW_QUERIES: usize = 25;
 
-/// What a test is called on the command line.
-fn name_of(test: Test) -> &'static str {
+/// The name of a test on the command line.
+fn test_name(test: SignificanceTest) -> &'static str {
     match test {
-        Test::Randomisation => "randomisation",
-        Test::T => "t",
-        Test::Wilcoxon => "wilcoxon",
+        SignificanceTest::Randomisation => "randomisation",
+        SignificanceTest::T => "t",
+        SignificanceTest::Wilcoxon => "wilcoxon",
     }
 }

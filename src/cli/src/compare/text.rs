@@ -1,38 +1,38 @@
-//! A comparison for people: two systems in detail, or all pairs of several at a glance.
+//! A comparison as text: two systems in detail, or a matrix of all pairs.
 
-use super::Compared;
+use super::Comparison;
 use planetree_base::size::shown_count;
-use planetree_judge::compare::{Pair, Test};
+use planetree_judge::compare::{PairComparison, SignificanceTest};
 use std::fmt::Write;
 
 /// The whole comparison.
-pub fn text(compared: &Compared) -> String {
+pub fn text(comparison: &Comparison) -> String {
     let mut text = String::new();
-    let direction = if compared.read.higher_is_better { "higher" } else { "lower" };
-    line(&mut text, "metric", format_args!("{}, {direction} is better", compared.read.metric));
-    line(&mut text, "convention", &compared.read.convention);
-    let queries = shown_count(compared.aligned.queries.len() as u64);
-    match compared.aligned.uncounted as u64 {
+    let direction = if comparison.read.higher_is_better { "higher" } else { "lower" };
+    line(&mut text, "metric", format_args!("{}, {direction} is better", comparison.read.metric));
+    line(&mut text, "convention", &comparison.read.convention);
+    let queries = shown_count(comparison.aligned.queries.len() as u64);
+    match comparison.aligned.uncounted as u64 {
         0 => line(&mut text, "queries", queries),
         uncounted => {
             let uncounted = shown_count(uncounted);
-            line(&mut text, "queries", format_args!("{queries}, and {uncounted} that do not count"));
+            line(&mut text, "queries", format_args!("{queries}, and {uncounted} without a value"));
         }
     }
-    match compared.pairs.as_slice() {
-        [pair] => add_pair(&mut text, compared, pair),
-        _ => add_matrix(&mut text, compared),
+    match comparison.pairs.as_slice() {
+        [pair] => add_pair(&mut text, comparison, pair),
+        _ => add_matrix(&mut text, comparison),
     }
     text
 }
 
 fn line(text: &mut String, name: &str, value: impl std::fmt::Display) {
-    let _ = writeln!(text, "{name:<22}{value}"); // a String takes everything
+    let _ = writeln!(text, "{name:<22}{value}"); // a String accepts everything
 }
 
-fn add_pair(text: &mut String, compared: &Compared, pair: &Pair) {
+fn add_pair(text: &mut String, comparison: &Comparison, pair: &PairComparison) {
     for (letter, system) in [("A", pair.a), ("B", pair.b)] {
-        let (mean, place) = (compared.means[system], &compared.read.systems[system].place);
+        let (mean, place) = (comparison.means[system], &comparison.read.systems[system].place);
         line(text, letter, format_args!("{mean:.6}  {place}"));
     }
     line(text, "difference, B - A", format_args!("{:+.6}", pair.difference.mean));
@@ -44,65 +44,78 @@ fn add_pair(text: &mut String, compared: &Compared, pair: &Pair) {
     }
     match pair.difference.effect_size() {
         Some(effect) => line(text, "effect size", format_args!("{effect:+.4} standard deviations")),
-        None => line(text, "effect size", "none: the differences do not vary"),
+        None => line(text, "effect size", "undefined: all differences are equal"),
     }
     let [wins, ties, losses] = [pair.wins, pair.ties, pair.losses].map(shown_count);
     line(text, "query by query", format_args!("B better {wins}, same {ties}, A better {losses}"));
-    let _ = writeln!(text, "\n{:<22}{:>12}  how", "test", "p");
-    let dealt = shown_count(pair.randomisation.permutations);
-    let how = if pair.randomisation.is_exact {
-        format!("all {dealt} ways to deal out signs")
+    let _ = writeln!(text, "\n{:<22}{:>12}  details", "test", "p");
+    let assignments = shown_count(pair.randomisation.permutations);
+    let details = if pair.randomisation.is_exact {
+        format!("all {assignments} sign assignments")
     } else {
-        format!("{dealt} random ways to deal out signs, seed {}", compared.options.seed)
+        format!("{assignments} random sign assignments, seed {}", comparison.options.seed)
     };
-    add_test(text, compared, Test::Randomisation, pair, &how);
-    let how = pair.t_test.map_or_else(
-        || "not taken: the differences do not vary".to_owned(),
+    add_test(text, comparison, SignificanceTest::Randomisation, pair, &details);
+    let details = pair.t_test.map_or_else(
+        || "undefined: all differences are equal".to_owned(),
         |test| format!("t = {:.4}, {} degrees of freedom", test.t, shown_count(test.degrees)),
     );
-    add_test(text, compared, Test::T, pair, &how);
+    add_test(text, comparison, SignificanceTest::T, pair, &details);
     let ranks = &pair.wilcoxon;
-    let way = ranks.z.map_or_else(|| "exact".to_owned(), |z| format!("z = {z:.4}"));
-    let how = format!("W = {}, {} queries that differ, {way}", ranks.statistic(), shown_count(ranks.count));
-    add_test(text, compared, Test::Wilcoxon, pair, &how);
-    let verdict = if pair.differs { "the systems differ" } else { "no difference shown" };
-    let _ = writeln!(text, "\n{verdict} at {} (* decides)", compared.options.alpha);
-    for (title, places) in [("most improved by B", &pair.improved), ("most worsened by B", &pair.worsened)] {
-        add_moved(text, compared, pair, title, places);
+    let method = ranks.z.map_or_else(|| "exact".to_owned(), |z| format!("z = {z:.4}"));
+    let details =
+        format!("W = {}, {} queries that differ, {method}", ranks.statistic(), shown_count(ranks.count));
+    add_test(text, comparison, SignificanceTest::Wilcoxon, pair, &details);
+    let verdict = if pair.differs { "significant" } else { "not significant" };
+    let _ = writeln!(text, "\n{verdict} at {} (* = deciding test)", comparison.options.alpha);
+    for (title, queries) in [("most improved by B", &pair.improved), ("most worsened by B", &pair.worsened)] {
+        add_changed_queries(text, comparison, pair, title, queries);
     }
 }
 
-fn add_test(text: &mut String, compared: &Compared, test: Test, pair: &Pair, how: &str) {
-    let mark = if test == compared.options.test { "*" } else { " " };
-    let name = super::name_of(test);
+fn add_test(
+    text: &mut String,
+    comparison: &Comparison,
+    test: SignificanceTest,
+    pair: &PairComparison,
+    details: &str,
+) {
+    let mark = if test == comparison.options.test { "*" } else { " " };
+    let name = super::test_name(test);
     let p = pair.p(test).map_or_else(|| "-".to_owned(), probability);
-    let _ = writeln!(text, "{:<22}{p:>12}  {how}", format!("{name} {mark}"));
+    let _ = writeln!(text, "{:<22}{p:>12}  {details}", format!("{name} {mark}"));
 }
 
-fn add_moved(text: &mut String, compared: &Compared, pair: &Pair, title: &str, places: &[usize]) {
-    if places.is_empty() {
+fn add_changed_queries(
+    text: &mut String,
+    comparison: &Comparison,
+    pair: &PairComparison,
+    title: &str,
+    queries: &[usize],
+) {
+    if queries.is_empty() {
         return;
     }
     let _ = writeln!(text, "\n{title:<22}{:>12}{:>12}{:>12}", "A", "B", "B - A");
-    for place in places {
-        let [a, b] = [pair.a, pair.b].map(|system| compared.aligned.values[system][*place]);
-        let query = &compared.aligned.queries[*place];
+    for index in queries {
+        let [a, b] = [pair.a, pair.b].map(|system| comparison.aligned.values[system][*index]);
+        let query = &comparison.aligned.queries[*index];
         let _ = writeln!(text, "{query:<22}{a:>12.6}{b:>12.6}{:>+12.6}", b - a);
     }
 }
 
-fn add_matrix(text: &mut String, compared: &Compared) {
-    let (systems, pairs) = (&compared.read.systems, &compared.pairs);
+fn add_matrix(text: &mut String, comparison: &Comparison) {
+    let (systems, pairs) = (&comparison.read.systems, &comparison.pairs);
     let widest = systems.iter().map(|system| system.name.chars().count()).max().unwrap_or(0).max(6);
     let _ = writeln!(text, "\n{:>4}  {:<widest$} {:>10}  file", "", "system", "mean");
-    for (place, (system, mean)) in systems.iter().zip(&compared.means).enumerate() {
-        let _ = writeln!(text, "{:>4}  {:<widest$} {mean:>10.6}  {}", place + 1, system.name, system.place);
+    for (index, (system, mean)) in systems.iter().zip(&comparison.means).enumerate() {
+        let _ = writeln!(text, "{:>4}  {:<widest$} {mean:>10.6}  {}", index + 1, system.name, system.place);
     }
-    let test = super::name_of(compared.options.test);
-    let alpha = compared.options.alpha;
+    let test = super::test_name(comparison.options.test);
+    let alpha = comparison.options.alpha;
     let _ = writeln!(
         text,
-        "\nrow less column; * differ at {alpha} by the {test} test, corrected for {} pairs (Holm)",
+        "\nrow minus column; * = significant at {alpha} by the {test} test, corrected for {} pairs (Holm)",
         pairs.len()
     );
     let numbers: String = (1..=systems.len()).map(|number| format!("{number:>11}")).collect();
@@ -111,7 +124,7 @@ fn add_matrix(text: &mut String, compared: &Compared) {
         let cells: String = (0..systems.len()).map(|column| cell(pairs, row, column)).collect();
         let _ = writeln!(text, "{:>4}{}", row + 1, cells.trim_end());
     }
-    let level = format!("{} % interval", percent(compared.options.level));
+    let level = format!("{} % interval", percent(comparison.options.level));
     let _ = writeln!(
         text,
         "\n{:<9} {:>10} {level:>24} {:>8} {:>8} {:>8} {:>10} {:>10}",
@@ -122,7 +135,7 @@ fn add_matrix(text: &mut String, compared: &Compared) {
             || "-".to_owned(),
             |interval| format!("{:+.6} to {:+.6}", interval.low, interval.high),
         );
-        let p = pair.p(compared.options.test);
+        let p = pair.p(comparison.options.test);
         let corrected = p.map_or_else(|| "-".to_owned(), |_| probability(pair.corrected));
         let _ = writeln!(
             text,
@@ -138,20 +151,20 @@ fn add_matrix(text: &mut String, compared: &Compared) {
     }
 }
 
-/// The mean difference of two systems, with a star if they differ.
-fn cell(pairs: &[Pair], row: usize, column: usize) -> String {
+/// The mean difference of two systems, with a star if it is significant.
+fn cell(pairs: &[PairComparison], row: usize, column: usize) -> String {
     let found = pairs.iter().find(|pair| [pair.a, pair.b] == [row.min(column), row.max(column)]);
     let Some(pair) = found else { return format!("{:>11}", "-  ") };
     let difference = if row > column { pair.difference.mean } else { -pair.difference.mean };
     format!("{difference:>+10.6}{}", if pair.differs { "*" } else { " " })
 }
 
-/// A probability in few characters, without losing small ones.
+/// A probability, in scientific notation if it is small.
 fn probability(p: f64) -> String {
     if p >= 0.001 { format!("{p:.4}") } else { format!("{p:.2e}") }
 }
 
-/// A share of one as a percentage, without digits that say nothing.
+/// A fraction as a percentage, without rounding errors.
 fn percent(share: f64) -> f64 {
     (share * 1e8).round() / 1e6
 }

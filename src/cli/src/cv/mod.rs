@@ -2,19 +2,20 @@
 
 mod report;
 
-use super::help;
+use super::options::{JsonOptions, ParameterOptions, StoreOptions, ThreadOptions};
 use super::progress::is_live;
-use super::train::Reporter;
+use super::train::TrainingProgress;
 use clap::Args;
 use planetree_base::error::{Error, Result};
 use planetree_base::progress::SharedMeter;
 use planetree_base::size::parse_size;
-use planetree_base::storage::{Access, Location};
+use planetree_base::storage::Location;
 use planetree_metric::{Convention, Metric};
-use planetree_run::cv::{CrossValidation, CvRequest, Means, Space, Trial, check_trials, search};
-use planetree_train::config::{self, Parameters};
+use planetree_run::cv::{
+    CrossValidation, CvRequest, FoldResources, SearchSpace, Trial, check_trials, search,
+};
+use planetree_train::config::Parameters;
 use planetree_train::{LogEntry, Observer};
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "Examples:
@@ -31,100 +32,89 @@ A search file, for --search:
 
 /// Cross-validate: train, validate and test on rotating parts of the data
 ///
-/// One dataset is dealt into parts of whole queries; of several, each is a part. Every fold trains on all
-/// parts but two, keeps the trees up to the best round on the next one, and is tested on the last, as the
-/// folds of LETOR do. A run that was stopped goes on where it was when the same command is run again.
+/// One dataset is split into parts by query; several datasets are used as the parts. As in LETOR, each fold trains on
+/// all parts but two, validates on one of these to select the best round, and tests on the other. Running the same
+/// command again resumes an interrupted cross-validation.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct CvArguments {
-    /// The dataset to deal into parts, or several that are the parts: directories or URLs
+    /// Dataset to split into parts, or several datasets that are the parts: directories or URLs
     #[arg(long, value_name = "DATASET", required = true, num_args = 1..)]
     data: Vec<String>,
 
-    /// Parts that one dataset is dealt into, and folds [default: 5]
+    /// Number of folds, and of parts that one dataset is split into [default: 5]
     #[arg(long, value_name = "K")]
     folds: Option<usize>,
 
-    /// Key by which queries are dealt to parts
+    /// Random seed of the assignment of queries to parts
     #[arg(long, value_name = "N", default_value_t = 0)]
     fold_seed: u64,
 
-    /// Hold no part back to validate on: train on all but the test part, and keep all trees
+    /// Use no validation part: train on all parts but the test part, and keep all trees
     #[arg(long)]
     no_valid: bool,
 
-    /// The directory of all outputs: a path or a URL
+    /// Output directory: a path or a URL
     #[arg(long, value_name = "DIR")]
     output: String,
 
-    #[arg(long, value_name = "NAME", help = help::preset_names())]
-    preset: Option<String>,
+    #[command(flatten)]
+    parameters: ParameterOptions,
 
-    /// Parameters as a TOML file
-    #[arg(long, value_name = "FILE.toml")]
-    config: Option<String>,
-
-    /// One parameter; repeat as needed. `planetree train --help` lists them
-    #[arg(long, value_name = "KEY=VALUE")]
-    set: Vec<String>,
-
-    /// Parameters to try, as a TOML file: lists and ranges of values; ranked on the validation parts by
-    /// the first of the parameter `metric`
+    /// TOML file with parameters to search: lists and ranges of values. Trials are ranked on the validation parts by
+    /// the first metric of the parameter `metric`
     #[arg(long, value_name = "FILE.toml", conflicts_with = "no_valid")]
     search: Option<String>,
 
-    /// Metrics of the test parts [default: the first of the parameter `metric`, ndcg@1,3,5,10, err, map]
+    /// Metrics of the test parts [default: the first metric of the parameter `metric`, ndcg@1,3,5,10, err, map]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     metrics: Vec<String>,
 
-    /// The rules of all metrics, those that choose the best round included: a preset such as letor4, then
-    /// switches [default: the parameter `convention`]
+    /// Metric convention for validation and test: a preset such as letor4, optionally followed by switches [default: the
+    /// parameter `convention`]
     #[arg(long, value_name = "NAME[,SWITCH=VALUE]...")]
     convention: Option<String>,
 
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonOptions,
 
-    /// Threads [default: all cores]
-    #[arg(long, value_name = "N")]
-    threads: Option<NonZeroUsize>,
+    #[command(flatten)]
+    threads: ThreadOptions,
 
-    /// Memory for a training to stay within, such as 2GiB
+    /// Memory limit of each training, such as 2GiB
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     memory_limit: Option<u64>,
 
-    /// Directory of binned data that do not fit [default: bins in the output]
+    /// Directory for binned data that exceed the memory limit [default: bins in the output directory]
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
 
-    /// Ask the machine's metadata service for credentials of object stores
-    #[arg(long)]
-    instance_credentials: bool,
+    #[command(flatten)]
+    store: StoreOptions,
 }
 
 /// Runs the command.
 pub fn run(arguments: &CvArguments, quiet: bool) -> Result<()> {
-    let file = arguments.config.as_ref().map(|text| arguments.locate(text)).transpose()?;
     let load = |trial: Option<&Trial>| -> Result<Parameters> {
         let choices = trial.map_or(&[][..], |trial| &trial.choices);
-        config::load_with(arguments.preset.as_deref(), file.as_ref(), &arguments.set, choices)
+        arguments.parameters.load(&arguments.store, choices)
     };
-    let space = arguments.search.as_ref().map(|text| Space::read(&arguments.locate(text)?)).transpose()?;
+    let space = arguments
+        .search
+        .as_ref()
+        .map(|text| SearchSpace::read(&arguments.store.locate(text)?))
+        .transpose()?;
     let trials = space.as_ref().map(|space| check_trials(space, &|trial| load(Some(trial)))).transpose()?;
     let parameters = match trials.as_ref().and_then(|trials| trials.first()) {
         Some(first) => first.parameters.clone(),
         None => load(None)?,
     };
     let request = arguments.request(&parameters)?;
-    let settled = request.settled(&parameters)?;
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(arguments.threads.map_or(0, NonZeroUsize::get))
-        .build()
-        .map_err(|error| Error::usage(format_args!("cannot start threads: {error}"), "lower --threads"))?;
-    let mut progress = Progress::new(quiet);
+    let settled = request.fold_parameters(&parameters)?;
+    let pool = arguments.threads.pool()?;
+    let mut progress = CvProgress::new(quiet);
     let output = request.output.clone();
-    let outcome = pool.install(|| -> Result<report::Report> {
+    let outcome = pool.install(|| -> Result<report::CvSummary> {
         let validation = CrossValidation::prepare(request, &mut progress)?;
         match (&space, &trials) {
             (Some(space), Some(trials)) => {
@@ -137,62 +127,57 @@ pub fn run(arguments: &CvArguments, quiet: bool) -> Result<()> {
         }
     });
     drop(progress);
-    let report = outcome?;
-    super::print(&if arguments.json { format!("{}\n", report.json) } else { report.text })
+    let summary = outcome?;
+    arguments.json.print(|| summary.text, || summary.json)
 }
 
 impl CvArguments {
-    fn locate(&self, text: &str) -> Result<Location> {
-        let access = if self.instance_credentials { Access::InstanceCredentials } else { Access::Explicit };
-        Location::parse(text, access)
-    }
-
     fn request(&self, parameters: &Parameters) -> Result<CvRequest> {
-        let output = self.locate(&self.output)?;
+        let output = self.store.locate(&self.output)?;
         let cache = self.cache.clone().unwrap_or_else(|| match &output {
             Location::Local(path) => path.join("bins"),
             Location::Remote(_) => std::env::temp_dir().join("planetree-bins"),
         });
         Ok(CvRequest {
-            data: self.data.iter().map(|text| self.locate(text)).collect::<Result<_>>()?,
+            data: self.store.locate_all(&self.data)?,
             folds: self.folds,
             fold_seed: self.fold_seed,
             validate: !self.no_valid,
             output,
             metrics: self.test_metrics(parameters)?,
             convention: self.convention(parameters)?,
-            means: Means { memory_limit: self.memory_limit, cache },
+            resources: FoldResources { memory_limit: self.memory_limit, cache },
         })
     }
 
-    /// The rules of all metrics, as the option or the parameter says.
+    /// The convention of all metrics, from the option or the parameter.
     fn convention(&self, parameters: &Parameters) -> Result<Convention> {
         let Some(text) = &self.convention else { return Ok(parameters.convention.clone()) };
         let convention: Convention = text.parse()?;
         if parameters.convention != Convention::default() && parameters.convention != convention {
             return Err(Error::usage(
                 format_args!(
-                    "--convention {convention}, but the parameter convention is {}",
+                    "--convention is {convention}, but the parameter `convention` is {}",
                     parameters.convention
                 ),
-                "leave one of them out: validation and test parts are judged by one convention",
+                "remove one of them: validation and test parts use the same convention",
             ));
         }
         Ok(convention)
     }
 
-    /// The metrics of the test parts, none of them twice.
+    /// The metrics of the test parts, without duplicates.
     fn test_metrics(&self, parameters: &Parameters) -> Result<Vec<Metric>> {
-        const USUAL: [&str; 6] = ["ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "err", "map"];
-        let named: Vec<&str> = match &self.metrics[..] {
-            [] => USUAL.to_vec(),
+        const DEFAULT: [&str; 6] = ["ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "err", "map"];
+        let names: Vec<&str> = match &self.metrics[..] {
+            [] => DEFAULT.to_vec(),
             names => names.iter().map(String::as_str).collect(),
         };
         let mut metrics: Vec<Metric> = Vec::new();
         if self.metrics.is_empty() || self.search.is_some() {
-            metrics.extend(parameters.metrics.first()); // the one that decides, to compare with
+            metrics.extend(parameters.metrics.first()); // the metric that selects rounds and trials, for comparison
         }
-        for name in named {
+        for name in names {
             let metric = name.parse()?;
             if !metrics.contains(&metric) {
                 metrics.push(metric);
@@ -202,36 +187,37 @@ impl CvArguments {
     }
 }
 
-/// Tells the user how it goes: rounds on a terminal only, for there are many, and only as long as they go on.
-struct Progress {
-    reporter: Reporter,
+/// Progress of a cross-validation. Rounds are shown on a terminal only, since there are many, and disappear with
+/// their training.
+struct CvProgress {
+    training: TrainingProgress,
     quiet: bool,
     live: bool,
 }
 
-impl Progress {
+impl CvProgress {
     fn new(quiet: bool) -> Self {
-        Progress { reporter: Reporter::new(quiet), quiet, live: is_live(quiet) }
+        CvProgress { training: TrainingProgress::new(quiet), quiet, live: is_live(quiet) }
     }
 }
 
-impl Observer for Progress {
+impl Observer for CvProgress {
     fn phase(&mut self, name: &str) {
-        self.reporter = Reporter::new(self.quiet); // each training has a pace of its own
-        self.reporter.phase(name);
+        self.training = TrainingProgress::new(self.quiet); // rates are measured per training
+        self.training.phase(name);
     }
 
     fn begin(&mut self, step: &str, total: u64, unit: &'static str) -> SharedMeter {
-        self.reporter.begin(step, total, unit)
+        self.training.begin(step, total, unit)
     }
 
     fn round(&mut self, round: u32, rounds: u32, values: &[LogEntry]) {
         if self.live {
-            self.reporter.round(round, rounds, values);
+            self.training.round(round, rounds, values);
         }
     }
 
     fn note(&mut self, text: &str) {
-        self.reporter.note(text);
+        self.training.note(text);
     }
 }

@@ -1,4 +1,4 @@
-//! What a cross-validation prints: a line per fold or trial for people, one object for programs.
+//! The printed result of a cross-validation: one line per fold or trial, or one JSON object.
 
 use planetree_base::storage::Location;
 use planetree_metric::Convention;
@@ -6,21 +6,21 @@ use planetree_run::cv::{FoldResult, MetricValue, SearchOutcome, Spread, TrialRes
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
-/// A summary in both forms.
-pub struct Report {
-    /// For people.
+/// The result of a cross-validation or a search.
+pub struct CvSummary {
+    /// As a table.
     pub text: String,
-    /// For programs.
+    /// As a JSON object.
     pub json: Value,
 }
 
-/// Of the folds of one cross-validation.
-pub fn of_folds(folds: &[FoldResult], convention: &Convention, output: &Location) -> Report {
+/// Summarises the folds of a cross-validation.
+pub fn of_folds(folds: &[FoldResult], convention: &Convention, output: &Location) -> CvSummary {
     let valid = spreads(folds.iter().map(|fold| &fold.record.valid[..]));
     let test = spreads(folds.iter().map(|fold| &fold.test[..]));
     let mut text = String::new();
     let mut line = |first: &str, trees: &str, round: &str, values: &[Option<f64>]| {
-        let _ = write!(text, "{first:<10} {trees:>6} {round:>10}"); // a String takes everything
+        let _ = write!(text, "{first:<10} {trees:>6} {round:>10}"); // a String accepts everything
         for value in values {
             let shown = value.map_or("-".to_owned(), |value| format!("{value:.4}"));
             let _ = write!(text, " {shown:>12}");
@@ -30,9 +30,9 @@ pub fn of_folds(folds: &[FoldResult], convention: &Convention, output: &Location
     let value_of = |values: &[MetricValue], name: &str| {
         values.iter().find(|value| value.metric == name).map(|value| value.value)
     };
-    let decides = valid.first().map(|(name, _)| name.clone());
+    let selection_metric = valid.first().map(|(name, _)| name.clone());
     for fold in folds {
-        let best = decides.as_ref().map(|name| value_of(&fold.record.valid, name));
+        let best = selection_metric.as_ref().map(|name| value_of(&fold.record.valid, name));
         let tested = test.iter().map(|(name, _)| value_of(&fold.test, name));
         let values: Vec<Option<f64>> = best.into_iter().chain(tested).collect();
         let round = fold.record.best_round.map_or("-".to_owned(), |round| round.to_string());
@@ -42,7 +42,7 @@ pub fn of_folds(folds: &[FoldResult], convention: &Convention, output: &Location
     line("mean", "", "", &all().map(|spread| Some(spread.mean)).collect::<Vec<_>>());
     line("deviation", "", "", &all().map(|spread| Some(spread.deviation)).collect::<Vec<_>>());
     let mut head = format!("{:<10} {:>6} {:>10}", "fold", "trees", "best round");
-    let names = decides.iter().map(|name| format!("vali {name}"));
+    let names = selection_metric.iter().map(|name| format!("vali {name}"));
     for name in names.chain(test.iter().map(|(name, _)| name.clone())) {
         let _ = write!(head, " {name:>12}");
     }
@@ -64,11 +64,11 @@ pub fn of_folds(folds: &[FoldResult], convention: &Convention, output: &Location
         "valid": spreads_object(&valid),
         "test": spreads_object(&test),
     });
-    Report { text: format!("{head}\n{text}{}", caption(convention)), json }
+    CvSummary { text: format!("{head}\n{text}{}", caption(convention)), json }
 }
 
-/// Of a search: the trials, the best first.
-pub fn of_search(outcome: &SearchOutcome, output: &Location) -> Report {
+/// Summarises the trials of a search, best first.
+pub fn of_search(outcome: &SearchOutcome, output: &Location) -> CvSummary {
     let name = outcome.metric.to_string();
     let test_of = |trial: &TrialResult| {
         trial.test.iter().find(|(metric, _)| *metric == name).map(|(_, spread)| *spread)
@@ -114,12 +114,12 @@ pub fn of_search(outcome: &SearchOutcome, output: &Location) -> Report {
         "best": outcome.ranking.iter().find(|trial| trial.problem.is_none()).map(|trial| trial.trial.number),
         "trials": outcome.ranking.iter().map(trial).collect::<Vec<_>>(),
     });
-    Report { text, json }
+    CvSummary { text, json }
 }
 
-/// By which rules all values of a table are taken.
+/// The line below a table that names the convention of its metrics.
 fn caption(convention: &Convention) -> String {
-    format!("\nAll metrics by the convention {convention}.\n")
+    format!("\nMetric convention: {convention}\n")
 }
 
 fn values_object(values: &[MetricValue]) -> Value {

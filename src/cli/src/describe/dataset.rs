@@ -1,12 +1,14 @@
-//! What is in a dataset.
+//! Description of a dataset: size, queries, labels and features.
 
 use super::short;
-use crate::progress::Progress;
-use planetree_base::error::{Error, Result};
+use crate::options::JsonOptions;
+use crate::progress::CountProgress;
+use planetree_base::error::Result;
 use planetree_base::size::{shown_count, shown_size};
 use planetree_base::storage::Location;
 use planetree_data::dataset::{DatasetReader, Manifest};
 use planetree_data::describe::{Description, FeatureSummary, describe};
+use rayon::ThreadPool;
 use serde_json::json;
 use std::fmt::Write;
 
@@ -17,24 +19,16 @@ const PERCENTILES: [(&str, f64); 7] =
 pub fn run(
     reader: &DatasetReader,
     location: &Location,
-    json: bool,
-    threads: usize,
+    json: &JsonOptions,
+    pool: &ThreadPool,
     quiet: bool,
 ) -> Result<()> {
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .build()
-        .map_err(|error| Error::usage(format_args!("cannot start threads: {error}"), "lower --threads"))?;
-    let mut progress = Progress::start("describing", Some(reader.manifest().rows), "rows", quiet);
+    let mut progress = CountProgress::start("describing", Some(reader.manifest().rows), "rows", quiet);
     let description = pool.install(|| describe(reader, &mut |rows| progress.step(rows)))?;
     progress.finish();
     let fingerprint = Some(pool.install(|| reader.fingerprint())?);
     let manifest = &Manifest { fingerprint, ..reader.manifest().clone() };
-    crate::print(&if json {
-        format!("{}\n", as_json(location, manifest, &description))
-    } else {
-        as_text(location, manifest, &description)
-    })
+    json.print(|| as_text(location, manifest, &description), || as_json(location, manifest, &description))
 }
 
 fn as_json(location: &Location, manifest: &Manifest, description: &Description) -> serde_json::Value {
@@ -86,7 +80,7 @@ fn as_text(location: &Location, manifest: &Manifest, description: &Description) 
     let bytes: u64 = manifest.files.iter().map(|file| file.bytes).sum();
     let groups: usize = manifest.files.iter().map(|file| file.row_groups.len()).sum();
     let mut line = |name: &str, value: String| {
-        let _ = writeln!(text, "{name:<22}{value}"); // a String takes everything
+        let _ = writeln!(text, "{name:<22}{value}"); // a String accepts everything
     };
     line("dataset", location.to_string());
     line(
@@ -131,12 +125,12 @@ fn as_text(location: &Location, manifest: &Manifest, description: &Description) 
 }
 
 fn labels_as_text(description: &Description) -> String {
-    const MOST: usize = 20;
-    const BAR: f64 = 40.0;
+    const MAX_LABELS: usize = 20;
+    const BAR_WIDTH: f64 = 40.0;
     let labels = description.queries.labels();
     let total: u64 = labels.iter().map(|(_, rows)| rows).sum::<u64>() + description.queries.unlabelled;
     let mut text = format!("{:>12} {:>14} {:>8}\n", "label", "rows", "share");
-    if labels.len() > MOST {
+    if labels.len() > MAX_LABELS {
         let (first, last) = (labels[0].0, labels[labels.len() - 1].0);
         let _ = writeln!(
             text,
@@ -151,7 +145,7 @@ fn labels_as_text(description: &Description) -> String {
         (description.queries.unlabelled > 0).then_some(("none".to_owned(), description.queries.unlabelled));
     for (label, rows) in labels.iter().map(|(label, rows)| (label.to_string(), *rows)).chain(unlabelled) {
         let share = rows as f64 / total.max(1) as f64;
-        let bar = "#".repeat((share * BAR).round() as usize);
+        let bar = "#".repeat((share * BAR_WIDTH).round() as usize);
         let row = format!("{label:>12} {:>14} {:>6.2} %  {bar}", shown_count(rows), 100.0 * share);
         let _ = writeln!(text, "{}", row.trim_end());
     }

@@ -1,33 +1,33 @@
-//! What is in the folds of a cross-validation: mean and deviation of every metric over them.
+//! Description of the folds of a cross-validation: mean and standard deviation of each metric.
 
-use super::column::{numbers, texts};
-use super::{Described, line};
+use super::{TableDescription, heading, line, metadata_line};
 use planetree_base::error::Result;
-use planetree_data::table::TableReader;
+use planetree_data::table::{TableReader, float_column, string_column};
 use planetree_metric::Convention;
 use planetree_run::cv::Spread;
 use serde_json::json;
 use std::fmt::Write;
 
-/// One metric of one split, fold after fold.
-struct Column {
+/// The values of one metric of one split, in the order of the folds.
+struct FoldValues {
     split: String,
     metric: String,
     values: Vec<f64>,
 }
 
-/// Describes folds.
-pub fn describe(table: &TableReader) -> Result<Described> {
-    let mut columns: Vec<Column> = Vec::new();
+/// Describes a table of folds.
+pub fn describe(table: &TableReader) -> Result<TableDescription> {
+    let mut columns: Vec<FoldValues> = Vec::new();
     for batch in table.batches() {
         let batch = batch?;
-        let values = numbers(table, &batch, "value")?;
-        let (splits, metrics) = (texts(table, &batch, "split")?, texts(table, &batch, "metric")?);
+        let values = float_column(table, &batch, "value")?;
+        let (splits, metrics) =
+            (string_column(table, &batch, "split")?, string_column(table, &batch, "metric")?);
         for row in 0..batch.num_rows() {
             let (split, metric, value) = (splits.value(row), metrics.value(row), values.value(row));
             match columns.iter_mut().find(|column| column.split == split && column.metric == metric) {
                 Some(column) => column.values.push(value),
-                None => columns.push(Column {
+                None => columns.push(FoldValues {
                     split: split.to_owned(),
                     metric: metric.to_owned(),
                     values: vec![value],
@@ -36,14 +36,12 @@ pub fn describe(table: &TableReader) -> Result<Described> {
         }
     }
     let folds = columns.iter().map(|column| column.values.len()).max().unwrap_or(0);
-    let mut text = String::new();
-    line(&mut text, "cross-validation", table.location());
-    line(&mut text, "written by", table.metadata("planetree.writer").unwrap_or("-"));
-    line(&mut text, "convention", table.metadata(Convention::KEY).unwrap_or("-"));
+    let mut text = heading("cross-validation", table);
+    metadata_line(&mut text, "convention", table, Convention::KEY);
     line(&mut text, "folds", folds);
     let _ = writeln!(text, "\n{:<12} {:<12} {:>12} {:>12}", "split", "metric", "mean", "deviation");
     let mut metrics = Vec::new();
-    for Column { split, metric, values } in &columns {
+    for FoldValues { split, metric, values } in &columns {
         let Spread { mean, deviation } = Spread::of(values);
         let _ = writeln!(text, "{split:<12} {metric:<12} {mean:>12.6} {deviation:>12.6}");
         metrics.push(json!({
@@ -52,10 +50,8 @@ pub fn describe(table: &TableReader) -> Result<Described> {
     }
     let json = json!({
         "cross_validation": table.location().to_string(),
-        "writer": table.metadata("planetree.writer"),
-        "convention": table.metadata(Convention::KEY),
         "folds": folds,
         "metrics": metrics,
     });
-    Ok(Described { text, json })
+    Ok(TableDescription::with_convention(table, text, json))
 }

@@ -1,37 +1,35 @@
-//! What is in a file of metrics: the rules that they were taken by, and the mean of each over the queries
-//! that have it.
+//! Description of metrics: their convention, and the mean of each over the queries that have a value.
 
-use super::column::numbers;
-use super::{Described, line};
+use super::{TableDescription, heading, line};
 use arrow::datatypes::DataType;
 use planetree_base::error::Result;
 use planetree_base::size::shown_count;
-use planetree_data::table::TableReader;
+use planetree_data::table::{TableReader, float_column};
 use planetree_judge::evaluate::CONVENTION;
 use planetree_metric::{Mean, Metric};
 use serde_json::json;
 use std::fmt::Write;
 
-/// A column of values while they are added up.
-struct Column<'a> {
+/// The mean of one column of metrics.
+struct MetricMean<'a> {
     name: &'a str,
     counted: u64,
     mean: Mean,
     is_rmse: bool,
 }
 
-impl<'a> Column<'a> {
+impl<'a> MetricMean<'a> {
     fn new(name: &'a str) -> Self {
         let is_rmse = name == "rmse";
-        // Any metric that is a plain mean over queries does for the others.
+        // All other metrics are plain means over queries, as NDCG is.
         let metric = if is_rmse { Metric::Rmse } else { Metric::Ndcg(None) };
-        Column { name, counted: 0, mean: Mean::new(metric), is_rmse }
+        MetricMean { name, counted: 0, mean: Mean::new(metric), is_rmse }
     }
 
     fn add(&mut self, value: f64, documents: f64) {
         self.counted += 1;
         if self.is_rmse {
-            self.mean.add_weighted(value * value, documents); // it is over rows
+            self.mean.add_weighted(value * value, documents); // RMSE is a mean over rows
         } else {
             self.mean.add(value);
         }
@@ -42,31 +40,29 @@ impl<'a> Column<'a> {
     }
 }
 
-/// Describes metrics.
-pub fn describe(table: &TableReader) -> Result<Described> {
+/// Describes a table of metrics.
+pub fn describe(table: &TableReader) -> Result<TableDescription> {
     let fields = table.schema().fields().iter();
     let floats = fields.filter(|field| matches!(field.data_type(), DataType::Float32 | DataType::Float64));
-    let mut columns: Vec<Column> = floats.map(|field| Column::new(field.name())).collect();
+    let mut columns: Vec<MetricMean> = floats.map(|field| MetricMean::new(field.name())).collect();
     for batch in table.batches() {
         let batch = batch?;
         let documents = match table.schema().column_with_name("documents") {
-            Some(_) => Some(numbers(table, &batch, "documents")?),
+            Some(_) => Some(float_column(table, &batch, "documents")?),
             None => None,
         };
         for column in &mut columns {
-            for (row, value) in numbers(table, &batch, column.name)?.iter().enumerate() {
+            for (row, value) in float_column(table, &batch, column.name)?.iter().enumerate() {
                 let documents = documents.as_ref().map_or(1.0, |documents| documents.value(row));
                 value.into_iter().for_each(|value| column.add(value, documents));
             }
         }
     }
-    let mut text = String::new();
-    line(&mut text, "metrics", table.location());
-    line(&mut text, "written by", table.metadata("planetree.writer").unwrap_or("-"));
+    let mut text = heading("metrics", table);
     let convention = table.metadata(CONVENTION);
     line(&mut text, "convention", convention.unwrap_or("-"));
     line(&mut text, "queries", shown_count(table.rows()));
-    let _ = writeln!(text, "\n{:<14} {:>12} {:>14}", "metric", "mean", "of queries");
+    let _ = writeln!(text, "\n{:<14} {:>12} {:>14}", "metric", "mean", "queries");
     let mut means = Vec::new();
     for column in columns {
         let (name, counted, mean) = (column.name, column.counted, column.mean());
@@ -76,10 +72,9 @@ pub fn describe(table: &TableReader) -> Result<Described> {
     }
     let json = json!({
         "metrics": table.location().to_string(),
-        "writer": table.metadata("planetree.writer"),
         "convention": convention,
         "queries": table.rows(),
         "means": means,
     });
-    Ok(Described { text, json })
+    Ok(TableDescription::new(table, text, json))
 }

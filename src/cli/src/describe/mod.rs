@@ -1,6 +1,5 @@
 //! `planetree describe`
 
-mod column;
 mod dataset;
 mod differences;
 mod folds;
@@ -13,21 +12,22 @@ mod steps;
 mod strength;
 mod trials;
 
+use super::options::{JsonOptions, StoreOptions, ThreadOptions};
 use clap::Args;
 use planetree_base::error::{Error, Result};
-use planetree_base::storage::{Access, Location};
 use planetree_data::dataset::{DatasetReader, MANIFEST};
 use planetree_data::table::{TableKind, TableReader};
-use std::num::NonZeroUsize;
+use planetree_metric::Convention;
+use serde_json::{Value, json};
+use std::fmt::Write;
 
-/// Say what is in a dataset, model or other file of planetree's
+/// Summarise a dataset, model or other file written by planetree
 ///
-/// Of a dataset: its size, queries, labels, every feature, and what to look at before training on it.
-/// Of a model: its trees, what it was trained on and how, and the features it relies on; one of its
-/// trees with --tree. Of predictions: the scores and how many are tied. Of a log of rounds: the best
-/// round of each metric. Of metrics: their means. Of differences: their means, and how many queries went
-/// up or down. Of a cross-validation's folds: means and deviations; of a search's trials: the best. Of the
-/// steps of a pipeline's run: what became of each. Every byte is checked against its checksum on the way.
+/// Datasets: size, queries, labels, statistics of each feature, and warnings about possible problems. Models: trees,
+/// training data, parameters and feature importance, or a single tree with --tree. Predictions: range of scores and
+/// share of ties. Training logs: best round of each metric. Metrics: means. Differences: means, and the number of
+/// queries that increased or decreased. Folds of a cross-validation: means and standard deviations. Trials of a search:
+/// the best one. Steps of a pipeline run: status, time and memory. All checksums are verified.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   planetree describe mq2008
@@ -38,53 +38,48 @@ use std::num::NonZeroUsize;
   planetree describe s3://models/mart.model --json | jq '.importance[].feature'
   planetree describe scores.parquet")]
 pub struct DescribeArguments {
-    /// A dataset, model, predictions, rounds, metrics, differences, folds or trials: a path or a URL
+    /// Dataset, model, predictions, rounds, metrics, differences, folds, trials or steps: a path or a URL
     path: String,
 
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonOptions,
 
-    /// Features of a model to show, the most important first [default: 20, all with --json]
+    /// Number of features of a model to show, most important first [default: 20; with --json, all]
     #[arg(long, value_name = "N")]
     top: Option<usize>,
 
-    /// Show one tree of a model, counted from 0
+    /// Show one tree of a model, by its number from 0
     #[arg(long, value_name = "N")]
     tree: Option<usize>,
 
-    /// Also take a model's permutation importance on a labelled dataset: how much worse it gets when one
-    /// feature's values are dealt out anew
+    /// Compute a model's permutation importance on a labelled dataset: the loss in quality when the values of one
+    /// feature are shuffled
     #[arg(long, value_name = "DATASET", conflicts_with = "tree")]
     permutation: Option<String>,
 
-    /// Threads that read a dataset [default: all cores]
-    #[arg(long, value_name = "N")]
-    threads: Option<NonZeroUsize>,
+    #[command(flatten)]
+    threads: ThreadOptions,
 
-    /// Ask the machine's metadata service for credentials of object stores
-    #[arg(long)]
-    instance_credentials: bool,
+    #[command(flatten)]
+    store: StoreOptions,
 }
 
 /// Runs the command.
 pub fn run(arguments: DescribeArguments, quiet: bool) -> Result<()> {
-    let access = if arguments.instance_credentials { Access::InstanceCredentials } else { Access::Explicit };
-    let location = Location::parse(&arguments.path, access)?;
-    // Some web servers answer for a directory as they do for a file, so the manifest decides.
+    let location = arguments.store.locate(&arguments.path)?;
+    // Some web servers respond to the URL of a directory as if it were a file, so look for a manifest first.
     let is_file = location.join(MANIFEST).size()?.is_none() && location.size()?.is_some();
     if !is_file {
         let reader = DatasetReader::open(&location)?;
-        arguments.refuse_options_of_models("a dataset")?;
-        let threads = arguments.threads.map_or(0, NonZeroUsize::get);
-        return dataset::run(&reader, &location, arguments.json, threads, quiet);
+        arguments.refuse_model_options("a dataset")?;
+        return dataset::run(&reader, &location, &arguments.json, &arguments.threads.pool()?, quiet);
     }
     let table = TableReader::open_any(&location)?;
     if table.kind() != TableKind::Model {
-        arguments.refuse_options_of_models(table.kind().noun())?;
+        arguments.refuse_model_options(table.kind().noun())?;
     }
-    let described = match table.kind() {
-        TableKind::Model => arguments.describe_model(&table, access, quiet)?,
+    let description = match table.kind() {
+        TableKind::Model => arguments.describe_model(&table, quiet)?,
         TableKind::Predictions => predictions::describe(&table)?,
         TableKind::Rounds => rounds::describe(&table)?,
         TableKind::Metrics => metrics::describe(&table)?,
@@ -94,23 +89,17 @@ pub fn run(arguments: DescribeArguments, quiet: bool) -> Result<()> {
         TableKind::Steps => steps::describe(&table)?,
         TableKind::Strength => strength::describe(&table)?,
     };
-    super::print(&if arguments.json { format!("{}\n", described.json) } else { described.text })
+    arguments.json.print(|| description.text, || description.json)
 }
 
 impl DescribeArguments {
-    fn describe_model(&self, table: &TableReader, access: Access, quiet: bool) -> Result<Described> {
+    fn describe_model(&self, table: &TableReader, quiet: bool) -> Result<TableDescription> {
         let Some(data) = &self.permutation else { return model::describe(table, self.top, self.tree) };
-        let data = Location::parse(data, access)?;
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(self.threads.map_or(0, NonZeroUsize::get))
-            .build()
-            .map_err(|error| {
-                Error::usage(format_args!("cannot start threads: {error}"), "lower --threads")
-            })?;
-        pool.install(|| permutation::describe(table, &data, self.top, quiet))
+        let data = self.store.locate(data)?;
+        self.threads.pool()?.install(|| permutation::describe(table, &data, self.top, quiet))
     }
 
-    fn refuse_options_of_models(&self, what: &str) -> Result<()> {
+    fn refuse_model_options(&self, noun: &str) -> Result<()> {
         let given = [
             ("--top", self.top.is_some()),
             ("--tree", self.tree.is_some()),
@@ -118,27 +107,53 @@ impl DescribeArguments {
         ];
         match given.iter().find(|(_, given)| *given) {
             Some((option, _)) => Err(Error::usage(
-                format_args!("{}: this is {what}; {option} is for models", self.path),
-                format_args!("leave out {option}, or name a model"),
+                format_args!("{option} is for models, but {} is {noun}", self.path),
+                format_args!("remove {option}, or name a model"),
             )),
             None => Ok(()),
         }
     }
 }
 
-/// A file's description, for people and for programs.
-struct Described {
+/// The description of a table, as text and as JSON.
+struct TableDescription {
     text: String,
-    json: serde_json::Value,
+    json: Value,
+}
+
+impl TableDescription {
+    /// Adds to `json` the program that wrote the table.
+    fn new(table: &TableReader, text: String, mut json: Value) -> Self {
+        json["writer"] = json!(table.metadata("planetree.writer"));
+        TableDescription { text, json }
+    }
+
+    /// Adds to `json` the program that wrote the table, and the convention of its metrics.
+    fn with_convention(table: &TableReader, text: String, mut json: Value) -> Self {
+        json["convention"] = json!(table.metadata(Convention::KEY));
+        Self::new(table, text, json)
+    }
+}
+
+/// The first lines of a description: the location of the table, and the program that wrote it.
+fn heading(name: &str, table: &TableReader) -> String {
+    let mut text = String::new();
+    line(&mut text, name, table.location());
+    metadata_line(&mut text, "written by", table, "planetree.writer");
+    text
+}
+
+/// One line of a description with a value of the table's metadata.
+fn metadata_line(text: &mut String, name: &str, table: &TableReader, key: &str) {
+    line(text, name, table.metadata(key).unwrap_or("-"));
 }
 
 /// One line of a description: a name and its value.
 fn line(text: &mut String, name: &str, value: impl std::fmt::Display) {
-    use std::fmt::Write;
-    let _ = writeln!(text, "{name:<22}{value}"); // a String takes everything
+    let _ = writeln!(text, "{name:<22}{value}"); // a String accepts everything
 }
 
-/// A number in few characters.
+/// A number in about five significant digits.
 fn short(value: f64) -> String {
     let size = value.abs();
     if value == 0.0 || (value.fract() == 0.0 && size < 1e9) {
@@ -154,18 +169,19 @@ fn short(value: f64) -> String {
 mod tests {
     use super::*;
     use arrow::array::{ArrayRef, Float32Array, Float64Array, Int32Array, RecordBatch, StringArray};
+    use planetree_base::storage::Location;
     use std::sync::Arc;
 
     fn strings(values: &[&str]) -> ArrayRef {
         Arc::new(StringArray::from(values.to_vec()))
     }
 
-    /// A table of some columns, and its description.
+    /// Writes a table with the given columns and describes it.
     fn described(
         kind: TableKind,
         columns: Vec<(&str, ArrayRef)>,
-        describe: fn(&TableReader) -> Result<Described>,
-    ) -> Result<Described> {
+        describe: fn(&TableReader) -> Result<TableDescription>,
+    ) -> Result<TableDescription> {
         let root = tempfile::tempdir().unwrap();
         let location = Location::Local(root.path().join("table"));
         let columns = columns.into_iter().map(|(name, column)| (name, column, true));
@@ -185,7 +201,7 @@ mod tests {
             ("score", Arc::new(Float64Array::from(vec![0.5, -1.5, 0.5, 0.5, 7.5]))),
             ("rank", Arc::new(Int32Array::from(vec![1, 3, 2, 2, 1]))),
         ];
-        let Described { text, json } =
+        let TableDescription { text, json } =
             described(TableKind::Predictions, columns, predictions::describe).unwrap();
         assert!(text.contains("scores                min -1.5000  mean 1.5000  max 7.5000\n"), "{text}");
         assert!(text.contains("labels                on 3 rows\n"), "{text}");
@@ -194,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_round_is_the_lowest_error_and_the_highest_gain() {
+    fn the_best_round_has_the_lowest_error_or_the_highest_gain() {
         let columns: Vec<(&str, ArrayRef)> = vec![
             ("round", Arc::new(Int32Array::from(vec![1, 1, 2, 2, 3, 3]))),
             ("split", strings(&["valid"; 6])),
@@ -202,7 +218,8 @@ mod tests {
             ("value", Arc::new(Float64Array::from(vec![0.9, 0.3, 0.7, 0.5, 0.8, 0.4]))),
             ("seconds", Arc::new(Float64Array::from(vec![0.0; 6]))),
         ];
-        let Described { text, json } = described(TableKind::Rounds, columns, rounds::describe).unwrap();
+        let TableDescription { text, json } =
+            described(TableKind::Rounds, columns, rounds::describe).unwrap();
         for (metric, value) in [(0, 0.7), (1, 0.5)] {
             assert_eq!(json["metrics"][metric]["best"], serde_json::json!({ "round": 2, "value": value }));
         }
@@ -217,7 +234,7 @@ mod tests {
             ("system_b", strings(&["new", "new", "newer", "newer"])),
             ("difference", Arc::new(Float64Array::from(vec![0.25, 0.5, 0.0, -0.25]))),
         ];
-        let Described { text, json } =
+        let TableDescription { text, json } =
             described(TableKind::Differences, columns, differences::describe).unwrap();
         let pair =
             serde_json::json!({ "a": "old", "b": "newer", "queries": 2, "mean": -0.125, "up": 0, "down": 1 });
@@ -231,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn metrics_are_described_and_other_columns_refused() {
+    fn metrics_are_described_and_a_missing_column_is_an_error() {
         let columns: Vec<(&str, ArrayRef)> = vec![
             ("query_id", strings(&["a", "b", "c"])),
             ("ndcg@10", Arc::new(Float64Array::from(vec![Some(0.25), None, Some(0.75)]))),
@@ -239,6 +256,6 @@ mod tests {
         let json = described(TableKind::Metrics, columns.clone(), metrics::describe).unwrap().json;
         assert_eq!(json["means"][0], serde_json::json!({ "metric": "ndcg@10", "mean": 0.5, "queries": 2 }));
         let error = described(TableKind::Predictions, columns, predictions::describe).err().unwrap();
-        assert!(error.to_string().ends_with("not valid predictions: there is no column score"), "{error}");
+        assert!(error.to_string().ends_with("invalid predictions: there is no column score"), "{error}");
     }
 }

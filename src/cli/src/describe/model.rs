@@ -1,6 +1,6 @@
-//! What is in a model: its trees, where they come from, and the features they rely on.
+//! Description of a model: its trees, training data, parameters and feature importance.
 
-use super::{Described, line, short};
+use super::{TableDescription, line, short};
 use planetree_base::error::{Error, Result};
 use planetree_base::size::shown_count;
 use planetree_data::table::TableReader;
@@ -8,46 +8,50 @@ use planetree_model::model::{Branch, Ensemble, FeatureImportance, Model, ModelFe
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// Features that are shown unless the user says how many.
+/// Default of `--top`.
 const TOP: usize = 20;
 
 /// Describes a model, or one of its trees.
-pub fn describe(table: &TableReader, top: Option<usize>, tree: Option<usize>) -> Result<Described> {
+pub fn describe(table: &TableReader, top: Option<usize>, tree: Option<usize>) -> Result<TableDescription> {
     let model = Model::from_table(table)?;
-    if let Some(place) = tree {
-        let Some(tree) = model.trees.get(place) else {
+    if let Some(number) = tree {
+        let Some(tree) = model.trees.get(number) else {
             let remedy = match model.trees.len() {
                 0 => "this model has no trees".to_owned(),
-                trees => format!("name one from 0 to {}", trees - 1),
+                trees => format!("pass a number from 0 to {}", trees - 1),
             };
-            return Err(Error::usage(format_args!("{}: there is no tree {place}", table.location()), remedy));
+            return Err(Error::usage(format_args!("{}: no tree {number}", table.location()), remedy));
         };
-        return Ok(Described { text: tree_as_text(&model, tree), json: tree_as_json(&model, place, tree) });
+        return Ok(TableDescription {
+            text: tree_as_text(&model, tree),
+            json: tree_as_json(&model, number, tree),
+        });
     }
-    let summary = Summary::of(&model);
-    Ok(Described {
+    let summary = ModelSummary::of(&model);
+    Ok(TableDescription {
         text: as_text(table, &model, &summary, top.unwrap_or(TOP)),
         json: as_json(table, &model, &summary, top.unwrap_or(usize::MAX)),
     })
 }
 
-struct Summary {
-    /// Least, mean and most leaves of a tree.
+/// Statistics of all trees of a model.
+struct ModelSummary {
+    /// Minimum, mean and maximum number of leaves of a tree.
     leaves: Option<(usize, f64, usize)>,
     depth: u32,
-    /// Features with a split, the most important first.
+    /// Features with a split, most important first.
     used: Vec<FeatureImportance>,
     gain: f64,
 }
 
-impl Summary {
+impl ModelSummary {
     fn of(model: &Model) -> Self {
-        let leaves: Vec<usize> = model.trees.iter().map(leaves_of).collect();
+        let leaves: Vec<usize> = model.trees.iter().map(leaf_count).collect();
         let mean = leaves.iter().sum::<usize>() as f64 / leaves.len().max(1) as f64;
         let extremes = leaves.iter().min().zip(leaves.iter().max());
         let nodes = model.trees.iter().flat_map(|tree| &tree.nodes);
         let used: Vec<_> = model.importance().into_iter().filter(|feature| feature.splits > 0).collect();
-        Summary {
+        ModelSummary {
             leaves: extremes.map(|(least, most)| (*least, mean, *most)),
             depth: nodes.map(|node| node.depth).max().unwrap_or(0),
             gain: used.iter().map(|feature| feature.gain).sum(),
@@ -60,15 +64,15 @@ impl Summary {
     }
 }
 
-fn with_words(model: &Model) -> impl Iterator<Item = &ModelFeature> {
+fn categorical_features(model: &Model) -> impl Iterator<Item = &ModelFeature> {
     model.features.iter().filter(|feature| !feature.words.is_empty())
 }
 
-fn leaves_of(tree: &Tree) -> usize {
+fn leaf_count(tree: &Tree) -> usize {
     tree.nodes.iter().filter(|node| node.split.is_none()).count()
 }
 
-fn as_json(table: &TableReader, model: &Model, summary: &Summary, top: usize) -> Value {
+fn as_json(table: &TableReader, model: &Model, summary: &ModelSummary, top: usize) -> Value {
     let importance: Vec<Value> = summary
         .used
         .iter()
@@ -94,7 +98,7 @@ fn as_json(table: &TableReader, model: &Model, summary: &Summary, top: usize) ->
         "rounds": model.rounds,
         "features": model.features.len(),
         "features_used": summary.used.len(),
-        "categories": with_words(model)
+        "categories": categorical_features(model)
             .map(|feature| json!({ "feature": feature.name, "words": feature.words }))
             .collect::<Vec<_>>(),
         "data": model.data,
@@ -103,14 +107,14 @@ fn as_json(table: &TableReader, model: &Model, summary: &Summary, top: usize) ->
     })
 }
 
-fn as_text(table: &TableReader, model: &Model, summary: &Summary, top: usize) -> String {
+fn as_text(table: &TableReader, model: &Model, summary: &ModelSummary, top: usize) -> String {
     let mut text = String::new();
     line(&mut text, "model", table.location());
     line(&mut text, "written by", table.metadata("planetree.writer").unwrap_or("-"));
     let ensemble = match model.ensemble {
         Ensemble::Boost => "boost: the base score plus the sum of the trees",
         Ensemble::Bag => "bag: the base score plus the mean of the trees",
-        Ensemble::Wins => "wins: the mean chance to win against another document, by the mean of the trees",
+        Ensemble::Wins => "wins: the mean probability of beating another document, by the mean of the trees",
     };
     line(&mut text, "ensemble", ensemble);
     let rounds = format!(
@@ -120,17 +124,17 @@ fn as_text(table: &TableReader, model: &Model, summary: &Summary, top: usize) ->
     );
     line(&mut text, "trees", rounds);
     if let Some((least, mean, most)) = summary.leaves {
-        line(&mut text, "leaves of a tree", format_args!("min {least}  mean {}  max {most}", short(mean)));
+        line(&mut text, "leaves per tree", format_args!("min {least}  mean {}  max {most}", short(mean)));
     }
     line(&mut text, "depth", format_args!("max {}", summary.depth));
     line(&mut text, "base score", model.base_score);
     let all = shown_count(model.features.len() as u64);
     line(&mut text, "features used", format_args!("{} of {all}", shown_count(summary.used.len() as u64)));
-    let words: Vec<String> = with_words(model)
+    let words: Vec<String> = categorical_features(model)
         .map(|feature| format!("{} ({})", feature.name, shown_count(feature.words.len() as u64)))
         .collect();
     if !words.is_empty() {
-        line(&mut text, "features of words", words.join(", "));
+        line(&mut text, "categorical features", words.join(", "));
     }
     for data in &model.data {
         let (rows, queries) = (shown_count(data.rows), shown_count(data.queries));
@@ -150,7 +154,7 @@ fn as_text(table: &TableReader, model: &Model, summary: &Summary, top: usize) ->
     text
 }
 
-fn importance_as_text(model: &Model, summary: &Summary, top: usize) -> String {
+fn importance_as_text(model: &Model, summary: &ModelSummary, top: usize) -> String {
     let shown = &summary.used[..top.min(summary.used.len())];
     let name = |feature: &FeatureImportance| model.features[feature.feature as usize].name.as_str();
     let width = shown.iter().map(|feature| name(feature).chars().count()).max().unwrap_or(0).clamp(7, 40);
@@ -174,19 +178,19 @@ fn importance_as_text(model: &Model, summary: &Summary, top: usize) -> String {
     text
 }
 
-/// A tree as indented lines. A stack of its own, because a tree may be deeper than ours.
+/// A tree as indented lines. Iterative, because a deep tree would overflow the call stack.
 fn tree_as_text(model: &Model, tree: &Tree) -> String {
     let mut text = String::new();
-    let mut waiting = vec![(0, "")];
-    while let Some((place, answer)) = waiting.pop() {
-        let node = &tree.nodes[place as usize];
-        // A tree deeper than this is nothing to look at, and its lines must not grow without end.
+    let mut pending = vec![(0, "")];
+    while let Some((index, answer)) = pending.pop() {
+        let node = &tree.nodes[index as usize];
+        // Limit the width of the lines of very deep trees.
         let indent = 2 * node.depth.min(100) as usize;
         let _ = writeln!(text, "{:indent$}{answer}{}", "", node_as_text(model, node));
         if let Some(split) = &node.split {
-            // The last one pushed comes first.
-            waiting.extend(split.middle.map(|middle| (middle, "missing: ")));
-            waiting.extend([(split.right, "no: "), (split.left, "yes: ")]);
+            // The last element is popped first.
+            pending.extend(split.middle.map(|middle| (middle, "missing: ")));
+            pending.extend([(split.right, "no: "), (split.left, "yes: ")]);
         }
     }
     text
@@ -201,17 +205,17 @@ fn node_as_text(model: &Model, node: &Node) -> String {
                 Branch::Left => ", or missing",
                 Branch::Right | Branch::Middle => "",
             };
-            let (name, threshold) = (name_of(model, split), split.threshold);
+            let (name, threshold) = (feature_name(model, split), split.threshold);
             format!("{name} <= {threshold}{missing}? (gain {}, cover {cover})", short(split.gain))
         }
     }
 }
 
-fn name_of<'a>(model: &'a Model, split: &Split) -> &'a str {
+fn feature_name<'a>(model: &'a Model, split: &Split) -> &'a str {
     &model.features[split.feature as usize].name
 }
 
-fn tree_as_json(model: &Model, place: usize, tree: &Tree) -> Value {
+fn tree_as_json(model: &Model, number: usize, tree: &Tree) -> Value {
     let nodes: Vec<Value> = tree
         .nodes
         .iter()
@@ -219,7 +223,7 @@ fn tree_as_json(model: &Model, place: usize, tree: &Tree) -> Value {
             None => json!({ "depth": node.depth, "value": node.value, "cover": node.cover }),
             Some(split) => json!({
                 "depth": node.depth,
-                "feature": name_of(model, split),
+                "feature": feature_name(model, split),
                 "threshold": split.threshold,
                 "missing": split.missing.name(),
                 "left": split.left,
@@ -231,7 +235,7 @@ fn tree_as_json(model: &Model, place: usize, tree: &Tree) -> Value {
             }),
         })
         .collect();
-    json!({ "tree": place, "group": tree.group, "nodes": nodes })
+    json!({ "tree": number, "group": tree.group, "nodes": nodes })
 }
 
 #[cfg(test)]
@@ -241,7 +245,7 @@ mod tests {
     use planetree_data::table::TableKind;
     use planetree_model::model::example;
 
-    fn described(top: Option<usize>, tree: Option<usize>) -> Result<Described> {
+    fn described(top: Option<usize>, tree: Option<usize>) -> Result<TableDescription> {
         let root = tempfile::tempdir().unwrap();
         let location = Location::Local(root.path().join("model"));
         example().write(&location).unwrap();
@@ -250,10 +254,10 @@ mod tests {
 
     #[test]
     fn a_model_is_described() {
-        let Described { text, json } = described(None, None).unwrap();
+        let TableDescription { text, json } = described(None, None).unwrap();
         for expected in [
             "trees                 3 (12 rounds trained)\n",
-            "leaves of a tree      min 1  mean 2.3333  max 4\n",
+            "leaves per tree       min 1  mean 2.3333  max 4\n",
             "depth                 max 2\n",
             "base score            0.30000000000000004\n",
             "features used         2 of 3\n",
@@ -269,14 +273,14 @@ mod tests {
 
     #[test]
     fn only_the_top_features_are_shown() {
-        let Described { text, json } = described(Some(1), None).unwrap();
+        let TableDescription { text, json } = described(Some(1), None).unwrap();
         assert!(text.ends_with("... and 1 more; --top 2 shows all\n"), "{text}");
         assert_eq!(json["importance"].as_array().map(Vec::len), Some(1));
     }
 
     #[test]
-    fn a_tree_is_shown_as_questions() {
-        let Described { text, json } = described(None, Some(0)).unwrap();
+    fn a_tree_is_printed_as_indented_conditions() {
+        let TableDescription { text, json } = described(None, Some(0)).unwrap();
         let expected = "\
 f3 <= 0.1? (gain 2.5000, cover 100)
   yes: f3 <= 0.1? (gain 1, cover 10)
@@ -287,6 +291,6 @@ f3 <= 0.1? (gain 2.5000, cover 100)
         assert!(text.starts_with(expected), "{text}");
         assert_eq!(json["nodes"][1]["missing"], "middle");
         let error = described(None, Some(3)).err().unwrap();
-        assert_eq!((error.exit_code(), error.remedy()), (2, Some("name one from 0 to 2")));
+        assert_eq!((error.exit_code(), error.remedy()), (2, Some("pass a number from 0 to 2")));
     }
 }

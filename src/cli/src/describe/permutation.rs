@@ -1,7 +1,7 @@
-//! A model's permutation importance on a dataset.
+//! Permutation importance of a model's features on a dataset.
 
-use super::{Described, line};
-use crate::progress::Progress;
+use super::{TableDescription, line};
+use crate::progress::CountProgress;
 use planetree_base::error::Result;
 use planetree_base::size::shown_count;
 use planetree_base::storage::Location;
@@ -11,33 +11,38 @@ use planetree_model::predict::permutation_importance;
 use serde_json::json;
 use std::fmt::Write;
 
-/// Features that are shown unless the user says how many.
+/// Default of `--top`.
 const TOP: usize = 20;
 
-/// Takes and describes it.
-pub fn describe(table: &TableReader, data: &Location, top: Option<usize>, quiet: bool) -> Result<Described> {
+/// Computes and describes the permutation importance.
+pub fn describe(
+    table: &TableReader,
+    data: &Location,
+    top: Option<usize>,
+    quiet: bool,
+) -> Result<TableDescription> {
     let model = Model::from_table(table)?;
-    let progress = Progress::start("dealing out", None, "features", quiet);
-    let found = permutation_importance(&model, data, 0, &*progress.meter())?;
+    let progress = CountProgress::start("permuting", None, "features", quiet);
+    let importance = permutation_importance(&model, data, 0, &*progress.meter())?;
     progress.finish();
     if !quiet {
-        found.warnings.iter().for_each(|warning| crate::say(format_args!("warning: {warning}")));
+        importance.warnings.iter().for_each(|warning| crate::message(format_args!("warning: {warning}")));
     }
     let name = |feature: u32| model.features[feature as usize].name.as_str();
     let mut text = String::new();
     line(&mut text, "model", table.location());
-    line(&mut text, "dataset", format_args!("{data}: {} rows looked at", shown_count(found.rows as u64)));
-    line(&mut text, "ndcg@10", format_args!("{:.6}", found.ndcg));
-    line(&mut text, "rmse", format_args!("{:.6}", found.rmse));
-    let shown = &found.features[..found.features.len().min(top.unwrap_or(TOP))];
+    line(&mut text, "dataset", format_args!("{data}: {} rows used", shown_count(importance.rows as u64)));
+    line(&mut text, "ndcg@10", format_args!("{:.6}", importance.ndcg));
+    line(&mut text, "rmse", format_args!("{:.6}", importance.rmse));
+    let shown = &importance.features[..importance.features.len().min(top.unwrap_or(TOP))];
     let width =
         shown.iter().map(|feature| name(feature.feature).chars().count()).max().unwrap_or(0).clamp(7, 40);
-    let _ = writeln!(text, "\n{:<width$} {:>14} {:>14}", "feature", "rmse grows", "ndcg@10 falls"); // a String takes everything
+    let _ = writeln!(text, "\n{:<width$} {:>14} {:>14}", "feature", "rmse increase", "ndcg@10 drop"); // a String accepts everything
     for feature in shown {
         let (rmse, ndcg) = (feature.rmse_increase, feature.ndcg_drop);
         let _ = writeln!(text, "{:<width$} {rmse:>14.6} {ndcg:>14.6}", name(feature.feature));
     }
-    let features: Vec<_> = found.features[..found.features.len().min(top.unwrap_or(usize::MAX))]
+    let features: Vec<_> = importance.features[..importance.features.len().min(top.unwrap_or(usize::MAX))]
         .iter()
         .map(|feature| {
             json!({
@@ -50,10 +55,10 @@ pub fn describe(table: &TableReader, data: &Location, top: Option<usize>, quiet:
     let json = json!({
         "model": table.location().to_string(),
         "dataset": data.to_string(),
-        "rows": found.rows,
-        "ndcg@10": found.ndcg,
-        "rmse": found.rmse,
+        "rows": importance.rows,
+        "ndcg@10": importance.ndcg,
+        "rmse": importance.rmse,
         "permutation_importance": features,
     });
-    Ok(Described { text, json })
+    Ok(TableDescription { text, json })
 }

@@ -1,30 +1,29 @@
-//! What is in a file of predictions.
+//! Description of predictions: queries, labels, scores and ties.
 
-use super::column::{numbers, texts};
-use super::{Described, line, short};
+use super::{TableDescription, heading, line, metadata_line, short};
 use arrow::array::Array;
 use planetree_base::error::Result;
 use planetree_base::size::shown_count;
-use planetree_data::table::TableReader;
+use planetree_data::table::{TableReader, float_column, string_column};
 use serde_json::json;
 
-/// What a pass over the rows adds up to. A query is a run of rows with one name.
+/// Counts and sums over the rows. The rows of a query are adjacent.
 #[derive(Default)]
-struct Summary {
+struct PredictionSummary {
     rows: u64,
     queries: u64,
     labelled: u64,
     least: Option<f64>,
     most: Option<f64>,
     sum: f64,
-    /// Rows whose score another row of their query has too.
+    /// Rows whose score is shared by another row of the same query.
     tied: u64,
-    /// The query under way and its scores.
+    /// The current query and its scores.
     query: Option<String>,
     scores: Vec<f64>,
 }
 
-impl Summary {
+impl PredictionSummary {
     fn add(&mut self, query: &str, label: bool, score: f64) {
         if self.query.as_deref() != Some(query) {
             self.end_query();
@@ -39,6 +38,7 @@ impl Summary {
         self.scores.push(score);
     }
 
+    /// Counts the ties of the current query.
     fn end_query(&mut self) {
         self.scores.sort_by(f64::total_cmp);
         let runs = self.scores.chunk_by(|one, other| one == other);
@@ -51,13 +51,14 @@ impl Summary {
     }
 }
 
-/// Describes predictions.
-pub fn describe(table: &TableReader) -> Result<Described> {
-    let mut summary = Summary::default();
+/// Describes a table of predictions.
+pub fn describe(table: &TableReader) -> Result<TableDescription> {
+    let mut summary = PredictionSummary::default();
     for batch in table.batches() {
         let batch = batch?;
-        let (queries, scores) = (texts(table, &batch, "query_id")?, numbers(table, &batch, "score")?);
-        let labels = numbers(table, &batch, "label")?;
+        let (queries, scores) =
+            (string_column(table, &batch, "query_id")?, float_column(table, &batch, "score")?);
+        let labels = float_column(table, &batch, "label")?;
         for row in 0..batch.num_rows() {
             summary.add(queries.value(row), labels.is_valid(row), scores.value(row));
         }
@@ -70,10 +71,8 @@ pub fn describe(table: &TableReader) -> Result<Described> {
         labelled => format!("on {} rows", shown_count(labelled)),
     };
     let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), short);
-    let mut text = String::new();
-    line(&mut text, "predictions", table.location());
-    line(&mut text, "written by", table.metadata("planetree.writer").unwrap_or("-"));
-    line(&mut text, "dataset", table.metadata("planetree.dataset").unwrap_or("-"));
+    let mut text = heading("predictions", table);
+    metadata_line(&mut text, "dataset", table, "planetree.dataset");
     if let Some(trained_on) = table.metadata("planetree.trained_on").filter(|print| !print.is_empty()) {
         line(&mut text, "model trained on", trained_on);
     }
@@ -84,12 +83,13 @@ pub fn describe(table: &TableReader) -> Result<Described> {
     let shown: Vec<String> =
         scores.iter().map(|(name, value)| format!("{name} {}", number(*value))).collect();
     line(&mut text, "scores", shown.join("  "));
-    let tied =
-        format!("{:.2} % of rows share their score within their query", 100.0 * summary.share(summary.tied));
+    let tied = format!(
+        "{:.2} % of rows have the same score as another row of their query",
+        100.0 * summary.share(summary.tied)
+    );
     line(&mut text, "ties", tied);
     let json = json!({
         "predictions": table.location().to_string(),
-        "writer": table.metadata("planetree.writer"),
         "dataset": table.metadata("planetree.dataset"),
         "model": table.metadata("planetree.model_fingerprint"),
         "trained_on": table.metadata("planetree.trained_on"),
@@ -99,5 +99,5 @@ pub fn describe(table: &TableReader) -> Result<Described> {
         "score": { "min": summary.least, "mean": summary.least.map(|_| mean), "max": summary.most },
         "tied_share": summary.share(summary.tied),
     });
-    Ok(Described { text, json })
+    Ok(TableDescription::new(table, text, json))
 }

@@ -1,23 +1,22 @@
-//! What is in a log of rounds: how far each metric came.
+//! Description of a training log: best and last value of each metric.
 
-use super::column::{numbers, texts};
-use super::{Described, line};
+use super::{TableDescription, heading, line, metadata_line};
 use planetree_base::error::Result;
 use planetree_base::size::shown_count;
-use planetree_data::table::TableReader;
+use planetree_data::table::{TableReader, float_column, string_column};
 use planetree_metric::Convention;
 use serde_json::json;
 use std::fmt::Write;
 
-/// One metric of one split over all rounds.
-struct Course {
+/// One metric of one split, with its best and last round.
+struct MetricHistory {
     split: String,
     metric: String,
     best: (u64, f64),
     last: (u64, f64),
 }
 
-impl Course {
+impl MetricHistory {
     fn add(&mut self, round: u64, value: f64) {
         let is_better = if lower_is_better(&self.metric) { value < self.best.1 } else { value > self.best.1 };
         if is_better || self.best.1.is_nan() {
@@ -27,29 +26,30 @@ impl Course {
     }
 }
 
-/// Errors and losses are the better the smaller they are; ranking metrics are not.
+/// Lower is better for errors and losses, higher for ranking metrics.
 fn lower_is_better(metric: &str) -> bool {
     let name = metric.split('@').next().unwrap_or_default();
     matches!(name, "rmse" | "mse" | "mae") || name.contains("loss")
 }
 
-/// Describes a log of rounds.
-pub fn describe(table: &TableReader) -> Result<Described> {
-    let mut courses: Vec<Course> = Vec::new();
+/// Describes a training log.
+pub fn describe(table: &TableReader) -> Result<TableDescription> {
+    let mut histories: Vec<MetricHistory> = Vec::new();
     let mut rounds = 0;
     for batch in table.batches() {
         let batch = batch?;
-        let (round, value) = (numbers(table, &batch, "round")?, numbers(table, &batch, "value")?);
-        let (split, metric) = (texts(table, &batch, "split")?, texts(table, &batch, "metric")?);
+        let (round, value) = (float_column(table, &batch, "round")?, float_column(table, &batch, "value")?);
+        let (split, metric) =
+            (string_column(table, &batch, "split")?, string_column(table, &batch, "metric")?);
         for row in 0..batch.num_rows() {
             let (round, value) = (round.value(row) as u64, value.value(row));
             rounds = rounds.max(round);
-            let known = courses
+            let known = histories
                 .iter_mut()
-                .find(|course| course.split == split.value(row) && course.metric == metric.value(row));
+                .find(|history| history.split == split.value(row) && history.metric == metric.value(row));
             match known {
-                Some(course) => course.add(round, value),
-                None => courses.push(Course {
+                Some(history) => history.add(round, value),
+                None => histories.push(MetricHistory {
                     split: split.value(row).to_owned(),
                     metric: metric.value(row).to_owned(),
                     best: (round, value),
@@ -58,28 +58,26 @@ pub fn describe(table: &TableReader) -> Result<Described> {
             }
         }
     }
-    let mut text = String::new();
-    line(&mut text, "log of rounds", table.location());
-    line(&mut text, "written by", table.metadata("planetree.writer").unwrap_or("-"));
-    line(&mut text, "convention", table.metadata(Convention::KEY).unwrap_or("-"));
+    let mut text = heading("training log", table);
+    metadata_line(&mut text, "convention", table, Convention::KEY);
     line(&mut text, "last round", shown_count(rounds));
-    if !courses.is_empty() {
+    if !histories.is_empty() {
         let _ = writeln!(
             text,
             "\n{:<12} {:<12} {:>10} {:>12} {:>10} {:>12}",
             "split", "metric", "best round", "value", "last round", "value"
         );
     }
-    for Course { split, metric, best, last } in &courses {
+    for MetricHistory { split, metric, best, last } in &histories {
         let _ = writeln!(
             text,
             "{split:<12} {metric:<12} {:>10} {:>12.6} {:>10} {:>12.6}",
             best.0, best.1, last.0, last.1
         );
     }
-    let courses: Vec<_> = courses
+    let metrics: Vec<_> = histories
         .iter()
-        .map(|Course { split, metric, best, last }| {
+        .map(|MetricHistory { split, metric, best, last }| {
             json!({
                 "split": split,
                 "metric": metric,
@@ -90,10 +88,8 @@ pub fn describe(table: &TableReader) -> Result<Described> {
         .collect();
     let json = json!({
         "rounds": table.location().to_string(),
-        "writer": table.metadata("planetree.writer"),
-        "convention": table.metadata(Convention::KEY),
         "last_round": rounds,
-        "metrics": courses,
+        "metrics": metrics,
     });
-    Ok(Described { text, json })
+    Ok(TableDescription::with_convention(table, text, json))
 }

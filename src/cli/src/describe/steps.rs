@@ -1,30 +1,30 @@
-//! What is in the steps of a pipeline's run: what became of each, and what it took.
+//! Description of the steps of a pipeline run: status, time, rows, size and memory of each.
 
-use super::column::{numbers, texts};
-use super::{Described, line};
+use super::{TableDescription, heading, metadata_line};
 use arrow::array::{Array, Float64Array};
 use planetree_base::error::Result;
 use planetree_base::size::{shown_count, shown_size};
-use planetree_data::table::TableReader;
+use planetree_data::table::{TableReader, float_column, string_column};
 use serde_json::json;
 use std::fmt::Write;
 
-/// Describes steps.
-pub fn describe(table: &TableReader) -> Result<Described> {
-    let mut text = String::new();
-    line(&mut text, "steps of a run", table.location());
-    line(&mut text, "written by", table.metadata("planetree.writer").unwrap_or("-"));
-    line(&mut text, "pipeline", table.metadata("planetree.pipeline").unwrap_or("-"));
+/// Describes a table of steps.
+pub fn describe(table: &TableReader) -> Result<TableDescription> {
+    let mut text = heading("pipeline steps", table);
+    metadata_line(&mut text, "pipeline", table, "planetree.pipeline");
     let (name, kind, status) = ("step", "kind", "status");
     let _ = write!(text, "\n{name:<24} {kind:<9} {status:<8}");
     let _ = writeln!(text, " {:>9} {:>12} {:>11} {:>12}", "seconds", "rows", "size", "peak memory");
     let mut steps = Vec::new();
     for batch in table.batches() {
         let batch = batch?;
-        let [names, kinds, statuses] =
-            [texts(table, &batch, name)?, texts(table, &batch, kind)?, texts(table, &batch, status)?];
+        let [names, kinds, statuses] = [
+            string_column(table, &batch, name)?,
+            string_column(table, &batch, kind)?,
+            string_column(table, &batch, status)?,
+        ];
         let columns =
-            ["seconds", "rows", "bytes", "peak_memory_bytes"].map(|name| numbers(table, &batch, name));
+            ["seconds", "rows", "bytes", "peak_memory_bytes"].map(|name| float_column(table, &batch, name));
         let [seconds, rows, bytes, peak] = columns;
         let (seconds, rows, bytes, peak) = (seconds?, rows?, bytes?, peak?);
         let value = |column: &Float64Array, row: usize| column.is_valid(row).then(|| column.value(row));
@@ -56,8 +56,7 @@ pub fn describe(table: &TableReader) -> Result<Described> {
     }
     let json = json!({
         "pipeline": table.metadata("planetree.pipeline"),
-        "writer": table.metadata("planetree.writer"),
         "steps": steps,
     });
-    Ok(Described { text, json })
+    Ok(TableDescription::new(table, text, json))
 }

@@ -1,6 +1,6 @@
-//! What is in a table of tree strengths: how the mean tree comes to rank well.
+//! Description of tree strengths: expected NDCG of the mean tree after some numbers of splits.
 
-use super::{Described, line};
+use super::{TableDescription, heading, line};
 use planetree_base::error::Result;
 use planetree_base::size::shown_count;
 use planetree_data::table::TableReader;
@@ -8,20 +8,18 @@ use planetree_train::{MeanStrength, mean_strengths};
 use serde_json::json;
 use std::fmt::Write;
 
-/// Numbers of splits whose mean is shown, beside the last.
+/// Numbers of splits that are shown, besides the last.
 const SHOWN: [usize; 6] = [0, 1, 10, 100, 1000, 10_000];
 
 /// Describes a table of tree strengths.
-pub fn describe(table: &TableReader) -> Result<Described> {
+pub fn describe(table: &TableReader) -> Result<TableDescription> {
     let strengths = mean_strengths(table)?;
     let trees = strengths.iter().map(MeanStrength::trees).max().unwrap_or(0) as u64;
     let longest = strengths.iter().map(MeanStrength::longest).max().unwrap_or(0);
-    let mut text = String::new();
-    line(&mut text, "strength of trees", table.location());
-    line(&mut text, "written by", table.metadata("planetree.writer").unwrap_or("-"));
+    let mut text = heading("strength of trees", table);
     line(&mut text, "trees", shown_count(trees));
-    line(&mut text, "splits at most", shown_count(longest as u64));
-    let _ = writeln!(text, "\n{:<12} {:>10} {:>14}", "split", "splits", "expected ndcg"); // a String takes everything
+    line(&mut text, "maximum splits", shown_count(longest as u64));
+    let _ = writeln!(text, "\n{:<12} {:>10} {:>14}", "split", "splits", "expected ndcg"); // a String accepts everything
     let mut means = Vec::new();
     for strength in &strengths {
         let split = &strength.split;
@@ -33,10 +31,9 @@ pub fn describe(table: &TableReader) -> Result<Described> {
     }
     let json = json!({
         "strength": table.location().to_string(),
-        "writer": table.metadata("planetree.writer"),
         "trees": trees,
         "splits": longest,
         "means": means,
     });
-    Ok(Described { text, json })
+    Ok(TableDescription::new(table, text, json))
 }

@@ -2,23 +2,23 @@
 
 mod report;
 
+use super::execution::ExecutionOptions;
 use super::help;
-use super::progress::Progress;
-use super::remote::ClusterOptions;
+use super::options::{JsonOptions, file_name, split_name};
+use super::progress::CountProgress;
 use clap::Args;
 use planetree_base::error::{Error, Result};
 use planetree_base::size::{parse_size, shown_count};
-use planetree_base::storage::{Access, Location};
-use planetree_data::table::provenance::SEEN_ROWS;
+use planetree_base::storage::{Location, redacted};
+use planetree_data::table::provenance::TRAINING_ROWS_NOTE;
 use planetree_data::table::{TableKind, TableWriter};
 use planetree_judge::evaluate::{
-    CurvePoint, DEFAULT_MEMORY, DEFAULT_METRICS, Join, Judgments, MetricsLayout, MetricsTable, Ranking,
-    Request, Results, SegmentSummary, Summary, evaluate,
+    CurvePoint, DEFAULT_MEMORY, DEFAULT_METRICS, EvaluateRequest, EvaluationSummary, Judgments,
+    MetricsLayout, MetricsTable, Ranking, Results, RowOrigin, SegmentJoin, SegmentSummary, evaluate,
 };
 use planetree_metric::{Convention, Metric};
-use report::{Curve, Report, System};
+use report::{EvaluatedSystem, EvaluationReport, SystemCurve};
 use std::collections::HashSet;
-use std::num::NonZeroUsize;
 use std::time::Instant;
 
 const EXAMPLES: &str = "Examples:
@@ -33,9 +33,9 @@ const EXAMPLES: &str = "Examples:
 
 /// Evaluate rankings: per-query metrics, means and distribution
 ///
-/// Rankings are predictions (Parquet, CSV, TSV, JSON or NDJSON tables with query_id, label, score and perhaps doc_id),
-/// scores as text for the rows of a dataset, or runs of trec_eval. Several are shown side by side. Rows may
-/// come in any order; what does not fit into memory is sorted on disk.
+/// A ranking is a table of predictions (Parquet, CSV, TSV, JSON or NDJSON with query_id, label, score and optionally
+/// doc_id), a text file with a score for each row of a dataset, or a run file of trec_eval. Several rankings are shown
+/// side by side. Rows may be in any order; data that do not fit in memory are sorted on disk.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 #[command(after_long_help = format!(
@@ -44,96 +44,88 @@ const EXAMPLES: &str = "Examples:
     help::conventions()
 ))]
 pub struct EvaluateArguments {
-    /// Predictions: a file or a URL, Parquet, or .csv, .tsv, .json or .ndjson, also .gz or .zst; repeat it to see systems side by side
+    /// Predictions: a file or a URL, Parquet or .csv, .tsv, .json, .ndjson, text formats also with .gz or .zst; may be
+    /// repeated to show systems side by side
     #[arg(long, value_name = "[NAME=]FILE", required_unless_present_any = ["scores", "run"])]
     predictions: Vec<String>,
 
-    /// Scores as text, one a line in the order of the rows of --data
+    /// Scores as text: one per line, in the order of the rows of --data
     #[arg(long, value_name = "[NAME=]FILE", requires = "data", conflicts_with_all = ["labels", "qrels"])]
     scores: Vec<String>,
 
-    /// The dataset that the scores belong to
+    /// Dataset that the scores belong to
     #[arg(long, value_name = "DATASET", requires = "scores")]
     data: Option<String>,
 
-    /// A run as trec_eval reads it: query Q0 document rank score tag
+    /// Run file of trec_eval, with lines of query, Q0, document, rank, score and tag
     #[arg(long, value_name = "[NAME=]FILE")]
     run: Vec<String>,
 
-    /// Judgments as trec_eval reads them, query iteration document relevance, instead of labels of the
-    /// ranking; documents without one are not relevant
+    /// Judgments in the format of trec_eval (query, iteration, document, relevance), used instead of the labels of the
+    /// ranking; documents without a judgment are not relevant
     #[arg(long, value_name = "FILE", conflicts_with = "labels")]
     qrels: Option<String>,
 
-    /// A dataset that has the labels, found by query and document
+    /// Dataset with the labels, matched by query and document id
     #[arg(long, value_name = "DATASET")]
     labels: Option<String>,
 
-    /// Count queries of the judgments that have no ranked document, with an empty ranking
+    /// Include judged queries without any ranked document, as empty rankings
     #[arg(long)]
     complete: bool,
 
-    /// Metrics, separated by commas; the first decides which queries are the worst
+    /// Metrics, separated by commas; the first one determines the worst queries
     #[arg(long, value_name = "LIST", default_value = DEFAULT_METRICS)]
     metrics: String,
 
-    /// The rules: planetree, letor4, mslr, yahoo, ranklib, lightgbm, xgboost, trec, ..., and single rules
-    /// after it (letor4,gain=linear) [default: trec with --qrels, else planetree]
+    /// Metric convention: planetree, letor4, mslr, yahoo, ranklib, lightgbm, xgboost, trec, ..., optionally followed by
+    /// switches (letor4,gain=linear) [default: trec with --qrels, else planetree]
     #[arg(long, value_name = "RULES")]
     convention: Option<String>,
 
-    /// Also show means by a column of the ranking, or of the table that --join names
+    /// Also show means by the values of a column, in the ranking or in the table of --join
     #[arg(long, value_name = "COLUMN")]
     by: Option<String>,
 
-    /// A table with the column of --by and a row a query: a Parquet file or a dataset
+    /// Table with the column of --by and one row per query: a Parquet file or a dataset
     #[arg(long, value_name = "FILE", requires = "by")]
     join: Option<String>,
 
-    /// The column of that table that has the query ids
+    /// Column of that table with the query ids
     #[arg(long, value_name = "COLUMN", default_value = "query_id", requires = "join")]
     on: String,
 
-    /// The systems differ in this number, in which their names end (list-100, list-500): show them as curves, in
-    /// reports too
+    /// Show systems as points of curves, also in reports. NAME is the quantity that varies; its value is the number at
+    /// the end of each system's name (list-100, list-500)
     #[arg(long, value_name = "NAME", conflicts_with = "by")]
     curve: Option<String>,
 
-    /// Show so many of the worst queries
+    /// Number of worst queries to show
     #[arg(long, value_name = "N", default_value_t = 5)]
     worst: usize,
 
-    /// Write the metrics of every query, to a file or a URL: .parquet (or no extension), .csv, .tsv, .json, .ndjson,
-    /// text also with .gz or .zst
+    /// Write per-query metrics to a file or a URL: .parquet (or no extension), .csv, .tsv, .json, .ndjson; text formats
+    /// also with .gz or .zst
     #[arg(long, value_name = "FILE")]
     output: Option<String>,
 
-    /// Write the ranking as a run that trec_eval reads
+    /// Write the ranking as a run file of trec_eval
     #[arg(long, value_name = "FILE")]
     write_run: Option<String>,
 
-    /// The last word of the run's lines
+    /// Tag in the last column of the run file
     #[arg(long, value_name = "WORD", default_value = "planetree", requires = "write_run")]
     tag: String,
 
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonOptions,
 
-    /// Threads that read and judge [default: all cores]
-    #[arg(long, value_name = "N")]
-    threads: Option<NonZeroUsize>,
-
-    /// Memory that sorting may take before it goes on in temporary files [default: 512MiB]
+    /// Memory limit of sorting, beyond which it uses temporary files [default: 512MiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     memory_limit: Option<u64>,
 
     #[command(flatten)]
-    cluster: ClusterOptions,
-
-    /// Ask the machine's metadata service for credentials of object stores
-    #[arg(long)]
-    instance_credentials: bool,
+    execution: ExecutionOptions,
 }
 
 /// Runs the command.
@@ -142,105 +134,111 @@ pub fn run(arguments: &EvaluateArguments, quiet: bool) -> Result<()> {
     let rankings = arguments.rankings()?;
     let mut request = arguments.request(rankings.len())?;
     #[cfg(feature = "cluster")]
-    if let Some(cluster) = arguments.cluster.cluster(request.threads, arguments.instance_credentials)? {
+    if let Some(cluster) = arguments.execution.cluster(request.threads)? {
         request.remote = Some(cluster);
     }
     #[cfg(not(feature = "cluster"))]
-    arguments.cluster.refuse()?;
+    arguments.execution.refuse_cluster()?;
     let points = match &arguments.curve {
         Some(_) => CurvePoint::all(rankings.iter().map(|(name, _)| name.as_str()))?,
         None => Vec::new(),
     };
     let join = match (&arguments.join, &arguments.by) {
-        (Some(join), Some(by)) => Some(Join::read(&arguments.locate(join)?, &arguments.on, by)?),
+        (Some(join), Some(by)) => Some(SegmentJoin::read(&arguments.locate(join)?, &arguments.on, by)?),
         _ => None,
     };
-    let output = arguments.output.as_ref().map(|text| arguments.locate(text)).transpose()?;
+    let output = arguments.execution.store.locate_optional(arguments.output.as_ref())?;
     if let Some(output) = &output {
-        TableWriter::check(output, TableKind::Metrics)?; // before the work, not after it
+        TableWriter::check(output, TableKind::Metrics)?; // fail before the work, not after it
     }
-    let mut systems: Vec<System> = Vec::new();
+    let mut systems: Vec<EvaluatedSystem> = Vec::new();
     for (name, ranking) in rankings {
-        let progress = Progress::start(&format!("evaluating {name}"), Some(0), "rows", quiet);
+        let progress = CountProgress::start(&format!("evaluating {name}"), Some(0), "rows", quiet);
         request.meter = progress.meter();
         let mut results = evaluate(&ranking, &request)?;
         progress.finish();
         if results.seen_in_training && !quiet {
-            super::say(format_args!("note: {name}: {SEEN_ROWS}"));
+            super::message(format_args!("note: {name}: {TRAINING_ROWS_NOTE}"));
         }
         if let Some(join) = &join {
             let absent = join.assign(&mut results)?;
             if absent > 0 && !quiet {
                 let count = shown_count(absent as u64);
-                super::say(format_args!("note: {count} queries are not in the table of --join"));
+                super::message(format_args!("note: {count} queries are missing from the table of --join"));
             }
         }
         if let Some(first) = systems.first() {
-            refuse_other_queries(first, &name, &results)?;
+            check_same_queries(first, &name, &results)?;
         }
-        let summary = Summary::of(&results, &request.metrics, arguments.worst);
+        let summary = EvaluationSummary::of(&results, &request.metrics, arguments.worst);
         let segments = arguments.by.is_some().then(|| SegmentSummary::of(&results, &request.metrics));
-        systems.push(System { name, location: ranking.location().clone(), results, summary, segments });
+        systems.push(EvaluatedSystem {
+            name,
+            location: ranking.location().clone(),
+            results,
+            summary,
+            segments,
+        });
     }
     if let Some(output) = &output {
         write_table(output, &request, &systems, arguments)?;
     }
-    let report = Report {
+    let report = EvaluationReport {
         systems: &systems,
         metrics: &request.metrics,
         convention: &request.convention,
         by: arguments.by.as_deref(),
-        curve: arguments.curve.as_deref().map(|varied| Curve { varied, points: &points }),
+        curve: arguments.curve.as_deref().map(|varied| SystemCurve { varied, points: &points }),
     };
-    super::print(&if arguments.json { format!("{}\n", report.json()) } else { report.text() })?;
+    arguments.json.print(|| report.text(), || report.json())?;
     if !quiet {
         let rows: u64 = systems.iter().map(|system| system.summary.rows).sum();
         let seconds = started.elapsed().as_secs_f64();
-        super::say(format_args!("{} rows evaluated in {seconds:.2} s", shown_count(rows)));
+        super::message(format_args!("{} rows evaluated in {seconds:.2} s", shown_count(rows)));
     }
     Ok(())
 }
 
 impl EvaluateArguments {
     fn locate(&self, text: &str) -> Result<Location> {
-        let access = if self.instance_credentials { Access::InstanceCredentials } else { Access::Explicit };
-        Location::parse(text, access)
+        self.execution.store.locate(text)
     }
 
-    /// All rankings with their names, in the order of the help.
+    /// The rankings with their names: predictions, then scores, then runs.
     fn rankings(&self) -> Result<Vec<(String, Ranking)>> {
         let mut rankings = Vec::new();
         let data = self.data.as_ref().map(|text| self.locate(text)).transpose()?;
         for text in &self.predictions {
-            let (name, path) = named(text);
+            let (name, path) = system_name(text);
             rankings.push((name, Ranking::Predictions(self.locate(path)?)));
         }
         for text in &self.scores {
-            let (name, path) = named(text);
+            let (name, path) = system_name(text);
             if let Some(data) = &data {
                 rankings.push((name, Ranking::Scores { scores: self.locate(path)?, data: data.clone() }));
             }
         }
         for text in &self.run {
-            let (name, path) = named(text);
+            let (name, path) = system_name(text);
             rankings.push((name, Ranking::Run(self.locate(path)?)));
         }
         let mut names = HashSet::new();
         match rankings.iter().find(|(name, _)| !names.insert(name)) {
-            Some((twice, _)) => Err(Error::usage(
-                format_args!("two rankings are called {twice}"),
-                "name them: --predictions NAME=FILE",
+            Some((name, _)) => Err(Error::usage(
+                format_args!("two rankings have the same name: {name}"),
+                "pass names: --predictions NAME=FILE",
             )),
             None => Ok(rankings),
         }
     }
 
-    fn request(&self, rankings: usize) -> Result<Request> {
+    fn request(&self, rankings: usize) -> Result<EvaluateRequest> {
         let metrics: Vec<Metric> = self.metrics.split(',').map(str::parse).collect::<Result<_>>()?;
-        if let Some(twice) = (1..metrics.len()).find(|place| metrics[..*place].contains(&metrics[*place])) {
+        if let Some(repeated) = (1..metrics.len()).find(|index| metrics[..*index].contains(&metrics[*index]))
+        {
             return Err(Error::usage(
-                format_args!("metric {} is named twice", metrics[twice]),
-                "name every metric once",
+                format_args!("metric {} is given twice", metrics[repeated]),
+                "pass each metric once",
             ));
         }
         let convention: Convention = match (&self.convention, &self.qrels) {
@@ -254,78 +252,77 @@ impl EvaluateArguments {
             (None, None) => None,
         };
         if self.complete && judgments.is_none() {
-            return Err(Error::usage("--complete is for rankings with judgments", "name them: --qrels FILE"));
+            return Err(Error::usage(
+                "--complete requires judgments",
+                "pass --qrels FILE or --labels DATASET",
+            ));
         }
         if self.output.is_some() && self.output == self.write_run {
             return Err(Error::usage(
-                "--output and --write-run name the same file",
-                "give the metrics and the run a file each",
+                "--output and --write-run have the same file",
+                "name a separate file for each",
             ));
         }
         if rankings > 1 && self.write_run.is_some() {
-            return Err(Error::usage("--write-run writes one ranking", "name one ranking only"));
+            return Err(Error::usage("--write-run supports one ranking only", "pass one ranking"));
         }
         if !self.run.is_empty() && self.by.is_some() && self.join.is_none() {
             return Err(Error::usage(
-                "a run has no columns to count queries by",
-                "name a table that has one: --join FILE",
+                "--by: run files have no such columns",
+                "pass a table with the column: --join FILE",
             ));
         }
         if self.tag.is_empty() || self.tag.contains(char::is_whitespace) {
-            return Err(Error::usage(format_args!("{:?} is no tag", self.tag), "name one word"));
+            return Err(Error::usage(format_args!("not a valid tag: {:?}", self.tag), "pass one word"));
         }
         let run = self.write_run.as_ref().map(|text| Ok((self.locate(text)?, self.tag.clone())));
-        Ok(Request {
+        Ok(EvaluateRequest {
             judgments,
             complete: self.complete,
             by: self.by.clone().filter(|_| self.join.is_none()),
             gains: self.output.is_some(),
             run: run.transpose()?,
-            threads: self.threads.map_or(0, NonZeroUsize::get),
+            threads: self.execution.threads.requested(),
             memory_limit: self.memory_limit.unwrap_or(DEFAULT_MEMORY),
-            ..Request::new(metrics, convention)
+            ..EvaluateRequest::new(metrics, convention)
         })
     }
 }
 
-/// The name of a ranking and its path. A name has no separators; `s3://bucket/a=b` is all path.
-fn named(text: &str) -> (String, &str) {
-    match text.split_once('=') {
-        Some((name, path)) if !name.is_empty() && !name.contains(['/', ':', '.']) => (name.to_owned(), path),
-        _ => {
-            let file = text.trim_end_matches('/').rsplit('/').next().unwrap_or(text);
-            (file.split('?').next().unwrap_or(file).to_owned(), text)
-        }
-    }
+/// Name and path of a ranking; the default name is that of the file.
+fn system_name(text: &str) -> (String, &str) {
+    let (name, path) = split_name(text);
+    let shown = redacted(path);
+    (name.unwrap_or(file_name(&shown)).to_owned(), path)
 }
 
-/// An error unless two systems ranked the same queries: their means would not compare.
-fn refuse_other_queries(first: &System, name: &str, results: &Results) -> Result<()> {
+/// An error unless two systems ranked the same queries: otherwise their means are not comparable.
+fn check_same_queries(first: &EvaluatedSystem, name: &str, results: &Results) -> Result<()> {
     let (ours, theirs): (HashSet<&str>, HashSet<&str>) =
         (first.results.names().collect(), results.names().collect());
-    let mut lacks = Vec::new();
-    for (lacking, has, from) in [(&theirs, &first.results, name), (&ours, results, first.name.as_str())] {
-        const FEW: usize = 3;
-        let absent: Vec<&str> = has.names().filter(|query| !lacking.contains(query)).collect();
+    let mut problems = Vec::new();
+    for (known, other, system) in [(&theirs, &first.results, name), (&ours, results, first.name.as_str())] {
+        const SHOWN: usize = 3;
+        let absent: Vec<&str> = other.names().filter(|query| !known.contains(query)).collect();
         if !absent.is_empty() {
-            let more = if absent.len() > FEW { ", ..." } else { "" };
-            let few = absent[..absent.len().min(FEW)].join(", ");
-            lacks.push(format!("{from} lacks {} ({few}{more})", shown_count(absent.len() as u64)));
+            let more = if absent.len() > SHOWN { ", ..." } else { "" };
+            let first = absent[..absent.len().min(SHOWN)].join(", ");
+            problems.push(format!("{system} lacks {} ({first}{more})", shown_count(absent.len() as u64)));
         }
     }
-    if lacks.is_empty() {
+    if problems.is_empty() {
         return Ok(());
     }
     Err(Error::usage(
-        format_args!("the systems ranked different queries: {}", lacks.join("; ")),
-        "evaluate each alone, or leave out queries that not all have",
+        format_args!("the systems ranked different queries: {}", problems.join("; ")),
+        "evaluate them separately, or restrict them to the queries that all have",
     ))
 }
 
 fn write_table(
     output: &Location,
-    request: &Request,
-    systems: &[System],
+    request: &EvaluateRequest,
+    systems: &[EvaluatedSystem],
     arguments: &EvaluateArguments,
 ) -> Result<()> {
     let layout = MetricsLayout {
@@ -333,11 +330,12 @@ fn write_table(
         convention: &request.convention,
         segments: arguments.by.is_some(),
         systems: systems.len() > 1 || arguments.curve.is_some(),
+        folds: false,
         curve: arguments.curve.as_deref(),
     };
     let mut table = MetricsTable::create(output, layout)?;
     for system in systems {
-        table.write(&system.results, &system.name)?;
+        table.write(&system.results, RowOrigin { system: &system.name, fold: 0 })?;
     }
     table.finish()
 }

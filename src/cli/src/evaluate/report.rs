@@ -1,70 +1,72 @@
-//! What an evaluation prints: for people, and for programs.
+//! The printed result of an evaluation: tables, or one JSON object.
 
 use planetree_base::size::shown_count;
 use planetree_base::storage::Location;
-use planetree_judge::evaluate::{CurvePoint, MetricSummary, PERCENTILES, Results, SegmentSummary, Summary};
+use planetree_judge::evaluate::{
+    CurvePoint, EvaluationSummary, MetricSummary, PERCENTILES, Results, SegmentSummary,
+};
 use planetree_metric::{Convention, Metric};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
-/// One ranking and what came of it.
-pub struct System {
-    /// What it is called.
+/// A ranking and its metrics.
+pub struct EvaluatedSystem {
+    /// Its name.
     pub name: String,
-    /// Where it is.
+    /// The file of the ranking.
     pub location: Location,
-    /// Every query.
+    /// Metrics of each query.
     pub results: Results,
-    /// All queries.
-    pub summary: Summary,
-    /// Its queries by segment.
+    /// Means over all queries, and the worst queries.
+    pub summary: EvaluationSummary,
+    /// Means by segment, with `--by`.
     pub segments: Option<Vec<SegmentSummary>>,
 }
 
 /// An evaluation of one or more systems.
-pub struct Report<'a> {
-    /// The systems.
-    pub systems: &'a [System],
-    /// The metrics.
+pub struct EvaluationReport<'a> {
+    /// The systems, in the order of the arguments.
+    pub systems: &'a [EvaluatedSystem],
+    /// The metrics, in the order of the arguments.
     pub metrics: &'a [Metric],
-    /// By which rules.
+    /// The convention of all metrics.
     pub convention: &'a Convention,
-    /// What the segments are of.
+    /// The column that defines the segments.
     pub by: Option<&'a str>,
-    /// The curves that the systems are points of.
-    pub curve: Option<Curve<'a>>,
+    /// The systems as points of curves, with `--curve`.
+    pub curve: Option<SystemCurve<'a>>,
 }
 
 /// Systems as points of curves.
-pub struct Curve<'a> {
-    /// What they differ in.
+pub struct SystemCurve<'a> {
+    /// The quantity that varies.
     pub varied: &'a str,
-    /// A point a system.
+    /// One point per system.
     pub points: &'a [CurvePoint],
 }
 
-/// Segments that are shown; the others are counted.
-const MOST_SEGMENTS: usize = 40;
+/// Maximum number of segments to print.
+const MAX_SEGMENTS: usize = 40;
 
-impl Report<'_> {
-    /// For people.
+impl EvaluationReport<'_> {
+    /// As tables.
     pub fn text(&self) -> String {
         let mut text = String::new();
         put(&mut text, format_args!("{:<22}{}", "convention", self.convention));
         match (&self.curve, self.systems) {
-            (Some(curve), systems) => self.curves(&mut text, curve, systems),
-            (None, [system]) => self.one(&mut text, system),
-            (None, systems) => self.side_by_side(&mut text, systems),
+            (Some(curve), systems) => self.put_curves(&mut text, curve, systems),
+            (None, [system]) => self.put_system(&mut text, system),
+            (None, systems) => self.put_side_by_side(&mut text, systems),
         }
         text
     }
 
-    fn one(&self, text: &mut String, system: &System) {
+    fn put_system(&self, text: &mut String, system: &EvaluatedSystem) {
         put(text, format_args!("{:<22}{}", "ranking", system.location));
         put_counts(text, &system.summary);
         let percents = PERCENTILES.map(|percent| format!("{percent} %"));
         let heads: String = percents.iter().map(|percent| format!(" {percent:>8}")).collect();
-        put(text, format_args!("\n{:<12} {:>10} {:>14}{heads}", "metric", "mean", "without empty"));
+        put(text, format_args!("\n{:<12} {:>10} {:>14}{heads}", "metric", "mean", "non-empty mean"));
         for metric in &system.summary.metrics {
             let spread: String = match metric.percentiles {
                 Some(values) => values.map(|value| format!(" {value:>8.4}")).concat(),
@@ -84,23 +86,23 @@ impl Report<'_> {
             self.metrics.iter().map(|metric| format!(" {:>10}", metric.to_string())).collect();
         let by = self.by.unwrap_or("segment");
         put(text, format_args!("\n{by:<22} {:>9} {:>9}{heads}", "queries", "empty"));
-        for segment in segments.iter().take(MOST_SEGMENTS) {
+        for segment in segments.iter().take(MAX_SEGMENTS) {
             let means: String = segment.means.iter().map(|mean| format!(" {:>10}", shown(*mean))).collect();
             let (queries, empty) = (shown_count(segment.queries as u64), shown_count(segment.empty as u64));
             let name = segment.segment.as_deref().unwrap_or("(none)");
             put(text, format_args!("{name:<22} {queries:>9} {empty:>9}{means}"));
         }
-        if segments.len() > MOST_SEGMENTS {
-            let more = shown_count((segments.len() - MOST_SEGMENTS) as u64);
-            put(text, format_args!("... and {more} more; --json has all"));
+        if segments.len() > MAX_SEGMENTS {
+            let more = shown_count((segments.len() - MAX_SEGMENTS) as u64);
+            put(text, format_args!("... and {more} more; --json prints all"));
         }
     }
 
-    fn put_worst(&self, text: &mut String, system: &System) {
+    fn put_worst(&self, text: &mut String, system: &EvaluatedSystem) {
         let (Some(first), false) = (self.metrics.first(), system.summary.worst.is_empty()) else { return };
         let heads: String =
             self.metrics.iter().map(|metric| format!(" {:>10}", metric.to_string())).collect();
-        put(text, format_args!("\nworst by {first}, of those with something relevant"));
+        put(text, format_args!("\nworst by {first}, among queries with relevant documents"));
         put(text, format_args!("{:<22} {:>9} {:>9}{heads}", "query", "documents", "relevant"));
         for query in &system.summary.worst {
             let values: String = (0..self.metrics.len())
@@ -112,7 +114,7 @@ impl Report<'_> {
         }
     }
 
-    fn side_by_side(&self, text: &mut String, systems: &[System]) {
+    fn put_side_by_side(&self, text: &mut String, systems: &[EvaluatedSystem]) {
         if let Some(first) = systems.first() {
             put_counts(text, &first.summary);
         }
@@ -124,14 +126,14 @@ impl Report<'_> {
         let names = &mut systems.iter().map(|system| system.name.clone());
         put(text, format_args!("\n{}", line("metric", names)));
         let table = |text: &mut String, mean: fn(&MetricSummary) -> Option<f64>| {
-            for (place, metric) in self.metrics.iter().enumerate() {
-                let cells = &mut systems.iter().map(|system| shown(mean(&system.summary.metrics[place])));
+            for (index, metric) in self.metrics.iter().enumerate() {
+                let cells = &mut systems.iter().map(|system| shown(mean(&system.summary.metrics[index])));
                 put(text, format_args!("{}", line(&metric.to_string(), cells)));
             }
         };
         table(text, |metric| metric.mean);
         if systems.iter().any(|system| system.summary.empty > 0) {
-            put(text, format_args!("\nwithout empty queries"));
+            put(text, format_args!("\nmeans over queries with relevant documents"));
             table(text, |metric| metric.mean_without_empty);
         }
         for system in systems {
@@ -142,8 +144,8 @@ impl Report<'_> {
         }
     }
 
-    /// A line a system, in the order in which they were named.
-    fn curves(&self, text: &mut String, curve: &Curve<'_>, systems: &[System]) {
+    /// One line per system, in the order of the arguments.
+    fn put_curves(&self, text: &mut String, curve: &SystemCurve<'_>, systems: &[EvaluatedSystem]) {
         if let Some(first) = systems.first() {
             put_counts(text, &first.summary);
         }
@@ -158,7 +160,7 @@ impl Report<'_> {
         }
     }
 
-    /// For programs.
+    /// As one JSON object.
     pub fn json(&self) -> Value {
         let names: Vec<String> = self.metrics.iter().map(Metric::to_string).collect();
         let means = |means: &mut dyn Iterator<Item = Option<f64>>| -> Map<String, Value> {
@@ -184,7 +186,7 @@ impl Report<'_> {
             .systems
             .iter()
             .map(|system| {
-                let Summary { rows, queries, empty, unjudged, unranked, metrics, worst } = &system.summary;
+                let EvaluationSummary { rows, queries, empty, unjudged, unranked, metrics, worst } = &system.summary;
                 let query = |query: &usize| {
                     json!({
                         "query_id": system.results.name(*query),
@@ -227,18 +229,18 @@ impl Report<'_> {
     }
 }
 
-fn put_counts(text: &mut String, summary: &Summary) {
+fn put_counts(text: &mut String, summary: &EvaluationSummary) {
     let count = |count: usize| shown_count(count as u64);
     put(text, format_args!("{:<22}{}", "documents", shown_count(summary.rows)));
     let empty = match summary.empty {
         0 => String::new(),
-        empty => format!(", {} of them without anything relevant", count(empty)),
+        empty => format!(", {} of them empty (no relevant document)", count(empty)),
     };
     put(text, format_args!("{:<22}{}{empty}", "queries", count(summary.queries)));
-    for (what, queries) in [("without judgments", summary.unjudged), ("without documents", summary.unranked)]
+    for (name, queries) in [("without judgments", summary.unjudged), ("without documents", summary.unranked)]
     {
         if queries > 0 {
-            put(text, format_args!("{what:<22}{} more", shown_count(queries)));
+            put(text, format_args!("{name:<22}{} more", shown_count(queries)));
         }
     }
 }
@@ -248,5 +250,5 @@ fn shown(value: Option<f64>) -> String {
 }
 
 fn put(text: &mut String, line: std::fmt::Arguments<'_>) {
-    let _ = writeln!(text, "{line}"); // a String takes everything
+    let _ = writeln!(text, "{line}"); // a String accepts everything
 }

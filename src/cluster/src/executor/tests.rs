@@ -1,6 +1,6 @@
 use super::*;
 use datafusion::datasource::listing::PartitionedFile;
-use planetree_data::source::Rows;
+use planetree_data::source::LabelledRows;
 use planetree_train::config;
 
 fn task(step: TaskStep) -> Task {
@@ -40,12 +40,13 @@ fn what_cannot_be_answered_is_said_with_a_remedy() {
 #[test]
 fn a_share_built_anew_says_what_the_one_before_said() {
     let parameters = config::load(Some("planet"), None, &["max_bin=20".to_owned()]).unwrap();
+    let boost = parameters.with(parameters.boost().unwrap().clone());
     let options = BinOptions::of(&parameters);
     let values: Vec<Vec<f32>> =
         (0..3u32).map(|f| (0..200u32).map(|row| ((row * (7 + f)) % 41) as f32).collect()).collect();
     let labels: Vec<f32> = (0..200u32).map(|row| (row % 5) as f32).collect();
     let data = || Arc::new(BinnedData::of_values(&values, &labels, 64, &options));
-    let state = |rows: &[Rows]| WorkerState {
+    let state = |rows: &[LabelledRows]| WorkerState {
         scores: Scores::constant(rows, 2.0),
         metrics: None,
         gradients: RowGradients::new(None, rows),
@@ -53,7 +54,7 @@ fn a_share_built_anew_says_what_the_one_before_said() {
     let following = || {
         let data = data();
         let state = state(&data.rows);
-        let share = AnyShare::Plain(LocalWorker::new(&parameters, data, state));
+        let share = AnyShare::Plain(LocalWorker::new(&boost, data, state));
         CachedShare { share, bytes: 0, trees: 0, round: None, tree: None }
     };
     let gradients = TaskStep::Gradients { round: 1, trees: 0, last: None };

@@ -1,20 +1,20 @@
-//! Codes for words: every column of categories counts its words in order of first appearance.
+//! Codes of categories: the categories of each feature are numbered in order of first appearance.
 
 use crate::dataset::{Categories, FeatureNames};
 use planetree_base::error::{Error, Result};
 use std::collections::{BTreeMap, HashMap};
 
-/// A column with more is an id or free text, not a category.
-const MOST_WORDS: usize = 1 << 16;
+/// A column with more categories is an id or free text.
+const MAX_CATEGORIES: usize = 1 << 16;
 
-/// The words met so far, by feature.
+/// The categories seen so far, by feature.
 pub struct CategoryCodes {
     names: FeatureNames,
     columns: BTreeMap<u32, HashMap<String, usize>>,
 }
 
 impl CategoryCodes {
-    /// Starts with the words of another dataset, whose codes stay as they are.
+    /// Starts with the categories of another dataset, whose codes are kept.
     pub fn new(names: &FeatureNames, given: &[Categories]) -> Self {
         let mut columns = BTreeMap::new();
         if let FeatureNames::Given(features) = names {
@@ -28,7 +28,7 @@ impl CategoryCodes {
         CategoryCodes { names: names.clone(), columns }
     }
 
-    /// The codes of some words, new ones counted on.
+    /// The codes of some categories; new ones get the next numbers.
     pub fn codes(&mut self, feature: u32, words: &[String]) -> Result<Vec<f32>> {
         let known = self.columns.entry(feature).or_default();
         let codes = words
@@ -38,20 +38,20 @@ impl CategoryCodes {
                 *known.entry(word.clone()).or_insert(next) as f32
             })
             .collect();
-        if known.len() > MOST_WORDS {
+        if known.len() > MAX_CATEGORIES {
             let name = self.names.name(feature as usize);
             return Err(Error::place(
                 format_args!("column {name}"),
-                format_args!("more than {MOST_WORDS} different words, too many for a feature"),
+                format_args!("more than {MAX_CATEGORIES} categories, too many for a feature"),
                 format_args!(
-                    "pass --ignore-columns {name}, or --doc-column {name} if it names the documents"
+                    "pass --ignore-columns {name}, or --doc-column {name} if it has the document ids"
                 ),
             ));
         }
         Ok(codes)
     }
 
-    /// All words in the order of their codes.
+    /// All categories in the order of their codes.
     pub fn finish(self) -> Vec<Categories> {
         let names = self.names;
         self.columns

@@ -1,33 +1,33 @@
-//! Features that look like identifiers: a model learns them by heart, and is wrong about all others.
+//! Detection of features that look like identifiers. A model can memorise them, but they do not generalise.
 
 use crate::dataset::FeatureNames;
-use crate::rows::{Block, Present};
+use crate::rows::{Block, PresentRows};
 
-/// Fewer rows than this tell nothing.
-const LEAST_ROWS: usize = 20;
-/// Rows that have others of their query before them; in fewer, values differ by chance.
-const LEAST_REPEATS: usize = 10;
+/// Minimum number of rows; fewer are no evidence.
+const MIN_ROWS: usize = 20;
+/// Minimum number of rows other than the first of each query; with fewer, values are distinct by chance.
+const MIN_REPEATS: usize = 10;
 
-/// The features of a block that look like identifiers, by name: whole numbers, or words, that differ in
-/// all rows of a query, in a column that is called like one; or a number that counts the rows.
+/// Names of the features of a block that look like identifiers: columns named like one whose whole numbers or
+/// categories are distinct within every query, and columns that number the rows.
 pub fn identifiers(block: &Block, names: &FeatureNames) -> Vec<String> {
     let repeats = block.rows().saturating_sub(block.runs.len());
-    // The features of LETOR text have no names, and are made to be learned from.
-    if block.rows() < LEAST_ROWS || matches!(names, FeatureNames::Numbered) {
+    // Features of LETOR text have no names and are meant to be learned from.
+    if block.rows() < MIN_ROWS || matches!(names, FeatureNames::Numbered) {
         return Vec::new();
     }
-    let looks_so = |feature: &usize| {
+    let looks_like_identifier = |feature: &usize| {
         let column = block.features.column(*feature);
         let is_whole = |value: &f32| value.fract() == 0.0;
-        if !matches!(column.present, Present::All) || !column.values.iter().all(is_whole) {
+        if !matches!(column.present, PresentRows::All) || !column.values.iter().all(is_whole) {
             return false;
         }
         let counts_rows = column.values.windows(2).all(|pair| pair[1] == pair[0] + 1.0);
         let is_named = is_identifier_name(&names.name(*feature));
-        counts_rows || (is_named && repeats >= LEAST_REPEATS && differ_within_queries(block, column.values))
+        counts_rows || (is_named && repeats >= MIN_REPEATS && differ_within_queries(block, column.values))
     };
     let width = block.features.width();
-    (0..width).filter(looks_so).map(|feature| names.name(feature)).collect()
+    (0..width).filter(looks_like_identifier).map(|feature| names.name(feature)).collect()
 }
 
 fn differ_within_queries(block: &Block, values: &[f32]) -> bool {
@@ -38,7 +38,7 @@ fn differ_within_queries(block: &Block, values: &[f32]) -> bool {
     })
 }
 
-/// Whether a column is called like an identifier: `id`, `product_id`, `productId`, `url`, `Unnamed: 0`.
+/// Whether a column is named like an identifier: `id`, `product_id`, `productId`, `url`, `Unnamed: 0`.
 fn is_identifier_name(name: &str) -> bool {
     const NAMES: [&str; 12] =
         ["id", "index", "idx", "key", "row", "rowid", "rownum", "row_number", "url", "uri", "uuid", "guid"];
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_values_together_make_an_identifier() {
+    fn identifiers_are_detected_by_name_and_values() {
         let scattered = |row: usize| (row * 7919 % 1009) as f32;
         for name in ["id", "product_id", "productId", "URL", "page-url", "Unnamed: 0", "index", "level_0"] {
             assert!(found(name, scattered), "{name}");
@@ -82,7 +82,7 @@ mod tests {
         for name in ["clicks", "paid", "bid", "valid", "width", "grid", "f1", "bm25"] {
             assert!(!found(name, scattered), "{name}");
         }
-        assert!(found("document_id", |row| (row % 10 * 3) as f32), "the same ones in every query");
-        assert!(found("n", |row| row as f32 + 5.0), "a number that counts the rows needs no name");
+        assert!(found("document_id", |row| (row % 10 * 3) as f32), "the same values in every query");
+        assert!(found("n", |row| row as f32 + 5.0), "row numbers are detected under any name");
     }
 }

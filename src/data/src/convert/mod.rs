@@ -1,34 +1,34 @@
-//! Ranking data of any kind to a dataset. The stages overlap: one thread reads, unpacks and cuts;
-//! all cores decode and encode; this thread puts pieces back in order, checks the queries, and
-//! writes.
+//! Converting ranking data of any supported format to a dataset. The stages overlap: one thread reads,
+//! decompresses and splits the input; all cores decode and encode; the calling thread restores the order,
+//! checks the queries and writes.
 //!
 //! ```text
 //! inputs ─read─► chunks ─decode (pool)─► blocks ─in order─► row groups ─encode (pool)─► files
 //! ```
 
 mod categories;
-mod gather;
 mod identifiers;
-mod ledger;
-mod share;
+mod query_sample;
+mod query_sorter;
+mod query_tracker;
 #[cfg(test)]
 mod tests;
 
-pub use share::QueryShare;
+pub use query_sample::QuerySample;
 
 use crate::dataset::{
-    DatasetWriter, EncodedGroup, FeatureNames, Grouper, Layout, Manifest, Place, RowGroup, Source,
-    WriteOptions, encode_group,
+    DatasetWriter, EncodedGroup, FeatureNames, Grouper, InputLine, Layout, Manifest, ManifestSource,
+    RowGroup, WriteOptions, encode_group,
 };
-use crate::ingest::{Format, Ingest, SideReader, Totals, Work};
+use crate::ingest::{DecodeTask, Ingest, IngestTotals, InputFormat, SideReader};
 use crate::rows::BlockBuilder;
-use crate::rows::fault::Repairs;
-use crate::rows::{Block, Rows};
+use crate::rows::fault::RepairCounts;
+use crate::rows::{Block, RowMajorBlock};
 use categories::CategoryCodes;
-use gather::Gatherer;
-use ledger::Ledger;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Location, interrupt};
+use query_sorter::QuerySorter;
+use query_tracker::QueryTracker;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -36,31 +36,31 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
-/// How a conversion goes.
+/// Options of a conversion.
 #[derive(Debug, Clone)]
 pub struct ConvertOptions {
     /// The dataset to write.
     pub output: Location,
-    /// Whether an existing dataset may be replaced.
+    /// Whether to replace an existing dataset.
     pub overwrite: bool,
-    /// Rows of a file, rounded up to whole queries.
+    /// Rows per file, rounded up to whole queries.
     pub partition_rows: Option<usize>,
-    /// Threads that decode and encode.
+    /// Number of threads that decode and encode.
     pub threads: usize,
-    /// Whether queries that are scattered shall be gathered.
+    /// Whether to sort the rows by query, so that scattered queries are accepted.
     pub sort_queries: bool,
-    /// How many faults may be repaired or left out.
+    /// Maximum number of faults to repair or skip.
     pub max_errors: Option<u64>,
-    /// Which of the queries are kept.
-    pub share: QueryShare,
-    /// Bytes of memory to stay below.
+    /// The sample of queries to keep.
+    pub query_sample: QuerySample,
+    /// Memory limit in bytes.
     pub memory_limit: u64,
-    /// Words whose codes are given, from another dataset.
+    /// Categories of another dataset, whose codes are reused.
     pub categories: Vec<crate::dataset::Categories>,
 }
 
 impl ConvertOptions {
-    /// All queries, on all cores, with the memory limit of the command line.
+    /// Default options: all queries, all cores, and the default memory limit of the command line.
     pub fn new(output: Location) -> Self {
         ConvertOptions {
             output,
@@ -69,38 +69,42 @@ impl ConvertOptions {
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             sort_queries: false,
             max_errors: None,
-            share: QueryShare::ALL,
+            query_sample: QuerySample::ALL,
             memory_limit: 512 << 20,
             categories: Vec::new(),
         }
     }
 }
 
-/// The least memory a conversion gets along with: three row groups, and chunks on their way.
-pub const LEAST_MEMORY: u64 = 192 << 20;
+/// Minimum memory of a conversion: three row groups, and the chunks in flight.
+pub const MIN_MEMORY: u64 = 192 << 20;
 
-/// What a conversion says while it runs.
-pub struct Step {
-    /// Bytes of input since the last step.
+/// Progress since the previous report.
+pub struct ConvertProgress {
+    /// Input bytes read.
     pub bytes: usize,
-    /// Rows since the last step.
+    /// Rows read.
     pub rows: usize,
-    /// Rows that were gathered since the last step, after all have been read.
+    /// Rows returned by the sort, after all rows have been read.
     pub gathered: usize,
 }
 
 /// Reads all inputs and writes the dataset.
-pub fn convert(ingest: Ingest, options: &ConvertOptions, progress: &mut dyn FnMut(Step)) -> Result<Manifest> {
-    if options.memory_limit < LEAST_MEMORY {
+pub fn convert(
+    ingest: Ingest,
+    options: &ConvertOptions,
+    progress: &mut dyn FnMut(ConvertProgress),
+) -> Result<Manifest> {
+    if options.memory_limit < MIN_MEMORY {
         return Err(Error::usage(
             format_args!("--memory-limit {} MiB is too small", options.memory_limit >> 20),
-            format_args!("give it at least {} MiB", LEAST_MEMORY >> 20),
+            format_args!("raise it to at least {} MiB", MIN_MEMORY >> 20),
         ));
     }
     let pool = ThreadPoolBuilder::new()
         .num_threads(options.threads)
         .thread_name(|number| format!("planetree-{number}"))
-        .panic_handler(|_| {}) // the one who waits for the result reports it
+        .panic_handler(|_| {}) // the thread that waits for the result reports it
         .build()
         .map_err(|error| Error::usage(format_args!("cannot start threads: {error}"), "lower --threads"))?;
     let pool = Arc::new(pool);
@@ -114,39 +118,44 @@ pub fn convert(ingest: Ingest, options: &ConvertOptions, progress: &mut dyn FnMu
     };
     let writer = DatasetWriter::begin(&options.output, layout.clone(), write_options)?;
     let mut sequencer = Sequencer {
-        sides: Sides {
-            ingest_sides: ingest.sides().to_vec(),
+        sides: CurrentSideFiles {
+            all: ingest.sides().to_vec(),
             names: names.clone(),
             open: None,
             query: 0,
             named: None,
         },
         categories: CategoryCodes::new(&layout.features, &options.categories),
-        repairs: Repairs::default(),
+        repairs: RepairCounts::default(),
         max_errors: options.max_errors,
         grouper: Grouper::new(
             options.partition_rows.unwrap_or(usize::MAX),
             (options.memory_limit / 2) as usize,
         ),
-        ledger: Ledger::new(names),
+        tracker: QueryTracker::new(names),
         features: layout.features.clone(),
-        looked_for_identifiers: false,
-        share: options.share,
-        encoder: Encoder { pool: pool.clone(), layout: layout.clone(), pending: VecDeque::new(), writer },
+        checked_identifiers: false,
+        query_sample: options.query_sample,
+        encoder: GroupEncoder {
+            pool: pool.clone(),
+            layout: layout.clone(),
+            pending: VecDeque::new(),
+            writer,
+        },
     };
-    // A piece is a mebibyte of text and about as much again when decoded.
+    // A chunk is one MiB of text and takes about as much again when decoded.
     let queue = (4 + 4 * options.threads).min((options.memory_limit >> 24) as usize);
     let totals = if options.sort_queries {
-        let mut gatherer = Gatherer::new(layout, options.memory_limit / 4);
+        let mut sorter = QuerySorter::new(layout, options.memory_limit / 4);
         let totals =
             read_in_order(ingest, &pool, queue, BlockBuilder::finish_rows, &mut |input, mut rows, bytes| {
                 sequencer.prepare_rows(input, &mut rows)?;
-                progress(Step { bytes, rows: rows.block.rows(), gathered: 0 });
-                gatherer.add(&rows)
+                progress(ConvertProgress { bytes, rows: rows.block.rows(), gathered: 0 });
+                sorter.add(&rows)
             })?;
         sequencer.sides.finish()?;
-        gatherer.finish(&mut |block| {
-            progress(Step { bytes: 0, rows: 0, gathered: block.rows() });
+        sorter.finish(&mut |block| {
+            progress(ConvertProgress { bytes: 0, rows: 0, gathered: block.rows() });
             sequencer.group(0, block)
         })?;
         totals
@@ -154,7 +163,7 @@ pub fn convert(ingest: Ingest, options: &ConvertOptions, progress: &mut dyn FnMu
         let totals =
             read_in_order(ingest, &pool, queue, BlockBuilder::finish, &mut |input, mut block, bytes| {
                 sequencer.prepare(input, &mut block)?;
-                progress(Step { bytes, rows: block.rows(), gathered: 0 });
+                progress(ConvertProgress { bytes, rows: block.rows(), gathered: 0 });
                 sequencer.group(input, block)
             })?;
         sequencer.sides.finish()?;
@@ -167,44 +176,44 @@ thread_local! {
     static BUILDER: RefCell<BlockBuilder> = RefCell::default();
 }
 
-/// Reads on a thread of its own, decodes on the pool, and hands every piece to `each` in the order
-/// of the input. At most a few pieces are on their way at a time.
+/// Reads on a separate thread, decodes on the pool, and passes every chunk to `each` in the order of the
+/// input. At most `chunks_in_flight` chunks are queued.
 fn read_in_order<T: Send + 'static>(
     ingest: Ingest,
     pool: &Arc<ThreadPool>,
-    pieces_on_their_way: usize,
+    chunks_in_flight: usize,
     finish: fn(&mut BlockBuilder) -> T,
     each: &mut dyn FnMut(u32, T, usize) -> Result<()>,
-) -> Result<Totals> {
-    struct Promise<T> {
+) -> Result<IngestTotals> {
+    struct PendingChunk<T> {
         input: u32,
         bytes: usize,
         decoded: Receiver<Result<T>>,
     }
-    let (queue, promises): (SyncSender<Promise<T>>, _) = sync_channel(pieces_on_their_way);
+    let (queue, queued): (SyncSender<PendingChunk<T>>, _) = sync_channel(chunks_in_flight);
     let workers = pool.clone();
     let reader = std::thread::Builder::new().name("planetree-reader".to_owned()).spawn(move || {
-        ingest.run(&mut |work: Work, bytes| {
+        ingest.run(&mut |work: DecodeTask, bytes| {
             let input = work.input;
             let (sender, decoded) = sync_channel(1);
             workers.spawn(move || {
                 let outcome =
                     BUILDER.with_borrow_mut(|builder| work.decode(builder).map(|()| finish(builder)));
-                let _ = sender.send(outcome); // nobody waits for it after an error
+                let _ = sender.send(outcome); // the receiver is gone after an error
             });
-            // Nobody listens any more: the other side has an error to report.
-            queue.send(Promise { input, bytes, decoded }).map_err(|_| Error::Interrupted)
+            // The receiver is gone: it has an error to report.
+            queue.send(PendingChunk { input, bytes, decoded }).map_err(|_| Error::Interrupted)
         })
     });
-    let reader = reader.map_err(|error| Error::io("reader thread", "start", &error))?;
-    while let Some(promise) = next(&promises)? {
-        let piece = next(&promise.decoded)?.ok_or_else(|| lost("decoding"))??;
-        each(promise.input, piece, promise.bytes)?;
+    let reader = reader.map_err(|error| Error::io("reader thread", "start", error))?;
+    while let Some(pending) = next(&queued)? {
+        let chunk = next(&pending.decoded)?.ok_or_else(|| thread_ended("decoding"))??;
+        each(pending.input, chunk, pending.bytes)?;
     }
-    reader.join().map_err(|_| lost("reading"))?
+    reader.join().map_err(|_| thread_ended("reading"))?
 }
 
-/// Receives, and notices an interrupt meanwhile; `None` when there is nothing more to come.
+/// Receives a value while checking for interrupts; `None` if the sender is gone.
 fn next<T>(receiver: &Receiver<T>) -> Result<Option<T>> {
     loop {
         interrupt::check()?;
@@ -216,30 +225,26 @@ fn next<T>(receiver: &Receiver<T>) -> Result<Option<T>> {
     }
 }
 
-fn lost(doing: &str) -> Error {
-    Error::place(
-        "planetree",
-        format_args!("a thread that was {doing} ended early"),
-        "please report this as a bug",
-    )
+fn thread_ended(doing: &str) -> Error {
+    Error::bug("convert", format_args!("the {doing} thread ended early"))
 }
 
-/// What happens to pieces once they are in order.
+/// Processes decoded chunks in the order of the input.
 struct Sequencer {
-    sides: Sides,
+    sides: CurrentSideFiles,
     categories: CategoryCodes,
-    repairs: Repairs,
+    repairs: RepairCounts,
     max_errors: Option<u64>,
     grouper: Grouper,
-    ledger: Ledger,
+    tracker: QueryTracker,
     features: FeatureNames,
-    looked_for_identifiers: bool,
-    share: QueryShare,
-    encoder: Encoder,
+    checked_identifiers: bool,
+    query_sample: QuerySample,
+    encoder: GroupEncoder,
 }
 
 impl Sequencer {
-    /// Completes a block with what is known only in order: side files, codes of words, repairs.
+    /// Completes a block with what depends on the order: side files, codes of categories, repair counts.
     fn prepare(&mut self, input: u32, block: &mut Block) -> Result<()> {
         self.sides.add_to(input, block)?;
         for (feature, words) in std::mem::take(&mut block.categories) {
@@ -248,7 +253,7 @@ impl Sequencer {
         self.count_repairs(&block.repairs)
     }
 
-    fn prepare_rows(&mut self, input: u32, rows: &mut Rows) -> Result<()> {
+    fn prepare_rows(&mut self, input: u32, rows: &mut RowMajorBlock) -> Result<()> {
         self.sides.add_to(input, &mut rows.block)?;
         for (feature, words) in std::mem::take(&mut rows.block.categories) {
             rows.recode(feature, &self.categories.codes(feature, &words)?);
@@ -256,7 +261,7 @@ impl Sequencer {
         self.count_repairs(&rows.block.repairs)
     }
 
-    fn count_repairs(&mut self, repairs: &Repairs) -> Result<()> {
+    fn count_repairs(&mut self, repairs: &RepairCounts) -> Result<()> {
         self.repairs.merge(repairs);
         match self.max_errors {
             Some(most) if self.repairs.total() > most => {
@@ -275,55 +280,56 @@ impl Sequencer {
         }
     }
 
-    /// Adds a block to the row groups and passes on those that are full.
+    /// Adds a block to the row groups and encodes the full ones.
     fn group(&mut self, input: u32, block: Block) -> Result<()> {
-        if !std::mem::replace(&mut self.looked_for_identifiers, true) {
+        if !std::mem::replace(&mut self.checked_identifiers, true) {
             self.warn_of_identifiers(&block);
         }
-        let (ledger, share, encoder) = (&mut self.ledger, self.share, &mut self.encoder);
+        let (tracker, query_sample, encoder) = (&mut self.tracker, self.query_sample, &mut self.encoder);
         self.grouper.push(
             Arc::new(block),
             &mut |name, line| {
-                ledger.begin(name, Place { input, line })?;
-                Ok(share.keeps(name))
+                tracker.begin(name, InputLine { input, line })?;
+                Ok(query_sample.contains(name))
             },
             &mut |group| encoder.encode(group),
         )
     }
 
-    /// The first block is enough, and costs nothing.
+    /// Warns of features that look like identifiers. Examines the first block only, which is sufficient and
+    /// cheap.
     fn warn_of_identifiers(&self, block: &Block) {
         let found = identifiers::identifiers(block, &self.features);
         let (names, list) = (found.join(", "), found.join(","));
         match found.len() {
             0 => {}
             1 => tracing::warn!(
-                "{names} looks like an identifier, which a model can memorise; leave it out with --ignore-columns {list}"
+                "{names} looks like an identifier, which a model can memorise; skip it with --ignore-columns {list}"
             ),
             _ => tracing::warn!(
-                "{names} look like identifiers, which a model can memorise; leave them out with --ignore-columns {list}"
+                "{names} look like identifiers, which a model can memorise; skip them with --ignore-columns {list}"
             ),
         }
     }
 
-    /// The last row group, the last checks, and the commit.
-    fn finish(mut self, format: Format, totals: Totals) -> Result<Manifest> {
+    /// Writes the last row group, performs the final checks and commits the dataset.
+    fn finish(mut self, format: InputFormat, totals: IngestTotals) -> Result<Manifest> {
         match self.grouper.finish() {
             Some(group) => self.encoder.encode(group)?,
-            None if self.ledger.is_empty() => {
+            None if self.tracker.is_empty() => {
                 return Err(Error::place(
-                    self.ledger.first_input(),
+                    self.tracker.first_input(),
                     "there are no rows",
                     "name an input with at least one line of data",
                 ));
             }
-            None => return Err(self.share.keeps_nothing()),
+            None => return Err(self.query_sample.empty_sample_error()),
         }
-        self.ledger.finish()?;
+        self.tracker.finish()?;
         let writer = self.encoder.finish()?;
         interrupt::check()?;
-        let fingerprint = self.share.fingerprint(totals.fingerprint);
-        let source = Source { format: format.name().to_owned(), bytes: totals.bytes, fingerprint };
+        let fingerprint = self.query_sample.fingerprint(totals.fingerprint);
+        let source = ManifestSource { format: format.name().to_owned(), bytes: totals.bytes, fingerprint };
         let mut manifest = Manifest::new(source);
         manifest.repairs = self
             .repairs
@@ -335,30 +341,30 @@ impl Sequencer {
     }
 }
 
-/// The side files of the input that is being read.
-struct Sides {
-    ingest_sides: Vec<crate::ingest::SideFiles>,
+/// The side files of the current input.
+struct CurrentSideFiles {
+    all: Vec<crate::ingest::SideFiles>,
     names: Vec<String>,
     open: Option<(u32, SideReader)>,
-    /// How many queries had no name so far.
+    /// Number of queries without an id so far.
     query: u64,
-    /// Whether the inputs name their queries.
+    /// Whether the inputs have query ids.
     named: Option<bool>,
 }
 
-impl Sides {
+impl CurrentSideFiles {
     fn add_to(&mut self, input: u32, block: &mut Block) -> Result<()> {
         if self.open.as_ref().is_none_or(|(open, _)| *open != input) {
             self.finish()?;
-            let reader = self.ingest_sides[input as usize].open(&self.names[input as usize])?;
+            let reader = self.all[input as usize].open(&self.names[input as usize])?;
             self.open = Some((input, reader));
         }
         let named = !block.runs.is_empty();
         if block.rows() > 0 && *self.named.get_or_insert(named) != named {
             return Err(Error::place(
                 &self.names[input as usize],
-                "this input counts its queries in a .query file and another one names them",
-                "convert them one by one, or give all of them query ids",
+                "this input has query sizes in a .query file, but another one has query ids",
+                "convert the inputs separately, or add query ids to all of them",
             ));
         }
         match &mut self.open {
@@ -373,25 +379,25 @@ impl Sides {
 }
 
 /// Encodes row groups on the pool and appends them in order.
-struct Encoder {
+struct GroupEncoder {
     pool: Arc<ThreadPool>,
     layout: Layout,
     pending: VecDeque<Receiver<parquet::errors::Result<EncodedGroup>>>,
     writer: DatasetWriter,
 }
 
-impl Encoder {
-    /// One group is encoded while the next is collected.
-    const MOST_PENDING: usize = 1;
+impl GroupEncoder {
+    /// One group is encoded while the next one is collected.
+    const MAX_PENDING: usize = 1;
 
     fn encode(&mut self, group: RowGroup) -> Result<()> {
-        while self.pending.len() >= Self::MOST_PENDING {
+        while self.pending.len() >= Self::MAX_PENDING {
             self.write_next()?;
         }
         let (sender, encoded) = sync_channel(1);
         let layout = self.layout.clone();
         self.pool.spawn(move || {
-            let _ = sender.send(encode_group(&group, &layout)); // nobody waits for it after an error
+            let _ = sender.send(encode_group(&group, &layout)); // the receiver is gone after an error
         });
         self.pending.push_back(encoded);
         Ok(())
@@ -399,12 +405,8 @@ impl Encoder {
 
     fn write_next(&mut self) -> Result<()> {
         if let Some(encoded) = self.pending.pop_front() {
-            let group = next(&encoded)?.ok_or_else(|| lost("encoding"))?.map_err(|error| {
-                Error::place(
-                    "planetree",
-                    format_args!("a row group cannot be encoded: {error}"),
-                    "please report this as a bug",
-                )
+            let group = next(&encoded)?.ok_or_else(|| thread_ended("encoding"))?.map_err(|error| {
+                Error::bug("convert", format_args!("failed to encode a row group: {error}")).caused_by(error)
             })?;
             self.writer.append(group)?;
         }

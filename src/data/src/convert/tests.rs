@@ -1,12 +1,12 @@
-//! Where an input is cut into chunks must not matter.
+//! A dataset does not depend on how its input is split into chunks.
 
 use super::*;
 use crate::ingest::{IngestOptions, Input, RoleOptions};
 
-/// Converts a text that is cut at about every so many bytes: the manifest as bytes, or what is wrong.
+/// Converts text with chunks of about `chunk_bytes`. Returns the manifest as bytes, or the error message.
 fn converted(text: &str, chunk_bytes: usize) -> Result<Vec<u8>, String> {
-    let room = tempfile::tempdir().unwrap();
-    let (input, output) = (room.path().join("in"), Location::Local(room.path().join("out")));
+    let temporary = tempfile::tempdir().unwrap();
+    let (input, output) = (temporary.path().join("in"), Location::Local(temporary.path().join("out")));
     std::fs::write(&input, text).unwrap();
     let ingest = IngestOptions {
         format: None,
@@ -28,8 +28,8 @@ fn converted(text: &str, chunk_bytes: usize) -> Result<Vec<u8>, String> {
         threads: 1,
         sort_queries: false,
         max_errors: None,
-        share: QueryShare::ALL,
-        memory_limit: LEAST_MEMORY,
+        query_sample: QuerySample::ALL,
+        memory_limit: MIN_MEMORY,
         categories: Vec::new(),
     };
     let named = Input { name: "in".to_owned(), ..Input::at(Location::Local(input)) };
@@ -39,7 +39,7 @@ fn converted(text: &str, chunk_bytes: usize) -> Result<Vec<u8>, String> {
 }
 
 #[test]
-fn a_text_gives_the_same_dataset_wherever_it_is_cut() {
+fn chunking_does_not_change_the_dataset() {
     for text in [
         "qid,label,a,b\n1,0,x,0.5\n1,1,y,0.25\n2,0,x,-3\n2,1,z,0.934",
         "qid;label;a;b\n1;0;\"x\n;y\";0,5\n1;1;\"say \"\"z\"\"\";0,25\n2;0;x;7",
@@ -51,10 +51,10 @@ fn a_text_gives_the_same_dataset_wherever_it_is_cut() {
             let text = format!("{text}{end}");
             let whole = converted(&text, 1 << 20);
             for chunk_bytes in 1..=text.len() + 1 {
-                assert_eq!(converted(&text, chunk_bytes), whole, "{text:?} cut at {chunk_bytes}");
+                assert_eq!(converted(&text, chunk_bytes), whole, "{text:?} in chunks of {chunk_bytes}");
             }
         }
-        // The newline at the end is not in the rows.
+        // A final newline does not change the rows.
         let rows = |end: &str| {
             converted(&format!("{text}{end}"), 1 << 20).map(|manifest| {
                 let manifest = Manifest::from_bytes(&manifest, &Location::Local("m".into())).unwrap();
@@ -66,12 +66,12 @@ fn a_text_gives_the_same_dataset_wherever_it_is_cut() {
 }
 
 #[test]
-fn a_number_among_words_is_an_error_wherever_it_stands() {
-    // Words for more than the first mebibyte, which alone is looked at beforehand.
+fn a_number_in_a_categorical_column_is_an_error_on_any_line() {
+    // Text values beyond the first MiB, which is all that the detection examines.
     let words: String = (0..100_000).map(|row| format!("{},0,word{}\n", row / 100, row % 7)).collect();
     let text = format!("qid,label,a\n{words}");
     assert!(text.len() > 1 << 20);
     assert!(converted(&text, 1 << 16).is_ok());
     let problem = converted(&format!("{text}9999,1,0.934"), 1 << 16).unwrap_err();
-    assert_eq!(problem, "in:100002:8: found \"0.934\", expected a word, as in the lines before");
+    assert_eq!(problem, "in:100002:8: found \"0.934\", expected text, as in the previous lines");
 }

@@ -1,11 +1,11 @@
-//! A row group's columns as compressed Parquet column chunks, each independent of the others, so
-//! that they are made on all cores. A chunk depends on its values alone.
+//! Encoding the columns of a row group as compressed Parquet column chunks. Chunks are independent, so they
+//! are encoded on all cores, and a chunk depends only on its values.
 
 use super::fingerprint::{ColumnSums, RowKeys};
 use super::float_chunk::{ZSTD_LEVEL, encode_floats};
 use super::group::RowGroup;
-use super::layout::{Layout, Role};
-use crate::rows::{Block, Column, Present};
+use super::layout::{DatasetColumn, Layout};
+use crate::rows::{Block, FeatureColumn, PresentRows};
 use arrow::array::BooleanBufferBuilder;
 use bytes::Bytes;
 use parquet::basic::{Compression, ZstdLevel};
@@ -19,7 +19,7 @@ use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
-/// A column chunk and what the footer says of it.
+/// A column chunk and its metadata for the footer.
 pub struct EncodedColumn {
     /// The pages.
     pub bytes: Bytes,
@@ -29,33 +29,33 @@ pub struct EncodedColumn {
 
 /// A row group, ready to be appended to a file.
 pub struct EncodedGroup {
-    /// One chunk a column, in the order of [`Layout::roles`].
+    /// One chunk per column, in the order of [`Layout::columns`].
     pub columns: Vec<EncodedColumn>,
-    /// How many rows.
+    /// Number of rows.
     pub rows: usize,
-    /// How many queries.
+    /// Number of queries.
     pub queries: usize,
-    /// How many features.
+    /// Number of features.
     pub width: usize,
-    /// How many rows have no label.
+    /// Number of rows without a label.
     pub unlabelled: usize,
-    /// What the rows add to the dataset's fingerprint.
+    /// The contribution of the rows to the dataset's fingerprint.
     pub sums: ColumnSums,
 }
 
-/// Encodes all columns of a group, in parallel where the pool has room.
+/// Encodes all columns of a group in parallel.
 pub fn encode_group(group: &RowGroup, layout: &Layout) -> Result<EncodedGroup> {
     let width = layout.features.given().unwrap_or(group.width);
     let schema = layout.schema(width);
-    let roles = layout.roles(width);
+    let dataset_columns = layout.columns(width);
     let keys = RowKeys::new(group.first_row, group.rows);
-    let columns: Result<Vec<(EncodedColumn, u128)>> = roles
+    let columns: Result<Vec<(EncodedColumn, u128)>> = dataset_columns
         .par_iter()
         .enumerate()
-        .map(|(place, role)| encode_column(group, *role, schema.column(place), &keys))
+        .map(|(index, column)| encode_column(group, *column, schema.column(index), &keys))
         .collect();
     let unlabelled = group
-        .pieces
+        .slices
         .iter()
         .map(|(block, rows)| block.labels[rows.clone()].iter().filter(|label| label.is_nan()).count())
         .sum();
@@ -64,30 +64,30 @@ pub fn encode_group(group: &RowGroup, layout: &Layout) -> Result<EncodedGroup> {
     Ok(EncodedGroup { columns, rows, queries, width, unlabelled, sums })
 }
 
-/// A column without a single value, as rows written before the column was known have it.
+/// Encodes a column without values, for row groups written before the feature first occurred.
 pub fn encode_absent(rows: usize, column: ColumnDescPtr) -> Result<EncodedColumn> {
     let mut present = BooleanBufferBuilder::new(rows);
     present.append_n(rows, false);
     encode_floats(column, &[], &present)
 }
 
-/// A column as a chunk, and its sum.
+/// Encodes a column and computes its fingerprint sum.
 fn encode_column(
     group: &RowGroup,
-    role: Role,
+    role: DatasetColumn,
     column: ColumnDescPtr,
     keys: &RowKeys,
 ) -> Result<(EncodedColumn, u128)> {
     match role {
-        Role::Query => encode_queries(group, column, keys),
-        Role::Document => encode_documents(group, column, keys),
-        Role::Label => encode_optional(group, column, keys, |block| Some(&block.labels)),
-        Role::Weight => encode_optional(group, column, keys, |block| block.weights.as_deref()),
-        Role::Position => encode_positions(group, column, keys),
-        Role::Feature(feature) => {
+        DatasetColumn::Query => encode_queries(group, column, keys),
+        DatasetColumn::Document => encode_documents(group, column, keys),
+        DatasetColumn::Label => encode_optional(group, column, keys, |block| Some(&block.labels)),
+        DatasetColumn::Weight => encode_optional(group, column, keys, |block| block.weights.as_deref()),
+        DatasetColumn::Position => encode_positions(group, column, keys),
+        DatasetColumn::Feature(feature) => {
             let mut values = Vec::with_capacity(group.rows);
             let mut present = BooleanBufferBuilder::new(group.rows);
-            for (block, rows) in &group.pieces {
+            for (block, rows) in &group.slices {
                 gather(block.features.column(feature), rows.clone(), &mut values, &mut present);
             }
             Ok((encode_floats(column, &values, &present)?, keys.sum_of_floats(&values, &present)))
@@ -95,14 +95,19 @@ fn encode_column(
     }
 }
 
-/// Appends a stretch of a column: its values, and for each row whether it has one.
-fn gather(column: Column<'_>, rows: Range<usize>, values: &mut Vec<f32>, present: &mut BooleanBufferBuilder) {
+/// Appends a range of rows of a column: the present values, and for each row whether it has one.
+fn gather(
+    column: FeatureColumn<'_>,
+    rows: Range<usize>,
+    values: &mut Vec<f32>,
+    present: &mut BooleanBufferBuilder,
+) {
     match column.present {
-        Present::All => {
+        PresentRows::All => {
             values.extend_from_slice(&column.values[rows.clone()]);
             present.append_n(rows.len(), true);
         }
-        Present::Bits(bitmap) => {
+        PresentRows::Bits(bitmap) => {
             present.append_packed_range(rows.clone(), bitmap);
             let before = |row: usize| -> usize {
                 let whole: u32 = bitmap[..row / 8].iter().map(|byte| byte.count_ones()).sum();
@@ -111,7 +116,7 @@ fn gather(column: Column<'_>, rows: Range<usize>, values: &mut Vec<f32>, present
             };
             values.extend_from_slice(&column.values[before(rows.start)..before(rows.end)]);
         }
-        Present::Rows(list) => {
+        PresentRows::Rows(list) => {
             let place_of = |end: usize| list.partition_point(|row| (*row as usize) < end);
             let places = place_of(rows.start)..place_of(rows.end);
             let first = present.len();
@@ -131,7 +136,7 @@ fn encode_optional<'a>(
     of: impl Fn(&'a Block) -> Option<&'a [f32]>,
 ) -> Result<(EncodedColumn, u128)> {
     let (mut values, mut present) = (Vec::with_capacity(group.rows), BooleanBufferBuilder::new(group.rows));
-    for (block, rows) in &group.pieces {
+    for (block, rows) in &group.slices {
         match of(block) {
             Some(all) => {
                 for value in &all[rows.clone()] {
@@ -151,7 +156,7 @@ fn encode_positions(
     keys: &RowKeys,
 ) -> Result<(EncodedColumn, u128)> {
     let (mut values, mut levels) = (Vec::new(), Vec::new());
-    for (block, rows) in &group.pieces {
+    for (block, rows) in &group.slices {
         match &block.positions {
             Some(all) => {
                 values.extend(all[rows.clone()].iter().flatten());
@@ -195,7 +200,7 @@ fn encode_documents(
     let mut text = Vec::new();
     let mut ends = Vec::new();
     let mut levels = Vec::with_capacity(group.rows);
-    for (block, rows) in &group.pieces {
+    for (block, rows) in &group.slices {
         for row in rows.clone() {
             let id = block.documents.get(row);
             levels.push(i16::from(id.is_some()));
@@ -235,11 +240,11 @@ static DICTIONARY: LazyLock<WriterPropertiesPtr> =
     LazyLock::new(|| Arc::new(properties().set_dictionary_enabled(true).build()));
 static PLAIN: LazyLock<WriterPropertiesPtr> =
     LazyLock::new(|| Arc::new(properties().set_dictionary_enabled(false).build()));
-/// What all chunks and files have in common.
+/// Writer properties of all chunks and files.
 pub fn properties() -> parquet::file::properties::WriterPropertiesBuilder {
     WriterProperties::builder()
         .set_created_by(concat!("planetree ", env!("CARGO_PKG_VERSION")).to_owned())
-        .set_writer_version(WriterVersion::PARQUET_1_0) // what every reader knows
+        .set_writer_version(WriterVersion::PARQUET_1_0) // for compatibility with all readers
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL).expect("1 is a level of zstd")))
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_offset_index_disabled(true)
@@ -253,9 +258,9 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// The slow twin: every row's bit one by one.
+        /// Compares with a naive loop over the rows' bits.
         #[test]
-        fn gather_takes_the_cells_of_a_stretch(cells in prop::collection::vec(prop::option::of(0i8..9), 1..300), cut in 0.0f64..1.0, len in 0.0f64..1.0) {
+        fn gather_copies_a_range_of_rows(cells in prop::collection::vec(prop::option::of(0i8..9), 1..300), cut in 0.0f64..1.0, len in 0.0f64..1.0) {
             let mut bitmap = vec![0u8; cells.len().div_ceil(8)];
             for (row, _) in cells.iter().enumerate().filter(|(_, cell)| cell.is_some()) {
                 bitmap[row / 8] |= 1 << (row % 8);
@@ -265,10 +270,10 @@ mod tests {
             let end = start + (len * (cells.len() - start) as f64) as usize;
             let list: Vec<u32> = (0..).zip(&cells).filter(|(_, cell)| cell.is_some()).map(|(row, _)| row).collect();
             let expected: Vec<f32> = cells[start..end].iter().flatten().map(|cell| f32::from(*cell)).collect();
-            for kind in [Present::Bits(&bitmap), Present::Rows(&list)] {
+            for kind in [PresentRows::Bits(&bitmap), PresentRows::Rows(&list)] {
                 let (mut values, mut present) = (Vec::new(), BooleanBufferBuilder::new(0));
                 present.append_n(3, true);
-                gather(Column { values: &all, present: kind }, start..end, &mut values, &mut present);
+                gather(FeatureColumn { values: &all, present: kind }, start..end, &mut values, &mut present);
                 prop_assert_eq!(&values, &expected);
                 for (row, cell) in cells[start..end].iter().enumerate() {
                     prop_assert_eq!(present.get_bit(3 + row), cell.is_some());

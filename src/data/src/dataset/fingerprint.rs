@@ -1,10 +1,10 @@
-//! The fingerprint of a dataset: a hash of its rows, however they are cut into row groups and files.
+//! The fingerprint of a dataset: a hash of its rows that does not depend on row groups and files.
 //!
-//! Every row has a key that follows from its number. A column's *sum* adds up, for every value that is
-//! present, the row's key times the value, in 128 bits; so sums of row groups add up to that of the dataset,
-//! in any order and on any number of threads, and absent values cost nothing. Two different columns have the
-//! same sum with a chance of 2^-64 (multilinear hashing: Lemire and Kaser 2014, "Strongly universal string
-//! hashing is fast"). The fingerprint is the hash of counts, names, words and sums.
+//! Every row has a key derived from its number. The *sum* of a column is the 128-bit sum, over all present
+//! values, of the row's key times the value. Sums of row groups add up to the sum of the dataset in any order
+//! and on any number of threads, and absent values cost nothing. Two different columns have the same sum with
+//! probability 2^-64 (multilinear hashing: Lemire and Kaser 2014, "Strongly universal string hashing is
+//! fast"). The fingerprint is the hash of counts, names, categories and sums.
 
 use super::manifest::Manifest;
 use super::read::{DatasetReader, GroupReader};
@@ -17,24 +17,24 @@ use planetree_base::storage::{Digest, RunningDigest, interrupt};
 use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The version of the definition.
+/// Version of the definition.
 const VERSION: u32 = 1;
 
-/// The keys of some consecutive rows.
+/// Keys of consecutive rows.
 pub struct RowKeys {
     keys: Vec<u64>,
-    /// All of them added up.
+    /// Sum of all keys.
     total: u128,
 }
 
 impl RowKeys {
-    /// The keys of so many rows from a row of the dataset on.
+    /// The keys of `rows` rows, starting at row `first_row` of the dataset.
     pub fn new(first_row: u64, rows: usize) -> Self {
         let keys: Vec<u64> = (first_row..first_row + rows as u64).map(mix).collect();
         RowKeys { total: keys.iter().map(|key| u128::from(*key)).sum(), keys }
     }
 
-    /// The sum of numbers that are present, given one after another, and which of the rows have one.
+    /// Sum of a float column, given its present values and a bitmap of the rows that have one.
     pub fn sum_of_floats(&self, values: &[f32], present: &BooleanBufferBuilder) -> u128 {
         if values.len() == self.keys.len() {
             return self.sum_of_all(values);
@@ -43,8 +43,9 @@ impl RowKeys {
         rows.zip(values).map(|(row, value)| product(self.keys[row], value.to_bits())).sum()
     }
 
-    /// The sum of a number a row. Keys in halves: products of 32 bits each are what vectors of any machine have.
-    /// Nothing wraps below 2^31 rows; it is said so that nobody checks for it in the loop.
+    /// Sum of a float column without missing values. Keys are split in halves, because all vector units have
+    /// 32-bit products. Nothing overflows below 2^31 rows; the wrapping operations only avoid overflow checks
+    /// in the loop.
     fn sum_of_all(&self, values: &[f32]) -> u128 {
         const HALF: u64 = 0xFFFF_FFFF;
         let (mut low, mut middle, mut high) = (0u64, 0u64, 0u64);
@@ -58,13 +59,13 @@ impl RowKeys {
         self.total + u128::from(low) + (u128::from(middle) << 32) + (u128::from(high) << 64)
     }
 
-    /// The sum of positions.
+    /// Sum of a column of positions.
     pub fn sum_of_positions(&self, positions: impl Iterator<Item = Option<i32>>) -> u128 {
         let present = self.keys.iter().zip(positions);
         present.filter_map(|(key, position)| Some(product(*key, position? as u32))).sum()
     }
 
-    /// The sum of texts; of query ids, the first row of each query has one.
+    /// Sum of a column of strings, given as rows and texts. A query id counts at the first row of each query.
     pub fn sum_of_texts<'t>(&self, texts: impl Iterator<Item = (usize, &'t [u8])>) -> u128 {
         texts.fold(0, |sum: u128, (row, text)| {
             sum.wrapping_add(u128::from(self.keys[row]) * u128::from(xxh3_64(text)))
@@ -72,15 +73,15 @@ impl RowKeys {
     }
 }
 
-/// A row's share of a column's sum. All values are above 0, so that 0 is not the same as nothing. The sum of
-/// 2^28 of them is far below 2^128.
+/// Contribution of a value to its column's sum. One is added to the bits, so that 0 differs from an absent
+/// value. The sum of 2^28 contributions is far below 2^128.
 #[inline]
 fn product(key: u64, bits: u32) -> u128 {
     u128::from(key).wrapping_mul(u128::from(bits) + 1)
 }
 
-/// The sums of all columns of a dataset, or of some of its rows, in the order of the columns. Features that
-/// are not known yet have none.
+/// The sums of all columns of a dataset, or of some of its rows, in column order. Features that have not
+/// occurred yet have no element.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ColumnSums(pub Vec<u128>);
 
@@ -115,8 +116,8 @@ impl ColumnSums {
 }
 
 impl DatasetReader {
-    /// The hash of the rows: of their queries, documents, labels, weights, positions, features, names and words.
-    /// Datasets of versions that did not note it are read for it.
+    /// Hash of the rows: queries, documents, labels, weights, positions, features, names and categories. If
+    /// the manifest has no fingerprint, as in earlier versions, it is computed by reading the dataset.
     pub fn fingerprint(&self) -> Result<Digest> {
         if let Some(known) = self.manifest().fingerprint.or_else(|| self.scanned.get().copied()) {
             return Ok(known);
@@ -125,7 +126,7 @@ impl DatasetReader {
         Ok(*self.scanned.get_or_init(|| scanned))
     }
 
-    /// The fingerprint from the rows themselves.
+    /// Computes the fingerprint from the rows.
     fn scan_fingerprint(&self) -> Result<Digest> {
         let firsts = self.manifest().rows_of_groups().scan(0, |next, rows| {
             *next += rows;
@@ -150,7 +151,7 @@ impl DatasetReader {
             sum_of(&keys, &column, place == 0).ok_or_else(|| {
                 Error::place(
                     self.location(),
-                    "its columns are not those of a dataset",
+                    "malformed dataset: unexpected columns",
                     "convert the data again",
                 )
             })
@@ -159,7 +160,7 @@ impl DatasetReader {
     }
 }
 
-/// The sum of a column as it is read; of query ids, if it has them.
+/// Sum of a column as read from a dataset; `is_query` states whether it holds query ids.
 fn sum_of(keys: &RowKeys, column: &ArrayRef, is_query: bool) -> Option<u128> {
     if let Some(texts) = column.as_string_opt::<i32>() {
         let counts = |row: &usize| match is_query {
@@ -180,7 +181,7 @@ fn sum_of(keys: &RowKeys, column: &ArrayRef, is_query: bool) -> Option<u128> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataset::manifest::{Categories, Source};
+    use crate::dataset::manifest::{Categories, ManifestSource};
     use crate::dataset::{FeatureNames, Grouper, Layout, encode_group};
     use crate::rows::BlockBuilder;
     use planetree_base::storage::digest_of;
@@ -197,7 +198,8 @@ mod tests {
         features: Vec<Option<f32>>,
     }
 
-    /// The fingerprint of rows that come in blocks of so many and are cut into files of so many.
+    /// Fingerprint of rows that arrive in blocks of `block_rows` and are written to files of
+    /// `partition_rows`.
     fn fingerprint(rows: &[Row], words: &[&str], block_rows: usize, partition_rows: usize) -> Digest {
         let layout = Layout { features: FeatureNames::Numbered, weight: true, position: true };
         let (mut sums, mut groups, mut width, mut queries) = (ColumnSums::default(), Vec::new(), 0, 0);
@@ -222,12 +224,12 @@ mod tests {
             grouper.push(Arc::new(builder.finish()), &mut |_, _| Ok(true), &mut emit).unwrap();
         }
         grouper.finish().map_or(Ok(()), &mut emit).unwrap();
-        // Whoever is done first adds first.
+        // In any order: on several threads, groups finish in any order.
         for group in groups.iter().rev() {
             sums.add(&group.sums);
             (width, queries) = (width.max(group.width), queries + group.queries as u64);
         }
-        let source = Source { format: "letor".into(), bytes: 0, fingerprint: digest_of(b"") };
+        let source = ManifestSource { format: "letor".into(), bytes: 0, fingerprint: digest_of(b"") };
         let manifest = Manifest {
             rows: rows.len() as u64,
             queries,
@@ -297,7 +299,7 @@ mod tests {
                     bits(std::mem::replace(&mut row.features[feature], value)) != bits(value)
                 }
                 6 => {
-                    // A query is cut in two, or two become one.
+                    // Splits a query in two, or joins two.
                     let before = place > 0 && rows[place - 1].query == row.query;
                     let old = row.query;
                     changed[place..].iter_mut().for_each(|row| row.query += u32::from(row.query == old) * 500);

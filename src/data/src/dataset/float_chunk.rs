@@ -1,10 +1,10 @@
-//! Float columns as Parquet column chunks, written page by page here instead of through the
-//! general column writer: presence goes from bitmap to page as it is, the dictionary is one small
-//! hash table, and the compressor is kept from column to column. A third of a conversion's time
-//! hangs on this file; the Parquet crate still writes the page headers and all metadata.
+//! Encoding float columns as Parquet column chunks, page by page instead of with the general column writer:
+//! presence bitmaps are copied into the page unchanged, the dictionary is a small hash table, and the
+//! compressor is reused between columns. A third of a conversion's time is spent here. The Parquet crate
+//! still writes page headers and metadata.
 //!
-//! Vocabulary of the Parquet format: *definition levels* say for each row whether it has a value;
-//! the *hybrid* encoding mixes repeated runs and bit-packed groups of eight.
+//! Terms of the Parquet format: *definition levels* state for each row whether it has a value; the *hybrid*
+//! encoding mixes repeated runs and bit-packed groups of eight.
 
 use super::encode::EncodedColumn;
 use arrow::array::BooleanBufferBuilder;
@@ -19,12 +19,12 @@ use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
 use std::cell::RefCell;
 
-/// The level everything is compressed with.
+/// zstd level of all compression.
 pub const ZSTD_LEVEL: i32 = 1;
-/// Rows of a page: one page for all but huge queries. A multiple of eight.
+/// Rows per page: one page per chunk, unless a query is huge. A multiple of eight.
 const PAGE_ROWS: usize = 1 << 18;
 
-/// Encodes a column: the values that are present, in order, and which of the rows have one.
+/// Encodes a column, given its present values and a bitmap of the rows that have one.
 pub fn encode_floats(
     column: ColumnDescPtr,
     values: &[f32],
@@ -33,9 +33,9 @@ pub fn encode_floats(
     let rows = present.len();
     let dictionary = if repeats_often(values) { Dictionary::of(values) } else { None };
     let mut sink = TrackedWrite::new(Vec::new());
-    let mut chunk = ChunkWriter { pages: SerializedPageWriter::new(&mut sink), sizes: Sizes::default() };
+    let mut chunk = ChunkWriter { pages: SerializedPageWriter::new(&mut sink), sizes: PageSizes::default() };
     if let Some(dictionary) = &dictionary {
-        chunk.dictionary_page(&dictionary.words)?;
+        chunk.dictionary_page(&dictionary.values)?;
     }
     let encoding = match &dictionary {
         Some(_) => Encoding::RLE_DICTIONARY,
@@ -88,7 +88,7 @@ pub fn encode_floats(
     Ok(EncodedColumn { bytes, close })
 }
 
-/// Whether a dictionary may pay: a sample of the values holds many of them more than once.
+/// Whether a dictionary is likely to pay off: many values of a sample occur more than once.
 fn repeats_often(values: &[f32]) -> bool {
     const SAMPLE: usize = 256;
     let step = (values.len() / SAMPLE).max(1);
@@ -101,15 +101,15 @@ fn repeats_often(values: &[f32]) -> bool {
 }
 
 fn statistics(values: &[f32], rows: usize, dictionary: Option<&Dictionary>) -> Statistics {
-    let seen = dictionary.map_or(values, |dictionary| &dictionary.words);
+    let seen = dictionary.map_or(values, |dictionary| &dictionary.values);
     let (mut least, mut most) = (f32::INFINITY, f32::NEG_INFINITY);
     for value in seen {
         least = least.min(*value);
         most = most.max(*value);
     }
-    // A reader may not tell the two zeros apart, so the bounds include both.
+    // Readers may not distinguish the two zeros, so the bounds include both.
     let bound = |value: f32, zero: f32| (!seen.is_empty()).then_some(if value == 0.0 { zero } else { value });
-    let distinct = dictionary.map(|dictionary| dictionary.words.len() as u64);
+    let distinct = dictionary.map(|dictionary| dictionary.values.len() as u64);
     Statistics::new(bound(least, -0.0), bound(most, 0.0), distinct, Some((rows - values.len()) as u64), false)
 }
 
@@ -122,8 +122,8 @@ fn count_ones(bits: &[u8], rows: usize) -> usize {
     (in_words + in_tail + in_rest) as usize
 }
 
-/// Definition levels of a page: a repeated run where all rows are alike, else the bitmap itself,
-/// which is a bit-packed run of width 1 as it stands.
+/// Writes the definition levels of a page: a repeated run if all rows are alike, otherwise the bitmap itself,
+/// which already is a bit-packed run of width 1.
 fn write_levels(bits: &[u8], rows: usize, values: usize, page: &mut Vec<u8>) {
     let start = page.len();
     page.extend_from_slice(&[0; 4]);
@@ -136,7 +136,7 @@ fn write_levels(bits: &[u8], rows: usize, values: usize, page: &mut Vec<u8>) {
         if !rows.is_multiple_of(8)
             && let Some(last) = page.last_mut()
         {
-            *last &= (1 << (rows % 8)) - 1; // what lies beyond the rows is not ours to say
+            *last &= (1 << (rows % 8)) - 1; // clears the bits after the last row
         }
     }
     let length = (page.len() - start - 4) as u32;
@@ -151,7 +151,7 @@ fn write_varint(mut number: u64, out: &mut Vec<u8>) {
     out.push(number as u8);
 }
 
-/// All first bytes, then all second bytes, and so on: alike bytes lie together and pack well.
+/// Writes all first bytes, then all second bytes, and so on: similar bytes are adjacent and compress well.
 fn split_bytes(values: &[f32], page: &mut Vec<u8>) {
     let (start, count) = (page.len(), values.len());
     page.resize(start + 4 * count, 0);
@@ -163,19 +163,19 @@ fn split_bytes(values: &[f32], page: &mut Vec<u8>) {
     }
 }
 
-/// The distinct values of a column, and for each value its place among them.
+/// The distinct values of a column, and the index of each value among them.
 struct Dictionary {
-    words: Vec<f32>,
+    values: Vec<f32>,
     codes: Vec<u32>,
 }
 
 impl Dictionary {
-    /// `None` when there are too many distinct values for a dictionary to pay.
+    /// `None` if there are too many distinct values for a dictionary to pay off.
     fn of(values: &[f32]) -> Option<Self> {
-        let most = values.len() / 3 + 64;
-        let mut words: Vec<f32> = Vec::new();
+        let max_distinct = values.len() / 3 + 64;
+        let mut distinct: Vec<f32> = Vec::new();
         let mut codes = Vec::with_capacity(values.len());
-        // Open addressing; a slot holds the bits of a value and its code + 1, 0 is free.
+        // Open addressing. A slot holds the bits of a value and its code + 1; 0 is free.
         let mut slots = vec![0u64; 1 << 10];
         let mut shift = 64 - 10;
         let hash =
@@ -186,9 +186,9 @@ impl Dictionary {
             let code = loop {
                 let slot = slots[place];
                 if slot == 0 {
-                    words.push(*value);
-                    slots[place] = u64::from(bits) << 32 | words.len() as u64;
-                    break words.len() as u32 - 1;
+                    distinct.push(*value);
+                    slots[place] = u64::from(bits) << 32 | distinct.len() as u64;
+                    break distinct.len() as u32 - 1;
                 }
                 if (slot >> 32) as u32 == bits {
                     break slot as u32 - 1;
@@ -196,8 +196,8 @@ impl Dictionary {
                 place = (place + 1) & (slots.len() - 1);
             };
             codes.push(code);
-            if words.len() * 2 > slots.len() {
-                if words.len() > most {
+            if distinct.len() * 2 > slots.len() {
+                if distinct.len() > max_distinct {
                     return None;
                 }
                 shift -= 2;
@@ -212,26 +212,26 @@ impl Dictionary {
                 slots = larger;
             }
         }
-        (words.len() <= most).then_some(Dictionary { words, codes })
+        (distinct.len() <= max_distinct).then_some(Dictionary { values: distinct, codes })
     }
 
-    /// Bits of a code.
+    /// Bits per code.
     fn width(&self) -> u32 {
-        (self.words.len().max(2) as u32 - 1).ilog2() + 1
+        (self.values.len().max(2) as u32 - 1).ilog2() + 1
     }
 }
 
-/// Codes in the hybrid encoding, their width in front.
+/// Writes codes in the hybrid encoding, preceded by their width.
 fn write_codes(codes: &[u32], width: u32, page: &mut Vec<u8>) {
-    /// A shorter run is packed with its neighbours.
-    const LEAST_RUN: usize = 24;
+    /// Minimum length of a repeated run; shorter runs are bit-packed.
+    const MIN_RUN: usize = 24;
     page.push(width as u8);
-    let mut unpacked = 0; // codes before this one are written
+    let mut unpacked = 0; // all codes before this one are written
     let mut at = 0;
     while at < codes.len() {
         let run = codes[at..].iter().take_while(|code| **code == codes[at]).count();
-        if run >= LEAST_RUN {
-            // Packed groups are of eight, so the first codes of the run fill the last group.
+        if run >= MIN_RUN {
+            // Packed groups have eight codes, so the first codes of the run complete the last group.
             let packed = (at - unpacked).next_multiple_of(8);
             pack(&codes[unpacked..unpacked + packed], width, page);
             write_varint(((at + run - unpacked - packed) as u64) << 1, page);
@@ -243,7 +243,7 @@ fn write_codes(codes: &[u32], width: u32, page: &mut Vec<u8>) {
     pack(&codes[unpacked..], width, page);
 }
 
-/// A bit-packed run: the codes end to end, filled up to a group of eight.
+/// Writes a bit-packed run: the codes, padded to a multiple of eight.
 fn pack(codes: &[u32], width: u32, page: &mut Vec<u8>) {
     if codes.is_empty() {
         return;
@@ -269,9 +269,9 @@ fn pack(codes: &[u32], width: u32, page: &mut Vec<u8>) {
     }
 }
 
-/// What the metadata says about the pages.
+/// PageSizes and offsets of the pages, for the metadata.
 #[derive(Default)]
-struct Sizes {
+struct PageSizes {
     compressed: usize,
     uncompressed: usize,
     data_offset: u64,
@@ -279,7 +279,7 @@ struct Sizes {
     data_pages: i32,
 }
 
-impl Sizes {
+impl PageSizes {
     fn stats(&self, encoding: Encoding) -> Vec<PageEncodingStats> {
         let dictionary = self.dictionary_offset.map(|_| PageEncodingStats {
             page_type: PageType::DICTIONARY_PAGE,
@@ -293,7 +293,7 @@ impl Sizes {
 
 struct ChunkWriter<'a> {
     pages: SerializedPageWriter<'a, Vec<u8>>,
-    sizes: Sizes,
+    sizes: PageSizes,
 }
 
 impl ChunkWriter<'_> {
@@ -335,7 +335,7 @@ impl ChunkWriter<'_> {
 }
 
 thread_local! {
-    /// Setting a compressor up costs more than a small page.
+    /// Creating a compressor costs more than compressing a small page.
     static COMPRESSOR: RefCell<Option<zstd::bulk::Compressor<'static>>> = const { RefCell::new(None) };
 }
 
@@ -360,7 +360,7 @@ mod tests {
     use parquet::file::writer::SerializedFileWriter;
     use proptest::prelude::*;
 
-    /// The twin is the Parquet crate's reader: what it reads is what was written.
+    /// Writes a column and reads it back with the Parquet crate's reader.
     fn round_trip(cells: &[Option<f32>]) -> Vec<Option<f32>> {
         let layout = Layout { features: FeatureNames::Numbered, weight: false, position: false };
         let schema = layout.schema(1);
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_of_several_pages_and_of_many_distinct_values_read_back() {
+    fn several_pages_and_many_distinct_values_read_back() {
         let few: Vec<Option<f32>> =
             (0..600_001u32).map(|row| (row % 3 != 0).then_some((row / 7 % 50) as f32)).collect();
         assert_eq!(round_trip(&few), few);

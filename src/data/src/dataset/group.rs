@@ -1,47 +1,46 @@
-//! Blocks to row groups: rows are collected until a query ends and enough are together. Where a
-//! row group ends depends on the rows alone, not on how the input was cut into blocks, on threads
-//! or on memory, so that equal rows make equal files.
+//! Collecting blocks into row groups. A row group ends with a query, once it has enough rows. Where it ends
+//! depends only on the rows, not on blocks, threads or memory, so equal rows give equal files.
 
 use crate::rows::Block;
 use planetree_base::error::{Error, Result};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Where a query was met: the input, by its place in the list of inputs, and the line.
+/// Where a query starts: index of the input, and line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
-    /// Which input.
+pub struct InputLine {
+    /// Index of the input.
     pub input: u32,
-    /// Line, counted from 1.
+    /// Line, from 1.
     pub line: u64,
 }
 
-/// A row group ends at the first query that ends at or after this many rows.
+/// Rows after which a row group ends, at the end of the current query.
 pub const GROUP_ROWS: usize = 1 << 16;
-/// ... or at or after this many values that are present.
+/// Present values after which a row group ends, at the end of the current query.
 pub const GROUP_ENTRIES: usize = 1 << 23;
 
 /// A query within a row group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupQuery {
-    /// Its id.
+    /// The query id.
     pub name: String,
-    /// How many rows it has.
+    /// Number of rows.
     pub rows: usize,
 }
 
-/// Whole queries, ready to be written.
+/// Whole queries, ready to be encoded.
 #[derive(Debug, Default)]
 pub struct RowGroup {
-    /// Stretches of blocks, in order.
-    pub pieces: Vec<(Arc<Block>, Range<usize>)>,
+    /// Ranges of rows of blocks, in order.
+    pub slices: Vec<(Arc<Block>, Range<usize>)>,
     /// The queries, in order.
     pub queries: Vec<GroupQuery>,
-    /// The number of the first row in the dataset.
+    /// Number of the first row in the dataset.
     pub first_row: u64,
-    /// How many rows.
+    /// Number of rows.
     pub rows: usize,
-    /// How many features the input has shown by now: at least as many as these rows have.
+    /// Number of features in the input so far: at least as many as in these rows.
     pub width: usize,
     entries: usize,
     heap: usize,
@@ -50,38 +49,38 @@ pub struct RowGroup {
 /// Collects blocks into row groups.
 pub struct Grouper {
     partition_rows: usize,
-    most_bytes: usize,
+    max_bytes: usize,
     open: RowGroup,
     width: usize,
-    /// Rows of the file that the open group will end in, before the group.
+    /// Rows in the current file before the open group.
     part_rows: usize,
-    /// Rows of all groups before the open one.
+    /// Rows in all groups before the open one.
     rows: u64,
-    /// The query whose rows are being left out.
-    left_out: Option<String>,
-    /// Whether any was: then rows that stay are copied, since few of a block may.
-    leaves_out: bool,
+    /// The query that is currently being skipped.
+    skipped_query: Option<String>,
+    /// Whether any query was skipped. If so, the remaining rows are copied, since they may be a small part of
+    /// their block.
+    has_skipped: bool,
 }
 
 impl Grouper {
-    /// A file ends with the query that reaches `partition_rows`; `most_bytes` is what one group may
-    /// hold in memory.
-    pub fn new(partition_rows: usize, most_bytes: usize) -> Self {
+    /// A file ends with the query that reaches `partition_rows`. `max_bytes` limits the memory of one group.
+    pub fn new(partition_rows: usize, max_bytes: usize) -> Self {
         let open = RowGroup::default();
         Grouper {
             partition_rows,
-            most_bytes,
+            max_bytes,
             open,
             width: 0,
             part_rows: 0,
             rows: 0,
-            left_out: None,
-            leaves_out: false,
+            skipped_query: None,
+            has_skipped: false,
         }
     }
 
-    /// Adds a block. `begin` is told of every query that begins and says whether it stays; `emit` gets
-    /// every full group.
+    /// Adds a block. `begin` is called at the start of every query and returns whether to keep it; `emit`
+    /// receives every full group.
     pub fn push(
         &mut self,
         block: Arc<Block>,
@@ -90,33 +89,33 @@ impl Grouper {
     ) -> Result<()> {
         self.width = self.width.max(block.features.width());
         if block.runs.is_empty() && block.rows() > 0 {
-            return Err(Error::place("input", "rows without a query", "please report this as a bug"));
+            return Err(Error::bug("input", "rows without a query"));
         }
         for run in 0..block.runs.len() {
             let rows = block.runs[run].first_row as usize..block.run_end(run);
-            // Decoders hand on only names that are UTF-8.
+            // Decoders only produce query ids that are UTF-8.
             let name = std::str::from_utf8(block.run_name(run)).unwrap_or_default();
-            let last = self.left_out.as_ref().or(self.open.queries.last().map(|query| &query.name));
+            let last = self.skipped_query.as_ref().or(self.open.queries.last().map(|query| &query.name));
             if last.is_none_or(|last| last != name) {
-                let stays = begin(name, block.runs[run].line)?;
-                self.left_out = (!stays).then(|| name.to_owned());
-                self.leaves_out |= !stays;
-                if stays {
+                let keep = begin(name, block.runs[run].line)?;
+                self.skipped_query = (!keep).then(|| name.to_owned());
+                self.has_skipped |= !keep;
+                if keep {
                     if self.is_full() {
                         emit(self.take())?;
                     }
                     self.open.queries.push(GroupQuery { name: name.to_owned(), rows: 0 });
                 }
             }
-            if self.left_out.is_some() {
+            if self.skipped_query.is_some() {
                 continue;
             }
-            if self.leaves_out {
+            if self.has_skipped {
                 self.add(&Arc::new(block.of_run(run)), 0..rows.len());
             } else {
                 self.add(&block, rows);
             }
-            if self.open.heap > self.most_bytes {
+            if self.open.heap > self.max_bytes {
                 return Err(self.too_large());
             }
         }
@@ -132,11 +131,11 @@ impl Grouper {
         let entries = block.features.entries_of_rows(rows.clone());
         open.entries += entries;
         open.heap += 4 * entries + 32 * rows.len();
-        match open.pieces.last_mut() {
+        match open.slices.last_mut() {
             Some((last, range)) if Arc::ptr_eq(last, block) && range.end == rows.start => {
                 range.end = rows.end
             }
-            _ => open.pieces.push((block.clone(), rows)),
+            _ => open.slices.push((block.clone(), rows)),
         }
     }
 
@@ -156,7 +155,7 @@ impl Grouper {
         RowGroup { first_row, width: self.width, ..std::mem::take(&mut self.open) }
     }
 
-    /// The last group, if there are rows in it.
+    /// The last group, if it has rows.
     pub fn finish(mut self) -> Option<RowGroup> {
         (self.open.rows > 0).then(|| self.take())
     }
@@ -166,7 +165,7 @@ impl Grouper {
         Error::place(
             format_args!("query {:?}", query.map_or("", |query| &query.name)),
             format_args!(
-                "its {} documents so far do not fit in memory, and a query is never split",
+                "the first {} documents do not fit in memory, and a query is never split",
                 query.map_or(0, |query| query.rows)
             ),
             "raise --memory-limit",

@@ -1,15 +1,15 @@
-//! Which columns a dataset has.
+//! The columns of a dataset.
 
 use parquet::basic::{LogicalType, Repetition, Type as Physical};
 use parquet::schema::types::{SchemaDescPtr, SchemaDescriptor, Type};
 use std::sync::Arc;
 
-/// What the feature columns are called.
+/// Names of the feature columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FeatureNames {
-    /// `f1`, `f2`, ... as many as the data turn out to have.
+    /// `f1`, `f2`, ..., as many as occur in the data.
     Numbered,
-    /// Given names, and no others.
+    /// A fixed list of names.
     Given(Vec<String>),
 }
 
@@ -22,7 +22,7 @@ impl FeatureNames {
         }
     }
 
-    /// The number of features, where it is known beforehand.
+    /// The number of features, if known in advance.
     pub fn given(&self) -> Option<usize> {
         match self {
             FeatureNames::Numbered => None,
@@ -31,10 +31,10 @@ impl FeatureNames {
     }
 }
 
-/// The columns of a dataset but for the number of features, which text shows only at its end.
+/// The columns of a dataset, except for the number of features, which is known only at the end of text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
-    /// Feature names.
+    /// Names of the features.
     pub features: FeatureNames,
     /// Whether there is a `weight` column.
     pub weight: bool,
@@ -42,36 +42,36 @@ pub struct Layout {
     pub position: bool,
 }
 
-/// One column of a dataset.
+/// A column of a dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// `query_id`
+pub enum DatasetColumn {
+    /// `query_id`.
     Query,
-    /// `doc_id`
+    /// `doc_id`.
     Document,
-    /// `label`
+    /// `label`.
     Label,
-    /// `weight`
+    /// `weight`.
     Weight,
-    /// `position`
+    /// `position`.
     Position,
     /// A feature, counted from 0.
     Feature(usize),
 }
 
 impl Layout {
-    /// All columns in their order, for a number of features.
-    pub fn roles(&self, features: usize) -> Vec<Role> {
-        let mut roles = vec![Role::Query, Role::Document, Role::Label];
-        roles.extend(self.weight.then_some(Role::Weight));
-        roles.extend(self.position.then_some(Role::Position));
-        roles.extend((0..features).map(Role::Feature));
-        roles
+    /// All columns in order, for the given number of features.
+    pub fn columns(&self, features: usize) -> Vec<DatasetColumn> {
+        let mut columns = vec![DatasetColumn::Query, DatasetColumn::Document, DatasetColumn::Label];
+        columns.extend(self.weight.then_some(DatasetColumn::Weight));
+        columns.extend(self.position.then_some(DatasetColumn::Position));
+        columns.extend((0..features).map(DatasetColumn::Feature));
+        columns
     }
 
-    /// The Parquet schema, for a number of features.
+    /// The Parquet schema, for the given number of features.
     pub fn schema(&self, features: usize) -> SchemaDescPtr {
-        let fields = self.roles(features).iter().map(|role| Arc::new(self.field(*role))).collect();
+        let fields = self.columns(features).iter().map(|column| Arc::new(self.field(*column))).collect();
         let root = Type::group_type_builder("dataset")
             .with_fields(fields)
             .build()
@@ -79,21 +79,24 @@ impl Layout {
         Arc::new(SchemaDescriptor::new(Arc::new(root)))
     }
 
-    fn field(&self, role: Role) -> Type {
-        let name = match role {
-            Role::Query => "query_id".to_owned(),
-            Role::Document => "doc_id".to_owned(),
-            Role::Label => "label".to_owned(),
-            Role::Weight => "weight".to_owned(),
-            Role::Position => "position".to_owned(),
-            Role::Feature(feature) => self.features.name(feature),
+    fn field(&self, column: DatasetColumn) -> Type {
+        let name = match column {
+            DatasetColumn::Query => "query_id".to_owned(),
+            DatasetColumn::Document => "doc_id".to_owned(),
+            DatasetColumn::Label => "label".to_owned(),
+            DatasetColumn::Weight => "weight".to_owned(),
+            DatasetColumn::Position => "position".to_owned(),
+            DatasetColumn::Feature(feature) => self.features.name(feature),
         };
-        let (physical, logical) = match role {
-            Role::Query | Role::Document => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
-            Role::Position => (Physical::INT32, None),
+        let (physical, logical) = match column {
+            DatasetColumn::Query | DatasetColumn::Document => {
+                (Physical::BYTE_ARRAY, Some(LogicalType::String))
+            }
+            DatasetColumn::Position => (Physical::INT32, None),
             _ => (Physical::FLOAT, None),
         };
-        let repetition = if role == Role::Query { Repetition::REQUIRED } else { Repetition::OPTIONAL };
+        let repetition =
+            if column == DatasetColumn::Query { Repetition::REQUIRED } else { Repetition::OPTIONAL };
         Type::primitive_type_builder(&name, physical)
             .with_logical_type(logical)
             .with_repetition(repetition)

@@ -1,75 +1,75 @@
-//! The manifest: which files a dataset consists of, what is in them, and the checksum of every
-//! stretch of bytes, so that a reader notices damage whichever stretch it reads.
+//! The manifest: the files of a dataset, their contents, and the checksums of all byte ranges, so that damage
+//! is detected in whatever range is read.
 
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Digest, HeldDirectory, Location, digest_of};
 use serde::{Deserialize, Serialize};
 
-/// The manifest's file name. It starts with an underscore, as engines expect of what is not data.
+/// File name of the manifest. Query engines ignore files whose names start with an underscore.
 pub const MANIFEST: &str = "_manifest.json";
 const FORMAT: u32 = 1;
 
-/// What a dataset is.
+/// Contents of a dataset's manifest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Version of this form.
+    /// Version of the manifest format.
     pub planetree_dataset: u32,
-    /// Program and version.
+    /// Program and version that wrote the dataset.
     pub writer: String,
-    /// Where the rows came from.
-    pub source: Source,
-    /// Hash of the rows, however they are cut into files; datasets of earlier versions have none, and
-    /// [`DatasetReader::fingerprint`](super::DatasetReader::fingerprint) reads them for it.
+    /// Origin of the rows.
+    pub source: ManifestSource,
+    /// Hash of the rows, independent of files. Datasets of earlier versions have none;
+    /// [`DatasetReader::fingerprint`](super::DatasetReader::fingerprint) computes it from the rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<Digest>,
-    /// Rows in all files.
+    /// Number of rows in all files.
     pub rows: u64,
-    /// Queries in all files.
+    /// Number of queries in all files.
     pub queries: u64,
-    /// Rows without a label.
+    /// Number of rows without a label.
     pub unlabelled: u64,
     /// Whether there is a `weight` column.
     pub weight: bool,
     /// Whether there is a `position` column.
     pub position: bool,
-    /// The feature columns.
+    /// Names of the feature columns.
     pub features: Vec<String>,
-    /// The words behind the codes of columns of categories, in the order of their codes from 0.
+    /// The categories of categorical features, in the order of their codes from 0.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub categories: Vec<Categories>,
-    /// Faults that were repaired or left out, by kind.
+    /// Counts of repaired and skipped faults, by kind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repairs: Vec<RepairCount>,
-    /// The files in the order of their rows.
+    /// The files in row order.
     pub files: Vec<PartEntry>,
 }
 
-/// Where the rows came from: content, not names, so that equal input gives equal output.
+/// Origin of the rows: their content, not file names, so that equal input gives equal output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Source {
+pub struct ManifestSource {
     /// `letor`, `csv` or `parquet`.
     pub format: String,
-    /// Bytes of the inputs, unpacked.
+    /// Size of the inputs in bytes, decompressed.
     pub bytes: u64,
-    /// Hash of the inputs' bytes, unpacked, end to end.
+    /// Hash of the decompressed inputs, concatenated.
     pub fingerprint: Digest,
 }
 
-/// The words of one column of categories.
+/// The categories of one feature.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Categories {
-    /// The feature.
+    /// Name of the feature.
     pub feature: String,
-    /// Word number 0, 1, 2, ...
+    /// The categories with the codes 0, 1, 2, ...
     pub words: Vec<String>,
 }
 
-/// How often a fault was repaired or left out.
+/// Number of faults of one kind that were repaired or skipped.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RepairCount {
-    /// The fault.
+    /// Name of the fault.
     pub kind: String,
-    /// How often.
+    /// Number of occurrences.
     pub count: u64,
 }
 
@@ -78,44 +78,44 @@ pub struct RepairCount {
 pub struct PartEntry {
     /// Name within the dataset's directory.
     pub name: String,
-    /// Rows in it.
+    /// Number of rows.
     pub rows: u64,
-    /// Queries in it.
+    /// Number of queries.
     pub queries: u64,
     /// Size in bytes.
     pub bytes: u64,
-    /// Its row groups, from the file's first byte on.
-    pub row_groups: Vec<GroupEntry>,
-    /// Everything behind the last row group.
-    pub footer: Stretch,
+    /// The row groups, from the first byte of the file on.
+    pub row_groups: Vec<RowGroupEntry>,
+    /// Everything after the last row group.
+    pub footer: ChecksummedRange,
 }
 
 /// One row group of a file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct GroupEntry {
-    /// Rows in it.
+pub struct RowGroupEntry {
+    /// Number of rows.
     pub rows: u64,
-    /// Queries in it.
+    /// Number of queries.
     pub queries: u64,
-    /// Where its bytes are.
+    /// Its byte range.
     #[serde(flatten)]
-    pub stretch: Stretch,
+    pub range: ChecksummedRange,
 }
 
-/// A stretch of bytes of a file.
+/// A byte range of a file, with its checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stretch {
+pub struct ChecksummedRange {
     /// First byte.
     pub offset: u64,
     /// Number of bytes.
     pub bytes: u64,
-    /// Their XXH3 hash.
+    /// XXH3 hash of the bytes.
     pub xxh3: Digest,
 }
 
 impl Manifest {
-    /// A manifest of this version of the program.
-    pub fn new(source: Source) -> Self {
+    /// An empty manifest of this version of the program.
+    pub fn new(source: ManifestSource) -> Self {
         Manifest {
             planetree_dataset: FORMAT,
             writer: concat!("planetree ", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -133,11 +133,11 @@ impl Manifest {
         }
     }
 
-    /// The manifest as a file: JSON, and the hash of that JSON on the last line.
+    /// Serialises the manifest: JSON whose last key is the hash of the rest.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut text = serde_json::to_string_pretty(self).expect("strings and numbers always serialise");
         let digest = digest_of(text.as_bytes());
-        // The hash becomes the last key of the same object, so that the file stays plain JSON.
+        // The hash becomes the last key of the same object, so that the file remains plain JSON.
         text.truncate(text.len() - "\n}".len());
         text.push_str(&format!(",\n  \"xxh3\": \"{digest}\"\n}}\n"));
         text.into_bytes()
@@ -145,22 +145,22 @@ impl Manifest {
 
     /// Reads the manifest of the dataset at `dataset`.
     pub fn read(dataset: &Location) -> Result<Self> {
-        Self::hold(dataset).map(|(_, manifest)| manifest)
+        Self::open(dataset).map(|(_, manifest)| manifest)
     }
 
-    /// Reads the manifest and holds on to the directory, whose files it names.
-    pub fn hold(dataset: &Location) -> Result<(HeldDirectory, Self)> {
+    /// Reads the manifest and keeps the directory open, for reading its files.
+    pub fn open(dataset: &Location) -> Result<(HeldDirectory, Self)> {
         match HeldDirectory::open(dataset, MANIFEST)? {
             Some((directory, bytes)) => Ok((directory, Self::from_bytes(&bytes, &dataset.join(MANIFEST))?)),
             None => Err(Error::place(
                 dataset,
-                format_args!("not a planetree dataset: it has no {MANIFEST}"),
-                "name a dataset that `planetree convert` wrote, or convert this first",
+                format_args!("not a planetree dataset: no {MANIFEST}"),
+                "name a dataset written by `planetree convert`, or convert the data first",
             )),
         }
     }
 
-    /// Reads a manifest from its bytes; `location` is for messages.
+    /// Parses a manifest; `location` is for messages.
     pub fn from_bytes(bytes: &[u8], location: &Location) -> Result<Self> {
         let damaged = || {
             Error::place(
@@ -181,34 +181,30 @@ impl Manifest {
             version => {
                 return Err(Error::place(
                     location,
-                    format_args!("version {} of the dataset's form is not known", version.unwrap_or(0)),
-                    "use the planetree that wrote it, or a newer one",
+                    format_args!("unsupported dataset version {}", version.unwrap_or(0)),
+                    "use the version of planetree that wrote it, or a newer one",
                 ));
             }
         }
         let problem = |problem: std::fmt::Arguments<'_>| {
-            Error::place(
-                location,
-                format_args!("not a dataset's manifest: {problem}"),
-                "convert the data again",
-            )
+            Error::place(location, format_args!("invalid manifest: {problem}"), "convert the data again")
         };
         let manifest: Manifest =
             serde_json::from_str(&body).map_err(|error| problem(format_args!("{error}")))?;
-        // The files of a dataset are in its directory, and nowhere else.
-        let leads_away = |name: &str| name.contains(['/', '\\']) || name.starts_with('.');
-        match manifest.files.iter().find(|file| leads_away(&file.name)) {
-            Some(file) => Err(problem(format_args!("{:?} is no name of a file", file.name))),
+        // All files of a dataset are in its directory.
+        let is_elsewhere = |name: &str| name.contains(['/', '\\']) || name.starts_with('.');
+        match manifest.files.iter().find(|file| is_elsewhere(&file.name)) {
+            Some(file) => Err(problem(format_args!("invalid file name {:?}", file.name))),
             None => Ok(manifest),
         }
     }
 
-    /// The rows of each row group, in the order of the rows.
+    /// Number of rows of each row group, in row order.
     pub fn rows_of_groups(&self) -> impl Iterator<Item = u64> + '_ {
         self.files.iter().flat_map(|file| &file.row_groups).map(|group| group.rows)
     }
 
-    /// What identifies the dataset's files to the byte: the hash of their hashes.
+    /// Identifies the dataset's files byte for byte: the hash of their hashes.
     pub fn files_digest(&self) -> Digest {
         let digests: String = self.files.iter().map(|file| format!("{}\n", file.digest())).collect();
         digest_of(digests.as_bytes())
@@ -216,10 +212,10 @@ impl Manifest {
 }
 
 impl PartEntry {
-    /// The file's content: the hash of its stretches' hashes.
+    /// Hash of the file's content: the hash of its ranges' hashes.
     pub fn digest(&self) -> Digest {
-        let stretches = self.row_groups.iter().map(|group| &group.stretch).chain([&self.footer]);
-        let digests: String = stretches.map(|stretch| format!("{}\n", stretch.xxh3)).collect();
+        let ranges = self.row_groups.iter().map(|group| &group.range).chain([&self.footer]);
+        let digests: String = ranges.map(|range| format!("{}\n", range.xxh3)).collect();
         digest_of(digests.as_bytes())
     }
 }
@@ -229,8 +225,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_flipped_byte_of_a_manifest_is_noticed() {
-        let source = Source { format: "letor".into(), bytes: 12, fingerprint: digest_of(b"x") };
+    fn any_flipped_bit_of_a_manifest_is_detected() {
+        let source = ManifestSource { format: "letor".into(), bytes: 12, fingerprint: digest_of(b"x") };
         let manifest = Manifest { features: vec!["f1".into()], rows: 3, ..Manifest::new(source) };
         let location = Location::Local("m".into());
         let bytes = manifest.to_bytes();

@@ -1,5 +1,5 @@
-//! The dataset table: a directory of Parquet files, whole queries per row group and per file, with
-//! a manifest that names every file and the checksum of every byte of it.
+//! Datasets: directories of Parquet files with whole queries per row group and file, and a manifest with the
+//! files and the checksums of all their bytes.
 
 mod encode;
 mod features;
@@ -14,10 +14,12 @@ mod words;
 mod write;
 
 pub use encode::{EncodedGroup, encode_group};
-pub use features::FoundFeatures;
-pub use group::{Grouper, Place, RowGroup};
+pub use features::FeatureMapping;
+pub use group::{Grouper, InputLine, RowGroup};
 pub use layout::{FeatureNames, Layout};
-pub use manifest::{Categories, MANIFEST, Manifest, PartEntry, RepairCount, Source, Stretch};
+pub use manifest::{
+    Categories, ChecksummedRange, MANIFEST, Manifest, ManifestSource, PartEntry, RepairCount,
+};
 pub use read::{DatasetReader, GroupId, GroupReader, verify_part};
 pub use words::KnownFeature;
 pub use write::{DatasetWriter, WriteOptions};

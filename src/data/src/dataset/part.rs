@@ -1,8 +1,8 @@
-//! One Parquet file of a dataset while it is written.
+//! Writing one Parquet file of a dataset.
 
 use super::encode::{EncodedGroup, encode_absent, properties};
 use super::layout::Layout;
-use super::manifest::{GroupEntry, PartEntry, Stretch};
+use super::manifest::{ChecksummedRange, PartEntry, RowGroupEntry};
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::Result;
 use parquet::file::metadata::KeyValue;
@@ -12,7 +12,7 @@ use planetree_base::storage::{HashingWriter, StagedFile};
 use std::fs::File;
 use std::sync::Arc;
 
-/// A file that takes row groups.
+/// A Parquet file of a dataset that is being written.
 pub struct Part {
     writer: SerializedFileWriter<HashingWriter<StagedFile>>,
     layout: Layout,
@@ -22,7 +22,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// Starts a file with a number of feature columns; `source` is the format its rows came from.
+    /// Starts a file with `width` feature columns; `source` is the input format of its rows.
     pub fn new(file: StagedFile, layout: &Layout, width: usize, number: usize, source: &str) -> Result<Self> {
         let metadata = vec![
             KeyValue::new("planetree.table".to_owned(), "dataset".to_owned()),
@@ -41,28 +41,32 @@ impl Part {
                 queries: 0,
                 bytes: 0,
                 row_groups: Vec::new(),
-                footer: Stretch { offset: 0, bytes: 0, xxh3: planetree_base::storage::digest_of(b"") },
+                footer: ChecksummedRange {
+                    offset: 0,
+                    bytes: 0,
+                    xxh3: planetree_base::storage::digest_of(b""),
+                },
             },
             hashed: 0,
         })
     }
 
-    /// How many feature columns the file has.
+    /// Number of feature columns.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// Rows so far.
+    /// Number of rows so far.
     pub fn rows(&self) -> usize {
         self.entry.rows as usize
     }
 
-    /// Row groups so far.
+    /// Number of row groups so far.
     pub fn row_groups(&self) -> usize {
         self.entry.row_groups.len()
     }
 
-    /// Appends a row group; features it has not seen are absent in it.
+    /// Appends a row group; features that it does not have are absent in all its rows.
     pub fn append(&mut self, group: EncodedGroup) -> Result<()> {
         let mut columns = self.writer.next_row_group()?;
         for column in group.columns {
@@ -73,7 +77,8 @@ impl Part {
         self.end_group(group.rows as u64, group.queries as u64)
     }
 
-    /// Appends all row groups of an earlier, narrower file byte by byte, and the columns it lacks.
+    /// Appends all row groups of an earlier file with fewer columns, byte for byte, and adds the missing
+    /// columns.
     pub fn append_file(&mut self, file: &File, entry: &PartEntry, width: usize) -> Result<()> {
         let reader = SerializedFileReader::new(file.try_clone()?)?;
         for (metadata, group) in reader.metadata().row_groups().iter().zip(&entry.row_groups) {
@@ -98,32 +103,33 @@ impl Part {
 
     fn end_group(&mut self, rows: u64, queries: u64) -> Result<()> {
         self.writer.flush()?;
-        let stretch = self.end_stretch();
-        self.entry.row_groups.push(GroupEntry { rows, queries, stretch });
+        let range = self.end_range();
+        self.entry.row_groups.push(RowGroupEntry { rows, queries, range });
         self.entry.rows += rows;
         self.entry.queries += queries;
         Ok(())
     }
 
-    fn end_stretch(&mut self) -> Stretch {
-        stretch_of(self.writer.inner_mut(), &mut self.hashed)
+    fn end_range(&mut self) -> ChecksummedRange {
+        range_since(self.writer.inner_mut(), &mut self.hashed)
     }
 
-    /// Writes the footer. The file's name holds its content's hash: equal names, equal bytes.
+    /// Writes the footer. The file name includes a hash of the content, so files with equal names have equal
+    /// bytes.
     pub fn finish(self) -> Result<(StagedFile, PartEntry)> {
         let Part { writer, mut entry, mut hashed, .. } = self;
         let mut file = writer.into_inner()?;
-        entry.footer = stretch_of(&mut file, &mut hashed);
+        entry.footer = range_since(&mut file, &mut hashed);
         entry.bytes = hashed;
         entry.name = format!("{}-{}.parquet", entry.name, &entry.digest().to_string()[..16]);
         Ok((file.into_inner(), entry))
     }
 }
 
-/// The stretch written since the last one.
-fn stretch_of(writer: &mut HashingWriter<StagedFile>, hashed: &mut u64) -> Stretch {
+/// The range written since the previous one.
+fn range_since(writer: &mut HashingWriter<StagedFile>, hashed: &mut u64) -> ChecksummedRange {
     let offset = std::mem::replace(hashed, writer.written());
-    Stretch { offset, bytes: *hashed - offset, xxh3: writer.end_stretch() }
+    ChecksummedRange { offset, bytes: *hashed - offset, xxh3: writer.end_stretch() }
 }
 
 fn append_absent(

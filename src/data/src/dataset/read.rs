@@ -1,8 +1,8 @@
-//! Reading a dataset: every stretch of bytes is checked against the manifest before it is decoded,
-//! so damage is an error that names the file, never another value.
+//! Reading a dataset. Every byte range is verified against the manifest before it is decoded, so damage is an
+//! error that names the file, never a wrong value.
 
-use super::manifest::{Manifest, PartEntry, Stretch};
-use crate::table::{FileStretch, guarded};
+use super::manifest::{ChecksummedRange, Manifest, PartEntry};
+use crate::table::{FileSlice, guarded};
 use arrow::array::RecordBatch;
 use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
@@ -20,42 +20,43 @@ use std::sync::{Arc, OnceLock};
 pub struct DatasetReader {
     directory: HeldDirectory,
     manifest: Manifest,
-    /// The fingerprint that was found by reading, where the manifest has none.
+    /// The fingerprint computed from the rows, if the manifest has none.
     pub(super) scanned: OnceLock<Digest>,
 }
 
-/// One row group of a dataset: a file by its place in the manifest, and the group within it.
+/// A row group of a dataset: index of its file in the manifest, and index of the group within the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupId {
-    /// Which file.
+    /// Index of the file.
     pub file: usize,
-    /// Which of its row groups.
+    /// Index of the row group within the file.
     pub group: usize,
 }
 
 impl DatasetReader {
-    /// Opens a dataset and checks its manifest. It stays the one that was opened if it is replaced.
+    /// Opens a dataset and verifies its manifest. If the dataset is replaced later, the reader keeps the
+    /// opened one.
     pub fn open(location: &Location) -> Result<Self> {
-        let (directory, manifest) = Manifest::hold(location)?;
+        let (directory, manifest) = Manifest::open(location)?;
         Ok(DatasetReader { directory, manifest, scanned: OnceLock::new() })
     }
 
-    /// Where the dataset is.
+    /// Location of the dataset.
     pub fn location(&self) -> &Location {
         self.directory.location()
     }
 
-    /// What the dataset says of itself.
+    /// The dataset's manifest.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// All row groups in the order of the rows.
+    /// All row groups in row order.
     pub fn groups(&self) -> Vec<GroupId> {
-        let of_file = |(file, entry): (usize, &PartEntry)| {
+        let groups_of_file = |(file, entry): (usize, &PartEntry)| {
             (0..entry.row_groups.len()).map(move |group| GroupId { file, group })
         };
-        self.manifest.files.iter().enumerate().flat_map(of_file).collect()
+        self.manifest.files.iter().enumerate().flat_map(groups_of_file).collect()
     }
 
     fn first_row(&self, id: GroupId) -> u64 {
@@ -64,21 +65,21 @@ impl DatasetReader {
         files[..id.file].iter().map(|file| file.rows).chain(before.iter().map(|group| group.rows)).sum()
     }
 
-    /// Reads a row group's bytes and checks them; its columns are decoded as they are asked for.
+    /// Reads and verifies the bytes of a row group. Columns are decoded on request.
     pub fn open_group(&self, id: GroupId) -> Result<GroupReader> {
         let entry = &self.manifest.files[id.file];
         let location = self.location().join(&entry.name);
         let footer = self.read_checked(entry, &entry.footer)?;
-        let stretch = entry.row_groups[id.group].stretch;
-        let bytes = self.read_checked(entry, &stretch)?;
+        let range = entry.row_groups[id.group].range;
+        let bytes = self.read_checked(entry, &range)?;
         let metadata = guarded(|| {
-            let tail = FileStretch { file_bytes: entry.bytes, offset: entry.footer.offset, bytes: footer };
+            let tail = FileSlice { file_bytes: entry.bytes, offset: entry.footer.offset, bytes: footer };
             let metadata = ParquetMetaDataReader::new().parse_and_finish(&tail)?;
             ArrowReaderMetadata::try_new(Arc::new(metadata), ArrowReaderOptions::new())
         });
         Ok(GroupReader {
             metadata: metadata.map_err(|problem| damaged(&location, problem))?,
-            source: FileStretch { file_bytes: entry.bytes, offset: stretch.offset, bytes },
+            source: FileSlice { file_bytes: entry.bytes, offset: range.offset, bytes },
             rows: entry.row_groups[id.group].rows as usize,
             first_row: self.first_row(id),
             group: id.group,
@@ -86,12 +87,12 @@ impl DatasetReader {
         })
     }
 
-    fn read_checked(&self, entry: &PartEntry, stretch: &Stretch) -> Result<Bytes> {
-        read_checked(&self.directory, &entry.name, stretch).map_err(|error| self.explained(error))
+    fn read_checked(&self, entry: &PartEntry, range: &ChecksummedRange) -> Result<Bytes> {
+        read_checked(&self.directory, &entry.name, range).map_err(|error| self.explain_replacement(error))
     }
 
-    /// What cannot be read may have been replaced: in an object store old files stay for a day only.
-    fn explained(&self, error: Error) -> Error {
+    /// Reports a failed read of a replaced dataset as such: object stores keep old files for only a day.
+    fn explain_replacement(&self, error: Error) -> Error {
         let is_replaced = |now: Result<Manifest>| now.is_ok_and(|now| now != self.manifest);
         match error {
             Error::Place { .. } if is_replaced(Manifest::read(self.location())) => replaced(self.location()),
@@ -100,38 +101,38 @@ impl DatasetReader {
     }
 }
 
-/// A row group whose bytes are in memory, as they are on disk.
+/// A row group whose encoded bytes are in memory.
 pub struct GroupReader {
     location: Location,
     metadata: ArrowReaderMetadata,
-    source: FileStretch,
+    source: FileSlice,
     group: usize,
     rows: usize,
     first_row: u64,
 }
 
 impl GroupReader {
-    /// The number of its first row in the dataset, counted from 0.
+    /// Number of its first row in the dataset, from 0.
     pub fn first_row(&self) -> u64 {
         self.first_row
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// How many columns there are.
+    /// Number of columns.
     pub fn columns(&self) -> usize {
         self.metadata.schema().fields().len()
     }
 
-    /// The names of all columns in their order.
+    /// Names of all columns in order.
     pub fn names(&self) -> Vec<&str> {
         self.metadata.schema().fields().iter().map(|field| field.name().as_str()).collect()
     }
 
-    /// Decodes some of the columns, by their places. A wide group is best read a few at a time.
+    /// Decodes a range of columns. A wide group is best read a few columns at a time.
     pub fn read(&self, columns: Range<usize>) -> Result<RecordBatch> {
         let mut reader = self.decoder(columns, self.rows)?;
         let empty = || Err(ParquetError::General("the row group is empty".to_owned()));
@@ -141,8 +142,8 @@ impl GroupReader {
         Ok(batch)
     }
 
-    /// Decodes some of the columns, by their places in ascending order, and hands on `batch_rows` rows
-    /// at a time, the last time fewer: a group too wide to be held decoded is read this way.
+    /// Decodes columns, given by ascending indices, and passes batches of `batch_rows` rows to `sink`; the
+    /// last batch may be smaller. For groups that are too wide to hold in decoded form.
     pub fn read_batches(
         &self,
         columns: &[usize],
@@ -192,24 +193,24 @@ impl GroupReader {
     }
 }
 
-/// Checks a whole file of a dataset against what the manifest says of it, for readers that go their
-/// own way.
+/// Verifies a whole file of a dataset against its manifest entry, for code that reads the file by other
+/// means.
 pub fn verify_part(directory: &HeldDirectory, entry: &PartEntry) -> Result<()> {
-    let stretches = entry.row_groups.iter().map(|group| &group.stretch).chain([&entry.footer]);
-    stretches.into_iter().try_for_each(|stretch| read_checked(directory, &entry.name, stretch).map(drop))
+    let ranges = entry.row_groups.iter().map(|group| &group.range).chain([&entry.footer]);
+    ranges.into_iter().try_for_each(|range| read_checked(directory, &entry.name, range).map(drop))
 }
 
-/// Reads a stretch of a file and checks it.
-fn read_checked(directory: &HeldDirectory, name: &str, stretch: &Stretch) -> Result<Bytes> {
-    let end = stretch.offset + stretch.bytes;
+/// Reads a byte range of a file and verifies it.
+fn read_checked(directory: &HeldDirectory, name: &str, range: &ChecksummedRange) -> Result<Bytes> {
+    let end = range.offset + range.bytes;
     let location = directory.location().join(name);
     let size = directory.size(name)?.ok_or_else(|| damaged(&location, "the file is missing"))?;
     if size < end {
-        return Err(damaged(&location, "the file is shorter than it was"));
+        return Err(damaged(&location, "the file is truncated"));
     }
-    let bytes = directory.read_range(name, stretch.offset, stretch.bytes)?;
-    if digest_of(&bytes) != stretch.xxh3 {
-        let problem = format_args!("bytes {}..{end} do not match their checksum", stretch.offset);
+    let bytes = directory.read_range(name, range.offset, range.bytes)?;
+    if digest_of(&bytes) != range.xxh3 {
+        let problem = format_args!("bytes {}..{end} do not match their checksum", range.offset);
         return Err(damaged(&location, problem));
     }
     Ok(bytes)

@@ -1,36 +1,37 @@
-//! Words behind codes. Every conversion counts the words of a column as they come, so the same word has different
-//! codes in two datasets. Whoever reads a dataset for a model, or beside another dataset, maps codes by word:
-//! code there, word, code here. What only one of them knows is missing; words cannot be mapped to numbers.
+//! Mapping categories between datasets and models. Every conversion numbers the categories of a column in
+//! order of appearance, so the same category has different codes in different datasets. Code that reads a
+//! dataset for a model, or together with another dataset, maps the codes by category. Unknown categories
+//! become missing values; categories cannot be mapped to numbers.
 
 use arrow::array::Float32Array;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 use std::collections::HashMap;
 
-/// A feature as a model, or a dataset that was read before, knows it.
+/// A feature as known to a model or to a dataset that was read before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownFeature {
-    /// Its name.
+    /// Name of the feature.
     pub name: String,
-    /// The words behind its codes, none for a feature of numbers; `None` if its values are not asked for.
+    /// The categories behind its codes, empty for a numeric feature; `None` if its values are not needed.
     pub words: Option<Vec<String>>,
-    /// The model or dataset that knows it so, for messages.
+    /// The model or dataset, for messages.
     pub place: String,
 }
 
-/// How the codes of one column of a dataset become those that are known.
+/// Maps the codes of a column of a dataset to known codes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recoding {
     feature: String,
     dataset: String,
     known: String,
-    /// By the dataset's code, NaN for a word that is not known; `None` if the dataset has numbers, so that only
-    /// missing values have a meaning.
+    /// The known code for each code of the dataset, NaN for an unknown category; `None` if the dataset's
+    /// column is numeric, so that all its values must be missing.
     codes: Option<Vec<f32>>,
 }
 
 impl Recoding {
-    /// Maps the words of a dataset's column to those that are known; `None` if every code means the same.
+    /// Maps the categories of a dataset's column to the known ones; `None` if all codes agree.
     pub fn new(known: &KnownFeature, words: &[String], location: &Location) -> Result<Option<Self>> {
         let Some(known_words) = &known.words else { return Ok(None) };
         let recoding = |codes| {
@@ -40,9 +41,9 @@ impl Recoding {
         match (words.is_empty(), known_words.is_empty()) {
             (false, true) => Err(Error::place(
                 location,
-                format_args!("{} has words here and numbers in {}", known.name, known.place),
+                format_args!("{} is categorical here, but numeric in {}", known.name, known.place),
                 format_args!(
-                    "convert all data with --categorical {} and train again; an imported model gets its words with \
+                    "convert all data with --categorical {} and train again; an imported model gets its categories with \
                      `planetree import --categories-from DATASET`",
                     known.name
                 ),
@@ -58,18 +59,18 @@ impl Recoding {
         }
     }
 
-    /// The places of the words that are not known.
+    /// The codes of unknown categories.
     pub fn unknown(&self) -> impl Iterator<Item = usize> + '_ {
         let codes = self.codes.iter().flatten().enumerate();
         codes.filter(|(_, code)| code.is_nan()).map(|(place, _)| place)
     }
 
-    /// The known codes by the dataset's, none if it has numbers.
+    /// The known code for each code of the dataset; `None` if its column is numeric.
     pub fn codes(&self) -> Option<&[f32]> {
         self.codes.as_deref()
     }
 
-    /// A value under the known code; NaN is missing.
+    /// Maps a value to its known code; NaN for missing values.
     fn value(&self, value: f32) -> Result<f32> {
         if !value.is_finite() {
             return Ok(f32::NAN);
@@ -77,7 +78,7 @@ impl Recoding {
         let Some(codes) = &self.codes else {
             return Err(Error::place(
                 &self.dataset,
-                format_args!("{} has numbers here and words in {}", self.feature, self.known),
+                format_args!("{} is numeric here, but categorical in {}", self.feature, self.known),
                 format_args!("convert it again with --categorical {}", self.feature),
             ));
         };
@@ -85,13 +86,13 @@ impl Recoding {
             Some(code) => Ok(*code),
             None => Err(Error::place(
                 &self.dataset,
-                format_args!("{} is {value}, which is none of its {} words", self.feature, codes.len()),
+                format_args!("{} has the code {value}, but only {} categories", self.feature, codes.len()),
                 "convert the data again",
             )),
         }
     }
 
-    /// Values under the known codes, in place; NaN is missing.
+    /// Maps values to known codes, in place; NaN for missing values.
     pub fn values(&self, values: &mut [f32]) -> Result<()> {
         values.iter_mut().try_for_each(|value| {
             *value = self.value(*value)?;
@@ -99,7 +100,7 @@ impl Recoding {
         })
     }
 
-    /// A column under the known codes; missing values are null.
+    /// Maps a column to known codes; null for missing values.
     pub fn column(&self, column: &Float32Array) -> Result<Float32Array> {
         let value = |value: Option<f32>| match value {
             Some(value) => Ok(Some(self.value(value)?).filter(|value| !value.is_nan())),
@@ -123,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_are_mapped_by_word_and_unknown_words_are_missing() {
+    fn codes_are_mapped_by_category_and_unknown_ones_are_missing() {
         let mapped = recoding(&["red", "green"], &["green", "blue", "red"]).unwrap().unwrap();
         let column = Float32Array::from(vec![Some(0.0), None, Some(1.0), Some(2.0), Some(f32::NAN)]);
         let expected = Float32Array::from(vec![Some(1.0), None, None, Some(0.0), None]);
@@ -135,7 +136,7 @@ mod tests {
         assert!(values[1].is_nan());
         for odd in [3.0, -1.0, 0.5] {
             let error = mapped.values(&mut [odd]).unwrap_err().to_string();
-            assert!(error.ends_with("which is none of its 3 words"), "{error}");
+            assert!(error.ends_with("but only 3 categories"), "{error}");
         }
     }
 
@@ -148,13 +149,13 @@ mod tests {
     }
 
     #[test]
-    fn words_do_not_become_numbers_nor_numbers_words() {
+    fn categories_and_numbers_are_not_mapped_to_each_other() {
         let error = recoding(&[], &["red"]).unwrap_err();
-        assert_eq!(error.to_string(), "data: colour has words here and numbers in model");
+        assert_eq!(error.to_string(), "data: colour is categorical here, but numeric in model");
         let numbers = recoding(&["red"], &[]).unwrap().unwrap();
-        numbers.values(&mut [f32::NAN]).unwrap(); // a column without a value has neither
+        numbers.values(&mut [f32::NAN]).unwrap(); // a column without values is neither
         let error = numbers.values(&mut [1.0]).unwrap_err();
-        assert_eq!(error.to_string(), "data: colour has numbers here and words in model");
+        assert_eq!(error.to_string(), "data: colour is numeric here, but categorical in model");
         assert_eq!(error.remedy(), Some("convert it again with --categorical colour"));
     }
 }

@@ -1,4 +1,4 @@
-//! Row groups to a finished dataset.
+//! Writing row groups to a dataset.
 
 use super::encode::EncodedGroup;
 use super::fingerprint::ColumnSums;
@@ -10,28 +10,28 @@ use parquet::errors::ParquetError;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Location, Staging, refuse_hidden};
 
-/// A file ends after this many row groups, unless the user says how many rows it shall have.
+/// Default number of row groups per file.
 const PART_GROUPS: usize = 4;
 
-/// How a dataset is written.
+/// Options for writing a dataset.
 #[derive(Debug, Clone, Copy)]
 pub struct WriteOptions {
-    /// Rows of a file, rounded up to whole queries.
+    /// Rows per file, rounded up to whole queries.
     pub partition_rows: Option<usize>,
-    /// Whether an existing dataset may be replaced.
+    /// Whether to replace an existing dataset.
     pub overwrite: bool,
-    /// The format that the rows came from.
+    /// Input format of the rows.
     pub source_format: &'static str,
 }
 
-/// A dataset while it is written; dropped before [`DatasetWriter::commit`], it leaves no trace.
+/// A dataset that is being written. If dropped before [`DatasetWriter::commit`], it leaves nothing behind.
 pub struct DatasetWriter {
     target: Location,
     layout: Layout,
     options: WriteOptions,
     staging: Staging,
     open: Option<Part>,
-    /// Finished files and how many features each has.
+    /// Finished files, with their numbers of features.
     finished: Vec<(PartEntry, usize)>,
     width: usize,
     unlabelled: u64,
@@ -61,7 +61,7 @@ impl DatasetWriter {
         self.width = self.width.max(group.width);
         self.unlabelled += group.unlabelled as u64;
         self.sums.add(&group.sums);
-        self.make_room()?;
+        self.widen_open_part()?;
         let mut part = match self.open.take() {
             Some(part) => part,
             None => self.new_part(self.finished.len())?,
@@ -75,15 +75,15 @@ impl DatasetWriter {
         if is_full { self.finish_part() } else { Ok(()) }
     }
 
-    /// A file open with too few columns is begun anew with enough of them.
-    fn make_room(&mut self) -> Result<()> {
+    /// Rewrites the open file with more columns, if it has too few.
+    fn widen_open_part(&mut self) -> Result<()> {
         if self.open.as_ref().is_none_or(|part| part.width() >= self.width) {
             return Ok(());
         }
         if let Some(narrow) = self.open.take() {
             let width = narrow.width();
             let (file, entry) = narrow.finish().map_err(|error| self.failed(error))?;
-            let file = file.into_readable().map_err(|error| Error::io(&self.target, "read back", &error))?;
+            let file = file.into_readable().map_err(|error| Error::io(&self.target, "read back", error))?;
             let mut wide = self.new_part(self.finished.len())?;
             wide.append_file(&file, &entry, width).map_err(|error| self.failed(error))?;
             self.open = Some(wide);
@@ -107,7 +107,7 @@ impl DatasetWriter {
         Ok(())
     }
 
-    /// Files finished before the last feature was met get its column too.
+    /// Adds the missing feature columns to files that were finished before these features first occurred.
     fn widen_finished(&mut self) -> Result<()> {
         for number in 0..self.finished.len() {
             let (narrow, width) = self.finished[number].clone();
@@ -125,7 +125,7 @@ impl DatasetWriter {
         Ok(())
     }
 
-    /// Completes the manifest and makes the dataset visible.
+    /// Completes the manifest and publishes the dataset.
     pub fn commit(mut self, mut manifest: Manifest) -> Result<Manifest> {
         self.finish_part()?;
         self.widen_finished()?;

@@ -1,28 +1,28 @@
-//! How many distinct values: exact while they are few, then HyperLogLog (Flajolet et al. 2007)
-//! with 4,096 registers, a standard error of 1.6 %.
+//! Counting distinct values: exact for exact_values values, otherwise HyperLogLog (Flajolet et al. 2007) with 4,096
+//! registers, a standard error of 1.6 %.
 
 use planetree_base::random::mix;
 
 const BITS: u32 = 12;
-const FEW: usize = 64;
+const MAX_EXACT: usize = 64;
 
-/// A mergeable count of distinct values.
+/// A mergeable counter of distinct values.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Distinct {
-    few: Vec<u32>,
+pub struct DistinctCounter {
+    exact_values: Vec<u32>,
     registers: Vec<u8>,
 }
 
-impl Distinct {
-    /// Notes a value by its bits.
+impl DistinctCounter {
+    /// Adds a value, given by its bits.
     #[inline]
     pub fn add(&mut self, bits: u32) {
         if self.registers.is_empty() {
-            if self.few.contains(&bits) {
+            if self.exact_values.contains(&bits) {
                 return;
             }
-            if self.few.len() < FEW {
-                self.few.push(bits);
+            if self.exact_values.len() < MAX_EXACT {
+                self.exact_values.push(bits);
                 return;
             }
             self.start_estimating();
@@ -32,7 +32,7 @@ impl Distinct {
 
     fn start_estimating(&mut self) {
         self.registers = vec![0; 1 << BITS];
-        for bits in std::mem::take(&mut self.few) {
+        for bits in std::mem::take(&mut self.exact_values) {
             self.register(bits);
         }
     }
@@ -46,9 +46,9 @@ impl Distinct {
         *known = (*known).max(rank);
     }
 
-    /// Adds what another part of the data has seen.
-    pub fn merge(&mut self, other: &Distinct) {
-        for bits in &other.few {
+    /// Merges the counter of another part of the data.
+    pub fn merge(&mut self, other: &DistinctCounter) {
+        for bits in &other.exact_values {
             self.add(*bits);
         }
         if !other.registers.is_empty() {
@@ -64,7 +64,7 @@ impl Distinct {
     /// The count, and whether it is exact.
     pub fn count(&self) -> (u64, bool) {
         if self.registers.is_empty() {
-            return (self.few.len() as u64, true);
+            return (self.exact_values.len() as u64, true);
         }
         let registers = self.registers.len() as f64;
         let empty = self.registers.iter().filter(|rank| **rank == 0).count();
@@ -84,10 +84,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_are_counted_and_many_estimated_within_five_percent() {
+    fn small_counts_are_exact_and_large_ones_within_five_percent() {
         for truth in [0u32, 1, 64, 65, 1_000, 10_000, 300_000] {
-            let mut whole = Distinct::default();
-            let mut halves = [Distinct::default(), Distinct::default()];
+            let mut whole = DistinctCounter::default();
+            let mut halves = [DistinctCounter::default(), DistinctCounter::default()];
             for value in 0..truth {
                 for _ in 0..2 {
                     whole.add((value as f32 * 0.37).to_bits());

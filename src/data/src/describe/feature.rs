@@ -1,16 +1,16 @@
-//! The summary of one feature.
+//! Summary statistics of a feature.
 
-use super::distinct::Distinct;
+use super::distinct::DistinctCounter;
 use arrow::array::{Array, Float32Array};
 use serde::Serialize;
 
-/// What kind of numbers a feature has.
+/// Type of a feature's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FeatureKind {
     /// No values.
     Empty,
-    /// One value everywhere.
+    /// The same value in all rows.
     Constant,
     /// Only 0 and 1.
     Binary,
@@ -20,20 +20,20 @@ pub enum FeatureKind {
     Real,
 }
 
-/// What is known of a feature's values; summaries of parts of the data merge.
+/// Summary statistics of a feature; summaries of parts of the data can be merged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FeatureSummary {
-    /// Rows with a value.
+    /// Number of rows with a value.
     pub present: u64,
-    /// Rows without.
+    /// Number of rows without a value.
     pub missing: u64,
-    /// The least value.
+    /// Minimum.
     pub least: f32,
-    /// The greatest value.
+    /// Maximum.
     pub most: f32,
     sum: f64,
     whole_numbers: bool,
-    distinct: Distinct,
+    distinct: DistinctCounter,
 }
 
 impl Default for FeatureSummary {
@@ -45,13 +45,13 @@ impl Default for FeatureSummary {
             most: f32::NEG_INFINITY,
             sum: 0.0,
             whole_numbers: true,
-            distinct: Distinct::default(),
+            distinct: DistinctCounter::default(),
         }
     }
 }
 
 impl FeatureSummary {
-    /// Summarises a column, and mixes each of its cells into the hash of the cell's row.
+    /// Summarises a column, and mixes each value into the hash of its row.
     pub fn of(column: &Float32Array, row_hashes: &mut [u64]) -> Self {
         let mut summary = FeatureSummary { missing: column.null_count() as u64, ..FeatureSummary::default() };
         summary.present = column.len() as u64 - summary.missing;
@@ -67,7 +67,7 @@ impl FeatureSummary {
             summary.least = summary.least.min(*value);
             summary.most = summary.most.max(*value);
             summary.whole_numbers &= value.fract() == 0.0;
-            // Runs of one value are common (zeros above all) and count once.
+            // Runs of equal values are common, in particular zeros, and are counted once.
             if last != Some(value.to_bits()) {
                 last = Some(value.to_bits());
                 summary.distinct.add(value.to_bits());
@@ -76,7 +76,7 @@ impl FeatureSummary {
         summary
     }
 
-    /// Adds what another part of the data has.
+    /// Merges the summary of another part of the data.
     pub fn merge(&mut self, other: &FeatureSummary) {
         self.present += other.present;
         self.missing += other.missing;
@@ -87,7 +87,7 @@ impl FeatureSummary {
         self.distinct.merge(&other.distinct);
     }
 
-    /// What kind of numbers they are.
+    /// The type of the values.
     pub fn kind(&self) -> FeatureKind {
         match self.distinct.count() {
             (0, _) => FeatureKind::Empty,
@@ -105,17 +105,17 @@ impl FeatureSummary {
         self.least == self.most && self.missing == 0
     }
 
-    /// Share of rows without a value.
+    /// Fraction of rows without a value.
     pub fn missing_share(&self) -> f64 {
         self.missing as f64 / (self.present + self.missing).max(1) as f64
     }
 
-    /// The mean of the values, if there are any.
+    /// Mean of the values; `None` if there are none.
     pub fn mean(&self) -> Option<f64> {
         (self.present > 0).then(|| self.sum / self.present as f64)
     }
 
-    /// How many distinct values, and whether that is exact.
+    /// Number of distinct values, and whether it is exact.
     pub fn distinct(&self) -> (u64, bool) {
         self.distinct.count()
     }
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_are_told_apart() {
+    fn kinds_are_detected() {
         let kind = |values: &[f32]| {
             FeatureSummary::of(&Float32Array::from(values.to_vec()), &mut vec![0; values.len()]).kind()
         };

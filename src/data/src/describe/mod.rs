@@ -1,5 +1,4 @@
-//! What is in a dataset: one pass over its row groups, each summarised on its own, the summaries
-//! merged in order.
+//! Summarising a dataset in one pass. Row groups are summarised independently and merged in order.
 
 mod distinct;
 mod feature;
@@ -15,21 +14,21 @@ use planetree_base::error::{Error, Result};
 use planetree_base::storage::interrupt;
 use rayon::prelude::*;
 
-/// The summary of a dataset.
+/// Summary of a dataset.
 pub struct Description {
-    /// Of its queries, labels and documents.
+    /// Summary of queries, labels and documents.
     pub queries: QuerySummary,
-    /// Of each feature.
+    /// Summary of each feature.
     pub features: Vec<FeatureSummary>,
 }
 
-/// Reads a dataset and summarises it; `progress` is told the rows of each row group.
+/// Reads and summarises a dataset. `progress` receives the number of rows of each row group.
 pub fn describe(reader: &DatasetReader, progress: &mut dyn FnMut(u64)) -> Result<Description> {
     let features = reader.manifest().features.len();
     let mut whole =
         Description { queries: QuerySummary::default(), features: vec![FeatureSummary::default(); features] };
-    // A wave of as many row groups as there are threads, so that memory stays bounded and sums
-    // are added in the same order on any machine.
+    // Row groups are processed in waves of one per thread, which bounds memory. Merging in order makes sums
+    // reproducible on any machine.
     for wave in reader.groups().chunks(rayon::current_num_threads()) {
         interrupt::check()?;
         let parts: Vec<Result<(Description, u64)>> =
@@ -51,7 +50,7 @@ impl Description {
         }
     }
 
-    /// What a user should look at before training on this.
+    /// Warnings about properties that may harm training.
     pub fn warnings(&self, manifest: &Manifest) -> Vec<String> {
         let mut warnings = self.queries.warnings();
         let named = |pick: fn(&FeatureSummary) -> bool| -> Vec<&str> {
@@ -64,7 +63,7 @@ impl Description {
         };
         let absent = named(|feature| feature.present == 0);
         let constant = named(|feature| feature.present > 0 && feature.is_constant());
-        for (names, problem) in [(absent, "no value at all"), (constant, "the same value everywhere")] {
+        for (names, problem) in [(absent, "no values"), (constant, "the same value in all rows")] {
             if !names.is_empty() {
                 let features = if names.len() == 1 { "feature has" } else { "features have" };
                 warnings.push(format!("{} {features} {problem}: {}", names.len(), first_few(&names)));
@@ -76,38 +75,38 @@ impl Description {
 
 fn first_few(names: &[&str]) -> String {
     const FEW: usize = 8;
-    let dots = if names.len() > FEW { ", ..." } else { "" };
-    format!("{}{dots}", names[..names.len().min(FEW)].join(", "))
+    let ellipsis = if names.len() > FEW { ", ..." } else { "" };
+    format!("{}{ellipsis}", names[..names.len().min(FEW)].join(", "))
 }
 
 fn summarise(reader: &DatasetReader, id: GroupId) -> Result<(Description, u64)> {
-    /// Columns decoded at a time, so that a wide sparse group needs little memory.
+    /// Number of columns decoded at a time, to limit memory for wide sparse groups.
     const AT_A_TIME: usize = 32;
     let manifest = reader.manifest();
-    let odd = || {
+    let malformed = || {
         Error::place(
             &manifest.files[id.file].name,
-            "its columns are not those of a dataset",
+            "malformed dataset: unexpected columns",
             "convert the data again",
         )
     };
     let group = reader.open_group(id)?;
     let names = group.names();
-    let first = names.len().checked_sub(manifest.features.len()).ok_or_else(odd)?;
+    let first = names.len().checked_sub(manifest.features.len()).ok_or_else(malformed)?;
     if names[first..] != manifest.features {
-        return Err(odd());
+        return Err(malformed());
     }
-    // Each feature is hashed into its row's hash, so that rows that repeat each other are found.
+    // Each feature is mixed into the hashes of the rows, to find duplicate rows.
     let mut row_hashes = vec![0u64; group.rows()];
     let mut features = Vec::with_capacity(manifest.features.len());
     for start in (first..names.len()).step_by(AT_A_TIME) {
         let batch = group.read(start..(start + AT_A_TIME).min(names.len()))?;
         for column in batch.columns() {
-            let column = column.as_primitive_opt::<Float32Type>().ok_or_else(odd)?;
+            let column = column.as_primitive_opt::<Float32Type>().ok_or_else(malformed)?;
             features.push(FeatureSummary::of(column, &mut row_hashes));
         }
     }
-    let queries = query_summary(&group.read(0..first)?, &row_hashes).ok_or_else(odd)?;
+    let queries = query_summary(&group.read(0..first)?, &row_hashes).ok_or_else(malformed)?;
     Ok((Description { queries, features }, group.rows() as u64))
 }
 

@@ -1,31 +1,30 @@
-//! The summary of a dataset's queries, labels and documents.
+//! Summary statistics of queries, labels and documents.
 
 use arrow::array::{Array, Float32Array, StringArray};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What is known of the queries; summaries of parts of the data merge.
+/// Summary of queries; summaries of parts of the data can be merged.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct QuerySummary {
-    /// How many queries have so many documents.
+    /// Number of queries by number of documents.
     pub sizes: BTreeMap<u64, u64>,
-    /// How many rows have each label, by the label's bits (labels are not negative, so the order
-    /// of the bits is that of the labels).
+    /// Number of rows by label, given as bits. Labels are not negative, so their bits have the same order.
     labels: BTreeMap<u32, u64>,
-    /// Rows without a label.
+    /// Number of rows without a label.
     pub unlabelled: u64,
-    /// Queries with several documents that all have the same label.
+    /// Number of queries with several documents that all have the same label.
     pub one_label: u64,
-    /// Queries without a document of a label above 0.
+    /// Number of queries without a label above 0.
     pub empty: u64,
-    /// Documents whose id another document of the same query has too.
+    /// Number of documents whose id occurs before in the same query.
     pub repeated_ids: u64,
-    /// Rows that equal another row of the same query in every feature.
+    /// Number of rows that equal a previous row of the same query in every feature.
     pub repeated_rows: u64,
 }
 
 impl QuerySummary {
-    /// Adds a query by its rows.
+    /// Adds a query, given its rows.
     pub fn add_query(
         &mut self,
         rows: Range<usize>,
@@ -55,7 +54,7 @@ impl QuerySummary {
         self.repeated_rows += repeated(row_hashes[rows].to_vec());
     }
 
-    /// Adds what another part of the data has.
+    /// Merges the summary of another part of the data.
     pub fn merge(&mut self, other: &QuerySummary) {
         for (size, count) in &other.sizes {
             *self.sizes.entry(*size).or_default() += count;
@@ -70,12 +69,13 @@ impl QuerySummary {
         self.repeated_rows += other.repeated_rows;
     }
 
-    /// How many queries there are.
+    /// Number of queries.
     pub fn queries(&self) -> u64 {
         self.sizes.values().sum()
     }
 
-    /// The size of a query such that a share of the queries is not larger.
+    /// A percentile of the query sizes: the smallest size that at least the fraction `share` of the queries
+    /// does not exceed.
     pub fn size_percentile(&self, share: f64) -> u64 {
         let rank = (share * self.queries() as f64).ceil().max(1.0) as u64;
         let mut seen = 0;
@@ -88,12 +88,12 @@ impl QuerySummary {
         0
     }
 
-    /// Each label and how many rows have it, ascending.
+    /// Labels in ascending order, with their numbers of rows.
     pub fn labels(&self) -> Vec<(f32, u64)> {
         self.labels.iter().map(|(bits, count)| (f32::from_bits(*bits), *count)).collect()
     }
 
-    /// What a user should look at before training on this.
+    /// Warnings about properties that may harm training.
     pub fn warnings(&self) -> Vec<String> {
         let single = self.sizes.get(&1).copied().unwrap_or(0);
         let queries = self.queries();
@@ -105,7 +105,7 @@ impl QuerySummary {
             (
                 self.one_label,
                 format!(
-                    "{} of {queries} queries have one label only, so they teach no order",
+                    "{} of {queries} queries have only one distinct label, so they carry no information about the order",
                     self.one_label
                 ),
             ),
@@ -114,13 +114,13 @@ impl QuerySummary {
             (
                 self.repeated_ids,
                 format!(
-                    "{} documents have an id that another document of their query has too",
+                    "{} documents share their id with another document of the same query",
                     self.repeated_ids
                 ),
             ),
             (
                 self.repeated_rows,
-                format!("{} rows equal another row of their query in every feature", self.repeated_rows),
+                format!("{} rows equal another row of the same query in every feature", self.repeated_rows),
             ),
         ]
         .into_iter()
@@ -130,7 +130,7 @@ impl QuerySummary {
     }
 }
 
-/// How many are equal to one before them.
+/// Number of elements that are equal to another one, not counting the first of each.
 fn repeated<T: Ord>(mut all: Vec<T>) -> u64 {
     let count = all.len();
     all.sort_unstable();
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn queries_are_counted_and_their_oddities_named() {
+    fn queries_are_counted_and_suspicious_ones_reported() {
         let labels = Float32Array::from(vec![Some(0.0), Some(0.0), Some(2.0), Some(0.0), None]);
         let documents = StringArray::from(vec![Some("a"), Some("a"), Some("a"), None, None]);
         let mut summary = QuerySummary::default();

@@ -1,34 +1,34 @@
-//! What the user named as input: files, directories, globs, URLs, or `-`.
+//! Input arguments: files, directories, globs, URLs, or `-`.
 
 use crate::dataset::{Categories, MANIFEST, PartEntry};
-use planetree_base::error::{Error, Result};
+use planetree_base::error::{Error, Result, copy_of};
 use planetree_base::storage::{Access, HeldDirectory, Location};
 use std::io::Read;
 use std::sync::Arc;
 
-/// One file to read.
+/// A file to read.
 #[derive(Debug, Clone)]
 pub struct Input {
-    /// Where it is; `None` is standard input.
+    /// Location of the file; `None` for standard input.
     pub location: Option<Location>,
-    /// Its name in messages.
+    /// Name for messages.
     pub name: String,
-    /// What the manifest says of it, if it is part of a dataset, and the dataset's directory.
+    /// The manifest entry and the directory, if the file is part of a dataset.
     pub part: Option<(PartEntry, Arc<HeldDirectory>)>,
-    /// What the codes in it stand for, if it is part of a dataset.
+    /// The categories behind its codes, if the file is part of a dataset.
     pub categories: Vec<Categories>,
 }
 
-/// What lies beside data and is not data.
+/// Suffixes of files that accompany data and are not data themselves.
 const SIDE_FILES: &[&str] = &[".query", ".weight", ".position", ".cd", ".group", ".init", ".names"];
 
 impl Input {
-    /// A file or object.
+    /// An input for a file or object.
     pub fn at(location: Location) -> Self {
         Input { name: location.to_string(), location: Some(location), part: None, categories: Vec::new() }
     }
 
-    /// Opens it from the start.
+    /// Opens the input for reading.
     pub fn open(&self) -> Result<Box<dyn Read + Send>> {
         match &self.location {
             Some(location) => location.open(),
@@ -36,23 +36,23 @@ impl Input {
         }
     }
 
-    /// Its size in bytes, where that is known.
+    /// Size in bytes, if known.
     pub fn size(&self) -> Option<u64> {
         self.location.as_ref().and_then(|location| location.size().ok().flatten())
     }
 
-    /// The file beside it of the same name with `suffix` added, with or without its packing's
-    /// ending.
-    pub fn beside(&self, suffix: &str) -> Result<Option<Location>> {
+    /// The file next to the input whose name is the input's with `suffix` appended, with or without the
+    /// compression suffix.
+    pub fn sibling(&self, suffix: &str) -> Result<Option<Location>> {
         let name = self.location.as_ref().map(Location::name).unwrap_or_default();
-        let packing = [".gz", ".bz2", ".xz", ".zst"].into_iter().find(|ending| name.ends_with(ending));
-        match packing {
-            Some(packing) => Ok(self.renamed(packing, suffix)?.or(self.renamed("", suffix)?)),
+        let compression = [".gz", ".bz2", ".xz", ".zst"].into_iter().find(|ending| name.ends_with(ending));
+        match compression {
+            Some(compression) => Ok(self.renamed(compression, suffix)?.or(self.renamed("", suffix)?)),
             None => self.renamed("", suffix),
         }
     }
 
-    /// The file beside it whose name has another ending, if there is one.
+    /// The file next to the input whose name ends in `add` instead of `strip`, if it exists.
     pub fn renamed(&self, strip: &str, add: &str) -> Result<Option<Location>> {
         let Some(location) = &self.location else { return Ok(None) };
         let beside = location.with_suffix(strip, add);
@@ -60,7 +60,7 @@ impl Input {
     }
 }
 
-/// Every file the arguments name, in the order of the arguments, sorted within a directory or a
+/// All files that the arguments refer to, in the order of the arguments; sorted by name within a directory or
 /// pattern.
 pub fn expand(arguments: &[String], access: Access) -> Result<Vec<Input>> {
     let mut inputs = Vec::new();
@@ -77,7 +77,7 @@ pub fn expand(arguments: &[String], access: Access) -> Result<Vec<Input>> {
         let found = expand_one(argument, access)?;
         if found.is_empty() {
             let shown = Location::parse(argument, access)?;
-            return Err(Error::place(shown, "nothing to read here", "check the spelling of the path"));
+            return Err(Error::place(shown, "no input files found", "check the path"));
         }
         inputs.extend(found);
     }
@@ -86,7 +86,7 @@ pub fn expand(arguments: &[String], access: Access) -> Result<Vec<Input>> {
 
 fn expand_one(argument: &str, access: Access) -> Result<Vec<Input>> {
     let location = Location::parse(argument, access)?;
-    // What follows a question mark in a URL is no pattern, and may be secret.
+    // In a URL, a question mark starts the query string, which may contain secrets.
     let is_pattern = match &location {
         Location::Local(_) => argument.contains(['*', '?', '[']),
         Location::Remote(_) => argument.split('?').next().unwrap_or_default().contains(['*', '[']),
@@ -97,7 +97,8 @@ fn expand_one(argument: &str, access: Access) -> Result<Vec<Input>> {
                 glob::glob(&path.to_string_lossy()).map_err(|error| bad_pattern(&location, &error))?;
             let mut inputs = Vec::new();
             for path in paths {
-                let path = path.map_err(|error| Error::io(error.path().display(), "list", error.error()))?;
+                let path =
+                    path.map_err(|error| Error::io(error.path().display(), "list", copy_of(error.error())))?;
                 if path.is_file() {
                     inputs.push(Input::at(Location::Local(path)));
                 }
@@ -120,11 +121,11 @@ fn expand_one(argument: &str, access: Access) -> Result<Vec<Input>> {
     }
 }
 
-/// The data files of a directory or prefix: a dataset's own parts, or what looks like data.
+/// The data files of a directory or prefix: the parts of a dataset, or all files that look like data.
 fn in_directory(location: &Location) -> Result<Vec<Input>> {
     let names = location.list()?;
     if names.iter().any(|name| name == MANIFEST) {
-        let (directory, manifest) = crate::dataset::Manifest::hold(location)?;
+        let (directory, manifest) = crate::dataset::Manifest::open(location)?;
         let directory = Arc::new(directory);
         let of_part = |file: PartEntry| Input {
             categories: manifest.categories.clone(),
@@ -136,19 +137,19 @@ fn in_directory(location: &Location) -> Result<Vec<Input>> {
     let is_data = |name: &&String| {
         let lower = name.to_ascii_lowercase();
         let hidden = name.starts_with(['.', '_']);
-        let told = lower.starts_with("readme") || lower.starts_with("license");
-        !hidden && !told && !SIDE_FILES.iter().any(|ending| lower.ends_with(ending))
+        let is_notice = lower.starts_with("readme") || lower.starts_with("license");
+        !hidden && !is_notice && !SIDE_FILES.iter().any(|ending| lower.ends_with(ending))
     };
     Ok(names.iter().filter(is_data).map(|name| Input::at(location.join(name))).collect())
 }
 
-/// Objects of one prefix whose last name matches a pattern.
+/// Objects below one prefix whose name matches a pattern.
 fn remote_pattern(shown: &Location, argument: &str, access: Access) -> Result<Vec<Input>> {
     let (prefix, pattern) = argument.rsplit_once('/').unwrap_or(("", argument));
     if prefix.contains(['*', '[']) {
         return Err(Error::usage(
-            format_args!("{shown}: in a URL a pattern may stand only in the last name"),
-            "name the prefixes one by one",
+            format_args!("{shown}: a pattern in a URL is only allowed in its last component"),
+            "list the prefixes one by one",
         ));
     }
     let pattern = glob::Pattern::new(pattern).map_err(|error| bad_pattern(shown, &error))?;
@@ -162,5 +163,5 @@ fn remote_pattern(shown: &Location, argument: &str, access: Access) -> Result<Ve
 }
 
 fn bad_pattern(shown: &Location, error: &glob::PatternError) -> Error {
-    Error::usage(format_args!("{shown}: not a pattern: {error}"), "check the brackets")
+    Error::usage(format_args!("{shown}: invalid pattern: {error}"), "check the brackets")
 }

@@ -1,23 +1,23 @@
-//! Inputs to rows. One thread reads, unpacks and cuts; what it hands on ([`Work`]) is decoded on
-//! all cores, in any order, and put back in order by whoever asked.
+//! Decoding inputs into rows. One thread reads, decompresses and splits the inputs into chunks. Each chunk is
+//! a [`DecodeTask`] that any thread can run; the caller restores the order.
 
-mod cut;
+mod chunk;
 pub mod decode;
+mod decompress;
 mod format;
 mod guess;
 mod input;
 pub mod number;
 mod open;
+mod parquet_input;
 mod reader;
 mod roles;
 mod side;
-mod table;
-mod unpack;
 
-pub use format::Format;
+pub use decompress::decompress;
+pub use format::InputFormat;
 pub use input::{Input, expand};
-pub use open::description_beside;
-pub use reader::{Ingest, IngestOptions, Totals, Work};
+pub use open::sibling_description;
+pub use reader::{DecodeTask, Ingest, IngestOptions, IngestTotals};
 pub use roles::{RoleOptions, check_feature_names};
 pub use side::{SideFiles, SideReader};
-pub use unpack::unpack;

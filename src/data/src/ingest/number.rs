@@ -1,37 +1,37 @@
-//! Decimal text to `f32`, correctly rounded, fast for the short forms that ranking data hold.
+//! Parsing decimal text to correctly rounded `f32`, fast for the short numbers that ranking data consist of.
 //!
-//! Eight bytes at a time: the run of digits at the front of a word is found and converted with a
-//! few multiplications, so a number costs the same whatever its length and no branch depends on
-//! its digits.
+//! Text is processed eight bytes at a time: the leading digits of an eight-byte word are found and converted
+//! with a few multiplications, so the cost of a number does not depend on its length, and no branch depends
+//! on its digits.
 
-/// What a token in the place of a value says.
+/// Result of parsing a token as a number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Number {
-    /// A finite value that fits `f32`.
+    /// A finite value in the range of `f32`.
     Value(f32),
-    /// One of the spellings of "no value".
+    /// One of the spellings of a missing value.
     Missing,
     /// One of the spellings of infinity.
     Infinite,
-    /// A finite number, but too large for `f32`.
+    /// A finite number that overflows `f32`.
     TooLarge,
     /// Not a decimal number.
     Malformed,
 }
 
-/// The digits at the front of eight little-endian text bytes: how many, and their value.
+/// The leading digits of eight bytes of text in little-endian order: their count and value.
 #[inline(always)]
 fn leading_digits(word: u64) -> (u32, u64) {
     const ZEROS: u64 = 0x3030_3030_3030_3030;
     let digits = word ^ ZEROS;
-    // A byte is a digit exactly if its high nibble is 0 now and stays 0 when 6 is added. A carry
-    // into the next byte can only start at a byte that is no digit, that is, past the run.
+    // A byte is a digit if and only if its high nibble is 0 now and is still 0 after adding 6. A carry into
+    // the next byte can only start at a byte that is not a digit, that is, after the leading digits.
     let stops = (digits | digits.wrapping_add(0x0606_0606_0606_0606)) & 0xF0F0_F0F0_F0F0_F0F0;
-    let count = stops.trailing_zeros() / 8; // 8 when every byte is a digit
+    let count = stops.trailing_zeros() / 8; // 8 if every byte is a digit
     if count == 0 {
         return (0, 0);
     }
-    // Move the run to the most significant bytes; the bytes shifted in are leading zeros.
+    // Move the digits to the most significant bytes; the bytes shifted in are leading zeros.
     let run = digits << (64 - 8 * count);
     let pairs = run.wrapping_mul(10).wrapping_add(run >> 8);
     let low = (pairs & 0x0000_00FF_0000_00FF).wrapping_mul(0x000F_4240_0000_0064);
@@ -49,12 +49,12 @@ fn word_at(text: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.try_into().ok()?))
 }
 
-/// Reads the plain decimal number (`-`, at most seven digits, perhaps a point and at most seven
-/// more) at `at`, if there is one: its value and where it ends. Anything else is `None` and the
-/// caller's business: exponents, long numbers, words, and the last bytes of `text`.
+/// Parses a plain decimal number at `at`: an optional `-`, at most seven digits, optionally a point and at
+/// most seven more digits. Returns the value and the end of the number, or `None` for everything else, which
+/// the caller handles: exponents, long numbers, other text, and the last bytes of `text`.
 ///
-/// It branches where it could compute, on purpose: a predicted branch lets the processor go on
-/// with the next number before this one's end is known. Without branches it is a third slower.
+/// The branches are deliberate: a predicted branch lets the processor start on the next number before the end
+/// of this one is known. The branch-free version is a third slower.
 #[inline(always)]
 pub fn short_decimal(text: &[u8], at: usize) -> Option<(f32, usize)> {
     let word = word_at(text, at)?;
@@ -72,8 +72,8 @@ pub fn short_decimal(text: &[u8], at: usize) -> Option<(f32, usize)> {
             return None;
         }
         end += 1 + places as usize;
-        // Below 10^14 < 2^53 and a power of ten below 10^22: both exact, so the quotient is the
-        // nearest f64 (Clinger 1990), and the nearest f32 unless it sits on a midpoint of two.
+        // The dividend is below 10^14 < 2^53 and the divisor below 10^22, so both are exact and the quotient
+        // is the nearest f64 (Clinger 1990). It rounds to the nearest f32 unless it is the midpoint of two.
         let exact = whole * WHOLE_POWERS[places as usize] + fraction;
         let quotient = exact as f64 / POWERS[places as usize];
         if is_f32_midpoint(quotient) {
@@ -86,23 +86,23 @@ pub fn short_decimal(text: &[u8], at: usize) -> Option<(f32, usize)> {
     Some((if negative { -magnitude } else { magnitude }, end))
 }
 
-/// Reads `digits:` at `at`, at most seven digits: the number and where the value starts.
+/// Parses `digits:` at `at`, with at most seven digits. Returns the number and the start of the value.
 #[inline(always)]
 pub fn index_and_colon(text: &[u8], at: usize) -> Option<(u32, usize)> {
     let word = word_at(text, at)?;
     let (digits, index) = leading_digits(word);
     let colon = digits < 8 && (word >> (8 * digits)) & 0xFF == u64::from(b':');
-    // Seven digits fit u32.
+    // Seven digits fit in u32.
     (digits > 0 && colon).then_some((index as u32, at + digits as usize + 1))
 }
 
-/// Whether rounding this f64 to f32 is a tie, where rounding twice may differ from rounding once.
+/// Whether rounding this f64 to f32 is a tie. Rounding twice may then differ from rounding once.
 #[inline(always)]
 fn is_f32_midpoint(value: f64) -> bool {
     value.to_bits() & 0x1FFF_FFFF == 0x1000_0000
 }
 
-/// Reads a whole token: any decimal notation, or a spelling of "missing".
+/// Parses a whole token: any decimal notation, or a spelling of a missing value.
 #[cold]
 #[inline(never)]
 pub fn any_number(token: &[u8]) -> Number {
@@ -116,11 +116,11 @@ pub fn any_number(token: &[u8]) -> Number {
     if ["inf", "infinity"].iter().any(|word| digits.eq_ignore_ascii_case(word.as_bytes())) {
         return Number::Infinite;
     }
-    // Decimal notation only: the float parser would take its own spellings of infinity and NaN.
+    // Only decimal notation: the float parser accepts further spellings of infinity and NaN.
     if !matches!(digits.first(), Some(b'0'..=b'9' | b'.')) {
         return Number::Malformed;
     }
-    // fast-float takes a leading minus but no plus.
+    // fast-float accepts a leading minus, but no plus.
     let body = if token[0] == b'-' { token } else { digits };
     match fast_float2::parse::<f32, _>(body) {
         Ok(value) if value.is_finite() => Number::Value(value),
@@ -129,9 +129,9 @@ pub fn any_number(token: &[u8]) -> Number {
     }
 }
 
-/// Reads a token whose decimal mark is a comma, with a parser of tokens whose mark is a point. One that
-/// has a point is malformed: it would be a thousands separator, or a mistake.
-pub fn with_point(token: &[u8], parse: fn(&[u8]) -> Number) -> Number {
+/// Parses a token with a decimal comma, using a parser for decimal points. A token with a point is malformed:
+/// the point would be a thousands separator or a mistake.
+pub fn parse_decimal_comma(token: &[u8], parse: fn(&[u8]) -> Number) -> Number {
     if token.contains(&b'.') {
         return Number::Malformed;
     }
@@ -150,7 +150,8 @@ pub fn with_point(token: &[u8], parse: fn(&[u8]) -> Number) -> Number {
     parse(copy)
 }
 
-/// The spellings of "no value" in ranking files: `NULL` (LETOR 3), `NA`, `nan`, `none`, `?`.
+/// Whether a token is one of the spellings of a missing value in ranking files: `NULL` (LETOR 3), `NA`,
+/// `nan`, `none`, `?`.
 fn is_missing_word(token: &[u8]) -> bool {
     let word = match token {
         [b'+' | b'-', rest @ ..] if rest.eq_ignore_ascii_case(b"nan") => rest,
@@ -165,8 +166,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The slow, obviously right twin: the standard library's correctly rounded parser.
-    fn twin(text: &str) -> f32 {
+    /// The reference: the correctly rounded parser of the standard library.
+    fn reference(text: &str) -> f32 {
         text.parse().unwrap()
     }
 
@@ -183,14 +184,14 @@ mod tests {
         #[test]
         fn short_decimals_equal_the_standard_parser(text in "-?[0-9]{1,7}(\\.[0-9]{1,7})?") {
             match fast(&text) {
-                Some(value) => prop_assert_eq!(value.to_bits(), twin(&text).to_bits()),
-                None => prop_assert!(is_f32_midpoint(text.parse::<f64>().unwrap().abs()), "{} refused", text),
+                Some(value) => prop_assert_eq!(value.to_bits(), reference(&text).to_bits()),
+                None => prop_assert!(is_f32_midpoint(text.parse::<f64>().unwrap().abs()), "{} not parsed", text),
             }
         }
 
         #[test]
         fn any_number_equals_the_standard_parser(text in "[+-]?[0-9]{1,25}(\\.[0-9]{0,25})?([eE][+-]?[0-9]{1,3})?") {
-            let expected = twin(&text);
+            let expected = reference(&text);
             match any_number(text.as_bytes()) {
                 Number::Value(value) => prop_assert_eq!(value.to_bits(), expected.to_bits()),
                 other => prop_assert!(other == Number::TooLarge && expected.is_infinite(), "{} {:?}", text, other),
@@ -199,11 +200,11 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_round_twice_are_left_to_the_exact_parser() {
-        // 1 + 2^-24 lies half-way between two f32; as a decimal just above it must round up.
+    fn midpoints_are_left_to_the_exact_parser() {
+        // 1 + 2^-24 is the midpoint of two f32; a decimal just above it must round up.
         assert_eq!(
             any_number(b"1.000000059604644775390626"),
-            Number::Value(twin("1.000000059604644775390626"))
+            Number::Value(reference("1.000000059604644775390626"))
         );
         assert!(is_f32_midpoint(1.0 + 2f64.powi(-24)));
     }
@@ -211,18 +212,18 @@ mod tests {
     #[test]
     fn a_comma_may_be_the_decimal_mark() {
         for (text, value) in [("0,5", 0.5), ("-12,25", -12.25), ("3", 3.0), ("1,5e3", 1500.0)] {
-            assert_eq!(with_point(text.as_bytes(), any_number), Number::Value(value), "{text}");
+            assert_eq!(parse_decimal_comma(text.as_bytes(), any_number), Number::Value(value), "{text}");
         }
         let long = format!("0,{}", "3".repeat(40));
-        assert_eq!(with_point(long.as_bytes(), any_number), Number::Value(0.333_333_34));
+        assert_eq!(parse_decimal_comma(long.as_bytes(), any_number), Number::Value(0.333_333_34));
         for text in ["1.5", "1.234,5", "1,234,567", ",", "1,5x"] {
-            assert_eq!(with_point(text.as_bytes(), any_number), Number::Malformed, "{text}");
+            assert_eq!(parse_decimal_comma(text.as_bytes(), any_number), Number::Malformed, "{text}");
         }
-        assert_eq!(with_point(b"n/a", any_number), Number::Missing);
+        assert_eq!(parse_decimal_comma(b"n/a", any_number), Number::Missing);
     }
 
     #[test]
-    fn words_and_garbage() {
+    fn special_and_malformed_tokens() {
         for word in ["NULL", "null", "NA", "nan", "NaN", "-nan", "None", "?", "n/a"] {
             assert_eq!(any_number(word.as_bytes()), Number::Missing, "{word}");
         }

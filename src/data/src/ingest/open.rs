@@ -1,61 +1,61 @@
-//! Looking into an input: what it is, and how it is to be read.
+//! Opening an input: detecting its format and choosing the decoder.
 
-use super::cut::Cutter;
+use super::chunk::LineChunker;
 use super::decode::batch::BatchDecoder;
 use super::decode::delimited::DelimitedDecoder;
 use super::decode::letor::LetorDecoder;
 use super::decode::{Decoder, Lines};
-use super::format::{self, Format};
-use super::guess::{TableForm, guess};
+use super::decompress::{InputCompression, decompress};
+use super::format::{self, InputFormat};
+use super::guess::{TableDialect, guess};
 use super::input::Input;
-use super::reader::{IngestOptions, Opened, cut_error, read_error};
-use super::roles::{ColumnRole, Roles, unnamed};
-use super::table::Table;
-use super::unpack::{Packing, unpack};
+use super::parquet_input::ParquetInput;
+use super::reader::{IngestOptions, OpenInput, chunk_error, read_error};
+use super::roles::{ColumnRole, Roles, missing_role};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 use std::sync::Arc;
 
-/// Bytes that are looked at to tell what an input is, however it is cut afterwards.
+/// Number of bytes examined to detect the format, independent of the chunk size.
 const SAMPLE_BYTES: usize = 1 << 20;
 
-/// Opens an input and looks at its start.
+/// Opens an input and examines its first bytes.
 pub fn open(
     input: &Input,
     options: &IngestOptions,
     notes: &mut Vec<String>,
-) -> Result<(Opened, Option<Roles>)> {
-    let (packing, mut reader) =
-        unpack(input.open()?).map_err(|error| read_error(input, Packing::Plain, error, 0))?;
-    if packing == Packing::Parquet || options.format == Some(Format::Parquet) {
-        let table = Table::open(input, Some(&mut reader))?;
+) -> Result<(OpenInput, Option<Roles>)> {
+    let (compression, mut reader) =
+        decompress(input.open()?).map_err(|error| read_error(input, InputCompression::Plain, error, 0))?;
+    if compression == InputCompression::Parquet || options.format == Some(InputFormat::Parquet) {
+        let table = ParquetInput::open(input, Some(&mut reader))?;
         let roles = table.roles(&options.roles)?;
         check_width(&roles, options, input)?;
         if !roles.has(&ColumnRole::Query) {
-            return Err(unnamed(&table.names, "query", &input.name));
+            return Err(missing_role(&table.names, "query", &input.name));
         }
-        note_index(&roles, &table.names, notes);
+        note_index_columns(&roles, &table.names, notes);
         note_categories(&roles, notes);
         let decoder = Arc::new(BatchDecoder { roles: roles.clone(), lenient: options.lenient });
-        return Ok((Opened::Table { table: Box::new(table), decoder }, Some(roles)));
+        return Ok((OpenInput::Table { table: Box::new(table), decoder }, Some(roles)));
     }
-    let mut cutter = Cutter::new(reader, SAMPLE_BYTES);
-    let start = cutter.next_chunk().map_err(|error| cut_error(input, packing, error))?;
-    let Some(start) = start else { return Ok((Opened::Nothing, None)) };
+    let mut chunker = LineChunker::new(reader, SAMPLE_BYTES);
+    let start = chunker.next_chunk().map_err(|error| chunk_error(input, compression, error))?;
+    let Some(start) = start else { return Ok((OpenInput::Empty, None)) };
     let text = &start.text;
-    let format = options.format.unwrap_or_else(|| Format::of_text(text));
+    let format = options.format.unwrap_or_else(|| InputFormat::of_text(text));
     let (decoder, roles, delimiter): (Arc<dyn Decoder>, _, _) = match format {
-        Format::Csv => {
+        InputFormat::Csv => {
             let (decoder, roles) = delimited(input, text, options, notes)?;
             let delimiter = decoder.delimiter;
             (Arc::new(decoder), Some(roles), Some(delimiter))
         }
         _ => (Arc::new(letor(input, text, options)?), None, None),
     };
-    cutter.put_back(start);
-    cutter.set_quoted(delimiter);
-    cutter.set_target(options.chunk_bytes);
-    Ok((Opened::Text { cutter, packing, decoder, format }, roles))
+    chunker.put_back(start);
+    chunker.set_quoted(delimiter);
+    chunker.set_target(options.chunk_bytes);
+    Ok((OpenInput::Text { chunker, compression, decoder, format }, roles))
 }
 
 fn letor(input: &Input, text: &[u8], options: &IngestOptions) -> Result<LetorDecoder> {
@@ -64,7 +64,7 @@ fn letor(input: &Input, text: &[u8], options: &IngestOptions) -> Result<LetorDec
         index_base: options.index_base,
         max_features: given.unwrap_or(options.max_features).min(options.max_features),
         lenient: options.lenient,
-        query_in_line: format::names_query(text) || input.beside(".query")?.is_none(),
+        query_in_line: format::has_query_id(text) || input.sibling(".query")?.is_none(),
     })
 }
 
@@ -80,7 +80,7 @@ fn delimited(
     let names = format::first_record(lines, delimiter);
     let beside = match &options.description {
         Some((text, name)) => Some((text.clone(), name.clone())),
-        None => match description_beside(input)? {
+        None => match sibling_description(input)? {
             Some(location) => {
                 let bytes = location.read_all()?.unwrap_or_default();
                 Some((String::from_utf8_lossy(&bytes).into_owned(), location.to_string()))
@@ -88,7 +88,7 @@ fn delimited(
             None => None,
         },
     };
-    // A file that a description goes with has no line of names; CatBoost's convention.
+    // A file with a column description has no header line. This is CatBoost's convention.
     let header = options.header && beside.is_none();
     let mut roles = match &beside {
         Some((text, described_by)) => Roles::by_description(text, names.len(), &input.name, described_by)?,
@@ -99,14 +99,14 @@ fn delimited(
         }
     };
     check_width(&roles, options, input)?;
-    if !roles.has(&ColumnRole::Query) && input.beside(".query")?.is_none() {
-        return Err(unnamed(&names, "query", &input.name));
+    if !roles.has(&ColumnRole::Query) && input.sibling(".query")?.is_none() {
+        return Err(missing_role(&names, "query", &input.name));
     }
-    let table = TableForm { delimiter, header, file: &input.name };
-    // A description says itself what is a number and what a word.
+    let table = TableDialect { delimiter, header, file: &input.name };
+    // The description states which columns are numeric and which are categorical.
     let described = beside.is_some().then(|| roles.clone());
     let guess = guess(lines, &table, &mut roles, options.decimal_comma)?;
-    let guessed_words = if described.is_none() { guess.words } else { Vec::new() };
+    let guessed_categorical = if described.is_none() { guess.categorical } else { Vec::new() };
     let roles = described.unwrap_or(roles);
     if !guess.comma_columns.is_empty() {
         notes.push(format!(
@@ -114,27 +114,28 @@ fn delimited(
             guess.comma_columns.join(", ")
         ));
     }
-    note_index(&roles, &names, notes);
+    note_index_columns(&roles, &names, notes);
     note_categories(&roles, notes);
     let decoder = DelimitedDecoder {
         roles: roles.clone(),
         delimiter,
         header,
-        guessed_words,
+        guessed_categorical,
         decimal_comma: guess.decimal_comma,
         lenient: options.lenient,
     };
     Ok((decoder, roles))
 }
 
-/// `train.cd` for `train`, `train.tsv`, `train.tsv.gz`; or the whole name with `.cd` added.
-pub fn description_beside(input: &Input) -> Result<Option<Location>> {
-    if let Some(beside) = input.beside(".cd")? {
+/// The column description next to an input: `train.cd` for `train`, `train.tsv` or `train.tsv.gz`, or the
+/// full name with `.cd` appended.
+pub fn sibling_description(input: &Input) -> Result<Option<Location>> {
+    if let Some(beside) = input.sibling(".cd")? {
         return Ok(Some(beside));
     }
     for ending in [".tsv", ".csv", ".txt"] {
-        for packing in ["", ".gz", ".bz2", ".xz", ".zst"] {
-            let ending = format!("{ending}{packing}");
+        for compression in ["", ".gz", ".bz2", ".xz", ".zst"] {
+            let ending = format!("{ending}{compression}");
             if input.name.ends_with(&ending)
                 && let Some(beside) = input.renamed(&ending, ".cd")?
             {
@@ -151,20 +152,16 @@ fn check_width(roles: &Roles, options: &IngestOptions, input: &Input) -> Result<
     }
     Err(Error::place(
         &input.name,
-        format_args!(
-            "it has {} features, more than --max-features {}",
-            roles.features.len(),
-            options.max_features
-        ),
+        format_args!("{} features, more than --max-features {}", roles.features.len(), options.max_features),
         "raise --max-features",
     ))
 }
 
-fn note_index(roles: &Roles, names: &[String], notes: &mut Vec<String>) {
+fn note_index_columns(roles: &Roles, names: &[String], notes: &mut Vec<String>) {
     let index: Vec<&str> = roles.index.iter().map(|place| names[*place].as_str()).collect();
     if !index.is_empty() {
         let names = index.join(", ");
-        notes.push(format!("left out: {names}, the index of a data frame (--keep-columns keeps it)"));
+        notes.push(format!("skipping {names}: index of a data frame (--keep-columns keeps it)"));
     }
 }
 
@@ -179,7 +176,7 @@ fn note_categories(roles: &Roles, notes: &mut Vec<String>) {
         .collect();
     if !names.is_empty() {
         notes.push(format!(
-            "words in {} are coded 0, 1, 2, ... in order of appearance (the manifest lists them)",
+            "{} treated as categorical: values are coded 0, 1, 2, ... in order of appearance (the manifest lists them)",
             names.join(", ")
         ));
     }

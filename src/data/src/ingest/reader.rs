@@ -1,15 +1,16 @@
-//! The reading thread's side: opens one input after the other and hands on pieces of work.
+//! The reading side of a conversion: opens the inputs one after the other and splits them into decoding
+//! tasks.
 
-use super::cut::{CutError, Cutter, MAX_LINE, TextChunk};
+use super::chunk::{ChunkError, LineChunker, MAX_LINE, TextChunk};
 use super::decode::batch::{BatchDecoder, TableFault};
 use super::decode::{Decoder, Lines};
-use super::format::Format;
+use super::decompress::InputCompression;
+use super::format::InputFormat;
 use super::input::Input;
 use super::open::open;
+use super::parquet_input::ParquetInput;
 use super::roles::{ColumnRole, RoleOptions, Roles};
 use super::side::SideFiles;
-use super::table::Table;
-use super::unpack::Packing;
 use crate::dataset::{FeatureNames, Layout};
 use crate::rows::BlockBuilder;
 use arrow::array::RecordBatch;
@@ -19,30 +20,30 @@ use std::io::Read;
 use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3;
 
-/// How inputs are to be read.
+/// Options for reading inputs.
 #[derive(Debug, Clone)]
 pub struct IngestOptions {
-    /// The format, unless it shall be told by the content.
-    pub format: Option<Format>,
+    /// The input format; detected if `None`.
+    pub format: Option<InputFormat>,
     /// Index of the first feature in LETOR text.
     pub index_base: u32,
-    /// Most features there may be.
+    /// Maximum number of features.
     pub max_features: u32,
     /// Repair or skip faulty lines instead of stopping.
     pub lenient: bool,
-    /// Names for the features of LETOR text.
+    /// Names of the features of LETOR text.
     pub feature_names: Option<Vec<String>>,
-    /// Columns of tables.
+    /// Roles of the columns of tables.
     pub roles: RoleOptions,
-    /// Delimiter of tables, unless it shall be told by the content.
+    /// Delimiter of tables; detected if `None`.
     pub delimiter: Option<u8>,
-    /// Whether numbers of tables have decimal commas, whatever separates fields.
+    /// Whether numbers in tables have decimal commas, regardless of the delimiter.
     pub decimal_comma: bool,
-    /// Whether tables start with a line of names.
+    /// Whether tables start with a header line.
     pub header: bool,
-    /// A CatBoost column description.
+    /// Text of a CatBoost column description, and its name for messages.
     pub description: Option<(String, String)>,
-    /// Bytes of a chunk.
+    /// Chunk size in bytes.
     pub chunk_bytes: usize,
 }
 
@@ -64,41 +65,41 @@ impl Default for IngestOptions {
     }
 }
 
-/// A piece of an input that any thread can turn into rows.
-pub struct Work {
-    /// Which input.
+/// A chunk of an input that any thread can decode.
+pub struct DecodeTask {
+    /// Index of the input.
     pub input: u32,
     name: Arc<str>,
-    piece: Piece,
+    piece: TaskData,
 }
 
-enum Piece {
+enum TaskData {
     Lines(TextChunk, Arc<dyn Decoder>),
     Batch(RecordBatch, Arc<BatchDecoder>, u64),
 }
 
-impl Work {
-    /// Fills the builder with the piece's rows.
+impl DecodeTask {
+    /// Decodes the chunk into the builder.
     pub fn decode(self, builder: &mut BlockBuilder) -> Result<()> {
         match self.piece {
-            Piece::Lines(chunk, decoder) => decoder
+            TaskData::Lines(chunk, decoder) => decoder
                 .decode(Lines { text: &chunk.text, first_line: chunk.first_line }, builder)
                 .map_err(|fault| fault.in_file(&self.name)),
-            Piece::Batch(batch, decoder, first_row) => decoder
+            TaskData::Batch(batch, decoder, first_row) => decoder
                 .decode(&batch, first_row, builder)
                 .map_err(|fault| table_error(&self.name, &batch, first_row, fault)),
         }
     }
 }
 
-/// A fault of a table as the user hears it.
+/// A fault of a Parquet table as a user error.
 fn table_error(name: &str, batch: &RecordBatch, first_row: u64, fault: TableFault) -> Error {
     let column_name = |column: usize| batch.schema().field(column).name().clone();
     match fault {
         TableFault::Column { column, problem } => Error::place(
             format_args!("{name}: column {}", column_name(column)),
             problem,
-            "--ignore-columns NAME leaves a column out, --categorical NAME codes words",
+            "pass --ignore-columns NAME to skip the column, or --categorical NAME if its values are categories",
         ),
         TableFault::Cell { row, column, kind, found } => Error::place(
             format_args!("{name}: row {}, column {}", first_row + row as u64, column_name(column)),
@@ -108,43 +109,48 @@ fn table_error(name: &str, batch: &RecordBatch, first_row: u64, fault: TableFaul
     }
 }
 
-/// What was read in all.
+/// Totals over all inputs.
 #[derive(Debug, Clone, Copy)]
-pub struct Totals {
-    /// Bytes, unpacked.
+pub struct IngestTotals {
+    /// Bytes after decompression.
     pub bytes: u64,
-    /// Their hash, all inputs end to end.
+    /// Hash of these bytes, with all inputs concatenated.
     pub fingerprint: Digest,
 }
 
-/// Inputs of one format, the first of them open.
+/// Inputs of the same format, the first of which is open.
 pub struct Ingest {
     inputs: Vec<Input>,
     options: IngestOptions,
-    format: Format,
+    format: InputFormat,
     layout: Layout,
-    /// What the columns of tables hold.
+    /// Roles of the columns, for tables.
     roles: Option<Roles>,
     sides: Vec<SideFiles>,
-    first: Option<Opened>,
+    first: Option<OpenInput>,
     notes: Vec<String>,
 }
 
-/// An input that has been looked into.
-pub(super) enum Opened {
-    /// Text of some format.
-    Text { cutter: Cutter<Box<dyn Read + Send>>, packing: Packing, decoder: Arc<dyn Decoder>, format: Format },
+/// An opened input whose format is known.
+pub(super) enum OpenInput {
+    /// Text in one of the text formats.
+    Text {
+        chunker: LineChunker<Box<dyn Read + Send>>,
+        compression: InputCompression,
+        decoder: Arc<dyn Decoder>,
+        format: InputFormat,
+    },
     /// A Parquet file.
-    Table { table: Box<Table>, decoder: Arc<BatchDecoder> },
-    /// A file without a byte, which any format may have.
-    Nothing,
+    Table { table: Box<ParquetInput>, decoder: Arc<BatchDecoder> },
+    /// An empty file, which is valid in any format.
+    Empty,
 }
 
 impl Ingest {
-    /// Opens the first input and decides what all of them are.
+    /// Opens the first input and determines the format and columns of all inputs.
     pub fn open(inputs: Vec<Input>, options: IngestOptions) -> Result<Self> {
         let mut notes = Vec::new();
-        let first_input = inputs.first().ok_or_else(|| Error::usage("there is no input", "name one"))?;
+        let first_input = inputs.first().ok_or_else(|| Error::usage("no input", "name at least one file"))?;
         let (opened, roles) = open(first_input, &options, &mut notes)?;
         let sides: Vec<SideFiles> = inputs.iter().map(SideFiles::of).collect::<Result<_>>()?;
         let has = |role: ColumnRole| roles.as_ref().is_some_and(|roles| roles.has(&role));
@@ -161,10 +167,10 @@ impl Ingest {
             let differs = side.weights.is_some() != sides[0].weights.is_some()
                 || side.positions.is_some() != sides[0].positions.is_some();
             if differs {
-                return Err(differing(
+                return Err(input_mismatch(
                     input,
                     &inputs[0],
-                    "its .weight or .position file, or the lack of it, differs",
+                    "its side files (.weight, .position) differ from those of",
                 ));
             }
         }
@@ -173,11 +179,11 @@ impl Ingest {
     }
 
     /// The format of the inputs.
-    pub fn format(&self) -> Format {
+    pub fn format(&self) -> InputFormat {
         self.format
     }
 
-    /// The columns of what will come out.
+    /// The columns of the dataset to be written.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
@@ -187,26 +193,28 @@ impl Ingest {
         self.inputs.iter().map(|input| input.name.clone()).collect()
     }
 
-    /// What lies beside each input.
+    /// The side files of each input.
     pub fn sides(&self) -> &[SideFiles] {
         &self.sides
     }
 
-    /// What the user should know about how the inputs are understood.
+    /// Notes for the user on how the inputs were interpreted.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Bytes on disk of all inputs, where they are known and not packed.
+    /// Total size of all inputs on disk, if known and not compressed.
     pub fn plain_bytes(&self) -> Option<u64> {
         match &self.first {
-            Some(Opened::Text { packing: Packing::Plain, .. }) => self.inputs.iter().map(Input::size).sum(),
+            Some(OpenInput::Text { compression: InputCompression::Plain, .. }) => {
+                self.inputs.iter().map(Input::size).sum()
+            }
             _ => None,
         }
     }
 
-    /// Reads everything and hands it on piece by piece; `hand_on` says how many bytes it is.
-    pub fn run(mut self, hand_on: &mut dyn FnMut(Work, usize) -> Result<()>) -> Result<Totals> {
+    /// Reads all inputs and passes every chunk, with its size in bytes, to `submit`.
+    pub fn run(mut self, submit: &mut dyn FnMut(DecodeTask, usize) -> Result<()>) -> Result<IngestTotals> {
         let mut hasher = Box::new(Xxh3::new());
         let mut bytes = 0;
         for (number, input) in self.inputs.iter().enumerate() {
@@ -215,34 +223,34 @@ impl Ingest {
                 None => self.open_next(input)?,
             };
             let name: Arc<str> = input.name.as_str().into();
-            let mut send = |piece: Piece, size: usize| {
-                hand_on(Work { input: number as u32, name: name.clone(), piece }, size)
+            let mut send = |piece: TaskData, size: usize| {
+                submit(DecodeTask { input: number as u32, name: name.clone(), piece }, size)
             };
             bytes += opened.read(input, &mut hasher, &mut send)?;
         }
-        Ok(Totals { bytes, fingerprint: Digest(hasher.digest128()) })
+        Ok(IngestTotals { bytes, fingerprint: Digest(hasher.digest128()) })
     }
 
-    /// Opens another input, which must have the same columns as the first.
-    fn open_next(&self, input: &Input) -> Result<Opened> {
+    /// Opens the next input, which must have the same columns as the first.
+    fn open_next(&self, input: &Input) -> Result<OpenInput> {
         let (opened, roles) = open(input, &self.options, &mut Vec::new())?;
-        if matches!(opened, Opened::Nothing) {
+        if matches!(opened, OpenInput::Empty) {
             return Ok(opened);
         }
         let first = &self.inputs[0];
         if opened.format() != self.format {
-            return Err(differing(input, first, "its format differs"));
+            return Err(input_mismatch(input, first, "its format differs from that of"));
         }
         if let (Some(mine), Some(theirs)) = (&self.roles, &roles) {
-            if mine.features != theirs.features || mine.parts() != theirs.parts() {
-                return Err(differing(input, first, "its columns differ"));
+            if mine.features != theirs.features || mine.non_features() != theirs.non_features() {
+                return Err(input_mismatch(input, first, "its columns differ from those of"));
             }
             if let Some(feature) = mine.first_different_kind(theirs) {
                 return Err(Error::place(
                     format_args!("{}: column {feature}", input.name),
-                    format_args!("words here and numbers in {}, or the other way round", first.name),
+                    format_args!("categorical here and numeric in {}, or vice versa", first.name),
                     format_args!(
-                        "pass --categorical {feature} to take both as words, or --ignore-columns {feature}"
+                        "pass --categorical {feature} to treat both as categorical, or --ignore-columns {feature}"
                     ),
                 ));
             }
@@ -251,48 +259,48 @@ impl Ingest {
     }
 }
 
-fn differing(input: &Input, first: &Input, problem: &str) -> Error {
+fn input_mismatch(input: &Input, first: &Input, problem: &str) -> Error {
     Error::place(
         &input.name,
-        format_args!("{problem} from {}", first.name),
-        "convert inputs of different kinds one by one",
+        format_args!("{problem} {}", first.name),
+        "convert inputs with different columns or formats separately",
     )
 }
 
-impl Opened {
-    fn format(&self) -> Format {
+impl OpenInput {
+    fn format(&self) -> InputFormat {
         match self {
-            Opened::Text { format, .. } => *format,
-            Opened::Table { .. } => Format::Parquet,
-            Opened::Nothing => Format::Letor,
+            OpenInput::Text { format, .. } => *format,
+            OpenInput::Table { .. } => InputFormat::Parquet,
+            OpenInput::Empty => InputFormat::Letor,
         }
     }
 
-    /// Reads to the end; how many bytes there were.
+    /// Reads to the end and returns the number of bytes.
     fn read(
         self,
         input: &Input,
         hasher: &mut Xxh3,
-        send: &mut dyn FnMut(Piece, usize) -> Result<()>,
+        send: &mut dyn FnMut(TaskData, usize) -> Result<()>,
     ) -> Result<u64> {
         match self {
-            Opened::Text { mut cutter, packing, decoder, .. } => {
+            OpenInput::Text { mut chunker, compression, decoder, .. } => {
                 let mut total = 0;
                 while let Some(chunk) =
-                    cutter.next_chunk().map_err(|error| cut_error(input, packing, error))?
+                    chunker.next_chunk().map_err(|error| chunk_error(input, compression, error))?
                 {
                     let size = chunk.input_bytes;
                     hasher.update(&chunk.text[..size]);
                     total += size as u64;
-                    send(Piece::Lines(chunk, decoder.clone()), size)?;
+                    send(TaskData::Lines(chunk, decoder.clone()), size)?;
                 }
-                if cutter.lacks_newline() {
-                    tracing::warn!("{}: no final newline; check that the file is whole", input.name);
+                if chunker.lacks_newline() {
+                    tracing::warn!("{}: no final newline; check that the file is complete", input.name);
                 }
                 Ok(total)
             }
-            Opened::Nothing => Ok(0),
-            Opened::Table { mut table, decoder } => {
+            OpenInput::Empty => Ok(0),
+            OpenInput::Table { mut table, decoder } => {
                 let (mut row, mut total) = (1, 0);
                 while let Some(batch) = table.next_batch()? {
                     let size = batch.get_array_memory_size();
@@ -301,7 +309,7 @@ impl Opened {
                     }
                     total += size as u64;
                     let rows = batch.num_rows() as u64;
-                    send(Piece::Batch(batch, decoder.clone(), row), size)?;
+                    send(TaskData::Batch(batch, decoder.clone(), row), size)?;
                     row += rows;
                 }
                 Ok(total)
@@ -310,7 +318,7 @@ impl Opened {
     }
 }
 
-/// The content of a column, whatever its type: its buffers as they are in memory.
+/// Hashes the content of a column of any type: its buffers as they are in memory.
 fn hash_column(column: &arrow::array::ArrayRef, hasher: &mut Xxh3) {
     let data = column.to_data();
     for buffer in data.buffers() {
@@ -321,16 +329,16 @@ fn hash_column(column: &arrow::array::ArrayRef, hasher: &mut Xxh3) {
     }
 }
 
-pub(super) fn cut_error(input: &Input, packing: Packing, error: CutError) -> Error {
+pub(super) fn chunk_error(input: &Input, compression: InputCompression, error: ChunkError) -> Error {
     let at = |line: u64| Position { file: input.name.clone(), line, column: 1 };
     match error {
-        CutError::Io(error, lines) => read_error(input, packing, error, lines),
-        CutError::LineTooLong(line) => Error::Input(Box::new(InputError {
+        ChunkError::Io(error, lines) => read_error(input, compression, error, lines),
+        ChunkError::LineTooLong(line) => Error::Input(Box::new(InputError {
             at: at(line),
-            problem: format!("found a line of more than {} MiB, expected lines of text", MAX_LINE >> 20),
-            remedy: "check that this is a text file with line ends".to_owned(),
+            problem: format!("found a line of more than {} MiB, expected shorter lines", MAX_LINE >> 20),
+            remedy: "check that this is a text file with line breaks".to_owned(),
         })),
-        CutError::QuoteOpen(line) => crate::rows::fault::Fault {
+        ChunkError::QuoteOpen(line) => crate::rows::fault::Fault {
             kind: crate::rows::fault::FaultKind::QuoteOpen,
             line,
             column: 1,
@@ -340,23 +348,28 @@ pub(super) fn cut_error(input: &Input, packing: Packing, error: CutError) -> Err
     }
 }
 
-/// A failed read: of the system, of the store, or of what was packed.
-pub(super) fn read_error(input: &Input, packing: Packing, error: std::io::Error, lines: u64) -> Error {
+/// An error for a failed read by the system, the object store or the decompressor.
+pub(super) fn read_error(
+    input: &Input,
+    compression: InputCompression,
+    error: std::io::Error,
+    lines: u64,
+) -> Error {
     if error.get_ref().is_some_and(|inner| inner.is::<Error>()) {
-        // Ours, on its way through a reader.
+        // An error of planetree, wrapped by a reader.
         if let Some(Ok(error)) = error.into_inner().map(|inner| inner.downcast::<Error>()) {
             return *error;
         }
         return Error::place(&input.name, "cannot be read", "check the file");
     }
-    if packing == Packing::Plain || error.raw_os_error().is_some() {
-        return Error::io(&input.name, "read", &error);
+    if compression == InputCompression::Plain || error.raw_os_error().is_some() {
+        return Error::io(&input.name, "read", error);
     }
     let problem = match error.kind() {
         std::io::ErrorKind::UnexpectedEof => {
-            format!("the {} data end early, after {lines} lines", packing.name())
+            format!("{} data truncated after {lines} lines", compression.name())
         }
-        _ => format!("the {} data are damaged after {lines} lines: {error}", packing.name()),
+        _ => format!("corrupt {} data after {lines} lines: {error}", compression.name()),
     };
-    Error::place(&input.name, problem, "the file is truncated or damaged: copy or download it again")
+    Error::place(&input.name, problem, "copy or download the file again")
 }

@@ -1,55 +1,55 @@
-//! Which column of a table is what: query, label, document, weight, position, or a feature.
+//! Roles of the columns of a table: query, label, document, weight, position or feature.
 
 use planetree_base::error::{Error, Result};
 
-/// What a column of an input table holds.
+/// Role of a column of an input table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ColumnRole {
     /// Query ids.
     Query,
-    /// Labels.
+    /// Relevance labels.
     Label,
     /// Document ids.
     Document,
-    /// Weights.
+    /// Row weights.
     Weight,
-    /// Positions at which documents were shown.
+    /// Positions at which the documents were shown.
     Position,
-    /// Numbers; the place among the features.
+    /// A numeric feature; with its index among the features.
     Feature(u32),
-    /// Words, to be coded as numbers; the place among the features.
+    /// A categorical feature, to be coded as numbers; with its index among the features.
     Category(u32),
-    /// Nothing of interest.
+    /// Not used.
     Ignored,
 }
 
-/// What the user said about columns. A column is named, or counted from 0 when the table has no
-/// names.
+/// Column options given by the user. Columns are identified by name, or by number from 0 if the table has no
+/// header.
 #[derive(Debug, Clone, Default)]
 pub struct RoleOptions {
-    /// Column of the query ids.
+    /// Column of query ids.
     pub query: Option<String>,
-    /// Column of the labels.
+    /// Column of labels.
     pub label: Option<String>,
-    /// Column of the document ids.
+    /// Column of document ids.
     pub document: Option<String>,
-    /// Column of the weights.
+    /// Column of weights.
     pub weight: Option<String>,
-    /// Column of the positions.
+    /// Column of positions.
     pub position: Option<String>,
-    /// Columns to leave out.
+    /// Columns to skip.
     pub ignored: Vec<String>,
-    /// Columns of words.
+    /// Categorical columns.
     pub categories: Vec<String>,
-    /// Columns that hold words in another dataset, whose codes are taken over.
+    /// Columns that are categorical in another dataset whose codes are reused.
     pub known_categories: Vec<String>,
-    /// Columns that the file says are the index of a data frame.
+    /// Index columns of a data frame, according to the file's metadata.
     pub index: Vec<String>,
-    /// Columns to keep although they are an index.
+    /// Index columns to keep as features.
     pub kept: Vec<String>,
 }
 
-/// What columns are usually called, the likeliest first.
+/// Usual column names, the most likely first.
 const QUERY: &[&str] =
     &["query_id", "qid", "queryid", "query", "group_id", "groupid", "group", "search_id", "srch_id"];
 const LABEL: &[&str] = &[
@@ -68,19 +68,19 @@ const DOCUMENT: &[&str] = &["doc_id", "docid", "document_id", "doc", "document"]
 const WEIGHT: &[&str] = &["weight", "sample_weight"];
 const POSITION: &[&str] = &["position"];
 
-/// The roles of a table's columns.
+/// Roles of all columns of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Roles {
-    /// One role a column.
+    /// One role per column.
     pub columns: Vec<ColumnRole>,
-    /// The names of the features.
+    /// Names of the features.
     pub features: Vec<String>,
-    /// Columns that are left out because they are the index of a data frame.
+    /// Columns that are skipped because they are the index of a data frame.
     pub index: Vec<usize>,
 }
 
 impl Roles {
-    /// Decides by the options first, then by the usual names. `file` is for messages.
+    /// Assigns roles by the options first, then by the usual names. `file` is for messages.
     pub fn by_names(names: &[String], options: &RoleOptions, file: &str) -> Result<Self> {
         let mut columns = vec![None; names.len()];
         let usual: [(&Option<String>, &[&str], ColumnRole, &str); 5] = [
@@ -120,7 +120,7 @@ impl Roles {
             });
             match place {
                 Some(place) => columns[place] = Some(role),
-                None if option == "label" => return Err(unnamed(names, option, file)),
+                None if option == "label" => return Err(missing_role(names, option, file)),
                 None => {}
             }
         }
@@ -155,7 +155,7 @@ impl Roles {
         Ok(roles)
     }
 
-    /// Reads a CatBoost column description: lines of `index <tab> kind [<tab> name]`.
+    /// Parses a CatBoost column description: lines of `index <tab> kind [<tab> name]`.
     pub fn by_description(text: &str, columns: usize, file: &str, described_by: &str) -> Result<Self> {
         let mut roles = vec![None; columns];
         let mut names = vec![None; columns];
@@ -170,8 +170,12 @@ impl Roles {
             let mut fields = row.split('\t').map(str::trim);
             let place: usize = match fields.next().map(str::parse) {
                 Some(Ok(place)) if place < columns => place,
-                Some(Ok(place)) => return Err(fault(format!("column {place} of {columns} in {file}"))),
-                _ => return Err(fault(format!("found {row:?}, expected a column's number"))),
+                Some(Ok(place)) => {
+                    return Err(fault(format!(
+                        "column {place} is out of range: {file} has {columns} columns"
+                    )));
+                }
+                _ => return Err(fault(format!("found {row:?}, expected a column number"))),
             };
             let kind = fields.next().unwrap_or_default();
             names[place] = fields.next().filter(|name| !name.is_empty()).map(str::to_owned);
@@ -186,7 +190,7 @@ impl Roles {
                 "Auxiliary" | "GroupWeight" | "SubgroupId" | "Baseline" | "Timestamp" => {
                     Some(ColumnRole::Ignored)
                 }
-                other => return Err(fault(format!("the kind {other:?} is not known"))),
+                other => return Err(fault(format!("unknown kind {other:?}"))),
             };
         }
         let mut features = Vec::new();
@@ -206,13 +210,13 @@ impl Roles {
             .collect();
         let roles = Roles { columns, features, index: Vec::new() };
         if !roles.has(&ColumnRole::Label) {
-            return Err(Error::place(described_by, "no column is the Label or Target", "add one"));
+            return Err(Error::place(described_by, "no Label or Target column", "add one"));
         }
         roles.check_names(described_by)?;
         Ok(roles)
     }
 
-    /// What a column is called in messages.
+    /// Name of a column in messages.
     pub fn name_of(&self, place: usize) -> String {
         match &self.columns[place] {
             ColumnRole::Feature(feature) | ColumnRole::Category(feature) => {
@@ -224,24 +228,24 @@ impl Roles {
         }
     }
 
-    /// Whether some column has this role.
+    /// Whether any column has this role.
     pub fn has(&self, role: &ColumnRole) -> bool {
         self.columns.contains(role)
     }
 
-    /// The columns that are no features, in a fixed order.
-    pub fn parts(&self) -> Vec<&ColumnRole> {
-        let parts = [
+    /// The roles that are not features, in a fixed order.
+    pub fn non_features(&self) -> Vec<&ColumnRole> {
+        let non_features = [
             ColumnRole::Query,
             ColumnRole::Label,
             ColumnRole::Document,
             ColumnRole::Weight,
             ColumnRole::Position,
         ];
-        parts.iter().filter_map(|part| self.columns.iter().find(|role| *role == part)).collect()
+        non_features.iter().filter_map(|part| self.columns.iter().find(|role| *role == part)).collect()
     }
 
-    /// The first feature that holds words in one table and numbers in the other.
+    /// The first feature that is categorical in one table and numeric in the other.
     pub fn first_different_kind(&self, other: &Roles) -> Option<&str> {
         (0..self.features.len() as u32)
             .find(|feature| {
@@ -251,33 +255,33 @@ impl Roles {
             .map(|feature| self.features[feature as usize].as_str())
     }
 
-    /// Feature names must be told apart, also from the columns every dataset has.
+    /// Checks that feature names are distinct and differ from the fixed columns of a dataset.
     fn check_names(&self, file: &str) -> Result<()> {
         check_feature_names(&self.features, file)
     }
 }
 
-/// What pandas calls an index without a name: `__index_level_0__`.
+/// Whether this is the name that pandas gives an missing_role index: `__index_level_0__`.
 fn is_pandas_index(name: &str) -> bool {
     let level = name.strip_prefix("__index_level_").and_then(|rest| rest.strip_suffix("__"));
     level.is_some_and(|level| !level.is_empty() && level.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// An error if a name is empty, repeats, or is that of a dataset's own column.
+/// Returns an error if a name is empty, repeated, or that of a fixed column of a dataset.
 pub fn check_feature_names(names: &[String], file: &str) -> Result<()> {
-    const OWN: [&str; 5] = ["query_id", "doc_id", "label", "weight", "position"];
+    const RESERVED: [&str; 5] = ["query_id", "doc_id", "label", "weight", "position"];
     let mut seen = std::collections::HashSet::new();
     for (place, name) in names.iter().enumerate() {
         let problem = if name.is_empty() {
             format!("feature {} has no name", place + 1)
-        } else if OWN.contains(&name.as_str()) {
-            format!("the feature name {name:?} is that of a dataset's own column")
+        } else if RESERVED.contains(&name.as_str()) {
+            format!("the feature name {name:?} is reserved")
         } else if !seen.insert(name) {
             format!("the feature name {name:?} is used twice")
         } else {
             continue;
         };
-        let remedy = format!("rename it, or leave it out with --ignore-columns {name:?}");
+        let remedy = format!("rename the feature, or skip it with --ignore-columns {name:?}");
         return Err(Error::place(file, problem, remedy));
     }
     Ok(())
@@ -292,18 +296,18 @@ fn find(names: &[String], wanted: &str, file: &str) -> Result<usize> {
     })
 }
 
-/// The error of a table whose column for a role cannot be told by its name.
-pub fn unnamed(names: &[String], role: &str, file: &str) -> Error {
+/// The error for a table in which no column can be identified for a role.
+pub fn missing_role(names: &[String], role: &str, file: &str) -> Error {
     Error::usage(
-        format_args!("{file}: no column is known as the {role}"),
-        format_args!("say which with --{role}-column; the columns are {}", listed(names)),
+        format_args!("{file}: no {role} column found"),
+        format_args!("choose one with --{role}-column; the columns are {}", listed(names)),
     )
 }
 
 fn listed(names: &[String]) -> String {
-    const MOST: usize = 12;
-    let shown = names.iter().take(MOST).map(String::as_str).collect::<Vec<_>>().join(", ");
-    if names.len() > MOST { format!("{shown}, ... ({} in all)", names.len()) } else { shown }
+    const MAX_NAMES: usize = 12;
+    let shown = names.iter().take(MAX_NAMES).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if names.len() > MAX_NAMES { format!("{shown}, ... ({} in total)", names.len()) } else { shown }
 }
 
 #[cfg(test)]
@@ -315,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn usual_names_are_known_in_any_case() {
+    fn usual_names_are_recognised_in_any_case() {
         let roles = Roles::by_names(&names("GROUP,LABEL,a,b"), &RoleOptions::default(), "t.csv").unwrap();
         assert_eq!(
             roles.columns,
@@ -325,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn options_win_over_usual_names() {
+    fn options_take_precedence_over_usual_names() {
         let options = RoleOptions {
             label: Some("clicks".into()),
             ignored: vec!["b".into()],
@@ -343,12 +347,12 @@ mod tests {
                 ColumnRole::Feature(1)
             ]
         );
-        // A second column that is called `label` would clash with the dataset's own.
+        // A second column called `label` would conflict with the dataset's own.
         assert!(Roles::by_names(&names("qid,a,b,clicks,label"), &options, "t.csv").is_err());
     }
 
     #[test]
-    fn an_index_is_left_out_unless_it_is_named_or_has_a_role() {
+    fn an_index_is_skipped_unless_kept_or_given_a_role() {
         let columns = names("qid,label,a,place,__index_level_0__");
         let mut options = RoleOptions { index: vec!["place".into(), "qid".into()], ..RoleOptions::default() };
         let roles = Roles::by_names(&columns, &options, "t").unwrap();
@@ -363,13 +367,13 @@ mod tests {
     }
 
     #[test]
-    fn a_catboost_description_names_the_columns() {
+    fn a_catboost_description_assigns_roles() {
         let roles =
             Roles::by_description("0\tGroupId\n1\tTarget\n3\tCateg\tcolour\n4\tAuxiliary\n", 6, "t", "t.cd")
                 .unwrap();
         assert_eq!(roles.features, ["f1", "colour", "f3"]);
         assert_eq!(roles.columns[3], ColumnRole::Category(1));
         let error = Roles::by_description("9\tTarget\n", 6, "t", "t.cd").unwrap_err();
-        assert_eq!(error.to_string(), "t.cd:1: column 9 of 6 in t");
+        assert_eq!(error.to_string(), "t.cd:1: column 9 is out of range: t has 6 columns");
     }
 }

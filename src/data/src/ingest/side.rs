@@ -1,43 +1,43 @@
-//! LightGBM's side files: the sizes of the queries, weights and positions, a number a line.
+//! LightGBM's side files: query sizes, weights and positions, one number per line.
 
+use super::decompress::decompress;
 use super::input::Input;
-use super::unpack::unpack;
 use crate::rows::{Block, QueryRun};
 use planetree_base::error::{Error, InputError, Position, Result};
 use planetree_base::storage::Location;
 use std::io::{BufRead, BufReader, Read};
 
-/// Which side files an input has.
+/// The side files of an input.
 #[derive(Debug, Clone, Default)]
 pub struct SideFiles {
-    /// Sizes of queries, for text without query ids.
+    /// Query sizes, for text without query ids.
     pub queries: Option<Location>,
-    /// A weight a row.
+    /// One weight per row.
     pub weights: Option<Location>,
-    /// A position a row.
+    /// One position per row.
     pub positions: Option<Location>,
 }
 
 impl SideFiles {
-    /// What lies beside an input.
+    /// Finds the side files next to an input.
     pub fn of(input: &Input) -> Result<Self> {
         Ok(SideFiles {
-            queries: input.beside(".query")?,
-            weights: input.beside(".weight")?,
-            positions: input.beside(".position")?,
+            queries: input.sibling(".query")?,
+            weights: input.sibling(".weight")?,
+            positions: input.sibling(".position")?,
         })
     }
 
-    /// Opens them, to be read along with the rows.
+    /// Opens the side files, to be read along with the rows.
     pub fn open(&self, input: &str) -> Result<SideReader> {
-        let open = |location: &Option<Location>| location.as_ref().map(Numbers::open).transpose();
+        let open = |location: &Option<Location>| location.as_ref().map(NumberFile::open).transpose();
         Ok(SideReader {
             input: input.to_owned(),
             queries: None,
             query_file: self.queries.clone(),
             weights: open(&self.weights)?,
             positions: open(&self.positions)?,
-            left_in_query: 0,
+            rows_left_in_query: 0,
             rows: 0,
         })
     }
@@ -46,18 +46,18 @@ impl SideFiles {
 /// Side files, read in step with the rows of their input.
 pub struct SideReader {
     input: String,
-    /// Opened when the first rows without a query are met; lines that name theirs need none.
-    queries: Option<Numbers>,
+    /// Opened at the first rows without a query id; rows with query ids do not need it.
+    queries: Option<NumberFile>,
     query_file: Option<Location>,
-    weights: Option<Numbers>,
-    positions: Option<Numbers>,
-    left_in_query: u64,
+    weights: Option<NumberFile>,
+    positions: Option<NumberFile>,
+    rows_left_in_query: u64,
     rows: u64,
 }
 
 impl SideReader {
-    /// Adds to a block what the side files say of its rows. `query` counts queries over all inputs;
-    /// a query without a name is called by its number, from 1.
+    /// Adds the contents of the side files to a block. `query` counts the queries of all inputs; queries
+    /// without an id are named by this number, from 1.
     pub fn add_to(&mut self, block: &mut Block, query: &mut u64) -> Result<()> {
         let rows = block.rows();
         if block.runs.is_empty() && rows > 0 {
@@ -65,11 +65,11 @@ impl SideReader {
         }
         self.rows += rows as u64;
         let in_step = self.queries.is_some() || self.weights.is_some() || self.positions.is_some();
-        if in_step && block.repairs.left_lines_out() {
+        if in_step && block.repairs.skipped_lines() {
             return Err(Error::place(
                 &self.input,
-                "lines were left out, so its side files no longer match line by line",
-                "correct the lines, or run without --lenient to see them one by one",
+                "lines were skipped, so the side files no longer match the rows",
+                "correct the lines; without --lenient, the first of them is reported",
             ));
         }
         let (input, total) = (self.input.as_str(), self.rows);
@@ -86,19 +86,19 @@ impl SideReader {
 
     fn add_queries(&mut self, block: &mut Block, query: &mut u64) -> Result<()> {
         if self.queries.is_none() {
-            self.queries = self.query_file.as_ref().map(Numbers::open).transpose()?;
+            self.queries = self.query_file.as_ref().map(NumberFile::open).transpose()?;
         }
         let Some(numbers) = &mut self.queries else { return Ok(()) };
         let mut row = 0;
         while row < block.rows() {
-            while self.left_in_query == 0 {
+            while self.rows_left_in_query == 0 {
                 let count = numbers.required(&self.input, self.rows + row as u64 + 1)?;
                 if count < 0.0 || count.fract() != 0.0 {
                     return Err(
-                        numbers.fault(format!("found {count}, expected the number of a query's rows"))
+                        numbers.fault(format!("found {count}, expected the number of rows of a query"))
                     );
                 }
-                self.left_in_query = count as u64;
+                self.rows_left_in_query = count as u64;
                 *query += u64::from(count > 0.0);
             }
             block.query_names.extend_from_slice(query.to_string().as_bytes());
@@ -107,17 +107,17 @@ impl SideReader {
                 name_end: block.query_names.len() as u32,
                 line: self.rows + row as u64 + 1,
             });
-            let taken = self.left_in_query.min((block.rows() - row) as u64);
-            self.left_in_query -= taken;
+            let taken = self.rows_left_in_query.min((block.rows() - row) as u64);
+            self.rows_left_in_query -= taken;
             row += taken as usize;
         }
         Ok(())
     }
 
-    /// An error if a side file speaks of more rows than its input has.
+    /// Returns an error if a side file has more rows than its input.
     pub fn finish(mut self) -> Result<()> {
         let rows = self.rows;
-        if self.left_in_query > 0
+        if self.rows_left_in_query > 0
             && let Some(numbers) = &self.queries
         {
             return Err(numbers.too_many(&self.input, rows));
@@ -131,18 +131,18 @@ impl SideReader {
     }
 }
 
-/// A file with a number a line.
-struct Numbers {
+/// A file with one number per line.
+struct NumberFile {
     location: Location,
     reader: BufReader<Box<dyn Read + Send>>,
     line: u64,
     text: String,
 }
 
-impl Numbers {
+impl NumberFile {
     fn open(location: &Location) -> Result<Self> {
-        let (_, reader) = unpack(location.open()?).map_err(|error| Error::io(location, "read", &error))?;
-        Ok(Numbers {
+        let (_, reader) = decompress(location.open()?).map_err(|error| Error::io(location, "read", error))?;
+        Ok(NumberFile {
             location: location.clone(),
             reader: BufReader::new(reader),
             line: 0,
@@ -156,9 +156,9 @@ impl Numbers {
             let count = self
                 .reader
                 .by_ref()
-                .take(1 << 16) // no number is longer; a binary file is not read whole
+                .take(1 << 16) // longer than any number; keeps a binary file from being read whole
                 .read_line(&mut self.text)
-                .map_err(|error| Error::io(&self.location, "read", &error))?;
+                .map_err(|error| Error::io(&self.location, "read", error))?;
             if count == 0 {
                 return Ok(None);
             }
@@ -171,7 +171,7 @@ impl Numbers {
                 Ok(value) if value.is_finite() => Ok(Some(value)),
                 _ => Err(self.fault(format!(
                     "found {}, expected a number",
-                    crate::rows::fault::shown(number.as_bytes())
+                    crate::rows::fault::quoted_token(number.as_bytes())
                 ))),
             };
         }
@@ -181,8 +181,8 @@ impl Numbers {
         self.next()?.ok_or_else(|| {
             Error::place(
                 &self.location,
-                format_args!("it ends before row {rows} of {input}"),
-                "write one line for every query (.query) or every row (.weight, .position)",
+                format_args!("ends before row {rows} of {input}"),
+                "write one line per query (.query) or per row (.weight, .position)",
             )
         })
     }
@@ -199,14 +199,14 @@ impl Numbers {
         Error::Input(Box::new(InputError {
             at: Position { file: self.location.to_string(), line: self.line, column: 1 },
             problem,
-            remedy: "write one number a line".to_owned(),
+            remedy: "write one number per line".to_owned(),
         }))
     }
 
     fn too_many(&self, input: &str, rows: u64) -> Error {
         Error::place(
             &self.location,
-            format_args!("it speaks of more rows than the {rows} of {input}"),
+            format_args!("covers more than the {rows} rows of {input}"),
             "check that the two files belong together",
         )
     }

@@ -1,39 +1,40 @@
-//! Rows as the decoders hand them on: whole rows of one chunk of input, features turned into
-//! columns, queries as runs.
+//! Decoded rows: the rows of one chunk of input, with features in columns and queries as runs.
 //!
-//! Vocabulary: a *block* is the rows of one chunk of text; a *run* is a stretch of rows of one
-//! query; an *entry* is one present value. Everything here costs by entries, not by cells.
+//! Vocabulary: a *block* is the rows of one chunk of input; a *run* is a sequence of consecutive rows of one
+//! query; an *entry* is one present value. All costs here are proportional to entries, not to cells.
 
-use super::fault::Repairs;
+use super::fault::RepairCounts;
 use std::ops::Range;
 
-/// One value of a row: which feature, counted from 0, and the value; NaN is written but missing.
-pub type Entry = (u32, f32);
+/// A feature, counted from 0, and its value in a row. NaN marks a value that is written in the input, but
+/// missing.
+pub type SparseEntry = (u32, f32);
 
-/// A stretch of consecutive rows of one query.
+/// Consecutive rows of one query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueryRun {
-    /// First row of the stretch, within the block.
+    /// First row of the run within the block.
     pub first_row: u32,
-    /// Where its name ends in [`Block::query_names`]; it starts where the run before it ends.
+    /// End of the query's name in [`Block::query_names`]; the name starts where that of the previous run
+    /// ends.
     pub name_end: u32,
-    /// Line of the first row.
+    /// Input line of the first row.
     pub line: u64,
 }
 
-/// Strings of rows, null where a row has none.
+/// One string per row; null if a row has none.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Strings {
+pub struct NullableStrings {
     bytes: Vec<u8>,
     ends: Vec<u32>,
     present: Vec<bool>,
 }
 
-impl Strings {
-    /// Appends one row's string.
+impl NullableStrings {
+    /// Appends the string of the next row.
     pub fn push(&mut self, text: Option<&[u8]>) {
         self.bytes.extend_from_slice(text.unwrap_or_default());
-        // A block is cut from a chunk of a few MiB, far below 4 GiB.
+        // Cannot overflow: a block comes from a chunk of a few MiB.
         self.ends.push(self.bytes.len() as u32);
         self.present.push(text.is_some());
     }
@@ -51,112 +52,115 @@ impl Strings {
     }
 }
 
-/// The features of a block, column by column, present values only.
+/// The features of a block in columnar form. Only present values are stored.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Columns {
+pub struct FeatureColumns {
     pub(super) rows: usize,
-    /// How many values each row and all before it have.
+    /// For each row, the number of values in it and all previous rows.
     pub(super) row_ends: Vec<u32>,
-    /// Where each column's values start; one more than there are columns.
+    /// Offset of each column's values; has one more element than there are columns.
     pub(super) starts: Vec<u32>,
     pub(super) values: Vec<f32>,
-    /// How each column says which rows have a value.
-    pub(super) presence: Vec<Presence>,
-    /// A bit a row, the lowest first, as Arrow and Parquet have them.
+    /// How each column records which rows have a value.
+    pub(super) presence: Vec<StoredPresence>,
+    /// One bit per row, least significant first, as in Arrow and Parquet.
     pub(super) bitmaps: Vec<u8>,
-    /// Rows of columns that have few values.
+    /// Row numbers of columns with few values.
     pub(super) row_lists: Vec<u32>,
 }
 
-/// Where the rows of a column's values are.
+/// How a column records which rows have a value.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Presence {
-    /// Every row has one.
+pub(super) enum StoredPresence {
+    /// Every row has a value.
     All,
-    /// A bitmap starts here.
+    /// As a bitmap that starts at this offset.
     Bitmap(usize),
-    /// A list of rows starts here.
+    /// As a list of rows that starts at this offset.
     List(usize),
 }
 
-/// One feature's part of a block.
+/// The values of one feature in a block.
 #[derive(Debug, Clone, Copy)]
-pub struct Column<'a> {
-    /// The values that are present, in row order.
+pub struct FeatureColumn<'a> {
+    /// The present values, in row order.
     pub values: &'a [f32],
-    /// Which rows have one.
-    pub present: Present<'a>,
+    /// The rows that have a value.
+    pub present: PresentRows<'a>,
 }
 
-/// Which rows of a block have a value.
+/// The rows of a block that have a value.
 #[derive(Debug, Clone, Copy)]
-pub enum Present<'a> {
-    /// All of them.
+pub enum PresentRows<'a> {
+    /// All rows.
     All,
-    /// Those whose bit is set, the lowest bit first.
+    /// The rows whose bit is set, least significant bit first.
     Bits(&'a [u8]),
-    /// These, ascending.
+    /// These rows, in ascending order.
     Rows(&'a [u32]),
 }
 
-impl Present<'_> {
+impl PresentRows<'_> {
     /// Whether a row has a value.
     pub fn has(&self, row: usize) -> bool {
         match self {
-            Present::All => true,
-            Present::Bits(bits) => bits.get(row / 8).is_some_and(|byte| byte >> (row % 8) & 1 == 1),
-            Present::Rows(rows) => rows.binary_search(&(row as u32)).is_ok(),
+            PresentRows::All => true,
+            PresentRows::Bits(bits) => bits.get(row / 8).is_some_and(|byte| byte >> (row % 8) & 1 == 1),
+            PresentRows::Rows(rows) => rows.binary_search(&(row as u32)).is_ok(),
         }
     }
 }
 
-impl Columns {
-    /// How many features the block has seen.
+impl FeatureColumns {
+    /// Number of features seen in this block.
     pub fn width(&self) -> usize {
         self.presence.len()
     }
 
-    /// How many values are present.
+    /// Number of present values.
     pub fn entries(&self) -> usize {
         self.values.len()
     }
 
-    /// How many values some rows have.
+    /// Number of present values in a range of rows.
     pub fn entries_of_rows(&self, rows: Range<usize>) -> usize {
         let before = |row: usize| if row == 0 { 0 } else { self.row_ends[row - 1] as usize };
         before(rows.end) - before(rows.start)
     }
 
-    /// One feature; past the width it is absent everywhere.
-    pub fn column(&self, feature: usize) -> Column<'_> {
+    /// The column of a feature. A feature beyond the width is absent in every row.
+    pub fn column(&self, feature: usize) -> FeatureColumn<'_> {
         if feature >= self.width() {
-            return Column { values: &[], present: Present::Rows(&[]) };
+            return FeatureColumn { values: &[], present: PresentRows::Rows(&[]) };
         }
         let values = &self.values[self.starts[feature] as usize..self.starts[feature + 1] as usize];
         let present = match self.presence[feature] {
-            Presence::All => Present::All,
-            Presence::Bitmap(start) => Present::Bits(&self.bitmaps[start..start + self.rows.div_ceil(8)]),
-            Presence::List(start) => Present::Rows(&self.row_lists[start..start + values.len()]),
+            StoredPresence::All => PresentRows::All,
+            StoredPresence::Bitmap(start) => {
+                PresentRows::Bits(&self.bitmaps[start..start + self.rows.div_ceil(8)])
+            }
+            StoredPresence::List(start) => PresentRows::Rows(&self.row_lists[start..start + values.len()]),
         };
-        Column { values, present }
+        FeatureColumn { values, present }
     }
 
-    /// Some rows by themselves.
-    fn of_rows(&self, rows: Range<usize>) -> Columns {
+    /// Copies a range of rows.
+    fn of_rows(&self, rows: Range<usize>) -> FeatureColumns {
         let before = self.entries_of_rows(0..rows.start) as u32;
         let row_ends = self.row_ends[rows.clone()].iter().map(|end| end - before).collect();
-        let mut copy = Columns { rows: rows.len(), row_ends, starts: vec![0], ..Columns::default() };
+        let mut copy =
+            FeatureColumns { rows: rows.len(), row_ends, starts: vec![0], ..FeatureColumns::default() };
         for feature in 0..self.width() {
-            let Column { values, present } = self.column(feature);
+            let FeatureColumn { values, present } = self.column(feature);
             let has = |row: &usize| present.has(*row);
             let (first, list): (usize, Vec<u32>) = match present {
-                Present::All => (rows.start, (0..rows.len() as u32).collect()),
-                Present::Rows(all) => {
+                PresentRows::All => (rows.start, (0..rows.len() as u32).collect()),
+                PresentRows::Rows(all) => {
                     let place = |row: usize| all.partition_point(|present| (*present as usize) < row);
                     let (first, end) = (place(rows.start), place(rows.end));
                     (first, all[first..end].iter().map(|row| row - rows.start as u32).collect())
                 }
-                Present::Bits(_) => {
+                PresentRows::Bits(_) => {
                     let first = (0..rows.start).filter(has).count();
                     (first, rows.clone().filter(has).map(|row| (row - rows.start) as u32).collect())
                 }
@@ -164,11 +168,11 @@ impl Columns {
             copy.values.extend_from_slice(&values[first..first + list.len()]);
             copy.starts.push(copy.values.len() as u32);
             copy.presence.push(if list.len() == rows.len() {
-                Presence::All
+                StoredPresence::All
             } else {
                 let start = copy.row_lists.len();
                 copy.row_lists.extend(list);
-                Presence::List(start)
+                StoredPresence::List(start)
             });
         }
         copy
@@ -178,34 +182,34 @@ impl Columns {
 /// The rows of one chunk of input.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Block {
-    /// One label a row; NaN is unlabelled.
+    /// One label per row; NaN for unlabelled rows.
     pub labels: Vec<f32>,
-    /// The queries in order; empty when the input names none and a side file counts them.
+    /// The queries in order; empty if the input has no query ids and a side file has the query sizes.
     pub runs: Vec<QueryRun>,
-    /// The names of all runs, end to end.
+    /// The names of all runs, concatenated.
     pub query_names: Vec<u8>,
-    /// One document id a row.
-    pub documents: Strings,
-    /// One weight a row, if the input has them.
+    /// One document id per row.
+    pub documents: NullableStrings,
+    /// One weight per row, if the input has weights.
     pub weights: Option<Vec<f32>>,
-    /// One position a row, if the input has them.
+    /// One position per row, if the input has positions.
     pub positions: Option<Vec<Option<i32>>>,
-    /// The features.
-    pub features: Columns,
-    /// The distinct words of columns of categories, by feature, in order of appearance; the
-    /// values of such a column are places in its list.
+    /// The feature values.
+    pub features: FeatureColumns,
+    /// The distinct categories of each categorical feature, in order of appearance. The values of such a
+    /// feature are indices into its list.
     pub categories: Vec<(u32, Vec<String>)>,
-    /// Lines that were repaired or left out.
-    pub repairs: Repairs,
+    /// Counts of repaired and skipped lines.
+    pub repairs: RepairCounts,
 }
 
 impl Block {
-    /// How many rows there are.
+    /// Number of rows.
     pub fn rows(&self) -> usize {
         self.labels.len()
     }
 
-    /// The name of a run.
+    /// The query id of a run.
     pub fn run_name(&self, run: usize) -> &[u8] {
         let start = if run == 0 { 0 } else { self.runs[run - 1].name_end as usize };
         &self.query_names[start..self.runs[run].name_end as usize]
@@ -216,11 +220,12 @@ impl Block {
         self.runs.get(run + 1).map_or(self.rows(), |next| next.first_row as usize)
     }
 
-    /// The rows of one run by themselves, which do not keep those of others in memory. Words have their codes by now.
+    /// Copies the rows of one run, so that the rest of the block can be freed. Categories must have been
+    /// recoded.
     pub fn of_run(&self, run: usize) -> Block {
         let rows = self.runs[run].first_row as usize..self.run_end(run);
         let name = self.run_name(run);
-        let mut documents = Strings::default();
+        let mut documents = NullableStrings::default();
         rows.clone().for_each(|row| documents.push(self.documents.get(row)));
         Block {
             labels: self.labels[rows.clone()].to_vec(),
@@ -231,11 +236,11 @@ impl Block {
             positions: self.positions.as_ref().map(|positions| positions[rows.clone()].to_vec()),
             features: self.features.of_rows(rows),
             categories: Vec::new(),
-            repairs: Repairs::default(),
+            repairs: RepairCounts::default(),
         }
     }
 
-    /// Rewrites the values of a column of categories, code by code.
+    /// Replaces the values of a categorical feature, using them as indices into `codes`.
     pub fn recode(&mut self, feature: u32, codes: &[f32]) {
         let feature = feature as usize;
         let (start, end) = (self.features.starts[feature], self.features.starts[feature + 1]);
@@ -245,23 +250,23 @@ impl Block {
     }
 }
 
-/// The rows of a block with their entries row by row, for those who put rows in another order.
+/// A block whose entries are in row order, for code that reorders rows.
 #[derive(Debug, Default)]
-pub struct Rows {
-    /// Everything but the features.
+pub struct RowMajorBlock {
+    /// Everything except the features.
     pub block: Block,
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<SparseEntry>,
     pub(super) row_ends: Vec<u32>,
 }
 
-impl Rows {
-    /// The entries of a row, NaN for missing.
-    pub fn entries(&self, row: usize) -> &[Entry] {
+impl RowMajorBlock {
+    /// The entries of a row; NaN for missing values.
+    pub fn entries(&self, row: usize) -> &[SparseEntry] {
         let start = if row == 0 { 0 } else { self.row_ends[row - 1] as usize };
         &self.entries[start..self.row_ends[row] as usize]
     }
 
-    /// Rewrites the values of a column of categories, code by code.
+    /// Replaces the values of a categorical feature, using them as indices into `codes`.
     pub fn recode(&mut self, feature: u32, codes: &[f32]) {
         for (index, value) in &mut self.entries {
             if *index == feature && !value.is_nan() {

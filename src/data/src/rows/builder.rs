@@ -1,60 +1,61 @@
-//! Rows as they are read, one by one, and their way to columns.
+//! Collecting rows one by one and transposing them to columns.
 
-use super::block::{Block, Columns, Entry, Presence, QueryRun, Rows};
+use super::block::{Block, FeatureColumns, QueryRun, RowMajorBlock, SparseEntry, StoredPresence};
 use super::fault::FaultKind;
 
-/// Collects rows as they are read, row by row; [`BlockBuilder::finish`] turns them into columns.
+/// Collects rows one by one; [`BlockBuilder::finish`] transposes them to columns.
 #[derive(Debug, Default)]
 pub struct BlockBuilder {
     block: Block,
-    /// The open row's and all earlier rows' entries.
-    entries: Vec<Entry>,
+    /// Entries of all rows, including the open one.
+    entries: Vec<SparseEntry>,
     row_ends: Vec<u32>,
-    /// What was repaired in the open row.
+    /// Repairs in the open row.
     open_repairs: Vec<FaultKind>,
-    /// Whether any value is NaN, that is, written as missing.
+    /// Whether any value is NaN, which marks values written as missing.
     some_missing: bool,
     width: u32,
 }
 
 impl BlockBuilder {
-    /// Adds an entry to the open row; NaN says "written, but missing".
+    /// Adds an entry to the open row. NaN marks a value that is written, but missing.
     #[inline(always)]
     pub fn push_entry(&mut self, index: u32, value: f32) {
         self.entries.push((index, value));
     }
 
-    /// Adds an entry without a value, so that a repeated index is still noticed.
+    /// Adds a missing entry, so that a repeated index is still detected.
     pub fn push_missing(&mut self, index: u32) {
         self.some_missing = true;
         self.push_entry(index, f32::NAN);
     }
 
-    /// Makes room for the entries and rows of a chunk of `bytes` of text.
+    /// Reserves memory for the entries of a chunk of `bytes` of text.
     pub fn reserve(&mut self, bytes: usize) {
-        // "1:0 " is the shortest entry that is common; longer estimates only grow once.
+        // "1:0 " is the shortest common entry. If this underestimates, the vector grows once.
         self.entries.reserve(bytes / 6);
     }
 
     /// The entries of the open row so far.
-    pub fn open_row(&self) -> &[Entry] {
+    pub fn open_row(&self) -> &[SparseEntry] {
         &self.entries[self.open_row_start()..]
     }
 
-    /// All entries, to be added to without a detour for each; [`BlockBuilder::give_back`] them.
+    /// Takes all entries out of the builder, so that a hot loop can append to them directly. Return them with
+    /// [`BlockBuilder::restore_entries`].
     #[inline(always)]
-    pub fn take_entries(&mut self) -> Vec<Entry> {
+    pub fn take_entries(&mut self) -> Vec<SparseEntry> {
         std::mem::take(&mut self.entries)
     }
 
-    /// Takes the entries back, those of the open row added.
+    /// Returns entries taken with [`BlockBuilder::take_entries`].
     #[inline(always)]
-    pub fn give_back(&mut self, entries: Vec<Entry>) {
+    pub fn restore_entries(&mut self, entries: Vec<SparseEntry>) {
         self.entries = entries;
     }
 
-    /// Puts other entries in the place of the open row's.
-    pub fn replace_open_row(&mut self, entries: impl Iterator<Item = Entry>) {
+    /// Replaces the entries of the open row.
+    pub fn replace_open_row(&mut self, entries: impl Iterator<Item = SparseEntry>) {
         self.abandon_row();
         for (index, value) in entries {
             self.push_entry(index, value);
@@ -65,14 +66,14 @@ impl BlockBuilder {
         self.row_ends.last().map_or(0, |end| *end as usize)
     }
 
-    /// Drops the entries of the open row.
+    /// Discards the entries of the open row.
     fn abandon_row(&mut self) {
         let start = self.open_row_start();
         self.entries.truncate(start);
         self.block.documents.truncate(self.row_ends.len());
     }
 
-    /// Closes the open row.
+    /// Completes the open row.
     pub fn finish_row(&mut self, label: f32, document: Option<&[u8]>) {
         for kind in self.open_repairs.drain(..) {
             self.block.repairs.add(kind);
@@ -82,7 +83,7 @@ impl BlockBuilder {
         self.row_ends.push(self.entries.len() as u32);
     }
 
-    /// Says which query the next row belongs to; opens a new run if it differs from the last.
+    /// Sets the query of the next row; starts a new run if it differs from the previous row's.
     #[inline]
     pub fn query(&mut self, name: &[u8], line: u64) {
         let block = &mut self.block;
@@ -99,7 +100,7 @@ impl BlockBuilder {
         });
     }
 
-    /// Takes back the run of an abandoned row, if that row opened it.
+    /// Removes the run that an abandoned row started, if any.
     fn abandon_query(&mut self) {
         let rows = self.block.labels.len() as u32;
         if self.block.runs.last().is_some_and(|run| run.first_row == rows) {
@@ -109,12 +110,12 @@ impl BlockBuilder {
         }
     }
 
-    /// Adds the weight of the row just finished.
+    /// Adds the weight of the row just completed.
     pub fn weight(&mut self, weight: f32) {
         self.block.weights.get_or_insert_default().push(weight);
     }
 
-    /// Adds the position of the row just finished.
+    /// Adds the position of the row just completed.
     pub fn position(&mut self, position: Option<i32>) {
         self.block.positions.get_or_insert_default().push(position);
     }
@@ -124,7 +125,7 @@ impl BlockBuilder {
         self.open_repairs.push(kind);
     }
 
-    /// Leaves the open row out, query and all, and counts why.
+    /// Discards the open row, including its query, and counts the fault.
     pub fn skip_row(&mut self, kind: FaultKind) {
         self.abandon_row();
         self.abandon_query();
@@ -132,17 +133,17 @@ impl BlockBuilder {
         self.block.repairs.add(kind);
     }
 
-    /// Says that the input has at least this many features.
+    /// Sets the minimum number of features.
     pub fn at_least_width(&mut self, width: u32) {
         self.width = self.width.max(width);
     }
 
-    /// Says what the words behind a column's codes are.
+    /// Sets the categories of each categorical feature.
     pub fn set_categories(&mut self, categories: Vec<(u32, Vec<String>)>) {
         self.block.categories = categories;
     }
 
-    /// Turns the rows into a block. The builder is empty afterwards and keeps its buffers for the
+    /// Builds a block from the collected rows. The builder is empty afterwards and keeps its buffers for the
     /// next chunk.
     pub fn finish(&mut self) -> Block {
         let mut block = std::mem::take(&mut self.block);
@@ -154,7 +155,7 @@ impl BlockBuilder {
         block
     }
 
-    /// How many values each row and all before it have, missing ones not counted.
+    /// For each row, the number of present values in it and all previous rows.
     fn present_ends(&mut self) -> Vec<u32> {
         if !self.some_missing {
             return std::mem::take(&mut self.row_ends);
@@ -169,19 +170,19 @@ impl BlockBuilder {
         self.row_ends.iter().map(count).collect()
     }
 
-    /// Hands the rows over as they are, not turned into columns.
-    pub fn finish_rows(&mut self) -> Rows {
+    /// Returns the collected rows in row order, without transposing them.
+    pub fn finish_rows(&mut self) -> RowMajorBlock {
         self.some_missing = false;
-        Rows {
+        RowMajorBlock {
             block: std::mem::take(&mut self.block),
             entries: std::mem::take(&mut self.entries),
             row_ends: std::mem::take(&mut self.row_ends),
         }
     }
 
-    /// Rows to columns by counting: how many entries each feature has, where they start, and
-    /// then every entry to its place.
-    fn transpose(&self, rows: usize) -> Columns {
+    /// Transposes rows to columns by counting: the number of entries per feature gives each column's start;
+    /// then every entry is moved to its position.
+    fn transpose(&self, rows: usize) -> FeatureColumns {
         let seen = self.entries.iter().map(|(index, _)| index + 1).max().unwrap_or(0);
         let width = seen.max(self.width) as usize;
         let mut starts = vec![0u32; width + 1];
@@ -198,19 +199,19 @@ impl BlockBuilder {
         let (mut bitmap_bytes, mut listed_rows) = (0, 0);
         for feature in 0..width {
             let count = starts[feature + 1] as usize;
-            // A list costs four bytes a value, a bitmap a bit a row.
+            // A list takes four bytes per value, a bitmap one bit per row.
             presence.push(if count == rows {
-                Presence::All
+                StoredPresence::All
             } else if count * 32 < rows {
                 listed_rows += count;
-                Presence::List(listed_rows - count)
+                StoredPresence::List(listed_rows - count)
             } else {
                 bitmap_bytes += rows.div_ceil(8);
-                Presence::Bitmap(bitmap_bytes - rows.div_ceil(8))
+                StoredPresence::Bitmap(bitmap_bytes - rows.div_ceil(8))
             });
             starts[feature + 1] += starts[feature];
         }
-        let mut columns = Columns {
+        let mut columns = FeatureColumns {
             rows,
             row_ends: Vec::new(),
             values: vec![0.0; starts[width] as usize],
@@ -232,9 +233,9 @@ impl BlockBuilder {
                 columns.values[place as usize] = *value;
                 next[index] += 1;
                 match columns.presence[index] {
-                    Presence::All => {}
-                    Presence::Bitmap(start) => columns.bitmaps[start + row / 8] |= 1 << (row % 8),
-                    Presence::List(start) => {
+                    StoredPresence::All => {}
+                    StoredPresence::Bitmap(start) => columns.bitmaps[start + row / 8] |= 1 << (row % 8),
+                    StoredPresence::List(start) => {
                         columns.row_lists[start + (place - columns.starts[index]) as usize] = row as u32;
                     }
                 }
@@ -251,7 +252,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// The slow twin: look every cell up in the rows.
+        /// Compares with a naive implementation: looking up every cell in the rows.
         #[test]
         fn columns_hold_the_cells_of_the_rows(rows in prop::collection::vec(
             prop::collection::btree_map(0u32..20, prop::option::of(-9i8..9), 0..12), 0..150)) {
@@ -293,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn an_abandoned_row_leaves_no_trace() {
+    fn a_skipped_row_leaves_no_trace() {
         let mut builder = BlockBuilder::default();
         builder.query(b"a", 1);
         builder.push_entry(0, 1.0);

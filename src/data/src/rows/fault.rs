@@ -1,89 +1,89 @@
-//! What can be wrong with a line, what is said about it, and what `--lenient` does instead.
+//! Faults of input lines: their messages, and their treatment under `--lenient`.
 
 use planetree_base::error::{Error, InputError, Position};
 
-/// The kinds of fault, in the order of [`TABLE`].
+/// Kinds of faults, in the order of [`FAULTS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultKind {
-    /// The line ends before a label.
+    /// The label is not a number, or the line ends before it.
     LabelMalformed,
     /// The label is `nan`, `NULL` or infinite.
     LabelNotFinite,
-    /// A label below zero that is not -1.
+    /// The label is negative and not -1.
     LabelNegative,
-    /// No `qid:` where it belongs.
+    /// `qid:` is missing.
     QueryMissing,
-    /// `qid:` with nothing behind it.
+    /// The query id is empty.
     QueryEmpty,
-    /// A feature without a colon.
+    /// A feature has no colon.
     ColonMissing,
-    /// Not a whole number before the colon.
+    /// The feature index is not a whole number.
     IndexMalformed,
-    /// Index 0 where indices count from 1.
+    /// The feature index is 0, but indices start at 1.
     IndexZero,
-    /// An index beyond `--max-features`.
+    /// The feature index exceeds `--max-features`.
     IndexTooLarge,
-    /// The same index twice in a line.
+    /// A line has the same feature index twice.
     IndexRepeated,
-    /// Nothing behind the colon.
+    /// The value after the colon is empty.
     ValueEmpty,
-    /// Not a number behind the colon.
+    /// The value is not a number.
     ValueMalformed,
-    /// Beyond float32.
+    /// The value overflows float32.
     ValueTooLarge,
-    /// `inf`: taken as missing also without `--lenient`, but counted.
+    /// The value is infinite; treated as missing even without `--lenient`, but counted.
     ValueInfinite,
-    /// A weight that is not a finite number.
+    /// The weight is not a finite number.
     WeightMalformed,
-    /// A position that is not a whole number.
+    /// The position is not a whole number.
     PositionMalformed,
-    /// Bytes that are not text.
+    /// The line contains bytes that are not UTF-8 text.
     NotText,
-    /// A delimited row with too few or too many fields.
+    /// A delimited row has too few or too many fields.
     FieldCount,
-    /// A quoted field that never ends.
+    /// A quoted field is not closed.
     QuoteOpen,
-    /// A number with a comma where numbers have points.
+    /// A number has a decimal comma in a file with decimal points.
     DecimalComma,
-    /// A number with a point where numbers have commas.
+    /// A number has a decimal point in a file with decimal commas.
     DecimalPoint,
-    /// A number in a column that was taken for words.
+    /// A number in a column that was detected as categorical.
     NumberAmongWords,
 }
 
-/// What `--lenient` does with a line that has the fault.
+/// Treatment of a faulty line under `--lenient`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repair {
-    /// The line is left out.
+    /// Skip the line.
     SkipLine,
-    /// The value counts as missing.
+    /// Treat the value as missing.
     Missing,
-    /// The label counts as unlabelled.
+    /// Treat the row as unlabelled.
     Unlabelled,
-    /// The last of the values is taken.
+    /// Use the last of the repeated values.
     LastWins,
 }
 
-/// One row of [`TABLE`].
+/// An entry of [`FAULTS`]: the texts and the treatment of one kind of fault.
 pub struct FaultEntry {
-    /// The fault.
+    /// The kind of fault.
     pub kind: FaultKind,
-    /// Its name in the count of repaired lines.
+    /// Its name in reports and manifests.
     pub name: &'static str,
-    /// What should have stood there.
+    /// What was expected, for the message.
     pub expected: &'static str,
-    /// What the user can do.
+    /// What the user can do about it.
     pub remedy: &'static str,
-    /// What `--lenient` does.
+    /// Treatment under `--lenient`.
     pub repair: Repair,
 }
 
-const FIX_OR_LENIENT: &str = "correct the line, or pass --lenient to leave such lines out";
+const FIX_OR_LENIENT: &str = "correct the line, or pass --lenient to skip such lines";
 const FIX_OR_MISSING: &str =
-    "correct the value, write NULL if it is missing, or pass --lenient to take it as missing";
+    "correct the value, write NULL if it is missing, or pass --lenient to treat it as missing";
 
-/// Every fault with its texts; adding a kind is one variant and one row.
-pub const TABLE: [FaultEntry; 22] = [
+/// All faults. To add one, add a variant of [`FaultKind`] and an entry here.
+pub const FAULTS: [FaultEntry; 22] = [
     entry(
         FaultKind::LabelMalformed,
         "label-malformed",
@@ -95,36 +95,36 @@ pub const TABLE: [FaultEntry; 22] = [
         FaultKind::LabelNotFinite,
         "label-not-finite",
         "a finite label",
-        "write -1 for a document that nobody judged, or pass --lenient to leave such lines out",
+        "write -1 for an unjudged document, or pass --lenient to skip such lines",
         Repair::SkipLine,
     ),
     entry(
         FaultKind::LabelNegative,
         "label-negative",
         "a label of 0 or more, or -1 for an unjudged document",
-        "shift the labels to start at 0, or pass --lenient to take negative labels as unjudged",
+        "shift the labels to start at 0, or pass --lenient to treat negative labels as unjudged",
         Repair::Unlabelled,
     ),
     entry(
         FaultKind::QueryMissing,
         "query-missing",
         "qid:ID after the label",
-        "write lines as `label qid:ID index:value ...`, or put the sizes of the queries beside the file in FILE.query as LightGBM does",
+        "write lines as `label qid:ID index:value ...`, or put the query sizes next to the file in FILE.query, as LightGBM does",
         Repair::SkipLine,
     ),
-    entry(FaultKind::QueryEmpty, "query-empty", "a query id behind `qid:`", FIX_OR_LENIENT, Repair::SkipLine),
+    entry(FaultKind::QueryEmpty, "query-empty", "a query id after `qid:`", FIX_OR_LENIENT, Repair::SkipLine),
     entry(FaultKind::ColonMissing, "colon-missing", "index:value", FIX_OR_LENIENT, Repair::SkipLine),
     entry(
         FaultKind::IndexMalformed,
         "index-malformed",
-        "a whole number as the feature's index",
+        "a whole number as the feature index",
         FIX_OR_LENIENT,
         Repair::SkipLine,
     ),
     entry(
         FaultKind::IndexZero,
         "index-zero",
-        "feature indices from 1 on",
+        "a feature index of 1 or more",
         "pass --index-base 0 if the first feature of this file has index 0",
         Repair::SkipLine,
     ),
@@ -132,17 +132,17 @@ pub const TABLE: [FaultEntry; 22] = [
         FaultKind::IndexTooLarge,
         "index-too-large",
         "an index within --max-features",
-        "raise --max-features, or complete the file of --names, if there really are that many features",
+        "raise --max-features, or complete the --names file, if there really are that many features",
         Repair::SkipLine,
     ),
     entry(
         FaultKind::IndexRepeated,
         "index-repeated",
-        "every index once in a line",
-        "remove one of the two, or pass --lenient to take the last one",
+        "each index at most once per line",
+        "remove one of the two, or pass --lenient to use the last one",
         Repair::LastWins,
     ),
-    entry(FaultKind::ValueEmpty, "value-empty", "a number behind the colon", FIX_OR_MISSING, Repair::Missing),
+    entry(FaultKind::ValueEmpty, "value-empty", "a number after the colon", FIX_OR_MISSING, Repair::Missing),
     entry(FaultKind::ValueMalformed, "value-malformed", "a decimal number", FIX_OR_MISSING, Repair::Missing),
     entry(
         FaultKind::ValueTooLarge,
@@ -170,14 +170,14 @@ pub const TABLE: [FaultEntry; 22] = [
         FaultKind::NotText,
         "not-text",
         "text",
-        "check that this is a text file, gzip, bzip2, xz, zstd or Parquet; other packings must be unpacked first",
+        "check that the file is text, plain or compressed with gzip, bzip2, xz or zstd, or Parquet; decompress other formats first",
         Repair::SkipLine,
     ),
     entry(
         FaultKind::FieldCount,
         "field-count",
-        "as many fields as the header has",
-        "check the delimiter (--delimiter) and the quotes, or pass --lenient to leave such lines out",
+        "as many fields as in the header",
+        "check the delimiter (--delimiter) and the quotes, or pass --lenient to skip such lines",
         Repair::SkipLine,
     ),
     entry(
@@ -197,15 +197,15 @@ pub const TABLE: [FaultEntry; 22] = [
     entry(
         FaultKind::DecimalPoint,
         "decimal-point",
-        "a number with a decimal comma and no point, as in the rest of this file",
+        "a number with a decimal comma, as in the rest of the file",
         "write all numbers of a file with the same decimal mark and without thousands separators",
         Repair::Missing,
     ),
     entry(
         FaultKind::NumberAmongWords,
         "number-among-words",
-        "a word, as in the lines before",
-        "pass --categorical COLUMN to take the numbers of this column as words, too; or correct its words, if it holds numbers",
+        "text, as in the previous lines",
+        "pass --categorical COLUMN to treat all values of this column as categories; if it is numeric, correct its text values",
         Repair::Missing,
     ),
 ];
@@ -221,27 +221,27 @@ const fn entry(
 }
 
 impl FaultKind {
-    /// The fault's texts and repair.
+    /// Texts and treatment of this kind of fault.
     pub fn entry(self) -> &'static FaultEntry {
-        &TABLE[self as usize]
+        &FAULTS[self as usize]
     }
 }
 
-/// A fault found at a place of a chunk; the file is not known here.
+/// A fault at a position of a chunk. Decoders do not know the name of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// What is wrong.
+    /// The kind of fault.
     pub kind: FaultKind,
-    /// Line of the input, counted from 1.
+    /// Line number in the input, from 1.
     pub line: u64,
-    /// Byte of the line, counted from 1.
+    /// Byte within the line, from 1.
     pub column: u64,
-    /// What stands there, shortened.
+    /// The faulty text, shortened.
     pub found: String,
 }
 
 impl Fault {
-    /// The fault as the user hears it.
+    /// The fault as a user error.
     pub fn in_file(self, file: &str) -> Error {
         let entry = self.kind.entry();
         Error::Input(Box::new(InputError {
@@ -252,51 +252,51 @@ impl Fault {
     }
 }
 
-/// A token as it appears in a message: quoted, escaped, at most 40 bytes of it.
-pub fn shown(token: &[u8]) -> String {
-    const MOST: usize = 40;
+/// A token as shown in messages: quoted, escaped and limited to 40 bytes.
+pub fn quoted_token(token: &[u8]) -> String {
+    const MAX_BYTES: usize = 40;
     let token = token.strip_suffix(b"\r").unwrap_or(token);
     if token.is_empty() {
         return "the end of the line".to_owned();
     }
-    let head = &token[..token.len().min(MOST)];
+    let head = &token[..token.len().min(MAX_BYTES)];
     let text = String::from_utf8_lossy(head);
-    let dots = if token.len() > MOST { "..." } else { "" };
-    format!("{:?}{dots}", text)
+    let ellipsis = if token.len() > MAX_BYTES { "..." } else { "" };
+    format!("{:?}{ellipsis}", text)
 }
 
-/// How many lines were repaired or left out, by kind of fault.
+/// Numbers of repaired and skipped lines, by kind of fault.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Repairs {
-    counts: [u64; TABLE.len()],
+pub struct RepairCounts {
+    counts: [u64; FAULTS.len()],
 }
 
-impl Repairs {
-    /// Counts one repaired or skipped line.
+impl RepairCounts {
+    /// Counts a repaired or skipped line.
     pub fn add(&mut self, kind: FaultKind) {
         self.counts[kind as usize] += 1;
     }
 
     /// Adds the counts of another part of the input.
-    pub fn merge(&mut self, other: &Repairs) {
+    pub fn merge(&mut self, other: &RepairCounts) {
         for (mine, theirs) in self.counts.iter_mut().zip(other.counts) {
             *mine += theirs;
         }
     }
 
-    /// Whether lines were left out.
-    pub fn left_lines_out(&self) -> bool {
+    /// Whether any line was skipped.
+    pub fn skipped_lines(&self) -> bool {
         self.by_kind().any(|(entry, _)| entry.repair == Repair::SkipLine)
     }
 
-    /// All repairs together.
+    /// Total over all kinds.
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// The kinds that occurred, with their counts.
+    /// The kinds of faults that occurred, with their counts.
     pub fn by_kind(&self) -> impl Iterator<Item = (&'static FaultEntry, u64)> + '_ {
-        TABLE.iter().zip(self.counts).filter(|(_, count)| *count > 0)
+        FAULTS.iter().zip(self.counts).filter(|(_, count)| *count > 0)
     }
 }
 
@@ -305,18 +305,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_is_in_the_order_of_the_kinds() {
-        for (place, entry) in TABLE.iter().enumerate() {
-            assert_eq!(entry.kind as usize, place, "{}", entry.name);
+    fn fault_table_is_in_the_order_of_the_kinds() {
+        for (position, entry) in FAULTS.iter().enumerate() {
+            assert_eq!(entry.kind as usize, position, "{}", entry.name);
             assert!(!entry.expected.is_empty() && !entry.remedy.is_empty());
         }
     }
 
     #[test]
     fn long_or_binary_tokens_are_shortened_and_escaped() {
-        assert_eq!(shown(b"abc\r"), "\"abc\"");
-        assert_eq!(shown(b""), "the end of the line");
-        assert_eq!(shown(&[b'x'; 50]), format!("\"{}\"...", "x".repeat(40)));
-        assert_eq!(shown(b"\x00\x01"), "\"\\0\\u{1}\"");
+        assert_eq!(quoted_token(b"abc\r"), "\"abc\"");
+        assert_eq!(quoted_token(b""), "the end of the line");
+        assert_eq!(quoted_token(&[b'x'; 50]), format!("\"{}\"...", "x".repeat(40)));
+        assert_eq!(quoted_token(b"\x00\x01"), "\"\\0\\u{1}\"");
     }
 }

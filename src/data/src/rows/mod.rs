@@ -1,11 +1,13 @@
-//! Rows in memory, between the decoders that fill them and the dataset that writes them.
+//! Rows in memory, between the decoders that produce them and the dataset writer.
 //!
-//! `block.rs` holds the rows of one chunk as columns, `builder.rs` collects rows and transposes them, `fault.rs` is the
-//! table of everything that can be wrong with a row.
+//! `block.rs` holds the rows of one chunk in columnar form, `builder.rs` collects rows and transposes them,
+//! `fault.rs` is the table of all faults that a row can have.
 
 mod block;
 mod builder;
 pub mod fault;
 
-pub use block::{Block, Column, Columns, Entry, Present, QueryRun, Rows, Strings};
+pub use block::{
+    Block, FeatureColumn, FeatureColumns, NullableStrings, PresentRows, QueryRun, RowMajorBlock, SparseEntry,
+};
 pub use builder::BlockBuilder;

@@ -1,10 +1,10 @@
-//! Synthetic ranking data in the shapes of the classical sets, of any size, from a seed. A query is
-//! generated from its own key, so any number of threads writes the same text.
+//! Synthetic ranking data of any size that resemble well-known datasets. Every query has its own random
+//! stream, so the text does not depend on the number of threads.
 
 mod shape;
 mod text;
 
-pub use shape::Shape;
+pub use shape::SampleShape;
 
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{FileOutput, Head, Location, interrupt, replaces};
@@ -12,36 +12,36 @@ use rayon::prelude::*;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// What to generate.
+/// Options of the generator.
 #[derive(Debug, Clone)]
 pub struct SampleOptions {
-    /// Which set to resemble.
-    pub shape: Shape,
-    /// Rows of all three parts together.
+    /// The dataset to resemble.
+    pub shape: SampleShape,
+    /// Total number of rows of the three files.
     pub rows: u64,
-    /// The seed.
+    /// Random seed.
     pub seed: u64,
-    /// The directory for `train.txt`, `vali.txt` and `test.txt`.
+    /// Directory for `train.txt`, `vali.txt` and `test.txt`.
     pub output: PathBuf,
 }
 
-/// The parts and their shares of the rows, in fifths.
+/// Names of the files and their fractions of the rows, in fifths.
 const PARTS: [(&str, u64); 3] = [("train", 3), ("vali", 1), ("test", 1)];
 
-/// What was written.
+/// A file that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SamplePart {
     /// Path of the file.
     pub path: PathBuf,
-    /// Rows in it.
+    /// Number of rows.
     pub rows: u64,
-    /// Queries in it.
+    /// Number of queries.
     pub queries: u64,
-    /// Bytes of text.
+    /// Size in bytes.
     pub bytes: u64,
 }
 
-/// Writes the three parts; each appears whole or not at all.
+/// Writes the three files, each atomically.
 pub fn sample(options: &SampleOptions, progress: &mut dyn FnMut(u64)) -> Result<Vec<SamplePart>> {
     interrupt::be_orderly();
     let generator = shape::Generator::new(options.shape, options.seed);
@@ -67,9 +67,9 @@ fn write_part(
     first_query: u64,
     progress: &mut dyn FnMut(u64),
 ) -> Result<SamplePart> {
-    /// Queries generated at a time.
+    /// Number of queries generated at a time.
     const WAVE: u64 = 256;
-    let failed = |error: std::io::Error| Error::io(path.display(), "write", &error);
+    let failed = |error: std::io::Error| Error::io(path.display(), "write", error);
     let mut file = FileOutput::guarded(&Location::Local(path.to_owned()), replaces(is_sample))?;
     let mut part = SamplePart { path: path.to_owned(), rows: 0, queries: 0, bytes: 0 };
     while part.rows < rows {
@@ -93,7 +93,7 @@ fn write_part(
     file.commit().map(|()| part)
 }
 
-/// Whether a file is a part of an earlier sample: its documents have names that no real collection has.
+/// Whether a file belongs to an earlier sample: its document ids have a form that no real collection uses.
 fn is_sample(head: &Head) -> bool {
     let is_ours = |line: &str| {
         let name = line.rsplit_once(" #docid = Q").map_or("", |(_, name)| name);

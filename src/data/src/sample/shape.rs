@@ -1,45 +1,45 @@
-//! What the classical sets look like, and queries drawn in their likeness.
+//! Characteristics of well-known datasets, and the generation of similar queries.
 //!
-//! A document has three hidden traits: how well it fits the query, how good it is, how popular it
-//! is. Features are noisy views of them through functions of their own: heavy-tailed counts with
-//! many zeros, scores, ratios, flags, properties of the query alone. The label is a nonlinear
-//! function of the traits with thresholds and interactions, plus the query's own level.
+//! A document has three latent traits: how well it matches the query, its quality, and its popularity.
+//! Features are noisy functions of them: heavy-tailed counts with many zeros, scores, ratios, flags, and
+//! properties of the query alone. The label is a nonlinear function of the traits with thresholds and
+//! interactions, plus an offset per query.
 
 use super::text::{push_decimal, push_whole};
 use planetree_base::random::Stream;
 
-/// The sets that can be imitated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Shape {
-    /// LETOR 4: 46 features scaled to 0..1, labels 0-2, few documents a query
+/// Datasets that can be imitated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SampleShape {
+    /// LETOR 4: 46 features scaled to 0..1, labels 0-2, few documents per query.
     Letor,
-    /// MSLR-WEB: 136 raw features, labels 0-4, about 120 documents a query
+    /// MSLR-WEB: 136 raw features, labels 0-4, about 120 documents per query.
     Mslr,
-    /// Yahoo: 700 features of which two thirds are absent, labels 0-4, about 23 documents a query
+    /// Yahoo: 700 features, two thirds of them absent, labels 0-4, about 23 documents per query.
     Yahoo,
 }
 
-/// The figures of a set.
-struct Figures {
+/// Characteristics of a dataset.
+struct ShapeFigures {
     features: usize,
-    /// Mean and deviation of the logarithm of a query's documents, and their bounds.
+    /// Mean and standard deviation of the logarithm of the number of documents per query, and its bounds.
     documents: (f64, f64, f64, f64),
-    /// Share of documents at each label.
+    /// Fraction of documents with each label.
     labels: &'static [f64],
 }
 
-impl Shape {
-    fn figures(self) -> Figures {
+impl SampleShape {
+    fn figures(self) -> ShapeFigures {
         match self {
-            Shape::Letor => {
-                Figures { features: 46, documents: (2.7, 0.65, 5.0, 120.0), labels: &[0.79, 0.14, 0.07] }
+            SampleShape::Letor => {
+                ShapeFigures { features: 46, documents: (2.7, 0.65, 5.0, 120.0), labels: &[0.79, 0.14, 0.07] }
             }
-            Shape::Mslr => Figures {
+            SampleShape::Mslr => ShapeFigures {
                 features: 136,
                 documents: (4.62, 0.55, 5.0, 900.0),
                 labels: &[0.52, 0.32, 0.13, 0.02, 0.01],
             },
-            Shape::Yahoo => Figures {
+            SampleShape::Yahoo => ShapeFigures {
                 features: 700,
                 documents: (2.95, 0.6, 1.0, 139.0),
                 labels: &[0.26, 0.36, 0.28, 0.08, 0.02],
@@ -48,20 +48,20 @@ impl Shape {
     }
 }
 
-/// How a feature sees a document.
-struct View {
-    kind: Kind,
-    /// Weights of fit, goodness, popularity, the query's own level, and noise.
+/// How a feature depends on a document's traits.
+struct FeatureView {
+    kind: ValueKind,
+    /// Weights of match, quality, popularity, the query's level, and noise.
     weights: [f64; 5],
-    /// Chance that the feature says nothing about a document: 0, or absent.
+    /// Probability that the feature is silent, that is, 0 or absent.
     silent: f64,
-    /// Features of one source fall silent together.
-    source: usize,
+    /// Features of the same group are silent together.
+    group: usize,
     scale: f64,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+enum ValueKind {
     Count,
     Score,
     Ratio,
@@ -69,25 +69,25 @@ enum Kind {
     OfQuery,
 }
 
-/// Sources that may be silent about a document.
-const SOURCES: usize = 12;
-/// What keys of random streams are for.
+/// Number of groups of features that are silent together.
+const SILENT_GROUPS: usize = 12;
+/// First keys of random streams, by purpose.
 const FOR_VIEWS: u64 = 1;
 const FOR_QUERY: u64 = 2;
 const FOR_DOCUMENT: u64 = 3;
 const FOR_THRESHOLDS: u64 = 4;
 
-/// Draws queries of a shape.
+/// Generates queries of a shape.
 pub struct Generator {
-    shape: Shape,
+    shape: SampleShape,
     seed: u64,
-    figures: Figures,
-    views: Vec<View>,
-    /// Utility from which each label above 0 begins.
+    figures: ShapeFigures,
+    views: Vec<FeatureView>,
+    /// Minimum utility of each label above 0.
     thresholds: Vec<f64>,
 }
 
-/// The hidden traits of a document.
+/// Latent traits of a document.
 struct Traits {
     fit: f64,
     good: f64,
@@ -95,15 +95,15 @@ struct Traits {
 }
 
 impl Generator {
-    /// The views are the shape's own, the same for every seed: another seed is more of the same.
-    pub fn new(shape: Shape, seed: u64) -> Self {
+    /// Features depend only on the shape, so other seeds give more data of the same distribution.
+    pub fn new(shape: SampleShape, seed: u64) -> Self {
         let figures = shape.figures();
-        let views = (0..figures.features).map(|feature| View::of(shape, feature)).collect();
+        let views = (0..figures.features).map(|feature| FeatureView::of(shape, feature)).collect();
         let thresholds = thresholds(figures.labels);
         Generator { shape, seed, figures, views, thresholds }
     }
 
-    /// A query: how many documents, and their lines.
+    /// Generates a query: its number of documents, and their lines.
     pub fn query(&self, query: u64) -> (u64, Vec<u8>) {
         let mut draw = Stream::new(&[self.seed, FOR_QUERY, query]);
         let (mean, deviation, least, most) = self.figures.documents;
@@ -130,47 +130,47 @@ impl Generator {
     }
 
     fn push_features(&self, traits: &Traits, query_level: f64, draw: &mut Stream, out: &mut Vec<u8>) {
-        let sources: [bool; SOURCES] =
-            std::array::from_fn(|source| draw.uniform() < source_silence(self.shape, source));
+        let silent_groups: [bool; SILENT_GROUPS] =
+            std::array::from_fn(|group| draw.uniform() < group_silence(self.shape, group));
         for (feature, view) in self.views.iter().enumerate() {
-            let silent = draw.uniform() < view.silent || sources[view.source];
+            let silent = draw.uniform() < view.silent || silent_groups[view.group];
             let value = view.value(traits, query_level, draw);
-            let value = if silent && view.kind != Kind::OfQuery { 0.0 } else { value };
-            if self.shape == Shape::Yahoo && value == 0.0 {
+            let value = if silent && view.kind != ValueKind::OfQuery { 0.0 } else { value };
+            if self.shape == SampleShape::Yahoo && value == 0.0 {
                 continue;
             }
             out.push(b' ');
             push_whole(feature as u64 + 1, out);
             out.push(b':');
             match self.shape {
-                Shape::Letor => push_decimal(view.squashed(value), false, out),
-                Shape::Mslr => push_decimal(value, true, out),
-                Shape::Yahoo => push_decimal(view.squashed(value).max(1e-5), true, out),
+                SampleShape::Letor => push_decimal(view.squashed(value), false, out),
+                SampleShape::Mslr => push_decimal(value, true, out),
+                SampleShape::Yahoo => push_decimal(view.squashed(value).max(1e-5), true, out),
             }
         }
     }
 }
 
-fn source_silence(shape: Shape, source: usize) -> f64 {
-    let share = source as f64 / SOURCES as f64;
+fn group_silence(shape: SampleShape, group: usize) -> f64 {
+    let share = group as f64 / SILENT_GROUPS as f64;
     match shape {
-        Shape::Letor => 0.3 * share,
-        Shape::Mslr => 0.35 * share * share,
-        Shape::Yahoo => 0.25 + 0.65 * share,
+        SampleShape::Letor => 0.3 * share,
+        SampleShape::Mslr => 0.35 * share * share,
+        SampleShape::Yahoo => 0.25 + 0.65 * share,
     }
 }
 
-impl View {
-    fn of(shape: Shape, feature: usize) -> Self {
+impl FeatureView {
+    fn of(shape: SampleShape, feature: usize) -> Self {
         let mut draw = Stream::new(&[FOR_VIEWS, shape as u64, feature as u64]);
         let kind = match draw.uniform() {
-            share if share < 0.35 => Kind::Count,
-            share if share < 0.65 => Kind::Score,
-            share if share < 0.80 => Kind::Ratio,
-            share if share < 0.92 => Kind::Flag,
-            _ => Kind::OfQuery,
+            share if share < 0.35 => ValueKind::Count,
+            share if share < 0.65 => ValueKind::Score,
+            share if share < 0.80 => ValueKind::Ratio,
+            share if share < 0.92 => ValueKind::Flag,
+            _ => ValueKind::OfQuery,
         };
-        // Most features look at one trait above all, some at two, a few at none.
+        // Most features depend mainly on one trait, some on two, a few on none.
         let mut weights = [0.0; 5];
         let main = (draw.uniform() * 3.4) as usize;
         if main < 3 {
@@ -180,20 +180,20 @@ impl View {
         weights[3] = 0.5 * draw.uniform();
         weights[4] = 0.3 + 0.9 * draw.uniform();
         let silent = match shape {
-            Shape::Mslr => 0.45 * draw.uniform(),
-            Shape::Letor => 0.4 * draw.uniform(),
-            Shape::Yahoo => 0.5 * draw.uniform(),
+            SampleShape::Mslr => 0.45 * draw.uniform(),
+            SampleShape::Letor => 0.4 * draw.uniform(),
+            SampleShape::Yahoo => 0.5 * draw.uniform(),
         };
-        let source = (draw.uniform() * SOURCES as f64) as usize;
+        let group = (draw.uniform() * SILENT_GROUPS as f64) as usize;
         let scale = libm::exp(1.5 * draw.normal());
-        View { kind, weights, silent, source, scale }
+        FeatureView { kind, weights, silent, group, scale }
     }
 
-    /// A value of any size to 0..1, greater ones to greater ones, silence to zero.
+    /// Maps a value monotonically to 0..1, and 0 to 0.
     fn squashed(&self, value: f64) -> f64 {
         let folded = value / (1.0 + value.abs());
         match self.kind {
-            Kind::Score if value != 0.0 => 0.5 + 0.5 * folded,
+            ValueKind::Score if value != 0.0 => 0.5 + 0.5 * folded,
             _ => folded,
         }
     }
@@ -206,11 +206,11 @@ impl View {
             + of_query * query_level
             + noise * draw.normal();
         match self.kind {
-            Kind::Count => libm::floor(libm::exp(1.2 * seen + 1.0) * self.scale.max(0.3)),
-            Kind::Score => self.scale * (seen + 0.25 * seen * seen * seen.signum()),
-            Kind::Ratio => 1.0 / (1.0 + libm::exp(-1.7 * seen)),
-            Kind::Flag => f64::from(seen > 0.4),
-            Kind::OfQuery => self.scale * (query_level + 3.0).max(0.0),
+            ValueKind::Count => libm::floor(libm::exp(1.2 * seen + 1.0) * self.scale.max(0.3)),
+            ValueKind::Score => self.scale * (seen + 0.25 * seen * seen * seen.signum()),
+            ValueKind::Ratio => 1.0 / (1.0 + libm::exp(-1.7 * seen)),
+            ValueKind::Flag => f64::from(seen > 0.4),
+            ValueKind::OfQuery => self.scale * (query_level + 3.0).max(0.0),
         }
     }
 }
@@ -221,8 +221,7 @@ impl Traits {
         Traits { fit, good: 0.5 * popular + 0.87 * own_good, popular }
     }
 
-    /// How useful a document is: saturations, a threshold, interactions, and a part that rises
-    /// and falls.
+    /// Utility of a document: saturating terms, thresholds, interactions, and a term that is not monotonic.
     fn utility(&self) -> f64 {
         let fits = 1.0 / (1.0 + libm::exp(-2.0 * self.fit));
         1.3 * libm::tanh(self.fit)
@@ -233,13 +232,13 @@ impl Traits {
     }
 }
 
-/// What all documents of a query share: its difficulty, and for some that nothing is relevant.
+/// Offset of all documents of a query: its difficulty; for some queries so low that no document is relevant.
 fn query_utility(draw: &mut Stream) -> f64 {
     let level = 0.5 * draw.normal();
     if draw.uniform() < 0.03 { level - 25.0 } else { level }
 }
 
-/// The utilities from which labels begin, so that labels have about their shares.
+/// Utility thresholds that give labels approximately the wanted fractions.
 fn thresholds(shares: &[f64]) -> Vec<f64> {
     const DRAWS: usize = 20_000;
     let mut utilities: Vec<f64> = (0..DRAWS)
@@ -265,15 +264,15 @@ fn thresholds(shares: &[f64]) -> Vec<f64> {
 mod tests {
     use super::*;
 
-    fn text(shape: Shape, seed: u64, queries: u64) -> String {
+    fn text(shape: SampleShape, seed: u64, queries: u64) -> String {
         let generator = Generator::new(shape, seed);
         let lines: Vec<u8> = (1..=queries).flat_map(|query| generator.query(query).1).collect();
         String::from_utf8(lines).unwrap()
     }
 
     #[test]
-    fn labels_have_about_the_shares_of_the_classical_set() {
-        for shape in [Shape::Letor, Shape::Mslr, Shape::Yahoo] {
+    fn label_fractions_resemble_the_imitated_dataset() {
+        for shape in [SampleShape::Letor, SampleShape::Mslr, SampleShape::Yahoo] {
             let text = text(shape, 7, 300);
             let rows = text.lines().count() as f64;
             for (label, share) in shape.figures().labels.iter().enumerate() {
@@ -285,21 +284,21 @@ mod tests {
     }
 
     #[test]
-    fn sparse_shapes_are_sparse_and_dense_ones_have_zeros() {
+    fn sparse_shapes_are_sparse_and_dense_shapes_have_zeros() {
         let entries =
             |text: &str| text.lines().map(|line| line.matches(':').count() - 1).sum::<usize>() as f64;
-        let yahoo = text(Shape::Yahoo, 1, 60);
+        let yahoo = text(SampleShape::Yahoo, 1, 60);
         let present = entries(&yahoo) / (700.0 * yahoo.lines().count() as f64);
         assert!((0.25..0.42).contains(&present), "{present}");
-        let mslr = text(Shape::Mslr, 1, 10);
+        let mslr = text(SampleShape::Mslr, 1, 10);
         assert_eq!(entries(&mslr), 136.0 * mslr.lines().count() as f64);
         let zeros = mslr.matches(":0 ").count() as f64 / entries(&mslr);
         assert!((0.25..0.5).contains(&zeros), "{zeros}");
     }
 
     #[test]
-    fn a_seed_gives_the_same_text_and_another_seed_another() {
-        assert_eq!(text(Shape::Letor, 3, 5), text(Shape::Letor, 3, 5));
-        assert_ne!(text(Shape::Letor, 3, 5), text(Shape::Letor, 4, 5));
+    fn text_depends_on_the_seed() {
+        assert_eq!(text(SampleShape::Letor, 3, 5), text(SampleShape::Letor, 3, 5));
+        assert_ne!(text(SampleShape::Letor, 3, 5), text(SampleShape::Letor, 4, 5));
     }
 }

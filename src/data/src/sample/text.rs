@@ -1,4 +1,4 @@
-//! Numbers as the classical files write them.
+//! Formatting numbers as in the files of well-known datasets.
 
 /// Appends a whole number.
 pub fn push_whole(number: u64, out: &mut Vec<u8>) {
@@ -16,7 +16,7 @@ pub fn push_whole(number: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(&digits[at..]);
 }
 
-/// Appends a number with six places; trailing zeros and a bare point go if `trimmed`.
+/// Appends a number with six decimal places; `trimmed` removes trailing zeros and a bare point.
 pub fn push_decimal(value: f64, trimmed: bool, out: &mut Vec<u8>) {
     let millionths = (value.abs() * 1e6).round() as u64;
     if value < 0.0 && millionths > 0 {
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_written_like_the_classical_files_do() {
+    fn numbers_are_formatted_as_in_well_known_datasets() {
         let shown = |value: f64, trimmed: bool| {
             let mut out = Vec::new();
             push_decimal(value, trimmed, &mut out);

@@ -1,7 +1,8 @@
-//! One dataset of those that the trainer reads: its features found by name, labels and weights checked.
+//! One of the datasets of [`LabelledData`](super::LabelledData): maps its features by name, and checks labels
+//! and weights.
 
-use super::Rows;
-use crate::dataset::{DatasetReader, FoundFeatures, GroupId, GroupReader, KnownFeature, Manifest};
+use super::LabelledRows;
+use crate::dataset::{DatasetReader, FeatureMapping, GroupId, GroupReader, KnownFeature, Manifest};
 use arrow::array::{Array, ArrayRef, AsArray, StringArray};
 use arrow::datatypes::{Float32Type, Int32Type};
 use planetree_base::error::{Error, Result};
@@ -9,14 +10,14 @@ use planetree_base::storage::Location;
 use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Further down nobody looks, and what is learned of positions would take too much room.
-const MOST_POSITIONS: i32 = 10_000;
+/// Maximum position: users do not look further down, and position effects would take too much memory.
+const MAX_POSITION: i32 = 10_000;
 
-/// A labelled dataset whose columns are known to fit.
+/// A labelled dataset with compatible columns.
 pub struct SourcePart {
     reader: DatasetReader,
-    /// The column of each feature, and how its words are coded.
-    found: FoundFeatures,
+    /// The column of each feature, and the mapping of its codes.
+    mapping: FeatureMapping,
 }
 
 impl SourcePart {
@@ -39,11 +40,11 @@ impl SourcePart {
         Ok(reader)
     }
 
-    /// Finds the features in a dataset, and says what the user should know of it.
-    pub fn find(reader: DatasetReader, known: &[KnownFeature]) -> Result<(Self, Option<String>)> {
-        let found = FoundFeatures::find(known, reader.manifest(), reader.location())?;
-        let warning = found.warning().map(|warning| format!("{}: {warning}", reader.location()));
-        Ok((SourcePart { found, reader }, warning))
+    /// Maps the features to the columns of a dataset. Returns warnings for the user as well.
+    pub fn new(reader: DatasetReader, known: &[KnownFeature]) -> Result<(Self, Option<String>)> {
+        let mapping = FeatureMapping::find(known, reader.manifest(), reader.location())?;
+        let warning = mapping.warning().map(|warning| format!("{}: {warning}", reader.location()));
+        Ok((SourcePart { mapping, reader }, warning))
     }
 
     /// The dataset.
@@ -51,9 +52,9 @@ impl SourcePart {
         &self.reader
     }
 
-    /// What tells the values apart from those of any other part.
+    /// Identifies the values of this part.
     pub fn identity(&self) -> String {
-        format!("{} {}", self.manifest().files_digest(), self.found.identity())
+        format!("{} {}", self.manifest().files_digest(), self.mapping.identity())
     }
 
     fn manifest(&self) -> &Manifest {
@@ -64,38 +65,39 @@ impl SourcePart {
         self.reader.location()
     }
 
-    /// Reads a row group's bytes and checks them.
+    /// Reads and verifies the bytes of a row group.
     pub fn open_group(&self, id: GroupId) -> Result<GroupReader> {
         let group = self.reader.open_group(id)?;
         let names = group.names();
         let features = &self.manifest().features;
-        let odd = names.len() < features.len() || names[names.len() - features.len()..] != features[..];
-        if odd { Err(self.odd_columns()) } else { Ok(group) }
+        let is_malformed =
+            names.len() < features.len() || names[names.len() - features.len()..] != features[..];
+        if is_malformed { Err(self.malformed()) } else { Ok(group) }
     }
 
-    /// Decodes neighbouring features, which for a wide dataset is quicker than one by one; what is
-    /// missing or not finite is NaN.
+    /// Decodes a range of features, which for a wide dataset is faster than one by one. Missing and
+    /// non-finite values are NaN.
     pub fn values_of(&self, group: &GroupReader, features: Range<usize>) -> Result<Vec<Vec<f32>>> {
-        let columns = &self.found.places[features.clone()];
+        let columns = &self.mapping.columns[features.clone()];
         let (Some(first), Some(last)) = (columns[0], columns[columns.len() - 1]) else {
-            return features.map(|feature| self.one_by_one(group, feature)).collect();
+            return features.map(|feature| self.values_of_one(group, feature)).collect();
         };
         if last.checked_sub(first) != Some(columns.len() - 1) || columns.len() == 1 {
-            return features.map(|feature| self.one_by_one(group, feature)).collect();
+            return features.map(|feature| self.values_of_one(group, feature)).collect();
         }
         let start = group.columns() - self.manifest().features.len() + first;
         let batch = group.read(start..start + columns.len())?;
         features.zip(batch.columns()).map(|(feature, column)| self.as_values(feature, column)).collect()
     }
 
-    fn one_by_one(&self, group: &GroupReader, feature: usize) -> Result<Vec<f32>> {
-        let Some(column) = self.found.places[feature] else { return Ok(vec![f32::NAN; group.rows()]) };
+    fn values_of_one(&self, group: &GroupReader, feature: usize) -> Result<Vec<f32>> {
+        let Some(column) = self.mapping.columns[feature] else { return Ok(vec![f32::NAN; group.rows()]) };
         let place = group.columns() - self.manifest().features.len() + column;
         self.as_values(feature, group.read(place..place + 1)?.column(0))
     }
 
     fn as_values(&self, feature: usize, column: &ArrayRef) -> Result<Vec<f32>> {
-        let array = column.as_primitive_opt::<Float32Type>().ok_or_else(|| self.odd_columns())?;
+        let array = column.as_primitive_opt::<Float32Type>().ok_or_else(|| self.malformed())?;
         let mut values: Vec<f32> = array.values().to_vec();
         if let Some(present) = array.nulls() {
             for (value, present) in values.iter_mut().zip(present.iter()) {
@@ -105,20 +107,25 @@ impl SourcePart {
         for value in &mut values {
             *value = if value.is_finite() { *value } else { f32::NAN };
         }
-        self.found.recode(feature, &mut values)?;
+        self.mapping.recode(feature, &mut values)?;
         Ok(values)
     }
 
-    /// Reads labels, weights and queries of a row group that begins with row `first` of all parts,
-    /// and row `first_here` of this one; and the queries' ids, one a row.
-    pub fn rows(&self, group: &GroupReader, first: u64, first_here: u64) -> Result<(Rows, StringArray)> {
+    /// Reads labels, weights and queries of a row group that starts at row `first` over all parts and
+    /// `first_here` of this one. Returns the query ids of all rows as well.
+    pub fn rows(
+        &self,
+        group: &GroupReader,
+        first: u64,
+        first_here: u64,
+    ) -> Result<(LabelledRows, StringArray)> {
         let names = group.names();
         let read = |name: &str| match names.iter().position(|column| *column == name) {
             Some(place) => Ok(Some(group.read(place..place + 1)?.column(0).clone())),
             None => Ok(None),
         };
-        let queries = read("query_id")?.ok_or_else(|| self.odd_columns())?;
-        let queries = queries.as_string_opt::<i32>().ok_or_else(|| self.odd_columns())?;
+        let queries = read("query_id")?.ok_or_else(|| self.malformed())?;
+        let queries = queries.as_string_opt::<i32>().ok_or_else(|| self.malformed())?;
         let mut query_bounds = vec![0];
         for row in 1..queries.len() {
             if queries.value(row) != queries.value(row - 1) {
@@ -131,7 +138,7 @@ impl SourcePart {
         let query_keys = begin.map(|row| xxh3_64(queries.value(*row as usize).as_bytes())).collect();
         let numbers = |name: &str| -> Result<Option<Vec<f32>>> {
             let Some(column) = read(name)? else { return Ok(None) };
-            let column = column.as_primitive_opt::<Float32Type>().ok_or_else(|| self.odd_columns())?;
+            let column = column.as_primitive_opt::<Float32Type>().ok_or_else(|| self.malformed())?;
             let values = column.values();
             let bad = (0..column.len()).find(|row| column.is_null(*row) || !values[*row].is_finite());
             if let Some(place) = bad {
@@ -144,28 +151,28 @@ impl SourcePart {
             }
             Ok(Some(values.to_vec()))
         };
-        let labels = numbers("label")?.ok_or_else(|| self.odd_columns())?;
+        let labels = numbers("label")?.ok_or_else(|| self.malformed())?;
         let weights = numbers("weight")?;
         if weights.as_ref().is_some_and(|weights| weights.iter().any(|weight| *weight < 0.0)) {
-            return Err(Error::place(self.location(), "a weight is negative", "weights are 0 or more"));
+            return Err(Error::place(self.location(), "negative weight", "weights must be 0 or more"));
         }
         let positions = match read("position")? {
             None => None,
             Some(column) => {
-                let column = column.as_primitive_opt::<Int32Type>().ok_or_else(|| self.odd_columns())?;
-                // The first is 1 in data and 0 here.
+                let column = column.as_primitive_opt::<Int32Type>().ok_or_else(|| self.malformed())?;
+                // Positions start at 1 in data and at 0 here.
                 let known = column.null_count() == 0
-                    && column.values().iter().all(|at| (1..=MOST_POSITIONS).contains(at));
+                    && column.values().iter().all(|at| (1..=MAX_POSITION).contains(at));
                 known.then(|| column.values().iter().map(|at| (at - 1) as u32).collect())
             }
         };
         Ok((
-            Rows { first, first_query: 0, labels, weights, positions, query_bounds, query_keys },
+            LabelledRows { first, first_query: 0, labels, weights, positions, query_bounds, query_keys },
             queries.clone(),
         ))
     }
 
-    fn odd_columns(&self) -> Error {
-        Error::place(self.location(), "its columns are not those of a dataset", "convert the data again")
+    fn malformed(&self) -> Error {
+        Error::place(self.location(), "malformed dataset: unexpected columns", "convert the data again")
     }
 }

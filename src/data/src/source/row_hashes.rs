@@ -1,33 +1,33 @@
-//! Hashes of rows by their features and label, added up while features are decoded one by one, so that rows of
-//! two datasets can be compared without reading either again.
+//! Hashes of rows over their features and label, accumulated while features are decoded one by one, so that
+//! rows of two datasets can be compared without reading either again.
 
 use planetree_base::random::mix;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What is known of the rows of some partitions so far.
-pub struct RowHashes(Vec<Mutex<Hashed>>);
+/// Hashes of the rows of several partitions.
+pub struct RowHashes(Vec<Mutex<PartitionHashes>>);
 
-struct Hashed {
+struct PartitionHashes {
     features: Vec<u64>,
     labels: Vec<f32>,
 }
 
 impl RowHashes {
-    /// Nothing is known of the rows of each partition.
+    /// Empty hashes for partitions with the given numbers of rows.
     pub fn new(rows: impl Iterator<Item = usize>) -> Self {
-        let hashed = |rows| Hashed { features: vec![0; rows], labels: Vec::new() };
+        let hashed = |rows| PartitionHashes { features: vec![0; rows], labels: Vec::new() };
         RowHashes(rows.map(|rows| Mutex::new(hashed(rows))).collect())
     }
 
-    /// Adds a feature of a partition. Missing values count as 0 and add nothing.
+    /// Adds a feature of a partition. Missing values and zeros add nothing.
     pub fn add(&self, partition: usize, feature: usize, values: &[f32]) {
         let mut hashed = self.lock(partition);
         let key = mix(feature as u64);
         for (hash, value) in hashed.features.iter_mut().zip(values) {
-            // Neither zeros nor what is missing are above 0: they are no bits at all.
+            // Zeros and missing values (NaN) fail this comparison and contribute no bits.
             let bits = if value.abs() > 0.0 { value.to_bits() } else { 0 };
             let product = u128::from(key) * u128::from(bits);
-            // Numbers of few digits have low bits of 0; the high half fills those of the product.
+            // Numbers with few digits have zero low bits, so the high half of the product is mixed in.
             *hash = hash.wrapping_add((product as u64).wrapping_add((product >> 64) as u64));
         }
     }
@@ -37,13 +37,14 @@ impl RowHashes {
         self.lock(partition).labels = labels.to_vec();
     }
 
-    /// The hashes by partition; 0 for a row of nothing but zeros and missing values, which is like others of its
-    /// kind for other reasons.
+    /// The hashes by partition. A row of only zeros and missing values has hash 0: such rows are alike
+    /// without being copies.
     pub fn finish(self) -> Vec<Vec<u64>> {
-        let finish = |hashed: Mutex<Hashed>| {
-            let Hashed { mut features, labels } = hashed.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let finish = |hashed: Mutex<PartitionHashes>| {
+            let PartitionHashes { mut features, labels } =
+                hashed.into_inner().unwrap_or_else(PoisonError::into_inner);
             for (hash, label) in features.iter_mut().zip(labels) {
-                // Adding 0 makes both zeros one.
+                // Adding 0 turns -0 into 0.
                 *hash = if *hash == 0 { 0 } else { mix(*hash ^ mix(u64::from((label + 0.0).to_bits()))) };
             }
             features
@@ -51,8 +52,8 @@ impl RowHashes {
         self.0.into_iter().map(finish).collect()
     }
 
-    /// No holder of this lock panics, and if one did, the sums would still be sums.
-    fn lock(&self, partition: usize) -> MutexGuard<'_, Hashed> {
+    /// Ignores poisoning: no holder of this lock panics, and sums remain valid if one did.
+    fn lock(&self, partition: usize) -> MutexGuard<'_, PartitionHashes> {
         self.0[partition].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

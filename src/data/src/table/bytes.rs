@@ -1,4 +1,4 @@
-//! Bytes of Parquet files: a stretch that was read and checked, decoders that may panic, errors of writers.
+//! Bytes of Parquet files: verified slices, decoders that may panic, and write errors.
 
 use bytes::{Buf, Bytes};
 use parquet::errors::{ParquetError, Result as ParquetResult};
@@ -7,54 +7,54 @@ use planetree_base::error::Error;
 use planetree_base::storage::Location;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs a Parquet decoder, which panics on some damaged or hostile files.
+/// Runs a Parquet decoder and turns panics into errors: decoders panic on some damaged or malicious files.
 pub fn guarded<T>(decode: impl FnOnce() -> ParquetResult<T>) -> ParquetResult<T> {
     match catch_unwind(AssertUnwindSafe(decode)) {
         Ok(outcome) => outcome,
-        Err(_) => Err(ParquetError::General("the decoder gave up on it".to_owned())),
+        Err(_) => Err(ParquetError::General("the decoder panicked".to_owned())),
     }
 }
 
-/// What went wrong when a Parquet file was written, as the user should hear it.
+/// Converts an error of the Parquet writer to a user error.
 pub fn write_failure(target: &Location, error: ParquetError) -> Error {
     match error {
         ParquetError::External(source) => match source.downcast::<std::io::Error>() {
-            Ok(error) => Error::io(target, "write", &error),
-            Err(source) => Error::place(target, source, "run the command again"),
+            Ok(error) => Error::io(target, "write", *error),
+            Err(source) => Error::place(target, &source, "run the command again").caused_by(source),
         },
-        // The footer's last flush hands on the system's error as text only.
+        // The last flush of the footer passes on the system's error as text only.
         error if error.to_string().contains("No space left on device") => {
-            Error::io(target, "write", &std::io::ErrorKind::StorageFull.into())
+            Error::io(target, "write", std::io::ErrorKind::StorageFull.into())
         }
-        error => Error::place(target, error, "run the command again"),
+        error => Error::place(target, &error, "run the command again").caused_by(error),
     }
 }
 
-/// Some bytes of a file, in the place they have there.
+/// A slice of a file's bytes that keeps its offset in the file.
 #[derive(Clone)]
-pub struct FileStretch {
-    /// The size of the whole file.
+pub struct FileSlice {
+    /// Size of the whole file.
     pub file_bytes: u64,
-    /// Where the bytes start.
+    /// Offset of the slice.
     pub offset: u64,
-    /// The bytes.
+    /// The bytes of the slice.
     pub bytes: Bytes,
 }
 
-impl Length for FileStretch {
+impl Length for FileSlice {
     fn len(&self) -> u64 {
         self.file_bytes
     }
 }
 
-impl ChunkReader for FileStretch {
+impl ChunkReader for FileSlice {
     type T = bytes::buf::Reader<Bytes>;
 
     fn get_read(&self, start: u64) -> ParquetResult<Self::T> {
         let within = start.checked_sub(self.offset).filter(|within| *within <= self.bytes.len() as u64);
         match within {
             Some(within) => Ok(self.bytes.slice(within as usize..).reader()),
-            None => Err(ParquetError::EOF(format!("byte {start} is outside of what was read"))),
+            None => Err(ParquetError::EOF(format!("byte {start} is out of range"))),
         }
     }
 
@@ -64,7 +64,7 @@ impl ChunkReader for FileStretch {
             Some(within) if within.checked_add(length).is_some_and(|end| end <= self.bytes.len()) => {
                 Ok(self.bytes.slice(within..within + length))
             }
-            _ => Err(ParquetError::EOF(format!("byte {start} is outside of what was read"))),
+            _ => Err(ParquetError::EOF(format!("byte {start} is out of range"))),
         }
     }
 }

@@ -1,107 +1,108 @@
-//! Where a table's checksum is. It is the last value of the footer's metadata: the hash of the whole
-//! file with the digits themselves taken as zeros. It must be found before anything is decoded, so it
-//! is looked for as the bytes that Thrift's compact protocol makes of its key and the length 32.
+//! The footer of a table and its checksum. The checksum is the last value of the footer's metadata: the hash
+//! of the whole file with the checksum's own digits replaced by zeros. It must be found before anything is
+//! decoded, so the footer is searched for the bytes that Thrift's compact protocol produces for its key and
+//! the length 32.
 
-use super::bytes::{FileStretch, guarded};
+use super::bytes::{FileSlice, guarded};
 use bytes::Bytes;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use planetree_base::error::Result;
 use planetree_base::storage::{Digest, PinnedFile, RunningDigest, interrupt};
 use std::ops::Range;
 
-/// The metadata key of what a table is.
+/// Metadata key of the kind of table.
 pub const TABLE: &str = "planetree.table";
-/// The metadata key of who wrote it.
+/// Metadata key of the program that wrote the table.
 pub const WRITER: &str = "planetree.writer";
-/// The metadata key of the checksum.
+/// Metadata key of the checksum.
 pub const CHECKSUM: &str = "planetree.xxh3";
-/// What the checksum is while it is not known.
+/// Placeholder for the checksum before it is known.
 pub const UNKNOWN: [u8; DIGITS] = [b'0'; DIGITS];
 
 const DIGITS: usize = 32;
 const MAGIC: &[u8] = b"PAR1";
-/// Behind the key: "the next field is a string", "it has 32 bytes".
+/// The bytes after the key: "the next field is a string" and "of 32 bytes".
 const BEFORE_DIGITS: [u8; 2] = [0x18, DIGITS as u8];
 
-/// Where the checksum's digits are within a footer.
+/// Position of the checksum's digits within a footer.
 pub fn digits_within(footer: &[u8]) -> Option<Range<usize>> {
     let pattern = [CHECKSUM.as_bytes(), &BEFORE_DIGITS].concat();
     let start = memchr::memmem::rfind(footer, &pattern)? + pattern.len();
     (start + DIGITS <= footer.len()).then_some(start..start + DIGITS)
 }
 
-/// The end of a file, as far as it can be told without decoding.
+/// The footer of a file, classified without decoding where possible.
 pub enum Footer {
-    /// It is no Parquet file.
+    /// Not a Parquet file.
     Unknown,
-    /// It is another Parquet file.
+    /// A Parquet file that planetree did not write as a table.
     Foreign(ForeignFooter),
-    /// It is a part of a dataset, whose checksums are elsewhere.
+    /// A part of a dataset, whose checksums are in the manifest.
     DatasetPart,
-    /// It was a Parquet file, perhaps one of ours.
+    /// A damaged Parquet file, possibly a table of planetree.
     Broken(&'static str),
-    /// It has a checksum of ours.
-    Ours(OurFooter),
+    /// A table of planetree, with a checksum.
+    Table(TableFooter),
 }
 
-/// The end of a file of somebody else's.
+/// The footer of a foreign Parquet file.
 pub struct ForeignFooter {
     offset: u64,
     bytes: Bytes,
 }
 
 impl ForeignFooter {
-    /// What the footer says.
+    /// Decodes the footer.
     pub fn decode(&self, file: &PinnedFile) -> parquet::errors::Result<ParquetMetaData> {
         decode(self.bytes.clone(), self.offset, file.size())
     }
 }
 
-/// The end of a file of ours.
-pub struct OurFooter {
+/// The footer of a table of planetree.
+pub struct TableFooter {
     offset: u64,
     bytes: Bytes,
     digits: Range<usize>,
 }
 
 impl Footer {
-    /// Reads the end of a file.
+    /// Reads and classifies the footer of a file.
     pub fn read(file: &PinnedFile) -> Result<Self> {
-        const TAIL: u64 = 8; // the length of the metadata, and the magic
+        const TAIL: u64 = 8; // length of the metadata, and the magic bytes
         let size = file.size();
-        let starts_well = size >= 4 && file.read_range(0, 4)? == MAGIC;
+        let has_magic = size >= 4 && file.read_range(0, 4)? == MAGIC;
         let tail = file.read_range(size - TAIL.min(size), TAIL.min(size))?;
         if !tail.ends_with(MAGIC) {
-            let cut = Footer::Broken("its end is missing");
-            return Ok(if starts_well { cut } else { Footer::Unknown });
+            let truncated = Footer::Broken("truncated file");
+            return Ok(if has_magic { truncated } else { Footer::Unknown });
         }
         let length = match tail[..] {
             [a, b, c, d, ..] if size >= 4 + TAIL => u64::from(u32::from_le_bytes([a, b, c, d])),
-            _ => return Ok(Footer::Broken("it is too short")),
+            _ => return Ok(Footer::Broken("the file is too short")),
         };
         let Some(offset) = (size - TAIL).checked_sub(length).filter(|offset| *offset >= 4) else {
-            return Ok(Footer::Broken("its footer does not fit into it"));
+            return Ok(Footer::Broken("invalid footer length"));
         };
         let bytes = file.read_range(offset, size - offset)?;
         Ok(match digits_within(&bytes) {
-            Some(digits) => Footer::Ours(OurFooter { offset, bytes, digits }),
+            Some(digits) => Footer::Table(TableFooter { offset, bytes, digits }),
             None if memchr::memmem::find(&bytes, TABLE.as_bytes()).is_none() => {
                 Footer::Foreign(ForeignFooter { offset, bytes })
             }
             None if is_dataset_part(&bytes, offset, size) => Footer::DatasetPart,
-            None => Footer::Broken("its checksum is missing"),
+            None => Footer::Broken("no checksum"),
         })
     }
 }
 
-/// Whether the file belongs to a dataset, whose checksums are in its manifest.
+/// Whether the file is a part of a dataset.
 fn is_dataset_part(footer: &Bytes, offset: u64, size: u64) -> bool {
     let metadata = decode(footer.clone(), offset, size);
     metadata.is_ok_and(|metadata| value(&metadata, TABLE).is_some_and(|name| name == "dataset"))
 }
 
-impl OurFooter {
-    /// Whether every byte of the file is what it was.
+impl TableFooter {
+    /// Whether all bytes of the file match the checksum.
     pub fn matches(&self, file: &PinnedFile) -> Result<bool> {
         /// Bytes read at a time.
         const STEP: u64 = 8 << 20;
@@ -116,18 +117,18 @@ impl OurFooter {
         Ok(self.bytes[self.digits.clone()] == *self.expected(digest).to_string().as_bytes())
     }
 
-    /// The file's checksum, given the hash of all that is before the footer.
+    /// The checksum of the file, given the hash of everything before the footer.
     fn expected(&self, digest: RunningDigest) -> Digest {
         checksum(digest, &self.bytes, &self.digits)
     }
 
-    /// What the footer says. Only a footer that [`OurFooter::matches`] can be relied on.
+    /// Decodes the footer, which is reliable only if [`TableFooter::matches`].
     pub fn decode(&self, file: &PinnedFile) -> parquet::errors::Result<ParquetMetaData> {
         decode(self.bytes.clone(), self.offset, file.size())
     }
 }
 
-/// The checksum of a file, given the hash of all that is before the footer.
+/// The checksum of a file, given the hash of everything before the footer.
 pub fn checksum(mut before: RunningDigest, footer: &[u8], digits: &Range<usize>) -> Digest {
     before.update(&footer[..digits.start]);
     before.update(&UNKNOWN);
@@ -136,7 +137,7 @@ pub fn checksum(mut before: RunningDigest, footer: &[u8], digits: &Range<usize>)
 }
 
 fn decode(bytes: Bytes, offset: u64, file_bytes: u64) -> parquet::errors::Result<ParquetMetaData> {
-    guarded(|| ParquetMetaDataReader::new().parse_and_finish(&FileStretch { file_bytes, offset, bytes }))
+    guarded(|| ParquetMetaDataReader::new().parse_and_finish(&FileSlice { file_bytes, offset, bytes }))
 }
 
 /// A value of the footer's metadata.

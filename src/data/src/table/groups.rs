@@ -1,6 +1,6 @@
-//! The row groups of one Parquet file, each decoded on its own: several may be read at once.
+//! The row groups of a Parquet file. They are decoded independently, so several can be read in parallel.
 
-use super::bytes::{FileStretch, guarded};
+use super::bytes::{FileSlice, guarded};
 use super::read::damaged;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -21,7 +21,7 @@ pub struct ParquetFile {
 }
 
 impl ParquetFile {
-    /// A file whose footer says this.
+    /// A file with a decoded footer.
     pub(super) fn new(file: PinnedFile, footer: ParquetResult<ParquetMetaData>) -> Result<Self> {
         let metadata = guarded(|| {
             let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
@@ -31,29 +31,30 @@ impl ParquetFile {
         Ok(ParquetFile { file, metadata })
     }
 
-    /// Where it is.
+    /// Location of the file.
     pub fn location(&self) -> &Location {
         self.file.location()
     }
 
-    /// Its columns.
+    /// The columns.
     pub fn schema(&self) -> &SchemaRef {
         self.metadata.schema()
     }
 
-    /// What its footer says.
+    /// The decoded footer.
     pub(super) fn footer(&self) -> &ParquetMetaData {
         self.metadata.metadata()
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub fn rows(&self) -> u64 {
         self.footer().file_metadata().num_rows().max(0) as u64
     }
 
-    /// What tells it apart from any other file: its size and its footer, which has the checksum of a table of ours.
+    /// Identifies the file: its size and the hash of its footer, which includes the checksum of a table of
+    /// planetree.
     pub fn identity(&self) -> Result<String> {
-        const TAIL: u64 = 8; // the length of the metadata, and the magic
+        const TAIL: u64 = 8; // length of the metadata, and the magic bytes
         let size = self.file.size();
         let tail = self.file.read_range(size.saturating_sub(TAIL), TAIL.min(size))?;
         let length = match tail[..] {
@@ -65,24 +66,24 @@ impl ParquetFile {
         Ok(format!("{size} {}", planetree_base::storage::digest_of(&footer)))
     }
 
-    /// How many rows each row group has.
+    /// Number of rows of each row group.
     pub fn group_rows(&self) -> Vec<u64> {
         self.footer().row_groups().iter().map(|group| group.num_rows().max(0) as u64).collect()
     }
 
-    /// How many row groups there are.
+    /// Number of row groups.
     pub fn groups(&self) -> usize {
         self.footer().num_row_groups()
     }
 
-    /// The number of a row group's first row, counted from 0.
+    /// Number of the first row of a row group, from 0.
     pub fn first_row(&self, group: usize) -> u64 {
         let before = self.footer().row_groups().iter().take(group);
         before.map(|group| group.num_rows().max(0) as u64).sum()
     }
 
-    /// Decodes some columns of a row group, by their places in ascending order; all of them without any
-    /// given. The first error is the last item.
+    /// Decodes columns of a row group, given by ascending indices; `None` for all columns. The iterator ends
+    /// after the first error.
     pub fn group_batches(
         self: &Arc<Self>,
         group: usize,
@@ -94,20 +95,22 @@ impl ParquetFile {
             Some(columns) => ProjectionMask::roots(self.metadata.parquet_schema(), columns.iter().copied()),
             None => ProjectionMask::all(),
         };
-        let stretch = guarded(|| {
+        let range = guarded(|| {
             let columns = self.footer().row_group(group).columns().iter().enumerate();
             let ranges =
                 columns.filter(|(leaf, _)| mask.leaf_included(*leaf)).map(|(_, column)| column.byte_range());
             let start = ranges.clone().map(|(start, _)| start).min().unwrap_or(0);
             let end = ranges.map(|(start, length)| start.saturating_add(length)).max().unwrap_or(0);
             if end > self.file.size() {
-                return Err(ParquetError::EOF(format!("row group {group} goes beyond the file's end")));
+                return Err(ParquetError::EOF(format!(
+                    "row group {group} extends beyond the end of the file"
+                )));
             }
             Ok((start, end - start))
         });
-        let (offset, length) = stretch.map_err(|problem| damaged(location, problem))?;
+        let (offset, length) = range.map_err(|problem| damaged(location, problem))?;
         let bytes = self.file.read_range(offset, length)?;
-        let source = FileStretch { file_bytes: self.file.size(), offset, bytes };
+        let source = FileSlice { file_bytes: self.file.size(), offset, bytes };
         let reader = guarded(|| {
             ParquetRecordBatchReaderBuilder::new_with_metadata(source, self.metadata.clone())
                 .with_row_groups(vec![group])
@@ -120,7 +123,7 @@ impl ParquetFile {
     }
 }
 
-/// The rows of one row group, some at a time.
+/// The rows of one row group, in batches.
 pub struct GroupBatches {
     file: Arc<ParquetFile>,
     reader: Option<ParquetRecordBatchReader>,

@@ -1,27 +1,28 @@
-//! What a table of ours is.
+//! Kinds of tables.
 
 use planetree_base::storage::{MODEL_FORMATS, OutputFormats, TABLE_FORMATS};
 
-/// The kinds of tables that are one file each.
+/// Kinds of tables that are stored as single files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TableKind {
-    /// A row per node of every tree.
+    /// A model: one row per node of every tree.
     Model,
-    /// A row per document with its score.
+    /// Predictions: one row per document, with its score.
     Predictions,
-    /// The training log: a row per round, split and metric.
+    /// The training log: one row per round, split and metric.
     Rounds,
-    /// A row per query with its metrics.
+    /// Metrics: one row per query.
     Metrics,
-    /// A row per query and pair of systems with their difference.
+    /// Differences: one row per query and pair of systems.
     Differences,
-    /// The folds of a cross-validation: a row per fold, split and metric.
+    /// Folds of a cross-validation: one row per fold, split and metric.
     Folds,
-    /// A row per trial of a search.
+    /// Trials of a search: one row per trial.
     Trials,
-    /// A row per step of a pipeline's run.
+    /// Steps of a pipeline run: one row per step.
     Steps,
-    /// How good single trees rank while they grow: a row per tree, split of the data and number of splits.
+    /// Ranking quality of single trees while they grow: one row per tree, split of the data and number of
+    /// splits.
     Strength,
 }
 
@@ -39,7 +40,7 @@ impl TableKind {
         TableKind::Strength,
     ];
 
-    /// The name that the file's metadata has.
+    /// Name of the kind in the file's metadata.
     pub fn name(self) -> &'static str {
         match self {
             TableKind::Model => "model",
@@ -54,27 +55,27 @@ impl TableKind {
         }
     }
 
-    /// The kind of that name.
+    /// The kind with the given name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// The kind as a noun in a sentence: "this is ...".
+    /// The kind as a noun, to complete a sentence such as "this is ...".
     pub fn noun(self) -> &'static str {
         match self {
             TableKind::Model => "a model",
             TableKind::Predictions => "predictions",
-            TableKind::Rounds => "a log of rounds",
+            TableKind::Rounds => "a training log",
             TableKind::Metrics => "metrics",
             TableKind::Differences => "differences",
             TableKind::Folds => "folds of a cross-validation",
             TableKind::Trials => "trials of a search",
-            TableKind::Steps => "steps of a pipeline's run",
-            TableKind::Strength => "the strength of trees",
+            TableKind::Steps => "steps of a pipeline run",
+            TableKind::Strength => "tree strengths",
         }
     }
 
-    /// The formats that tables of this kind are written in.
+    /// Output formats of tables of this kind.
     pub fn formats(self) -> OutputFormats {
         let what = self.noun();
         match self {
@@ -101,18 +102,18 @@ impl TableKind {
         has_all && (may_have_more || names.len() == columns.len())
     }
 
-    /// What to name instead of a file that is not of this kind.
+    /// Remedy for a file that is not of this kind.
     pub(super) fn remedy(self) -> &'static str {
         match self {
-            TableKind::Model => "name a model that `planetree train` wrote",
-            TableKind::Predictions => "name predictions that `planetree predict` wrote",
-            TableKind::Rounds => "name a file that `planetree train --rounds` wrote",
-            TableKind::Metrics => "name metrics that `planetree evaluate --output` wrote",
-            TableKind::Differences => "name differences that `planetree compare --output` wrote",
-            TableKind::Folds => "name the folds.parquet that `planetree cv` wrote",
-            TableKind::Trials => "name the trials.parquet that `planetree cv --search` wrote",
-            TableKind::Steps => "name the steps.parquet that `planetree run` wrote",
-            TableKind::Strength => "name a file that `planetree train --strength` wrote",
+            TableKind::Model => "name a model written by `planetree train`",
+            TableKind::Predictions => "name predictions written by `planetree predict`",
+            TableKind::Rounds => "name a file written by `planetree train --rounds`",
+            TableKind::Metrics => "name metrics written by `planetree evaluate --output`",
+            TableKind::Differences => "name differences written by `planetree compare --output`",
+            TableKind::Folds => "name the folds.parquet written by `planetree cv`",
+            TableKind::Trials => "name the trials.parquet written by `planetree cv --search`",
+            TableKind::Steps => "name the steps.parquet written by `planetree run`",
+            TableKind::Strength => "name a file written by `planetree train --strength`",
         }
     }
 }

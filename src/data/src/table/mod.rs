@@ -1,6 +1,6 @@
-//! Single Parquet files of ours: models, predictions, rounds, metrics, differences. Each carries the
-//! checksum of all its bytes in its own footer, and says there what it is. Those of rows can be written as text, too
-//! (`text.rs`), which carries neither.
+//! Tables that are single Parquet files: models, predictions, rounds, metrics, differences and others. Each
+//! has a checksum over all its bytes and its kind in the metadata of its footer. Tables of results can also
+//! be written as text (`text.rs`), which has neither.
 
 mod bytes;
 mod column;
@@ -12,8 +12,8 @@ mod read;
 mod text;
 mod write;
 
-pub use bytes::{FileStretch, guarded, write_failure};
-pub use column::{numbers, texts};
+pub use bytes::{FileSlice, guarded, write_failure};
+pub use column::{float_column, string_column};
 pub use groups::{GroupBatches, ParquetFile};
 pub use kind::TableKind;
 pub use read::{AnyParquet, TableReader};

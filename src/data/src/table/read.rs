@@ -1,5 +1,5 @@
-//! Reading a table: every byte is checked before any is decoded, so damage is an error that names the
-//! file, never another value. Row groups are read one after another, as they are asked for.
+//! Reading a table. All bytes are verified before any are decoded, so damage is an error that names the file,
+//! never a wrong value. Row groups are read on demand.
 
 use super::footer::{self, Footer};
 use super::groups::{GroupBatches, ParquetFile};
@@ -11,26 +11,26 @@ use planetree_base::storage::{Location, PinnedFile};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Rows that are decoded together.
+/// Rows per batch.
 const BATCH_ROWS: usize = 1 << 16;
 
-/// A table that is whole.
+/// A table whose checksum has been verified.
 pub struct TableReader {
     kind: TableKind,
     file: Arc<ParquetFile>,
     values: BTreeMap<String, String>,
 }
 
-/// A Parquet file, whoever wrote it.
+/// A Parquet file written by planetree or another program.
 pub enum AnyParquet {
-    /// A table of ours, which is whole.
+    /// A table of planetree, which has been verified.
     Ours(TableReader),
-    /// A file of somebody else's, which nobody can check.
+    /// A file of another program, which cannot be verified.
     Foreign(Arc<ParquetFile>),
 }
 
 impl TableReader {
-    /// Opens a table of some kind and checks all its bytes.
+    /// Opens a table of the given kind and verifies it.
     pub fn open(location: &Location, kind: TableKind) -> Result<Self> {
         let table = Self::open_as(location, kind.name(), kind.remedy())?;
         if table.kind != kind {
@@ -40,25 +40,25 @@ impl TableReader {
         Ok(table)
     }
 
-    /// Opens a table of any kind and checks all its bytes.
+    /// Opens a table of any kind and verifies it.
     pub fn open_any(location: &Location) -> Result<Self> {
-        Self::open_as(location, "table", "name a file or a dataset that planetree wrote")
+        Self::open_as(location, "table", "name a file or dataset written by planetree")
     }
 
-    /// Opens a table of any kind and checks all its bytes, or a Parquet file of somebody else's.
-    /// The remedy is for whoever named something else.
+    /// Opens a table of any kind and verifies it, or a Parquet file of another program. `remedy` is for the
+    /// error if it is neither.
     pub fn open_or_foreign(location: &Location, remedy: &str) -> Result<AnyParquet> {
         Self::open_parquet(location, "table", remedy)
     }
 
-    /// Opens a Parquet file of which somebody else knows that it is whole: its bytes are not checked.
+    /// Opens a Parquet file that has been verified elsewhere; its bytes are not verified again.
     pub fn open_checked(location: &Location) -> Result<Arc<ParquetFile>> {
         let file = PinnedFile::open(location)?.ok_or_else(|| location.absent())?;
         let decoded = match Footer::read(&file)? {
             Footer::Foreign(footer) => footer.decode(&file),
-            Footer::Ours(footer) => footer.decode(&file),
+            Footer::Table(footer) => footer.decode(&file),
             Footer::Unknown | Footer::DatasetPart | Footer::Broken(_) => {
-                return Err(damaged(location, "it is not the file that was meant"));
+                return Err(damaged(location, "unexpected file content"));
             }
         };
         Ok(Arc::new(ParquetFile::new(file, decoded)?))
@@ -67,7 +67,7 @@ impl TableReader {
     fn open_as(location: &Location, wanted: &str, remedy: &str) -> Result<Self> {
         match Self::open_parquet(location, wanted, remedy)? {
             AnyParquet::Ours(table) => Ok(table),
-            AnyParquet::Foreign(_) => Err(not_ours(location, wanted, "planetree did not write it", remedy)),
+            AnyParquet::Foreign(_) => Err(not_ours(location, wanted, "not created by planetree", remedy)),
         }
     }
 
@@ -87,7 +87,7 @@ impl TableReader {
                 let decoded = footer.decode(&file);
                 return Ok(AnyParquet::Foreign(Arc::new(ParquetFile::new(file, decoded)?)));
             }
-            Footer::Ours(footer) => footer,
+            Footer::Table(footer) => footer,
         };
         if !footer.matches(&file)? {
             return Err(damaged(location, "its content does not match its checksum"));
@@ -100,21 +100,21 @@ impl TableReader {
         let name = values.get(footer::TABLE).map_or("", String::as_str);
         match TableKind::from_name(name) {
             Some(kind) => Ok(AnyParquet::Ours(TableReader { kind, file: Arc::new(file), values })),
-            None => Err(not_ours(&format!("it is a table of another kind, {name:?}"))),
+            None => Err(not_ours(&format!("unknown kind of table {name:?}"))),
         }
     }
 
-    /// What a file says it is; `None` if it is no table of ours, or not there. The rest of the file is
-    /// not checked.
+    /// The kind of a table according to its footer; `None` if the file does not exist or is not a table of
+    /// planetree. The rest of the file is not verified.
     pub fn kind_of(location: &Location) -> Result<Option<TableKind>> {
         let Some(file) = PinnedFile::open(location)? else { return Ok(None) };
-        let Footer::Ours(footer) = Footer::read(&file)? else { return Ok(None) };
+        let Footer::Table(footer) = Footer::read(&file)? else { return Ok(None) };
         let metadata = footer.decode(&file).ok();
         Ok(metadata.and_then(|metadata| TableKind::from_name(footer::value(&metadata, footer::TABLE)?)))
     }
 
-    /// Whether a file is a Parquet file that planetree wrote without it being a table of ours: a result of SQL.
-    pub fn is_result(location: &Location) -> Result<bool> {
+    /// Whether a file is a query result: a Parquet file that planetree wrote, but not as a table.
+    pub fn is_sql_result(location: &Location) -> Result<bool> {
         let Some(file) = PinnedFile::open(location)? else { return Ok(false) };
         let Footer::Foreign(footer) = Footer::read(&file)? else { return Ok(false) };
         let metadata = footer.decode(&file).ok();
@@ -122,39 +122,39 @@ impl TableReader {
         Ok(writer.is_some_and(|writer| writer.starts_with("planetree ")))
     }
 
-    /// How many rows a Parquet file says it has, whoever wrote it; `None` if it is none. The rest of the
-    /// file is not checked.
+    /// Number of rows of any Parquet file, according to its footer; `None` if it is not a Parquet file. The
+    /// rest of the file is not verified.
     pub fn rows_of(location: &Location) -> Result<Option<u64>> {
         let Some(file) = PinnedFile::open(location)? else { return Ok(None) };
         let metadata = match Footer::read(&file)? {
-            Footer::Ours(footer) => footer.decode(&file).ok(),
+            Footer::Table(footer) => footer.decode(&file).ok(),
             Footer::Foreign(footer) => footer.decode(&file).ok(),
             _ => None,
         };
         Ok(metadata.and_then(|metadata| u64::try_from(metadata.file_metadata().num_rows()).ok()))
     }
 
-    /// What it is.
+    /// The kind of table.
     pub fn kind(&self) -> TableKind {
         self.kind
     }
 
-    /// Where the table is.
+    /// Location of the table.
     pub fn location(&self) -> &Location {
         self.file.location()
     }
 
-    /// Its columns.
+    /// The columns.
     pub fn schema(&self) -> &SchemaRef {
         self.file.schema()
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub fn rows(&self) -> u64 {
         self.file.rows()
     }
 
-    /// Its row groups.
+    /// The Parquet file with its row groups.
     pub fn file(&self) -> &Arc<ParquetFile> {
         &self.file
     }
@@ -164,12 +164,12 @@ impl TableReader {
         self.values.get(key).map(String::as_str)
     }
 
-    /// All of the file's metadata.
+    /// All metadata of the file.
     pub fn all_metadata(&self) -> &BTreeMap<String, String> {
         &self.values
     }
 
-    /// The rows in their order, some at a time. The first error is the last item.
+    /// The rows in order, in batches. The iterator ends after the first error.
     pub fn batches(&self) -> impl Iterator<Item = Result<RecordBatch>> {
         TableBatches { table: self, group: 0, current: None }
     }
@@ -177,7 +177,7 @@ impl TableReader {
 
 struct TableBatches<'a> {
     table: &'a TableReader,
-    /// The row group that comes next.
+    /// Index of the next row group.
     group: usize,
     current: Option<GroupBatches>,
 }
@@ -218,6 +218,6 @@ pub(super) fn damaged(location: &Location, problem: impl std::fmt::Display) -> E
     Error::place(
         location,
         format_args!("damaged: {problem}"),
-        "restore the file from a copy, or make it again",
+        "restore the file from a copy, or create it again",
     )
 }

@@ -1,4 +1,4 @@
-//! A table reads back as it was written, or not at all.
+//! A table reads back as it was written, or is rejected.
 
 use super::*;
 use arrow::array::{ArrayRef, Float64Array, Int32Array, RecordBatch, StringArray};
@@ -33,7 +33,7 @@ fn write(location: &Location, batches: &[RecordBatch]) -> planetree_base::error:
 }
 
 fn problem(location: &Location, kind: TableKind) -> String {
-    TableReader::open(location, kind).err().expect("the file should be refused").to_string()
+    TableReader::open(location, kind).err().expect("the file should be rejected").to_string()
 }
 
 fn place(root: &Path, name: &str) -> Location {
@@ -41,7 +41,7 @@ fn place(root: &Path, name: &str) -> Location {
 }
 
 #[test]
-fn a_table_reads_back_in_any_place() {
+fn a_table_reads_back_from_any_storage() {
     let root = tempfile::tempdir().unwrap();
     let store = Arc::new(object_store::memory::InMemory::new());
     for location in [place(root.path(), "table"), Location::in_memory(&store, "runs/table")] {
@@ -55,7 +55,7 @@ fn a_table_reads_back_in_any_place() {
         assert_eq!((table.rows(), table.schema()), (200_000, &written.schema()));
         let batches: Vec<_> = table.batches().collect::<Result<_, _>>().unwrap();
         assert!(concat_batches(&written.schema(), &batches).unwrap() == written);
-        // One of its own kind is replaced, one of another is not.
+        // A table of the same kind is replaced; one of another kind is not.
         assert!(TableWriter::create(&location, TableKind::Model, written.schema()).is_err());
         assert!(TableWriter::check(&location, TableKind::Model).is_err());
         TableWriter::create(&location, TableKind::Predictions, written.schema()).unwrap().finish().unwrap();
@@ -93,7 +93,7 @@ fn batching_does_not_change_the_bytes() {
 }
 
 #[test]
-fn any_flipped_byte_and_any_cut_is_noticed() {
+fn any_damaged_byte_and_any_truncation_is_detected() {
     let root = tempfile::tempdir().unwrap();
     let (location, path) = (place(root.path(), "table"), root.path().join("table"));
     write(&location, &[rows(0..20)]).unwrap();
@@ -121,7 +121,7 @@ fn any_flipped_byte_and_any_cut_is_noticed() {
 }
 
 #[test]
-fn other_files_are_told_apart() {
+fn other_files_are_rejected() {
     let root = tempfile::tempdir().unwrap();
     let location = place(root.path(), "table");
     assert!(problem(&location, TableKind::Model).contains("cannot open"));
@@ -137,9 +137,7 @@ fn other_files_are_told_apart() {
     let mut writer = parquet::arrow::ArrowWriter::try_new(file, batch.schema(), None).unwrap();
     writer.write(&batch).unwrap();
     writer.close().unwrap();
-    assert!(
-        problem(&foreign, TableKind::Model).contains("not a planetree model: planetree did not write it")
-    );
+    assert!(problem(&foreign, TableKind::Model).contains("not a planetree model: not created by planetree"));
     for stranger in [text, foreign] {
         let before = stranger.read_all().unwrap();
         let error = write(&stranger, &[rows(0..20)]).unwrap_err();
@@ -152,7 +150,7 @@ fn other_files_are_told_apart() {
 }
 
 #[test]
-fn metadata_that_looks_like_a_checksum_does_no_harm() {
+fn metadata_that_looks_like_a_checksum_is_harmless() {
     let root = tempfile::tempdir().unwrap();
     let location = place(root.path(), "table");
     let batch = rows(0..3);
@@ -165,7 +163,7 @@ fn metadata_that_looks_like_a_checksum_does_no_harm() {
 }
 
 #[test]
-fn a_batch_of_other_columns_is_refused() {
+fn a_batch_with_different_columns_is_rejected() {
     let root = tempfile::tempdir().unwrap();
     let location = place(root.path(), "table");
     let schema = rows(0..3).schema();

@@ -1,6 +1,6 @@
-//! Rows as text: comma- or tab-separated values, quoted where RFC 4180 wants it, or JSON. Numbers have as many digits
-//! as read back to the same number. In delimited text NULL is empty and an empty text is `""`; in JSON NULL is
-//! `null`, and so is what is not a number.
+//! Rows as text: comma- or tab-separated values, quoted according to RFC 4180, or JSON. Numbers have as many
+//! digits as needed to read back the same number. In delimited text NULL is an empty field and an empty
+//! string is `""`; in JSON NULL and NaN are `null`.
 
 use arrow::array::{Array, RecordBatch};
 use arrow::datatypes::Schema;
@@ -10,67 +10,67 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use planetree_base::storage::FileFormat;
 use std::io::Write;
 
-/// Rows that become text together.
+/// Number of rows formatted at a time.
 const STEP_ROWS: usize = 1 << 13;
 
-/// Turns rows into text, some at a time: the beginning, the rows in their order, the end.
+/// Formats rows as text incrementally: a beginning, rows in order, an end.
 pub struct TextRows {
-    form: Form,
-    /// Whether there were rows before.
-    goes_on: bool,
+    form: TextLayout,
+    /// Whether rows have been written before.
+    has_rows: bool,
 }
 
-enum Form {
+enum TextLayout {
     Delimited { separator: char, header: bool },
     Array,
     Lines,
 }
 
 impl TextRows {
-    /// Text of some format; `None` where that is none of rows.
+    /// A formatter for a text format of rows; `None` for other formats.
     pub fn new(format: FileFormat) -> Option<Self> {
         let form = match format {
-            FileFormat::Csv => Form::Delimited { separator: ',', header: true },
-            FileFormat::Tsv => Form::Delimited { separator: '\t', header: true },
-            FileFormat::Json => Form::Array,
-            FileFormat::Ndjson => Form::Lines,
+            FileFormat::Csv => TextLayout::Delimited { separator: ',', header: true },
+            FileFormat::Tsv => TextLayout::Delimited { separator: '\t', header: true },
+            FileFormat::Json => TextLayout::Array,
+            FileFormat::Ndjson => TextLayout::Lines,
             _ => return None,
         };
-        Some(TextRows { form, goes_on: false })
+        Some(TextRows { form, has_rows: false })
     }
 
-    /// Delimited text with another separator, or without a header.
+    /// A formatter for delimited text with a different separator or without a header.
     pub fn delimited(separator: char, header: bool) -> Self {
-        TextRows { form: Form::Delimited { separator, header }, goes_on: false }
+        TextRows { form: TextLayout::Delimited { separator, header }, has_rows: false }
     }
 
-    /// What comes before the first row.
+    /// The text before the first row.
     pub fn begin(&self, schema: &Schema) -> String {
         match &self.form {
-            Form::Delimited { separator, header: true } => {
+            TextLayout::Delimited { separator, header: true } => {
                 let names = schema.fields().iter().map(|field| quoted(field.name(), *separator));
                 names.collect::<Vec<_>>().join(&separator.to_string()) + "\n"
             }
-            Form::Array => "[".to_owned(),
+            TextLayout::Array => "[".to_owned(),
             _ => String::new(),
         }
     }
 
-    /// Writes the text of some rows, a piece at a time.
+    /// Writes rows as text, some at a time.
     pub fn rows(&mut self, batch: &RecordBatch, output: &mut dyn Write) -> Result<(), ArrowError> {
         for start in (0..batch.num_rows()).step_by(STEP_ROWS) {
             let step = batch.slice(start, STEP_ROWS.min(batch.num_rows() - start));
             let text = match self.form {
-                Form::Delimited { separator, .. } => delimited(&step, separator)?.into_bytes(),
-                Form::Lines => json_lines(&step)?,
-                Form::Array => {
+                TextLayout::Delimited { separator, .. } => delimited(&step, separator)?.into_bytes(),
+                TextLayout::Lines => json_lines(&step)?,
+                TextLayout::Array => {
                     let lines = json_lines(&step)?;
                     let objects = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
                     let mut text = Vec::with_capacity(lines.len() + 1);
                     for object in objects {
-                        text.extend(self.goes_on.then_some(b','));
+                        text.extend(self.has_rows.then_some(b','));
                         text.extend_from_slice(object);
-                        self.goes_on = true;
+                        self.has_rows = true;
                     }
                     text
                 }
@@ -80,9 +80,9 @@ impl TextRows {
         Ok(())
     }
 
-    /// What comes after the last row.
+    /// The text after the last row.
     pub fn end(&self) -> &'static str {
-        if matches!(self.form, Form::Array) { "]\n" } else { "" }
+        if matches!(self.form, TextLayout::Array) { "]\n" } else { "" }
     }
 }
 
@@ -97,7 +97,7 @@ fn delimited(batch: &RecordBatch, separator: char) -> Result<String, ArrowError>
     let options = FormatOptions::new().with_null("").with_display_error(false);
     let columns = batch.columns().iter().map(|column| ArrayFormatter::try_new(column, &options));
     let columns = columns.collect::<Result<Vec<_>, _>>()?;
-    // A column of nothing but NULL has no bitmap of them.
+    // An array of type Null has no validity bitmap.
     let nulls: Vec<_> = batch.columns().iter().map(|column| column.logical_nulls()).collect();
     let (mut text, mut value) = (String::new(), String::new());
     for row in 0..batch.num_rows() {
@@ -129,7 +129,7 @@ fn json_lines(batch: &RecordBatch) -> Result<Vec<u8>, ArrowError> {
     Ok(writer.into_inner())
 }
 
-/// The names of the columns of a text, as far as its beginning shows them; `None` if it is none of that format.
+/// Column names of a text, read from its beginning; `None` if the text does not have this format.
 pub fn columns_of(text: &[u8], format: FileFormat) -> Option<Vec<String>> {
     match format {
         FileFormat::Csv | FileFormat::Tsv => {
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_become_text_however_they_come() {
+    fn batching_does_not_change_the_text() {
         for format in [FileFormat::Csv, FileFormat::Tsv, FileFormat::Json, FileFormat::Ndjson] {
             let whole = batch(20_000);
             let parts = [whole.slice(0, 1), whole.slice(1, 12_000), whole.slice(12_001, 7_999)];

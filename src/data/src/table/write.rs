@@ -1,5 +1,5 @@
-//! Writing a table, as Parquet or as text. Its bytes depend on its rows and metadata alone, not on how the rows
-//! were handed in.
+//! Writing a table as Parquet or text. Its bytes depend only on rows and metadata, not on how the rows are
+//! batched.
 
 use super::bytes::write_failure;
 use super::footer::{self, UNKNOWN};
@@ -27,29 +27,30 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-/// Rows of a row group.
+/// Rows per row group.
 const GROUP_ROWS: usize = 1 << 20;
-/// Rows that are encoded together; the encoder ends pages where its input ends. A row group is some of them.
+/// Rows encoded at a time. The encoder ends pages at the end of its input; a row group is a multiple of this.
 const STEP_ROWS: usize = 1 << 16;
 const PROGRAM: &str = concat!("planetree ", env!("CARGO_PKG_VERSION"));
 
-/// A table that nobody sees yet. Dropped without [`TableWriter::finish`], it leaves nothing behind.
+/// A table that is being written and not yet visible. If dropped without [`TableWriter::finish`], it leaves
+/// nothing behind.
 pub struct TableWriter {
     location: Location,
     schema: SchemaRef,
-    form: Form,
+    form: TableOutput,
     metadata: BTreeMap<String, String>,
 }
 
-/// What the extension asks for.
-enum Form {
+/// Output in the format given by the file extension.
+enum TableOutput {
     Parquet { writer: Box<ColumnsWriter>, steps: BatchCoalescer },
     Text { rows: TextRows, output: Box<TextOutput> },
 }
 
 impl TableWriter {
-    /// Prepares to write a table in the format that its name says. One of the same kind is replaced in the end;
-    /// anything else that is there is an error.
+    /// Prepares to write a table in the format given by its file extension. A table of the same kind is
+    /// replaced at the end; any other existing file is an error.
     pub fn create(location: &Location, kind: TableKind, schema: SchemaRef) -> Result<Self> {
         let (format, compression) = kind.formats().of(location)?;
         let form = match TextRows::new(format) {
@@ -57,8 +58,8 @@ impl TableWriter {
             Some(rows) => {
                 let mut output = TextOutput::create(location, compression, guard(kind, format))?;
                 let begun = output.write_all(rows.begin(&schema).as_bytes());
-                begun.map_err(|error| Error::io(location, "write", &error))?;
-                Form::Text { rows, output: Box::new(output) }
+                begun.map_err(|error| Error::io(location, "write", error))?;
+                TableOutput::Text { rows, output: Box::new(output) }
             }
         };
         let metadata = [(footer::TABLE, kind.name()), (footer::WRITER, PROGRAM)];
@@ -70,30 +71,30 @@ impl TableWriter {
         })
     }
 
-    fn parquet(location: &Location, kind: TableKind, schema: &SchemaRef) -> Result<Form> {
+    fn parquet(location: &Location, kind: TableKind, schema: &SchemaRef) -> Result<TableOutput> {
         let output = FileOutput::guarded(location, guard(kind, FileFormat::Parquet))?;
         let options = ArrowWriterOptions::new()
             .with_properties(properties())
-            // It would say the same again, in an order that differs from run to run.
+            // It repeats the schema, in an order that differs from run to run.
             .with_skip_arrow_metadata(true);
         let sink = TableSink { output, digest: RunningDigest::new(), footer: None };
         let (file, factory) = ArrowWriter::try_new_with_options(sink, schema.clone(), options)
             .and_then(ArrowWriter::into_serialized_writer)
             .map_err(|error| write_failure(location, error))?;
-        Ok(Form::Parquet {
+        Ok(TableOutput::Parquet {
             writer: Box::new(ColumnsWriter { file, factory, columns: Vec::new(), rows: 0 }),
             steps: BatchCoalescer::new(schema.clone(), STEP_ROWS),
         })
     }
 
-    /// Fails where [`TableWriter::create`] would: to be asked before the work that makes the table.
+    /// Fails if [`TableWriter::create`] would, to be called before expensive work.
     pub fn check(location: &Location, kind: TableKind) -> Result<()> {
         let (format, _) = kind.formats().of(location)?;
         TextOutput::create(location, planetree_base::storage::Compression::None, guard(kind, format))
             .map(drop)
     }
 
-    /// Sets a value of the file's metadata, which may be done until the end. Text has none.
+    /// Sets a value of the file's metadata, at any time before the end. Text has no metadata.
     pub fn set_metadata(&mut self, key: &str, value: String) {
         self.metadata.insert(key.to_owned(), value);
     }
@@ -104,21 +105,23 @@ impl TableWriter {
             schema.fields().iter().map(|field| field.data_type().clone()).collect()
         };
         if types(&batch.schema()) != types(&self.schema) {
-            let problem = "cannot write rows whose columns are of other types than the table's";
-            return Err(Error::place(&self.location, problem, "report this: it is a fault of planetree"));
+            return Err(Error::bug(
+                &self.location,
+                "the column types of the rows differ from those of the table",
+            ));
         }
         let failed = |error: ArrowError| write_failure(&self.location, error.into());
         match &mut self.form {
-            Form::Parquet { writer, steps } => {
+            TableOutput::Parquet { writer, steps } => {
                 steps.push_batch(batch.clone()).map_err(failed)?;
                 write_steps(writer, steps, &self.schema).map_err(|error| write_failure(&self.location, error))
             }
-            Form::Text { rows, output } => {
-                // The table's names, whatever the batch calls them.
+            TableOutput::Text { rows, output } => {
+                // Use the table's column names, whatever those of the batch are.
                 let batch =
                     RecordBatch::try_new(self.schema.clone(), batch.columns().to_vec()).map_err(failed)?;
                 rows.rows(&batch, output).map_err(|error| match error {
-                    ArrowError::IoError(_, error) => Error::io(&self.location, "write", &error),
+                    ArrowError::IoError(_, error) => Error::io(&self.location, "write", error),
                     other => failed(other),
                 })
             }
@@ -130,14 +133,14 @@ impl TableWriter {
         let TableWriter { location, schema, form, metadata } = self;
         let failed = |error: ParquetError| write_failure(&location, error);
         match form {
-            Form::Parquet { mut writer, mut steps } => {
+            TableOutput::Parquet { mut writer, mut steps } => {
                 steps.finish_buffered_batch().map_err(|error| failed(error.into()))?;
                 write_steps(&mut writer, &mut steps, &schema).map_err(failed)?;
                 write_footer(*writer, metadata).map_err(failed)?.commit()
             }
-            Form::Text { rows, mut output } => {
+            TableOutput::Text { rows, mut output } => {
                 let ended = output.write_all(rows.end().as_bytes());
-                ended.map_err(|error| Error::io(&location, "write", &error))?;
+                ended.map_err(|error| Error::io(&location, "write", error))?;
                 output.commit()
             }
         }
@@ -155,17 +158,17 @@ fn write_steps(
     Ok(())
 }
 
-/// Encodes the columns of a row group side by side, which changes no byte.
+/// Encodes the columns of a row group in parallel. The bytes are the same as without parallelism.
 struct ColumnsWriter {
     file: SerializedFileWriter<TableSink>,
     factory: ArrowRowGroupWriterFactory,
-    /// Of the row group that is open; none if there is none.
+    /// Column writers of the open row group; empty if there is none.
     columns: Vec<ArrowColumnWriter>,
     rows: usize,
 }
 
 impl ColumnsWriter {
-    /// Appends rows that do not reach beyond the row group.
+    /// Appends rows that do not exceed the row group.
     fn write(&mut self, schema: &SchemaRef, step: &RecordBatch) -> Result<(), ParquetError> {
         if self.columns.is_empty() {
             self.columns = self.factory.create_column_writers(self.file.flushed_row_groups().len())?;
@@ -174,7 +177,7 @@ impl ColumnsWriter {
         for (field, column) in schema.fields().iter().zip(step.columns()) {
             leaves.extend(compute_leaves(field, column)?);
         }
-        // On a thread of no pool there is nobody to share the work with.
+        // Outside of a thread pool there is no parallelism.
         if rayon::current_thread_index().is_some() {
             self.columns.par_iter_mut().zip(leaves).try_for_each(|(column, leaf)| column.write(&leaf))?;
         } else {
@@ -200,7 +203,7 @@ impl ColumnsWriter {
     }
 }
 
-/// Ends the file: its footer, with the checksum put in.
+/// Writes the footer with the checksum.
 fn write_footer(
     mut writer: ColumnsWriter,
     metadata: BTreeMap<String, String>,
@@ -211,7 +214,7 @@ fn write_footer(
     writer.flush().map_err(external)?; // all rows are hashed now
     writer.inner_mut().footer = Some(Vec::new());
     let unknown = String::from_utf8_lossy(&UNKNOWN).into_owned();
-    // The checksum goes last: it is found from the end.
+    // The checksum must be last: readers search from the end.
     for (key, value) in metadata.into_iter().chain([(footer::CHECKSUM.to_owned(), unknown)]) {
         writer.append_key_value_metadata(KeyValue::new(key, value));
     }
@@ -225,11 +228,11 @@ fn write_footer(
     Ok(output)
 }
 
-/// What all tables have in common.
+/// Writer properties of all tables.
 fn properties() -> WriterProperties {
     WriterProperties::builder()
         .set_created_by(PROGRAM.to_owned())
-        .set_writer_version(WriterVersion::PARQUET_1_0) // what every reader knows
+        .set_writer_version(WriterVersion::PARQUET_1_0) // for compatibility with all readers
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(3).expect("3 is a level of zstd")))
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_offset_index_disabled(true)
@@ -237,13 +240,13 @@ fn properties() -> WriterProperties {
         .build()
 }
 
-/// Lets go a table of the same kind: Parquet says what it is, text is known by its columns.
+/// Permits replacing a table of the same kind: Parquet is recognised by its metadata, text by its columns.
 fn guard(kind: TableKind, format: FileFormat) -> Guard {
     Arc::new(move |location| match TableReader::kind_of(location)? {
         Some(there) if there == kind => Ok(()),
         Some(there) => Err(Error::place(
             location,
-            format_args!("this exists and is {}, not {}", there.noun(), kind.noun()),
+            format_args!("refusing to overwrite: this is {}, not {}", there.noun(), kind.noun()),
             "choose another name, or remove it first",
         )),
         None => {
@@ -256,7 +259,7 @@ fn guard(kind: TableKind, format: FileFormat) -> Guard {
     })
 }
 
-/// Hashes what goes to the file, and holds the footer back until its checksum is known.
+/// Hashes what is written, and buffers the footer until its checksum is known.
 struct TableSink {
     output: FileOutput,
     digest: RunningDigest,

@@ -1,5 +1,5 @@
-//! Several systems on the same queries. A query that one of them lacks is an error that names it: a mean
-//! over other queries is another mean.
+//! Aligns the values of several systems by query. A query that one of them lacks is an error: means over
+//! different queries are not comparable.
 
 use super::query_value::QueryValue;
 use planetree_base::error::{Error, Result};
@@ -7,12 +7,12 @@ use std::cmp::Ordering;
 
 /// A system to compare.
 #[derive(Debug, Clone, PartialEq)]
-pub struct System {
-    /// What it is called in the results.
+pub struct ComparedSystem {
+    /// Its name in the output.
     pub name: String,
-    /// The file that it was read from.
+    /// The file it was read from.
     pub file: String,
-    /// The file, and which of several systems in it.
+    /// The file and, if it contains several systems, the system's name in it.
     pub place: String,
     /// Its queries, sorted by name.
     pub queries: Vec<QueryValue>,
@@ -20,33 +20,39 @@ pub struct System {
 
 /// The values of all systems, query by query.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Aligned {
-    /// The queries that count, sorted by name.
+pub struct AlignedSystems {
+    /// The names of the counted queries, sorted.
     pub queries: Vec<String>,
-    /// For each system the values of those queries.
+    /// For each system, the values of those queries.
     pub values: Vec<Vec<f64>>,
-    /// How many queries no system has a value for: the convention does not count them.
+    /// Number of queries without a value in any system, because the convention does not count them.
     pub uncounted: usize,
-    /// What is worth a second look.
+    /// Differences in the input that may make the values incomparable.
     pub notes: Vec<String>,
 }
 
-impl Aligned {
-    /// Brings the systems' queries together.
-    pub fn of(systems: &[System]) -> Result<Self> {
+impl AlignedSystems {
+    /// Aligns the systems; fails unless all have values for the same queries.
+    pub fn of(systems: &[ComparedSystem]) -> Result<Self> {
         let [first, others @ ..] = systems else {
-            return Ok(Aligned { queries: Vec::new(), values: Vec::new(), uncounted: 0, notes: Vec::new() });
+            return Ok(AlignedSystems {
+                queries: Vec::new(),
+                values: Vec::new(),
+                uncounted: 0,
+                notes: Vec::new(),
+            });
         };
         let mut notes = Vec::new();
         for other in others {
             check_names(first, other)?;
             check_counted(first, other)?;
-            notes.extend(note_on_documents(first, other));
+            notes.extend(document_note(first, other));
         }
-        let counted =
-            |system: &System| -> Vec<f64> { system.queries.iter().filter_map(|query| query.value).collect() };
+        let counted = |system: &ComparedSystem| -> Vec<f64> {
+            system.queries.iter().filter_map(|query| query.value).collect()
+        };
         let names = first.queries.iter().filter(|query| query.value.is_some());
-        let aligned = Aligned {
+        let aligned = AlignedSystems {
             queries: names.map(|query| query.query.clone()).collect(),
             values: systems.iter().map(counted).collect(),
             uncounted: first.queries.iter().filter(|query| query.value.is_none()).count(),
@@ -55,16 +61,16 @@ impl Aligned {
         if aligned.queries.is_empty() {
             return Err(Error::place(
                 &first.place,
-                "no query of it counts under its convention",
-                "choose a convention that gives queries without relevant documents a value",
+                "no query has a value under its convention",
+                "choose a convention that assigns a value to queries without relevant documents",
             ));
         }
         Ok(aligned)
     }
 }
 
-/// An error that names the queries which only one of two systems has.
-fn check_names(first: &System, other: &System) -> Result<()> {
+/// Fails if only one of the two systems has a query, and names such queries.
+fn check_names(first: &ComparedSystem, other: &ComparedSystem) -> Result<()> {
     let (mut only_first, mut only_other) = (Vec::new(), Vec::new());
     let (mut left, mut right) = (first.queries.as_slice(), other.queries.as_slice());
     while !(left.is_empty() && right.is_empty()) {
@@ -86,8 +92,7 @@ fn check_names(first: &System, other: &System) -> Result<()> {
         .iter()
         .filter(|(queries, _)| !queries.is_empty())
         .map(|(queries, system)| {
-            let verb = if queries.len() == 1 { "is" } else { "are" };
-            format!("{} {verb} missing in {}: {}", queries.len(), system.place, some_of(queries))
+            format!("{} missing from {}: {}", queries.len(), system.place, first_few(queries))
         })
         .collect();
     if missing.is_empty() {
@@ -95,30 +100,30 @@ fn check_names(first: &System, other: &System) -> Result<()> {
     }
     Err(Error::place(
         format_args!("{} and {}", first.place, other.place),
-        format_args!("they do not have the same queries; {}", missing.join("; ")),
+        format_args!("queries differ; {}", missing.join("; ")),
         "evaluate all systems on the same queries",
     ))
 }
 
-/// An error if one system has a value for a query and another has none.
-fn check_counted(first: &System, other: &System) -> Result<()> {
+/// Fails if only one of the two systems has a value for a query.
+fn check_counted(first: &ComparedSystem, other: &ComparedSystem) -> Result<()> {
     let pairs = first.queries.iter().zip(&other.queries);
-    let apart: Vec<&str> = pairs
+    let differing: Vec<&str> = pairs
         .filter(|(one, two)| one.value.is_some() != two.value.is_some())
         .map(|(one, _)| one.query.as_str())
         .collect();
-    if apart.is_empty() {
+    if differing.is_empty() {
         return Ok(());
     }
     Err(Error::place(
         format_args!("{} and {}", first.place, other.place),
-        format_args!("only one of them has a value for {}", some_of(&apart)),
-        "evaluate all systems with the same labels and the same convention",
+        format_args!("only one of the two has a value for {}", first_few(&differing)),
+        "evaluate all systems with the same labels and convention",
     ))
 }
 
-/// Says where two systems were not given the same documents: their values may not be comparable.
-fn note_on_documents(first: &System, other: &System) -> Option<String> {
+/// A note if two systems ranked different documents, because their values may not be comparable.
+fn document_note(first: &ComparedSystem, other: &ComparedSystem) -> Option<String> {
     let pairs = first.queries.iter().zip(&other.queries);
     let differing = pairs.filter(|(one, two)| {
         one.documents.zip(two.documents).is_some_and(|(documents, others)| documents != others)
@@ -126,21 +131,21 @@ fn note_on_documents(first: &System, other: &System) -> Option<String> {
     let queries: Vec<&str> = differing.map(|(one, _)| one.query.as_str()).collect();
     (!queries.is_empty()).then(|| {
         format!(
-            "{} and {} do not have the same numbers of documents or of relevant ones for {}",
+            "{} and {} have different numbers of documents or relevant documents for {}",
             first.place,
             other.place,
-            some_of(&queries)
+            first_few(&queries)
         )
     })
 }
 
-/// The first few of some queries, and how many there are.
-fn some_of(queries: &[&str]) -> String {
+/// The first few queries and the number of the rest.
+fn first_few(queries: &[&str]) -> String {
     const SHOWN: usize = 5;
     let shown = queries[..queries.len().min(SHOWN)].join(", ");
     match queries.len() {
         ..=SHOWN => shown,
-        all => format!("{shown} and {} more", all - SHOWN),
+        count => format!("{shown} and {} more", count - SHOWN),
     }
 }
 
@@ -148,66 +153,66 @@ fn some_of(queries: &[&str]) -> String {
 mod tests {
     use super::*;
 
-    fn system(place: &str, values: &[(&str, Option<f64>)]) -> System {
+    fn system(place: &str, values: &[(&str, Option<f64>)]) -> ComparedSystem {
         let query = |(name, value): &(&str, Option<f64>)| QueryValue {
             query: (*name).to_owned(),
             value: *value,
             documents: Some((10, 2)),
         };
         let [name, file, place] = [place; 3].map(str::to_owned);
-        System { name, file, place, queries: values.iter().map(query).collect() }
+        ComparedSystem { name, file, place, queries: values.iter().map(query).collect() }
     }
 
-    fn problem(systems: &[System]) -> String {
-        Aligned::of(systems).unwrap_err().to_string()
+    fn problem(systems: &[ComparedSystem]) -> String {
+        AlignedSystems::of(systems).unwrap_err().to_string()
     }
 
     #[test]
-    fn values_stand_side_by_side_and_uncounted_queries_are_told() {
+    fn values_are_aligned_and_uncounted_queries_counted() {
         let a = system("a", &[("1", Some(0.5)), ("2", None), ("3", Some(0.0))]);
         let b = system("b", &[("1", Some(0.25)), ("2", None), ("3", Some(1.0))]);
-        let aligned = Aligned::of(&[a, b]).unwrap();
+        let aligned = AlignedSystems::of(&[a, b]).unwrap();
         assert_eq!((aligned.queries.join(" "), aligned.uncounted), ("1 3".to_owned(), 1));
         assert_eq!(aligned.values, [[0.5, 0.0], [0.25, 1.0]]);
         assert!(aligned.notes.is_empty());
     }
 
     #[test]
-    fn queries_that_one_side_lacks_are_named() {
+    fn missing_queries_are_named() {
         let names: Vec<String> = (0..9).map(|number| format!("q{number}")).collect();
         let all: Vec<(&str, Option<f64>)> = names.iter().map(|name| (name.as_str(), Some(0.5))).collect();
         let whole = system("a", &all);
         assert_eq!(
             problem(&[whole.clone(), system("b", &all[1..])]),
-            "a and b: they do not have the same queries; 1 is missing in b: q0"
+            "a and b: queries differ; 1 missing from b: q0"
         );
         assert_eq!(
             problem(&[system("b", &all[7..]), whole.clone()]),
-            "b and a: they do not have the same queries; 7 are missing in b: q0, q1, q2, q3, q4 and 2 more"
+            "b and a: queries differ; 7 missing from b: q0, q1, q2, q3, q4 and 2 more"
         );
         assert_eq!(
             problem(&[whole.clone(), whole.clone(), system("c", &[&all[..8], &[("r", Some(1.0))]].concat())]),
-            "a and c: they do not have the same queries; 1 is missing in c: q8; 1 is missing in a: r"
+            "a and c: queries differ; 1 missing from c: q8; 1 missing from a: r"
         );
     }
 
     #[test]
-    fn a_query_counts_for_all_or_for_none() {
+    fn a_query_must_count_for_all_systems_or_none() {
         let a = system("a", &[("1", Some(0.5)), ("2", None)]);
         let b = system("b", &[("1", Some(0.25)), ("2", Some(0.0))]);
         assert_eq!(problem(&[a.clone(), b]), "a and b: only one of them has a value for 2");
         let nothing = system("n", &[("1", None), ("2", None)]);
-        assert_eq!(problem(&[nothing.clone(), nothing]), "n: no query of it counts under its convention");
+        assert_eq!(problem(&[nothing.clone(), nothing]), "n: no query has a value under its convention");
     }
 
     #[test]
-    fn other_documents_are_worth_a_note() {
+    fn different_documents_cause_a_note() {
         let a = system("a", &[("1", Some(0.5)), ("2", Some(0.5))]);
         let mut b = a.clone();
         b.place = "b".to_owned();
         b.queries[1].documents = Some((10, 3));
-        let notes = Aligned::of(&[a, b]).unwrap().notes;
-        let expected = "a and b do not have the same numbers of documents or of relevant ones for 2";
+        let notes = AlignedSystems::of(&[a, b]).unwrap().notes;
+        let expected = "a and b have different numbers of documents or relevant documents for 2";
         assert_eq!(notes, [expected]);
     }
 }

@@ -1,7 +1,7 @@
-//! The table of differences: a row per query and pair of systems.
+//! The table of differences: one row per pair of systems and query.
 
-use super::aligned::{Aligned, System};
-use super::pair::Pair;
+use super::aligned::{AlignedSystems, ComparedSystem};
+use super::pair::PairComparison;
 use arrow::array::{Float64Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};
 use planetree_base::error::Result;
@@ -9,12 +9,12 @@ use planetree_base::storage::Location;
 use planetree_data::table::{TableKind, TableWriter};
 use std::sync::Arc;
 
-/// Writes the differences of all pairs, pair after pair, with the metric and its convention.
+/// Writes the differences of all pairs, one pair after another, with the metric and its convention as metadata.
 pub fn write_differences(
     location: &Location,
-    systems: &[System],
-    aligned: &Aligned,
-    pairs: &[Pair],
+    systems: &[ComparedSystem],
+    aligned: &AlignedSystems,
+    pairs: &[PairComparison],
     [metric, convention]: [&str; 2],
 ) -> Result<()> {
     let text = |name: &str| Field::new(name, DataType::Utf8, false);

@@ -1,17 +1,17 @@
-//! Holm's correction (Holm 1979): who makes many comparisons finds something by chance. Corrected, the
-//! probability of any false finding among all of them stays below the level.
+//! Holm's step-down correction for multiple comparisons (Holm 1979): keeps the probability of any false positive among
+//! all pairs below alpha.
 
-/// The corrected probabilities, each in the place of its own: the least is multiplied by the number of
-/// all, the next by one less and so on, none below the one before.
+/// The corrected p-values, in the order of the input: the smallest is multiplied by the number of p-values, the next by
+/// one less and so on, and none may be below its predecessor.
 pub fn holm(probabilities: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..probabilities.len()).collect();
     order.sort_by(|one, other| probabilities[*one].total_cmp(&probabilities[*other]));
     let mut corrected = vec![0.0; probabilities.len()];
-    let mut so_far = 0.0_f64;
-    for (rank, place) in order.iter().enumerate() {
+    let mut largest = 0.0_f64;
+    for (rank, index) in order.iter().enumerate() {
         let factor = (probabilities.len() - rank) as f64;
-        so_far = so_far.max((probabilities[*place] * factor).min(1.0));
-        corrected[*place] = so_far;
+        largest = largest.max((probabilities[*index] * factor).min(1.0));
+        corrected[*index] = largest;
     }
     corrected
 }
@@ -29,23 +29,23 @@ mod tests {
         assert!(holm(&[]).is_empty());
     }
 
-    /// Holm's own procedure: go up from the least and stop at the first that is too large.
+    /// Holm's own formulation: reject in ascending order and stop at the first p-value that is too large.
     fn rejected(probabilities: &[f64], alpha: f64) -> Vec<bool> {
         let mut sorted: Vec<(f64, usize)> = probabilities.iter().copied().zip(0..).collect();
         sorted.sort_by(|one, other| one.0.total_cmp(&other.0));
         let mut rejected = vec![false; sorted.len()];
-        for (rank, (p, place)) in sorted.iter().enumerate() {
+        for (rank, (p, index)) in sorted.iter().enumerate() {
             if p * (sorted.len() - rank) as f64 > alpha {
                 break;
             }
-            rejected[*place] = true;
+            rejected[*index] = true;
         }
         rejected
     }
 
     proptest! {
         #[test]
-        fn corrected_is_rejected_step_by_step(
+        fn corrected_values_reject_what_the_procedure_rejects(
             probabilities in proptest::collection::vec(prop_oneof![0.0..1.0, 0.0..0.02], 0..12),
             alpha in 0.001..0.5,
         ) {

@@ -1,4 +1,4 @@
-//! One metric out of a table of metrics.
+//! Reads one metric from a metrics table.
 
 use super::query_value::QueryValue;
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
@@ -8,18 +8,17 @@ use planetree_base::error::{Error, Result};
 use planetree_base::suggest;
 use planetree_data::table::TableReader;
 
-/// The values of one system in a table.
+/// The values of one system of a metrics table.
 pub struct TableSystem {
-    /// What it is called, in a table of several.
+    /// The system's name, if the table has a column `system`.
     pub name: Option<String>,
-    /// Its values, in the order of the rows.
+    /// The values, in the order of the rows.
     pub values: Vec<QueryValue>,
 }
 
-/// The values of the column called `metric`, for each system of the table in the order in which they
-/// appear.
+/// Reads the column `metric`. Systems are in the order of their first rows.
 pub fn read_metric(table: &TableReader, metric: &str) -> Result<Vec<TableSystem>> {
-    find(table, metric)?;
+    check_metric(table, metric)?;
     let has_systems = table.schema().column_with_name(SYSTEM).is_some();
     let mut systems: Vec<TableSystem> = Vec::new();
     if !has_systems {
@@ -40,26 +39,25 @@ pub fn read_metric(table: &TableReader, metric: &str) -> Result<Vec<TableSystem>
         };
         for row in 0..batch.num_rows() {
             let value = QueryValue {
-                query: word(table, &queries, row, "query_id")?.to_owned(),
+                query: required_text(table, &queries, row, "query_id")?.to_owned(),
                 value: metrics.is_valid(row).then(|| metrics.value(row)),
                 documents: count(0, row).zip(count(1, row)),
             };
-            let place = match &names {
-                Some(names) => place_of(&mut systems, word(table, names, row, SYSTEM)?),
+            let index = match &names {
+                Some(names) => system_index(&mut systems, required_text(table, names, row, SYSTEM)?),
                 None => 0,
             };
-            systems[place].values.push(value);
+            systems[index].values.push(value);
         }
     }
     Ok(systems)
 }
 
-/// The column that tells systems apart in a table of several.
+/// The column of system names in a table of several systems.
 const SYSTEM: &str = "system";
 
-/// Where a system is among those so far; it is added if it is new. Rows of a system are side by side, so
-/// it is nearly always the last.
-fn place_of(systems: &mut Vec<TableSystem>, name: &str) -> usize {
+/// The index of a system, which is added if it is new. Rows of a system are contiguous, so it is usually the last.
+fn system_index(systems: &mut Vec<TableSystem>, name: &str) -> usize {
     let known = systems.iter().rposition(|system| system.name.as_deref() == Some(name));
     known.unwrap_or_else(|| {
         systems.push(TableSystem { name: Some(name.to_owned()), values: Vec::new() });
@@ -67,18 +65,18 @@ fn place_of(systems: &mut Vec<TableSystem>, name: &str) -> usize {
     })
 }
 
-/// A text that must be there.
-fn word<'a>(table: &TableReader, column: &'a ArrayRef, row: usize, name: &str) -> Result<&'a str> {
+/// The text of a row; null is an error.
+fn required_text<'a>(table: &TableReader, column: &'a ArrayRef, row: usize, name: &str) -> Result<&'a str> {
     let texts = column.as_string::<i32>();
     if texts.is_valid(row) {
         return Ok(texts.value(row));
     }
-    let problem = format_args!("not valid metrics: a row has no {name}");
-    Err(Error::place(table.location(), problem, "make the file again, or ask who made it"))
+    let problem = format_args!("invalid metrics table: a row has no {name}");
+    Err(Error::place(table.location(), problem, "recreate the file with `planetree evaluate --output`"))
 }
 
-/// An error that says which metrics there are, if this one is not among them.
-fn find(table: &TableReader, metric: &str) -> Result<()> {
+/// Fails with the available metrics if `metric` is not one of them.
+fn check_metric(table: &TableReader, metric: &str) -> Result<()> {
     let fields = table.schema().fields().iter();
     let names: Vec<&str> = fields
         .filter(|field| matches!(field.data_type(), DataType::Float32 | DataType::Float64))
@@ -88,19 +86,19 @@ fn find(table: &TableReader, metric: &str) -> Result<()> {
         return Ok(());
     }
     let problem = match names.as_slice() {
-        [] => format!("there is no column {metric:?}, nor any other metric"),
-        names => format!("there is no column {metric:?}; its metrics are {}", names.join(", ")),
+        [] => format!("no column {metric:?} and no other metric"),
+        names => format!("no column {metric:?}; available metrics: {}", names.join(", ")),
     };
     let nearest = suggest::nearest(metric, names.iter().copied());
-    let otherwise = format!("name one with --metric, or evaluate again with --metrics {metric}");
+    let otherwise = format!("choose one with --metric, or evaluate again with --metrics {metric}");
     Err(Error::place(table.location(), problem, suggest::did_you_mean(&nearest, &otherwise)))
 }
 
 fn column(table: &TableReader, batch: &RecordBatch, name: &str, kind: &DataType) -> Result<ArrayRef> {
     let failed = |problem: String| {
-        let problem = format!("not valid metrics: {problem}");
-        Error::place(table.location(), problem, "make the file again, or ask who made it")
+        let problem = format!("invalid metrics table: {problem}");
+        Error::place(table.location(), problem, "recreate the file with `planetree evaluate --output`")
     };
-    let column = batch.column_by_name(name).ok_or_else(|| failed(format!("there is no column {name}")))?;
+    let column = batch.column_by_name(name).ok_or_else(|| failed(format!("no column {name}")))?;
     cast(column, kind).map_err(|error| failed(format!("column {name}: {error}")))
 }

@@ -1,12 +1,11 @@
-//! Is one ranking better than another, or was it luck? Systems are compared query by query on the same
-//! queries.
+//! Significance tests between rankings. Systems are compared query by query, on the same queries.
 //!
 //! ```text
 //! metrics tables, predictions ──read──► values by query ──align──► differences
 //!                                                                     │
-//!          t-test, randomisation, signed ranks, bootstrap, wins ◄─────┘ for each pair
+//!          t-test, randomisation, signed ranks, bootstrap, wins ◄─────┘ of each pair
 //!                                  │
-//!                                  ▼ Holm: corrected for the number of pairs
+//!                                  ▼ Holm's correction for the number of pairs
 //! ```
 
 mod aligned;
@@ -19,67 +18,66 @@ mod pair;
 mod query_value;
 mod randomisation;
 mod read;
+mod scaled;
 mod t_test;
 mod tails;
-mod whole;
+
 mod wilcoxon;
 
-pub use aligned::{Aligned, System};
-pub use bootstrap::{Interval, bootstrap};
+pub use aligned::{AlignedSystems, ComparedSystem};
+pub use bootstrap::{ConfidenceInterval, bootstrap};
 pub use differences::write_differences;
 pub use holm::holm;
 pub use moments::Moments;
-pub use pair::Pair;
+pub use pair::PairComparison;
 pub use query_value::QueryValue;
 pub use randomisation::{Randomisation, randomisation};
-pub use read::{ReadSystems, Source, read_systems};
+pub use read::{ComparedFile, ReadSystems, read_systems};
 pub use t_test::{TTest, t_test};
 pub use wilcoxon::{Wilcoxon, wilcoxon};
 
 use planetree_base::error::Result;
 use planetree_base::storage::interrupt;
 
-/// The tests of whether a difference may be chance.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Test {
-    /// Fisher's randomisation test
-    #[value(alias = "randomization", alias = "permutation", alias = "fisher")]
+/// A paired two-sided significance test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SignificanceTest {
+    /// Fisher's randomisation test.
     Randomisation,
-    /// Student's paired t-test
-    #[value(alias = "t-test", alias = "ttest")]
+    /// Student's paired t-test.
     T,
-    /// Wilcoxon's signed-rank test
+    /// Wilcoxon's signed-rank test.
     Wilcoxon,
 }
 
-/// How to compare.
+/// Options of a comparison.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Options {
-    /// Whether more of the metric is better.
+pub struct ComparisonOptions {
+    /// Whether higher values of the metric are better.
     pub higher_is_better: bool,
-    /// The test that decides.
-    pub test: Test,
-    /// How likely a false finding may be.
+    /// The test that decides whether systems differ.
+    pub test: SignificanceTest,
+    /// Significance level.
     pub alpha: f64,
-    /// Random ways to deal out signs.
+    /// Number of random sign assignments of the randomisation test.
     pub permutations: u64,
-    /// Times to draw queries.
+    /// Number of bootstrap resamples.
     pub resamples: u64,
-    /// The share of drawn means within the interval.
+    /// Confidence level of the interval.
     pub level: f64,
-    /// What decides on all draws.
+    /// Seed of all random draws.
     pub seed: u64,
-    /// How many of the queries that moved most to name, in each direction.
+    /// Number of most improved and of most worsened queries to list.
     pub top: usize,
 }
 
 /// Compares every system with every later one.
-pub fn compare(aligned: &Aligned, options: &Options) -> Result<Vec<Pair>> {
+pub fn compare(aligned: &AlignedSystems, options: &ComparisonOptions) -> Result<Vec<PairComparison>> {
     let mut pairs = Vec::new();
     for (b, second) in aligned.values.iter().enumerate() {
         for (a, first) in aligned.values[..b].iter().enumerate() {
             interrupt::check()?;
-            pairs.push(Pair::of([a, b], [first, second], options));
+            pairs.push(PairComparison::of([a, b], [first, second], options));
         }
     }
     pairs.sort_by_key(|pair| (pair.a, pair.b));

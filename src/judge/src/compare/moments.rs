@@ -1,19 +1,18 @@
-//! The mean of some differences and how they spread.
+//! Mean and standard deviation of differences.
 
-/// Mean and standard deviation.
+/// Count, mean and standard deviation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Moments {
-    /// How many differences there are.
+    /// Number of values.
     pub count: u64,
-    /// Their mean; 0 of nothing.
+    /// Mean; 0 if there are no values.
     pub mean: f64,
-    /// Their standard deviation, estimated with one degree of freedom less than there are; `None` of
-    /// fewer than two.
+    /// Sample standard deviation (divided by `count - 1`); `None` for fewer than two values.
     pub deviation: Option<f64>,
 }
 
 impl Moments {
-    /// Takes the mean first and then the squares around it, which loses no digits.
+    /// Computes the moments in two passes, because the one-pass formula cancels digits.
     pub fn of(values: &[f64]) -> Self {
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count.max(1.0);
@@ -22,8 +21,7 @@ impl Moments {
         Moments { count: values.len() as u64, mean, deviation }
     }
 
-    /// Cohen's d of paired values: how many standard deviations the mean is away from zero. `None` if
-    /// nothing varies.
+    /// Cohen's d of paired values: the mean in standard deviations. `None` if the values do not vary.
     pub fn effect_size(&self) -> Option<f64> {
         self.deviation.filter(|deviation| *deviation > 0.0).map(|deviation| self.mean / deviation)
     }
@@ -42,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_vary_has_no_effect_size() {
+    fn constant_values_have_no_effect_size() {
         assert_eq!(Moments::of(&[]), Moments { count: 0, mean: 0.0, deviation: None });
         assert_eq!(Moments::of(&[0.5]).effect_size(), None);
         assert_eq!(Moments::of(&[0.5, 0.5]).deviation, Some(0.0));

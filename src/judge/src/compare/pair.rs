@@ -1,32 +1,32 @@
-//! Two systems: what the second does differently from the first, and whether that can be chance.
+//! The comparison of two systems: differences, tests, wins and losses.
 
-use super::bootstrap::{Interval, bootstrap};
+use super::bootstrap::{ConfidenceInterval, bootstrap};
 use super::moments::Moments;
 use super::randomisation::{Randomisation, randomisation};
 use super::t_test::{TTest, t_test};
 use super::wilcoxon::{Wilcoxon, wilcoxon};
-use super::{Options, Test};
+use super::{ComparisonOptions, SignificanceTest};
 
-/// Everything about two systems. Differences are the second's value less the first's.
+/// The comparison of two systems. Differences are the second's value minus the first's.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Pair {
-    /// The first system, by its place.
+pub struct PairComparison {
+    /// Index of the first system.
     pub a: usize,
-    /// The second system, by its place.
+    /// Index of the second system.
     pub b: usize,
-    /// The mean of the first.
+    /// Mean of the first system.
     pub mean_a: f64,
-    /// The mean of the second.
+    /// Mean of the second system.
     pub mean_b: f64,
-    /// Mean and spread of the differences.
+    /// Mean and standard deviation of the differences.
     pub difference: Moments,
-    /// Where the mean difference lies.
-    pub interval: Option<Interval>,
-    /// Queries for which the second is better.
+    /// Confidence interval of the mean difference.
+    pub interval: Option<ConfidenceInterval>,
+    /// Number of queries for which the second system is better.
     pub wins: u64,
-    /// Queries for which both are the same.
+    /// Number of queries with equal values.
     pub ties: u64,
-    /// Queries for which the first is better.
+    /// Number of queries for which the first system is better.
     pub losses: u64,
     /// The paired t-test; `None` if the differences do not vary.
     pub t_test: Option<TTest>,
@@ -34,38 +34,37 @@ pub struct Pair {
     pub randomisation: Randomisation,
     /// Wilcoxon's signed-rank test.
     pub wilcoxon: Wilcoxon,
-    /// The queries that the second improves most, the most improved first, by their places.
+    /// Indices of the queries that the second system improves most, in descending order of improvement.
     pub improved: Vec<usize>,
-    /// The queries that the second worsens most, the most worsened first.
+    /// Indices of the queries that the second system worsens most, in descending order of loss.
     pub worsened: Vec<usize>,
-    /// The probability that decides, corrected for the number of all pairs.
+    /// The p-value of the deciding test, corrected for the number of pairs.
     pub corrected: f64,
-    /// Whether it is low enough to call the systems different.
+    /// Whether the difference is significant.
     pub differs: bool,
 }
 
-impl Pair {
-    /// Compares systems `a` and `b` of which the values are given, query by query. Correction is for
-    /// whoever knows the other pairs.
-    pub(super) fn of(systems: [usize; 2], values: [&[f64]; 2], options: &Options) -> Self {
+impl PairComparison {
+    /// Compares two systems by their values of each query. The p-value is corrected later, when all pairs are known.
+    pub(super) fn of(systems: [usize; 2], values: [&[f64]; 2], options: &ComparisonOptions) -> Self {
         let [first, second] = values;
         let differences: Vec<f64> = first.iter().zip(second).map(|(a, b)| b - a).collect();
         let moments = Moments::of(&differences);
-        let gain = |place: usize| {
-            if options.higher_is_better { differences[place] } else { -differences[place] }
+        let gain = |query: usize| {
+            if options.higher_is_better { differences[query] } else { -differences[query] }
         };
         let count = |which: fn(f64) -> bool| {
-            (0..differences.len()).filter(|place| which(gain(*place))).count() as u64
+            (0..differences.len()).filter(|query| which(gain(*query))).count() as u64
         };
-        // Of equals the first in the order of names.
+        // The sort is stable: equal gains stay in the order of query names.
         let most = |sign: f64| {
-            let mut places: Vec<usize> =
-                (0..differences.len()).filter(|place| sign * gain(*place) > 0.0).collect();
-            places.sort_by(|one, other| (sign * gain(*other)).total_cmp(&(sign * gain(*one))));
-            places.truncate(options.top);
-            places
+            let mut queries: Vec<usize> =
+                (0..differences.len()).filter(|query| sign * gain(*query) > 0.0).collect();
+            queries.sort_by(|one, other| (sign * gain(*other)).total_cmp(&(sign * gain(*one))));
+            queries.truncate(options.top);
+            queries
         };
-        let mut pair = Pair {
+        let mut pair = PairComparison {
             a: systems[0],
             b: systems[1],
             mean_a: Moments::of(first).mean,
@@ -87,12 +86,12 @@ impl Pair {
         pair
     }
 
-    /// What a test says; `None` if it cannot be taken.
-    pub fn p(&self, test: Test) -> Option<f64> {
+    /// The uncorrected p-value of a test; `None` if the test is undefined.
+    pub fn p(&self, test: SignificanceTest) -> Option<f64> {
         match test {
-            Test::Randomisation => Some(self.randomisation.p),
-            Test::T => self.t_test.map(|test| test.p),
-            Test::Wilcoxon => Some(self.wilcoxon.p),
+            SignificanceTest::Randomisation => Some(self.randomisation.p),
+            SignificanceTest::T => self.t_test.map(|test| test.p),
+            SignificanceTest::Wilcoxon => Some(self.wilcoxon.p),
         }
     }
 }

@@ -1,44 +1,44 @@
-//! What is known of each query of a system: the value of the metric, and what it was taken from.
+//! A system's value of one query.
 
 use planetree_base::error::{Error, Result};
 use std::fmt;
 
-/// One query of a system.
+/// A system's value of one query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueryValue {
     /// The query's name.
     pub query: String,
-    /// The metric's value; `None` if the convention does not count the query.
+    /// The value of the metric; `None` if the convention does not count the query.
     pub value: Option<f64>,
-    /// How many documents were ranked, and how many of them are relevant, where known.
+    /// Number of ranked and of relevant documents, if known.
     pub documents: Option<(u64, u64)>,
 }
 
-/// Sorts the queries by their names, so that the order of the rows changes no result; an error if one
-/// cannot be compared.
-pub fn checked(
+/// Sorts the queries by name, so that the order of rows does not affect results, and fails on duplicate queries and
+/// non-finite values.
+pub fn sorted_and_checked(
     place: impl fmt::Display,
     metric: &str,
     mut queries: Vec<QueryValue>,
 ) -> Result<Vec<QueryValue>> {
     if queries.is_empty() {
-        return Err(Error::place(place, "there are no queries in it", "name a file with some queries"));
+        return Err(Error::place(place, "no queries", "choose a file that contains queries"));
     }
     queries.sort_by(|one, other| one.query.cmp(&other.query));
     if let Some(twice) = queries.windows(2).find(|pair| pair[0].query == pair[1].query) {
         return Err(Error::place(
             place,
-            format_args!("query {:?} is there more than once", twice[0].query),
-            "give every query a name of its own, and a value once",
+            format_args!("query {:?} appears more than once", twice[0].query),
+            "each query must appear once per system",
         ));
     }
-    let is_faulty = |query: &&QueryValue| query.value.is_some_and(|value| !value.is_finite());
-    if let Some(faulty) = queries.iter().find(is_faulty) {
-        let value = faulty.value.unwrap_or_default();
+    let is_not_finite = |query: &&QueryValue| query.value.is_some_and(|value| !value.is_finite());
+    if let Some(query) = queries.iter().find(is_not_finite) {
+        let value = query.value.unwrap_or_default();
         return Err(Error::place(
             place,
-            format_args!("query {:?}: {metric} is {value}, which is no number to compare", faulty.query),
-            "look at the scores and labels of that query, and evaluate them again",
+            format_args!("query {:?}: {metric} is {value}, which cannot be compared", query.query),
+            "check the scores and labels of the query, and evaluate it again",
         ));
     }
     Ok(queries)
@@ -54,23 +54,23 @@ mod tests {
             value: Some(*value),
             documents: None,
         };
-        match checked("a.parquet", "err", values.iter().map(query).collect()) {
+        match sorted_and_checked("a.parquet", "err", values.iter().map(query).collect()) {
             Ok(queries) => queries.iter().map(|query| query.query.as_str()).collect::<Vec<_>>().join(" "),
             Err(error) => error.to_string(),
         }
     }
 
     #[test]
-    fn queries_are_sorted_or_refused() {
+    fn queries_are_sorted_or_rejected() {
         assert_eq!(problem(&[("b", 0.5), ("a", 0.25), ("10", 1.0), ("9", 0.0)]), "10 9 a b");
-        assert_eq!(problem(&[]), "a.parquet: there are no queries in it");
+        assert_eq!(problem(&[]), "a.parquet: no queries");
         assert_eq!(
             problem(&[("b", 0.5), ("a", 0.25), ("b", 1.0)]),
-            "a.parquet: query \"b\" is there more than once"
+            "a.parquet: query \"b\" appears more than once"
         );
         assert_eq!(
             problem(&[("b", f64::NAN), ("a", 0.25)]),
-            "a.parquet: query \"b\": err is NaN, which is no number to compare"
+            "a.parquet: query \"b\": err is NaN, which cannot be compared"
         );
         assert!(problem(&[("b", 1.0), ("a", f64::INFINITY)]).contains("\"a\": err is inf"));
     }

@@ -1,77 +1,76 @@
-//! Fisher's randomisation test: if the two systems were equal, every difference might as well have had
-//! the other sign. How often is the sum of the differences, with signs dealt out anew, as far from zero
-//! as it is? (Fisher 1935; for retrieval, Smucker, Allan and Carterette 2007.)
+//! Fisher's randomisation test (Fisher 1935; for retrieval, Smucker, Allan and Carterette 2007). Under the null hypothesis
+//! every difference is as likely to have the opposite sign. The p-value is the share of sign assignments for which the sum
+//! of the differences is at least as far from zero as observed.
 
-use super::whole::WholeNumbers;
+use super::scaled::ScaledIntegers;
 use planetree_base::random::Stream;
 use rayon::prelude::*;
 
-/// With so many differences or fewer all ways to deal out signs are tried.
-pub const MOST_EXACT: usize = 20;
+/// Up to this number of nonzero differences, all sign assignments are enumerated.
+pub const MAX_ENUMERATED: usize = 20;
 const KEY: u64 = 0x7265_6873_6946;
 
-/// What the test says.
+/// The result of the test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Randomisation {
-    /// The probability of a sum at least as far from zero, in either direction, by chance.
+    /// Two-sided p-value.
     pub p: f64,
-    /// How many ways to deal out signs were tried.
+    /// Number of sign assignments.
     pub permutations: u64,
-    /// Whether these were all there are.
+    /// Whether all sign assignments were enumerated.
     pub is_exact: bool,
 }
 
-/// Takes the test, with that many random ways to deal out signs unless all can be tried.
+/// Runs the test, with `permutations` random sign assignments unless all can be enumerated.
 pub fn randomisation(differences: &[f64], permutations: u64, seed: u64) -> Randomisation {
-    // The sign of zero does not matter.
-    let changed: Vec<f64> = differences.iter().copied().filter(|difference| *difference != 0.0).collect();
-    let whole = WholeNumbers::of(&changed);
-    let far = whole.values.iter().sum::<i64>().abs() - whole.slack();
-    if changed.len() <= MOST_EXACT {
-        let (found, tried) = enumerated(&whole.values, far);
-        let permutations = 1 << changed.len();
+    // Differences of zero do not change the sum.
+    let nonzero: Vec<f64> = differences.iter().copied().filter(|difference| *difference != 0.0).collect();
+    let scaled = ScaledIntegers::of(&nonzero);
+    let far = scaled.values.iter().sum::<i64>().abs() - scaled.tolerance();
+    if nonzero.len() <= MAX_ENUMERATED {
+        let (found, tried) = enumerated(&scaled.values, far);
+        let permutations = 1 << nonzero.len();
         return Randomisation { p: found as f64 / tried as f64, permutations, is_exact: true };
     }
-    let found = sampled(&whole.values, far, permutations, seed);
-    // What was observed is one of the ways, too: an estimate of zero would promise too much
-    // (Phipson and Smyth 2010).
+    let found = sampled(&scaled.values, far, permutations, seed);
+    // The observed assignment counts as one of them, so that p is never 0 (Phipson and Smyth 2010).
     let p = (found + 1) as f64 / (permutations + 1) as f64;
     Randomisation { p, permutations, is_exact: false }
 }
 
-/// How many sums are that far from zero, and of how many. All signs the other way round give the same
-/// distance, so the first stays as it is. Neighbours in Gray's code differ in one sign.
+/// The number of sums at least `far` from zero, and the number of sums tried. Flipping all signs gives the same distance,
+/// so the first sign is fixed. Assignments are visited in Gray code order: neighbours differ in one sign.
 fn enumerated(values: &[i64], far: i64) -> (u64, u64) {
     let free = values.get(1..).unwrap_or_default();
     let tried = 1_u64 << free.len();
     let mut sum: i64 = values.iter().sum();
-    let mut turned = 0_u64;
+    let mut flipped = 0_u64;
     let mut found = u64::from(sum.abs() >= far);
     for step in 1..tried {
-        let place = step.trailing_zeros();
-        turned ^= 1 << place;
-        let twice = 2 * free[place as usize];
-        sum += if turned >> place & 1 == 1 { -twice } else { twice };
+        let index = step.trailing_zeros();
+        flipped ^= 1 << index;
+        let twice = 2 * free[index as usize];
+        sum += if flipped >> index & 1 == 1 { -twice } else { twice };
         found += u64::from(sum.abs() >= far);
     }
     (found, tried)
 }
 
-/// How many of the random sums are that far from zero. A way to deal out signs depends on its number
-/// and the seed alone, so threads may take them in any order.
+/// The number of random sums at least `far` from zero. An assignment depends only on its number and the seed, so threads
+/// may process them in any order.
 fn sampled(values: &[i64], far: i64, permutations: u64, seed: u64) -> u64 {
     let total: i64 = values.iter().sum();
     let is_far = |permutation: u64| {
         let mut signs = Stream::new(&[seed, KEY, permutation]);
-        let mut turned = 0;
+        let mut flipped = 0;
         for values in values.chunks(u64::BITS as usize) {
             let mut bits = signs.bits();
             for value in values {
-                turned += value & -((bits & 1) as i64); // all of it or nothing, without a branch
+                flipped += value & -((bits & 1) as i64); // value or 0, without a branch
                 bits >>= 1;
             }
         }
-        u64::from((total - 2 * turned).abs() >= far)
+        u64::from((total - 2 * flipped).abs() >= far)
     };
     (0..permutations).into_par_iter().map(is_far).sum()
 }
@@ -80,13 +79,13 @@ fn sampled(values: &[i64], far: i64, permutations: u64, seed: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn drawn(seed: u64, count: usize, lean: f64) -> Vec<f64> {
+    fn random_differences(seed: u64, count: usize, shift: f64) -> Vec<f64> {
         let mut draw = Stream::new(&[seed]);
-        (0..count).map(|_| draw.normal() + lean).collect()
+        (0..count).map(|_| draw.normal() + shift).collect()
     }
 
-    /// All ways to deal out signs, each added up from the start.
-    fn slow(differences: &[f64]) -> f64 {
+    /// The p-value by summing every sign assignment from scratch.
+    fn naive(differences: &[f64]) -> f64 {
         let sum = |signs: u64| -> f64 {
             let signed = differences.iter().enumerate();
             signed.map(|(place, value)| if signs >> place & 1 == 1 { -value } else { *value }).sum()
@@ -96,29 +95,29 @@ mod tests {
     }
 
     #[test]
-    fn trying_all_is_trying_all() {
+    fn few_differences_are_enumerated() {
         for count in 0..=13 {
-            for lean in [0.0, 0.5, 2.0] {
-                let differences = drawn(count as u64, count, lean);
+            for shift in [0.0, 0.5, 2.0] {
+                let differences = random_differences(count as u64, count, shift);
                 let test = randomisation(&differences, 10, 1);
-                assert_eq!(test.p, slow(&differences), "{count} {lean}");
+                assert_eq!(test.p, naive(&differences), "{count} {shift}");
                 assert_eq!((test.permutations, test.is_exact), (1 << count, true));
             }
         }
     }
 
     #[test]
-    fn equal_on_paper_is_equal() {
-        // 0.3 - 0.2 and 0.2 - 0.1 differ in their last digit; as tenths they are 1.
+    fn rounding_errors_do_not_separate_equal_sums() {
+        // 0.3 - 0.2 and 0.2 - 0.1 differ in their last digit; mathematically both are 0.1.
         let tenths: [f64; 7] = [0.3 - 0.2, 0.2 - 0.1, 0.8 - 0.7, 0.1, -(0.4 - 0.3), 0.5 - 0.3, -(0.9 - 0.7)];
-        let whole = [1.0, 1.0, 1.0, 1.0, -1.0, 2.0, -2.0];
-        assert_eq!(randomisation(&tenths, 10, 1).p, randomisation(&whole, 10, 1).p);
-        assert_eq!(randomisation(&whole, 10, 1).p, slow(&whole));
+        let integers = [1.0, 1.0, 1.0, 1.0, -1.0, 2.0, -2.0];
+        assert_eq!(randomisation(&tenths, 10, 1).p, randomisation(&integers, 10, 1).p);
+        assert_eq!(randomisation(&integers, 10, 1).p, naive(&integers));
     }
 
     #[test]
-    fn zeros_change_nothing_and_nothing_is_certain() {
-        let differences = drawn(4, 12, 0.4);
+    fn zeros_do_not_affect_the_p_value() {
+        let differences = random_differences(4, 12, 0.4);
         let with_zeros: Vec<f64> = differences.iter().flat_map(|value| [0.0, *value, -0.0]).collect();
         assert_eq!(randomisation(&differences, 10, 1), randomisation(&with_zeros, 10, 1));
         assert_eq!(
@@ -129,41 +128,41 @@ mod tests {
     }
 
     #[test]
-    fn draws_come_near_to_trying_all() {
-        for (seed, lean) in [(7, 0.0), (8, 0.3), (9, 0.6)] {
-            let differences = drawn(seed, MOST_EXACT, lean);
+    fn sampling_approximates_enumeration() {
+        for (seed, shift) in [(7, 0.0), (8, 0.3), (9, 0.6)] {
+            let differences = random_differences(seed, MAX_ENUMERATED, shift);
             let exact = randomisation(&differences, 10, 1).p;
-            let whole = WholeNumbers::of(&differences);
-            let far = whole.values.iter().sum::<i64>().abs() - whole.slack();
+            let scaled = ScaledIntegers::of(&differences);
+            let far = scaled.values.iter().sum::<i64>().abs() - scaled.tolerance();
             let tries = 200_000;
-            let found = sampled(&whole.values, far, tries, seed) as f64 / tries as f64;
+            let found = sampled(&scaled.values, far, tries, seed) as f64 / tries as f64;
             let error = (exact * (1.0 - exact) / tries as f64).sqrt();
             assert!((found - exact).abs() < 4.0 * error, "{found}, expected {exact} +- {error}");
         }
     }
 
     #[test]
-    fn draws_are_what_adding_up_sign_by_sign_gives() {
-        let differences = drawn(3, 150, 0.1);
-        let whole = WholeNumbers::of(&differences);
-        let far = whole.values.iter().sum::<i64>().abs();
-        let slow = (0..500)
+    fn sampled_sums_match_a_naive_sum() {
+        let differences = random_differences(3, 150, 0.1);
+        let scaled = ScaledIntegers::of(&differences);
+        let far = scaled.values.iter().sum::<i64>().abs();
+        let naive = (0..500)
             .filter(|permutation| {
                 let mut signs = Stream::new(&[5, KEY, *permutation]);
                 let words: Vec<u64> = (0..3).map(|_| signs.bits()).collect();
                 let sign = |place: usize| if words[place / 64] >> (place % 64) & 1 == 1 { -1 } else { 1 };
                 let sum: i64 =
-                    whole.values.iter().enumerate().map(|(place, value)| sign(place) * value).sum();
+                    scaled.values.iter().enumerate().map(|(place, value)| sign(place) * value).sum();
                 sum.abs() >= far
             })
             .count();
-        assert!(slow > 0);
-        assert_eq!(sampled(&whole.values, far, 500, 5), slow as u64);
+        assert!(naive > 0);
+        assert_eq!(sampled(&scaled.values, far, 500, 5), naive as u64);
     }
 
     #[test]
-    fn the_seed_decides_and_threads_do_not() {
-        let differences = drawn(11, 300, 0.1);
+    fn the_result_depends_on_the_seed_and_not_on_threads() {
+        let differences = random_differences(11, 300, 0.1);
         let on = |threads: usize, seed: u64| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| randomisation(&differences, 20_000, seed))
@@ -172,8 +171,8 @@ mod tests {
         assert_eq!((one, one.is_exact), (on(5, 1), false));
         assert_ne!(one, on(1, 2));
         assert!((one.p - on(1, 2).p).abs() < 0.02);
-        let turned: Vec<f64> = differences.iter().map(|difference| -difference).collect();
-        assert_eq!(one, randomisation(&turned, 20_000, 1));
+        let negated: Vec<f64> = differences.iter().map(|difference| -difference).collect();
+        assert_eq!(one, randomisation(&negated, 20_000, 1));
         let certain = randomisation(&[1.0; 100], 999, 1);
         assert_eq!(certain.p, 0.001);
     }

@@ -1,10 +1,10 @@
-//! From files to systems: a table of metrics has the values, predictions are evaluated. All of them by
-//! the same metric under the same convention.
+//! Reads the systems to compare: values come from metrics tables, or predictions are evaluated. All use the same metric
+//! and convention.
 
-use super::aligned::System;
+use super::aligned::ComparedSystem;
 use super::metrics::{TableSystem, read_metric};
-use super::query_value::{QueryValue, checked};
-use crate::evaluate::{CONVENTION, Ranking, Request, evaluate};
+use super::query_value::{QueryValue, sorted_and_checked};
+use crate::evaluate::{CONVENTION, EvaluateRequest, Ranking, evaluate};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 use planetree_data::table::{TableKind, TableReader};
@@ -12,112 +12,113 @@ use planetree_metric::{Convention, Metric};
 
 /// A file to compare.
 #[derive(Debug, Clone)]
-pub struct Source {
-    /// What it is called; `None` for what the file or its name says.
+pub struct ComparedFile {
+    /// The system's name; `None` to take it from the table or the file name.
     pub name: Option<String>,
-    /// Where it is.
+    /// The file or URL.
     pub location: Location,
 }
 
-/// What was read.
+/// The systems of all files.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReadSystems {
-    /// The systems in the order of the files, and of their rows.
-    pub systems: Vec<System>,
-    /// The metric's name.
+    /// The systems, in the order of the files and of the rows within a file.
+    pub systems: Vec<ComparedSystem>,
+    /// The name of the metric.
     pub metric: String,
-    /// Whether more of it is better.
+    /// Whether higher values are better.
     pub higher_is_better: bool,
-    /// By which rules it was taken.
+    /// The convention of the metric.
     pub convention: Convention,
 }
 
-/// Reads the values of a metric from all files. Predictions are evaluated with the convention that is
-/// given; without one, with that of the tables of metrics, or else the default. No threads are all cores.
+/// Reads the values of a metric from all files. Predictions are evaluated with `convention`; if it is `None`, with that of
+/// the metrics tables, or the default. `threads` of 0 means all cores.
 pub fn read_systems(
-    sources: &[Source],
+    files: &[ComparedFile],
     metric: &str,
     convention: Option<&Convention>,
     threads: usize,
 ) -> Result<ReadSystems> {
     let parsed = metric.parse::<Metric>();
-    // A table may have columns that are no metrics of ours.
+    // A table may have columns that are not metrics of planetree.
     let column = parsed.as_ref().map_or_else(|_| metric.trim().to_owned(), Metric::to_string);
-    let tables: Vec<Option<TableReader>> = sources.iter().map(open_metrics).collect::<Result<_>>()?;
+    let tables: Vec<Option<TableReader>> = files.iter().map(open_metrics).collect::<Result<_>>()?;
     let convention = common_convention(&tables, convention)?;
     let mut systems = Vec::new();
-    for (source, table) in sources.iter().zip(&tables) {
-        let file = source.location.to_string();
-        let found = match table {
+    for (compared, table) in files.iter().zip(&tables) {
+        let file = compared.location.to_string();
+        let read = match table {
             Some(table) => read_metric(table, &column)?,
             None => {
-                let values = evaluated(&source.location, metric.parse()?, &convention, threads)?;
+                let values = evaluate_predictions(&compared.location, metric.parse()?, &convention, threads)?;
                 vec![TableSystem { name: None, values }]
             }
         };
-        for TableSystem { name, values } in found {
+        for TableSystem { name, values } in read {
             let place = name.as_ref().map_or_else(|| file.clone(), |name| format!("{file} ({name})"));
-            let queries = checked(&place, &column, values)?;
-            let name = match (&source.name, name) {
+            let queries = sorted_and_checked(&place, &column, values)?;
+            let name = match (&compared.name, name) {
                 (Some(given), Some(name)) => format!("{given}/{name}"),
                 (Some(given), None) => given.clone(),
                 (None, Some(name)) => name,
-                (None, None) => stem(&file),
+                (None, None) => file_stem(&file),
             };
-            systems.push(System { name, file: file.clone(), place, queries });
+            systems.push(ComparedSystem { name, file: file.clone(), place, queries });
         }
     }
-    tell_apart(&mut systems);
+    make_names_unique(&mut systems);
     let higher_is_better = parsed.map_or(true, |metric| metric.higher_is_better());
     Ok(ReadSystems { systems, metric: column, higher_is_better, convention })
 }
 
-/// The values of predictions.
-fn evaluated(
+/// Evaluates predictions.
+fn evaluate_predictions(
     location: &Location,
     metric: Metric,
     convention: &Convention,
     threads: usize,
 ) -> Result<Vec<QueryValue>> {
-    let request = Request { threads, ..Request::new(vec![metric], convention.clone()) };
+    let request = EvaluateRequest { threads, ..EvaluateRequest::new(vec![metric], convention.clone()) };
     let results = evaluate(&Ranking::Predictions(location.clone()), &request)?;
     let queries = results.names().zip(results.column(0)).enumerate();
-    let value = |(place, (query, value)): (usize, (&str, Option<f64>))| QueryValue {
+    let value = |(index, (query, value)): (usize, (&str, Option<f64>))| QueryValue {
         query: query.to_owned(),
         value,
-        documents: Some((results.documents[place].into(), results.relevant[place].into())),
+        documents: Some((results.documents[index].into(), results.relevant[index].into())),
     };
     Ok(queries.map(value).collect())
 }
 
-/// Opens a table of metrics; `None` for anything else, which may be predictions.
-fn open_metrics(source: &Source) -> Result<Option<TableReader>> {
-    match TableReader::kind_of(&source.location)? {
-        Some(TableKind::Metrics) => TableReader::open(&source.location, TableKind::Metrics).map(Some),
+/// Opens a metrics table; `None` for any other file, which is then read as predictions.
+fn open_metrics(file: &ComparedFile) -> Result<Option<TableReader>> {
+    match TableReader::kind_of(&file.location)? {
+        Some(TableKind::Metrics) => TableReader::open(&file.location, TableKind::Metrics).map(Some),
         _ => Ok(None),
     }
 }
 
-/// The convention of all tables, and of what is to be evaluated; an error if they are not the same.
-fn common_convention(tables: &[Option<TableReader>], asked: Option<&Convention>) -> Result<Convention> {
+/// The convention of all tables and of predictions to evaluate; fails if conventions differ.
+fn common_convention(tables: &[Option<TableReader>], requested: Option<&Convention>) -> Result<Convention> {
     let mut common: Option<(String, Convention)> =
-        asked.map(|convention| ("--convention".to_owned(), convention.clone()));
+        requested.map(|convention| ("--convention".to_owned(), convention.clone()));
     for table in tables.iter().flatten() {
         let place = table.location().to_string();
         let Some(text) = table.metadata(CONVENTION) else {
-            let problem = "it does not say which convention its metrics follow";
+            let problem = "the metadata name no convention";
             return Err(Error::place(place, problem, "evaluate the predictions again"));
         };
-        let convention: Convention =
-            text.parse().map_err(|error| Error::place(&place, error, "evaluate the predictions again"))?;
+        let convention: Convention = text.parse().map_err(|error| {
+            Error::place(&place, &error, "evaluate the predictions again").caused_by(error)
+        })?;
         match &common {
             None => common = Some((place, convention)),
             Some((_, other)) if *other == convention => {}
             Some((first, other)) => {
                 return Err(Error::place(
                     format_args!("{first} and {place}"),
-                    format_args!("they follow different conventions, {other} and {convention}"),
-                    "evaluate the predictions of both with the same --convention",
+                    format_args!("conventions differ: {other} and {convention}"),
+                    "evaluate both with the same --convention",
                 ));
             }
         }
@@ -125,23 +126,22 @@ fn common_convention(tables: &[Option<TableReader>], asked: Option<&Convention>)
     Ok(common.map(|(_, convention)| convention).unwrap_or_default())
 }
 
-/// The name of a file without its ending.
-fn stem(file: &str) -> String {
+/// The file name without `.parquet`.
+fn file_stem(file: &str) -> String {
     let name = file.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
     name.strip_suffix(".parquet").unwrap_or(name).to_owned()
 }
 
-/// Gives every system a name of its own: where two have the same, their whole paths; where these are the
-/// same, too, a number.
-fn tell_apart(systems: &mut [System]) {
+/// Makes system names unique: equal names are replaced by their paths, and equal paths are numbered.
+fn make_names_unique(systems: &mut [ComparedSystem]) {
     let names: Vec<String> = systems.iter().map(|system| system.name.clone()).collect();
     for system in systems.iter_mut() {
         if names.iter().filter(|name| **name == system.name).count() > 1 {
             system.name = system.place.clone();
         }
     }
-    for place in 1..systems.len() {
-        let (before, after) = systems.split_at_mut(place);
+    for index in 1..systems.len() {
+        let (before, after) = systems.split_at_mut(index);
         let same = before.iter().filter(|system| system.place == after[0].place).count();
         if before.iter().any(|system| system.name == after[0].name) {
             after[0].name = format!("{} ({})", after[0].name, same + 1);
@@ -154,16 +154,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_tell_systems_apart() {
+    fn system_names_are_unique() {
         let named = |texts: &[(&str, &str)]| {
-            let system = |(name, file): &(&str, &str)| System {
-                name: if name.is_empty() { stem(file) } else { (*name).to_owned() },
+            let system = |(name, file): &(&str, &str)| ComparedSystem {
+                name: if name.is_empty() { file_stem(file) } else { (*name).to_owned() },
                 file: (*file).to_owned(),
                 place: (*file).to_owned(),
                 queries: Vec::new(),
             };
-            let mut systems: Vec<System> = texts.iter().map(system).collect();
-            tell_apart(&mut systems);
+            let mut systems: Vec<ComparedSystem> = texts.iter().map(system).collect();
+            make_names_unique(&mut systems);
             systems.into_iter().map(|system| system.name).collect::<Vec<_>>()
         };
         assert_eq!(named(&[("", "runs/a.parquet"), ("", "runs/b.metrics")]), ["a", "b.metrics"]);

@@ -1,21 +1,20 @@
-//! The paired t-test (Student 1908): is the mean difference far from zero, as sums of many small
-//! independent differences go?
+//! Student's paired t-test (Student 1908). It assumes that the mean of the differences is normally distributed.
 
 use super::moments::Moments;
 use super::tails;
 
-/// What the test says.
+/// The result of the test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TTest {
-    /// The mean difference in standard errors.
+    /// The t statistic: the mean difference in standard errors.
     pub t: f64,
     /// Degrees of freedom.
     pub degrees: u64,
-    /// The probability of a mean difference at least as large, in either direction, by chance.
+    /// Two-sided p-value.
     pub p: f64,
 }
 
-/// Takes the test; `None` for fewer than two differences, or if all are equal.
+/// Runs the test; `None` for fewer than two differences, or if all are equal.
 pub fn t_test(moments: &Moments) -> Option<TTest> {
     let t = moments.effect_size()? * (moments.count as f64).sqrt();
     let degrees = moments.count - 1;
@@ -26,9 +25,9 @@ pub fn t_test(moments: &Moments) -> Option<TTest> {
 mod tests {
     use super::*;
 
-    /// Student's own data: additional hours of sleep by two drugs on the same ten patients.
+    /// Student's own data: additional hours of sleep of ten patients under two drugs.
     #[test]
-    fn the_sleep_of_1908() {
+    fn matches_students_sleep_data() {
         let first = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0];
         let second = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4];
         let differences: Vec<f64> = first.iter().zip(second).map(|(a, b)| b - a).collect();
@@ -39,17 +38,17 @@ mod tests {
     }
 
     #[test]
-    fn there_is_no_test_of_what_does_not_vary() {
+    fn constant_differences_have_no_t_test() {
         for differences in [&[][..], &[0.3], &[0.0, 0.0], &[0.25, 0.25, 0.25]] {
             assert_eq!(t_test(&Moments::of(differences)), None, "{differences:?}");
         }
     }
 
     #[test]
-    fn the_direction_does_not_matter_to_the_probability() {
+    fn the_p_value_is_symmetric() {
         let differences = [0.3, -0.1, 0.2, 0.05];
-        let turned = differences.map(|difference| -difference);
-        let [one, other] = [differences, turned].map(|values| t_test(&Moments::of(&values)).unwrap());
+        let negated = differences.map(|difference| -difference);
+        let [one, other] = [differences, negated].map(|values| t_test(&Moments::of(&values)).unwrap());
         assert_eq!((one.t, one.p), (-other.t, other.p));
     }
 }

@@ -1,15 +1,14 @@
-//! How likely a statistic is to be at least as far from zero as it is: both tails of the normal and of
-//! Student's distribution, with small probabilities right in all their digits.
+//! Two-sided tail probabilities of the normal distribution and of Student's t, accurate in all digits even when small.
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
-/// The probability that a standard normal number is at least as far from zero as `z`.
+/// The probability that a standard normal variable is at least as far from zero as `z`.
 pub fn normal(z: f64) -> f64 {
     libm::erfc(z.abs() * FRAC_1_SQRT_2)
 }
 
-/// The same for Student's t with some degrees of freedom: the incomplete beta function with the
-/// parameters degrees/2 and 1/2 at degrees/(degrees + t²) (Abramowitz and Stegun 26.7.1).
+/// The same for Student's t: the regularised incomplete beta function with parameters degrees/2 and 1/2 at
+/// degrees/(degrees + t²) (Abramowitz and Stegun 26.7.1).
 pub fn student(t: f64, degrees: u64) -> f64 {
     let half = degrees as f64 / 2.0;
     let ratio = t * t / degrees as f64;
@@ -17,9 +16,9 @@ pub fn student(t: f64, degrees: u64) -> f64 {
         return 0.0;
     }
     let (inside, outside) = (1.0 / (1.0 + ratio), ratio / (1.0 + ratio));
-    // x^a (1 - x)^b / B(a, b) with b = 1/2; the power by its logarithm, which is exact near 1.
+    // x^a (1 - x)^b / B(a, b) with b = 1/2; log1p keeps the power accurate near 1.
     let front = libm::exp(-half * libm::log1p(ratio)) * (outside / PI).sqrt() * gamma_ratio(degrees);
-    // The fraction converges fast on this side of the mean only; the other side is its complement.
+    // The continued fraction converges fast only on this side of the mean; the other side is the complement.
     if inside < (half + 1.0) / (half + 2.5) {
         front / half * beta_fraction(half, 0.5, inside)
     } else {
@@ -27,37 +26,37 @@ pub fn student(t: f64, degrees: u64) -> f64 {
     }
 }
 
-/// Γ((n + 1)/2) / Γ(n/2) for a whole n.
+/// Γ((n + 1)/2) / Γ(n/2) for an integer n.
 fn gamma_ratio(n: u64) -> f64 {
     const LARGE: u64 = 200;
     if n > LARGE {
         let a = n as f64 / 2.0;
-        // Where the series of the ratio of gamma functions is exact to the last digit.
+        // From here on the asymptotic series of the ratio is exact to the last digit.
         let terms = [-399.0 / 262_144.0, -21.0 / 32_768.0, 5.0 / 1024.0, 1.0 / 128.0, -1.0 / 8.0, 1.0];
         return a.sqrt() * terms.iter().fold(0.0, |sum, term| sum / a + term);
     }
-    // Every second ratio follows from the one before: Γ(x + 1) = x Γ(x).
+    // Γ(x + 1) = x Γ(x) leads from one ratio to the next but one.
     let (first, start) = if n % 2 == 1 { (1, 1.0 / PI.sqrt()) } else { (2, PI.sqrt() / 2.0) };
     (first..n).step_by(2).fold(start, |ratio, n| ratio * (n + 1) as f64 / n as f64)
 }
 
-/// The continued fraction of the incomplete beta function (Press et al., Numerical Recipes, 6.4), by
-/// the method of Lentz. It takes some multiple of the root of the larger parameter of steps.
+/// The continued fraction of the incomplete beta function (Press et al., Numerical Recipes, 6.4), by Lentz's method. The
+/// number of steps grows with the square root of the larger parameter.
 fn beta_fraction(a: f64, b: f64, x: f64) -> f64 {
-    const MOST_STEPS: u32 = 1_000_000;
-    const LEAST: f64 = 1e-300; // instead of zero, to divide by
-    let away = |value: f64| if value.abs() < LEAST { LEAST } else { value };
+    const MAX_STEPS: u32 = 1_000_000;
+    const TINY: f64 = 1e-300; // replaces zero in divisions
+    let nonzero = |value: f64| if value.abs() < TINY { TINY } else { value };
     let mut c = 1.0;
-    let mut d = 1.0 / away(1.0 - (a + b) * x / (a + 1.0));
+    let mut d = 1.0 / nonzero(1.0 - (a + b) * x / (a + 1.0));
     let mut fraction = d;
-    for step in 1..=MOST_STEPS {
+    for step in 1..=MAX_STEPS {
         let m = f64::from(step);
         let even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m));
         let odd = -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0));
         let mut change = 1.0;
         for numerator in [even, odd] {
-            d = 1.0 / away(1.0 + numerator * d);
-            c = away(1.0 + numerator / c);
+            d = 1.0 / nonzero(1.0 + numerator * d);
+            c = nonzero(1.0 + numerator / c);
             change = c * d;
             fraction *= change;
         }
@@ -76,25 +75,25 @@ mod tests {
         assert!((found - expected).abs() <= relative * expected, "{what}: {found:e}, expected {expected:e}");
     }
 
-    /// What `2 * scipy.stats.t.sf(t, degrees)` says.
+    /// Expected values are `2 * scipy.stats.t.sf(t, degrees)`.
     #[test]
-    fn student_is_that_of_scipy() {
+    fn student_matches_scipy() {
         for (t, degrees, expected) in SCIPY_STUDENT {
             assert_close(student(t, degrees), expected, 1e-11, &format!("t {t}, {degrees} degrees"));
             assert_eq!(student(-t, degrees), student(t, degrees));
         }
     }
 
-    /// What `2 * scipy.stats.norm.sf(z)` says.
+    /// Expected values are `2 * scipy.stats.norm.sf(z)`.
     #[test]
-    fn normal_is_that_of_scipy() {
+    fn normal_matches_scipy() {
         for (z, expected) in SCIPY_NORMAL {
             assert_close(normal(z), expected, 1e-13, &format!("z {z}"));
             assert_eq!(normal(-z), normal(z));
         }
     }
 
-    /// The tails by adding up the density in small steps.
+    /// Compares with numerical integration of the density.
     #[test]
     fn student_is_the_integral_of_its_density() {
         for degrees in [1, 2, 3, 7, 30, 199, 200, 201, 202, 1000] {
@@ -117,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn extremes_are_no_numbers_to_stumble_over() {
+    fn extreme_statistics_give_finite_probabilities() {
         assert_eq!((student(0.0, 1), student(0.0, 5_000_000)), (1.0, 1.0));
         assert_eq!(
             (student(f64::INFINITY, 3), student(1e200, 10), student(-1e300, 1_000_000)),

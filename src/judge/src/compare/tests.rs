@@ -1,7 +1,7 @@
 use super::*;
 
-fn aligned(values: &[&[f64]]) -> Aligned {
-    Aligned {
+fn aligned(values: &[&[f64]]) -> AlignedSystems {
+    AlignedSystems {
         queries: (0..values[0].len()).map(|query| format!("q{query}")).collect(),
         values: values.iter().map(|values| values.to_vec()).collect(),
         uncounted: 0,
@@ -9,10 +9,10 @@ fn aligned(values: &[&[f64]]) -> Aligned {
     }
 }
 
-fn options() -> Options {
-    Options {
+fn options() -> ComparisonOptions {
+    ComparisonOptions {
         higher_is_better: true,
-        test: Test::Randomisation,
+        test: SignificanceTest::Randomisation,
         alpha: 0.05,
         permutations: 1000,
         resamples: 1000,
@@ -23,16 +23,16 @@ fn options() -> Options {
 }
 
 #[test]
-fn two_systems_side_by_side() {
+fn a_pair_worked_by_hand() {
     let a = [0.5, 0.25, 0.0, 1.0, 0.5, 0.75];
     let b = [0.75, 0.5, 0.0, 0.5, 1.0, 0.75];
     let pairs = compare(&aligned(&[&a, &b]), &options()).unwrap();
-    let [pair] = pairs.as_slice() else { panic!("two systems make one pair") };
+    let [pair] = pairs.as_slice() else { panic!("expected one pair") };
     assert_eq!((pair.a, pair.b, pair.mean_a, pair.mean_b), (0, 1, 0.5, 3.5 / 6.0));
     assert_eq!((pair.wins, pair.ties, pair.losses), (3, 2, 1));
     assert_eq!((pair.improved.as_slice(), pair.worsened.as_slice()), (&[4, 0][..], &[3][..]));
     assert_eq!(pair.difference.mean, 0.5 / 6.0);
-    // Differences of 1, 1, -2 and 2 quarters: only 4 of 16 ways to deal out signs add up to nothing.
+    // Differences of 1, 1, -2 and 2 quarters: only 4 of 16 sign assignments sum to zero.
     assert_eq!((pair.randomisation.p, pair.randomisation.is_exact), (0.75, true));
     assert_eq!((pair.corrected, pair.differs), (0.75, false));
     let interval = pair.interval.unwrap();
@@ -41,7 +41,7 @@ fn two_systems_side_by_side() {
 
 #[test]
 fn lower_may_be_better() {
-    let options = Options { higher_is_better: false, ..options() };
+    let options = ComparisonOptions { higher_is_better: false, ..options() };
     let pairs = compare(&aligned(&[&[0.5, 0.25, 0.5], &[0.75, 0.0, 0.75]]), &options).unwrap();
     assert_eq!((pairs[0].wins, pairs[0].losses, pairs[0].difference.mean), (1, 2, 0.25 / 3.0));
     assert_eq!((pairs[0].improved.as_slice(), pairs[0].worsened.as_slice()), (&[1][..], &[0, 2][..]));
@@ -50,8 +50,8 @@ fn lower_may_be_better() {
 #[test]
 fn a_system_does_not_differ_from_itself() {
     let values: Vec<f64> = (0..40).map(|query| f64::from(query) / 40.0).collect();
-    for test in [Test::Randomisation, Test::T, Test::Wilcoxon] {
-        let pairs = compare(&aligned(&[&values, &values]), &Options { test, ..options() }).unwrap();
+    for test in [SignificanceTest::Randomisation, SignificanceTest::T, SignificanceTest::Wilcoxon] {
+        let pairs = compare(&aligned(&[&values, &values]), &ComparisonOptions { test, ..options() }).unwrap();
         assert_eq!((pairs[0].randomisation.p, pairs[0].wilcoxon.p), (1.0, 1.0));
         assert_eq!((pairs[0].t_test, pairs[0].differs, pairs[0].corrected), (None, false, 1.0));
         assert_eq!((pairs[0].wins, pairs[0].ties, pairs[0].losses), (0, 40, 0));
@@ -61,20 +61,20 @@ fn a_system_does_not_differ_from_itself() {
 }
 
 #[test]
-fn many_pairs_are_corrected_together() {
+fn all_pairs_are_corrected_together() {
     let mut draw = planetree_base::random::Stream::new(&[1]);
     let base: Vec<f64> = (0..60).map(|_| draw.uniform()).collect();
     let mut shifted =
         |shift: f64| -> Vec<f64> { base.iter().map(|value| value + shift + 0.1 * draw.normal()).collect() };
     let values = [shifted(0.0), shifted(0.04), shifted(0.2), shifted(0.0)];
     let values: Vec<&[f64]> = values.iter().map(Vec::as_slice).collect();
-    for test in [Test::Randomisation, Test::T, Test::Wilcoxon] {
-        let pairs = compare(&aligned(&values), &Options { test, ..options() }).unwrap();
-        let places: Vec<(usize, usize)> = pairs.iter().map(|pair| (pair.a, pair.b)).collect();
-        assert_eq!(places, [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]);
-        let alone: Vec<f64> = pairs.iter().map(|pair| pair.p(test).unwrap()).collect();
+    for test in [SignificanceTest::Randomisation, SignificanceTest::T, SignificanceTest::Wilcoxon] {
+        let pairs = compare(&aligned(&values), &ComparisonOptions { test, ..options() }).unwrap();
+        let indices: Vec<(usize, usize)> = pairs.iter().map(|pair| (pair.a, pair.b)).collect();
+        assert_eq!(indices, [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]);
+        let uncorrected: Vec<f64> = pairs.iter().map(|pair| pair.p(test).unwrap()).collect();
         let corrected: Vec<f64> = pairs.iter().map(|pair| pair.corrected).collect();
-        assert_eq!(corrected, holm(&alone));
+        assert_eq!(corrected, holm(&uncorrected));
         for pair in &pairs {
             assert_eq!(pair.differs, pair.corrected <= 0.05);
             assert_eq!(pair.a == 2 || pair.b == 2, pair.corrected < 0.01, "{test:?} {pair:?}");

@@ -1,14 +1,14 @@
-//! Finding documents of one query by their names. A small table of hashes that is not cleared between
-//! queries but marked with the query's number, so that a query costs by its documents alone.
+//! Looks up documents of one query by id. The hash table is not cleared between queries; slots carry the query's number
+//! instead, so that the cost of a query depends only on its documents.
 
 use arrow::array::StringArray;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// See the module.
+/// A hash table from document ids to rows of one query.
 #[derive(Default)]
 pub struct DocumentTable {
     slots: Vec<Slot>,
-    /// Which query the slots in use are of.
+    /// The current query; slots of other queries are free.
     query: u64,
 }
 
@@ -20,16 +20,16 @@ struct Slot {
 }
 
 impl DocumentTable {
-    /// Forgets everything and makes room for a number of documents.
+    /// Starts a new query with up to `documents` documents.
     pub fn clear(&mut self, documents: usize) {
         self.query += 1;
-        let room = (2 * documents).next_power_of_two().max(64);
-        if self.slots.len() < room {
-            self.slots = vec![Slot::default(); room];
+        let slots = (2 * documents).next_power_of_two().max(64);
+        if self.slots.len() < slots {
+            self.slots = vec![Slot::default(); slots];
         }
     }
 
-    /// Puts in the document of a row; the row that has the same document, if there is one already.
+    /// Inserts the document of a row. Returns the earlier row with the same document, if any.
     pub fn insert(&mut self, names: &StringArray, row: usize) -> Option<usize> {
         let name = names.value(row);
         let hash = xxh3_64(name.as_bytes());
@@ -42,24 +42,24 @@ impl DocumentTable {
         }
     }
 
-    /// The row that has a document.
+    /// The row of a document.
     pub fn get(&self, names: &StringArray, name: &str) -> Option<usize> {
         self.find(names, name, xxh3_64(name.as_bytes())).ok()
     }
 
-    /// The row of a name, or the slot where it would go.
+    /// The row of a document id, or the free slot for it.
     fn find(&self, names: &StringArray, name: &str, hash: u64) -> Result<usize, usize> {
         let mask = self.slots.len() - 1;
-        let mut place = hash as usize & mask;
+        let mut index = hash as usize & mask;
         loop {
-            let slot = &self.slots[place];
+            let slot = &self.slots[index];
             if slot.query != self.query {
-                return Err(place);
+                return Err(index);
             }
             if slot.hash == hash && names.value(slot.row) == name {
                 return Ok(slot.row);
             }
-            place = (place + 1) & mask;
+            index = (index + 1) & mask;
         }
     }
 }
@@ -72,7 +72,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_finds_what_a_map_finds(
+        fn lookups_match_a_hash_map(
             queries in proptest::collection::vec(proptest::collection::vec("[a-c]{0,3}", 0..90), 1..6),
         ) {
             let mut table = DocumentTable::default();

@@ -1,34 +1,34 @@
-//! Labels that come from elsewhere than the ranking: a dataset, or qrels.
+//! Labels from a separate source: a dataset or TREC qrels.
 
-use super::rows::{JUDGMENTS, RowColumns};
-use super::scores::DatasetColumns;
+use super::rows::{FIRST_JUDGMENT_ROW, RowColumns};
+use super::scores::LabelColumns;
 use super::trec;
-use crate::plan::{Batches, Open, SORT_ROWS};
+use crate::plan::{BatchIterator, OpenReader, SORT_ROWS};
 use arrow::array::{Array, Float64Array, RecordBatch};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 use planetree_data::dataset::{DatasetReader, GroupReader};
 use std::sync::Arc;
 
-/// Where labels come from.
+/// A separate source of labels.
 #[derive(Debug, Clone)]
 pub enum Judgments {
-    /// A dataset with the same documents; each must be there.
+    /// A dataset, which must contain all ranked documents.
     Dataset(Location),
-    /// Judgments of some documents; the others are not relevant.
+    /// TREC qrels; documents without a judgment are not relevant.
     Qrels(Location),
 }
 
 impl Judgments {
-    /// Where they are.
+    /// The file, dataset or URL.
     pub fn location(&self) -> &Location {
         match self {
             Judgments::Dataset(location) | Judgments::Qrels(location) => location,
         }
     }
 
-    /// The reader of the judgments, as rows without scores.
-    pub fn reader(&self) -> Open {
+    /// Reads the judgments as rows without scores.
+    pub fn reader(&self) -> OpenReader {
         match self {
             Judgments::Qrels(location) => trec::qrels_reader(location),
             Judgments::Dataset(location) => {
@@ -45,26 +45,26 @@ impl Judgments {
                             Err(error) => vec![Err(error)],
                         })
                     };
-                    Ok(Box::new(std::iter::from_fn(read).flatten()) as Batches)
+                    Ok(Box::new(std::iter::from_fn(read).flatten()) as BatchIterator)
                 })
             }
         }
     }
 }
 
-/// The labels of a row group. Its batches own their rows: slices of one would each count as the whole.
+/// The labels of a row group. The batches own their memory, because the sort would count each slice as the whole batch.
 fn labels(group: &GroupReader, location: &Location, first_row: &mut u64) -> Result<Vec<RecordBatch>> {
     let mut batches = Vec::new();
     group.read_batches(&[0, 1, 2], SORT_ROWS, &mut |batch| {
-        let columns = DatasetColumns::of(&batch, location)?;
+        let columns = LabelColumns::of(&batch, location)?;
         if let Some(row) = (0..columns.rows()).find(|row| columns.doc_ids.is_null(*row)) {
             return Err(Error::place(
                 location,
                 format_args!(
-                    "row {} has no doc_id, by which its label would be found",
+                    "row {} has no doc_id, which is needed to look up labels",
                     *first_row + row as u64 + 1
                 ),
-                "convert data with document ids; scores in the order of the rows go with --scores and --data",
+                "convert data with document ids; for scores in row order, use --scores and --data",
             ));
         }
         let rows = columns.rows();
@@ -73,7 +73,7 @@ fn labels(group: &GroupReader, location: &Location, first_row: &mut u64) -> Resu
             doc_ids: columns.doc_ids,
             labels: columns.labels,
             scores: Float64Array::new_null(rows),
-            first_row: JUDGMENTS + *first_row,
+            first_row: FIRST_JUDGMENT_ROW + *first_row,
             segments: None,
         };
         *first_row += rows as u64;

@@ -1,9 +1,9 @@
-//! How good are predictions? Rows of rankings become a value per query and metric, and these a summary.
+//! Evaluation of rankings: a value per query and metric, and summaries of them.
 //!
 //! ```text
-//! predictions, scores, runs ──► rows ──(sorted, if a query's rows are apart)──► queries ──judge──► results
-//! labels of elsewhere, qrels ─────┘                                                                  │
-//!                                                         metrics table, summary, segments ◄─────────┘
+//! predictions, scores, runs ──► rows ──(sorted, if a query's rows are scattered)──► queries ──judge──► results
+//! separate labels, qrels ─────────┘                                                                      │
+//!                                                             metrics table, summary, segments ◄─────────┘
 //! ```
 
 mod curve;
@@ -26,14 +26,17 @@ mod worker;
 pub use curve::{CURVE, CurvePoint};
 pub use judgments::Judgments;
 pub use remote::{EvaluationJob, RemoteEvaluator};
-pub use results::Results;
-pub use segments::Join;
-pub use summary::{MetricSummary, PERCENTILES, SegmentSummary, Summary, mean_of};
-pub use table::{CONVENTION, Evaluated, METRICS, MetricsLayout, MetricsTable, default_metrics, per_query};
+pub use results::{QueryResult, Results};
+pub use segments::SegmentJoin;
+pub use summary::{EvaluationSummary, MetricSummary, PERCENTILES, SegmentSummary, mean_of};
+pub use table::{
+    CONVENTION, METRICS, MetricsLayout, MetricsTable, PerQueryMetrics, RowOrigin, default_metrics,
+    per_query_metrics,
+};
 
-use crate::plan::{Batches, Engine, Open};
+use crate::plan::{BatchIterator, Engine, OpenReader};
 use arrow::array::RecordBatch;
-use drive::Drive;
+use drive::EvaluationDriver;
 use planetree_base::error::{Error, Result};
 use planetree_base::progress::{SharedMeter, unwatched};
 use planetree_base::storage::Location;
@@ -41,34 +44,34 @@ use planetree_metric::{Convention, Metric};
 use std::sync::Arc;
 
 pub use predictions::Predictions;
-pub use remote::judge_groups;
-pub use worker::Settings;
-pub use worker::Stretch;
+pub use remote::judge_group;
+pub use worker::EvaluationSettings;
+pub use worker::PartialEvaluation;
 
-/// Metrics that are taken when none are named; the first decides which queries are the worst.
+/// The metrics computed by default. The first one determines the worst queries.
 pub const DEFAULT_METRICS: &str = "ndcg@10,ndcg@1,ndcg@3,ndcg@5,err,map";
 
-/// What sorting may take when nothing else is said.
+/// The default memory limit of sorting, in bytes.
 pub const DEFAULT_MEMORY: u64 = 512 << 20;
 
-/// Where a ranking is.
+/// A ranking to evaluate.
 #[derive(Debug, Clone)]
 pub enum Ranking {
-    /// A table of predictions, a Parquet file of somebody else's, or text with the same columns.
+    /// A predictions table, another Parquet file, or text with the same columns.
     Predictions(Location),
-    /// A text file of scores, and the dataset that they belong to.
+    /// A text file of scores for the rows of a dataset.
     Scores {
         /// The scores.
         scores: Location,
         /// The dataset.
         data: Location,
     },
-    /// A run of trec_eval.
+    /// A TREC run file.
     Run(Location),
 }
 
 impl Ranking {
-    /// Where it is.
+    /// The file or URL of the ranking.
     pub fn location(&self) -> &Location {
         match self {
             Ranking::Predictions(location) | Ranking::Run(location) => location,
@@ -77,37 +80,37 @@ impl Ranking {
     }
 }
 
-/// What is to be found out about a ranking.
+/// What to evaluate.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct EvaluateRequest {
     /// The metrics.
     pub metrics: Vec<Metric>,
-    /// By which rules.
+    /// The convention of all metrics.
     pub convention: Convention,
-    /// Where labels come from, if not from the ranking itself.
+    /// The source of labels; `None` if the ranking has them.
     pub judgments: Option<Judgments>,
-    /// Whether queries that have judgments but no ranked document count, with an empty ranking.
+    /// Whether queries with judgments but no ranked documents count as empty rankings.
     pub complete: bool,
-    /// A column of the ranking that queries are counted under.
+    /// The column of the ranking to group queries by.
     pub by: Option<String>,
-    /// Whether DCG and its ideal are wanted.
+    /// Whether to compute DCG and its ideal.
     pub gains: bool,
-    /// Where the ranking is to be written as a run, and under which tag.
+    /// Where to write the ranking as a TREC run, and its tag.
     pub run: Option<(Location, String)>,
-    /// Threads, 0 for as many as there are cores.
+    /// Number of threads; 0 for all cores.
     pub threads: usize,
-    /// Bytes that sorting may take.
+    /// Memory limit of sorting, in bytes.
     pub memory_limit: u64,
-    /// Told how many rows are read; again, when they had to be sorted.
+    /// Counts rows as they are read, and again as they are judged if they had to be sorted.
     pub meter: SharedMeter,
-    /// Who judges row groups of predictions, if not this process.
+    /// Evaluates row groups of predictions in other processes.
     pub remote: Option<Arc<dyn RemoteEvaluator>>,
 }
 
-impl Request {
-    /// Some metrics by some rules, and nothing else.
+impl EvaluateRequest {
+    /// A request with defaults for everything else.
     pub fn new(metrics: Vec<Metric>, convention: Convention) -> Self {
-        Request {
+        EvaluateRequest {
             metrics,
             convention,
             judgments: None,
@@ -123,14 +126,14 @@ impl Request {
     }
 }
 
-/// Judges every query of a ranking. The results are in the order of the input, whatever the threads.
-pub fn evaluate(ranking: &Ranking, request: &Request) -> Result<Results> {
+/// Evaluates every query of a ranking. Results are in the order of the input, regardless of threads.
+pub fn evaluate(ranking: &Ranking, request: &EvaluateRequest) -> Result<Results> {
     let threads = match request.threads {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         threads => threads,
     };
     let engine = Engine::new(threads, request.memory_limit)?;
-    let settings = Settings {
+    let settings = EvaluationSettings {
         metrics: request.metrics.clone(),
         convention: request.convention.clone(),
         judgments: request.judgments.clone(),
@@ -141,17 +144,18 @@ pub fn evaluate(ranking: &Ranking, request: &Request) -> Result<Results> {
         input: ranking.location().to_string(),
     };
     let run = request.run.as_ref().map(|(location, _)| location);
-    let judge = |readers: Vec<Open>, rows: Option<u64>, sorted: bool| -> Result<Option<Results>> {
-        let readers = readers.into_iter().map(|reader| watched(reader, request.meter.clone())).collect();
+    let judge = |readers: Vec<OpenReader>, rows: Option<u64>, sorted: bool| -> Result<Option<Results>> {
+        let readers = readers.into_iter().map(|reader| metered(reader, request.meter.clone())).collect();
         let mut plan = engine.scan(rows::schema(), readers)?;
-        // Sorted rows come by twice: when they are read, and when they are judged.
+        // Sorted rows are counted twice: when they are read, and when they are judged.
         request.meter.begin(rows.map(|rows| rows * if sorted { 2 } else { 1 }));
         let mut meter = unwatched();
         if sorted {
             plan = engine.sort(plan, &["query_id", "row"])?;
             meter = request.meter.clone();
         }
-        let results = Drive { engine: &engine, settings: &settings, run, sorted, meter }.judge(&plan)?;
+        let results =
+            EvaluationDriver { engine: &engine, settings: &settings, run, sorted, meter }.judge(&plan)?;
         Ok(results.map(|results| if sorted { results.in_input_order() } else { results }))
     };
     let by = request.by.as_deref();
@@ -167,11 +171,11 @@ pub fn evaluate(ranking: &Ranking, request: &Request) -> Result<Results> {
     let outcome = match (ranking, judged, text) {
         (Ranking::Predictions(location), judged, Some(format)) => {
             let reader = text_predictions::reader(location, format, by);
-            let together = match judged {
+            let contiguous = match judged {
                 None => judge(vec![reader.clone()], None, false)?,
                 Some(_) => None,
             };
-            match together {
+            match contiguous {
                 None => judge([reader].into_iter().chain(judged).collect(), None, true)?,
                 done => done,
             }
@@ -179,27 +183,32 @@ pub fn evaluate(ranking: &Ranking, request: &Request) -> Result<Results> {
         (Ranking::Predictions(location), judged, None) => {
             let predictions = Predictions::open(location, by)?;
             seen_in_training = predictions.seen_in_training;
-            let sort = |judged: Option<Open>| {
-                let readers = predictions.dealt_readers(threads).into_iter().chain(judged).collect();
+            let sort = |judged: Option<OpenReader>| {
+                let readers = predictions.shared_readers(threads).into_iter().chain(judged).collect();
                 judge(readers, Some(predictions.rows()), true)
             };
             match judged {
                 Some(judged) => sort(Some(judged))?,
                 None => {
-                    let together = match &request.remote {
+                    let contiguous = match &request.remote {
                         None => judge(predictions.readers(), Some(predictions.rows()), false)?,
                         Some(remote) => {
                             request.meter.begin(Some(predictions.rows()));
                             let meter = request.meter.clone();
-                            let drive =
-                                Drive { engine: &engine, settings: &settings, run, sorted: false, meter };
+                            let drive = EvaluationDriver {
+                                engine: &engine,
+                                settings: &settings,
+                                run,
+                                sorted: false,
+                                meter,
+                            };
                             drive.judge_by(
                                 &**remote,
                                 &EvaluationJob { predictions: &predictions, settings: &settings, by },
                             )?
                         }
                     };
-                    match together {
+                    match contiguous {
                         None => sort(None)?,
                         done => done,
                     }
@@ -214,14 +223,14 @@ pub fn evaluate(ranking: &Ranking, request: &Request) -> Result<Results> {
         }
         (Ranking::Scores { .. }, Some(_), _) => {
             return Err(Error::usage(
-                "scores have the labels of their dataset",
-                "leave --labels and --qrels out",
+                "scores take their labels from the dataset",
+                "omit --labels and --qrels",
             ));
         }
         (Ranking::Run(location), None, _) => {
             return Err(Error::usage(
                 format_args!("{location}: a run has no labels"),
-                "name the judgments: --qrels FILE, or --labels DATASET",
+                "pass --qrels FILE or --labels DATASET",
             ));
         }
     };
@@ -232,25 +241,25 @@ pub fn evaluate(ranking: &Ranking, request: &Request) -> Result<Results> {
         }
         Some(results) if results.unjudged + results.unranked > 0 => Err(Error::place(
             ranking.location(),
-            "none of its queries has judgments",
-            "check that ranking and judgments name queries the same way",
+            "no query has judgments",
+            "check that ranking and judgments use the same query ids",
         )),
-        Some(_) => Err(Error::place(ranking.location(), "there are no rows", "name a file that has some")),
+        Some(_) => Err(Error::place(ranking.location(), "no rows", "choose a file that contains rows")),
         None => Err(Error::place(
             ranking.location(),
-            "the rows of a query are not together",
-            "name predictions in Parquet, which are sorted",
+            "the rows of a query are not contiguous",
+            "convert the predictions to Parquet, which can be sorted",
         )),
     }
 }
 
-/// A reader that tells a meter of its rows.
-fn watched(reader: Open, meter: SharedMeter) -> Open {
+/// Counts the rows of a reader.
+fn metered(reader: OpenReader, meter: SharedMeter) -> OpenReader {
     Arc::new(move || {
         let meter = meter.clone();
         let count =
             move |batch: Result<RecordBatch>| batch.inspect(|batch| meter.advance(batch.num_rows() as u64));
-        Ok(Box::new(reader()?.map(count)) as Batches)
+        Ok(Box::new(reader()?.map(count)) as BatchIterator)
     })
 }
 

@@ -1,7 +1,7 @@
-//! Predictions as rows: our own tables, and Parquet files of others with the same columns.
+//! Reads predictions in Parquet: planetree's own tables, and other files with the same columns.
 
 use super::rows::RowColumns;
-use crate::plan::{Batches, Open, SORT_ROWS};
+use crate::plan::{BatchIterator, OpenReader, SORT_ROWS};
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float32Type, Float64Type, Schema};
@@ -12,21 +12,21 @@ use planetree_data::table::provenance::are_of_training_rows;
 use planetree_data::table::{AnyParquet, GroupBatches, ParquetFile, TableKind, TableReader};
 use std::sync::Arc;
 
-/// Rows that are decoded together when nothing is sorted.
+/// Rows per batch when nothing is sorted.
 const BATCH_ROWS: usize = 1 << 15;
 
 /// A file of predictions.
 pub struct Predictions {
     file: Arc<ParquetFile>,
-    columns: Columns,
-    /// Whether the rows are those that the model was trained on.
+    columns: PredictionColumns,
+    /// Whether the model was trained on these rows.
     pub seen_in_training: bool,
 }
 
-/// Where the columns are among those that are read.
+/// The indices of the needed columns among those that are read.
 #[derive(Clone)]
-pub struct Columns {
-    /// The places in the file of those that are read, in ascending order.
+pub struct PredictionColumns {
+    /// Indices in the file of the columns to read, in ascending order.
     pub read: Vec<usize>,
     query: usize,
     document: Option<usize>,
@@ -36,37 +36,37 @@ pub struct Columns {
 }
 
 impl Predictions {
-    /// Opens predictions of which somebody else knows that they are whole and predictions: their bytes are not checked.
+    /// Opens predictions that another process has verified: neither kind nor checksum is checked.
     pub fn open_checked(location: &Location, by: Option<&str>) -> Result<Self> {
         let file = TableReader::open_checked(location)?;
-        let columns = Columns::find(file.schema(), location, by)?;
-        Ok(Predictions { file, columns, seen_in_training: false }) // whoever opened them knows
+        let columns = PredictionColumns::find(file.schema(), location, by)?;
+        Ok(Predictions { file, columns, seen_in_training: false }) // known to the process that verified them
     }
 
-    /// Where they are.
+    /// The file or URL.
     pub fn location(&self) -> &Location {
         self.file.location()
     }
 
-    /// What tells the file apart from any other.
+    /// Identifies the content of the file.
     pub fn identity(&self) -> Result<String> {
         self.file.identity()
     }
 
-    /// How many rows each row group has.
+    /// Number of rows of each row group.
     pub fn group_rows(&self) -> Vec<u64> {
         self.file.group_rows()
     }
 
     /// The reader of a row group.
-    pub fn group_reader(&self, group: usize) -> Open {
+    pub fn group_reader(&self, group: usize) -> OpenReader {
         self.reader(vec![group], BATCH_ROWS)
     }
 
-    /// Opens predictions, and finds the column that queries are counted under, if there is one.
+    /// Opens predictions. `by` is the column to group queries by.
     pub fn open(location: &Location, by: Option<&str>) -> Result<Self> {
-        let remedy = "name predictions in Parquet, or as .csv, .tsv, .json or .ndjson; scores as text go with --scores and --data, \
-             runs with --run";
+        let remedy = "use predictions in Parquet, .csv, .tsv, .json or .ndjson; for text scores, use --scores and --data; for TREC \
+             runs, --run";
         let mut seen_in_training = false;
         let file = match TableReader::open_or_foreign(location, remedy)? {
             AnyParquet::Foreign(file) => file,
@@ -78,45 +78,46 @@ impl Predictions {
                 return Err(Error::place(
                     location,
                     format_args!("this is {}, not predictions", table.kind().noun()),
-                    "name predictions that `planetree predict` wrote, or a Parquet file with the columns \
-                     query_id, label and score",
+                    "use predictions written by `planetree predict`, or a Parquet file with the columns query_id, label and \
+                     score",
                 ));
             }
         };
-        let columns = Columns::find(file.schema(), location, by)?;
+        let columns = PredictionColumns::find(file.schema(), location, by)?;
         Ok(Predictions { file, columns, seen_in_training })
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub fn rows(&self) -> u64 {
         self.file.rows()
     }
 
-    /// A reader a row group, in their order.
-    pub fn readers(&self) -> Vec<Open> {
+    /// One reader per row group, in order.
+    pub fn readers(&self) -> Vec<OpenReader> {
         let reader = |group| self.reader(vec![group], BATCH_ROWS);
         (0..self.file.groups()).map(reader).collect()
     }
 
-    /// A number of readers that share the row groups, for rows that are to be sorted.
-    pub fn dealt_readers(&self, count: usize) -> Vec<Open> {
+    /// Up to `count` readers that share the row groups, for rows that will be sorted.
+    pub fn shared_readers(&self, count: usize) -> Vec<OpenReader> {
         let count = count.min(self.file.groups()).max(1);
         let groups = |reader| (reader..self.file.groups()).step_by(count).collect();
         (0..count).map(|reader| self.reader(groups(reader), SORT_ROWS)).collect()
     }
 
-    fn reader(&self, groups: Vec<usize>, batch_rows: usize) -> Open {
+    fn reader(&self, groups: Vec<usize>, batch_rows: usize) -> OpenReader {
         let (file, columns) = (self.file.clone(), self.columns.clone());
         Arc::new(move || {
             let (file, columns) = (file.clone(), columns.clone());
             let groups = groups.clone().into_iter();
-            Ok(Box::new(Rows { file, columns, groups, current: None, batch_rows }) as Batches)
+            Ok(Box::new(PredictionBatches { file, columns, groups, current: None, batch_rows })
+                as BatchIterator)
         })
     }
 }
 
-impl Columns {
-    /// Finds the columns of predictions by their names.
+impl PredictionColumns {
+    /// Finds the columns by name.
     pub fn find(schema: &Schema, location: &Location, by: Option<&str>) -> Result<Self> {
         let names = || schema.fields().iter().map(|field| field.name().as_str());
         let place = |name: &str| names().position(|other| other == name);
@@ -124,11 +125,11 @@ impl Columns {
             place(name).ok_or_else(|| {
                 let near = suggest::nearest(name, names());
                 let remedy = match near.first() {
-                    Some(near) => format!("call the column {near} {name}"),
-                    None => "predictions have the columns query_id, label and score, and may have doc_id"
+                    Some(near) => format!("rename the column {near} to {name}"),
+                    None => "predictions need the columns query_id, label and score; doc_id is optional"
                         .to_owned(),
                 };
-                Error::place(location, format_args!("not predictions: there is no column {name}"), remedy)
+                Error::place(location, format_args!("not predictions: no column {name}"), remedy)
             })
         };
         let (query, score) = (needed("query_id")?, needed("score")?);
@@ -142,8 +143,8 @@ impl Columns {
                 && !is_number(schema.field(place).data_type())
             {
                 let kind = schema.field(place).data_type();
-                let problem = format_args!("not predictions: column {name} holds {kind}, not numbers");
-                return Err(Error::place(location, problem, "write the column as numbers"));
+                let problem = format_args!("not predictions: column {name} is {kind}, not numeric");
+                return Err(Error::place(location, problem, "store the column as numbers"));
             }
         }
         let mut read: Vec<usize> =
@@ -151,7 +152,7 @@ impl Columns {
         read.sort_unstable();
         read.dedup();
         let among = |place: usize| read.partition_point(|other| *other < place);
-        Ok(Columns {
+        Ok(PredictionColumns {
             query: among(query),
             document: document.map(among),
             label: label.map(among),
@@ -161,7 +162,7 @@ impl Columns {
         })
     }
 
-    /// A batch of the columns that are read, as rows.
+    /// Converts a batch of the read columns to rows.
     pub fn rows(&self, batch: &RecordBatch, first_row: u64, location: &Location) -> Result<RecordBatch> {
         let text = |place: Option<usize>| -> Result<StringArray> {
             let Some(place) = place else { return Ok(StringArray::new_null(batch.num_rows())) };
@@ -174,7 +175,7 @@ impl Columns {
                 return Err(Error::place(
                     location,
                     format_args!("row {} has no {name}", first_row + row as u64 + 1),
-                    "leave the row out, or fill the gap",
+                    "remove the row, or supply the value",
                 ));
             }
         }
@@ -194,20 +195,16 @@ impl Columns {
     }
 }
 
-/// The error of a column that is not there.
+/// An error about a missing column.
 pub fn no_such_column<'n>(
     location: &Location,
     name: &str,
     names: impl Iterator<Item = &'n str> + Clone,
 ) -> Error {
     let all: Vec<&str> = names.clone().collect();
-    let otherwise = format!("it has {}", all.join(", "));
+    let otherwise = format!("available columns: {}", all.join(", "));
     let near = suggest::nearest(name, names);
-    Error::place(
-        location,
-        format_args!("there is no column {name}"),
-        suggest::did_you_mean(&near, &otherwise),
-    )
+    Error::place(location, format_args!("no column {name}"), suggest::did_you_mean(&near, &otherwise))
 }
 
 fn is_number(kind: &DataType) -> bool {
@@ -222,20 +219,20 @@ fn converted(batch: &RecordBatch, place: usize, kind: &DataType, location: &Loca
     let column = batch.column(place);
     cast(column, kind).map_err(|error| {
         let name = batch.schema_ref().field(place).name().clone();
-        Error::place(location, format_args!("column {name}: {error}"), "write the column in another type")
+        Error::place(location, format_args!("column {name}: {error}"), "store the column as another type")
     })
 }
 
-/// The rows of some row groups.
-struct Rows {
+/// Reads row groups as batches of rows.
+struct PredictionBatches {
     file: Arc<ParquetFile>,
-    columns: Columns,
+    columns: PredictionColumns,
     groups: std::vec::IntoIter<usize>,
     current: Option<(GroupBatches, u64)>,
     batch_rows: usize,
 }
 
-impl Rows {
+impl PredictionBatches {
     fn step(&mut self) -> Result<Option<RecordBatch>> {
         loop {
             if let Some((batches, first_row)) = &mut self.current
@@ -253,7 +250,7 @@ impl Rows {
     }
 }
 
-impl Iterator for Rows {
+impl Iterator for PredictionBatches {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -1,9 +1,9 @@
-//! Evaluation on other processes: row groups of predictions are judged remotely by the same code.
+//! Evaluation in other processes, which judge row groups of predictions with the same code.
 
 use super::predictions::Predictions;
 use super::text_predictions::format_of;
-use super::worker::{Settings, Stretch};
-use super::{Ranking, Request};
+use super::worker::{EvaluationSettings, PartialEvaluation};
+use super::{EvaluateRequest, Ranking};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 use std::fmt;
@@ -12,27 +12,31 @@ use std::fmt;
 pub struct EvaluationJob<'a> {
     /// The predictions, with all their row groups.
     pub predictions: &'a Predictions,
-    /// Metrics and their rules.
-    pub settings: &'a Settings,
+    /// Metrics and their convention.
+    pub settings: &'a EvaluationSettings,
     /// The column that queries are grouped by.
     pub by: Option<&'a str>,
 }
 
-/// Evaluates row groups on other processes.
+/// Evaluates row groups in other processes.
 pub trait RemoteEvaluator: fmt::Debug + Send + Sync {
     /// Fails if the other processes cannot read a location.
     fn check(&self, location: &Location) -> Result<()>;
 
     /// Passes the results of all row groups to the sink in order, until it returns `false`.
-    fn judge(&self, judged: &EvaluationJob<'_>, sink: &mut dyn FnMut(Stretch) -> Result<bool>) -> Result<()>;
+    fn judge(
+        &self,
+        job: &EvaluationJob<'_>,
+        sink: &mut dyn FnMut(PartialEvaluation) -> Result<bool>,
+    ) -> Result<()>;
 }
 
 /// Fails for rankings that cannot be evaluated remotely.
-pub fn check(remote: &dyn RemoteEvaluator, ranking: &Ranking, request: &Request) -> Result<()> {
+pub fn check(remote: &dyn RemoteEvaluator, ranking: &Ranking, request: &EvaluateRequest) -> Result<()> {
     let refuse = |what: &str| {
         Err(Error::usage(
             format_args!("--cluster: {what} cannot be evaluated on a cluster"),
-            "leave --cluster out; only predictions in Parquet that include labels are supported",
+            "omit --cluster; clusters support only predictions in Parquet that include labels",
         ))
     };
     match (ranking, &request.judgments) {
@@ -47,7 +51,11 @@ pub fn check(remote: &dyn RemoteEvaluator, ranking: &Ranking, request: &Request)
 }
 
 /// Judges a single row group.
-pub fn judge_groups(predictions: &Predictions, settings: &Settings, group: usize) -> Result<Stretch> {
+pub fn judge_group(
+    predictions: &Predictions,
+    settings: &EvaluationSettings,
+    group: usize,
+) -> Result<PartialEvaluation> {
     let reader = predictions.group_reader(group);
-    super::worker::Worker::new(settings).judge_stretch(reader()?)
+    super::worker::QueryJudge::new(settings).judge_batches(reader()?)
 }

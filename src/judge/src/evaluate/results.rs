@@ -1,69 +1,69 @@
-//! What is known of every query: a row of the metrics table each, in columns.
+//! Results of all queries, stored by column.
 
 use planetree_base::wire::{WireReader, WireWriter, malformed};
 use std::collections::HashSet;
 use xxhash_rust::xxh3::xxh3_128;
 
-/// The results of some queries. Those of several stretches of the input append to those of all of it.
+/// Results of several queries. Results of consecutive parts of the input can be appended to each other.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Results {
-    /// How many metrics there are.
+    /// Number of metrics.
     width: usize,
     names: String,
-    /// Where each query's name ends among `names`.
+    /// The end of each query's name in `names`.
     ends: Vec<usize>,
-    /// Ranked documents of each query.
+    /// Number of ranked documents of each query.
     pub documents: Vec<u32>,
-    /// Relevant documents of each query.
+    /// Number of relevant documents of each query.
     pub relevant: Vec<u32>,
-    /// Each query's first row in the input.
+    /// The first row of each query in the input.
     first_rows: Vec<u64>,
-    /// The values of all metrics, query by query; not a number where a query does not count.
+    /// The values of all metrics, query by query; NaN if a query does not count.
     values: Vec<f64>,
-    /// DCG, where that was asked for.
+    /// DCG of each query, if requested.
     pub dcg: Vec<f64>,
-    /// DCG of the best order, where that was asked for.
+    /// Ideal DCG of each query, if requested.
     pub ideal_dcg: Vec<f64>,
-    /// What each query is counted under, where that was asked for.
+    /// The segment of each query, if requested.
     pub segments: Vec<Option<String>>,
-    /// The ranking as text, where that was asked for.
+    /// The ranking as lines of a TREC run, if requested.
     pub run: Vec<u8>,
-    /// Rows that were ranked.
+    /// Number of ranked rows.
     pub rows: u64,
-    /// Queries without any judgment, which are left out.
+    /// Number of queries without judgments, which are skipped.
     pub unjudged: u64,
-    /// Queries that have judgments but no ranked document.
+    /// Number of queries with judgments but no ranked documents.
     pub unranked: u64,
-    /// Whether the rows are those that the model was trained on.
+    /// Whether the model was trained on these rows.
     pub seen_in_training: bool,
 }
 
-/// One query's results.
+/// The results of one query.
 pub struct QueryResult<'a> {
-    /// Its name.
+    /// The query's name.
     pub name: &'a str,
-    /// Ranked documents.
+    /// Number of ranked documents.
     pub documents: usize,
-    /// Relevant documents.
+    /// Number of relevant documents.
     pub relevant: usize,
-    /// Its first row in the input.
+    /// The query's first row in the input.
     pub first_row: u64,
-    /// The metrics' values, `None` where it does not count.
+    /// The value of each metric; `None` if the query does not count.
     pub values: &'a [Option<f64>],
 }
 
 impl Results {
-    /// No queries yet, for a number of metrics.
+    /// Empty results for `width` metrics.
     pub fn new(width: usize) -> Self {
         Results { width, ..Results::default() }
     }
 
-    /// How many queries there are.
+    /// Number of queries.
     pub fn queries(&self) -> usize {
         self.ends.len()
     }
 
-    /// How many metrics there are.
+    /// Number of metrics.
     pub fn width(&self) -> usize {
         self.width
     }
@@ -74,22 +74,22 @@ impl Results {
         &self.names[start..self.ends[query]]
     }
 
-    /// All names in their order.
+    /// The names of all queries, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         (0..self.queries()).map(|query| self.name(query))
     }
 
-    /// A query's value of a metric; `None` if the query does not count.
+    /// The value of a metric for a query; `None` if the query does not count.
     pub fn value(&self, query: usize, metric: usize) -> Option<f64> {
         Some(self.values[query * self.width + metric]).filter(|value| !value.is_nan())
     }
 
-    /// All queries' values of a metric.
+    /// The values of a metric for all queries.
     pub fn column(&self, metric: usize) -> impl Iterator<Item = Option<f64>> {
         (0..self.queries()).map(move |query| self.value(query, metric))
     }
 
-    /// Adds a query.
+    /// Appends a query.
     pub fn push(&mut self, query: &QueryResult<'_>) {
         self.names.push_str(query.name);
         self.ends.push(self.names.len());
@@ -100,7 +100,7 @@ impl Results {
         self.rows += query.documents as u64;
     }
 
-    /// Adds what follows in the input.
+    /// Appends the results of the next part of the input.
     pub fn append(&mut self, mut other: Results) {
         let shift = self.names.len();
         self.names.push_str(&other.names);
@@ -117,7 +117,7 @@ impl Results {
         self.unranked += other.unranked;
     }
 
-    /// Writes everything.
+    /// Serialises the results.
     pub fn write(&self, writer: &mut WireWriter) {
         writer.count(self.width as u64);
         writer.text(&self.names);
@@ -143,7 +143,7 @@ impl Results {
         [self.rows, self.unjudged, self.unranked].into_iter().for_each(|count| writer.count(count));
     }
 
-    /// Reads what was written.
+    /// Deserialises what [`Results::write`] wrote.
     pub fn read(reader: &mut WireReader<'_>) -> planetree_base::error::Result<Self> {
         let mut results = Results::new(reader.count()? as usize);
         results.names = reader.text()?;
@@ -177,7 +177,7 @@ impl Results {
         if gains_fit && segments_fit && values_fit && names_fit { Ok(results) } else { Err(malformed()) }
     }
 
-    /// The same queries in the order in which they appear in the input.
+    /// The same queries in the order of their first rows.
     pub fn in_input_order(&self) -> Results {
         let mut order: Vec<usize> = (0..self.queries()).collect();
         order.sort_by_key(|query| self.first_rows[*query]);
@@ -200,12 +200,12 @@ impl Results {
     }
 }
 
-/// The queries that have been seen, by the hashes of their names.
+/// The queries seen so far, by the hashes of their names.
 #[derive(Default)]
 pub struct SeenQueries(HashSet<u128>);
 
 impl SeenQueries {
-    /// Whether a query is new; it is not the next time.
+    /// Records a query; `true` if it is new.
     pub fn is_new(&mut self, name: &str) -> bool {
         self.0.insert(xxh3_128(name.as_bytes()))
     }
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn stretches_append_and_go_back_into_their_order() {
+    fn appended_results_are_sorted_into_input_order() {
         let mut first = Results::new(2);
         push(&mut first, "b", 9, &[Some(0.5), None]);
         push(&mut first, "", 3, &[Some(0.25), Some(1.0)]);
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn results_travel() {
+    fn results_round_trip_and_truncation_is_an_error() {
         let mut results = Results::new(2);
         push(&mut results, "b", 9, &[Some(0.5), Some(-0.0)]);
         push(&mut results, "ü", 300, &[Some(0.25), Some(1.0)]);

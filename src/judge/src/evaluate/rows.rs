@@ -1,6 +1,5 @@
-//! Rows of rankings in one form, whatever they were read from: which query, which document, its label,
-//! its score, and its number in the input. A row without a score is a judgment: it says what a document's
-//! label is, not where a ranking has it.
+//! The common form of rows from all sources: query, document, label, score and row number. A row without a score is a
+//! judgment: it gives a document's label and not its position in the ranking.
 
 use arrow::array::{
     Array, ArrayRef, AsArray, Float32Array, Float64Array, RecordBatch, StringArray, UInt64Array,
@@ -9,8 +8,8 @@ use arrow::datatypes::{DataType, Field, Float32Type, Float64Type, Schema, Schema
 use planetree_base::error::{Error, Result};
 use std::sync::{Arc, LazyLock};
 
-/// Judgments are numbered from here on, so that they come after the rows of a ranking.
-pub const JUDGMENTS: u64 = 1 << 62;
+/// Row numbers of judgments start here, so that they sort after the rows of the ranking.
+pub const FIRST_JUDGMENT_ROW: u64 = 1 << 62;
 
 static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
     Arc::new(Schema::new(vec![
@@ -23,36 +22,36 @@ static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
     ]))
 });
 
-/// The columns of all rows.
+/// The schema of all rows.
 pub fn schema() -> &'static SchemaRef {
     &SCHEMA
 }
 
-/// Columns that are becoming a batch of rows.
+/// The columns of a batch of rows.
 pub struct RowColumns {
-    /// Which query.
+    /// Query ids.
     pub query_ids: StringArray,
-    /// Which document, where that is known.
+    /// Document ids; null if unknown.
     pub doc_ids: StringArray,
-    /// The label, where there is one.
+    /// Labels; null if unknown.
     pub labels: Float32Array,
-    /// The score; null for a judgment.
+    /// Scores; null for judgments.
     pub scores: Float64Array,
-    /// The number of the first row in its input.
+    /// The number of the first row in the input.
     pub first_row: u64,
-    /// What the query is counted under, where that is asked for.
+    /// Segments of the queries, if requested.
     pub segments: Option<StringArray>,
 }
 
 impl RowColumns {
-    /// The rows as a batch, each numbered one more than the one before.
+    /// Builds a batch with consecutive row numbers.
     pub fn into_batch(self) -> Result<RecordBatch> {
         let rows = self.query_ids.len();
         let numbers = UInt64Array::from_iter_values((self.first_row..).take(rows));
         self.with_numbers(numbers)
     }
 
-    /// The rows as a batch, with numbers of their own.
+    /// Builds a batch with these row numbers.
     pub fn with_numbers(self, numbers: UInt64Array) -> Result<RecordBatch> {
         let rows = self.query_ids.len();
         let columns: Vec<ArrayRef> = vec![
@@ -64,28 +63,28 @@ impl RowColumns {
             Arc::new(self.segments.unwrap_or_else(|| StringArray::new_null(rows))),
         ];
         RecordBatch::try_new(schema().clone(), columns)
-            .map_err(|error| Error::place("rows", error, "report this: it is a fault of planetree"))
+            .map_err(|error| Error::bug("rows", &error).caused_by(error))
     }
 }
 
-/// The columns of a batch of rows.
+/// A view of a batch of rows.
 pub struct RowView<'a> {
-    /// Which query.
+    /// Query ids.
     pub query_ids: &'a StringArray,
-    /// Which document, where that is known.
+    /// Document ids; null if unknown.
     pub doc_ids: &'a StringArray,
-    /// The label, where there is one.
+    /// Labels; null if unknown.
     pub labels: &'a Float32Array,
-    /// The score; null for a judgment.
+    /// Scores; null for judgments.
     pub scores: &'a Float64Array,
-    /// The number in the input.
+    /// Row numbers in the input.
     pub rows: &'a UInt64Array,
-    /// What the query is counted under.
+    /// Segments of the queries.
     pub segments: &'a StringArray,
 }
 
 impl<'a> RowView<'a> {
-    /// Looks at a batch that [`RowColumns`] made.
+    /// A view of a batch built by [`RowColumns`].
     pub fn of(batch: &'a RecordBatch) -> Self {
         RowView {
             query_ids: batch.column(0).as_string(),
@@ -97,8 +96,8 @@ impl<'a> RowView<'a> {
         }
     }
 
-    /// Where the stretch of rows of one query ends that begins at `start`.
-    pub fn run_end(&self, start: usize) -> usize {
+    /// The end of the consecutive rows of one query that begin at `start`.
+    pub fn query_end(&self, start: usize) -> usize {
         let name = self.query_ids.value(start);
         let rows = self.query_ids.len();
         (start + 1..rows).find(|row| self.query_ids.value(*row) != name).unwrap_or(rows)

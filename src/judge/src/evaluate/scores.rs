@@ -1,10 +1,10 @@
-//! Scores in a text file, one a line, for the rows of a dataset in their order: what `predict --scores`,
-//! LightGBM, XGBoost and RankLib write.
+//! Scores in a text file, one per line, for the rows of a dataset in order, as `predict --scores`, LightGBM, XGBoost and
+//! RankLib write them.
 
-use super::lines::Lines;
+use super::lines::TextLines;
 use super::predictions::no_such_column;
 use super::rows::RowColumns;
-use crate::plan::{Batches, Open};
+use crate::plan::{BatchIterator, OpenReader};
 use arrow::array::{Array, AsArray, Float64Array, RecordBatch, StringArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float32Type};
@@ -13,32 +13,32 @@ use planetree_base::storage::Location;
 use planetree_data::dataset::{DatasetReader, GroupReader};
 use std::sync::Arc;
 
-/// The rows of a dataset with scores from a file.
-pub fn reader(scores: &Location, data: &Location, by: Option<&str>) -> Open {
+/// Reads the rows of a dataset with scores from a file.
+pub fn reader(scores: &Location, data: &Location, by: Option<&str>) -> OpenReader {
     let (scores, data, by) = (scores.clone(), data.clone(), by.map(str::to_owned));
     Arc::new(move || {
-        let lines = Lines::open(&scores)?;
+        let lines = TextLines::open(&scores)?;
         let dataset = DatasetReader::open(&data)?;
         let groups = dataset.groups().into_iter();
-        let mut scored = Scored { lines, dataset, by: by.clone(), first_row: 0 };
+        let mut scored = ScoredRows { lines, dataset, by: by.clone(), first_row: 0 };
         let mut groups = groups.map(Some).chain([None]).fuse();
         Ok(Box::new(std::iter::from_fn(move || match groups.next()? {
             Some(id) => Some(scored.dataset.open_group(id).and_then(|group| scored.group(&group))),
             None => scored.expect_end().err().map(Err),
-        })) as Batches)
+        })) as BatchIterator)
     })
 }
 
-struct Scored {
-    lines: Lines,
+struct ScoredRows {
+    lines: TextLines,
     dataset: DatasetReader,
     by: Option<String>,
     first_row: u64,
 }
 
-impl Scored {
+impl ScoredRows {
     fn group(&mut self, group: &GroupReader) -> Result<RecordBatch> {
-        let columns = DatasetColumns::read(group, self.dataset.location(), self.by.as_deref())?;
+        let columns = LabelColumns::read(group, self.dataset.location(), self.by.as_deref())?;
         let mut scores = Vec::with_capacity(group.rows());
         for row in 0..group.rows() {
             scores.push(self.next_score(columns.query_ids.value(row))?);
@@ -56,22 +56,25 @@ impl Scored {
         .into_batch()
     }
 
-    /// The next score, which must be of a row of this query.
+    /// Reads the next score, which must belong to this query if the line names one.
     fn next_score(&mut self, query: &str) -> Result<f64> {
         if !self.lines.advance()? {
-            return Err(self.miscounted("only "));
+            return Err(self.count_mismatch("only "));
         }
         let line = self.lines.text();
-        // RankLib writes query, place and score.
+        // RankLib writes query, row and score.
         let mut words = line.split_ascii_whitespace();
         let score = match (words.next(), words.next(), words.next(), words.next()) {
             (Some(score), None, ..) => score,
             (Some(id), Some(_), Some(score), None) if id == query => score,
             (Some(id), Some(_), Some(_), None) => {
-                let problem = format!("this score is of query {id:?}, but row {} of ", self.lines.number());
-                let problem = format!("{problem}{} is of query {query:?}", self.dataset.location());
-                let remedy = "name the dataset that the scores were made for, in the order of its rows";
-                return Err(self.lines.fault(format_args!("{problem}"), remedy));
+                let (row, dataset) = (self.lines.number(), self.dataset.location());
+                let problem = format!(
+                    "the score is for query {id:?}, but row {row} of {dataset} is for query {query:?}"
+                );
+                return Err(self
+                    .lines
+                    .fault(problem, "use the dataset that was scored, with its rows in the same order"));
             }
             _ => line,
         };
@@ -80,43 +83,43 @@ impl Scored {
             Err(_) => {
                 let shown: String = line.chars().take(40).collect();
                 Err(self.lines.fault(
-                    format_args!("{shown:?} is no score"),
-                    "write one number a line, in the order of the dataset's rows",
+                    format_args!("invalid score {shown:?}"),
+                    "write one number per line, in the order of the dataset's rows",
                 ))
             }
         }
     }
 
     fn expect_end(&mut self) -> Result<()> {
-        if self.lines.advance()? { Err(self.miscounted("more than ")) } else { Ok(()) }
+        if self.lines.advance()? { Err(self.count_mismatch("more than ")) } else { Ok(()) }
     }
 
-    fn miscounted(&self, only: &str) -> Error {
+    fn count_mismatch(&self, qualifier: &str) -> Error {
         let rows = self.dataset.manifest().rows;
-        // There are at least as many lines as were read; of more, nobody has counted how many.
-        let found = if only == "only " { self.lines.number() } else { rows };
+        // Surplus lines are not counted.
+        let found = if qualifier == "only " { self.lines.number() } else { rows };
         Error::place(
             self.lines.location(),
-            format_args!("it has {only}{found} scores, but {} has {rows} rows", self.dataset.location()),
-            "name the dataset that the scores were made for",
+            format_args!("{qualifier}{found} scores, but {} has {rows} rows", self.dataset.location()),
+            "use the dataset that was scored",
         )
     }
 }
 
-/// The columns of a dataset's row group that an evaluation looks at.
-pub struct DatasetColumns {
-    /// Which query.
+/// The columns of a dataset that an evaluation uses.
+pub struct LabelColumns {
+    /// Query ids.
     pub query_ids: StringArray,
-    /// Which document, where that is known.
+    /// Document ids; null if unknown.
     pub doc_ids: StringArray,
-    /// The label, where there is one.
+    /// Labels; null if unknown.
     pub labels: arrow::array::Float32Array,
-    /// A column as text.
+    /// The column to group queries by, as text.
     pub segments: Option<StringArray>,
 }
 
-impl DatasetColumns {
-    /// Reads them, and a column by its name.
+impl LabelColumns {
+    /// Reads the columns of a row group, and the column `by`.
     pub fn read(group: &GroupReader, location: &Location, by: Option<&str>) -> Result<Self> {
         let names = group.names();
         let columns = Self::of(&group.read(0..3)?, location)?;
@@ -125,32 +128,33 @@ impl DatasetColumns {
                 let place = names.iter().position(|name| *name == by);
                 let place = place.ok_or_else(|| no_such_column(location, by, names.iter().copied()))?;
                 let column = group.read(place..place + 1)?;
-                let column = cast(column.column(0), &DataType::Utf8).map_err(|_| odd(location))?;
+                let column =
+                    cast(column.column(0), &DataType::Utf8).map_err(|_| invalid_dataset(location))?;
                 Some(column.as_string::<i32>().clone())
             }
             None => None,
         };
-        Ok(DatasetColumns { segments, ..columns })
+        Ok(LabelColumns { segments, ..columns })
     }
 
-    /// The first three columns of a dataset, which are always the same.
+    /// The first three columns of a batch, which are the same in every dataset.
     pub fn of(batch: &RecordBatch, location: &Location) -> Result<Self> {
         let text = |name: &str| batch.column_by_name(name)?.as_string_opt::<i32>().cloned();
         let labels = || batch.column_by_name("label")?.as_primitive_opt::<Float32Type>().cloned();
         match (text("query_id"), text("doc_id"), labels()) {
             (Some(query_ids), Some(doc_ids), Some(labels)) => {
-                Ok(DatasetColumns { query_ids, doc_ids, labels, segments: None })
+                Ok(LabelColumns { query_ids, doc_ids, labels, segments: None })
             }
-            _ => Err(odd(location)),
+            _ => Err(invalid_dataset(location)),
         }
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub fn rows(&self) -> usize {
         self.query_ids.len()
     }
 }
 
-fn odd(location: &Location) -> Error {
-    Error::place(location, "its columns are not those of a dataset", "convert the data again")
+fn invalid_dataset(location: &Location) -> Error {
+    Error::place(location, "malformed dataset: unexpected columns", "convert the data again")
 }

@@ -1,5 +1,5 @@
-//! What queries are counted under, from another table: a Parquet file or a dataset with a row for every
-//! query, or several that agree.
+//! Segments of queries from another table: a Parquet file or a dataset with one row per query, or several rows with the
+//! same value.
 
 use super::predictions::no_such_column;
 use super::results::Results;
@@ -13,37 +13,38 @@ use planetree_data::table::{AnyParquet, ParquetFile, TableReader};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// A column of another table, by query.
-pub struct Join {
+/// A column of another table, keyed by query.
+pub struct SegmentJoin {
     by: String,
     location: Location,
     segments: HashMap<String, Option<String>>,
 }
 
-impl Join {
-    /// Reads the column `by`, for the queries that the column `on` names.
+impl SegmentJoin {
+    /// Reads the column `by`, keyed by the column `on`.
     pub fn read(location: &Location, on: &str, by: &str) -> Result<Self> {
-        let mut join = Join { by: by.to_owned(), location: location.clone(), segments: HashMap::new() };
+        let mut join =
+            SegmentJoin { by: by.to_owned(), location: location.clone(), segments: HashMap::new() };
         if location.join(MANIFEST).size()?.is_some() {
             let reader = DatasetReader::open(location)?;
             for id in reader.groups() {
                 let group = reader.open_group(id)?;
                 let names = group.names();
-                let place = |name: &str| {
-                    let place = names.iter().position(|other| *other == name);
-                    place.ok_or_else(|| no_such_column(location, name, names.iter().copied()))
+                let index = |name: &str| {
+                    let index = names.iter().position(|other| *other == name);
+                    index.ok_or_else(|| no_such_column(location, name, names.iter().copied()))
                 };
-                let mut columns = [place(on)?, place(by)?];
+                let mut columns = [index(on)?, index(by)?];
                 columns.sort_unstable();
                 group.read_batches(&columns, 1 << 16, &mut |batch| join.add(&batch, on))?;
             }
             return Ok(join);
         }
-        let file = match TableReader::open_or_foreign(location, "name a Parquet file or a dataset")? {
+        let file = match TableReader::open_or_foreign(location, "choose a Parquet file or a dataset")? {
             AnyParquet::Ours(table) => table.file().clone(),
             AnyParquet::Foreign(file) => file,
         };
-        let mut columns = [place(&file, on)?, place(&file, by)?];
+        let mut columns = [column_index(&file, on)?, column_index(&file, by)?];
         columns.sort_unstable();
         for group in 0..file.groups() {
             for batch in file.group_batches(group, Some(&columns), 1 << 16)? {
@@ -79,13 +80,13 @@ impl Join {
                     return Err(Error::place(
                         &self.location,
                         format_args!(
-                            "query {:?} has {} and {} in column {}",
+                            "query {:?} has both {} and {} in column {}",
                             entry.key(),
-                            entry.get().as_deref().unwrap_or("nothing"),
-                            segment.unwrap_or("nothing"),
+                            entry.get().as_deref().unwrap_or("null"),
+                            segment.unwrap_or("null"),
                             self.by
                         ),
-                        "count queries by a column that is the same for all rows of a query",
+                        "group by a column that is the same for all rows of a query",
                     ));
                 }
             }
@@ -93,7 +94,7 @@ impl Join {
         Ok(())
     }
 
-    /// Says what every query is counted under; how many are not in the table.
+    /// Assigns a segment to every query. Returns the number of queries that are not in the table.
     pub fn assign(&self, results: &mut Results) -> Result<usize> {
         let found: Vec<Option<&Option<String>>> =
             results.names().map(|name| self.segments.get(name)).collect();
@@ -102,8 +103,8 @@ impl Join {
             let query = results.names().next().unwrap_or_default().to_owned();
             return Err(Error::place(
                 &self.location,
-                format_args!("it has none of the queries, for example {query:?}"),
-                "name a table of these queries; --on names its column of query ids",
+                format_args!("contains none of the queries, for example {query:?}"),
+                "choose a table of these queries; --on names its column of query ids",
             ));
         }
         results.segments = found.into_iter().map(|segment| segment.cloned().flatten()).collect();
@@ -111,7 +112,7 @@ impl Join {
     }
 }
 
-fn place(file: &ParquetFile, name: &str) -> Result<usize> {
+fn column_index(file: &ParquetFile, name: &str) -> Result<usize> {
     let names = || file.schema().fields().iter().map(|field| field.name().as_str());
     names().position(|other| other == name).ok_or_else(|| no_such_column(file.location(), name, names()))
 }

@@ -1,75 +1,74 @@
-//! What the values of all queries come to: means, how they are spread, the worst queries, segments.
+//! Summaries of results: means, percentiles, worst queries, segments.
 
 use super::results::Results;
 use planetree_metric::{Mean, Metric};
 use std::collections::BTreeMap;
 
-/// The percentiles of a summary.
+/// The percentiles in a summary.
 pub const PERCENTILES: [u32; 5] = [5, 25, 50, 75, 95];
 
 /// One metric over all queries.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MetricSummary {
-    /// Which.
+    /// The metric.
     pub metric: Metric,
-    /// The mean over the queries that count; `None` if none does.
+    /// The mean over the counted queries; `None` if there are none.
     pub mean: Option<f64>,
-    /// Queries that count.
+    /// Number of counted queries.
     pub counted: usize,
-    /// The mean without queries that have nothing relevant.
+    /// The mean without empty queries.
     pub mean_without_empty: Option<f64>,
-    /// The values below which so many per cent of the queries are, between two values in proportion.
+    /// The values at [`PERCENTILES`], linearly interpolated.
     pub percentiles: Option<[f64; 5]>,
 }
 
 /// All metrics over all queries.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Summary {
-    /// Ranked documents.
+pub struct EvaluationSummary {
+    /// Number of ranked documents.
     pub rows: u64,
-    /// Queries.
+    /// Number of queries.
     pub queries: usize,
-    /// Queries without anything relevant.
+    /// Number of empty queries, which have no relevant documents.
     pub empty: usize,
-    /// Queries of the ranking that have no judgment and are left out.
+    /// Number of ranked queries without judgments, which are skipped.
     pub unjudged: u64,
-    /// Queries of the judgments that have no ranked document.
+    /// Number of judged queries without ranked documents.
     pub unranked: u64,
-    /// The metrics.
+    /// The summary of each metric.
     pub metrics: Vec<MetricSummary>,
-    /// The queries with the worst values of the first metric, the worst first, of those with something
-    /// relevant.
+    /// The non-empty queries with the worst values of the first metric, the worst first.
     pub worst: Vec<usize>,
 }
 
-/// The means of one segment.
+/// The summary of one segment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SegmentSummary {
-    /// What its queries have in common; `None` for those without a value.
+    /// The value of the column; `None` for queries without one.
     pub segment: Option<String>,
-    /// Ranked documents.
+    /// Number of ranked documents.
     pub rows: u64,
-    /// Queries.
+    /// Number of queries.
     pub queries: usize,
-    /// Queries without anything relevant.
+    /// Number of empty queries, which have no relevant documents.
     pub empty: usize,
     /// The mean of every metric.
     pub means: Vec<Option<f64>>,
 }
 
-impl Summary {
-    /// Sums up results of some metrics, with a number of worst queries.
+impl EvaluationSummary {
+    /// Summarises results, with up to `worst` worst queries.
     pub fn of(results: &Results, metrics: &[Metric], worst: usize) -> Self {
         let is_empty = |query: &usize| results.relevant[*query] == 0;
         let all = || 0..results.queries();
-        let of_metric = |(place, metric): (usize, &Metric)| MetricSummary {
+        let of_metric = |(column, metric): (usize, &Metric)| MetricSummary {
             metric: *metric,
-            mean: mean(results, place, metric, all()),
-            counted: results.column(place).flatten().count(),
-            mean_without_empty: mean(results, place, metric, all().filter(|query| !is_empty(query))),
-            percentiles: percentiles(results.column(place).flatten().collect()),
+            mean: mean(results, column, metric, all()),
+            counted: results.column(column).flatten().count(),
+            mean_without_empty: mean(results, column, metric, all().filter(|query| !is_empty(query))),
+            percentiles: percentiles(results.column(column).flatten().collect()),
         };
-        Summary {
+        EvaluationSummary {
             rows: results.rows,
             queries: results.queries(),
             empty: all().filter(is_empty).count(),
@@ -82,7 +81,7 @@ impl Summary {
 }
 
 impl SegmentSummary {
-    /// The means of every segment, in the order of their names; queries without a value last.
+    /// Summarises every segment, sorted by name; queries without a segment are last.
     pub fn of(results: &Results, metrics: &[Metric]) -> Vec<Self> {
         let mut segments: BTreeMap<(bool, Option<&str>), Vec<usize>> = BTreeMap::new();
         for (query, segment) in results.segments.iter().enumerate() {
@@ -95,31 +94,31 @@ impl SegmentSummary {
             empty: queries.iter().filter(|query| results.relevant[**query] == 0).count(),
             means: (0..)
                 .zip(metrics)
-                .map(|(place, metric)| mean(results, place, metric, queries.iter().copied()))
+                .map(|(column, metric)| mean(results, column, metric, queries.iter().copied()))
                 .collect(),
         };
         segments.into_iter().map(of_segment).collect()
     }
 }
 
-/// The mean of a metric over some queries, as far as they count.
+/// The mean of a metric over the counted ones of some queries.
 fn mean(
     results: &Results,
-    place: usize,
+    column: usize,
     metric: &Metric,
     queries: impl Iterator<Item = usize>,
 ) -> Option<f64> {
-    let counted =
-        queries.filter_map(|query| Some((results.value(query, place)?, f64::from(results.documents[query]))));
+    let counted = queries
+        .filter_map(|query| Some((results.value(query, column)?, f64::from(results.documents[query]))));
     mean_of(*metric, counted)
 }
 
-/// The mean of a metric over queries that count, each with its value and its number of documents.
+/// The mean of a metric over counted queries, each with its value and number of documents.
 pub fn mean_of(metric: Metric, queries: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
     let mut mean = Mean::new(metric);
     for (value, documents) in queries {
         match metric {
-            // It is over rows, of which every query has as many squared errors.
+            // RMSE is a mean over rows: each query contributes its mean squared error once per document.
             Metric::Rmse => mean.add_weighted(value * value, documents),
             _ => mean.add(value),
         }
@@ -131,14 +130,14 @@ fn percentiles(mut values: Vec<f64>) -> Option<[f64; 5]> {
     values.sort_by(f64::total_cmp);
     let last = values.len().checked_sub(1)?;
     Some(PERCENTILES.map(|percent| {
-        let place = f64::from(percent) / 100.0 * last as f64;
-        let (below, share) = (place.floor() as usize, place.fract());
+        let position = f64::from(percent) / 100.0 * last as f64;
+        let (below, fraction) = (position.floor() as usize, position.fract());
         let above = values[(below + 1).min(last)];
-        values[below] + (above - values[below]) * share
+        values[below] + (above - values[below]) * fraction
     }))
 }
 
-/// Of equal values the earlier query.
+/// The sort is stable: of equal values, the earlier query comes first.
 fn worst_queries(results: &Results, metric: &Metric, count: usize) -> Vec<usize> {
     let counts = |query: &usize| results.relevant[*query] > 0 && results.value(*query, 0).is_some();
     let mut queries: Vec<usize> = (0..results.queries()).filter(counts).collect();
@@ -168,14 +167,14 @@ mod tests {
     const NDCG: Metric = Metric::Ndcg(Some(10));
 
     #[test]
-    fn empty_queries_are_counted_and_can_be_left_out() {
+    fn empty_queries_are_counted_and_excluded_from_the_second_mean() {
         let results = results(&[
             ("a", 3, 1, Some(0.5)),
             ("b", 2, 0, Some(0.0)),
             ("c", 1, 1, Some(1.0)),
             ("d", 1, 0, None),
         ]);
-        let summary = Summary::of(&results, &[NDCG], 1);
+        let summary = EvaluationSummary::of(&results, &[NDCG], 1);
         assert_eq!((summary.rows, summary.queries, summary.empty), (7, 4, 2));
         let metric = &summary.metrics[0];
         assert_eq!((metric.mean, metric.counted, metric.mean_without_empty), (Some(0.5), 3, Some(0.75)));
@@ -183,15 +182,15 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_a_mean_over_rows_and_worst_when_high() {
+    fn rmse_is_a_mean_over_rows_and_worst_when_high() {
         let results = results(&[("a", 3, 1, Some(1.0)), ("b", 1, 1, Some(3.0))]);
-        let summary = Summary::of(&results, &[Metric::Rmse], 2);
+        let summary = EvaluationSummary::of(&results, &[Metric::Rmse], 2);
         assert_eq!(summary.metrics[0].mean, Some((12.0_f64 / 4.0).sqrt()));
         assert_eq!(summary.worst, [1, 0]);
     }
 
     #[test]
-    fn percentiles_lie_between_neighbours_in_proportion() {
+    fn percentiles_are_interpolated() {
         assert_eq!(percentiles((0..=20).rev().map(f64::from).collect()), Some([1.0, 5.0, 10.0, 15.0, 19.0]));
         assert_eq!(percentiles(vec![1.0, 0.0]), Some([0.05, 0.25, 0.5, 0.75, 0.95]));
         assert_eq!(percentiles(vec![0.25]), Some([0.25; 5]));
@@ -199,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_are_in_order_and_those_without_a_value_last() {
+    fn segments_are_sorted_and_missing_values_come_last() {
         let mut results = results(&[("a", 3, 1, Some(0.5)), ("b", 2, 0, Some(0.0)), ("c", 1, 1, Some(1.0))]);
         results.segments = vec![Some("x".to_owned()), None, Some("b".to_owned())];
         let segments = SegmentSummary::of(&results, &[NDCG]);

@@ -1,7 +1,7 @@
-//! The metrics table: a row per query. Written by `evaluate`, read by whoever compares systems.
+//! The metrics table: one row per query. `evaluate` and `cv` write it; comparisons and reports read it.
 
 use super::results::{QueryResult, Results};
-use super::{CURVE, DEFAULT_METRICS, Ranking, Request, evaluate};
+use super::{CURVE, DEFAULT_METRICS, EvaluateRequest, Ranking, evaluate};
 use arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int32Array, RecordBatch, StringArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Float64Type, Int32Type, Schema, SchemaRef};
@@ -12,30 +12,41 @@ use planetree_data::table::{TableKind, TableReader, TableWriter};
 use planetree_metric::{Convention, Metric};
 use std::sync::Arc;
 
-/// The metadata key of the rules that values were taken by.
+/// Metadata key of the convention that the values follow.
 pub const CONVENTION: &str = Convention::KEY;
-/// The metadata key of the names of all metrics.
+/// Metadata key of the names of all metrics.
 pub const METRICS: &str = "planetree.metrics";
 
-/// The columns beside the metrics that every metrics table has.
+/// The columns that follow the metrics: DCG and its ideal.
 const GAINS: [&str; 2] = ["dcg", "idcg"];
 
-/// What a metrics table has.
+/// The columns and metadata of a metrics table.
 #[derive(Debug, Clone, Copy)]
 pub struct MetricsLayout<'a> {
-    /// A column each.
+    /// The metrics, one column each.
     pub metrics: &'a [Metric],
-    /// The rules.
+    /// The convention of all metrics.
     pub convention: &'a Convention,
-    /// Whether there is a column of what queries are counted under.
+    /// Whether there is a column `segment`.
     pub segments: bool,
-    /// Whether there is a column of the system that ranked.
+    /// Whether there is a column `system`.
     pub systems: bool,
-    /// The number that systems differ in, if they are points of curves.
+    /// Whether there is a column `fold`.
+    pub folds: bool,
+    /// The name of the quantity that varies between systems, if they are points of curves.
     pub curve: Option<&'a str>,
 }
 
-/// A metrics table while it is written.
+/// Where the rows of one [`MetricsTable::write`] come from; used only for columns that the layout has.
+#[derive(Debug, Clone, Copy)]
+pub struct RowOrigin<'a> {
+    /// The system that ranked the queries.
+    pub system: &'a str,
+    /// The fold that the queries were tested in.
+    pub fold: usize,
+}
+
+/// Writes a metrics table.
 pub struct MetricsTable<'a> {
     layout: MetricsLayout<'a>,
     writer: TableWriter,
@@ -43,9 +54,9 @@ pub struct MetricsTable<'a> {
 }
 
 impl<'a> MetricsTable<'a> {
-    /// Prepares a table.
+    /// Creates a table with this layout.
     pub fn create(location: &Location, layout: MetricsLayout<'a>) -> Result<Self> {
-        let MetricsLayout { metrics, convention, segments, systems, curve } = layout;
+        let MetricsLayout { metrics, convention, segments, systems, folds, curve } = layout;
         let names: Vec<String> = metrics.iter().map(Metric::to_string).collect();
         let mut fields = vec![
             Field::new("query_id", DataType::Utf8, false),
@@ -57,6 +68,7 @@ impl<'a> MetricsTable<'a> {
         fields.extend(gains.map(|name| Field::new(*name, DataType::Float64, false)));
         fields.extend(segments.then(|| Field::new("segment", DataType::Utf8, true)));
         fields.extend(systems.then(|| Field::new("system", DataType::Utf8, false)));
+        fields.extend(folds.then(|| Field::new("fold", DataType::Int32, false)));
         let schema = Arc::new(Schema::new(fields));
         let mut writer = TableWriter::create(location, TableKind::Metrics, schema.clone())?;
         writer.set_metadata(CONVENTION, convention.to_string());
@@ -67,8 +79,8 @@ impl<'a> MetricsTable<'a> {
         Ok(MetricsTable { layout, writer, schema })
     }
 
-    /// Appends a system's results, which have DCG and its ideal.
-    pub fn write(&mut self, results: &Results, system: &str) -> Result<()> {
+    /// Appends results, which must include DCG and its ideal.
+    pub fn write(&mut self, results: &Results, origin: RowOrigin<'_>) -> Result<()> {
         let queries = results.queries();
         let counts = |counts: &[u32]| -> ArrayRef {
             Arc::new(Int32Array::from_iter_values(counts.iter().map(|count| *count as i32)))
@@ -82,7 +94,7 @@ impl<'a> MetricsTable<'a> {
             columns.push(Arc::new(results.column(metric).collect::<Float64Array>()));
         }
         for (name, values) in GAINS.iter().zip([&results.dcg, &results.ideal_dcg]) {
-            // A metric that is called so is there already.
+            // If it is one of the metrics, the column exists already.
             if !self.schema.fields()[3..3 + results.width()].iter().any(|field| field.name() == name) {
                 columns.push(Arc::new(Float64Array::from(values.clone())));
             }
@@ -91,69 +103,77 @@ impl<'a> MetricsTable<'a> {
             columns.push(Arc::new(StringArray::from_iter(results.segments.iter().map(Option::as_deref))));
         }
         if self.layout.systems {
-            columns.push(Arc::new(StringArray::from_iter_values(std::iter::repeat_n(system, queries))));
+            let systems = std::iter::repeat_n(origin.system, queries);
+            columns.push(Arc::new(StringArray::from_iter_values(systems)));
+        }
+        if self.layout.folds {
+            columns.push(Arc::new(Int32Array::from_value(origin.fold as i32, queries)));
         }
         let batch = RecordBatch::try_new(self.schema.clone(), columns)
-            .map_err(|error| Error::place("metrics", error, "report this: it is a fault of planetree"))?;
+            .map_err(|error| Error::bug("metrics", &error).caused_by(error))?;
         self.writer.write(&batch)
     }
 
-    /// Completes the table and makes it visible.
+    /// Completes the table and moves it into place.
     pub fn finish(self) -> Result<()> {
         self.writer.finish()
     }
 }
 
-/// The values of every query, and by which rules they were taken.
-pub struct Evaluated {
-    /// The metrics, in the order of the results.
+/// Metric values of every query, and their convention.
+pub struct PerQueryMetrics {
+    /// The metrics, in the order of the columns of `results`.
     pub metrics: Vec<Metric>,
-    /// The rules.
+    /// The convention of all metrics.
     pub convention: Convention,
-    /// The values.
+    /// The values of all queries.
     pub results: Results,
 }
 
-/// The values of every query of a metrics table or, evaluated here, of predictions. Without metrics, all
-/// that the table has, or the usual ones; without rules, those of the table, or the default ones.
-pub fn per_query(
+/// Reads the values of every query from a metrics table, or computes them from predictions.
+///
+/// If `metrics` is empty, all metrics of the table are read, or the default ones computed. If `convention` is `None`, it
+/// is that of the table, or the default.
+pub fn per_query_metrics(
     location: &Location,
     metrics: &[Metric],
     convention: Option<&Convention>,
-) -> Result<Evaluated> {
+) -> Result<PerQueryMetrics> {
     if TableReader::kind_of(location)? == Some(TableKind::Metrics) {
         return read(&TableReader::open(location, TableKind::Metrics)?, metrics, convention);
     }
     let metrics = if metrics.is_empty() { default_metrics()? } else { metrics.to_vec() };
     let convention = convention.cloned().unwrap_or_default();
-    let request = Request::new(metrics.clone(), convention.clone());
+    let request = EvaluateRequest::new(metrics.clone(), convention.clone());
     let results = evaluate(&Ranking::Predictions(location.clone()), &request)?;
-    Ok(Evaluated { metrics, convention, results })
+    Ok(PerQueryMetrics { metrics, convention, results })
 }
 
-/// The metrics that are taken when none are named.
+/// [`DEFAULT_METRICS`], parsed.
 pub fn default_metrics() -> Result<Vec<Metric>> {
     DEFAULT_METRICS.split(',').map(str::parse).collect()
 }
 
-fn read(table: &TableReader, metrics: &[Metric], convention: Option<&Convention>) -> Result<Evaluated> {
+fn read(table: &TableReader, metrics: &[Metric], convention: Option<&Convention>) -> Result<PerQueryMetrics> {
     let location = table.location();
-    let faulty = |problem: String| Error::place(location, problem, "make the file again, or ask who made it");
+    let faulty = |problem: String| {
+        Error::place(location, problem, "recreate the file with `planetree evaluate --output`")
+    };
     let written = table.metadata(CONVENTION).unwrap_or_default();
-    let theirs: Convention =
-        written.parse().map_err(|error: Error| faulty(format!("its convention is unknown: {error}")))?;
-    if let Some(ours) = convention.filter(|ours| **ours != theirs) {
+    let stored: Convention =
+        written.parse().map_err(|error: Error| faulty(format!("unknown convention: {error}")))?;
+    if let Some(requested) = convention.filter(|requested| **requested != stored) {
         return Err(Error::place(
             location,
-            format_args!("its values were taken by the convention {theirs}, not {ours}"),
-            format_args!("leave --convention out, or evaluate the predictions again with {ours}"),
+            format_args!("its metrics follow convention {stored}, not {requested}"),
+            format_args!("omit --convention, or evaluate the predictions again with --convention {requested}"),
         ));
     }
     if table.schema().column_with_name("system").is_some() {
         return Err(Error::place(
             location,
-            "it holds several systems side by side",
-            "evaluate each system into a file of its own",
+            "the table contains several systems",
+            "evaluate each system into its own file",
         ));
     }
     let names: Vec<&str> =
@@ -164,12 +184,14 @@ fn read(table: &TableReader, metrics: &[Metric], convention: Option<&Convention>
     };
     let shown: Vec<String> = metrics.iter().map(Metric::to_string).collect();
     if let Some(absent) = shown.iter().find(|name| table.schema().column_with_name(name).is_none()) {
-        let otherwise =
-            format!("it has {}; evaluate the predictions again with --metrics {absent}", names.join(", "));
+        let otherwise = format!(
+            "available: {}; or evaluate the predictions again with --metrics {absent}",
+            names.join(", ")
+        );
         let near = suggest::nearest(absent, names.iter().copied());
         return Err(Error::place(
             location,
-            format_args!("there is no metric {absent}"),
+            format_args!("no metric {absent}"),
             suggest::did_you_mean(&near, &otherwise),
         ));
     }
@@ -177,8 +199,7 @@ fn read(table: &TableReader, metrics: &[Metric], convention: Option<&Convention>
     for batch in table.batches() {
         let batch = batch?;
         let column = |name: &str, kind: &DataType| {
-            let column =
-                batch.column_by_name(name).ok_or_else(|| faulty(format!("there is no column {name}")))?;
+            let column = batch.column_by_name(name).ok_or_else(|| faulty(format!("no column {name}")))?;
             cast(column, kind).map_err(|error| faulty(format!("column {name}: {error}")))
         };
         let queries = column("query_id", &DataType::Utf8)?;
@@ -203,5 +224,5 @@ fn read(table: &TableReader, metrics: &[Metric], convention: Option<&Convention>
             });
         }
     }
-    Ok(Evaluated { metrics, convention: theirs, results })
+    Ok(PerQueryMetrics { metrics, convention: stored, results })
 }

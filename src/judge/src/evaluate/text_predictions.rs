@@ -1,70 +1,70 @@
-//! Predictions as text: CSV, TSV, JSON or NDJSON with the columns of the Parquet table, compressed or not. Numbers are
-//! read as the numbers they were written from, and ids stay text, whatever they look like.
+//! Reads predictions from CSV, TSV, JSON or NDJSON with the columns of the Parquet table, compressed or not. Numbers are
+//! parsed exactly, and ids stay text even if they look like numbers.
 
-use super::predictions::Columns;
-use crate::plan::{Batches, Open, SORT_ROWS};
+use super::predictions::PredictionColumns;
+use crate::plan::{BatchIterator, OpenReader, SORT_ROWS};
 use arrow::array::{ArrayRef, Float32Array, Float64Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use planetree_base::error::{Error, InputError, Position, Result};
 use planetree_base::storage::{FileFormat, Location, text_format};
-use planetree_data::ingest::unpack;
+use planetree_data::ingest::decompress;
 use serde_json::{Map, Value};
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::Arc;
 
-/// The format of predictions as text; `None` for Parquet, and for what says nothing.
+/// The format of text predictions; `None` for Parquet and for unknown extensions.
 pub fn format_of(location: &Location) -> Result<Option<FileFormat>> {
     let Some(format) = text_format(location) else { return Ok(None) };
     let Some(size) = location.size()? else { return Ok(None) };
-    // A Parquet file is one under any name.
+    // A Parquet file is recognised under any name.
     let is_parquet = size >= 4 && location.read_range(0, 4)? == b"PAR1"[..];
     Ok((!is_parquet).then_some(format))
 }
 
-/// The rows of predictions as text.
-pub fn reader(location: &Location, format: FileFormat, by: Option<&str>) -> Open {
+/// Reads text predictions as rows.
+pub fn reader(location: &Location, format: FileFormat, by: Option<&str>) -> OpenReader {
     let (location, by) = (location.clone(), by.map(str::to_owned));
     Arc::new(move || {
-        let mut rows = Rows::open(&location, format, by.as_deref())?;
+        let mut rows = TextRows::open(&location, format, by.as_deref())?;
         let mut is_done = false;
         Ok(Box::new(std::iter::from_fn(move || {
             let batch = (!is_done).then(|| rows.next_batch()).transpose();
             let batch = batch.map(Option::flatten).transpose();
             is_done = !matches!(batch, Some(Ok(_)));
             batch
-        })) as Batches)
+        })) as BatchIterator)
     })
 }
 
-/// Text as rows of cells.
-trait Cells: Send {
-    /// The names of the columns.
+/// Reads text as rows of cells.
+trait CellReader: Send {
+    /// The column names.
     fn names(&self) -> &[String];
 
-    /// Reads the next row into as many cells as there are names; `false` at the end.
+    /// Reads the next row, one cell per column; `false` at the end.
     fn read(&mut self, cells: &mut Vec<Option<String>>) -> Result<bool>;
 
-    /// A fault of the row that was read last.
+    /// An error about the current row.
     fn fault(&self, problem: String, remedy: &str) -> Error;
 }
 
-struct Rows {
+struct TextRows {
     location: Location,
-    cells: Box<dyn Cells>,
-    columns: Columns,
-    /// Of the columns that are read.
+    cells: Box<dyn CellReader>,
+    columns: PredictionColumns,
+    /// Schema of the columns that are read.
     schema: SchemaRef,
     first_row: u64,
 }
 
-impl Rows {
+impl TextRows {
     fn open(location: &Location, format: FileFormat, by: Option<&str>) -> Result<Self> {
-        let (_, input) = unpack(location.open()?).map_err(|error| Error::io(location, "read", &error))?;
+        let (_, input) = decompress(location.open()?).map_err(|error| Error::io(location, "read", error))?;
         let input = BufReader::with_capacity(256 << 10, input);
-        let cells: Box<dyn Cells> = match format {
-            FileFormat::Tsv => Box::new(Delimited::open(location, input, b'\t')?),
-            FileFormat::Csv => Box::new(Delimited::open(location, input, b',')?),
-            _ => Box::new(Objects::open(location, input)?),
+        let cells: Box<dyn CellReader> = match format {
+            FileFormat::Tsv => Box::new(DelimitedCells::open(location, input, b'\t')?),
+            FileFormat::Csv => Box::new(DelimitedCells::open(location, input, b',')?),
+            _ => Box::new(JsonCells::open(location, input)?),
         };
         let fields = cells.names().iter().map(|name| {
             let kind = match name.as_str() {
@@ -75,22 +75,24 @@ impl Rows {
             Field::new(name, kind, true)
         });
         let whole = Schema::new(fields.collect::<Vec<_>>());
-        let columns = Columns::find(&whole, location, by)?;
+        let columns = PredictionColumns::find(&whole, location, by)?;
         let read = columns.read.iter().map(|place| whole.field(*place).clone());
         let schema = Arc::new(Schema::new(read.collect::<Vec<_>>()));
-        Ok(Rows { location: location.clone(), cells, columns, schema, first_row: 0 })
+        Ok(TextRows { location: location.clone(), cells, columns, schema, first_row: 0 })
     }
 
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
-        let mut read: Vec<Column> =
-            self.schema.fields().iter().map(|field| Column::of(field.data_type())).collect();
+        let mut read: Vec<TextColumn> =
+            self.schema.fields().iter().map(|field| TextColumn::of(field.data_type())).collect();
         let (mut cells, mut rows) = (Vec::new(), 0);
         while rows < SORT_ROWS && self.cells.read(&mut cells)? {
             for (column, place) in read.iter_mut().zip(&self.columns.read) {
                 column.push(cells[*place].take()).map_err(|cell| {
                     let name = &self.cells.names()[*place];
-                    self.cells
-                        .fault(format!("{cell:?} is no {name}"), "write a number, or nothing for no label")
+                    self.cells.fault(
+                        format!("invalid {name} {cell:?}"),
+                        "write a number, or leave a missing label empty",
+                    )
                 })?;
             }
             rows += 1;
@@ -98,45 +100,46 @@ impl Rows {
         if rows == 0 {
             return Ok(None);
         }
-        let arrays = read.into_iter().map(Column::finish).collect();
+        let arrays = read.into_iter().map(TextColumn::finish).collect();
         let batch = RecordBatch::try_new(self.schema.clone(), arrays);
-        let batch = batch.map_err(|error| Error::place(&self.location, error, "write the file again"))?;
+        let batch = batch
+            .map_err(|error| Error::place(&self.location, &error, "write the file again").caused_by(error))?;
         let first_row = self.first_row;
         self.first_row += rows as u64;
         self.columns.rows(&batch, first_row, &self.location).map(Some)
     }
 }
 
-enum Column {
+enum TextColumn {
     Text(Vec<Option<String>>),
     Score(Vec<Option<f64>>),
     Label(Vec<Option<f32>>),
 }
 
-impl Column {
+impl TextColumn {
     fn of(kind: &DataType) -> Self {
         match kind {
-            DataType::Float64 => Column::Score(Vec::new()),
-            DataType::Float32 => Column::Label(Vec::new()),
-            _ => Column::Text(Vec::new()),
+            DataType::Float64 => TextColumn::Score(Vec::new()),
+            DataType::Float32 => TextColumn::Label(Vec::new()),
+            _ => TextColumn::Text(Vec::new()),
         }
     }
 
-    /// Appends a cell; gives it back if it is not what belongs here.
+    /// Appends a cell; returns it as the error if it is invalid.
     fn push(&mut self, cell: Option<String>) -> Result<(), String> {
         match self {
-            Column::Text(texts) => texts.push(cell),
-            Column::Score(numbers) => numbers.push(number(cell)?),
-            Column::Label(numbers) => numbers.push(number(cell)?),
+            TextColumn::Text(texts) => texts.push(cell),
+            TextColumn::Score(numbers) => numbers.push(number(cell)?),
+            TextColumn::Label(numbers) => numbers.push(number(cell)?),
         }
         Ok(())
     }
 
     fn finish(self) -> ArrayRef {
         match self {
-            Column::Text(texts) => Arc::new(StringArray::from(texts)),
-            Column::Score(numbers) => Arc::new(Float64Array::from(numbers)),
-            Column::Label(numbers) => Arc::new(Float32Array::from(numbers)),
+            TextColumn::Text(texts) => Arc::new(StringArray::from(texts)),
+            TextColumn::Score(numbers) => Arc::new(Float64Array::from(numbers)),
+            TextColumn::Label(numbers) => Arc::new(Float32Array::from(numbers)),
         }
     }
 }
@@ -146,27 +149,27 @@ fn number<N: fast_float2::FastFloat>(cell: Option<String>) -> Result<Option<N>, 
     fast_float2::parse::<N, _>(cell.trim()).map(Some).map_err(|_| cell)
 }
 
-type Input = BufReader<Box<dyn Read + Send>>;
+type TextInput = BufReader<Box<dyn Read + Send>>;
 
-/// The longest row that is read; far beyond any of predictions, and far below what would fill memory.
-const LONGEST_ROW: usize = 1 << 20;
+/// Maximum bytes of a row: longer than any valid one, and short enough not to exhaust memory.
+const MAX_ROW_BYTES: usize = 1 << 20;
 
 /// Comma- or tab-separated values.
-struct Delimited {
+struct DelimitedCells {
     location: Location,
-    input: Input,
+    input: TextInput,
     core: csv_core::Reader,
     names: Vec<String>,
-    /// The row that was read last: its text, where its cells end, and the line it began on.
+    /// The current row: its text, the ends of its cells, and the line it began on.
     text: Vec<u8>,
     ends: Vec<usize>,
     line: u64,
 }
 
-impl Delimited {
-    fn open(location: &Location, input: Input, separator: u8) -> Result<Self> {
+impl DelimitedCells {
+    fn open(location: &Location, input: TextInput, separator: u8) -> Result<Self> {
         let core = csv_core::ReaderBuilder::new().delimiter(separator).build();
-        let mut rows = Delimited {
+        let mut rows = DelimitedCells {
             location: location.clone(),
             input,
             core,
@@ -176,7 +179,7 @@ impl Delimited {
             line: 1,
         };
         if !rows.advance()? {
-            return Err(Error::place(location, "the file is empty", "name predictions, with a header"));
+            return Err(Error::place(location, "empty file", "choose predictions with a header"));
         }
         let mut names = Vec::new();
         rows.cells(&mut names)?;
@@ -192,7 +195,7 @@ impl Delimited {
         self.text.resize(self.text.len().max(1 << 10), 0);
         self.ends.resize(self.ends.len().max(16), 0);
         loop {
-            let input = self.input.fill_buf().map_err(|error| Error::io(&self.location, "read", &error))?;
+            let input = self.input.fill_buf().map_err(|error| Error::io(&self.location, "read", error))?;
             let (outcome, read, written, ended) =
                 self.core.read_record(input, &mut self.text[length..], &mut self.ends[count..]);
             self.input.consume(read);
@@ -200,10 +203,8 @@ impl Delimited {
             count += ended;
             match outcome {
                 csv_core::ReadRecordResult::InputEmpty => {}
-                csv_core::ReadRecordResult::OutputFull if self.text.len() >= LONGEST_ROW => {
-                    return Err(
-                        self.fault("the row is longer than 1 MiB".to_owned(), "check for an open quote")
-                    );
+                csv_core::ReadRecordResult::OutputFull if self.text.len() >= MAX_ROW_BYTES => {
+                    return Err(self.fault("row longer than 1 MiB".to_owned(), "check for an unclosed quote"));
                 }
                 csv_core::ReadRecordResult::OutputFull => self.text.resize(self.text.len() * 2, 0),
                 csv_core::ReadRecordResult::OutputEndsFull => self.ends.resize(self.ends.len() * 2, 0),
@@ -221,7 +222,7 @@ impl Delimited {
         let mut start = 0;
         for end in &self.ends {
             let text = std::str::from_utf8(&self.text[start..*end])
-                .map_err(|_| self.fault("the row is no text".to_owned(), "write the file in UTF-8"))?;
+                .map_err(|_| self.fault("not valid UTF-8".to_owned(), "write the file in UTF-8"))?;
             cells.push((!text.is_empty()).then(|| text.to_owned()));
             start = *end;
         }
@@ -229,7 +230,7 @@ impl Delimited {
     }
 }
 
-impl Cells for Delimited {
+impl CellReader for DelimitedCells {
     fn names(&self) -> &[String] {
         &self.names
     }
@@ -239,8 +240,8 @@ impl Cells for Delimited {
             return Ok(false);
         }
         if self.ends.len() != self.names.len() {
-            let problem = format!("found {} values, the header has {}", self.ends.len(), self.names.len());
-            return Err(self.fault(problem, "write the file again: it may be truncated"));
+            let problem = format!("{} values, but the header has {}", self.ends.len(), self.names.len());
+            return Err(self.fault(problem, "recreate the file: it may be truncated"));
         }
         self.cells(cells)?;
         Ok(true)
@@ -252,27 +253,28 @@ impl Cells for Delimited {
     }
 }
 
-/// JSON objects: one per line, or in one array.
-struct Objects {
+/// JSON objects, one per line or in one array.
+struct JsonCells {
     location: Location,
-    objects: serde_json::StreamDeserializer<'static, serde_json::de::IoRead<Elements>, Map<String, Value>>,
+    objects:
+        serde_json::StreamDeserializer<'static, serde_json::de::IoRead<ArrayElements>, Map<String, Value>>,
     names: Vec<String>,
-    /// The first object, which had to be read for its names.
+    /// The first object, which was read for its names.
     first: Option<Map<String, Value>>,
     number: u64,
 }
 
-impl Objects {
-    fn open(location: &Location, input: Input) -> Result<Self> {
-        let elements = Elements { input, depth: 0, is_array: false, in_text: false, escaped: false };
+impl JsonCells {
+    fn open(location: &Location, input: TextInput) -> Result<Self> {
+        let elements = ArrayElements { input, depth: 0, is_array: false, in_text: false, escaped: false };
         let objects = serde_json::Deserializer::from_reader(elements).into_iter();
         let mut rows =
-            Objects { location: location.clone(), objects, names: Vec::new(), first: None, number: 0 };
+            JsonCells { location: location.clone(), objects, names: Vec::new(), first: None, number: 0 };
         rows.first = rows.next()?;
         rows.number = 0;
         rows.names = rows.first.iter().flat_map(Map::keys).cloned().collect();
         if rows.first.is_none() {
-            return Err(Error::place(location, "there are no rows", "name a file that has some"));
+            return Err(Error::place(location, "no rows", "choose a file that contains rows"));
         }
         Ok(rows)
     }
@@ -286,14 +288,14 @@ impl Objects {
                 line: error.line().max(1) as u64,
                 column: error.column().max(1) as u64,
             };
-            let problem = format!("not JSON objects: {error}");
-            let remedy = "write the file again: it may be truncated".to_owned();
+            let problem = format!("expected JSON objects: {error}");
+            let remedy = "recreate the file: it may be truncated".to_owned();
             Error::Input(Box::new(InputError { at, problem, remedy }))
         })
     }
 }
 
-impl Cells for Objects {
+impl CellReader for JsonCells {
     fn names(&self) -> &[String] {
         &self.names
     }
@@ -322,19 +324,19 @@ impl Cells for Objects {
     }
 }
 
-/// JSON whose outermost array, if it is one, is taken for white space: what is left is its elements, one after another,
-/// byte for byte where they were.
-struct Elements {
-    input: Input,
-    /// How many brackets and braces are open.
+/// Replaces the brackets and commas of an outermost JSON array by spaces, so that its elements become a sequence of values
+/// at the same byte offsets.
+struct ArrayElements {
+    input: TextInput,
+    /// Number of open brackets and braces.
     depth: usize,
     is_array: bool,
     in_text: bool,
     escaped: bool,
 }
 
-impl Elements {
-    fn pass(&mut self, byte: &mut u8) {
+impl ArrayElements {
+    fn filter(&mut self, byte: &mut u8) {
         if self.in_text {
             match (*byte, self.escaped) {
                 (_, true) => self.escaped = false,
@@ -365,13 +367,13 @@ impl Elements {
     }
 }
 
-impl Read for Elements {
+impl Read for ArrayElements {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.input.read(buffer)?;
         if count == 0 && !buffer.is_empty() && self.depth > 0 {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the array has no end"));
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "unterminated array"));
         }
-        buffer[..count].iter_mut().for_each(|byte| self.pass(byte));
+        buffer[..count].iter_mut().for_each(|byte| self.filter(byte));
         Ok(count)
     }
 }
@@ -384,9 +386,9 @@ mod tests {
     use arrow::datatypes::{Float32Type, Float64Type};
 
     fn read(name: &str, text: &str) -> Result<Vec<RecordBatch>> {
-        let room = tempfile::tempdir().unwrap();
-        let location = Location::Local(room.path().join(name));
-        std::fs::write(room.path().join(name), text).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let location = Location::Local(directory.path().join(name));
+        std::fs::write(directory.path().join(name), text).unwrap();
         let format = format_of(&location)?.unwrap();
         reader(&location, format, None)()?.collect()
     }
@@ -416,23 +418,23 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_place() {
+    fn errors_name_their_position() {
         let fails = |name: &str, text: &str, expected: &str| {
             let error = read(name, text).map(|batches| batches.len()).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         };
-        fails("p.csv", "query_id,score\na,1\nb,x\n", "p.csv:3:1: \"x\" is no score");
-        fails("p.csv", "query_id,score\na,1\nb", "p.csv:3:1: found 1 values, the header has 2");
-        fails("p.csv", "query_id,label\na,1\n", "there is no column score");
+        fails("p.csv", "query_id,score\na,1\nb,x\n", "p.csv:3:1: invalid score \"x\"");
+        fails("p.csv", "query_id,score\na,1\nb", "p.csv:3:1: 1 values, but the header has 2");
+        fails("p.csv", "query_id,label\na,1\n", "no column score");
         fails("p.csv", "query_id,score\n,1\n", "row 1 has no query_id");
-        fails("p.csv", "", "the file is empty");
-        fails("p.json", "[]", "there are no rows");
-        fails("p.json", "[{\"query_id\":\"a\",\"score\":1}", "the array has no end");
+        fails("p.csv", "", "empty file");
+        fails("p.json", "[]", "no rows");
+        fails("p.json", "[{\"query_id\":\"a\",\"score\":1}", "unterminated array");
         fails("p.json", "[{\"query_id\":\"a\",\"score\":1},{\"query_id\":", "p.json:1:");
         fails(
             "p.ndjson",
             "{\"query_id\":\"a\",\"score\":1}\n{\"query_id\":\"a\",\"score\":\"high\"}\n",
-            "row 2: \"high\" is no score",
+            "row 2: invalid score \"high\"",
         );
         fails("p.ndjson", "{\"query_id\":\"a\",\"score\":1}\n{\"query_id\":\"a\"}\n", "row 2 has no score");
         fails("p.ndjson", "{\"query_id\":\"a\",\"score\":1}\nnonsense\n", "p.ndjson:2:");

@@ -1,47 +1,46 @@
-//! The text files of trec_eval: runs (`query Q0 document rank score tag`) and judgments, called qrels
-//! (`query iteration document relevance`). As in trec_eval, the rank of a run is not looked at: the scores
-//! make the order.
+//! TREC files: runs (`query Q0 document rank score tag`) and judgments, called qrels (`query iteration document
+//! relevance`). As in trec_eval, the rank in a run is ignored and the order is determined by the scores.
 
-use super::lines::Lines;
-use super::rows::{JUDGMENTS, RowColumns};
-use crate::plan::{Batches, Open, SORT_ROWS};
+use super::lines::TextLines;
+use super::rows::{FIRST_JUDGMENT_ROW, RowColumns};
+use crate::plan::{BatchIterator, OpenReader, SORT_ROWS};
 use arrow::array::{Array, Float32Array, Float64Array, RecordBatch, StringArray, StringBuilder, UInt64Array};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Location, RUN_FORMATS, TextOutput, replaces};
 use std::io::Write;
 use std::sync::Arc;
 
-/// The rows of a run. Their labels are to be found in judgments.
-pub fn run_reader(location: &Location) -> Open {
-    reader(location, Kind::Run)
+/// Reads the rows of a run, which have no labels.
+pub fn run_reader(location: &Location) -> OpenReader {
+    reader(location, TrecFormat::Run)
 }
 
-/// The judgments of qrels.
-pub fn qrels_reader(location: &Location) -> Open {
-    reader(location, Kind::Qrels)
+/// Reads the judgments of qrels.
+pub fn qrels_reader(location: &Location) -> OpenReader {
+    reader(location, TrecFormat::Qrels)
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum TrecFormat {
     Run,
     Qrels,
 }
 
-fn reader(location: &Location, kind: Kind) -> Open {
+fn reader(location: &Location, format: TrecFormat) -> OpenReader {
     let location = location.clone();
     Arc::new(move || {
-        let mut lines = Lines::open(&location)?;
+        let mut lines = TextLines::open(&location)?;
         let mut is_done = false;
         Ok(Box::new(std::iter::from_fn(move || {
-            let batch = (!is_done).then(|| next_batch(&mut lines, kind)).transpose();
+            let batch = (!is_done).then(|| next_batch(&mut lines, format)).transpose();
             let batch = batch.map(Option::flatten).transpose();
             is_done = !matches!(batch, Some(Ok(_)));
             batch
-        })) as Batches)
+        })) as BatchIterator)
     })
 }
 
-fn next_batch(lines: &mut Lines, kind: Kind) -> Result<Option<RecordBatch>> {
+fn next_batch(lines: &mut TextLines, format: TrecFormat) -> Result<Option<RecordBatch>> {
     let (mut queries, mut documents) = (StringBuilder::new(), StringBuilder::new());
     let (mut numbers, mut values) = (Vec::new(), Vec::new());
     while values.len() < SORT_ROWS {
@@ -51,25 +50,25 @@ fn next_batch(lines: &mut Lines, kind: Kind) -> Result<Option<RecordBatch>> {
         let line = lines.text();
         let mut words = line.split_ascii_whitespace();
         let mut next = || words.next();
-        let found = match kind {
-            Kind::Run => (next(), next(), next(), next(), next(), next().map(|_| next())),
-            Kind::Qrels => (next(), next(), next(), Some(""), next(), Some(next())),
+        let found = match format {
+            TrecFormat::Run => (next(), next(), next(), next(), next(), next().map(|_| next())),
+            TrecFormat::Qrels => (next(), next(), next(), Some(""), next(), Some(next())),
         };
         let (Some(query), Some(_), Some(document), Some(_), Some(value), Some(None)) = found else {
-            let (what, form) = match kind {
-                Kind::Run => ("a run", "query Q0 document rank score tag"),
-                Kind::Qrels => ("judgments", "query iteration document relevance"),
+            let (what, expected) = match format {
+                TrecFormat::Run => ("a run", "query Q0 document rank score tag"),
+                TrecFormat::Qrels => ("qrels", "query iteration document relevance"),
             };
             let count = line.split_ascii_whitespace().count();
             return Err(lines.fault(
-                format_args!("found {count} words, expected a line of {what}: {form}"),
-                "check that the right file is named, and for white space within names",
+                format_args!("expected a line of {what} ({expected}), found {count} words"),
+                "check the file, and names for white space",
             ));
         };
         let parsed = fast_float2::parse::<f64, _>(value).ok().filter(|value| !value.is_nan());
         let Some(parsed) = parsed else {
-            let what = if matches!(kind, Kind::Run) { "score" } else { "relevance" };
-            return Err(lines.fault(format_args!("{value:?} is no {what}"), "write a number"));
+            let what = if matches!(format, TrecFormat::Run) { "score" } else { "relevance" };
+            return Err(lines.fault(format_args!("invalid {what} {value:?}"), "write a number"));
         };
         queries.append_value(query);
         documents.append_value(document);
@@ -80,12 +79,12 @@ fn next_batch(lines: &mut Lines, kind: Kind) -> Result<Option<RecordBatch>> {
         return Ok(None);
     }
     let rows = values.len();
-    let (labels, scores, numbers) = match kind {
-        Kind::Run => (Float32Array::new_null(rows), Float64Array::from(values), numbers),
-        Kind::Qrels => (
+    let (labels, scores, numbers) = match format {
+        TrecFormat::Run => (Float32Array::new_null(rows), Float64Array::from(values), numbers),
+        TrecFormat::Qrels => (
             Float32Array::from_iter_values(values.iter().map(|value| *value as f32)),
             Float64Array::new_null(rows),
-            numbers.iter().map(|number| JUDGMENTS + number).collect(),
+            numbers.iter().map(|number| FIRST_JUDGMENT_ROW + number).collect(),
         ),
     };
     RowColumns {
@@ -100,7 +99,7 @@ fn next_batch(lines: &mut Lines, kind: Kind) -> Result<Option<RecordBatch>> {
     .map(Some)
 }
 
-/// Prepares to write a run, in the place of one with the same tag at most.
+/// Creates a run file. It may replace only a run with the same tag.
 pub fn run_output(location: &Location, tag: String) -> Result<TextOutput> {
     let (_, compression) = RUN_FORMATS.of(location)?;
     let is_ours = move |line: &str| {
@@ -112,46 +111,47 @@ pub fn run_output(location: &Location, tag: String) -> Result<TextOutput> {
     TextOutput::create(location, compression, guard)
 }
 
-/// A query's documents and their scores.
+/// The documents of a query with their scores.
 pub struct RankedQuery<'a> {
-    /// Its name.
+    /// The query's name.
     pub query: &'a str,
-    /// The documents.
+    /// Document ids.
     pub documents: &'a StringArray,
-    /// Their scores.
+    /// Scores of the documents.
     pub scores: &'a [f64],
 }
 
-/// A query's documents as lines of a run, the highest score first, equal ones in the order given.
+/// Appends a query as lines of a run, by descending score; ties stay in the order given.
 pub fn write_run(text: &mut Vec<u8>, ranked: &RankedQuery<'_>, tag: &str) -> Result<()> {
     let RankedQuery { query, documents, scores } = ranked;
-    let faulty = |what: &str, name: &str| {
+    let invalid = |what: &str, name: &str| {
         Error::place(
             format_args!("query {query:?}"),
-            format_args!("{what} {name:?} has white space, which a run cannot hold"),
-            "leave --write-run out, or rename it",
+            format_args!("{what} {name:?} is empty or contains white space, which a run cannot express"),
+            "omit --write-run, or rename it",
         )
     };
-    let splits = |name: &str| name.is_empty() || name.contains(|letter: char| letter.is_ascii_whitespace());
-    if splits(query) {
-        return Err(faulty("the query's name", query));
+    let is_invalid =
+        |name: &str| name.is_empty() || name.contains(|letter: char| letter.is_ascii_whitespace());
+    if is_invalid(query) {
+        return Err(invalid("query", query));
     }
     let mut order: Vec<usize> = (0..scores.len()).collect();
-    // Adding zero makes the two zeros one score.
+    // Adding zero turns -0.0 into 0.0, so that the two tie.
     order.sort_by(|one, other| (scores[*other] + 0.0).total_cmp(&(scores[*one] + 0.0)));
     for (rank, row) in (1..).zip(order) {
         if documents.is_null(row) {
             return Err(Error::place(
                 format_args!("query {query:?}"),
-                "there is a document without a doc_id, which a run needs",
-                "leave --write-run out, or evaluate predictions with a doc_id",
+                "a document has no doc_id, which a run requires",
+                "omit --write-run, or evaluate predictions with doc_id",
             ));
         }
         let document = documents.value(row);
-        if splits(document) {
-            return Err(faulty("document", document));
+        if is_invalid(document) {
+            return Err(invalid("document", document));
         }
-        let _ = writeln!(text, "{query} Q0 {document} {rank} {} {tag}", scores[row]); // memory takes everything
+        let _ = writeln!(text, "{query} Q0 {document} {rank} {} {tag}", scores[row]); // writing to memory cannot fail
     }
     Ok(())
 }

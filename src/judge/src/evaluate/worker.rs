@@ -1,10 +1,10 @@
-//! Judging the queries of one stretch of rows. A stretch may begin and end within a query: its first and
-//! last queries are handed back as rows, to be put together with those of its neighbours.
+//! Judges the queries of consecutive rows. The rows may begin and end within a query, so the rows of the first and the
+//! last query are returned unjudged, to be joined with those of the neighbours.
 
 use super::documents::DocumentTable;
 use super::judgments::Judgments;
 use super::results::{QueryResult, Results};
-use super::rows::{JUDGMENTS, RowView};
+use super::rows::{FIRST_JUDGMENT_ROW, RowView};
 use super::trec::{self, RankedQuery};
 use arrow::array::{Array, RecordBatch};
 use arrow::compute::concat_batches;
@@ -12,53 +12,53 @@ use planetree_base::error::{Error, Result};
 use planetree_metric::{Convention, Judge, Metric, QueryRows, Unfit};
 use std::ops::Range;
 
-/// What is to be found out about every query.
-pub struct Settings {
+/// Metrics and options of an evaluation.
+pub struct EvaluationSettings {
     /// The metrics.
     pub metrics: Vec<Metric>,
-    /// By which rules.
+    /// The convention of all metrics.
     pub convention: Convention,
-    /// Where labels come from, if not from the rows themselves.
+    /// The source of labels; `None` if the rows have them.
     pub judgments: Option<Judgments>,
-    /// Whether queries that have judgments but no ranked document count, with an empty ranking.
+    /// Whether queries with judgments but no ranked documents count as empty rankings.
     pub complete: bool,
-    /// Whether DCG and its ideal are wanted.
+    /// Whether to compute DCG and its ideal.
     pub gains: bool,
-    /// Whether queries are counted under a column of the rows.
+    /// Whether to record the segment of each query.
     pub segments: bool,
-    /// The tag of the run that is to be written.
+    /// The tag of the TREC run to write, if any.
     pub tag: Option<String>,
-    /// What the rows are called in messages.
+    /// The name of the input in messages.
     pub input: String,
 }
 
-/// One stretch, judged.
-pub struct Stretch {
+/// The results of consecutive rows.
+pub struct PartialEvaluation {
     /// The rows of the first query.
     pub head: Vec<RecordBatch>,
-    /// The queries between.
+    /// Results of the queries in between.
     pub between: Results,
-    /// The rows of the last query; `None` if there is only one.
+    /// The rows of the last query; `None` if there is only one query.
     pub tail: Option<Vec<RecordBatch>>,
 }
 
-/// What judges.
-pub struct Worker<'s> {
-    settings: &'s Settings,
+/// Judges queries and collects their results.
+pub struct QueryJudge<'s> {
+    settings: &'s EvaluationSettings,
     judge: Judge,
-    /// Takes DCG, where that is asked for.
+    /// Computes DCG, if requested.
     dcg: Option<Judge>,
-    /// Whether ties are settled by document ids.
+    /// Whether ties are broken by document ids.
     needs_documents: bool,
     documents: DocumentTable,
     results: Results,
 }
 
-impl<'s> Worker<'s> {
-    /// A worker without results yet.
-    pub fn new(settings: &'s Settings) -> Self {
-        let Settings { metrics, convention, gains, .. } = settings;
-        Worker {
+impl<'s> QueryJudge<'s> {
+    /// A judge without results.
+    pub fn new(settings: &'s EvaluationSettings) -> Self {
+        let EvaluationSettings { metrics, convention, gains, .. } = settings;
+        QueryJudge {
             settings,
             judge: Judge::new(metrics, convention),
             dcg: gains.then(|| Judge::new(&[Metric::Dcg(None)], convention)),
@@ -68,13 +68,16 @@ impl<'s> Worker<'s> {
         }
     }
 
-    /// The results so far.
+    /// Takes the results so far.
     pub fn take_results(&mut self) -> Results {
         std::mem::replace(&mut self.results, Results::new(self.settings.metrics.len()))
     }
 
-    /// Judges a stretch.
-    pub fn judge_stretch(mut self, batches: impl Iterator<Item = Result<RecordBatch>>) -> Result<Stretch> {
+    /// Judges all queries but the first and the last.
+    pub fn judge_batches(
+        mut self,
+        batches: impl Iterator<Item = Result<RecordBatch>>,
+    ) -> Result<PartialEvaluation> {
         let (mut head, mut open): (Option<Vec<RecordBatch>>, Vec<RecordBatch>) = (None, Vec::new());
         for batch in batches {
             let batch = batch?;
@@ -86,7 +89,7 @@ impl<'s> Worker<'s> {
             if let Some(last) = open.last() {
                 let before = RowView::of(last).query_ids;
                 if before.value(before.len() - 1) == rows.query_ids.value(0) {
-                    start = rows.run_end(0);
+                    start = rows.query_end(0);
                     open.push(batch.slice(0, start));
                     if start == batch.num_rows() {
                         continue;
@@ -100,7 +103,7 @@ impl<'s> Worker<'s> {
                 }
             }
             loop {
-                let end = rows.run_end(start);
+                let end = rows.query_end(start);
                 if end == batch.num_rows() {
                     open.push(batch.slice(start, end - start));
                     break;
@@ -117,19 +120,20 @@ impl<'s> Worker<'s> {
             Some(head) => (head, Some(open)),
             None => (open, None),
         };
-        Ok(Stretch { head, between: self.results, tail })
+        Ok(PartialEvaluation { head, between: self.results, tail })
     }
 
-    /// Judges the queries of some rows, which are all of theirs.
+    /// Judges the queries of complete rows.
     pub fn judge_rows(&mut self, batches: &[RecordBatch]) -> Result<()> {
         let Some(first) = batches.first() else { return Ok(()) };
         let joined = concat_batches(first.schema_ref(), batches).map_err(|error| {
-            Error::place(&self.settings.input, error, "a query may have 2 GiB of names at most")
+            Error::place(&self.settings.input, &error, "a query may have at most 2 GiB of document ids")
+                .caused_by(error)
         })?;
         let rows = RowView::of(&joined);
         let mut start = 0;
         while start < joined.num_rows() {
-            let end = rows.run_end(start);
+            let end = rows.query_end(start);
             self.judge_query(&rows, start..end)?;
             start = end;
         }
@@ -143,7 +147,7 @@ impl<'s> Worker<'s> {
         }
     }
 
-    /// A query whose rows have their labels.
+    /// Judges a query whose rows have labels.
     fn judge_labelled(&mut self, rows: &RowView<'_>, range: Range<usize>) -> Result<()> {
         let labels = &rows.labels.values()[range.clone()];
         let is_missing = |row: &usize| rows.labels.is_null(*row) || rows.labels.value(*row).is_nan();
@@ -152,8 +156,8 @@ impl<'s> Worker<'s> {
         {
             return Err(Error::place(
                 &self.settings.input,
-                format_args!("{} has no label", self.shown_row(rows, row)),
-                "name the labels: --labels DATASET, or --qrels FILE",
+                format_args!("{} has no label", self.describe_row(rows, row)),
+                "supply labels with --labels DATASET or --qrels FILE",
             ));
         }
         let scores = &rows.scores.values()[range.clone()];
@@ -162,9 +166,9 @@ impl<'s> Worker<'s> {
         self.judge_complete(&query)
     }
 
-    /// A query whose rows are both ranked documents and judgments.
+    /// Judges a query whose rows are ranked documents followed by judgments.
     fn judge_with(&mut self, judgments: &Judgments, rows: &RowView<'_>, range: Range<usize>) -> Result<()> {
-        // Judgments have the higher numbers, so they come last.
+        // Judgments have higher row numbers, so they come last.
         let ranked = range.start..range.clone().find(|row| rows.scores.is_null(*row)).unwrap_or(range.end);
         let judged = ranked.end..range.end;
         let name = rows.query_ids.value(range.start);
@@ -172,8 +176,8 @@ impl<'s> Worker<'s> {
             if let Judgments::Dataset(location) = judgments {
                 return Err(Error::place(
                     location,
-                    format_args!("there is no query {name:?}, which {} has", self.settings.input),
-                    "name the dataset that the predictions were made for",
+                    format_args!("no query {name:?}, which {} contains", self.settings.input),
+                    "use the dataset that was scored",
                 ));
             }
             self.results.unjudged += 1;
@@ -193,12 +197,12 @@ impl<'s> Worker<'s> {
                 return Err(Error::place(
                     judgments.location(),
                     format_args!(
-                        "document {:?} of query {name:?} has two labels, {} and {}",
+                        "document {:?} of query {name:?} has two labels: {} and {}",
                         rows.doc_ids.value(row),
                         rows.labels.value(before),
                         rows.labels.value(row)
                     ),
-                    "leave one of them out",
+                    "remove one of them",
                 ));
             }
         }
@@ -208,24 +212,21 @@ impl<'s> Worker<'s> {
                 return Err(Error::place(
                     &self.settings.input,
                     format_args!(
-                        "{} has no doc_id, by which its label would be found",
-                        self.shown_row(rows, row)
+                        "{} has no doc_id, which is needed to look up labels",
+                        self.describe_row(rows, row)
                     ),
-                    "evaluate predictions that have a doc_id, or scores with --scores and --data",
+                    "evaluate predictions with doc_id, or scores with --scores and --data",
                 ));
             }
             let found = self.documents.get(rows.doc_ids, rows.doc_ids.value(row));
             labels.push(match (found, judgments) {
                 (Some(found), _) if rows.labels.is_valid(found) => rows.labels.value(found),
-                (None, Judgments::Qrels(_)) => 0.0, // nobody looked at it
+                (None, Judgments::Qrels(_)) => 0.0, // not judged
                 _ => {
                     return Err(Error::place(
                         judgments.location(),
-                        format_args!(
-                            "there is no label of document {:?} of query {name:?}",
-                            rows.doc_ids.value(row)
-                        ),
-                        "name the dataset that the predictions were made for",
+                        format_args!("no label for document {:?} of query {name:?}", rows.doc_ids.value(row)),
+                        "use the dataset that was scored",
                     ));
                 }
             });
@@ -239,15 +240,15 @@ impl<'s> Worker<'s> {
         self.judge_complete(&query)
     }
 
-    /// A query whose labels are all known.
+    /// Judges a query whose labels are known.
     fn judge_complete(&mut self, query: &QueryInput<'_>) -> Result<()> {
         let QueryInput { rows, range, labels, scores, judged } = query;
         let (settings, name) = (self.settings, rows.query_ids.value(range.start));
         if let Some(row) = scores.iter().position(|score| score.is_nan()) {
             return Err(Error::place(
                 &settings.input,
-                format_args!("{}: the score is not a number", self.shown_row(rows, range.start + row)),
-                "score the documents again: a ranking needs scores that can be compared",
+                format_args!("{}: the score is NaN", self.describe_row(rows, range.start + row)),
+                "score the documents again: NaN cannot be ranked",
             ));
         }
         let has_documents = self.needs_documents && rows.doc_ids.null_count() == 0;
@@ -255,7 +256,7 @@ impl<'s> Worker<'s> {
             .then(|| range.clone().take(scores.len()).map(|row| rows.doc_ids.value(row)).collect());
         let input = QueryRows { labels, scores, documents: documents.as_deref(), judged: *judged };
         let unfit = |unfit: Unfit| {
-            let row = unfit.row.map(|row| rows.rows.value(range.start + row) % JUDGMENTS + 1);
+            let row = unfit.row.map(|row| rows.rows.value(range.start + row) % FIRST_JUDGMENT_ROW + 1);
             let row = row.map_or(String::new(), |row| format!(", row {row}"));
             let problem = format!("query {name:?}{row}: {}", unfit.problem);
             Error::place(&settings.input, problem, unfit.remedy)
@@ -289,19 +290,19 @@ impl<'s> Worker<'s> {
             return Err(Error::place(
                 &self.settings.input,
                 format_args!(
-                    "query {:?} has {} and {} in the column of --by",
+                    "query {:?} has both {} and {} in the column of --by",
                     rows.query_ids.value(range.start),
-                    first.unwrap_or("nothing"),
-                    segment(row).unwrap_or("nothing")
+                    first.unwrap_or("null"),
+                    segment(row).unwrap_or("null")
                 ),
-                "count queries by a column that is the same for all documents of a query",
+                "group by a column that is the same for all documents of a query",
             ));
         }
         self.results.segments.push(first.map(str::to_owned));
         Ok(())
     }
 
-    /// An error if a query has a document twice.
+    /// Fails if a query has a document twice.
     fn check_documents(&mut self, rows: &RowView<'_>, range: Range<usize>) -> Result<()> {
         if rows.doc_ids.null_count() == rows.doc_ids.len() {
             return Ok(());
@@ -320,20 +321,20 @@ impl<'s> Worker<'s> {
                         rows.rows.value(before) + 1,
                         rows.rows.value(row) + 1
                     ),
-                    "leave one of them out",
+                    "remove one of them",
                 ));
             }
         }
         Ok(())
     }
 
-    fn shown_row(&self, rows: &RowView<'_>, row: usize) -> String {
-        let number = rows.rows.value(row) % JUDGMENTS + 1;
+    fn describe_row(&self, rows: &RowView<'_>, row: usize) -> String {
+        let number = rows.rows.value(row) % FIRST_JUDGMENT_ROW + 1;
         format!("row {number} (query {:?})", rows.query_ids.value(row))
     }
 }
 
-/// A query whose labels are all known.
+/// The rows of one query, with known labels.
 struct QueryInput<'a> {
     rows: &'a RowView<'a>,
     range: Range<usize>,

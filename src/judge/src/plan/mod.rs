@@ -1,10 +1,10 @@
-//! Running DataFusion's operators over our own readers. A plan is scanned partitions, sorted if need be;
-//! what comes out is plain iterators of record batches. With `storage/`, the only place that knows async:
-//! readers run on threads where they may wait, and whoever asks for batches waits on its own thread.
+//! Runs DataFusion's operators over planetree's readers. A plan scans partitions and optionally sorts them; its output is
+//! plain iterators of record batches. Async code is confined to this module: readers run on blocking threads, and the
+//! consumer of batches blocks its own thread.
 
 mod partition;
 
-pub use partition::{Batches, Open};
+pub use partition::{BatchIterator, OpenReader};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -21,38 +21,38 @@ use datafusion_physical_plan::sorts::sort_preserving_merge::SortPreservingMergeE
 use datafusion_physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use datafusion_physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use futures::StreamExt;
-use partition::{Failure, Partition};
-use planetree_base::error::{Error, Result};
+use partition::{ReaderFailure, ReaderPartition};
+use planetree_base::error::{Error, Result, copy_of};
 use std::sync::Arc;
 use tokio::runtime::{Builder, Handle, Runtime};
 
-/// Rows of a batch that goes through a sort.
+/// Rows per batch of a sort.
 pub const SORT_ROWS: usize = 1 << 12;
 
-/// The same where there is little memory: a merge holds two batches of everything it merges.
-const FEW_SORT_ROWS: usize = 1 << 10;
+/// Rows per batch of a sort with little memory: a merge holds two batches of each of its inputs.
+const SMALL_SORT_ROWS: usize = 1 << 10;
 
-/// Below this a sort cannot even merge what it wrote to disk.
-const LEAST_POOL: usize = 8 << 20;
+/// Minimum memory pool: with less, a sort cannot merge what it spilled to disk.
+const MIN_POOL: usize = 8 << 20;
 
-/// What a sort should have for itself; with less, there is one sort instead of one a partition.
+/// Minimum memory per sort; with less, there is one sort instead of one per partition.
 const SORT_BYTES: usize = 16 << 20;
 
-/// What runs plans: threads, and the memory that sorts may take before they write to disk.
+/// Runs plans, with threads and the memory that sorts may use before they spill to disk.
 pub struct Engine {
     runtime: Runtime,
     context: Arc<TaskContext>,
-    failure: Failure,
+    failure: ReaderFailure,
     threads: usize,
-    /// Bytes that all sorts together may take.
+    /// Bytes that all sorts together may use.
     pool: usize,
 }
 
-/// Something that gives rows, in one or several partitions.
-pub struct Plan(Arc<dyn ExecutionPlan>);
+/// A plan that produces rows in one or several partitions.
+pub struct ScanPlan(Arc<dyn ExecutionPlan>);
 
 impl Engine {
-    /// Starts an engine with some threads whose sorts stay below a number of bytes.
+    /// Starts an engine with `threads` threads. Sorts use a third of `memory_limit`.
     pub fn new(threads: usize, memory_limit: u64) -> Result<Self> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(threads)
@@ -61,54 +61,53 @@ impl Engine {
             .map_err(|error| {
                 Error::usage(format_args!("cannot start threads: {error}"), "lower --threads")
             })?;
-        // The rest is for what is being read, decoded, copied and merged, which no pool counts.
-        let pool = usize::try_from(memory_limit / 3).unwrap_or(usize::MAX).max(LEAST_POOL);
+        // The rest is for reading, decoding, copying and merging, which the pool does not track.
+        let pool = usize::try_from(memory_limit / 3).unwrap_or(usize::MAX).max(MIN_POOL);
         let environment =
             RuntimeEnvBuilder::new().with_memory_pool(Arc::new(FairSpillPool::new(pool))).build_arc();
-        let batch_rows = if pool < SORT_BYTES { FEW_SORT_ROWS } else { SORT_ROWS };
+        let batch_rows = if pool < SORT_BYTES { SMALL_SORT_ROWS } else { SORT_ROWS };
         let mut config = SessionConfig::new().with_batch_size(batch_rows);
         let execution = &mut config.options_mut().execution;
-        // What a sort keeps for merging its runs; it must not be most of what it has.
+        // Reserved for merging spilled runs; it must not be most of the sort's memory.
         execution.sort_spill_reservation_bytes = execution.sort_spill_reservation_bytes.min(pool / 3);
         let context = TaskContext::default()
             .with_session_config(config)
             .with_runtime(environment.map_err(|error| failed(&error))?);
-        Ok(Engine { runtime, context: Arc::new(context), failure: Failure::default(), threads, pool })
+        Ok(Engine { runtime, context: Arc::new(context), failure: ReaderFailure::default(), threads, pool })
     }
 
-    /// How many threads it has.
+    /// Number of threads.
     pub fn threads(&self) -> usize {
         self.threads
     }
 
-    /// Rows as readers give them, a partition a reader.
-    pub fn scan(&self, schema: &SchemaRef, readers: Vec<Open>) -> Result<Plan> {
-        let partition = |open: Open| -> Arc<dyn PartitionStream> {
-            Arc::new(Partition { schema: schema.clone(), open, failure: self.failure.clone() })
+    /// A scan with one partition per reader.
+    pub fn scan(&self, schema: &SchemaRef, readers: Vec<OpenReader>) -> Result<ScanPlan> {
+        let partition = |open: OpenReader| -> Arc<dyn PartitionStream> {
+            Arc::new(ReaderPartition { schema: schema.clone(), open, failure: self.failure.clone() })
         };
         let partitions = readers.into_iter().map(partition).collect();
         let scan = StreamingTableExec::try_new(schema.clone(), partitions, None, [], false, None);
-        Ok(Plan(Arc::new(scan.map_err(|error| failed(&error))?)))
+        Ok(ScanPlan(Arc::new(scan.map_err(|error| failed(&error))?)))
     }
 
-    /// The same rows in one partition, in ascending order of some columns. What does not fit into memory
-    /// is written to temporary files.
-    pub fn sort(&self, plan: Plan, columns: &[&str]) -> Result<Plan> {
+    /// Sorts the rows by columns, ascending, into one partition. Spills to temporary files if memory is short.
+    pub fn sort(&self, plan: ScanPlan, columns: &[&str]) -> Result<ScanPlan> {
         let schema = plan.0.schema();
         let expressions = columns.iter().map(|name| Ok(PhysicalSortExpr::new_default(col(name, &schema)?)));
         let expressions: Result<Vec<_>, DataFusionError> = expressions.collect();
         let Some(order) = LexOrdering::new(expressions.map_err(|error| failed(&error))?) else {
             return Ok(plan);
         };
-        let is_tight = self.pool / plan.partitions().max(1) < SORT_BYTES;
-        let input = if is_tight { Arc::new(CoalescePartitionsExec::new(plan.0)) as _ } else { plan.0 };
+        let is_memory_short = self.pool / plan.partitions().max(1) < SORT_BYTES;
+        let input = if is_memory_short { Arc::new(CoalescePartitionsExec::new(plan.0)) as _ } else { plan.0 };
         let sorted = SortExec::new(order.clone(), input).with_preserve_partitioning(true);
-        Ok(Plan(Arc::new(SortPreservingMergeExec::new(order, Arc::new(sorted)))))
+        Ok(ScanPlan(Arc::new(SortPreservingMergeExec::new(order, Arc::new(sorted)))))
     }
 
-    /// Starts one partition of a plan.
-    pub fn batches(&self, plan: &Plan, partition: usize) -> Result<PlanBatches> {
-        let _entered = self.runtime.enter(); // operators start their tasks here
+    /// Executes one partition of a plan.
+    pub fn batches(&self, plan: &ScanPlan, partition: usize) -> Result<PlanBatches> {
+        let _entered = self.runtime.enter(); // operators spawn tasks on this runtime
         let stream = plan.0.execute(partition, self.context.clone()).map_err(|error| failed(&error))?;
         Ok(PlanBatches {
             stream: Some(stream),
@@ -118,18 +117,18 @@ impl Engine {
     }
 }
 
-impl Plan {
-    /// How many partitions it has.
+impl ScanPlan {
+    /// Number of partitions.
     pub fn partitions(&self) -> usize {
         self.0.output_partitioning().partition_count()
     }
 }
 
-/// The batches of one partition. The first error is the last item.
+/// The batches of one partition, up to and including the first error.
 pub struct PlanBatches {
     stream: Option<SendableRecordBatchStream>,
     handle: Handle,
-    failure: Failure,
+    failure: ReaderFailure,
 }
 
 impl Iterator for PlanBatches {
@@ -141,7 +140,7 @@ impl Iterator for PlanBatches {
             Some(Ok(batch)) => Some(Ok(batch)),
             Some(Err(error)) => {
                 self.stream = None;
-                // A reader's own error says more than what became of it on the way.
+                // The reader's own error has more detail than DataFusion's wrapper.
                 Some(Err(self.failure.take().unwrap_or_else(|| failed(&error))))
             }
             None => {
@@ -152,17 +151,17 @@ impl Iterator for PlanBatches {
     }
 }
 
-/// An engine's error as ours.
+/// Converts an error of DataFusion.
 fn failed(error: &DataFusionError) -> Error {
     let root = error.find_root();
     let text = root.to_string();
     let text = text.lines().next().unwrap_or_default();
     match root {
         DataFusionError::ResourcesExhausted(_) => {
-            Error::usage(format_args!("the memory limit is too small: {text}"), "raise --memory-limit")
+            Error::usage(format_args!("memory limit too small: {text}"), "raise --memory-limit")
         }
-        DataFusionError::IoError(error) => Error::io("temporary files of a sort", "write", error),
-        _ => Error::place("plan", text, "report this: it is a fault of planetree"),
+        DataFusionError::IoError(error) => Error::io("temporary files of a sort", "write", copy_of(error)),
+        _ => Error::bug("plan", text),
     }
 }
 

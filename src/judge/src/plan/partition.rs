@@ -1,5 +1,5 @@
-//! A reader of ours as a partition of a plan. It runs on a thread of its own, because it may wait for
-//! disks and networks, and stops when nobody wants its rows any more.
+//! A reader as a partition of a plan. It runs on its own thread, because it may block on disk or network, and stops when
+//! the receiver is dropped.
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -12,21 +12,21 @@ use planetree_base::storage::interrupt;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Batches that a reader gives. The first error is the last item.
-pub type Batches = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
+/// The batches of a reader, up to and including the first error.
+pub type BatchIterator = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
 
-/// Starts a reader from its beginning.
-pub type Open = Arc<dyn Fn() -> Result<Batches> + Send + Sync>;
+/// Opens a reader at its first row.
+pub type OpenReader = Arc<dyn Fn() -> Result<BatchIterator> + Send + Sync>;
 
-/// Batches that wait for whoever uses them.
-const AHEAD: usize = 2;
+/// Batches buffered ahead of the consumer.
+const BUFFERED_BATCHES: usize = 2;
 
-/// What went wrong in a reader: it travels beside the plan, which has errors of its own kind.
+/// The first error of a reader. It bypasses the plan, which can only carry DataFusion's error type.
 #[derive(Clone, Default)]
-pub struct Failure(Arc<Mutex<Option<Error>>>);
+pub struct ReaderFailure(Arc<Mutex<Option<Error>>>);
 
-impl Failure {
-    /// The first failure, once.
+impl ReaderFailure {
+    /// Takes the error out.
     pub fn take(&self) -> Option<Error> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -36,36 +36,36 @@ impl Failure {
     }
 }
 
-/// See the module.
-pub struct Partition {
-    /// The columns.
+/// A partition whose rows come from a reader.
+pub struct ReaderPartition {
+    /// Schema of the rows.
     pub schema: SchemaRef,
-    /// The reader.
-    pub open: Open,
-    /// Where its failure goes.
-    pub failure: Failure,
+    /// Opens the reader.
+    pub open: OpenReader,
+    /// Receives the reader's error.
+    pub failure: ReaderFailure,
 }
 
-impl fmt::Debug for Partition {
+impl fmt::Debug for ReaderPartition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Partition")
+        f.write_str("ReaderPartition")
     }
 }
 
-impl PartitionStream for Partition {
+impl PartitionStream for ReaderPartition {
     fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
     fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let mut stream = RecordBatchReceiverStream::builder(self.schema.clone(), AHEAD);
+        let mut stream = RecordBatchReceiverStream::builder(self.schema.clone(), BUFFERED_BATCHES);
         let (sender, open, failure) = (stream.tx(), self.open.clone(), self.failure.clone());
         stream.spawn_blocking(move || {
             let read = || -> Result<()> {
                 for batch in open()? {
                     interrupt::check()?;
                     if sender.blocking_send(Ok(batch?)).is_err() {
-                        return Ok(()); // nobody wants more
+                        return Ok(()); // the receiver was dropped
                     }
                 }
                 Ok(())

@@ -17,10 +17,10 @@ fn batch(rows: &[(String, u64)]) -> RecordBatch {
     RecordBatch::try_new(schema(), vec![Arc::new(names), Arc::new(numbers)]).unwrap()
 }
 
-fn reader(rows: Vec<(String, u64)>) -> Open {
+fn reader(rows: Vec<(String, u64)>) -> OpenReader {
     Arc::new(move || {
         let batches: Vec<_> = rows.chunks(1000).map(|rows| Ok(batch(rows))).collect();
-        Ok(Box::new(batches.into_iter()) as Batches)
+        Ok(Box::new(batches.into_iter()) as BatchIterator)
     })
 }
 
@@ -33,7 +33,7 @@ fn rows_of(batches: PlanBatches) -> Vec<(String, u64)> {
 }
 
 #[test]
-fn a_sort_that_spills_is_the_sort_that_does_not() {
+fn a_spilling_sort_gives_the_same_rows() {
     let mut draw = Stream::new(&[7]);
     let rows: Vec<(String, u64)> =
         (0..400_000).map(|row| (format!("query-{}", draw.bits() % 999), row)).collect();
@@ -53,10 +53,10 @@ fn a_sort_that_spills_is_the_sort_that_does_not() {
 }
 
 #[test]
-fn a_readers_error_comes_out_as_it_was() {
-    let open: Open = Arc::new(|| {
+fn a_readers_error_is_passed_through() {
+    let open: OpenReader = Arc::new(|| {
         let good = Ok(batch(&[("a".to_owned(), 1)]));
-        Ok(Box::new([good, Err(Error::place("here", "it is broken", "mend it"))].into_iter()) as Batches)
+        Ok(Box::new([good, Err(Error::place("file", "damaged", "restore it"))].into_iter()) as BatchIterator)
     });
     for sorted in [false, true] {
         let engine = Engine::new(2, 64 << 20).unwrap();
@@ -65,26 +65,26 @@ fn a_readers_error_comes_out_as_it_was() {
             plan = engine.sort(plan, &["name"]).unwrap();
         }
         let error = engine.batches(&plan, 0).unwrap().find_map(Result::err).unwrap();
-        assert_eq!((error.to_string().as_str(), error.remedy()), ("here: it is broken", Some("mend it")));
+        assert_eq!((error.to_string().as_str(), error.remedy()), ("file: damaged", Some("restore it")));
     }
 }
 
 #[test]
-fn a_reader_stops_when_nobody_listens() {
+fn a_reader_stops_when_its_receiver_is_dropped() {
     let count = Arc::new(AtomicUsize::new(0));
     let counted = count.clone();
-    let open: Open = Arc::new(move || {
+    let open: OpenReader = Arc::new(move || {
         let counted = counted.clone();
         Ok(Box::new((0..).map(move |row| {
             counted.fetch_add(1, Ordering::SeqCst);
             Ok(batch(&[("a".to_owned(), row)]))
-        })) as Batches)
+        })) as BatchIterator)
     });
     let engine = Engine::new(1, 64 << 20).unwrap();
     let plan = engine.scan(&schema(), vec![open]).unwrap();
     let mut batches = engine.batches(&plan, 0).unwrap();
     assert!(batches.next().is_some());
     drop(batches);
-    drop(engine); // waits for its threads
+    drop(engine); // joins its threads
     assert!(count.load(Ordering::SeqCst) < 10);
 }

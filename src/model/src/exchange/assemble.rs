@@ -1,21 +1,21 @@
-//! Nodes in any order become a tree of ours: the root first, every parent before its children.
+//! Assembles a tree from the nodes of another program, which may be in any order.
 
 use crate::model::{Branch, Node, Split, Tree};
 
-/// A node as another program has it; its children by that program's numbers.
+/// A node of another program. Children have that program's node numbers.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
-    /// `None` for a leaf.
-    pub split: Option<FoundSplit>,
-    /// What rows that end here add to their score; `None` where it is not known.
+pub struct ForeignNode {
+    /// The split; `None` for a leaf.
+    pub split: Option<ForeignSplit>,
+    /// The amount added to the score of a row that ends here; `None` if unknown, which is allowed for splits only.
     pub value: Option<f64>,
-    /// The weight of the training rows that came here.
+    /// Total weight of the training rows that reached the node.
     pub cover: f64,
 }
 
-/// A decision as another program has it.
+/// A split of another program.
 #[derive(Debug, Clone, PartialEq)]
-pub struct FoundSplit {
+pub struct ForeignSplit {
     pub feature: u32,
     pub threshold: f32,
     pub missing_left: bool,
@@ -24,16 +24,21 @@ pub struct FoundSplit {
     pub gain: f64,
 }
 
-/// Puts a tree together. `most` is how many nodes there are; more cannot be reached unless they go in circles.
-pub fn assemble(root: i64, most: usize, find: &dyn Fn(i64) -> Result<Found, String>) -> Result<Tree, String> {
+/// Assembles a tree: the root comes first, and parents before their children. `count` is the number of nodes; if more
+/// are reachable, the nodes do not form a tree.
+pub fn assemble(
+    root: i64,
+    count: usize,
+    find: &dyn Fn(i64) -> Result<ForeignNode, String>,
+) -> Result<Tree, String> {
     let mut nodes: Vec<Node> = Vec::new();
-    // Whether a node's value is yet to be worked out.
+    // Whether the value of a node is still to be computed.
     let mut unknown = Vec::new();
     let mut pending = vec![(root, 0)];
     while let Some((number, depth)) = pending.get(nodes.len()).copied() {
-        let found = find(number)?;
+        let node = find(number)?;
         let next = pending.len() as u32;
-        let split = found.split.map(|split| {
+        let split = node.split.map(|split| {
             pending.extend([(split.left, depth + 1), (split.right, depth + 1)]);
             Split {
                 feature: split.feature,
@@ -45,18 +50,18 @@ pub fn assemble(root: i64, most: usize, find: &dyn Fn(i64) -> Result<Found, Stri
                 gain: split.gain,
             }
         });
-        if pending.len() > most {
-            return Err("its nodes have more children than there are nodes".to_owned());
+        if pending.len() > count {
+            return Err("the nodes do not form a tree: more children than nodes".to_owned());
         }
-        unknown.push(found.value.is_none());
-        nodes.push(Node { depth, split, value: found.value.unwrap_or(0.0), cover: found.cover });
+        unknown.push(node.value.is_none());
+        nodes.push(Node { depth, split, value: node.value.unwrap_or(0.0), cover: node.cover });
     }
-    // What a split would give as a leaf: the mean of what is below.
-    for place in (0..nodes.len()).rev().filter(|place| unknown[*place]) {
-        let Some(split) = &nodes[place].split else { return Err("a leaf has no value".to_owned()) };
+    // The value that a split would have as a leaf is the mean of its children's values, weighted by cover.
+    for index in (0..nodes.len()).rev().filter(|index| unknown[*index]) {
+        let Some(split) = &nodes[index].split else { return Err("a leaf has no value".to_owned()) };
         let [left, right] = [split.left, split.right].map(|child| &nodes[child as usize]);
         let cover = left.cover + right.cover;
-        nodes[place].value = if cover > 0.0 {
+        nodes[index].value = if cover > 0.0 {
             (left.cover * left.value + right.cover * right.value) / cover
         } else {
             (left.value + right.value) / 2.0

@@ -1,64 +1,64 @@
-//! Trees with two branches a split, as other programs have them.
+//! Binary trees: two branches per split, as in other programs.
 
 use crate::model::{Branch, ModelFeature, Split, Tree};
 
-/// A decision between two.
+/// A split with two branches.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BinarySplit {
-    /// The feature by its place.
+    /// Index of the feature.
     pub feature: u32,
-    /// A row goes left when its value is at most this.
+    /// Rows whose value is at most this go left.
     pub threshold: f32,
-    /// Whether a row goes left whose value is missing; one that is filled goes where its fill does.
+    /// Whether missing values go left. If the feature has a fill value, they go where the fill value goes.
     pub missing_left: bool,
-    /// Whether missing values are filled with zero.
+    /// Whether the fill value of the feature is zero.
     pub zero_filled: bool,
-    /// The node for rows that go left.
+    /// Index of the left child.
     pub left: usize,
-    /// The node for rows that go right.
+    /// Index of the right child.
     pub right: usize,
-    /// How much the split reduced the loss.
+    /// Reduction of the training loss.
     pub gain: f64,
 }
 
-/// A node: a leaf, or a decision.
+/// A node: a leaf or a split.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BinaryNode {
-    /// `None` for a leaf.
+    /// The split; `None` for a leaf.
     pub split: Option<BinarySplit>,
-    /// What rows that end here add to their score.
+    /// The amount added to the score of a row that ends here.
     pub value: f64,
-    /// The weight of the training rows that came here.
+    /// Total weight of the training rows that reached the node.
     pub cover: f64,
 }
 
-/// What is still to be written: a node, or what is left of one when values below its threshold are gone.
-enum Pending {
+/// A node that is not yet converted.
+enum PendingNode {
     Node(u32),
-    /// Missing values go left here, all others right.
-    Above(u32),
+    /// The second split of a node with three branches: missing values go left, all others right.
+    Second(u32),
 }
 
-/// A tree with two branches a split, parents first. A third branch is a second split on the same
-/// threshold: of the rows that went right, missing values go left.
+/// Converts a tree to a binary tree, parents first. A third branch becomes a second split on the same threshold: of
+/// the rows that went right, those with missing values go left.
 pub fn binary(tree: &Tree, features: &[ModelFeature]) -> Vec<BinaryNode> {
     let mut nodes = Vec::with_capacity(tree.nodes.len());
-    let mut pending = vec![Pending::Node(0)];
+    let mut pending = vec![PendingNode::Node(0)];
     while nodes.len() < pending.len() {
         let next = pending.len();
         let (node, children) = match &pending[nodes.len()] {
-            Pending::Node(place) => {
-                let node = &tree.nodes[*place as usize];
-                let of = |split: &Split| one_of_two(split, features, next);
+            PendingNode::Node(index) => {
+                let node = &tree.nodes[*index as usize];
+                let of = |split: &Split| first_split(split, features, next);
                 let split = node.split.as_ref();
                 let children = split.map(|split| match split.middle {
-                    Some(_) => [Pending::Node(split.left), Pending::Above(*place)],
-                    None => [Pending::Node(split.left), Pending::Node(split.right)],
+                    Some(_) => [PendingNode::Node(split.left), PendingNode::Second(*index)],
+                    None => [PendingNode::Node(split.left), PendingNode::Node(split.right)],
                 });
                 (BinaryNode { split: split.map(of), value: node.value, cover: node.cover }, children)
             }
-            Pending::Above(place) => {
-                let (node, children) = above(tree, features, *place, next);
+            PendingNode::Second(index) => {
+                let (node, children) = second_split(tree, features, *index, next);
                 (node, Some(children))
             }
         };
@@ -68,7 +68,9 @@ pub fn binary(tree: &Tree, features: &[ModelFeature]) -> Vec<BinaryNode> {
     nodes
 }
 
-fn one_of_two(split: &Split, features: &[ModelFeature], next: usize) -> BinarySplit {
+/// The only split of a node with two branches, or the first split of one with three. `next` is the index of its left
+/// child.
+fn first_split(split: &Split, features: &[ModelFeature], next: usize) -> BinarySplit {
     let fill = features[split.feature as usize].fill;
     BinarySplit {
         feature: split.feature,
@@ -82,18 +84,24 @@ fn one_of_two(split: &Split, features: &[ModelFeature], next: usize) -> BinarySp
 }
 
 /// The second split of a node with three branches.
-fn above(tree: &Tree, features: &[ModelFeature], place: u32, next: usize) -> (BinaryNode, [Pending; 2]) {
-    let split = tree.nodes[place as usize].split.as_ref().expect("only splits have three branches");
+fn second_split(
+    tree: &Tree,
+    features: &[ModelFeature],
+    index: u32,
+    next: usize,
+) -> (BinaryNode, [PendingNode; 2]) {
+    let split = tree.nodes[index as usize].split.as_ref().expect("only splits have three branches");
     let middle = split.middle.expect("only splits with three branches have a second one");
-    let [one, other] = [middle, split.right].map(|child| &tree.nodes[child as usize]);
-    let cover = one.cover + other.cover;
-    // A value that is filled is never missing: nothing comes to the middle, but its cover is kept.
+    let [left, right] = [middle, split.right].map(|child| &tree.nodes[child as usize]);
+    let cover = left.cover + right.cover;
+    // With a fill value nothing is missing: no row goes to the middle branch, but its cover is kept.
     let missing_left = features[split.feature as usize].fill.is_none();
-    let second = BinarySplit { missing_left, gain: 0.0, ..one_of_two(split, features, next) };
+    let second = BinarySplit { missing_left, gain: 0.0, ..first_split(split, features, next) };
     let value = if cover > 0.0 {
-        (one.cover * one.value + other.cover * other.value) / cover
+        (left.cover * left.value + right.cover * right.value) / cover
     } else {
-        tree.nodes[place as usize].value
+        tree.nodes[index as usize].value
     };
-    (BinaryNode { split: Some(second), value, cover }, [Pending::Node(middle), Pending::Node(split.right)])
+    let children = [PendingNode::Node(middle), PendingNode::Node(split.right)];
+    (BinaryNode { split: Some(second), value, cover }, children)
 }

@@ -1,16 +1,16 @@
-//! A model as one JSON value: all that its table has, for programs that read no Parquet.
+//! A model as one JSON value with the complete content of its table, for programs that cannot read Parquet.
 
-use super::names::FeatureNames;
-use super::{Exported, Fault, Imported, ends_early};
-use crate::model::{Branch, DataUsed, Ensemble, Model, ModelFeature, Node, Origin, Split, Tree};
+use super::names::NameSource;
+use super::{ExportedModel, ImportError, ImportedModel, is_truncated};
+use crate::model::{Branch, DatasetRecord, Ensemble, Model, ModelFeature, Node, Origin, Split, Tree};
 use serde::{Deserialize, Serialize};
 
-/// The version of this form.
+/// Version of the format.
 const FORMAT: u32 = 1;
 
 #[derive(Serialize, Deserialize)]
 struct JsonModel {
-    /// The version of this form; its name says whose it is.
+    /// Version of the format. The key identifies the file as a model of planetree.
     planetree_model: u32,
     ensemble: Ensemble,
     base_score: f64,
@@ -19,7 +19,7 @@ struct JsonModel {
     features: Vec<ModelFeature>,
     trees: Vec<JsonTree>,
     configuration: String,
-    data: Vec<DataUsed>,
+    data: Vec<DatasetRecord>,
     rounds: u32,
 }
 
@@ -40,7 +40,7 @@ struct JsonNode {
 
 #[derive(Serialize, Deserialize)]
 struct JsonSplit {
-    /// The feature by its place.
+    /// Index of the feature.
     feature: u32,
     threshold: f32,
     missing: String,
@@ -51,8 +51,8 @@ struct JsonSplit {
     gain: f64,
 }
 
-/// Writes a model.
-pub fn export(model: &Model) -> Exported {
+/// Writes a model as JSON.
+pub fn export(model: &Model) -> ExportedModel {
     let split = |split: &Split| JsonSplit {
         feature: split.feature,
         threshold: split.threshold,
@@ -80,43 +80,43 @@ pub fn export(model: &Model) -> Exported {
         data: model.data.clone(),
         rounds: model.rounds,
     };
-    let mut text = serde_json::to_string(&value).expect("numbers and strings become JSON");
+    let mut text = serde_json::to_string(&value).expect("numbers and strings can be written as JSON");
     text.push('\n');
-    Exported { text, notes: Vec::new(), losses: Vec::new() }
+    ExportedModel { text, notes: Vec::new(), losses: Vec::new() }
 }
 
-/// Whether a file looks like a model of this form.
+/// Whether a file looks like a model in planetree's JSON.
 pub fn is_likely(bytes: &[u8]) -> bool {
     let start = bytes.trim_ascii_start();
     start.first() == Some(&b'{')
         && memchr::memmem::find(&start[..start.len().min(64)], b"planetree_model").is_some()
 }
 
-/// Reads a model.
-pub fn import(bytes: &[u8], names: &FeatureNames) -> Result<Imported, Fault> {
-    /// Read first: a later form may differ in everything else.
+/// Reads a model from JSON.
+pub fn import(bytes: &[u8], names: &NameSource) -> Result<ImportedModel, ImportError> {
+    /// Read first: a later format may differ in everything else.
     #[derive(Deserialize)]
     struct Version {
         planetree_model: u32,
     }
     let version: Version = serde_json::from_slice(bytes).map_err(|error| not_json(&error, bytes))?;
     if version.planetree_model > FORMAT {
-        return Err(Fault::new(
-            format!("written by a newer planetree (version {} of a model's JSON)", version.planetree_model),
-            "use that version of planetree or a later one",
+        return Err(ImportError::new(
+            format!("written by a newer planetree (JSON model format {})", version.planetree_model),
+            "use a newer version of planetree",
         ));
     }
     let read: JsonModel = serde_json::from_slice(bytes).map_err(|error| not_json(&error, bytes))?;
     let features = match names {
-        FeatureNames::Own { .. } => read.features,
-        FeatureNames::Given(_) => names
+        NameSource::Model { .. } => read.features,
+        NameSource::Given(_) => names
             .features(read.features.len(), None)?
             .into_iter()
             .zip(&read.features)
             .map(|(named, own)| ModelFeature { name: named.name, ..own.clone() })
             .collect(),
     };
-    let trees = read.trees.into_iter().map(tree_of).collect::<Result<Vec<Tree>, Fault>>()?;
+    let trees = read.trees.into_iter().map(tree_of).collect::<Result<Vec<Tree>, ImportError>>()?;
     let model = Model {
         ensemble: read.ensemble,
         base_score: read.base_score,
@@ -128,15 +128,15 @@ pub fn import(bytes: &[u8], names: &FeatureNames) -> Result<Imported, Fault> {
         rounds: read.rounds,
         origin: Origin::default(),
     };
-    Ok(Imported { model, notes: Vec::new(), losses: Vec::new() })
+    Ok(ImportedModel { model, notes: Vec::new(), losses: Vec::new() })
 }
 
-fn tree_of(tree: JsonTree) -> Result<Tree, Fault> {
+fn tree_of(tree: JsonTree) -> Result<Tree, ImportError> {
     let split_of = |split: JsonSplit| {
         let missing = Branch::ALL.into_iter().find(|branch| branch.name() == split.missing);
         let missing = missing.ok_or_else(|| {
-            let problem = format!("missing values cannot go {:?}", split.missing);
-            Fault::new(problem, "write left, right or middle")
+            let problem = format!("unknown branch for missing values: {:?}", split.missing);
+            ImportError::new(problem, "use left, right or middle")
         })?;
         let JsonSplit { feature, threshold, left, right, middle, gain, .. } = split;
         Ok(Split { feature, threshold, missing, left, right, middle, gain })
@@ -145,15 +145,21 @@ fn tree_of(tree: JsonTree) -> Result<Tree, Fault> {
         let split = node.split.map(split_of).transpose()?;
         Ok(Node { depth: node.depth, split, value: node.value, cover: node.cover })
     };
-    Ok(Tree { group: tree.group, nodes: tree.nodes.into_iter().map(node_of).collect::<Result<_, Fault>>()? })
+    Ok(Tree {
+        group: tree.group,
+        nodes: tree.nodes.into_iter().map(node_of).collect::<Result<_, ImportError>>()?,
+    })
 }
 
-fn not_json(error: &serde_json::Error, bytes: &[u8]) -> Fault {
-    if ends_early(error, bytes) {
-        return Fault::new(format!("truncated: {error}"), "copy the whole file, or export the model again");
+fn not_json(error: &serde_json::Error, bytes: &[u8]) -> ImportError {
+    if is_truncated(error, bytes) {
+        return ImportError::new(
+            format!("truncated: {error}"),
+            "copy the whole file, or export the model again",
+        );
     }
-    Fault::new(
-        format!("not a model as planetree's JSON: {error}"),
-        "name a file that `planetree export` wrote",
+    ImportError::new(
+        format!("not a model in planetree's JSON: {error}"),
+        "name a file written by `planetree export`",
     )
 }

@@ -1,16 +1,16 @@
-//! Models from and for other programs.
+//! Import and export of models for other programs.
 //!
 //! ```text
-//! model ──binary──► two branches a split ──► LightGBM's text, XGBoost's JSON
+//! model ──binary──► binary trees ──► LightGBM's text, XGBoost's JSON
 //! model ◄──assemble── nodes in their order ◄──┘
 //! ```
 //!
-//! Each format is a file and a line in [`FORMATS`]. A writer says what it cannot express, a reader what
-//! it does not understand; whoever asked decides whether that is good enough. `binary.rs` is what the
-//! writers share, `assemble.rs` what the readers share, `names.rs` how features are called on either side.
+//! Each format is a file and an entry in [`MODEL_FORMATS`]. Writers and readers report what they cannot express as
+//! losses; the caller decides whether to accept them. `binary.rs` is shared by the writers, `assemble.rs` by the
+//! readers, `names.rs` (feature names) by both.
 //!
-//! Scores are meant to stay the same. A value that is missing goes, at any split, where a model's fill would
-//! go, so that fills become directions and nothing is lost; a branch of its own for missing values becomes a
+//! Scores are preserved. If a feature has a fill value, its missing values take, at every split, the branch that the
+//! fill value would take, so fill values become directions without loss. A separate branch for missing values becomes a
 //! second split on the same threshold.
 
 mod assemble;
@@ -20,80 +20,86 @@ mod lightgbm;
 mod names;
 mod xgboost;
 
-pub use names::FeatureNames;
+pub use names::NameSource;
 
 use crate::model::Model;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{FileFormat, FileOutput, Guard, Location, OutputFormats, foreign};
 use std::sync::Arc;
 
-/// A model written for others.
+/// A model in the format of another program.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Exported {
-    /// The file's content.
+pub struct ExportedModel {
+    /// Content of the file.
     pub text: String,
-    /// What may surprise, though scores are the same.
+    /// Notes for the user. They do not affect scores.
     pub notes: Vec<String>,
-    /// What the format cannot express: scores are others where it matters.
+    /// What the format cannot express. The scores of some rows differ.
     pub losses: Vec<String>,
 }
 
-/// A model read from others.
+/// A model read from the file of another program.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Imported {
+pub struct ImportedModel {
     /// The model.
     pub model: Model,
-    /// What may surprise, though scores are the same.
+    /// Notes for the user. They do not affect scores.
     pub notes: Vec<String>,
-    /// What planetree's models cannot express: scores are others where it matters.
+    /// What planetree's models cannot express. The scores of some rows differ.
     pub losses: Vec<String>,
 }
 
-/// Why a file is not the model that it should be.
+/// The reason why a file cannot be imported.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
-    /// What is wrong.
+pub struct ImportError {
+    /// The problem.
     pub problem: String,
-    /// What to do about it.
+    /// How to solve it.
     pub remedy: String,
 }
 
-impl Fault {
+impl ImportError {
     fn new(problem: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Fault { problem: problem.into(), remedy: remedy.into() }
+        ImportError { problem: problem.into(), remedy: remedy.into() }
+    }
+
+    /// Prefixes the problem with the number of a tree.
+    fn in_tree(self, number: usize) -> Self {
+        ImportError { problem: format!("tree {number}: {}", self.problem), ..self }
     }
 }
 
-/// Whether a file that is no JSON would be some if it went on: what begins with a brace ends with one.
-fn ends_early(error: &serde_json::Error, bytes: &[u8]) -> bool {
+/// Whether invalid JSON is probably truncated: the parser reached the end, or a file that starts with a brace does not
+/// end with one.
+fn is_truncated(error: &serde_json::Error, bytes: &[u8]) -> bool {
     error.is_eof() || (bytes.trim_ascii_start().starts_with(b"{") && !bytes.trim_ascii_end().ends_with(b"}"))
 }
 
-/// A format of models.
-pub struct Format {
-    /// What the command line calls it.
+/// A file format of models.
+pub struct ModelFormat {
+    /// Name on the command line.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// One-line description.
     pub description: &'static str,
-    /// A model in it, as a noun in a sentence.
+    /// A model in this format, as a noun phrase for messages.
     pub noun: &'static str,
-    /// The formats of files that it may be called by; the first is its own.
+    /// Accepted file formats of outputs, by extension; the first is the usual one.
     pub files: &'static [FileFormat],
     /// Writes a model.
-    pub export: fn(&Model) -> Exported,
-    /// Whether a file is one that planetree exported.
+    pub export: fn(&Model) -> ExportedModel,
+    /// Whether planetree exported a file in this format.
     pub is_ours: fn(&[u8]) -> bool,
-    /// Whether a file looks like one.
+    /// Whether a file looks like this format.
     pub is_likely: fn(&[u8]) -> bool,
     /// Reads a model.
-    pub import: fn(&[u8], &FeatureNames) -> Result<Imported, Fault>,
+    pub import: fn(&[u8], &NameSource) -> Result<ImportedModel, ImportError>,
 }
 
-/// All formats.
-pub static FORMATS: [Format; 3] = [
-    Format {
+/// All formats of models.
+pub static MODEL_FORMATS: [ModelFormat; 3] = [
+    ModelFormat {
         name: "lightgbm",
-        description: "LightGBM's text, as its save_model writes it",
+        description: "LightGBM's text format, as written by its save_model",
         noun: "a LightGBM model",
         files: &[FileFormat::Text],
         export: lightgbm::export,
@@ -101,9 +107,9 @@ pub static FORMATS: [Format; 3] = [
         is_likely: lightgbm::is_likely,
         import: lightgbm::import,
     },
-    Format {
+    ModelFormat {
         name: "xgboost",
-        description: "XGBoost's JSON, as its save_model writes it",
+        description: "XGBoost's JSON format, as written by its save_model",
         noun: "an XGBoost model",
         files: &[FileFormat::Json, FileFormat::Text],
         export: xgboost::export,
@@ -111,9 +117,9 @@ pub static FORMATS: [Format; 3] = [
         is_likely: xgboost::is_likely,
         import: xgboost::import,
     },
-    Format {
+    ModelFormat {
         name: "json",
-        description: "all that a model of planetree has, as JSON",
+        description: "the complete model as JSON",
         noun: "a model as JSON",
         files: &[FileFormat::Json, FileFormat::Text],
         export: json::export,
@@ -123,13 +129,13 @@ pub static FORMATS: [Format; 3] = [
     },
 ];
 
-impl Format {
-    /// The format of a name.
-    pub fn named(name: &str) -> Option<&'static Format> {
-        FORMATS.iter().find(|format| format.name == name)
+impl ModelFormat {
+    /// Finds a format by name.
+    pub fn named(name: &str) -> Option<&'static ModelFormat> {
+        MODEL_FORMATS.iter().find(|format| format.name == name)
     }
 
-    /// Prepares to write a file of this format, in the place of an earlier export at most.
+    /// Opens a file for writing in this format. An existing file is replaced only if planetree exported it.
     pub fn output(&'static self, location: &Location) -> Result<FileOutput> {
         let formats = OutputFormats {
             what: self.noun,
@@ -138,7 +144,7 @@ impl Format {
             takes_compression: false,
         };
         formats.of(location)?;
-        let is_export = |bytes: &[u8]| FORMATS.iter().any(|format| (format.is_ours)(bytes));
+        let is_export = |bytes: &[u8]| MODEL_FORMATS.iter().any(|format| (format.is_ours)(bytes));
         let guard: Guard = Arc::new(move |location| match location.read_all()? {
             Some(bytes) if !is_export(&bytes) => Err(foreign(location)),
             _ => Ok(()),
@@ -147,41 +153,45 @@ impl Format {
     }
 }
 
-/// Reads a model of another program; without a format, by the look of the file.
-pub fn import(location: &Location, format: Option<&Format>, names: &FeatureNames) -> Result<Imported> {
+/// Reads a model of another program. Without a format, it is detected from the content.
+pub fn import(
+    location: &Location,
+    format: Option<&ModelFormat>,
+    names: &NameSource,
+) -> Result<ImportedModel> {
     let bytes = location.read_all()?.ok_or_else(|| location.absent())?;
-    let likely = FORMATS.iter().find(|format| (format.is_likely)(&bytes));
-    let failed = |fault: Fault| Error::place(location, fault.problem, fault.remedy);
+    let likely = MODEL_FORMATS.iter().find(|format| (format.is_likely)(&bytes));
+    let failed = |fault: ImportError| Error::place(location, fault.problem, fault.remedy);
     let Some(format) = format.or(likely) else {
         return Err(failed(unknown(&bytes)));
     };
     let imported = (format.import)(&bytes, names).map_err(failed)?;
     match imported.model.fault() {
         None => Ok(imported),
-        Some(fault) => Err(failed(Fault::new(
+        Some(fault) => Err(failed(ImportError::new(
             format!("not a valid model: {fault}"),
-            "save the model again, or ask who made this file",
+            "save the model again, or check the program that wrote this file",
         ))),
     }
 }
 
-/// What to say of a file that is of no format.
-fn unknown(bytes: &[u8]) -> Fault {
+/// The error for a file whose format was not detected.
+fn unknown(bytes: &[u8]) -> ImportError {
     if bytes.is_empty() {
-        return Fault::new("the file is empty", "save the model again");
+        return ImportError::new("the file is empty", "save the model again");
     }
     if bytes.starts_with(b"PAR1") {
-        return Fault::new(
-            "this is a Parquet file, perhaps a model of planetree already",
-            "`planetree describe` says what is in it",
+        return ImportError::new(
+            "this is a Parquet file, possibly a model of planetree, which needs no import",
+            "run `planetree describe` to see its contents",
         );
     }
-    if let Some(fault) = xgboost::binary_fault(bytes) {
+    if let Some(fault) = xgboost::binary_format_error(bytes) {
         return fault;
     }
     let names: Vec<String> =
-        FORMATS.iter().map(|format| format!("{} ({})", format.name, format.description)).collect();
-    Fault::new("not a model of any format that planetree reads", format!("name one of {}", names.join(", ")))
+        MODEL_FORMATS.iter().map(|format| format!("{} ({})", format.name, format.description)).collect();
+    ImportError::new("not a model in a supported format", format!("the formats are {}", names.join(", ")))
 }
 
 #[cfg(test)]

@@ -1,77 +1,80 @@
-//! What features are called. Programs that are given numbers without names count columns from 0;
-//! datasets that planetree makes from LETOR text count from 1, and say `f1`.
+//! Feature names. Other programs number unnamed columns from 0; datasets that planetree converts from LETOR text number
+//! them from 1: `f1`, `f2`, ...
 
-use super::Fault;
+use super::ImportError;
 use crate::model::ModelFeature;
 use std::collections::HashSet;
 
-/// How the features of a model that is read are to be called.
+/// The source of the feature names of an imported model.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FeatureNames {
-    /// As the file calls them; where it has only numbers, `f` and the number, the first being this.
-    Own {
-        /// The number of the first feature.
+pub enum NameSource {
+    /// The names in the model; if it has none, `f` and a number.
+    Model {
+        /// Number of the first feature, if the model has no names.
         first: u32,
     },
-    /// By these names, in the order of the columns.
+    /// These names, in column order.
     Given(Vec<String>),
 }
 
-impl FeatureNames {
-    /// The features of a model that has so many; `own` are the file's names, if it has any.
-    pub(super) fn features(&self, count: usize, own: Option<&[String]>) -> Result<Vec<ModelFeature>, Fault> {
+impl NameSource {
+    /// Creates `count` features; `own` are the names in the model, if any.
+    pub(super) fn features(
+        &self,
+        count: usize,
+        own: Option<&[String]>,
+    ) -> Result<Vec<ModelFeature>, ImportError> {
         let names: Vec<String> = match (self, own) {
-            (FeatureNames::Given(names), _) if names.len() == count => names.clone(),
-            (FeatureNames::Given(names), _) => {
-                return Err(Fault::new(
+            (NameSource::Given(names), _) if names.len() == count => names.clone(),
+            (NameSource::Given(names), _) => {
+                return Err(ImportError::new(
                     format!("the model has {count} features, but there are {} names", names.len()),
-                    "give a name for every feature, in the order of the columns it was trained on",
+                    "give one name per feature, in the order of the training data's columns",
                 ));
             }
-            (FeatureNames::Own { .. }, Some(own)) => own.to_vec(),
-            (FeatureNames::Own { first }, None) => {
-                (0..count).map(|place| format!("f{}", place + *first as usize)).collect()
+            (NameSource::Model { .. }, Some(own)) => own.to_vec(),
+            (NameSource::Model { first }, None) => {
+                (0..count).map(|index| format!("f{}", index + *first as usize)).collect()
             }
         };
         Ok(names.into_iter().map(ModelFeature::new).collect())
     }
 }
 
-/// The names without some characters that another program would not take; a note if that changed any.
-pub fn cleaned(
+/// Feature names in which characters that the other program does not support are replaced by `_`. Changed names are
+/// listed in a note.
+pub fn portable_names(
     features: &[ModelFeature],
-    is_refused: impl Fn(char) -> bool,
+    is_unsupported: impl Fn(char) -> bool,
     notes: &mut Vec<String>,
 ) -> Vec<String> {
     let clean = |name: &String| -> String {
-        let name: String = name.chars().map(|letter| if is_refused(letter) { '_' } else { letter }).collect();
+        let name: String =
+            name.chars().map(|letter| if is_unsupported(letter) { '_' } else { letter }).collect();
         if name.is_empty() { "_".to_owned() } else { name }
     };
     let mut taken: HashSet<String> = HashSet::new();
     let mut changed = Vec::new();
     let mut names = Vec::with_capacity(features.len());
     for feature in features {
-        let plain = clean(&feature.name);
-        let mut name = plain.clone();
-        let mut again = 2;
-        // Never one that another feature has of its own.
+        let cleaned = clean(&feature.name);
+        let mut name = cleaned.clone();
+        let mut suffix = 2;
+        // A changed name must not be the name of another feature.
         while taken.contains(&name)
             || (name != feature.name && features.iter().any(|other| other.name == name))
         {
-            name = format!("{plain}_{again}");
-            again += 1;
+            name = format!("{cleaned}_{suffix}");
+            suffix += 1;
         }
         if name != feature.name {
-            changed.push(format!("{:?} is {name}", feature.name));
+            changed.push(format!("{:?} as {name}", feature.name));
         }
         taken.insert(name.clone());
         names.push(name);
     }
     if !changed.is_empty() {
-        notes.push(format!(
-            "features with characters that are not taken have other names: {}",
-            changed.join(", ")
-        ));
+        notes.push(format!("features renamed because of unsupported characters: {}", changed.join(", ")));
     }
     names
 }

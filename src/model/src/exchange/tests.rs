@@ -1,30 +1,30 @@
-//! Whatever is written reads back to the same scores; files that are no models are refused.
+//! Exported models have the same scores after import, and invalid files are rejected.
 
 use super::*;
 use crate::explain::Explainer;
 use crate::model::{Ensemble, ModelFeature};
 use crate::predict::Scorer;
-use crate::predict::tests::scorer::{Shape, random_model, random_rows};
+use crate::predict::tests::scorer::{RandomModel, random_model, random_rows};
 use proptest::prelude::*;
 
-const OWN: FeatureNames = FeatureNames::Own { first: 1 };
+const MODEL_NAMES: NameSource = NameSource::Model { first: 1 };
 
-fn named(name: &str) -> &'static Format {
-    Format::named(name).unwrap()
+fn named(name: &str) -> &'static ModelFormat {
+    ModelFormat::named(name).unwrap()
 }
 
-/// A random model that other programs can have: fills and thresholds are finite.
-fn portable(shape: &Shape) -> Model {
+/// A random model that other programs can express: fill values and thresholds are finite.
+fn portable(shape: &RandomModel) -> Model {
     let mut model = random_model(shape);
-    for (place, feature) in model.features.iter_mut().enumerate() {
-        feature.name = format!("f{}", place + 1);
+    for (index, feature) in model.features.iter_mut().enumerate() {
+        feature.name = format!("f{}", index + 1);
         feature.fill = feature.fill.map(|fill| if fill.is_finite() { fill } else { 0.0 });
     }
     for tree in &mut model.trees {
         for node in (0..tree.nodes.len()).rev() {
             if let Some(split) = &mut tree.nodes[node].split {
                 split.threshold = if split.threshold.is_finite() { split.threshold } else { 0.5 };
-                // The largest number has none above it, which XGBoost would need.
+                // XGBoost needs the next larger number, which the largest one does not have.
                 split.threshold = split.threshold.min(1e30);
                 let children: Vec<u32> = split.children().collect();
                 tree.nodes[node].cover = children.iter().map(|child| tree.nodes[*child as usize].cover).sum();
@@ -46,8 +46,8 @@ fn contributions(model: &Model, rows: &[f32]) -> Vec<f64> {
     all
 }
 
-/// Writes a model, reads it, and compares scores and explanations.
-fn check(shape: &Shape) {
+/// Exports and imports a model, and compares scores and explanations.
+fn check(shape: &RandomModel) {
     let model = portable(shape);
     let rows: Vec<f32> = random_rows(shape, 60)
         .into_iter()
@@ -56,10 +56,10 @@ fn check(shape: &Shape) {
     let truth = (scores(&model, &rows), contributions(&model, &rows));
     for (format, tolerance) in [("lightgbm", 1e-12), ("xgboost", 2e-6), ("json", 0.0)] {
         let format = named(format);
-        let Exported { text, notes, losses } = (format.export)(&model);
+        let ExportedModel { text, notes, losses } = (format.export)(&model);
         assert_eq!((notes, losses), (vec![], vec![]));
         assert!((format.is_likely)(text.as_bytes()));
-        let imported = (format.import)(text.as_bytes(), &OWN).unwrap();
+        let imported = (format.import)(text.as_bytes(), &MODEL_NAMES).unwrap();
         assert_eq!(imported.losses, Vec::<String>::new());
         assert_eq!(imported.model.fault(), None);
         let found = (scores(&imported.model, &rows), contributions(&imported.model, &rows));
@@ -86,24 +86,24 @@ fn check(shape: &Shape) {
 
 proptest! {
     #[test]
-    fn any_model_has_the_same_scores_when_it_comes_back(
+    fn any_model_has_the_same_scores_after_export_and_import(
         seed in any::<u64>(), bag in any::<bool>(), features in 1..8usize, trees in 0..6usize, leaves in 1..40usize,
     ) {
         let ensemble = if bag { Ensemble::Bag } else { Ensemble::Boost };
-        check(&Shape { seed, ensemble, features, trees, most_leaves: leaves, numbers: 30 });
+        check(&RandomModel { seed, ensemble, features, trees, max_leaves: leaves, numbers: 30 });
     }
 }
 
 fn example() -> Model {
     let shape =
-        Shape { seed: 3, ensemble: Ensemble::Boost, features: 3, trees: 3, most_leaves: 6, numbers: 20 };
+        RandomModel { seed: 3, ensemble: Ensemble::Boost, features: 3, trees: 3, max_leaves: 6, numbers: 20 };
     portable(&shape)
 }
 
 #[test]
-fn what_cannot_be_said_is_a_loss() {
+fn what_a_format_cannot_express_is_a_loss() {
     let model = Model { base_feature: Some(1), ..example() };
-    for format in &FORMATS {
+    for format in &MODEL_FORMATS {
         let exported = (format.export)(&model);
         assert_eq!(exported.losses.len(), usize::from(format.name != "json"), "{}", format.name);
         assert!(exported.losses.iter().all(|loss| loss.contains("feature f2")));
@@ -111,56 +111,56 @@ fn what_cannot_be_said_is_a_loss() {
 }
 
 #[test]
-fn exports_are_recognised_and_files_of_others_are_not() {
-    for format in &FORMATS {
+fn only_files_exported_by_planetree_are_recognised() {
+    for format in &MODEL_FORMATS {
         let text = (format.export)(&example()).text;
         assert!((format.is_ours)(text.as_bytes()), "{}", format.name);
-        for other in FORMATS.iter().filter(|other| other.name != format.name) {
+        for other in MODEL_FORMATS.iter().filter(|other| other.name != format.name) {
             assert!(!(other.is_ours)(text.as_bytes()), "{} {}", format.name, other.name);
         }
     }
-    // As the programs write them themselves.
+    // Files as LightGBM and XGBoost write them.
     let lightgbm =
         "tree\nversion=v4\n\nparameters:\n[boosting: gbdt]\n\nend of parameters\n\npandas_categorical:null\n";
     let xgboost = r#"{"learner":{"attributes":{},"feature_names":[]},"version":[3,2,0]}"#;
     let again = (named("xgboost").export)(&example()).text;
     for text in [lightgbm, xgboost, again.trim_end(), "", "notes\n"] {
-        assert!(FORMATS.iter().all(|format| !(format.is_ours)(text.as_bytes())), "{text}");
+        assert!(MODEL_FORMATS.iter().all(|format| !(format.is_ours)(text.as_bytes())), "{text}");
     }
 }
 
 #[test]
-fn names_are_made_harmless_and_numbers_become_names() {
+fn unsupported_characters_are_replaced_and_columns_are_numbered() {
     let feature = |name: &str| ModelFeature::new(name);
     let mut model = example();
     model.features = vec![feature("a b"), feature("a_b"), feature("c[1]")];
     let exported = named("lightgbm").export;
-    let Exported { text, notes, .. } = exported(&model);
+    let ExportedModel { text, notes, .. } = exported(&model);
     assert!(text.contains("feature_names=a_b_2 a_b c_1_\n"), "{text}");
     assert_eq!(notes.len(), 1);
-    assert!(notes[0].ends_with("\"a b\" is a_b_2, \"c[1]\" is c_1_"), "{notes:?}");
+    assert!(notes[0].ends_with("\"a b\" as a_b_2, \"c[1]\" as c_1_"), "{notes:?}");
     let text = (named("xgboost").export)(&model).text;
     assert!(text.contains(r#""feature_names":["a b","a_b","c_1_"]"#), "{text}");
-    // XGBoost counts from 0: without names its dumps would call f2 f1.
+    // XGBoost counts from 0: without names, its dumps would call f2 f1.
     let text = (named("xgboost").export)(&example()).text;
     assert!(
         text.contains(r#""feature_names":["f1","f2","f3"],"feature_types":["float","float","float"]"#),
         "{text}"
     );
-    let imported = (named("xgboost").import)(text.as_bytes(), &FeatureNames::Own { first: 0 }).unwrap();
+    let imported = (named("xgboost").import)(text.as_bytes(), &NameSource::Model { first: 0 }).unwrap();
     assert_eq!(imported.model.features[1].name, "f2");
-    // Numbers count from 0 there and from 1 here, or from where they are told to.
+    // Unnamed columns are numbered from 0 in LightGBM, and from `first` in planetree.
     let text = exported(&example()).text.replace("f1 f2 f3", "Column_0 Column_1 Column_2");
     let names = |first| -> Vec<String> {
-        let imported = (named("lightgbm").import)(text.as_bytes(), &FeatureNames::Own { first }).unwrap();
+        let imported = (named("lightgbm").import)(text.as_bytes(), &NameSource::Model { first }).unwrap();
         imported.model.features.into_iter().map(|feature| feature.name).collect()
     };
     assert_eq!(
         (names(1), names(0)),
         (vec!["f1".into(), "f2".into(), "f3".into()], vec!["f0".into(), "f1".into(), "f2".into()])
     );
-    let given = |count: usize| FeatureNames::Given((0..count).map(|place| format!("n{place}")).collect());
-    for format in &FORMATS {
+    let given = |count: usize| NameSource::Given((0..count).map(|index| format!("n{index}")).collect());
+    for format in &MODEL_FORMATS {
         let text = (format.export)(&example()).text;
         let imported = (format.import)(text.as_bytes(), &given(3)).unwrap();
         assert_eq!(imported.model.features[2].name, "n2");
@@ -169,10 +169,10 @@ fn names_are_made_harmless_and_numbers_become_names() {
     }
 }
 
-/// The problem that a file of a format has.
+/// The problem of a file; empty if it is valid.
 fn problem(format: &str, text: &str) -> String {
     let format = named(format);
-    match (format.import)(text.as_bytes(), &OWN) {
+    match (format.import)(text.as_bytes(), &MODEL_NAMES) {
         Ok(imported) => imported.model.fault().unwrap_or_default(),
         Err(fault) => {
             assert!(!fault.remedy.is_empty());
@@ -182,8 +182,8 @@ fn problem(format: &str, text: &str) -> String {
 }
 
 #[test]
-fn a_file_that_ends_too_early_or_is_of_another_kind_is_refused() {
-    for format in &FORMATS {
+fn truncated_and_unsupported_files_are_rejected() {
+    for format in &MODEL_FORMATS {
         let text = (format.export)(&example()).text;
         assert_eq!(problem(format.name, &text), "");
         let whole =
@@ -194,38 +194,53 @@ fn a_file_that_ends_too_early_or_is_of_another_kind_is_refused() {
         }
         let found = problem(format.name, &text[..whole * 3 / 4]);
         assert!(found.starts_with("truncated: "), "{found}");
-        for other in FORMATS.iter().filter(|other| other.name != format.name) {
+        for other in MODEL_FORMATS.iter().filter(|other| other.name != format.name) {
             let found = problem(other.name, &text);
             assert!(found.starts_with("not a"), "{found}");
         }
     }
     for (format, old, new, expected) in [
-        ("lightgbm", "version=v4", "version=v9", "written by a newer LightGBM (version v9"),
-        ("lightgbm", "num_class=1", "num_class=3", "it has a score for every class"),
-        ("lightgbm", "num_cat=0", "num_cat=1", "tree 0: it splits on categories"),
-        ("lightgbm", "is_linear=0", "is_linear=1", "tree 0: its leaves are linear models"),
-        ("lightgbm", "left_child=", "left_child=0 ", "tree 0: not a LightGBM model: it has"),
-        ("lightgbm", "threshold=", "threshold=x", "tree 0: not a LightGBM model: \"x"),
-        ("lightgbm", "max_feature_idx=2", "max_feature_idx=x", "not a LightGBM model: its max_feature_idx"),
+        (
+            "lightgbm",
+            "version=v4",
+            "version=v9",
+            "written by a newer LightGBM (format v9; up to v4 is supported)",
+        ),
+        ("lightgbm", "num_class=1", "num_class=3", "a model with one score per class"),
+        ("lightgbm", "num_cat=0", "num_cat=1", "tree 0: categorical splits are not supported"),
+        ("lightgbm", "is_linear=0", "is_linear=1", "tree 0: linear leaves are not supported"),
+        ("lightgbm", "left_child=", "left_child=0 ", "tree 0: not a LightGBM model: left_child has"),
+        ("lightgbm", "threshold=", "threshold=x", "tree 0: not a LightGBM model: threshold has \"x"),
+        (
+            "lightgbm",
+            "max_feature_idx=2",
+            "max_feature_idx=x",
+            "not a LightGBM model: max_feature_idx is \"x\", not a number",
+        ),
         ("xgboost", "[2,0,0]", "[7,0,0]", "written by a newer XGBoost (version 7"),
-        ("xgboost", "\"num_class\":\"0\"", "\"num_class\":\"5\"", "it has a score for every class"),
-        ("xgboost", "\"name\":\"gbtree\"", "\"name\":\"gblinear\"", "it is a linear model"),
-        ("xgboost", "\"split_type\":[0", "\"split_type\":[1", "tree 0: it splits on categories"),
+        ("xgboost", "\"num_class\":\"0\"", "\"num_class\":\"5\"", "a model with one score per class"),
+        (
+            "xgboost",
+            "\"name\":\"gbtree\"",
+            "\"name\":\"gblinear\"",
+            "linear models (gblinear) are not supported",
+        ),
+        ("xgboost", "\"split_type\":[0", "\"split_type\":[1", "tree 0: categorical splits are not supported"),
         (
             "xgboost",
             "\"left_children\":[1",
             "\"left_children\":[0",
-            "tree 0: not an XGBoost model: its nodes have",
+            "tree 0: not an XGBoost model: the nodes do not form a tree",
         ),
         (
             "xgboost",
             "\"left_children\":[1",
             "\"left_children\":[99",
-            "tree 0: not an XGBoost model: there is no node 99",
+            "tree 0: not an XGBoost model: no node 99",
         ),
-        ("xgboost", "reg:squarederror", "my:own", "what its objective \"my:own\" makes"),
+        ("xgboost", "reg:squarederror", "my:own", "unsupported objective \"my:own\""),
         ("json", "\"planetree_model\":1", "\"planetree_model\":2", "written by a newer planetree"),
-        ("json", "\"missing\":\"", "\"missing\":\"x", "missing values cannot go \"x"),
+        ("json", "\"missing\":\"", "\"missing\":\"x", "unknown branch for missing values: \"x"),
     ] {
         let text = (named(format).export)(&example()).text;
         assert!(text.contains(old), "{format}: {old}\n{text}");
@@ -235,39 +250,41 @@ fn a_file_that_ends_too_early_or_is_of_another_kind_is_refused() {
 }
 
 #[test]
-fn the_look_of_a_file_says_its_format_or_what_it_is() {
-    for format in &FORMATS {
+fn formats_are_detected_from_the_content() {
+    for format in &MODEL_FORMATS {
         let text = (format.export)(&example()).text;
-        let likely: Vec<_> = FORMATS.iter().filter(|other| (other.is_likely)(text.as_bytes())).collect();
+        let likely: Vec<_> =
+            MODEL_FORMATS.iter().filter(|other| (other.is_likely)(text.as_bytes())).collect();
         assert_eq!(likely.len(), 1);
         assert_eq!(likely[0].name, format.name);
     }
     for (bytes, expected) in [
         (&b""[..], "the file is empty"),
         (b"PAR1....", "this is a Parquet file"),
-        (b"{L\0\0\0\0\0\0\0\x07learner{", "an XGBoost model in a binary form"),
-        (b"[{\"nodeid\": 0}]", "not a model of any format"),
+        (b"{L\0\0\0\0\0\0\0\x07learner{", "XGBoost's binary formats are not supported"),
+        (b"[{\"nodeid\": 0}]", "not a model in a supported format"),
     ] {
-        assert!(FORMATS.iter().all(|format| !(format.is_likely)(bytes)));
+        assert!(MODEL_FORMATS.iter().all(|format| !(format.is_likely)(bytes)));
         assert!(unknown(bytes).problem.starts_with(expected), "{:?}", unknown(bytes));
     }
 }
 
 #[test]
-fn zeros_that_are_missing_are_a_loss_only_against_the_threshold() {
+fn zeros_as_missing_are_a_loss_only_on_the_other_side_of_the_threshold() {
     let text = "tree\nversion=v3\nnum_class=1\nnum_tree_per_iteration=1\nmax_feature_idx=0\nobjective=binary sigmoid:1\n\
                 feature_names=a\n\nTree=0\nnum_leaves=2\nnum_cat=0\nsplit_feature=0\nthreshold=0.1\ndecision_type=KIND\n\
                 left_child=-1\nright_child=-2\nleaf_value=1 2\n\nend of trees\n";
-    // Zero is missing and goes right, although it is below; left; NaN is zero.
+    // Zero is missing and goes right, although it is below the threshold; zero is missing and goes left; NaN is zero.
     for (kind, losses, score_of_nan) in
         [("4", 1, 2.0), ("6", 0, 1.0), ("0", 0, 1.0), ("2", 0, 1.0), ("8", 0, 2.0)]
     {
-        let imported = (named("lightgbm").import)(text.replace("KIND", kind).as_bytes(), &OWN).unwrap();
+        let imported =
+            (named("lightgbm").import)(text.replace("KIND", kind).as_bytes(), &MODEL_NAMES).unwrap();
         assert_eq!((imported.losses.len(), imported.notes.len()), (losses, 1));
         assert_eq!(
             scores(&imported.model, &[f32::NAN, 0.05, 0.1, 0.100_000_01]),
             [score_of_nan, 1.0, 2.0, 2.0]
         );
-        assert!(Explainer::new(&imported.model).is_err(), "nothing is known of its rows");
+        assert!(Explainer::new(&imported.model).is_err(), "the model has no cover");
     }
 }

@@ -1,32 +1,32 @@
-//! Why is one row above another?
+//! Explains why one row ranks above another.
 
-/// What a feature has to do with the difference of two rows' scores.
+/// A feature's contributions to the scores of two rows.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Difference {
-    /// The feature by its place in the model.
+pub struct ContributionDifference {
+    /// Index of the feature in the model.
     pub feature: u32,
-    /// What it contributes to the one.
-    pub one: f64,
-    /// What it contributes to the other.
-    pub other: f64,
+    /// Contribution to the score of the first row.
+    pub first: f64,
+    /// Contribution to the score of the second row.
+    pub second: f64,
 }
 
-impl Difference {
-    /// By how much more it contributes to the one than to the other.
+impl ContributionDifference {
+    /// The contribution to the first row minus that to the second.
     pub fn value(&self) -> f64 {
-        self.one - self.other
+        self.first - self.second
     }
 }
 
-/// The contributions of one row minus those of another, the largest first whatever its sign. They add up
-/// to the difference of the scores; features that make none are left out.
-pub fn differences(one: &[f64], other: &[f64]) -> Vec<Difference> {
-    let pairs = (0..).zip(one.iter().zip(other));
-    let mut all: Vec<Difference> = pairs
-        .map(|(feature, (one, other))| Difference { feature, one: *one, other: *other })
+/// The contributions of one row minus those of another, by descending absolute value. They add up to the difference of
+/// the scores. Features that contribute equally to both rows are omitted.
+pub fn differences(first: &[f64], second: &[f64]) -> Vec<ContributionDifference> {
+    let pairs = (0..).zip(first.iter().zip(second));
+    let mut all: Vec<ContributionDifference> = pairs
+        .map(|(feature, (first, second))| ContributionDifference { feature, first: *first, second: *second })
         .filter(|difference| difference.value() != 0.0)
         .collect();
-    // Stable, so that equals stay in the order of the features.
+    // A stable sort: equal differences stay in column order.
     all.sort_by(|a, b| b.value().abs().total_cmp(&a.value().abs()));
     all
 }

@@ -1,95 +1,93 @@
-//! A tree made ready to explain rows: all that does not depend on the row is computed here.
+//! Prepares a tree for explaining rows: everything that does not depend on the row is computed here.
 //!
-//! The worth of a coalition is a sum over the leaves; so are Shapley values, and a leaf may be looked at
-//! by itself. Let its path have the features 1 ... m; for each, let `o` be 1 if the row follows all of
-//! the feature's edges on the path and else 0, and `z` the product of their shares. The leaf's worth is
-//! its value times a product over the features, `o` for known and `z` for unknown ones. The Shapley value
-//! of such a game is the integral of Owen ("Multilinear extensions of games", 1972):
+//! The value of a coalition is a sum over the leaves. So are Shapley values, and leaves can be treated one by one. Let
+//! the path to a leaf have the features 1 ... m. For each feature, let `o` be 1 if the row follows all of the feature's
+//! edges on the path and 0 otherwise, and let `z` be the product of their shares. The leaf's part of the coalition's
+//! value is the leaf value times a product over the features: `o` for known and `z` for unknown ones. The Shapley value
+//! of such a game is an integral (Owen, "Multilinear extensions of games", 1972):
 //!
 //! ```text
 //! value * (o_i - z_i) * integral from 0 to 1 of the product over j != i of (z_j + t (o_j - z_j)) dt
 //! ```
 //!
-//! The integrand is a polynomial in `t` of degree m - 1, so that m / 2 points give the integral exactly,
-//! and at one point the product over a path is a number, which grows by a factor from edge to edge. So a
-//! row takes one pass down the tree, in which products are made, and one pass up, in which leaves add up
-//! and every edge hands its feature what is due: for every edge a few multiplications a point. The
-//! algorithm of the paper takes m times as many for every leaf. All factors are positive, so
-//! nothing is lost by rounding, however deep the tree is.
+//! The integrand is a polynomial in `t` of degree m - 1, so m / 2 points give the integral exactly. At one point, the
+//! product along a path is a number that is multiplied by one factor per edge. So a row takes one pass down the tree,
+//! which computes the products, and one pass up, which sums over the leaves and adds the contribution of every edge to
+//! its feature: a few multiplications per edge and point. The algorithm of the paper takes m times as many per leaf.
+//! All factors are positive, so there is no cancellation, however deep the tree is.
 //!
-//! Where a feature occurs again on a path, its later edge replaces the earlier one's factor. A row can be
-//! in three *states* at an edge: it did not follow the earlier one; it did, but not this one; it follows
-//! both. Everything is a table by that state.
+//! If a feature occurs again on a path, the factor of the later edge replaces that of the earlier one. A row can be in
+//! three *states* at an edge: it does not follow the earlier edges of the feature; it follows them, but not this one;
+//! it follows all of them. The tables are indexed by this state.
 //!
-//! A leaf below many features needs many points. Leaves of a tree that need equally many are a *part*:
-//! the tree without all others, so that only these pay for it.
+//! A leaf below many features needs many points. The leaves of a tree that need equally many points form a *subtree*,
+//! without the other leaves, so that only they incur the cost.
 
-use super::quadrature::{Point, points};
+use super::quadrature::{QuadraturePoint, points};
 use crate::model::{Branch, Tree};
 use std::collections::BTreeMap;
 
-/// Points that are worked on at a time: as many as fit a register of most machines.
+/// Points that are processed at a time: as many as fit in a vector register of most machines.
 pub const LANES: usize = 4;
-/// A number for each point.
+/// One number per point.
 pub type Lanes = [f64; LANES];
-/// States of a row at an edge.
+/// Number of states of a row at an edge.
 const STATES: usize = 3;
 
-/// A split of a part.
+/// A split of a subtree.
 #[derive(Debug)]
-pub struct Fork {
-    /// Which of the explained features.
+pub struct SubtreeSplit {
+    /// Slot of the feature: its index among the features that the model uses.
     pub slot: u32,
-    /// A row goes left when its value is at most this.
+    /// Rows whose value is at most this go left.
     pub threshold: f32,
-    /// Where a row goes whose value is missing.
+    /// The branch for missing values.
     pub missing: u8,
-    /// The place of the split itself.
-    pub place: u32,
-    /// The nearest place above, or this one, to which an edge of the same feature leads; the root without one.
+    /// Index of the split's own node.
+    pub node: u32,
+    /// The nearest node on the path, this one included, that an edge of the same feature leads to; the root if there
+    /// is none.
     pub above: u32,
-    /// The place of the first child; the others follow.
+    /// Index of the first child; the other children follow.
     pub first: u32,
     /// The branches that lead to the children.
     pub branches: [u8; 3],
-    /// How many children there are.
+    /// Number of children.
     pub children: u8,
 }
 
-/// What depends on the points, at the edge to a place.
+/// The tables of the edge to a node, for a batch of points.
 #[derive(Debug, Clone)]
 pub struct Edge {
-    /// By what the product grows, by the row's state.
+    /// Factor of the product along the path, by the row's state.
     pub factors: [Lanes; STATES],
-    /// What the feature is due of the sum of the leaves below, likewise.
-    pub dues: [Lanes; STATES],
+    /// The feature's contribution as a multiple of the sum over the leaves below, by the row's state.
+    pub contributions: [Lanes; STATES],
 }
 
-/// Some points of a part.
+/// A batch of points of a subtree.
 #[derive(Debug)]
-pub struct Pass {
-    /// The weights of the points: the products at the root.
+pub struct PointBatch {
+    /// The weights of the points, which are the products at the root.
     pub weights: Lanes,
-    /// The edges to all places but the root, from place 1 on.
+    /// The edges to all nodes except the root: that to node `i` is at `i - 1`.
     pub edges: Vec<Edge>,
 }
 
-/// Leaves of a tree that need equally many points, and the way to them. Places are in the order of their
-/// depth, children side by side.
+/// The leaves of a tree that need equally many points, with their ancestors. Nodes are in breadth-first order.
 #[derive(Debug)]
-pub struct Part {
-    /// How many places there are.
-    pub places: usize,
-    /// All splits, parents first.
-    pub forks: Vec<Fork>,
-    /// The places and values of the leaves.
+pub struct Subtree {
+    /// Number of nodes.
+    pub nodes: usize,
+    /// All splits, parents before their children.
+    pub splits: Vec<SubtreeSplit>,
+    /// Node indices and values of the leaves.
     pub leaves: Vec<(u32, f64)>,
-    /// All points.
-    pub passes: Vec<Pass>,
+    /// All points, in batches.
+    pub batches: Vec<PointBatch>,
 }
 
-/// A branch by its number.
-pub fn number_of(branch: Branch) -> u8 {
+fn branch_number(branch: Branch) -> u8 {
     match branch {
         Branch::Left => 0,
         Branch::Right => 1,
@@ -97,98 +95,115 @@ pub fn number_of(branch: Branch) -> u8 {
     }
 }
 
-/// What is known of a node of the tree.
+/// The path from the root to a node.
 #[derive(Debug, Clone, Copy)]
-struct Way {
+struct NodePath {
     parent: usize,
-    /// The feature that led here.
+    /// The feature of the last edge.
     feature: Option<u32>,
-    /// The nearest node above, where an edge of the same feature ended; 0 without one.
+    /// The nearest ancestor that an edge of the same feature leads to; 0 if there is none.
     above: usize,
-    /// The product of the shares of that feature's edges down to here.
-    merged: f64,
-    /// The share of all edges down to here.
+    /// The product of the shares of that feature's edges.
+    feature_share: f64,
+    /// The product of the shares of all edges.
     reach: f64,
-    /// Different features on the way.
+    /// Number of distinct features.
     features: usize,
-    /// How many points a leaf needs, divided by [`LANES`]; the largest of the leaves below.
-    needs: usize,
+    /// Number of batches of [`LANES`] points that a leaf at the end of this path needs.
+    batches: usize,
 }
 
-/// A tree as parts, and the mean of its leaves' values by the rows that reached them.
-pub fn lay_out(tree: &Tree, slot_of: &BTreeMap<u32, u32>) -> (Vec<Part>, f64) {
-    let ways = ways(tree);
+/// Splits a tree into subtrees by the number of points that its leaves need. Also returns the mean of the leaf values,
+/// weighted by the rows that reached them.
+pub fn split_by_points(tree: &Tree, slot_of: &BTreeMap<u32, u32>) -> (Vec<Subtree>, f64) {
+    let paths = paths(tree);
     let leaves = || (0..tree.nodes.len()).filter(|node| tree.nodes[*node].split.is_none());
-    let expected = leaves().map(|leaf| ways[leaf].reach * tree.nodes[leaf].value).sum();
-    let mut by_need: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    // A leaf that is the root explains nothing.
+    let expected = leaves().map(|leaf| paths[leaf].reach * tree.nodes[leaf].value).sum();
+    let mut by_batches: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    // If the root is a leaf, no feature contributes.
     for leaf in leaves().filter(|leaf| *leaf > 0) {
-        by_need.entry(ways[leaf].needs).or_default().push(leaf);
+        by_batches.entry(paths[leaf].batches).or_default().push(leaf);
     }
-    let parts = by_need.into_iter().map(|(needs, leaves)| part(tree, &ways, needs, &leaves, slot_of));
-    (parts.collect(), expected)
+    let subtrees =
+        by_batches.into_iter().map(|(batches, leaves)| subtree(tree, &paths, batches, &leaves, slot_of));
+    (subtrees.collect(), expected)
 }
 
-/// Goes down the tree once; parents come before their children.
-fn ways(tree: &Tree) -> Vec<Way> {
-    let root = Way { parent: 0, feature: None, above: 0, merged: 1.0, reach: 1.0, features: 0, needs: 0 };
-    let mut ways = vec![root; tree.nodes.len()];
+/// The paths to all nodes.
+fn paths(tree: &Tree) -> Vec<NodePath> {
+    let root = NodePath {
+        parent: 0,
+        feature: None,
+        above: 0,
+        feature_share: 1.0,
+        reach: 1.0,
+        features: 0,
+        batches: 0,
+    };
+    let mut paths = vec![root; tree.nodes.len()];
+    // Parents come before their children, so one loop is enough.
     for (node, split) in
         tree.nodes.iter().enumerate().filter_map(|(node, it)| Some((node, it.split.as_ref()?)))
     {
         let mut above = node;
-        while above > 0 && ways[above].feature != Some(split.feature) {
-            above = ways[above].parent;
+        while above > 0 && paths[above].feature != Some(split.feature) {
+            above = paths[above].parent;
         }
         let total: f64 = split.children().map(|child| tree.nodes[child as usize].cover).sum();
         let count = split.children().count() as f64;
         for child in split.children() {
-            // No row has been there: nothing speaks for either side.
+            // If no training row reached the split, all branches have equal shares.
             let share = if total > 0.0 { tree.nodes[child as usize].cover / total } else { 1.0 / count };
-            let features = ways[node].features + usize::from(above == 0);
-            ways[child as usize] = Way {
+            let features = paths[node].features + usize::from(above == 0);
+            paths[child as usize] = NodePath {
                 parent: node,
                 feature: Some(split.feature),
                 above,
-                merged: share * if above == 0 { 1.0 } else { ways[above].merged },
-                reach: share * ways[node].reach,
+                feature_share: share * if above == 0 { 1.0 } else { paths[above].feature_share },
+                reach: share * paths[node].reach,
                 features,
-                needs: features.div_ceil(2 * LANES),
+                batches: features.div_ceil(2 * LANES),
             };
         }
     }
-    ways
+    paths
 }
 
-/// The tree with some of its leaves only.
-fn part(tree: &Tree, ways: &[Way], needs: usize, leaves: &[usize], slot_of: &BTreeMap<u32, u32>) -> Part {
+/// The tree with only the given leaves and their ancestors.
+fn subtree(
+    tree: &Tree,
+    paths: &[NodePath],
+    batches: usize,
+    leaves: &[usize],
+    slot_of: &BTreeMap<u32, u32>,
+) -> Subtree {
     let mut is_kept = vec![false; tree.nodes.len()];
     is_kept[0] = true;
     for leaf in leaves {
         let mut node = *leaf;
         while !is_kept[node] {
             is_kept[node] = true;
-            node = ways[node].parent;
+            node = paths[node].parent;
         }
     }
-    // The nodes in the order of their places, and the place of each.
+    // `order` lists the kept nodes of the tree in breadth-first order; `index_of` is its inverse.
     let mut order = vec![0];
-    let mut place_of = vec![0u32; tree.nodes.len()];
-    let (mut forks, mut ends) = (Vec::new(), Vec::new());
-    let mut place = 0;
-    while place < order.len() {
-        let node: usize = order[place];
+    let mut index_of = vec![0u32; tree.nodes.len()];
+    let (mut splits, mut kept_leaves) = (Vec::new(), Vec::new());
+    let mut index = 0;
+    while index < order.len() {
+        let node: usize = order[index];
         let Some(split) = &tree.nodes[node].split else {
-            ends.push((place as u32, tree.nodes[node].value));
-            place += 1;
+            kept_leaves.push((index as u32, tree.nodes[node].value));
+            index += 1;
             continue;
         };
         let all = [(0, Some(split.left)), (1, Some(split.right)), (2, split.middle)];
-        let mut fork = Fork {
+        let mut kept = SubtreeSplit {
             slot: slot_of[&split.feature],
             threshold: split.threshold,
-            missing: number_of(split.missing),
-            place: place as u32,
+            missing: branch_number(split.missing),
+            node: index as u32,
             above: 0,
             first: order.len() as u32,
             branches: [0; 3],
@@ -198,31 +213,32 @@ fn part(tree: &Tree, ways: &[Way], needs: usize, leaves: &[usize], slot_of: &BTr
             let Some(child) = child.map(|child| child as usize).filter(|child| is_kept[*child]) else {
                 continue;
             };
-            fork.branches[usize::from(fork.children)] = branch;
-            fork.children += 1;
-            fork.above = place_of[ways[child].above];
-            place_of[child] = order.len() as u32;
+            kept.branches[usize::from(kept.children)] = branch;
+            kept.children += 1;
+            kept.above = index_of[paths[child].above];
+            index_of[child] = order.len() as u32;
             order.push(child);
         }
-        forks.push(fork);
-        place += 1;
+        splits.push(kept);
+        index += 1;
     }
-    let points = points(needs * LANES);
-    let pass = |points: &[Point]| Pass {
+    let points = points(batches * LANES);
+    let batch = |points: &[QuadraturePoint]| PointBatch {
         weights: std::array::from_fn(|lane| points[lane].weight),
-        edges: order[1..].iter().map(|node| edge(ways, *node, points)).collect(),
+        edges: order[1..].iter().map(|node| edge(paths, *node, points)).collect(),
     };
-    Part { places: order.len(), forks, leaves: ends, passes: points.chunks(LANES).map(pass).collect() }
+    let batches = points.chunks(LANES).map(batch).collect();
+    Subtree { nodes: order.len(), splits, leaves: kept_leaves, batches }
 }
 
-/// The tables of an edge. `t` is a point; the factor of a feature is `z + t (1 - z)` for a row that follows its
-/// edges, and `z (1 - t)` for any other; its due is `(o - z)` divided by that.
-fn edge(ways: &[Way], node: usize, points: &[Point]) -> Edge {
-    let z = ways[node].merged;
-    let before = if ways[node].above == 0 { 1.0 } else { ways[ways[node].above].merged };
+/// The tables of an edge. `t` is a point. The factor of a feature is `z + t (1 - z)` for a row that follows its
+/// edges, and `z (1 - t)` for any other row. Its contribution is `(o - z)` divided by that factor.
+fn edge(paths: &[NodePath], node: usize, points: &[QuadraturePoint]) -> Edge {
+    let z = paths[node].feature_share;
+    let before = if paths[node].above == 0 { 1.0 } else { paths[paths[node].above].feature_share };
     let lanes = |of: &dyn Fn(f64) -> f64| -> Lanes { std::array::from_fn(|lane| of(points[lane].at)) };
     let follows = |z: f64, t: f64| z + t * (1.0 - z);
-    let due = |z: f64, t: f64| (1.0 - z) / follows(z, t);
+    let contribution = |z: f64, t: f64| (1.0 - z) / follows(z, t);
     let share = if before > 0.0 { z / before } else { 0.0 };
     Edge {
         factors: [
@@ -230,10 +246,10 @@ fn edge(ways: &[Way], node: usize, points: &[Point]) -> Edge {
             lanes(&|t| z * (1.0 - t) / follows(before, t)),
             lanes(&|t| follows(z, t) / follows(before, t)),
         ],
-        dues: [
+        contributions: [
             lanes(&|_| 0.0),
-            lanes(&|t| -1.0 / (1.0 - t) - due(before, t)),
-            lanes(&|t| due(z, t) - due(before, t)),
+            lanes(&|t| -1.0 / (1.0 - t) - contribution(before, t)),
+            lanes(&|t| contribution(z, t) - contribution(before, t)),
         ],
     }
 }

@@ -1,23 +1,23 @@
-//! Why does a row have its score? Exact Shapley values of its features (path-dependent TreeSHAP).
+//! Explains scores: exact Shapley values of the features (path-dependent TreeSHAP).
 //!
 //! ```text
-//! score = expected value + the sum of the features' contributions
+//! score = expected value + sum of the features' contributions
 //! ```
 //!
 //! Vocabulary:
 //!
-//! - a *coalition* is some of the features; its worth is what the model expects of a row of which only
-//!   these are known: at a split on any other feature the row goes all ways, by the share of the
-//!   training rows that did (the nodes' cover). This is the game of Lundberg et al., "Consistent
-//!   individualized feature attribution for tree ensembles" (2018), and "From local explanations to
-//!   global understanding with explainable AI for trees" (2020), algorithm 1;
-//! - a feature's *contribution* is its Shapley value in that game: the mean, over all orders in which
-//!   the features may become known, of what knowing it adds;
-//! - an *edge* is the way from a node to one of its children. A row *follows* it or does not; its
-//!   *share* is the part of the training rows that did.
+//! - a *coalition* is a subset of the features. Its value is the expected score of a row of which only these features
+//!   are known: at a split on any other feature, the branches are averaged by the shares of the training rows that
+//!   took them (the `cover` of the nodes). This is the game of Lundberg et al., "Consistent individualized feature
+//!   attribution for tree ensembles" (2018), and "From local explanations to global understanding with explainable AI
+//!   for trees" (2020), algorithm 1;
+//! - a feature's *contribution* is its Shapley value in that game: the change of the coalition's value when the
+//!   feature becomes known, averaged over all orders in which features may become known;
+//! - an *edge* leads from a node to one of its children. A row *follows* it or does not; its *share* is the fraction
+//!   of the node's training rows that followed it.
 //!
-//! How it is computed is told in `layout.rs`. `quadrature.rs` has the points, `explainer.rs` the loop
-//! over rows, `stream.rs` goes through a dataset, `difference.rs` compares two rows.
+//! `layout.rs` documents the method and prepares the trees, `quadrature.rs` has the points, `explainer.rs` is the loop
+//! over rows, `stream.rs` explains a dataset, and `difference.rs` compares two rows.
 
 mod difference;
 mod explainer;
@@ -25,7 +25,7 @@ mod layout;
 mod quadrature;
 mod stream;
 
-pub use difference::{Difference, differences};
+pub use difference::{ContributionDifference, differences};
 pub use explainer::Explainer;
 pub use stream::{ExplainReport, ExplainedRows, explain};
 

@@ -1,35 +1,34 @@
-//! Integrals of polynomials from 0 to 1, exactly, as sums over a few points (Gauss-Legendre).
+//! Gauss-Legendre quadrature: exact integrals of polynomials from 0 to 1 as weighted sums over a few points.
 
-/// A place where the polynomial is evaluated, and how much its value counts.
+/// A point and its weight.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Point {
-    /// Within 0 and 1, never at an end.
+pub struct QuadraturePoint {
+    /// Strictly between 0 and 1.
     pub at: f64,
-    /// All weights add up to 1.
+    /// The weights of all points add up to 1.
     pub weight: f64,
 }
 
-/// As many points as asked for; they are exact for polynomials up to the degree of twice their number
-/// minus one.
-pub fn points(count: usize) -> Vec<Point> {
-    (1..=count).map(|place| point(place, count)).collect()
+/// `count` points, which are exact for polynomials of degree up to `2 * count - 1`.
+pub fn points(count: usize) -> Vec<QuadraturePoint> {
+    (1..=count).map(|number| point(number, count)).collect()
 }
 
-/// The zeros of the Legendre polynomial by Newton's method, from where they nearly are.
-fn point(place: usize, count: usize) -> Point {
-    let guess = (place as f64 - 0.25) / (count as f64 + 0.5);
+/// Finds a zero of the Legendre polynomial with Newton's method, from the usual approximation.
+fn point(number: usize, count: usize) -> QuadraturePoint {
+    let guess = (number as f64 - 0.25) / (count as f64 + 0.5);
     let mut zero = libm::cos(std::f64::consts::PI * guess);
     let mut slope = 1.0;
-    // Every step doubles the digits that are right; the guess has three.
+    // Every step doubles the number of correct digits; the approximation has three.
     for _ in 0..8 {
-        let (value, slope_there) = legendre(count, zero);
-        zero -= value / slope_there;
-        slope = slope_there;
+        let (value, slope_at_zero) = legendre(count, zero);
+        zero -= value / slope_at_zero;
+        slope = slope_at_zero;
     }
-    Point { at: (1.0 + zero) / 2.0, weight: 1.0 / ((1.0 - zero * zero) * slope * slope) }
+    QuadraturePoint { at: (1.0 + zero) / 2.0, weight: 1.0 / ((1.0 - zero * zero) * slope * slope) }
 }
 
-/// The Legendre polynomial of a degree, and its slope.
+/// The value and the slope of the Legendre polynomial of the given degree.
 fn legendre(degree: usize, x: f64) -> (f64, f64) {
     let (mut before, mut value) = (0.0, 1.0);
     for step in 1..=degree {

@@ -1,4 +1,4 @@
-//! A dataset's contributions, some rows at a time: while all threads explain these, the next are read.
+//! Explains a dataset batch by batch: while all threads explain one batch, the next is read.
 
 use super::explainer::Explainer;
 use crate::model::Model;
@@ -11,39 +11,38 @@ use planetree_data::dataset::DatasetReader;
 use rayon::prelude::*;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
-/// Values that are held at a time: a wide dataset needs as little memory as a narrow one.
-const VALUES: usize = 1 << 20;
-/// Rows that a thread takes.
-const SHARE: usize = 32;
-/// These three come first in every dataset.
+/// Contributions per batch: a wide dataset needs as little memory as a narrow one.
+const BATCH_VALUES: usize = 1 << 20;
+/// Rows per unit of parallel work.
+const ROWS_PER_TASK: usize = 32;
+/// The first columns of every dataset.
 const COLUMNS: [&str; 3] = ["query_id", "doc_id", "label"];
 
-/// Some rows of a dataset, explained.
+/// A batch of explained rows.
 #[derive(Debug)]
 pub struct ExplainedRows {
-    /// Which query each row belongs to.
+    /// Query ids.
     pub query_ids: StringArray,
-    /// The document's id, where it has one.
+    /// Document ids, null where there is none.
     pub doc_ids: StringArray,
-    /// The label, where there is one.
+    /// Labels, null where there is none.
     pub labels: Float32Array,
-    /// Row after row, the contribution of every feature of the model.
+    /// The contributions of every feature of the model, in row-major order.
     pub contributions: Vec<f64>,
 }
 
-/// What is known when a dataset is explained.
+/// Summary of an explanation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExplainReport {
-    /// What every row's contributions start from.
+    /// The expected value, to which the contributions of a row are added.
     pub expected_value: f64,
-    /// Rows that were explained.
+    /// Number of rows explained.
     pub rows: u64,
-    /// What the user should know.
+    /// A warning about features or categories that the dataset or the model lacks.
     pub warning: Option<String>,
 }
 
-/// Explains a dataset on a number of threads (0: as many as there are cores) and hands rows on in their
-/// order.
+/// Explains a dataset with `threads` threads (0: one per core) and passes the rows to `sink` in order.
 pub fn explain(
     reader: &DatasetReader,
     model: &Model,
@@ -66,13 +65,13 @@ pub fn explain(
             rows += explained.query_ids.len() as u64;
             sink(explained)?;
         }
-        // A reader that panicked hands its panic on at the end of the scope.
+        // If the reader panicked, the end of the scope propagates the panic.
         reading.join().map_err(|_| Error::Interrupted)?
     })?;
     Ok(ExplainReport { expected_value: explainer.expected_value(), rows, warning: plan.found.warning() })
 }
 
-/// Decodes what is needed, some rows at a time, until nobody wants more.
+/// Decodes and sends the needed columns, a batch at a time, until the end or until the receiver is dropped.
 fn read(
     reader: &DatasetReader,
     plan: &ColumnPlan,
@@ -84,13 +83,13 @@ fn read(
         let names = group.names();
         let known = &reader.manifest().features;
         let first = names.len().checked_sub(known.len()).filter(|first| names[*first..] == *known);
-        let first = first.filter(|_| names.starts_with(&COLUMNS)).ok_or_else(|| odd(reader))?;
-        let mut places: Vec<usize> = (0..COLUMNS.len()).collect();
-        places.extend(plan.used.iter().map(|(place, _)| first + place));
-        let batch_rows = (VALUES / features.max(1)).next_multiple_of(SHARE);
-        // Nobody listens after an error, and nobody asks for this one.
+        let first = first.filter(|_| names.starts_with(&COLUMNS)).ok_or_else(|| malformed(reader))?;
+        let mut columns: Vec<usize> = (0..COLUMNS.len()).collect();
+        columns.extend(plan.used.iter().map(|(column, _)| first + column));
+        let batch_rows = (BATCH_VALUES / features.max(1)).next_multiple_of(ROWS_PER_TASK);
+        // Sending fails only if the receiver was dropped after an error, which is reported instead of this one.
         let send = &mut |batch| sender.send(batch).map_err(|_| Error::Interrupted);
-        group.read_batches(&places, batch_rows, send)?;
+        group.read_batches(&columns, batch_rows, send)?;
     }
     Ok(())
 }
@@ -104,19 +103,19 @@ fn explain_batch(
     let text = |column: usize| batch.column(column).as_string_opt::<i32>().cloned();
     let numbers = |column: usize| batch.column(column).as_primitive_opt::<Float32Type>();
     let (Some(query_ids), Some(doc_ids), Some(labels)) = (text(0), text(1), numbers(2)) else {
-        return Err(odd(reader));
+        return Err(malformed(reader));
     };
     let width = explainer.features();
     let values = plan.values(&batch.columns()[COLUMNS.len()..], reader)?;
     let columns = values.by_feature(width);
     let mut contributions = vec![0.0; batch.num_rows() * width];
-    contributions.par_chunks_mut((SHARE * width).max(1)).enumerate().for_each(|(share, out)| {
-        let first = share * SHARE;
+    contributions.par_chunks_mut((ROWS_PER_TASK * width).max(1)).enumerate().for_each(|(task, out)| {
+        let first = task * ROWS_PER_TASK;
         explainer.explain_columns(&columns, first..first + out.len() / width, out);
     });
     Ok(ExplainedRows { query_ids, doc_ids, labels: labels.clone(), contributions })
 }
 
-fn odd(reader: &DatasetReader) -> Error {
-    Error::place(reader.location(), "its columns are not those of a dataset", "convert the data again")
+fn malformed(reader: &DatasetReader) -> Error {
+    Error::place(reader.location(), "malformed dataset: unexpected columns", "convert the data again")
 }

@@ -1,21 +1,21 @@
-//! Contributions against their definition: the mean over all orders of the features, by listing all
+//! Contributions against their definition: the mean over all orders of the features, computed by enumerating all
 //! coalitions.
 
 use super::*;
 use crate::model::{Ensemble, Model, Tree};
-use crate::predict::tests::scorer::{Shape, random_model, random_rows};
+use crate::predict::tests::scorer::{RandomModel, random_model, random_rows};
 use crate::predict::tests::stream::{dataset, model as small_model};
 use crate::predict::{Scorer, scores_of};
 use arrow::array::Array;
 use planetree_base::random::Stream;
-use planetree_data::ingest::Format;
+use planetree_data::ingest::InputFormat;
 use proptest::prelude::*;
 
-const PLAIN: Shape =
-    Shape { seed: 7, ensemble: Ensemble::Boost, features: 5, trees: 3, most_leaves: 12, numbers: 9 };
+const PLAIN: RandomModel =
+    RandomModel { seed: 7, ensemble: Ensemble::Boost, features: 5, trees: 3, max_leaves: 12, numbers: 9 };
 
-/// A random model with random covers: leaves that no row reached are among them.
-fn covered(shape: &Shape) -> Model {
+/// A random model with random covers. Some leaves have a cover of 0.
+fn random_model_with_cover(shape: &RandomModel) -> Model {
     let mut model = random_model(shape);
     let mut stream = Stream::new(&[shape.seed, 2]);
     for tree in &mut model.trees {
@@ -30,9 +30,8 @@ fn covered(shape: &Shape) -> Model {
     model
 }
 
-/// What a tree is expected to give for a row of which only some features are known (Lundberg et al. 2020,
-/// algorithm 1).
-fn worth(tree: &Tree, node: u32, row: &[f32], known: u32) -> f64 {
+/// The expected value of a tree for a row of which only some features are known (Lundberg et al. 2020, algorithm 1).
+fn coalition_value(tree: &Tree, node: u32, row: &[f32], known: u32) -> f64 {
     let Some(split) = &tree.nodes[node as usize].split else { return tree.nodes[node as usize].value };
     let cover = |child: u32| tree.nodes[child as usize].cover;
     if known >> split.feature & 1 == 1 {
@@ -46,23 +45,23 @@ fn worth(tree: &Tree, node: u32, row: &[f32], known: u32) -> f64 {
             () if value <= split.threshold => split.left,
             () => split.right,
         };
-        return worth(tree, next, row, known);
+        return coalition_value(tree, next, row, known);
     }
     let total: f64 = split.children().map(cover).sum();
     let share =
         |child| if total > 0.0 { cover(child) / total } else { 1.0 / split.children().count() as f64 };
-    split.children().map(|child| share(child) * worth(tree, child, row, known)).sum()
+    split.children().map(|child| share(child) * coalition_value(tree, child, row, known)).sum()
 }
 
-/// The contributions of a row, and the expected value.
-fn twin(model: &Model, row: &[f32]) -> (Vec<f64>, f64) {
+/// The contributions of a row and the expected value, computed naively.
+fn reference_contributions(model: &Model, row: &[f32]) -> (Vec<f64>, f64) {
     let filled: Vec<f32> = (model.features.iter().zip(row))
         .map(|(feature, value)| feature.fill.filter(|_| value.is_nan()).unwrap_or(*value))
         .collect();
     let features = model.features.len();
-    let mut worths = vec![0.0; 1 << features];
-    for (known, sum) in worths.iter_mut().enumerate() {
-        *sum = model.trees.iter().map(|tree| worth(tree, 0, &filled, known as u32)).sum();
+    let mut coalition_values = vec![0.0; 1 << features];
+    for (known, sum) in coalition_values.iter_mut().enumerate() {
+        *sum = model.trees.iter().map(|tree| coalition_value(tree, 0, &filled, known as u32)).sum();
         if model.ensemble == Ensemble::Bag {
             *sum /= model.trees.len().max(1) as f64;
         }
@@ -73,20 +72,20 @@ fn twin(model: &Model, row: &[f32]) -> (Vec<f64>, f64) {
         let of = |known: usize| {
             let size = known.count_ones() as usize;
             let orders = factorial(size) * factorial(features - size - 1) / factorial(features);
-            orders * (worths[known | 1 << feature] - worths[known])
+            orders * (coalition_values[known | 1 << feature] - coalition_values[known])
         };
         others.map(of).sum()
     };
-    ((0..features).map(contribution).collect(), model.base_score + worths[0])
+    ((0..features).map(contribution).collect(), model.base_score + coalition_values[0])
 }
 
 fn assert_near(one: f64, other: f64, what: &dyn std::fmt::Debug) {
     assert!((one - other).abs() <= 1e-10 * (1.0 + one.abs()), "{one} is not {other}: {what:?}");
 }
 
-/// Compares with the definition; few features only.
-fn check(shape: &Shape) {
-    let (model, values) = (covered(shape), random_rows(shape, 21));
+/// Compares with the definition. The time is exponential in the number of features.
+fn check(shape: &RandomModel) {
+    let (model, values) = (random_model_with_cover(shape), random_rows(shape, 21));
     let explainer = Explainer::new(&model).unwrap();
     let mut all = vec![f64::NAN; values.len()];
     explainer.explain_rows(&values, &mut all);
@@ -94,7 +93,7 @@ fn check(shape: &Shape) {
         let mut alone = vec![f64::NAN; shape.features];
         explainer.contributions(row, &mut alone);
         assert_eq!(alone, all, "{shape:?}");
-        let (truth, expected) = twin(&model, row);
+        let (truth, expected) = reference_contributions(&model, row);
         assert_near(explainer.expected_value(), expected, shape);
         for (one, other) in alone.iter().zip(truth) {
             assert_near(*one, other, shape);
@@ -102,7 +101,7 @@ fn check(shape: &Shape) {
     }
 }
 
-/// Contributions and the expected value add up to the scores.
+/// Checks that the contributions and the expected value add up to the scores.
 fn check_sums(model: &Model, values: &[f32]) {
     let features = model.features.len();
     let rows = values.len() / features;
@@ -122,28 +121,29 @@ proptest! {
         seed in any::<u64>(), bag in any::<bool>(), features in 1..7usize, trees in 0..4usize, leaves in 1..25usize,
     ) {
         let ensemble = if bag { Ensemble::Bag } else { Ensemble::Boost };
-        check(&Shape { seed, ensemble, features, trees, most_leaves: leaves, ..PLAIN });
+        check(&RandomModel { seed, ensemble, features, trees, max_leaves: leaves, ..PLAIN });
     }
 }
 
 #[test]
 fn paths_of_many_features_are_exact() {
-    // Up to eight points, in two passes.
+    // Up to eight points, in two batches.
     for seed in 0..4 {
-        check(&Shape { seed, features: 13, trees: 1, most_leaves: 60, ..PLAIN });
+        check(&RandomModel { seed, features: 13, trees: 1, max_leaves: 60, ..PLAIN });
     }
-    // Ever more points: the sum is what remains to be compared.
-    for (features, most_leaves) in [(40, 100), (200, 1_000), (300, 5_000)] {
-        let shape = Shape { features, most_leaves, trees: 4, numbers: 50, ..PLAIN };
-        check_sums(&covered(&shape), &random_rows(&shape, 20));
+    // Many points: too many features for the definition, so only the sum is checked.
+    for (features, max_leaves) in [(40, 100), (200, 1_000), (300, 5_000)] {
+        let shape = RandomModel { features, max_leaves, trees: 4, numbers: 50, ..PLAIN };
+        check_sums(&random_model_with_cover(&shape), &random_rows(&shape, 20));
     }
 }
 
 #[test]
-fn the_feature_that_scores_start_from_contributes_its_value() {
-    let shape = Shape { trees: 5, ..PLAIN };
-    let model = Model { base_feature: Some(2), ..covered(&shape) };
-    let (plain, based) = (Explainer::new(&covered(&shape)).unwrap(), Explainer::new(&model).unwrap());
+fn the_base_feature_contributes_its_value() {
+    let shape = RandomModel { trees: 5, ..PLAIN };
+    let model = Model { base_feature: Some(2), ..random_model_with_cover(&shape) };
+    let (plain, based) =
+        (Explainer::new(&random_model_with_cover(&shape)).unwrap(), Explainer::new(&model).unwrap());
     assert_eq!(plain.expected_value(), based.expected_value());
     for (row, started) in [([1.0, 2.0, 3.0, f32::NAN, 5.0], 3.0), ([1.0, 2.0, f32::NAN, 4.0, 5.0], 0.0)] {
         let started = if row[2].is_nan() { model.features[2].fill.unwrap_or(0.0) } else { started };
@@ -153,7 +153,7 @@ fn the_feature_that_scores_start_from_contributes_its_value() {
         without[2] += f64::from(started);
         assert_eq!(without, with);
     }
-    // A base without trees: the feature is read all the same.
+    // Without trees, the base feature is still read.
     let bare = Model { trees: Vec::new(), ..model };
     let explainer = Explainer::new(&bare).unwrap();
     assert_eq!(explainer.used_features().collect::<Vec<_>>(), [2]);
@@ -164,7 +164,7 @@ fn the_feature_that_scores_start_from_contributes_its_value() {
 
 #[test]
 fn values_beyond_the_end_of_a_row_are_missing() {
-    let explainer = Explainer::new(&covered(&Shape { trees: 9, ..PLAIN })).unwrap();
+    let explainer = Explainer::new(&random_model_with_cover(&RandomModel { trees: 9, ..PLAIN })).unwrap();
     let (mut short, mut long) = ([0.0; 5], [0.0; 5]);
     explainer.contributions(&[1.0, -1.0], &mut short);
     explainer.contributions(&[1.0, -1.0, f32::NAN, f32::NAN, f32::NAN], &mut long);
@@ -172,19 +172,19 @@ fn values_beyond_the_end_of_a_row_are_missing() {
 }
 
 #[test]
-fn a_model_that_does_not_know_its_rows_is_refused() {
-    let mut model = covered(&PLAIN);
+fn a_model_without_cover_is_rejected() {
+    let mut model = random_model_with_cover(&PLAIN);
     model.trees[1].nodes[0].cover = 0.0;
     assert!(model.trees[1].nodes.len() > 1);
     let error = Explainer::new(&model).unwrap_err();
-    assert!(error.to_string().starts_with("tree 1 of the model does not say"), "{error}");
+    assert!(error.to_string().starts_with("tree 1 of the model has no row counts"), "{error}");
     model.trees[1].nodes[0].cover = 3.0;
     model.trees[2].nodes[1].cover = -1.0;
     assert!(Explainer::new(&model).unwrap_err().to_string().starts_with("tree 2 "));
 }
 
 #[test]
-fn a_dataset_is_explained_in_its_order() {
+fn a_dataset_is_explained_in_row_order() {
     let room = tempfile::tempdir().unwrap();
     let mut text = "query_id,doc_id,label,c,extra,a,b\n".to_owned();
     for query in 0..40 {
@@ -192,7 +192,7 @@ fn a_dataset_is_explained_in_its_order() {
             "q{query},d1,0,1,7,-1,-1\nq{query},d2,,{query},7,,1\nq{query},,2,-1,7,-1,1\n"
         ));
     }
-    let reader = dataset(room.path(), &text, Format::Csv);
+    let reader = dataset(room.path(), &text, InputFormat::Csv);
     let mut model = small_model(&["a", "b", "c"], &[2, 0, 1, 2]);
     model.features[0].fill = Some(4.0);
     let scores = scores_of(&reader, &model).unwrap();
@@ -218,9 +218,9 @@ fn a_dataset_is_explained_in_its_order() {
 }
 
 #[test]
-fn differences_come_by_size_and_add_up() {
+fn differences_are_sorted_by_absolute_value_and_add_up() {
     let found = differences(&[1.0, 0.5, -2.0, 0.25], &[0.0, 0.5, 1.0, 1.25]);
     let shown: Vec<_> = found.iter().map(|it| (it.feature, it.value())).collect();
     assert_eq!(shown, [(2, -3.0), (0, 1.0), (3, -1.0)]);
-    assert_eq!((found[0].one, found[0].other), (-2.0, 1.0));
+    assert_eq!((found[0].first, found[0].second), (-2.0, 1.0));
 }

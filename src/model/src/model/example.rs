@@ -1,6 +1,6 @@
-//! A small model for the tests of this crate and of those that show models.
+//! A small model for the tests of this crate and of the crates that display models.
 
-use super::{Branch, DataUsed, Ensemble, Model, ModelFeature, Node, Origin, Split, Tree};
+use super::{Branch, DatasetRecord, Ensemble, Model, ModelFeature, Node, Origin, Split, Tree};
 use planetree_base::storage::digest_of;
 
 pub(super) fn leaf(depth: u32, value: f64) -> Node {
@@ -12,7 +12,7 @@ pub(super) fn split(feature: u32, left: u32, right: u32, gain: f64) -> Split {
     Split { feature, threshold: 0.1, missing, left, right, middle: None, gain }
 }
 
-/// Three trees on three features, one of them without a split.
+/// A model of three features and three trees, one of which has no split.
 #[doc(hidden)]
 pub fn example() -> Model {
     let first = Node { depth: 0, split: Some(split(2, 1, 2, 2.5)), value: 0.25, cover: 100.0 };
@@ -37,7 +37,7 @@ pub fn example() -> Model {
             Tree { group: 0, nodes: vec![third, leaf(1, 1.0), leaf(1, 2.0)] },
         ],
         configuration: "num_trees = 3\nlearning_rate = 0.1\n".into(),
-        data: vec![DataUsed {
+        data: vec![DatasetRecord {
             name: "train".into(),
             fingerprint: digest_of(b"x"),
             rows: u64::MAX,

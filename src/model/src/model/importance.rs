@@ -1,22 +1,22 @@
-//! Which features a model relies on, as its own splits tell.
+//! Feature importance computed from a model's splits.
 
 use super::Model;
 
-/// What the splits on one feature add up to.
+/// Totals over all splits on one feature.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FeatureImportance {
-    /// The feature's place in the model.
+    /// Index of the feature in the model.
     pub feature: u32,
-    /// How much its splits reduced the loss of the training rows.
+    /// Total reduction of the training loss.
     pub gain: f64,
-    /// The weight of the training rows that its splits decided on.
+    /// Total weight of the training rows at the split nodes.
     pub cover: f64,
-    /// How many splits there are.
+    /// Number of splits.
     pub splits: u64,
 }
 
 impl Model {
-    /// The importance of every feature, the largest gain first; features without a split come last.
+    /// The importance of every feature, by descending gain. Features without a split come last.
     pub fn importance(&self) -> Vec<FeatureImportance> {
         let mut all: Vec<FeatureImportance> = (0..)
             .zip(&self.features)
@@ -31,7 +31,7 @@ impl Model {
                 importance.splits += 1;
             }
         }
-        // Stable, so that equals stay in the order of the features.
+        // A stable sort: features of equal gain stay in column order.
         all.sort_by(|one, other| {
             (other.splits > 0).cmp(&(one.splits > 0)).then(other.gain.total_cmp(&one.gain))
         });
@@ -44,7 +44,7 @@ mod tests {
     use super::super::example;
 
     #[test]
-    fn importance_adds_up_the_splits_of_a_feature() {
+    fn importance_sums_over_the_splits_of_a_feature() {
         let importance = example().importance();
         let summary: Vec<_> =
             importance.iter().map(|one| (one.feature, one.gain, one.cover, one.splits)).collect();

@@ -1,4 +1,4 @@
-//! A trained model: trees, and everything else that prediction needs.
+//! A trained model: its trees and everything else that prediction needs.
 
 mod check;
 mod example;
@@ -12,25 +12,25 @@ pub use origin::Origin;
 pub use table::ModelWriter;
 
 impl Model {
-    /// Refuses a model of pairs where single rows are looked at.
-    pub fn check_single_rows(&self, what: impl std::fmt::Display) -> Result<()> {
+    /// Returns an error for a pairwise model, which cannot score single rows. The message starts with `context`.
+    pub fn check_single_rows(&self, context: impl std::fmt::Display) -> Result<()> {
         match self.ensemble {
             Ensemble::Boost | Ensemble::Bag => Ok(()),
             Ensemble::Wins => Err(Error::usage(
                 format_args!(
-                    "{what}: a model of pairs scores a document by its wins over others of its query"
+                    "{context}: a pairwise model cannot score single rows; it compares the documents of a query"
                 ),
-                "use `planetree predict`, or train another preset, such as rf-point",
+                "use `planetree predict`, or train with another preset, such as rf-point",
             )),
         }
     }
 
-    /// The fingerprints of the datasets that it was trained on.
+    /// The fingerprints of the training datasets.
     pub fn trained_on(&self) -> impl Iterator<Item = Digest> {
         self.data.iter().filter(|data| data.name == "train").map(|data| data.fingerprint)
     }
 
-    /// What a tree's value is multiplied by in a score.
+    /// The factor by which a tree's value enters the score.
     pub fn tree_weight(&self) -> f64 {
         match self.ensemble {
             Ensemble::Boost => 1.0,
@@ -47,7 +47,7 @@ use planetree_base::error::{Error, Result};
 use planetree_base::storage::Digest;
 use serde::{Deserialize, Serialize};
 
-/// How the trees' values become a score.
+/// How a score is computed from the values of the trees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ensemble {
@@ -55,63 +55,64 @@ pub enum Ensemble {
     Boost,
     /// The base score plus the mean of the trees' values.
     Bag,
-    /// The mean of the trees' values is the chance that a document is better than another one of its query, given
-    /// the difference of their features; the score is the mean chance against the others.
+    /// A pairwise model: the mean of the trees' values is the probability that a document is better than another
+    /// document of its query, given the difference of their features. The score is the mean probability over the
+    /// other documents.
     Wins,
 }
 
-/// A feature that the model was trained with.
+/// A feature of the training data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelFeature {
-    /// The name of its column.
+    /// Column name.
     pub name: String,
-    /// What a missing value is replaced by; `None` leaves it missing, and every split says where it goes.
+    /// The value that replaces missing values. With `None` they stay missing, and each split has a branch for them.
     pub fill: Option<f32>,
-    /// The words behind its codes from 0, in their order; none for a feature of numbers.
+    /// The categories of a categorical feature, in the order of their codes, which start from 0; empty for numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub words: Vec<String>,
 }
 
 impl ModelFeature {
-    /// A feature of numbers whose missing values stay missing.
+    /// A numeric feature without a fill value.
     pub fn new(name: impl Into<String>) -> Self {
         ModelFeature { name: name.into(), fill: None, words: Vec::new() }
     }
 }
 
-/// A dataset that took part in the training.
+/// A training or validation dataset of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct DataUsed {
+pub struct DatasetRecord {
     /// `train`, or the name of a validation set.
     pub name: String,
     /// The dataset's fingerprint: a hash of its rows.
     pub fingerprint: Digest,
-    /// Its rows.
+    /// Number of rows.
     pub rows: u64,
-    /// Its queries.
+    /// Number of queries.
     pub queries: u64,
 }
 
 /// A trained model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
-    /// How values become a score.
+    /// How the values of the trees are combined.
     pub ensemble: Ensemble,
     /// The score before the first tree.
     pub base_score: f64,
-    /// The feature whose value is added to the base score, by place; 0 is added where it is missing and
-    /// nothing stands for that.
+    /// Index of the feature whose value is added to the base score. A missing value counts as the feature's fill
+    /// value, or as 0 if it has none.
     pub base_feature: Option<u32>,
-    /// All features in the order of their columns; splits name them by place.
+    /// All features in column order; splits refer to them by index.
     pub features: Vec<ModelFeature>,
-    /// The trees in the order of the rounds. Their values are already multiplied by the learning rate.
+    /// The trees in the order of the rounds. The learning rate is already included in their values.
     pub trees: Vec<Tree>,
-    /// The configuration as `key = value` TOML, every parameter named.
+    /// All parameters, as `key = value` TOML.
     pub configuration: String,
-    /// What it was trained and validated on.
-    pub data: Vec<DataUsed>,
-    /// How many rounds were trained; more than the trees kept after early stopping.
+    /// The training and validation datasets.
+    pub data: Vec<DatasetRecord>,
+    /// Number of training rounds; after early stopping it is larger than the number of trees.
     pub rounds: u32,
-    /// Where it comes from.
+    /// The file that the model was read from.
     pub origin: Origin,
 }

@@ -1,14 +1,15 @@
-//! Where a model was read from: for messages, and no part of what the model is.
+//! The file that a model was read from, for messages.
 
 use planetree_base::storage::Location;
 use std::fmt;
 
-/// See the module. Any two are equal.
+/// The file that a model was read from, as messages show it. It is not part of the model's content, so all origins
+/// compare equal.
 #[derive(Debug, Clone, Default)]
 pub struct Origin(Option<String>);
 
 impl Origin {
-    /// A file or an object.
+    /// The origin of a model that was read from `location`.
     pub fn of(location: &Location) -> Self {
         Origin(Some(location.to_string()))
     }

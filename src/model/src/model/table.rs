@@ -1,8 +1,8 @@
-//! A model as a Parquet file: a row per node, and everything else as one JSON value in the file's
-//! metadata, so that one file is one model.
+//! A model as a Parquet file: one row per node. Everything else is one JSON value in the file's metadata, so that a
+//! model is a single file.
 
 use super::tree::{Branch, Node, Split, Tree};
-use super::{DataUsed, Ensemble, Model, ModelFeature, Origin};
+use super::{DatasetRecord, Ensemble, Model, ModelFeature, Origin};
 use arrow::array::{
     Array, ArrayRef, Float32Array, Float64Array, Int32Array, RecordBatch, StringArray, StringBuilder,
 };
@@ -16,14 +16,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, LazyLock};
 
-/// The version of this form.
+/// Version of the file format.
 const FORMAT: u32 = 1;
-/// The metadata key of everything that is not in the rows.
+/// Metadata key of the [`Header`].
 const HEADER: &str = "planetree.model";
-/// The metadata key of the configuration, once more for people who look.
+/// Metadata key of the configuration. It is also in the header; the copy is for people who look at the metadata.
 const CONFIGURATION: &str = "planetree.configuration";
 
-/// The columns, whose names and types are a contract.
+/// The schema. Names and types are a contract.
 static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
     let required = |name: &str, kind: DataType| Field::new(name, kind, false);
     let optional = |name: &str, kind: DataType| Field::new(name, kind, true);
@@ -44,7 +44,7 @@ static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
     ]))
 });
 
-/// All but the trees.
+/// Everything but the trees.
 #[derive(Serialize, Deserialize)]
 struct Header {
     format: u32,
@@ -54,17 +54,17 @@ struct Header {
     base_feature: Option<u32>,
     features: Vec<ModelFeature>,
     configuration: String,
-    data: Vec<DataUsed>,
+    data: Vec<DatasetRecord>,
     rounds: u32,
 }
 
 impl Model {
-    /// Writes the model as one file, which appears whole and replaces an earlier one of ours.
+    /// Writes the model to a file atomically. An earlier file is replaced only if planetree wrote it.
     pub fn write(&self, location: &Location) -> Result<()> {
         self.write_with(location, &[])
     }
 
-    /// Writes the model with more metadata beside its own.
+    /// Writes the model with additional metadata.
     pub fn write_with(&self, location: &Location, extra: &[(&str, String)]) -> Result<()> {
         let mut writer = ModelWriter::create(location, &self.features)?;
         for tree in &self.trees {
@@ -73,35 +73,35 @@ impl Model {
         writer.finish(self, extra)
     }
 
-    /// Reads a model and checks it.
+    /// Reads and validates a model.
     pub fn read(location: &Location) -> Result<Model> {
         Self::from_table(&TableReader::open(location, TableKind::Model)?)
     }
 
-    /// Reads a model and all of its file's metadata.
+    /// Reads and validates a model, and returns it with all metadata of its file.
     pub fn read_with(location: &Location) -> Result<(Model, BTreeMap<String, String>)> {
         let table = TableReader::open(location, TableKind::Model)?;
         Ok((Self::from_table(&table)?, table.all_metadata().clone()))
     }
 
-    /// Reads a model from its open table.
+    /// Reads and validates a model from an open table.
     pub fn from_table(table: &TableReader) -> Result<Model> {
         let invalid = |problem: String| {
             Error::place(
                 table.location(),
                 format_args!("not a valid model: {problem}"),
-                "train the model again, or ask who made this file",
+                "train the model again, or check the program that wrote this file",
             )
         };
         let header = read_header(table, invalid)?;
-        let places: Places<'_> =
-            (0..).zip(&header.features).map(|(place, feature)| (feature.name.as_str(), place)).collect();
+        let feature_index: FeatureIndex<'_> =
+            (0..).zip(&header.features).map(|(index, feature)| (feature.name.as_str(), index)).collect();
         let mut trees: Vec<Tree> = Vec::new();
         for batch in table.batches() {
             let batch = batch?;
-            let rows = Rows::of(&batch).map_err(invalid)?;
+            let columns = NodeColumns::of(&batch).map_err(invalid)?;
             for row in 0..batch.num_rows() {
-                rows.append(row, &mut trees, &places).map_err(invalid)?;
+                columns.append(row, &mut trees, &feature_index).map_err(invalid)?;
             }
         }
         let model = Model {
@@ -122,7 +122,7 @@ impl Model {
     }
 }
 
-/// A model while it is written, tree after tree. Nobody sees it before [`ModelWriter::finish`].
+/// Writes a model tree by tree. The file becomes visible with [`ModelWriter::finish`].
 pub struct ModelWriter {
     location: Location,
     table: TableWriter,
@@ -131,7 +131,7 @@ pub struct ModelWriter {
 }
 
 impl ModelWriter {
-    /// Prepares to write a model of these features.
+    /// Starts writing a model with these features.
     pub fn create(location: &Location, features: &[ModelFeature]) -> Result<Self> {
         Ok(ModelWriter {
             location: location.clone(),
@@ -151,7 +151,7 @@ impl ModelWriter {
         self.table.write(&rows)
     }
 
-    /// Completes the file with all that is not in its trees, and with more metadata.
+    /// Completes the file: writes everything but the trees of `model`, and additional metadata.
     pub fn finish(mut self, model: &Model, extra: &[(&str, String)]) -> Result<()> {
         if let Some(fault) = model.fault() {
             return Err(self.failed(&fault));
@@ -176,8 +176,7 @@ impl ModelWriter {
     }
 
     fn failed(&self, problem: &str) -> Error {
-        let problem = format!("cannot write the model: {problem}");
-        Error::place(&self.location, problem, "report this: it is a fault of planetree")
+        Error::bug(&self.location, format_args!("cannot write the model: {problem}"))
     }
 
     fn tree_as_rows(&self, tree: &Tree) -> std::result::Result<RecordBatch, ArrowError> {
@@ -194,7 +193,7 @@ impl ModelWriter {
         }
         let integers = |of: &dyn Fn(usize, &Node) -> i32| -> ArrayRef {
             Arc::new(Int32Array::from_iter_values(
-                nodes.iter().enumerate().map(|(place, node)| of(place, node)),
+                nodes.iter().enumerate().map(|(index, node)| of(index, node)),
             ))
         };
         let children = |of: fn(&Split) -> Option<u32>| -> ArrayRef {
@@ -203,7 +202,7 @@ impl ModelWriter {
         };
         let columns: Vec<ArrayRef> = vec![
             integers(&|_, _| number as i32),
-            integers(&|place, _| place as i32),
+            integers(&|index, _| index as i32),
             integers(&|_, node| node.depth as i32),
             Arc::new(features.finish()),
             Arc::new(splits().map(|split| split.map(|split| split.threshold)).collect::<Float32Array>()),
@@ -221,28 +220,28 @@ impl ModelWriter {
 }
 
 fn read_header(table: &TableReader, invalid: impl Fn(String) -> Error) -> Result<Header> {
-    /// Read first: a later form may differ in everything else.
+    /// Read first: a later format may differ in everything else.
     #[derive(Deserialize)]
     struct Version {
         format: u32,
     }
-    let text = table.metadata(HEADER).ok_or_else(|| invalid(format!("it has no {HEADER}")))?;
+    let text = table.metadata(HEADER).ok_or_else(|| invalid(format!("no metadata {HEADER}")))?;
     let version: Version = serde_json::from_str(text).map_err(|error| invalid(error.to_string()))?;
     if version.format > FORMAT {
         return Err(Error::place(
             table.location(),
-            format_args!("written by a newer planetree (version {} of a model's form)", version.format),
-            "use that version of planetree or a later one",
+            format_args!("written by a newer planetree (model format {})", version.format),
+            "use a newer version of planetree",
         ));
     }
     serde_json::from_str(text).map_err(|error| invalid(error.to_string()))
 }
 
-/// The place of each feature. A deep forest asks for millions of names, of which there are few, all of them known to
-/// the file's own header: a simple hash will do.
-type Places<'a> = HashMap<&'a str, u32, BuildHasherDefault<NameHasher>>;
+/// Feature indices by name. A deep forest looks up millions of names, but few distinct ones, and all keys come from
+/// the file's own header: a simple, fast hash is enough.
+type FeatureIndex<'a> = HashMap<&'a str, u32, BuildHasherDefault<NameHasher>>;
 
-/// Fowler, Noll and Vo's hash.
+/// The Fowler-Noll-Vo hash (FNV-1a).
 struct NameHasher(u64);
 
 impl Default for NameHasher {
@@ -263,8 +262,8 @@ impl Hasher for NameHasher {
     }
 }
 
-/// The columns of some rows.
-struct Rows<'a> {
+/// The columns of a batch of nodes.
+struct NodeColumns<'a> {
     tree: &'a Int32Array,
     node: &'a Int32Array,
     depth: &'a Int32Array,
@@ -280,9 +279,9 @@ struct Rows<'a> {
     group: &'a Int32Array,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> NodeColumns<'a> {
     fn of(batch: &'a RecordBatch) -> std::result::Result<Self, String> {
-        Ok(Rows {
+        Ok(NodeColumns {
             tree: column(batch, "tree")?,
             node: column(batch, "node")?,
             depth: column(batch, "depth")?,
@@ -299,39 +298,39 @@ impl<'a> Rows<'a> {
         })
     }
 
-    /// Adds a row to the trees so far: the next node of the last one, or the root of the next.
+    /// Appends a row to the trees: as the next node of the last tree, or as the root of a new one.
     fn append(
         &self,
         row: usize,
         trees: &mut Vec<Tree>,
-        features: &Places<'_>,
+        features: &FeatureIndex<'_>,
     ) -> std::result::Result<(), String> {
-        let (place, number) = (self.tree.value(row), self.node.value(row));
+        let (tree_number, node_number) = (self.tree.value(row), self.node.value(row));
         let group = natural(self.group.value(row), "group")?;
-        if number == 0 && usize::try_from(place) == Ok(trees.len()) {
+        if node_number == 0 && usize::try_from(tree_number) == Ok(trees.len()) {
             trees.push(Tree { group, nodes: Vec::new() });
         }
-        let here = || format!("tree {place}, node {number}");
+        let context = || format!("tree {tree_number}, node {node_number}");
         let expected = trees.len().wrapping_sub(1);
-        let Some(tree) = trees.last_mut().filter(|_| usize::try_from(place) == Ok(expected)) else {
-            return Err(format!("{}: trees are out of order", here()));
+        let Some(tree) = trees.last_mut().filter(|_| usize::try_from(tree_number) == Ok(expected)) else {
+            return Err(format!("{}: trees are out of order", context()));
         };
-        if usize::try_from(number) != Ok(tree.nodes.len()) {
-            return Err(format!("{}: nodes are out of order", here()));
+        if usize::try_from(node_number) != Ok(tree.nodes.len()) {
+            return Err(format!("{}: nodes are out of order", context()));
         }
         if group != tree.group {
-            return Err(format!("{}: the tree is in two groups", here()));
+            return Err(format!("{}: the nodes of a tree have different groups", context()));
         }
         tree.nodes.push(Node {
             depth: natural(self.depth.value(row), "depth")?,
-            split: self.split(row, features).map_err(|problem| format!("{}: {problem}", here()))?,
+            split: self.split(row, features).map_err(|problem| format!("{}: {problem}", context()))?,
             value: self.value.value(row),
             cover: self.cover.value(row),
         });
         Ok(())
     }
 
-    fn split(&self, row: usize, features: &Places<'_>) -> std::result::Result<Option<Split>, String> {
+    fn split(&self, row: usize, features: &FeatureIndex<'_>) -> std::result::Result<Option<Split>, String> {
         let child = |column: &Int32Array| -> std::result::Result<Option<u32>, String> {
             column.is_valid(row).then(|| natural(column.value(row), "child")).transpose()
         };
@@ -339,24 +338,24 @@ impl<'a> Rows<'a> {
         if self.feature.is_null(row) {
             return match children {
                 (None, None, None) => Ok(None),
-                _ => Err("it has children but no feature".to_owned()),
+                _ => Err("children without a feature".to_owned()),
             };
         }
         let (Some(left), Some(right), middle) = children else {
-            return Err("it has a feature but not two children".to_owned());
+            return Err("a feature without two children".to_owned());
         };
         let name = self.feature.value(row);
         let missing = self.missing.is_valid(row).then(|| self.missing.value(row));
         if self.threshold.is_null(row) || self.gain.is_null(row) {
-            return Err("it has a feature but no threshold or gain".to_owned());
+            return Err("a feature without a threshold or gain".to_owned());
         }
         Ok(Some(Split {
-            feature: *features.get(name).ok_or_else(|| format!("there is no feature {name:?}"))?,
+            feature: *features.get(name).ok_or_else(|| format!("unknown feature {name:?}"))?,
             threshold: self.threshold.value(row),
             missing: Branch::ALL
                 .into_iter()
                 .find(|branch| missing == Some(branch.name()))
-                .ok_or("it does not say where missing values go")?,
+                .ok_or("`missing` is not left, right or middle")?,
             left,
             right,
             middle,
@@ -365,19 +364,19 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// A column by name, if it is of the contract's type.
+/// Finds a column by name and checks its type and nulls.
 fn column<'a, T: Array + 'static>(batch: &'a RecordBatch, name: &str) -> std::result::Result<&'a T, String> {
-    let column = batch.column_by_name(name).ok_or_else(|| format!("it has no column {name}"))?;
+    let column = batch.column_by_name(name).ok_or_else(|| format!("no column {name}"))?;
     let is_required = SCHEMA.field_with_name(name).is_ok_and(|field| !field.is_nullable());
     if is_required && column.null_count() > 0 {
-        return Err(format!("column {name} lacks values"));
+        return Err(format!("column {name} has nulls"));
     }
     let typed = column.as_any().downcast_ref::<T>();
-    typed.ok_or_else(|| format!("column {name} is of type {}", column.data_type()))
+    typed.ok_or_else(|| format!("column {name} has type {}", column.data_type()))
 }
 
 fn natural(number: i32, what: &str) -> std::result::Result<u32, String> {
-    u32::try_from(number).map_err(|_| format!("a {what} is {number}"))
+    u32::try_from(number).map_err(|_| format!("negative {what}: {number}"))
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
-//! One tree: a list of nodes, the root first, every parent before its children.
+//! A tree as a list of nodes: the root is first, and parents come before their children.
 
-/// Where a row goes at a split.
+/// The branch that a row takes at a split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Branch {
     /// The value is at most the threshold.
     Left,
     /// The value is above the threshold.
     Right,
-    /// Missing values have a branch of their own.
+    /// The value is missing, and the split has a separate branch for missing values.
     Middle,
 }
 
@@ -15,7 +15,7 @@ impl Branch {
     /// All branches.
     pub const ALL: [Branch; 3] = [Branch::Left, Branch::Right, Branch::Middle];
 
-    /// The name that files have for it.
+    /// The name used in files.
     pub fn name(self) -> &'static str {
         match self {
             Branch::Left => "left",
@@ -25,43 +25,43 @@ impl Branch {
     }
 }
 
-/// A decision.
+/// A split of a node.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Split {
-    /// Which feature, by its place in the model.
+    /// Index of the feature in the model.
     pub feature: u32,
-    /// A row goes left when its value is at most this.
+    /// Rows whose value is at most this go left.
     pub threshold: f32,
-    /// Where a row goes whose value is missing.
+    /// The branch for missing values.
     pub missing: Branch,
-    /// The node for rows that go left.
+    /// Index of the left child.
     pub left: u32,
-    /// The node for rows that go right.
+    /// Index of the right child.
     pub right: u32,
-    /// The node for missing values, when they have one.
+    /// Index of the child for missing values, if they have a branch of their own.
     pub middle: Option<u32>,
-    /// How much the split reduced the loss of the training rows.
+    /// Reduction of the training loss.
     pub gain: f64,
 }
 
-/// A node of a tree: a leaf, or a decision.
+/// A node of a tree: a leaf or a split.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
-    /// 0 for the root.
+    /// Depth; 0 for the root.
     pub depth: u32,
-    /// `None` for a leaf.
+    /// The split; `None` for a leaf.
     pub split: Option<Split>,
-    /// What the rows that end here add to their score.
+    /// The amount added to the score of a row that ends here.
     pub value: f64,
-    /// The weight of the training rows that came here; their number, when they have no weights.
+    /// Total weight of the training rows that reached the node; their number if rows have no weights.
     pub cover: f64,
 }
 
-/// One tree.
+/// A decision tree.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tree {
-    /// Which of several sub-models it belongs to.
+    /// Number of the sub-model that the tree belongs to.
     pub group: u32,
-    /// Its nodes, the root first.
+    /// The nodes: the root first, parents before their children.
     pub nodes: Vec<Node>,
 }

@@ -1,40 +1,40 @@
-//! Which column of a dataset is which feature of a model: by name, in any order, and words by the model's codes.
+//! Maps the columns of a dataset to the features of a model: by name, in any order. Categories get the model's codes.
 
 use crate::model::Model;
 use arrow::array::{ArrayRef, AsArray, Float32Array};
 use arrow::datatypes::Float32Type;
 use planetree_base::error::{Error, Result};
-use planetree_data::dataset::{DatasetReader, FoundFeatures, KnownFeature};
+use planetree_data::dataset::{DatasetReader, FeatureMapping, KnownFeature};
 use std::borrow::Cow;
 
-/// Where the features are that a model's trees ask for.
+/// The columns of a dataset that a model needs.
 #[derive(Debug)]
 pub struct ColumnPlan {
-    /// Places among the dataset's features, ascending, each with the feature of the model.
+    /// Pairs of a feature's index in the dataset, ascending, and its index in the model.
     pub used: Vec<(usize, usize)>,
-    /// Where all features are.
-    pub found: FoundFeatures,
+    /// All features of the model, as found in the dataset.
+    pub found: FeatureMapping,
 }
 
-/// The values of the features that trees ask for, by the model's codes.
+/// The values of the features that a model needs; categories have the model's codes.
 pub struct ColumnValues<'a>(Vec<(usize, Cow<'a, Float32Array>)>);
 
 impl ColumnPlan {
-    /// Finds a model's features, of which some are used, in a dataset.
+    /// Finds the features of a model in a dataset. Only the `used` ones will be read.
     pub fn new(model: &Model, used: impl Iterator<Item = u32>, reader: &DatasetReader) -> Result<Self> {
         let used: Vec<u32> = used.collect();
         let known = known_features(model, Some(&used));
-        let found = FoundFeatures::find(&known, reader.manifest(), reader.location())?;
-        let place_of = |feature: u32| Some(((*found.places.get(feature as usize)?)?, feature as usize));
-        let mut used: Vec<_> = used.into_iter().filter_map(place_of).collect();
+        let found = FeatureMapping::find(&known, reader.manifest(), reader.location())?;
+        let column_of = |feature: u32| Some(((*found.columns.get(feature as usize)?)?, feature as usize));
+        let mut used: Vec<_> = used.into_iter().filter_map(column_of).collect();
         used.sort_unstable();
         Ok(ColumnPlan { used, found })
     }
 
-    /// The values of the columns of [`ColumnPlan::used`], which are given in that order.
+    /// The values of `columns`, which are those of [`ColumnPlan::used`] in the same order.
     pub fn values<'a>(&self, columns: &'a [ArrayRef], reader: &DatasetReader) -> Result<ColumnValues<'a>> {
         let values = self.used.iter().zip(columns).map(|((_, feature), column)| {
-            let column = column.as_primitive_opt::<Float32Type>().ok_or_else(|| odd(reader))?;
+            let column = column.as_primitive_opt::<Float32Type>().ok_or_else(|| malformed(reader))?;
             Ok((*feature, self.found.recoded(*feature, column)?))
         });
         Ok(ColumnValues(values.collect::<Result<_>>()?))
@@ -42,7 +42,7 @@ impl ColumnPlan {
 }
 
 impl ColumnValues<'_> {
-    /// A column for each of so many features of the model, where there is one.
+    /// One entry for each of the first `features` features of the model; `None` if the feature has no column.
     pub fn by_feature(&self, features: usize) -> Vec<Option<&Float32Array>> {
         let mut columns = vec![None; features];
         for (feature, column) in &self.0 {
@@ -52,7 +52,7 @@ impl ColumnValues<'_> {
     }
 }
 
-/// The features of a model with their words; of all of them, or of those that are used.
+/// The features of a model, with the categories of all features or only of those in `used`.
 pub fn known_features(model: &Model, used: Option<&[u32]>) -> Vec<KnownFeature> {
     let mut is_used = vec![used.is_none(); model.features.len()];
     used.iter().copied().flatten().for_each(|feature| is_used[*feature as usize] = true);
@@ -64,7 +64,7 @@ pub fn known_features(model: &Model, used: Option<&[u32]>) -> Vec<KnownFeature> 
     features.collect()
 }
 
-/// What to say of a dataset whose columns are not as its manifest has them.
-pub fn odd(reader: &DatasetReader) -> Error {
-    Error::place(reader.location(), "its columns are not those of a dataset", "convert the data again")
+/// The error for a dataset whose columns differ from its manifest.
+pub fn malformed(reader: &DatasetReader) -> Error {
+    Error::place(reader.location(), "malformed dataset: unexpected columns", "convert the data again")
 }

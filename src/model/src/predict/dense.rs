@@ -1,116 +1,116 @@
-//! Trees of up to 256 leaves, from the leaves up: every fork of a tree is decided for all rows of a
-//! block, whether a row comes by or not, and picks for each row one of two leaf numbers. That is a few
-//! instructions for 16 to 64 rows a fork, without a branch and without waiting for memory, and takes as
-//! long for a lopsided tree as for a balanced one.
+//! Trees of up to 256 leaves, evaluated from the leaves up: every split is evaluated for all rows of a block, whether
+//! or not a row reaches it, and selects one of two leaf numbers for each row. That takes a few instructions per split
+//! for 16 to 64 rows, without branches or cache misses, and an unbalanced tree takes no longer than a balanced one.
 
-use super::layout::Place;
-use super::planes::{BLOCK, Plane, Test};
+use super::layout::FlatNode;
+use super::planes::{BLOCK, Plane, PlaneTest};
 use std::ops::Range;
 
-/// Leaves are numbered by bytes.
-pub const MOST_LEAVES: usize = 256;
+/// Maximum leaves of a tree: leaf numbers are bytes.
+pub const MAX_LEAVES: usize = 256;
 
-/// Leaf numbers of a block's rows: first the constants, then one for every fork of the tree at hand.
+/// Leaf numbers of a block's rows. The first registers are constants, one per leaf number; then follows one register
+/// for every split of the current tree.
 pub struct Registers(Box<[[u8; BLOCK]; REGISTERS]>);
 
-/// Every leaf, every fork (one less), rounded up so that a mask keeps within.
-const REGISTERS: usize = 2 * MOST_LEAVES;
+/// One register per leaf and one per split (one fewer), rounded up to a power of two so that a mask bounds indices.
+const REGISTERS: usize = 2 * MAX_LEAVES;
 
 impl Registers {
-    /// The constants, and room.
+    /// Creates the registers and fills in the constants.
     pub fn new() -> Self {
         let all: Vec<_> = (0..REGISTERS).map(|number| [number as u8; BLOCK]).collect();
-        Registers(all.try_into().expect("as many registers as were asked for"))
+        Registers(all.try_into().expect("the vector has exactly REGISTERS elements"))
     }
 }
 
-/// A fork whose two ways end in leaves with numbers that follow each other.
+/// A split whose two children are leaves with consecutive numbers.
 #[derive(Debug)]
-struct Pair {
-    test: Test,
+struct LeafPair {
+    test: PlaneTest,
     first: u8,
 }
 
-/// Any other fork: it picks from one of two registers.
+/// Any other split: it selects the leaf number from one of two registers.
 #[derive(Debug)]
-struct Pick {
-    test: Test,
+struct RegisterSelect {
+    test: PlaneTest,
     low: u16,
     high: u16,
 }
 
-/// A tree among [`DenseTrees`].
+/// A tree of [`DenseTrees`].
 #[derive(Debug)]
 pub struct DenseTree {
     pairs: Range<usize>,
-    picks: Range<usize>,
+    selects: Range<usize>,
     values: usize,
-    /// The register of the outcome.
+    /// The register of the result.
     root: u16,
 }
 
-/// Trees of up to [`MOST_LEAVES`] leaves, side by side.
+/// Storage of trees of up to [`MAX_LEAVES`] leaves.
 #[derive(Debug)]
 pub struct DenseTrees {
-    pairs: Vec<Pair>,
-    picks: Vec<Pick>,
-    /// The leaves' values, tree after tree, and enough behind them that any byte is in bounds.
+    pairs: Vec<LeafPair>,
+    selects: Vec<RegisterSelect>,
+    /// Leaf values, tree by tree, padded at the end so that any byte is a valid leaf number of the last tree.
     values: Vec<f64>,
 }
 
 impl DenseTrees {
-    /// None.
+    /// Creates empty storage.
     pub fn new() -> Self {
-        DenseTrees { pairs: Vec::new(), picks: Vec::new(), values: vec![0.0; MOST_LEAVES] }
+        DenseTrees { pairs: Vec::new(), selects: Vec::new(), values: vec![0.0; MAX_LEAVES] }
     }
 
-    /// Adds a tree, which has at most [`MOST_LEAVES`] leaves.
-    pub fn add(&mut self, places: &[Place]) -> DenseTree {
-        let (first_pair, first_pick) = (self.pairs.len(), self.picks.len());
-        let start = self.values.len() - MOST_LEAVES;
+    /// Adds a tree of at most [`MAX_LEAVES`] leaves.
+    pub fn add(&mut self, nodes: &[FlatNode]) -> DenseTree {
+        let (first_pair, first_select) = (self.pairs.len(), self.selects.len());
+        let start = self.values.len() - MAX_LEAVES;
         self.values.truncate(start);
-        let mut registers = vec![None; places.len()];
-        let mut next = MOST_LEAVES as u16;
+        let mut registers = vec![None; nodes.len()];
+        let mut next = MAX_LEAVES as u16;
         let mut take_register = || {
             next += 1;
             Some(next - 1)
         };
-        for (place, fork) in places.iter().enumerate() {
-            let Place::Fork(test, low) = *fork else { continue };
+        for (index, node) in nodes.iter().enumerate() {
+            let FlatNode::Split(test, low) = *node else { continue };
             let low = low as usize;
-            if let (Place::Leaf(left), Place::Leaf(right)) = (places[low], places[low + 1]) {
+            if let (FlatNode::Leaf(left), FlatNode::Leaf(right)) = (nodes[low], nodes[low + 1]) {
                 let first = (self.values.len() - start) as u16;
                 self.values.extend([left, right]);
                 (registers[low], registers[low + 1]) = (Some(first), Some(first + 1));
-                self.pairs.push(Pair { test, first: first as u8 });
-                registers[place] = take_register();
+                self.pairs.push(LeafPair { test, first: first as u8 });
+                registers[index] = take_register();
             }
         }
-        // From the last to the first, so that what a fork picks from is there before it.
-        for (place, what) in places.iter().enumerate().rev() {
-            match *what {
-                _ if registers[place].is_some() => {}
-                Place::Leaf(value) => {
-                    registers[place] = Some((self.values.len() - start) as u16);
+        // In reverse order, so that the registers of both children are known before those of a split.
+        for (index, node) in nodes.iter().enumerate().rev() {
+            match *node {
+                _ if registers[index].is_some() => {}
+                FlatNode::Leaf(value) => {
+                    registers[index] = Some((self.values.len() - start) as u16);
                     self.values.push(value);
                 }
-                Place::Fork(test, low) => {
-                    let of = |place: u32| registers[place as usize].expect("later places come first");
-                    self.picks.push(Pick { test, low: of(low), high: of(low + 1) });
-                    registers[place] = take_register();
+                FlatNode::Split(test, low) => {
+                    let of = |child: u32| registers[child as usize].expect("children have registers already");
+                    self.selects.push(RegisterSelect { test, low: of(low), high: of(low + 1) });
+                    registers[index] = take_register();
                 }
             }
         }
-        self.values.resize(self.values.len() + MOST_LEAVES, 0.0);
+        self.values.resize(self.values.len() + MAX_LEAVES, 0.0);
         DenseTree {
             pairs: first_pair..self.pairs.len(),
-            picks: first_pick..self.picks.len(),
+            selects: first_select..self.selects.len(),
             values: start,
-            root: registers[0].expect("the first place was the last to be numbered"),
+            root: registers[0].expect("the loop ends with the root"),
         }
     }
 
-    /// Adds a tree's values to the sums of a block's rows.
+    /// Adds a tree's values to the score sums of a block.
     #[inline(always)]
     pub fn add_values(
         &self,
@@ -120,31 +120,31 @@ impl DenseTrees {
         sums: &mut [f64; BLOCK],
     ) {
         let registers = &mut registers.0;
-        let mut next = MOST_LEAVES;
-        for Pair { test, first } in &self.pairs[tree.pairs.clone()] {
+        let mut next = MAX_LEAVES;
+        for LeafPair { test, first } in &self.pairs[tree.pairs.clone()] {
             let plane = &planes[test.plane as usize];
-            let mut picked = [0; BLOCK];
+            let mut selected = [0; BLOCK];
             for row in 0..BLOCK {
-                picked[row] = first.wrapping_add(u8::from(plane[row] > test.code));
+                selected[row] = first.wrapping_add(u8::from(plane[row] > test.code));
             }
-            registers[next % REGISTERS] = picked;
+            registers[next % REGISTERS] = selected;
             next += 1;
         }
-        for Pick { test, low, high } in &self.picks[tree.picks.clone()] {
+        for RegisterSelect { test, low, high } in &self.selects[tree.selects.clone()] {
             let plane = &planes[test.plane as usize];
             let (low, high) =
                 (registers[usize::from(*low) % REGISTERS], registers[usize::from(*high) % REGISTERS]);
-            let mut picked = [0; BLOCK];
+            let mut selected = [0; BLOCK];
             for row in 0..BLOCK {
-                // Spelt out, because compilers take `if` here for a choice of what to load.
+                // A mask instead of `if`, which compilers turn into conditional loads here.
                 let mask = u8::from(plane[row] > test.code).wrapping_neg();
-                picked[row] = low[row] ^ ((low[row] ^ high[row]) & mask);
+                selected[row] = low[row] ^ ((low[row] ^ high[row]) & mask);
             }
-            registers[next % REGISTERS] = picked;
+            registers[next % REGISTERS] = selected;
             next += 1;
         }
-        let values: &[f64; MOST_LEAVES] =
-            self.values[tree.values..].first_chunk().expect("more values follow the last tree's");
+        let values: &[f64; MAX_LEAVES] =
+            self.values[tree.values..].first_chunk().expect("the values are padded by MAX_LEAVES");
         for (sum, leaf) in sums.iter_mut().zip(&registers[usize::from(tree.root) % REGISTERS]) {
             *sum += values[usize::from(*leaf)];
         }

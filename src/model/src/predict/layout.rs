@@ -1,58 +1,57 @@
-//! A tree as tests on planes, each with two outcomes.
+//! Flattens a tree into binary tests on planes.
 
-use super::planes::{Missing, Planes, Test};
+use super::planes::{MissingSide, PlaneTest, Planes};
 use crate::model::{Branch, Split, Tree};
 use std::collections::VecDeque;
 
-/// A place in a tree: an end, or a test.
+/// A node of a flattened tree.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Place {
-    /// The value of a leaf.
+pub enum FlatNode {
+    /// A leaf with its value.
     Leaf(f64),
-    /// A test; the rows that fail it go on at a place, those that pass it at the place behind that one.
-    Fork(Test, u32),
+    /// A test, and the index of the node for rows that fail it; the next node is for rows that pass it.
+    Split(PlaneTest, u32),
 }
 
-/// What is still to be laid out.
-enum Pending {
+/// A node of the tree that is not yet flattened.
+enum QueuedNode {
     Node(u32),
-    /// A split whose missing values were sent elsewhere already.
+    /// A split with three branches whose missing values are already separated.
     Present(u32),
 }
 
-/// Lays out a tree breadth first: the root is the first place, and both ways out of a fork are side by
-/// side behind it.
-pub fn lay_out(tree: &Tree, planes: &mut Planes) -> Vec<Place> {
-    let mut places = Vec::with_capacity(tree.nodes.len());
-    let mut pending = VecDeque::from([Pending::Node(0)]);
+/// Flattens a tree breadth-first: the root comes first, and the two children of a split are adjacent and come after it.
+pub fn flatten(tree: &Tree, planes: &mut Planes) -> Vec<FlatNode> {
+    let mut flat = Vec::with_capacity(tree.nodes.len());
+    let mut queue = VecDeque::from([QueuedNode::Node(0)]);
     let mut next = 1;
-    while let Some(item) = pending.pop_front() {
-        let (node, missing_is_elsewhere) = match item {
-            Pending::Node(node) => (node, false),
-            Pending::Present(node) => (node, true),
+    while let Some(queued) = queue.pop_front() {
+        let (node, missing_is_separated) = match queued {
+            QueuedNode::Node(node) => (node, false),
+            QueuedNode::Present(node) => (node, true),
         };
         let Split { feature, threshold, missing, left, right, middle, .. } =
             match &tree.nodes[node as usize].split {
                 Some(split) => split,
                 None => {
-                    places.push(Place::Leaf(tree.nodes[node as usize].value));
+                    flat.push(FlatNode::Leaf(tree.nodes[node as usize].value));
                     continue;
                 }
             };
         let (test, low, high) = match (missing, middle) {
-            (Branch::Middle, Some(middle)) if !missing_is_elsewhere => {
+            (Branch::Middle, Some(middle)) if !missing_is_separated => {
                 let test = planes.missing(*feature, *threshold);
-                (test, Pending::Present(node), Pending::Node(*middle))
+                (test, QueuedNode::Present(node), QueuedNode::Node(*middle))
             }
             _ => {
-                let side = if *missing == Branch::Left { Missing::Below } else { Missing::Above };
+                let side = if *missing == Branch::Left { MissingSide::Below } else { MissingSide::Above };
                 let test = planes.above(*feature, *threshold, side);
-                (test, Pending::Node(*left), Pending::Node(*right))
+                (test, QueuedNode::Node(*left), QueuedNode::Node(*right))
             }
         };
-        places.push(Place::Fork(test, next));
+        flat.push(FlatNode::Split(test, next));
         next += 2;
-        pending.extend([low, high]);
+        queue.extend([low, high]);
     }
-    places
+    flat
 }

@@ -1,181 +1,182 @@
-//! Values to codes. A tree asks of a value only whether it is above a threshold, so what matters is
-//! how many of its feature's thresholds the value is above. That number fits in a byte, and bytes are
-//! compared many at a time.
+//! Encodes values as bytes. A tree only tests whether a value is above a threshold, so a value can be replaced by the
+//! number of its feature's thresholds that it is above. That number fits in a byte, and vector instructions compare
+//! many bytes at a time.
 //!
-//! - a *block* is some rows that are scored together;
-//! - a *piece* is up to [`PIECE`] thresholds of one feature, in ascending order;
-//! - a *plane* is the codes of a block's rows for one piece: how many of its thresholds each value is
-//!   above. A missing value is above none in a plane of the one kind, above all in one of the other.
+//! - a *block* is a group of rows that are scored together;
+//! - a *threshold chunk* is up to [`CHUNK`] thresholds of one feature, in ascending order;
+//! - a *plane* contains the codes of a block's rows for one chunk: the number of its thresholds that each value is
+//!   above. A missing value is above none of them in one kind of plane, and above all of them in the other.
 
 use crate::model::Model;
 use std::collections::BTreeMap;
 
-/// Rows of a block.
+/// Rows per block.
 pub const BLOCK: usize = 128;
 
-/// Codes of a block's rows: the count as an unsigned byte with its highest bit flipped, because
-/// machines compare signed bytes.
+/// Codes of a block's rows: the count as an unsigned byte with its highest bit flipped, because vector instructions
+/// compare signed bytes.
 pub type Plane = [i8; BLOCK];
 
-/// Thresholds of a piece: counts go up to this, and one more number stands for missing values.
-const PIECE: usize = 254;
-/// The code of a missing value, where it counts as above all thresholds.
+/// Maximum thresholds per chunk: counts are 0 to 254, and 255 stands for missing values.
+const CHUNK: usize = 254;
+/// Code of a missing value in planes where it is above all thresholds.
 const MISSING: i8 = i8::MAX;
-/// Only a missing value's code is above this.
+/// The largest code of a value that is not missing.
 const ABOVE_ALL: i8 = MISSING - 1;
-/// Up to this many thresholds are compared one by one; that is many rows at a time.
-const FEW: usize = 64;
+/// Up to this many thresholds, comparing with every threshold is faster than a binary search.
+const LINEAR_SEARCH: usize = 64;
 
-/// Which side of every threshold a missing value is on.
+/// The side of every threshold that a missing value is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Missing {
-    /// Above none.
+pub enum MissingSide {
+    /// Above no threshold.
     Below,
-    /// Above all.
+    /// Above all thresholds.
     Above,
 }
 
-/// A question to a row: is its code in this plane above this one?
+/// The test whether a row's code in a plane is above a given code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Test {
-    /// Which plane.
+pub struct PlaneTest {
+    /// Index of the plane.
     pub plane: u32,
-    /// Which code.
+    /// The code to compare with.
     pub code: i8,
 }
 
-/// All thresholds of a model, and the planes that its trees look at.
+/// All thresholds of a model, and the planes that its trees use.
 #[derive(Debug)]
 pub struct Planes {
-    /// In the order of the features.
-    features: Vec<FeaturePieces>,
+    /// In ascending order of the features.
+    features: Vec<FeatureChunks>,
     count: u32,
 }
 
 #[derive(Debug)]
-struct FeaturePieces {
+struct FeatureChunks {
     feature: u32,
-    /// What stands for a missing value; NaN if it stays missing.
+    /// The fill value of the feature; NaN if missing values stay missing.
     fill: f32,
-    pieces: Vec<Piece>,
+    chunks: Vec<ThresholdChunk>,
 }
 
 #[derive(Debug)]
-struct Piece {
+struct ThresholdChunk {
     thresholds: Thresholds,
-    /// The plane where missing values are above no threshold, if a tree looks at it.
+    /// The plane where missing values are above no threshold, if a tree uses it.
     below: Option<u32>,
-    /// The plane where they are above all.
+    /// The plane where missing values are above all thresholds, if a tree uses it.
     above: Option<u32>,
 }
 
 #[derive(Debug)]
 enum Thresholds {
     Few(Vec<f32>),
-    /// Filled up with infinity, which no value is above.
+    /// Padded with infinity, which no value is above.
     Many(Box<[f32; 256]>),
 }
 
-/// Thresholds of a feature as they are found: deep forests have the same ones again and again.
+/// Collects the distinct thresholds of a feature. Deep forests repeat them many times, so duplicates are removed along
+/// the way.
 #[derive(Default)]
-struct Found {
-    /// Up to here ascending and different.
-    settled: usize,
+struct ThresholdCollector {
+    /// Length of the prefix of `all` that is sorted and has no duplicates.
+    sorted: usize,
     all: Vec<f32>,
 }
 
-impl Found {
+impl ThresholdCollector {
     fn push(&mut self, threshold: f32) {
-        /// Thresholds that are sorted together at least.
-        const LEAST: usize = 1024;
+        /// Minimum number of new thresholds before sorting again.
+        const MIN_NEW: usize = 1024;
         self.all.push(threshold);
-        if self.all.len() >= 2 * self.settled + LEAST {
-            self.settle();
+        if self.all.len() >= 2 * self.sorted + MIN_NEW {
+            self.sort();
         }
     }
 
-    fn settle(&mut self) {
+    fn sort(&mut self) {
         self.all.sort_unstable_by(f32::total_cmp);
-        self.all.dedup(); // by value: the two zeros are one threshold
-        self.settled = self.all.len();
+        self.all.dedup(); // by value: 0.0 and -0.0 are one threshold
+        self.sorted = self.all.len();
     }
 }
 
 impl Planes {
-    /// The thresholds of a model's trees; there are no planes until tests ask for them.
+    /// Collects the thresholds of a model's trees. Planes are added on demand, as tests are created.
     pub fn of(model: &Model) -> Self {
-        let mut thresholds: BTreeMap<u32, Found> = BTreeMap::new();
+        let mut thresholds: BTreeMap<u32, ThresholdCollector> = BTreeMap::new();
         let nodes = model.trees.iter().flat_map(|tree| &tree.nodes);
         for split in nodes.filter_map(|node| node.split.as_ref()) {
             thresholds.entry(split.feature).or_default().push(split.threshold);
         }
         let features = thresholds.into_iter().map(|(feature, mut thresholds)| {
-            thresholds.settle();
+            thresholds.sort();
             let thresholds = thresholds.all;
             let fill = model.features.get(feature as usize).and_then(|feature| feature.fill);
-            let pieces = thresholds.chunks(PIECE).map(Piece::new).collect();
-            FeaturePieces { feature, fill: fill.unwrap_or(f32::NAN), pieces }
+            let chunks = thresholds.chunks(CHUNK).map(ThresholdChunk::new).collect();
+            FeatureChunks { feature, fill: fill.unwrap_or(f32::NAN), chunks }
         });
         Planes { features: features.collect(), count: 0 }
     }
 
     /// The test whether a value is above a threshold of the model.
-    pub fn above(&mut self, feature: u32, threshold: f32, missing: Missing) -> Test {
-        let piece = self.piece(feature, threshold);
-        let code = code_of(piece.thresholds.below(threshold));
-        Test { plane: self.plane(feature, threshold, missing), code }
+    pub fn above(&mut self, feature: u32, threshold: f32, missing: MissingSide) -> PlaneTest {
+        let chunk = self.chunk(feature, threshold);
+        let code = code_of(chunk.thresholds.below(threshold));
+        PlaneTest { plane: self.plane(feature, threshold, missing), code }
     }
 
-    /// The test whether a value is missing; `threshold` is any of its feature.
-    pub fn missing(&mut self, feature: u32, threshold: f32) -> Test {
-        Test { plane: self.plane(feature, threshold, Missing::Above), code: ABOVE_ALL }
+    /// The test whether a value is missing. `threshold` is any threshold of the feature.
+    pub fn missing(&mut self, feature: u32, threshold: f32) -> PlaneTest {
+        PlaneTest { plane: self.plane(feature, threshold, MissingSide::Above), code: ABOVE_ALL }
     }
 
-    fn piece(&mut self, feature: u32, threshold: f32) -> &mut Piece {
-        let at = self.features.partition_point(|pieces| pieces.feature < feature);
-        let pieces = &mut self.features[at].pieces;
-        let piece = pieces.partition_point(|piece| piece.thresholds.last() < threshold);
-        &mut pieces[piece]
+    fn chunk(&mut self, feature: u32, threshold: f32) -> &mut ThresholdChunk {
+        let at = self.features.partition_point(|chunks| chunks.feature < feature);
+        let chunks = &mut self.features[at].chunks;
+        let chunk = chunks.partition_point(|chunk| chunk.thresholds.last() < threshold);
+        &mut chunks[chunk]
     }
 
-    fn plane(&mut self, feature: u32, threshold: f32, missing: Missing) -> u32 {
+    fn plane(&mut self, feature: u32, threshold: f32, missing: MissingSide) -> u32 {
         let next = self.count;
-        let piece = self.piece(feature, threshold);
+        let chunk = self.chunk(feature, threshold);
         let plane = match missing {
-            Missing::Below => &mut piece.below,
-            Missing::Above => &mut piece.above,
+            MissingSide::Below => &mut chunk.below,
+            MissingSide::Above => &mut chunk.above,
         };
         let plane = *plane.get_or_insert(next);
         self.count += u32::from(plane == next);
         plane
     }
 
-    /// How many planes there are.
+    /// Number of planes.
     pub fn count(&self) -> usize {
         self.count as usize
     }
 
     /// The features that have planes, in ascending order.
     pub fn features(&self) -> impl Iterator<Item = u32> {
-        self.features.iter().map(|pieces| pieces.feature)
+        self.features.iter().map(|chunks| chunks.feature)
     }
 
-    /// Codes a block. `load` puts a feature's values in their places, NaN where they are missing.
+    /// Encodes a block. `load` writes a feature's values, NaN where they are missing.
     #[inline(always)]
     pub fn code(&self, planes: &mut [Plane], mut load: impl FnMut(u32, &mut [f32; BLOCK])) {
         let mut values = [f32::NAN; BLOCK];
         let mut codes = [0; BLOCK];
-        for FeaturePieces { feature, fill, pieces } in &self.features {
+        for FeatureChunks { feature, fill, chunks } in &self.features {
             load(*feature, &mut values);
             if !fill.is_nan() {
                 values.iter_mut().for_each(|value| *value = if value.is_nan() { *fill } else { *value });
             }
-            for piece in pieces {
-                piece.thresholds.code(&values, &mut codes);
-                if let Some(below) = piece.below {
+            for chunk in chunks {
+                chunk.thresholds.code(&values, &mut codes);
+                if let Some(below) = chunk.below {
                     planes[below as usize] = codes;
                 }
-                if let Some(above) = piece.above {
+                if let Some(above) = chunk.above {
                     let plane = &mut planes[above as usize];
                     for row in 0..BLOCK {
                         plane[row] = if values[row].is_nan() { MISSING } else { codes[row] };
@@ -186,16 +187,16 @@ impl Planes {
     }
 }
 
-impl Piece {
+impl ThresholdChunk {
     fn new(thresholds: &[f32]) -> Self {
-        let thresholds = if thresholds.len() <= FEW {
+        let thresholds = if thresholds.len() <= LINEAR_SEARCH {
             Thresholds::Few(thresholds.to_vec())
         } else {
             let mut table = Box::new([f32::INFINITY; 256]);
             table[..thresholds.len()].copy_from_slice(thresholds);
             Thresholds::Many(table)
         };
-        Piece { thresholds, below: None, above: None }
+        ThresholdChunk { thresholds, below: None, above: None }
     }
 }
 
@@ -203,7 +204,7 @@ impl Thresholds {
     fn as_slice(&self) -> &[f32] {
         match self {
             Thresholds::Few(few) => few,
-            Thresholds::Many(table) => &table[..PIECE],
+            Thresholds::Many(table) => &table[..CHUNK],
         }
     }
 
@@ -211,25 +212,25 @@ impl Thresholds {
         self.as_slice().last().copied().unwrap_or(f32::INFINITY)
     }
 
-    /// How many thresholds are below this one.
+    /// The number of thresholds below this one.
     fn below(&self, threshold: f32) -> u32 {
         self.as_slice().partition_point(|other| *other < threshold) as u32
     }
 
-    /// Counts for every value how many thresholds it is above; for NaN that is none.
+    /// Counts the thresholds that each value is above; none for NaN.
     #[inline(always)]
     fn code(&self, values: &[f32; BLOCK], codes: &mut Plane) {
         match self {
-            Thresholds::Few(few) => count_one_by_one(few, values, codes),
-            Thresholds::Many(table) => count_by_halves(table, values, codes),
+            Thresholds::Few(few) => linear_search(few, values, codes),
+            Thresholds::Many(table) => binary_search(table, values, codes),
         }
     }
 }
 
-/// Compares every threshold with every value. (Loops over rows are innermost and count in lanes as wide
-/// as a value, which is what compilers turn into vector instructions.)
+/// Compares every threshold with every value. The inner loop is over the rows, and its counters are as wide as the
+/// values, so that compilers vectorise it.
 #[inline(always)]
-fn count_one_by_one(thresholds: &[f32], values: &[f32; BLOCK], codes: &mut Plane) {
+fn linear_search(thresholds: &[f32], values: &[f32; BLOCK], codes: &mut Plane) {
     let mut counts = [0u32; BLOCK];
     for threshold in thresholds {
         for row in 0..BLOCK {
@@ -241,16 +242,16 @@ fn count_one_by_one(thresholds: &[f32], values: &[f32; BLOCK], codes: &mut Plane
     }
 }
 
-/// Compares every sixteenth threshold with every value, and then halves the fifteen in between.
+/// Compares every sixteenth threshold with every value, then does a binary search among the fifteen in between.
 #[inline(always)]
-fn count_by_halves(table: &[f32; 256], values: &[f32; BLOCK], codes: &mut Plane) {
+fn binary_search(table: &[f32; 256], values: &[f32; BLOCK], codes: &mut Plane) {
     let mut counts = [0u32; BLOCK];
     for threshold in table[15..].iter().step_by(16) {
         for row in 0..BLOCK {
             counts[row] += 16 * u32::from(values[row] > *threshold);
         }
     }
-    // No value is above the table's last number, so that counts stay below its length.
+    // No value is above the last entry of the table, so counts stay below its length.
     for half in [8, 4, 2, 1] {
         for row in 0..BLOCK {
             let above = values[row] > table[(counts[row] + half - 1) as usize % 256];
@@ -274,20 +275,20 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_code_counts_the_thresholds_below(
-            thresholds in prop::collection::vec(prop::num::f32::ANY.prop_filter("", |x| !x.is_nan()), 1..=PIECE),
+        fn a_code_is_the_number_of_thresholds_below_the_value(
+            thresholds in prop::collection::vec(prop::num::f32::ANY.prop_filter("", |x| !x.is_nan()), 1..=CHUNK),
             values in prop::collection::vec(prop::num::f32::ANY, BLOCK),
             same in prop::collection::vec(any::<prop::sample::Index>(), BLOCK / 2),
         ) {
             let mut thresholds = thresholds;
             thresholds.sort_by(f32::total_cmp);
             thresholds.dedup();
-            let mut values: [f32; BLOCK] = values.try_into().expect("as many as asked for");
+            let mut values: [f32; BLOCK] = values.try_into().expect("the vector has BLOCK elements");
             for (value, same) in values.iter_mut().zip(same) {
                 *value = *same.get(&thresholds);
             }
             let mut codes = [0; BLOCK];
-            Piece::new(&thresholds).thresholds.code(&values, &mut codes);
+            ThresholdChunk::new(&thresholds).thresholds.code(&values, &mut codes);
             for (value, code) in values.iter().zip(codes) {
                 let count = thresholds.iter().filter(|threshold| value > *threshold).count();
                 prop_assert_eq!(i32::from(code) + 128, count as i32);

@@ -1,9 +1,9 @@
-//! The ranks of documents within their queries.
+//! Ranks of documents within their queries.
 
 use arrow::array::{Array, StringArray};
 
-/// Ranks of rows whose queries are together: 1 for the highest score of its query, equal scores in the
-/// order of the rows.
+/// Ranks the rows of each query by descending score, from 1. Equal scores are ranked in row order. The rows of a query
+/// must be contiguous.
 pub fn ranks(query_ids: &StringArray, scores: &[f64]) -> Vec<u32> {
     let mut ranks = vec![0; scores.len()];
     let mut order: Vec<u32> = Vec::new();
@@ -14,7 +14,7 @@ pub fn ranks(query_ids: &StringArray, scores: &[f64]) -> Vec<u32> {
         let end = (start + 1..rows).find(|row| query_ids.value(*row) != query).unwrap_or(rows);
         order.clear();
         order.extend(start as u32..end as u32);
-        // Adding zero makes the two zeros one score.
+        // Adding 0.0 turns -0.0 into 0.0, so that the two compare equal.
         let key = |row: &u32| scores[*row as usize] + 0.0;
         order.sort_by(|one, other| key(other).total_cmp(&key(one)));
         for (rank, row) in (1..).zip(&order) {
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranks_start_anew_with_every_query_and_keep_the_order_of_ties() {
+    fn ranks_restart_with_every_query_and_ties_keep_row_order() {
         let queries = StringArray::from(vec!["a", "a", "a", "a", "b", "c", "c"]);
         let scores = [0.5, 2.0, 0.5, f64::INFINITY, -1.0, -0.0, 0.0];
         assert_eq!(ranks(&queries, &scores), [3, 2, 4, 1, 1, 1, 2]);

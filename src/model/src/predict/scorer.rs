@@ -1,71 +1,71 @@
-//! The scores of rows. A row's score is, to the bit, what adding up the trees' values one after another
-//! gives: training rebuilds its state from a model this way.
+//! Scores rows. A score is, to the bit, the sum of the trees' values in order: training rebuilds its state from a model
+//! this way.
 
-use super::dense::{DenseTree, DenseTrees, MOST_LEAVES, Registers};
-use super::layout::{Place, lay_out};
+use super::dense::{DenseTree, DenseTrees, MAX_LEAVES, Registers};
+use super::layout::{FlatNode, flatten};
 use super::planes::{BLOCK, Plane, Planes};
 use super::walk::{WalkTree, WalkTrees};
 use crate::model::{Ensemble, Model};
 use arrow::array::{Array, Float32Array};
 use fearless_simd::{Level, dispatch};
 
-/// A model made ready to score many rows.
+/// A model prepared for scoring many rows.
 #[derive(Debug)]
 pub struct Scorer {
     ensemble: Ensemble,
     base_score: f64,
-    /// The feature whose value is added to it, and what stands for a missing one.
+    /// The feature whose value is added to the base score, and its fill value.
     base_feature: Option<(u32, f32)>,
-    /// Features of the model, used or not.
+    /// Number of features of the model, used or not.
     features: usize,
     planes: Planes,
-    trees: Vec<Form>,
+    trees: Vec<PreparedTree>,
     dense: DenseTrees,
     walk: WalkTrees,
-    /// What the machine's vector instructions can do.
+    /// The vector instructions to use.
     level: Level,
 }
 
-/// How a tree is evaluated.
+/// A tree in the storage of the kernel that evaluates it.
 #[derive(Debug)]
-enum Form {
+enum PreparedTree {
     Dense(DenseTree),
     Walk(WalkTree),
 }
 
-/// What is reused from block to block.
-struct Workspace {
-    /// The planes of each block that is scored together with others, one block's after another's.
+/// Buffers that are reused from block to block.
+struct ScoreBuffers {
+    /// The planes of the blocks that are scored together, block by block.
     planes: Vec<Plane>,
     bases: Vec<[f64; BLOCK]>,
     sums: Vec<[f64; BLOCK]>,
     registers: Registers,
 }
 
-/// Blocks that go through a large tree together: it is fetched once for all of them.
-const BLOCKS_TOGETHER: usize = 32;
+/// Blocks that are scored together if there are large trees: a tree is fetched from memory once for all of them.
+const BLOCKS_PER_BATCH: usize = 32;
 
 impl Scorer {
-    /// Prepares a model. Its trees must be well formed, as those of a model that was read or trained are:
-    /// children after their parents, thresholds that are numbers.
+    /// Prepares a model. Its trees must be valid, as those of a trained or read model always are: children come after
+    /// their parents, and no threshold is NaN.
     pub fn new(model: &Model) -> Self {
         Self::for_level(model, Level::new())
     }
 
-    /// Prepares a model for some of the machine's vector instructions.
+    /// Prepares a model for given vector instructions.
     pub(super) fn for_level(model: &Model, level: Level) -> Self {
         let mut planes = Planes::of(model);
         let (mut dense, mut walk) = (DenseTrees::new(), WalkTrees::default());
-        let form = |tree| {
-            let places = lay_out(tree, &mut planes);
-            let leaves = places.iter().filter(|place| matches!(place, Place::Leaf(_))).count();
-            if leaves <= MOST_LEAVES {
-                Form::Dense(dense.add(&places))
+        let prepare = |tree| {
+            let nodes = flatten(tree, &mut planes);
+            let leaves = nodes.iter().filter(|node| matches!(node, FlatNode::Leaf(_))).count();
+            if leaves <= MAX_LEAVES {
+                PreparedTree::Dense(dense.add(&nodes))
             } else {
-                Form::Walk(walk.add(&places))
+                PreparedTree::Walk(walk.add(&nodes))
             }
         };
-        let trees = model.trees.iter().map(form).collect();
+        let trees = model.trees.iter().map(prepare).collect();
         Scorer {
             ensemble: model.ensemble,
             base_score: model.base_score,
@@ -81,31 +81,30 @@ impl Scorer {
         }
     }
 
-    /// The features that scores depend on, in ascending order; no others are read.
+    /// The features that scores depend on, in ascending order. Other features are not read.
     pub fn used_features(&self) -> impl Iterator<Item = u32> {
         let mut used: Vec<u32> = self.planes.features().collect();
         if let Some((feature, _)) = self.base_feature
-            && let Err(place) = used.binary_search(&feature)
+            && let Err(index) = used.binary_search(&feature)
         {
-            used.insert(place, feature);
+            used.insert(index, feature);
         }
         used.into_iter()
     }
 
-    /// Scores rows given one after another, all features of the model each. A missing value is NaN; the
-    /// model's own fills are applied here. Values beyond the end of `rows` are missing.
+    /// Scores rows in row-major order, each with a value for every feature of the model. Missing values are NaN;
+    /// the model's fill values are applied. Values beyond the end of `rows` count as missing.
     pub fn score(&self, rows: &[f32], scores: &mut [f64]) {
         self.score_blocks(scores, |first, count, feature, values| {
             for (row, value) in values[..count].iter_mut().enumerate() {
-                let place = (first + row) * self.features + feature as usize;
-                *value = rows.get(place).copied().unwrap_or(f32::NAN);
+                let index = (first + row) * self.features + feature as usize;
+                *value = rows.get(index).copied().unwrap_or(f32::NAN);
             }
         });
     }
 
-    /// Scores the rows of some columns, one for every feature of the model. A missing value is null or
-    /// NaN, and so are all values of a feature without a column or beyond its end; the model's own fills
-    /// are applied here.
+    /// Scores rows given as columns, one for every feature of the model. Missing values are null or NaN; the model's
+    /// fill values are applied. A feature without a column is missing, and so are values beyond the end of a column.
     pub fn score_columns(&self, columns: &[Option<&Float32Array>], scores: &mut [f64]) {
         self.score_blocks(scores, |first, count, feature, values| {
             match columns.get(feature as usize).copied().flatten() {
@@ -117,41 +116,41 @@ impl Scorer {
         });
     }
 
-    /// Scores block after block. `load` is asked for the values of a feature: it is told the block's
-    /// first row and how many there are.
+    /// Scores block by block. `load(first, count, feature, values)` writes the values of a feature for `count` rows
+    /// from row `first` on.
     fn score_blocks(&self, scores: &mut [f64], mut load: impl FnMut(usize, usize, u32, &mut [f32; BLOCK])) {
-        let together = if self.walk.is_empty() { 1 } else { BLOCKS_TOGETHER };
-        let blocks = together.min(scores.len().div_ceil(BLOCK));
-        let mut work = Workspace {
+        let batch_blocks = if self.walk.is_empty() { 1 } else { BLOCKS_PER_BATCH };
+        let blocks = batch_blocks.min(scores.len().div_ceil(BLOCK));
+        let mut buffers = ScoreBuffers {
             planes: vec![[0; BLOCK]; blocks * self.planes.count()],
             bases: vec![[0.0; BLOCK]; blocks],
             sums: vec![[0.0; BLOCK]; blocks],
             registers: Registers::new(),
         };
-        for (stretch, scores) in scores.chunks_mut(together * BLOCK).enumerate() {
-            let first = stretch * together * BLOCK;
+        for (batch, scores) in scores.chunks_mut(batch_blocks * BLOCK).enumerate() {
+            let first = batch * batch_blocks * BLOCK;
             let rows = scores.len();
             let load = |block: usize, feature, values: &mut [f32; BLOCK]| {
                 load(first + block * BLOCK, (rows - block * BLOCK).min(BLOCK), feature, values);
             };
             let blocks = rows.div_ceil(BLOCK);
-            dispatch!(self.level, _ => self.score_some(&mut work, blocks, load));
-            for (scores, sums) in scores.chunks_mut(BLOCK).zip(&work.sums) {
+            dispatch!(self.level, _ => self.score_batch(&mut buffers, blocks, load));
+            for (scores, sums) in scores.chunks_mut(BLOCK).zip(&buffers.sums) {
                 scores.copy_from_slice(&sums[..scores.len()]);
             }
         }
     }
 
-    /// Scores some blocks. Everything below is inlined here, so that it is compiled for each kind of
-    /// machine.
+    /// Scores a batch of blocks. All functions that it calls are inlined, so that they are compiled once for each
+    /// level of vector instructions.
     #[inline(always)]
-    fn score_some(
+    fn score_batch(
         &self,
-        work: &mut Workspace,
+        buffers: &mut ScoreBuffers,
         blocks: usize,
         mut load: impl FnMut(usize, u32, &mut [f32; BLOCK]),
     ) {
-        let Workspace { planes, bases, sums, registers } = work;
+        let ScoreBuffers { planes, bases, sums, registers } = buffers;
         let count = self.planes.count();
         for block in 0..blocks {
             let mut base = [self.base_score; BLOCK];
@@ -171,8 +170,8 @@ impl Scorer {
             for block in 0..blocks {
                 let (planes, sums) = (&planes[block * count..][..count], &mut sums[block]);
                 match tree {
-                    Form::Dense(tree) => self.dense.add_values(tree, planes, registers, sums),
-                    Form::Walk(tree) => self.walk.add_values(tree, planes, sums),
+                    PreparedTree::Dense(tree) => self.dense.add_values(tree, planes, registers, sums),
+                    PreparedTree::Walk(tree) => self.walk.add_values(tree, planes, sums),
                 }
             }
         }
@@ -185,7 +184,7 @@ impl Scorer {
     }
 }
 
-/// Values of a column from a row on, NaN where they are null.
+/// Copies values of a column, from row `first` on, with NaN in place of nulls.
 pub(crate) fn load_values(column: &Float32Array, first: usize, values: &mut [f32]) {
     values.copy_from_slice(&column.values()[first..first + values.len()]);
     let Some(nulls) = column.nulls().filter(|nulls| nulls.null_count() > 0) else { return };

@@ -1,4 +1,4 @@
-//! Predictions as a table: a row per document, in the order of the dataset's rows.
+//! The predictions table: one row per document, in the order of the dataset.
 
 use super::stream::PredictedGroup;
 use crate::model::Model;
@@ -11,42 +11,51 @@ use planetree_data::table::provenance::{DATASET, TRAINED_ON};
 use planetree_data::table::{TableKind, TableWriter};
 use std::sync::Arc;
 
-/// The predictions while they are written.
+/// Writes a predictions table.
 pub struct PredictionsTable(TableWriter);
 
 impl PredictionsTable {
-    /// Prepares to write predictions; nobody sees them before [`PredictionsTable::finish`].
-    pub fn create(place: &Location) -> Result<Self> {
-        Ok(PredictionsTable(TableWriter::create(place, TableKind::Predictions, predictions_schema())?))
+    /// Starts writing predictions. The file becomes visible with [`PredictionsTable::finish`].
+    pub fn create(location: &Location) -> Result<Self> {
+        Ok(PredictionsTable(TableWriter::create(location, TableKind::Predictions, predictions_schema())?))
     }
 
-    /// Appends the scores of a row group.
+    /// Appends the predictions of a row group.
     pub fn write(&mut self, group: PredictedGroup) -> Result<()> {
         self.0.write(&group.into_batch()?)
     }
 
-    /// Completes the table, which says of which model and which dataset the scores are.
-    pub fn finish(mut self, place: &Location, model: &Model, dataset: &DatasetReader) -> Result<()> {
+    /// Completes the table and records the model, its training data and the dataset in the metadata.
+    pub fn finish(mut self, model_file: &Location, model: &Model, dataset: &DatasetReader) -> Result<()> {
         let trained_on: Vec<String> = model.trained_on().map(|digest| digest.to_string()).collect();
         self.0.set_metadata(TRAINED_ON, trained_on.join(","));
-        self.finish_unseen(place, [dataset])
+        self.finish_with(model_file, [dataset])
     }
 
-    /// The same for scores of trees that have not seen the rows, of several datasets end to end.
-    pub fn finish_unseen<'a>(
+    /// Completes a table of out-of-bag scores, which come from trees that were not trained on the rows. Records the
+    /// model and the datasets, but no training data. The rows are those of all datasets, concatenated.
+    pub fn finish_out_of_bag<'a>(
+        self,
+        model_file: &Location,
+        datasets: impl IntoIterator<Item = &'a DatasetReader>,
+    ) -> Result<()> {
+        self.finish_with(model_file, datasets)
+    }
+
+    fn finish_with<'a>(
         mut self,
-        model: &Location,
+        model_file: &Location,
         datasets: impl IntoIterator<Item = &'a DatasetReader>,
     ) -> Result<()> {
         let fingerprints = datasets.into_iter().map(|dataset| Ok(dataset.fingerprint()?.to_string()));
-        self.0.set_metadata("planetree.model_fingerprint", model_fingerprint(model)?);
+        self.0.set_metadata("planetree.model_fingerprint", model_fingerprint(model_file)?);
         self.0.set_metadata(DATASET, fingerprints.collect::<Result<Vec<_>>>()?.join(","));
         self.0.finish()
     }
 }
 
 impl PredictedGroup {
-    /// The rows as the table has them.
+    /// The rows of the table for this group.
     pub fn into_batch(self) -> Result<RecordBatch> {
         let ranks = Int32Array::from_iter_values(self.ranks.iter().map(|rank| *rank as i32));
         let batch = RecordBatch::try_new(
@@ -59,10 +68,10 @@ impl PredictedGroup {
                 Arc::new(ranks),
             ],
         );
-        batch.map_err(|error| Error::place("predictions", error, "convert the data again"))
+        batch.map_err(|error| Error::place("predictions", &error, "convert the data again").caused_by(error))
     }
 
-    /// The group that rows of the table were made of; `None` if these are none.
+    /// The inverse of [`PredictedGroup::into_batch`]; `None` if the schema differs.
     pub fn from_batch(batch: &RecordBatch) -> Option<Self> {
         use arrow::array::AsArray;
         use arrow::datatypes::{Float32Type, Float64Type, Int32Type};
@@ -85,13 +94,13 @@ impl PredictedGroup {
     }
 }
 
-/// What identifies a model: the hash of its file.
+/// The identity of a model: the hash of its file.
 pub fn model_fingerprint(model: &Location) -> Result<String> {
     let bytes = model.read_all()?.ok_or_else(|| model.absent())?;
     Ok(digest_of(&bytes).to_string())
 }
 
-/// The columns of the predictions.
+/// The schema of the predictions table.
 pub fn predictions_schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
         Field::new("query_id", DataType::Utf8, false),

@@ -1,76 +1,76 @@
-//! Trees of many leaves, from the root down: some rows take one step each, then the next, so that while
-//! one waits for memory the others go on.
+//! Trees of many leaves, evaluated from the root down. Several rows advance together, one step at a time, so that
+//! their memory accesses overlap.
 
-use super::layout::Place;
-use super::planes::{BLOCK, Plane, Test};
+use super::layout::FlatNode;
+use super::planes::{BLOCK, Plane, PlaneTest};
 use std::ops::Range;
 
-/// Rows that walk together.
-const TOGETHER: usize = 16;
+/// Rows that advance together.
+const LANES: usize = 16;
 
-/// Above this code there is none: whoever is tested stays.
+/// No code is above this one: the test always fails, so rows stay at a leaf.
 const NEVER: i8 = i8::MAX;
 
 #[derive(Debug)]
-struct Step {
-    test: Test,
-    /// Where to go on after a test that fails; its own place for a leaf.
+struct WalkNode {
+    test: PlaneTest,
+    /// The next node if the test fails; the node itself for a leaf.
     low: u32,
 }
 
-/// A tree among [`WalkTrees`].
+/// A tree of [`WalkTrees`].
 #[derive(Debug)]
 pub struct WalkTree(Range<usize>);
 
-/// Trees of any size, side by side.
+/// Storage of trees of any size.
 #[derive(Debug, Default)]
 pub struct WalkTrees {
-    steps: Vec<Step>,
-    /// The value of every place; of no meaning for forks.
+    nodes: Vec<WalkNode>,
+    /// The value of every node; unused for splits.
     values: Vec<f64>,
 }
 
 impl WalkTrees {
-    /// Whether there is no tree.
+    /// Whether there are no trees.
     pub fn is_empty(&self) -> bool {
-        self.steps.is_empty()
+        self.nodes.is_empty()
     }
 
     /// Adds a tree.
-    pub fn add(&mut self, places: &[Place]) -> WalkTree {
-        let start = self.steps.len();
-        for (place, what) in places.iter().enumerate() {
-            let (step, value) = match *what {
-                Place::Leaf(value) => {
-                    (Step { test: Test { plane: 0, code: NEVER }, low: place as u32 }, value)
+    pub fn add(&mut self, nodes: &[FlatNode]) -> WalkTree {
+        let start = self.nodes.len();
+        for (index, node) in nodes.iter().enumerate() {
+            let (node, value) = match *node {
+                FlatNode::Leaf(value) => {
+                    (WalkNode { test: PlaneTest { plane: 0, code: NEVER }, low: index as u32 }, value)
                 }
-                Place::Fork(test, low) => (Step { test, low }, 0.0),
+                FlatNode::Split(test, low) => (WalkNode { test, low }, 0.0),
             };
-            self.steps.push(step);
+            self.nodes.push(node);
             self.values.push(value);
         }
-        WalkTree(start..self.steps.len())
+        WalkTree(start..self.nodes.len())
     }
 
-    /// Adds a tree's values to the sums of a block's rows.
+    /// Adds a tree's values to the score sums of a block.
     #[inline(always)]
     pub fn add_values(&self, tree: &WalkTree, planes: &[Plane], sums: &mut [f64; BLOCK]) {
-        let (steps, values) = (&self.steps[tree.0.clone()], &self.values[tree.0.clone()]);
-        for (group, sums) in sums.as_chunks_mut::<TOGETHER>().0.iter_mut().enumerate() {
-            let mut places = [0; TOGETHER];
-            let mut moved = steps.len() > 1;
+        let (nodes, values) = (&self.nodes[tree.0.clone()], &self.values[tree.0.clone()]);
+        for (group, sums) in sums.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
+            let mut positions = [0; LANES];
+            let mut moved = nodes.len() > 1;
             while moved {
                 moved = false;
-                for (lane, place) in places.iter_mut().enumerate() {
-                    let Step { test, low } = &steps[*place as usize];
-                    let row = (group * TOGETHER + lane) % BLOCK;
-                    let to = low + u32::from(planes[test.plane as usize][row] > test.code);
-                    moved |= to != *place;
-                    *place = to;
+                for (lane, position) in positions.iter_mut().enumerate() {
+                    let WalkNode { test, low } = &nodes[*position as usize];
+                    let row = (group * LANES + lane) % BLOCK;
+                    let next = low + u32::from(planes[test.plane as usize][row] > test.code);
+                    moved |= next != *position;
+                    *position = next;
                 }
             }
-            for (sum, place) in sums.iter_mut().zip(places) {
-                *sum += values[place as usize];
+            for (sum, position) in sums.iter_mut().zip(positions) {
+                *sum += values[position as usize];
             }
         }
     }

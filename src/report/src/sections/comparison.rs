@@ -9,7 +9,7 @@ use crate::material::{Comparison, Material, QuerySet};
 use crate::number::{count, or_dash, probability, shown_count, signed, value};
 use crate::page::{Figure, Page, left_out};
 use planetree_base::error::Result;
-use planetree_judge::compare::Pair;
+use planetree_judge::compare::PairComparison;
 
 /// Maximum pairs with per-query details.
 const PAIRS: usize = 6;
@@ -45,7 +45,7 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
 }
 
 /// The result of a comparison as a sentence that names the better system first.
-pub fn verdict(pair: &Pair, names: &[&str], material: &Material) -> Html {
+pub fn verdict(pair: &PairComparison, names: &[&str], material: &Material) -> Html {
     let metric = material.judging.metric;
     let (a, b) = (shortened(names[pair.a]), shortened(names[pair.b]));
     let said = if pair.wins + pair.losses == 0 {
@@ -109,7 +109,7 @@ fn of_set(material: &Material, set: &QuerySet, comparison: &Comparison, page: &m
     html
 }
 
-fn title(pair: &Pair, names: &[&str]) -> String {
+fn title(pair: &PairComparison, names: &[&str]) -> String {
     format!("{} against {}", shortened(names[pair.b]), shortened(names[pair.a]))
 }
 
@@ -147,7 +147,7 @@ fn every_pair(comparison: &Comparison, names: &[&str]) -> Html {
 }
 
 /// Significance marks: two stars at a fifth of the level, one at the level.
-fn marks(pair: &Pair, alpha: f64) -> &'static str {
+fn marks(pair: &PairComparison, alpha: f64) -> &'static str {
     match pair.corrected {
         _ if !pair.differs => "",
         p if p <= alpha / 5.0 => " **",
@@ -240,12 +240,12 @@ fn wins(comparison: &Comparison, names: &[&str]) -> Figure {
     }
 }
 
-fn pair_values<'c>(comparison: &'c Comparison, pair: &Pair) -> (&'c [f64], &'c [f64]) {
+fn pair_values<'c>(comparison: &'c Comparison, pair: &PairComparison) -> (&'c [f64], &'c [f64]) {
     (&comparison.aligned.values[pair.a], &comparison.aligned.values[pair.b])
 }
 
 /// The differences of all queries.
-fn spread(comparison: &Comparison, pair: &Pair, names: &[&str], metric: &str) -> Figure {
+fn spread(comparison: &Comparison, pair: &PairComparison, names: &[&str], metric: &str) -> Figure {
     let (first, second) = pair_values(comparison, pair);
     let differences: Vec<f64> = first.iter().zip(second).map(|(a, b)| b - a).collect();
     let furthest = differences.iter().fold(0.0_f64, |most, one| most.max(one.abs()));
@@ -279,7 +279,7 @@ fn spread(comparison: &Comparison, pair: &Pair, names: &[&str], metric: &str) ->
     }
 }
 
-fn scatter(material: &Material, comparison: &Comparison, pair: &Pair, names: &[&str]) -> Figure {
+fn scatter(material: &Material, comparison: &Comparison, pair: &PairComparison, names: &[&str]) -> Figure {
     let (first, second) = pair_values(comparison, pair);
     let every = first.len().div_ceil(POINTS).max(1);
     let points: Vec<(f64, f64, String)> = (0..first.len())
@@ -324,7 +324,7 @@ fn scatter(material: &Material, comparison: &Comparison, pair: &Pair, names: &[&
 }
 
 /// The queries that changed most, with both rankings side by side.
-fn moved(material: &Material, set: &QuerySet, compared: (&Comparison, &Pair), page: &mut Page) -> Html {
+fn moved(material: &Material, set: &QuerySet, compared: (&Comparison, &PairComparison), page: &mut Page) -> Html {
     let (comparison, pair) = compared;
     let names: Vec<&str> = material.members(set).map(|(_, system)| system.name.as_str()).collect();
     let metric = material.judging.metric;

@@ -8,7 +8,7 @@ use crate::number::{or_dash, shown_count};
 use crate::page::{Figure, Page};
 use planetree_base::error::Result;
 use planetree_data::table::{TableKind, TableReader};
-use planetree_judge::compare::{Source, read_systems};
+use planetree_judge::compare::{ComparedFile, read_systems};
 use planetree_judge::evaluate::{CONVENTION, CURVE, CurvePoint, METRICS, mean_of};
 use planetree_metric::Metric;
 
@@ -43,7 +43,7 @@ impl Curves {
     /// Reads the curves of a metrics table; `None` if its systems are not points of curves.
     fn read(table: &TableReader, threads: usize) -> Result<Option<Self>> {
         let Some(varied) = table.metadata(CURVE) else { return Ok(None) };
-        let sources = [Source { name: None, location: table.location().clone() }];
+        let sources = [ComparedFile { name: None, location: table.location().clone() }];
         let names = table.metadata(METRICS).unwrap_or_default().split(',');
         let mut curves = Curves {
             varied: varied.to_owned(),

@@ -8,7 +8,7 @@ use crate::number::value;
 use crate::page::{Figure, Page};
 use arrow::array::Array;
 use planetree_base::error::Result;
-use planetree_data::table::{TableKind, TableReader, numbers, texts};
+use planetree_data::table::{TableKind, TableReader, float_column, string_column};
 use planetree_run::cv::Spread;
 
 /// Maximum number of cross-validations shown.
@@ -44,8 +44,8 @@ fn values(table: &TableReader) -> Result<Vec<FoldValues>> {
     let mut all: Vec<FoldValues> = Vec::new();
     for batch in table.batches() {
         let batch = batch?;
-        let (folds, found) = (numbers(table, &batch, "fold")?, numbers(table, &batch, "value")?);
-        let (splits, metrics) = (texts(table, &batch, "split")?, texts(table, &batch, "metric")?);
+        let (folds, found) = (float_column(table, &batch, "fold")?, float_column(table, &batch, "value")?);
+        let (splits, metrics) = (string_column(table, &batch, "split")?, string_column(table, &batch, "metric")?);
         for row in (0..batch.num_rows()).filter(|row| found.is_valid(*row) && found.value(*row).is_finite()) {
             let (split, metric) = (splits.value(row), metrics.value(row));
             let fold = (folds.value(row) as u64, found.value(row));

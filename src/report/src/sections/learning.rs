@@ -9,7 +9,7 @@ use crate::page::{Figure, Page};
 use arrow::array::Array;
 use planetree_base::error::Result;
 use planetree_base::storage::Location;
-use planetree_data::table::{TableKind, TableReader, numbers, texts};
+use planetree_data::table::{TableKind, TableReader, float_column, string_column};
 use planetree_metric::Metric;
 
 /// Maximum points of a line; more rounds are sampled at regular intervals, always with the best and the last.
@@ -73,8 +73,8 @@ fn courses(table: &TableReader) -> Result<Vec<LearningCurve>> {
     let mut courses: Vec<LearningCurve> = Vec::new();
     for batch in table.batches() {
         let batch = batch?;
-        let (rounds, values) = (numbers(table, &batch, "round")?, numbers(table, &batch, "value")?);
-        let (splits, metrics) = (texts(table, &batch, "split")?, texts(table, &batch, "metric")?);
+        let (rounds, values) = (float_column(table, &batch, "round")?, float_column(table, &batch, "value")?);
+        let (splits, metrics) = (string_column(table, &batch, "split")?, string_column(table, &batch, "metric")?);
         for row in (0..batch.num_rows()).filter(|row| values.is_valid(*row) && values.value(*row).is_finite())
         {
             let (split, metric) = (splits.value(row), metrics.value(row));

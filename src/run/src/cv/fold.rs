@@ -1,5 +1,5 @@
-//! One fold: trained, its test part scored, and a record of it. A fold whose record is of the same data
-//! and parameters, and whose files are those of the record, is not made again.
+//! One fold: trains a model, scores the test part and writes a record. A fold is not run again if its record matches the
+//! data, the parameters and the files.
 
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Digest, FileOutput, Location, RunningDigest, digest_of};
@@ -15,38 +15,38 @@ use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Changes whenever a fold would come out differently.
+/// Incremented whenever the results of a fold would change.
 const FORMAT: u32 = 1;
-/// The validation part's name in the log.
+/// The name of the validation part in the log.
 pub const VALID: &str = "valid";
-const CHECKPOINT_ENDS: &str = ".checkpoint";
+const CHECKPOINT_SUFFIX: &str = ".checkpoint";
 
-/// A fold to be made.
+/// A fold to run.
 pub struct Fold<'a> {
-    /// Counted from 1.
+    /// The fold's number, counted from 1.
     pub number: usize,
-    /// The parts to train on, in their order.
+    /// The parts to train on, in order.
     pub train: Vec<&'a DatasetReader>,
     /// The part to validate on.
     pub valid: Option<&'a DatasetReader>,
-    /// The part to be tested on.
+    /// The part to test on.
     pub test: &'a DatasetReader,
-    /// The parameters; with a validation part, those that keep the best round.
+    /// Training parameters. With a validation part, they keep the best round.
     pub parameters: Parameters,
-    /// Where its files go.
+    /// Directory of the outputs.
     pub directory: Location,
 }
 
-/// How a fold is made; none of it changes what comes out.
+/// Resources of a training. They do not affect the results.
 #[derive(Debug, Clone)]
-pub struct Means {
-    /// Bytes of memory that trainings stay within.
+pub struct FoldResources {
+    /// Memory limit in bytes.
     pub memory_limit: Option<u64>,
-    /// Where binned data are cached when they do not fit.
+    /// Directory for binned data that does not fit into memory.
     pub cache: PathBuf,
 }
 
-/// A metric's value.
+/// A metric and its value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MetricValue {
     /// The metric's name.
@@ -55,25 +55,25 @@ pub struct MetricValue {
     pub value: f64,
 }
 
-/// What is kept of a fold beside its files.
+/// The record of a finished fold.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FoldRecord {
-    /// What it was made from.
+    /// Hash of data and parameters.
     key: Digest,
     /// The best round on the validation part.
     pub best_round: Option<u32>,
-    /// The trees of the model.
+    /// Number of trees of the model.
     pub trees: u32,
-    /// Every metric of the validation part at the best round.
+    /// Metrics of the validation part at the best round.
     pub valid: Vec<MetricValue>,
-    /// Seconds of training and scoring.
+    /// Duration of training and scoring, in seconds.
     pub seconds: f64,
     model: Digest,
     rounds: Digest,
     predictions: Digest,
 }
 
-/// A record as it is in its file: with its checksum.
+/// The contents of `fold.json`: the record and its checksum.
 #[derive(Serialize, Deserialize)]
 struct RecordFile {
     planetree_fold: FoldRecord,
@@ -81,17 +81,17 @@ struct RecordFile {
 }
 
 impl Fold<'_> {
-    /// The model.
+    /// Location of the model.
     pub fn model(&self) -> Location {
         self.directory.join("model.parquet")
     }
 
-    /// The training log.
+    /// Location of the training log.
     pub fn rounds(&self) -> Location {
         self.directory.join("rounds.parquet")
     }
 
-    /// The scores of the test part.
+    /// Location of the predictions of the test part.
     pub fn predictions(&self) -> Location {
         self.directory.join("predictions.parquet")
     }
@@ -100,7 +100,7 @@ impl Fold<'_> {
         self.directory.join("fold.json")
     }
 
-    /// What the fold is made from.
+    /// Hash of everything that determines the results.
     fn key(&self) -> Result<Digest> {
         let mut text = format!("{FORMAT} {}\n{}", env!("CARGO_PKG_VERSION"), self.parameters.to_toml());
         let train = self.train.iter().map(|part| ("train", *part));
@@ -112,8 +112,8 @@ impl Fold<'_> {
         Ok(digest_of(text.as_bytes()))
     }
 
-    /// The record of the fold, if it is complete and of this data and these parameters.
-    pub fn find(&self) -> Result<Option<FoldRecord>> {
+    /// The record of the fold, if it is complete and matches data, parameters and files.
+    pub fn finished(&self) -> Result<Option<FoldRecord>> {
         let Some(bytes) = self.record().read_all()? else { return Ok(None) };
         let Ok(file) = serde_json::from_slice::<RecordFile>(&bytes) else { return Ok(None) };
         let record = file.planetree_fold;
@@ -133,13 +133,13 @@ impl Fold<'_> {
         Ok(Some(record))
     }
 
-    /// Makes the fold. What an earlier run left of its training is gone on from.
-    pub fn make(&self, means: &Means, observer: &mut dyn Observer) -> Result<FoldRecord> {
-        let begun = Instant::now();
+    /// Runs the fold. Resumes from the checkpoint of an interrupted run.
+    pub fn run(&self, resources: &FoldResources, observer: &mut dyn Observer) -> Result<FoldRecord> {
+        let started = Instant::now();
         let key = self.key()?;
-        let name = format!("model-{}{CHECKPOINT_ENDS}", &key.to_string()[..16]);
-        self.remove_checkpoints(&name);
-        TableWriter::check(&self.directory.join(&name), TableKind::Model)?; // half of one that was killed goes
+        let name = format!("model-{}{CHECKPOINT_SUFFIX}", &key.to_string()[..16]);
+        self.remove_other_checkpoints(&name);
+        TableWriter::check(&self.directory.join(&name), TableKind::Model)?; // removes a partial file of a killed run
         let request = TrainRequest {
             data: self.train.iter().map(|part| part.location().clone()).collect(),
             validation: self
@@ -152,8 +152,8 @@ impl Fold<'_> {
             out_of_bag: false,
             strength: false,
             stream_to: None,
-            memory_limit: means.memory_limit,
-            cache: means.cache.clone(),
+            memory_limit: resources.memory_limit,
+            cache: resources.cache.clone(),
             checkpoint: Some(CheckpointPlan {
                 location: self.directory.join(&name),
                 every: Every::Time(Duration::from_secs(60)),
@@ -180,12 +180,12 @@ impl Fold<'_> {
             best_round: outcome.best.map(|best| best.round),
             trees: outcome.model.trees.len() as u32,
             valid: at_best_round(&outcome),
-            seconds: begun.elapsed().as_secs_f64(),
+            seconds: started.elapsed().as_secs_f64(),
             model: digest_of_file(&self.model())?,
             rounds: digest_of_file(&self.rounds())?,
             predictions: digest_of_file(&self.predictions())?,
         };
-        self.write_record(&record)?; // last: it says that the rest is there
+        self.write_record(&record)?; // last: its existence marks the fold as complete
         self.directory.join(&name).remove()?;
         Ok(record)
     }
@@ -195,21 +195,21 @@ impl Fold<'_> {
         let file = RecordFile { xxh3: checksum(record), planetree_fold: record.clone() };
         let text = serde_json::to_string_pretty(&file).expect("numbers and strings always serialise");
         let mut output = FileOutput::create(&location)?;
-        writeln!(output, "{text}").map_err(|error| Error::io(&location, "write", &error))?;
+        writeln!(output, "{text}").map_err(|error| Error::io(&location, "write", error))?;
         output.commit()
     }
 
-    /// Removes checkpoints of trainings with other data or parameters.
-    fn remove_checkpoints(&self, but: &str) {
+    /// Removes checkpoints of other data or parameters.
+    fn remove_other_checkpoints(&self, keep: &str) {
         for name in self.directory.list().unwrap_or_default() {
-            if name.starts_with("model-") && name.ends_with(CHECKPOINT_ENDS) && name != but {
-                let _ = self.directory.join(&name).remove(); // nobody reads it any more
+            if name.starts_with("model-") && name.ends_with(CHECKPOINT_SUFFIX) && name != keep {
+                let _ = self.directory.join(&name).remove(); // unused from now on, so a failure does not matter
             }
         }
     }
 }
 
-/// Every metric of the validation part at the best round.
+/// Metrics of the validation part at the best round.
 fn at_best_round(outcome: &Outcome) -> Vec<MetricValue> {
     let Some(best) = outcome.best else { return Vec::new() };
     let entries = outcome.log.iter().filter(|entry| entry.split == VALID && entry.round == best.round);
@@ -227,7 +227,7 @@ fn digest_of_file(location: &Location) -> Result<Digest> {
     let mut digest = RunningDigest::new();
     let mut buffer = vec![0; 1 << 20];
     loop {
-        let count = file.read(&mut buffer).map_err(|error| Error::io(location, "read", &error))?;
+        let count = file.read(&mut buffer).map_err(|error| Error::io(location, "read", error))?;
         if count == 0 {
             return Ok(digest.digest());
         }

@@ -1,32 +1,31 @@
-//! How good is a ranker on queries it has not seen? Folds over parts of the data, each trained on most
-//! parts, validated on one and tested on another; and a search for the parameters that do best.
+//! Cross-validation: every fold trains on most parts of the data, validates on one and tests on another. A search
+//! cross-validates combinations of parameters and ranks them.
 //!
 //! ```text
-//! dataset ──deal──► parts ──rotate──► folds: train ──► best round on the validation part ──► test part
+//! dataset ─split──► parts ──rotate──► folds: train ──► best round on the validation part ──► test part
 //! several datasets ──┘                                     │                                     │
 //!                                         ranks the trials of a search              predictions, metrics
 //! ```
 
-mod deal;
+mod evaluator;
 mod fold;
-mod measure;
 mod plan;
 mod queries;
 mod rotation;
 mod search;
 mod space;
+mod split;
 mod spread;
 mod tables;
 mod trials;
 
-pub use fold::{FoldRecord, Means, MetricValue};
+pub use fold::{FoldRecord, FoldResources, MetricValue};
 pub use search::{CheckedTrial, SearchOutcome, TrialResult, check_trials, search};
-pub use space::{Space, Trial};
+pub use space::{SearchSpace, Trial};
 pub use spread::Spread;
 
-use deal::{Dealing, check_count, deal};
 use fold::Fold;
-use plan::Plan;
+use plan::CvPlan;
 use planetree_base::error::{Error, Result};
 use planetree_base::progress::SharedMeter;
 use planetree_base::storage::{Location, interrupt};
@@ -36,42 +35,43 @@ use planetree_metric::{Convention, Metric};
 use planetree_train::config::Parameters;
 use planetree_train::{LogEntry, Observer};
 use rotation::{Rotation, rotations};
-use tables::{Tested, write_folds, write_tested};
+use split::{QuerySplit, check_count, split_dataset};
+use tables::{FoldPredictions, write_folds, write_predictions_and_metrics};
 
 /// What to cross-validate.
 #[derive(Debug, Clone)]
 pub struct CvRequest {
-    /// One dataset, whose queries are dealt to folds, or several, each a part.
+    /// One dataset to split into parts, or several datasets, each of them a part.
     pub data: Vec<Location>,
-    /// Into how many folds one dataset is dealt.
+    /// Number of parts to split one dataset into.
     pub folds: Option<usize>,
-    /// The key of the dealing.
+    /// Seed of the split.
     pub fold_seed: u64,
-    /// Whether a part is held back to choose the number of trees on.
+    /// Whether each fold has a validation part, which determines the number of trees.
     pub validate: bool,
-    /// The directory of all outputs.
+    /// Directory of all outputs.
     pub output: Location,
-    /// The metrics of the test parts.
+    /// Metrics of the test parts.
     pub metrics: Vec<Metric>,
-    /// The rules of all metrics: of the test parts, and of the validation parts, which choose the best round.
+    /// The convention of all metrics, both of the test parts and of the validation parts, which determine the best round.
     pub convention: Convention,
-    /// How folds are made.
-    pub means: Means,
+    /// Resources of each training.
+    pub resources: FoldResources,
 }
 
 impl CvRequest {
-    /// The parameters of every fold. With a validation part the best round of all is kept: a patience
-    /// that no training outlasts, unless another one is given. Validation and test parts are judged by one convention.
-    pub fn settled(&self, parameters: &Parameters) -> Result<Parameters> {
+    /// The parameters of every fold. With a validation part, early stopping is set to the number of trees unless it is
+    /// given, so that all rounds are trained and the best one is kept. Validation and test parts use the same convention.
+    pub fn fold_parameters(&self, parameters: &Parameters) -> Result<Parameters> {
         let early_stopping_rounds = match (self.validate, parameters.early_stopping_rounds) {
             (true, given) => Some(given.unwrap_or(parameters.num_trees)),
             (false, None) => None,
             (false, Some(rounds)) => {
                 return Err(Error::usage(
                     format_args!(
-                        "early_stopping_rounds = {rounds}: with --no-valid there is no validation part"
+                        "early_stopping_rounds = {rounds} needs a validation part, but --no-valid is given"
                     ),
-                    "leave out --no-valid, or set early_stopping_rounds=0",
+                    "omit --no-valid, or set early_stopping_rounds=0",
                 ));
             }
         };
@@ -80,38 +80,38 @@ impl CvRequest {
             (true, true) => {
                 return Err(Error::usage(
                     format_args!(
-                        "convention {}: ties=docid cannot be followed on validation parts: training knows no documents",
+                        "convention {}: ties=docid is not supported on validation parts: training has no document ids",
                         self.convention
                     ),
-                    "choose other ties, such as ties=input, or pass --no-valid",
+                    "choose another rule for ties, such as ties=input, or pass --no-valid",
                 ));
             }
-            // Nothing but the logs of the trainings is judged by it.
+            // It only affects the training logs.
             (true, false) => parameters.convention.clone(),
         };
         Ok(Parameters { early_stopping_rounds, convention, ..parameters.clone() })
     }
 }
 
-/// How many folds one dataset is dealt into when nobody says.
+/// Default number of folds of one dataset.
 const DEFAULT_FOLDS: usize = 5;
 
-/// What came out of a fold.
+/// The result of a fold.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FoldResult {
-    /// Counted from 1.
+    /// The fold's number, counted from 1.
     pub number: usize,
-    /// What is known of its training.
+    /// The record of its training.
     pub record: FoldRecord,
-    /// The metrics of the test part.
+    /// Metrics of the test part.
     pub test: Vec<MetricValue>,
-    /// Queries of the validation part.
+    /// Number of queries of the validation part.
     pub valid_queries: u64,
-    /// Queries of the test part.
+    /// Number of queries of the test part.
     pub test_queries: u64,
 }
 
-/// Parts that are ready, and how folds rotate over them.
+/// A prepared cross-validation: its parts and their assignment to folds.
 pub struct CrossValidation {
     request: CvRequest,
     parts: Vec<DatasetReader>,
@@ -119,14 +119,14 @@ pub struct CrossValidation {
 }
 
 impl CrossValidation {
-    /// Opens or deals the parts and checks what can be checked before the work.
+    /// Opens or writes the parts, after checking everything that can be checked before training.
     pub fn prepare(request: CvRequest, observer: &mut dyn Observer) -> Result<Self> {
         if request.data.len() > 1
             && let Some(folds) = request.folds.filter(|folds| *folds != request.data.len())
         {
             return Err(Error::usage(
-                format_args!("--folds {folds}, but there are {} datasets", request.data.len()),
-                "leave --folds out: every dataset is a part; or name one dataset to be dealt into folds",
+                format_args!("--folds {folds}, but {} datasets are given", request.data.len()),
+                "omit --folds, because each dataset is a part, or pass one dataset to split",
             ));
         }
         let count =
@@ -136,17 +136,17 @@ impl CrossValidation {
         readers.iter().try_for_each(check_labelled)?;
         let output = &request.output;
         TableWriter::check(&output.join("folds.parquet"), TableKind::Folds)?;
-        let plan = Plan::of(&request, count, &readers)?;
+        let plan = CvPlan::of(&request, count, &readers)?;
         plan.check(output)?;
         let parts = match &readers[..] {
             [one] => {
                 check_count(one, count)?;
                 plan.write(output)?;
-                let dealing = Dealing { parts: count, seed: request.fold_seed };
-                deal(one, dealing, &output.join("parts"), &mut |text| observer.note(text))?
+                let split = QuerySplit { parts: count, seed: request.fold_seed };
+                split_dataset(one, split, &output.join("parts"), &mut |text| observer.note(text))?
             }
             _ => {
-                queries::check_apart(&readers)?;
+                queries::check_disjoint(&readers)?;
                 plan.write(output)?;
                 readers
             }
@@ -154,52 +154,56 @@ impl CrossValidation {
         Ok(CrossValidation { request, parts, rotations })
     }
 
-    /// The rules of all metrics.
+    /// The convention of all metrics.
     pub fn convention(&self) -> &Convention {
         &self.request.convention
     }
 
-    /// Where everything goes.
+    /// Directory of all outputs.
     pub fn output(&self) -> &Location {
         &self.request.output
     }
 
-    /// Makes all folds that are not there yet, and the tables over all of them, below `output`.
+    /// Runs all folds that are not finished yet and writes the tables over all folds, below `output`.
     pub fn run(
         &self,
         parameters: &Parameters,
         output: &Location,
         observer: &mut dyn Observer,
     ) -> Result<Vec<FoldResult>> {
-        let parameters = self.request.settled(parameters)?;
+        let parameters = self.request.fold_parameters(parameters)?;
         let mut records = Vec::new();
         let mut tested = Vec::new();
-        for (place, rotation) in self.rotations.iter().enumerate() {
-            interrupt::check().map_err(|error| going_on(error, output))?;
-            let fold = self.fold(place + 1, rotation, &parameters, output);
-            let record = match fold.find()? {
+        for (index, rotation) in self.rotations.iter().enumerate() {
+            interrupt::check().map_err(|error| resumable(error, output))?;
+            let fold = self.fold(index + 1, rotation, &parameters, output);
+            let record = match fold.finished()? {
                 Some(record) => {
-                    observer.note(&format!("fold {}: done before", fold.number));
+                    observer.note(&format!("fold {}: already complete", fold.number));
                     record
                 }
-                None => make(&fold, &self.request.means, self.rotations.len(), observer)
-                    .map_err(|error| going_on(in_fold(error, fold.number), output))?,
+                None => run_fold(&fold, &self.request.resources, self.rotations.len(), observer)
+                    .map_err(|error| resumable(in_fold(error, fold.number), output))?,
             };
-            tested.push((rotation.test, Tested { fold: fold.number, predictions: fold.predictions() }));
+            tested.push((
+                rotation.test,
+                FoldPredictions { fold: fold.number, predictions: fold.predictions() },
+            ));
             records.push(record);
         }
-        // In the order of the parts, so that rows come in the order of the data.
+        // In the order of the parts, so that rows are in the order of the data.
         tested.sort_by_key(|(part, _)| *part);
-        let tested: Vec<Tested> = tested.into_iter().map(|(_, tested)| tested).collect();
-        let means = write_tested(&tested, &self.request.metrics, &self.request.convention, output)
-            .map_err(|error| going_on(error, output))?;
+        let tested: Vec<FoldPredictions> = tested.into_iter().map(|(_, tested)| tested).collect();
+        let means =
+            write_predictions_and_metrics(&tested, &self.request.metrics, &self.request.convention, output)
+                .map_err(|error| resumable(error, output))?;
         let mut folds = Vec::new();
-        for ((place, rotation), record) in self.rotations.iter().enumerate().zip(records) {
+        for ((index, rotation), record) in self.rotations.iter().enumerate().zip(records) {
             let queries = |part: usize| self.parts[part].manifest().queries;
-            let means = tested.iter().zip(&means).find(|(tested, _)| tested.fold == place + 1);
+            let means = tested.iter().zip(&means).find(|(tested, _)| tested.fold == index + 1);
             let values = means.into_iter().flat_map(|(_, means)| means);
             folds.push(FoldResult {
-                number: place + 1,
+                number: index + 1,
                 record,
                 test: values
                     .map(|mean| MetricValue { metric: mean.metric().to_string(), value: mean.value() })
@@ -230,10 +234,15 @@ impl CrossValidation {
     }
 }
 
-fn make(fold: &Fold<'_>, means: &Means, folds: usize, observer: &mut dyn Observer) -> Result<FoldRecord> {
+fn run_fold(
+    fold: &Fold<'_>,
+    resources: &FoldResources,
+    folds: usize,
+    observer: &mut dyn Observer,
+) -> Result<FoldRecord> {
     let number = fold.number;
     observer.phase(&format!("fold {number} of {folds}"));
-    let record = fold.make(means, &mut InFold { number, observer })?;
+    let record = fold.run(resources, &mut FoldObserver { number, observer })?;
     let first = record.valid.first().map_or(String::new(), |value| {
         format!(", {} {:.4} on the validation part", value.metric, value.value)
     });
@@ -241,7 +250,7 @@ fn make(fold: &Fold<'_>, means: &Means, folds: usize, observer: &mut dyn Observe
     Ok(record)
 }
 
-/// Mean and deviation of every metric over the folds, in the order of the first.
+/// Mean and deviation of every metric over the folds, in the order of the first fold.
 pub fn spreads<'a>(folds: impl Iterator<Item = &'a [MetricValue]> + Clone) -> Vec<(String, Spread)> {
     let names = folds.clone().next().into_iter().flatten().map(|value| value.metric.clone());
     names
@@ -254,50 +263,51 @@ pub fn spreads<'a>(folds: impl Iterator<Item = &'a [MetricValue]> + Clone) -> Ve
         .collect()
 }
 
-/// Training needs labels everywhere, and every part is trained on in some fold.
+/// Fails if rows lack labels: every part is trained on in some fold.
 fn check_labelled(reader: &DatasetReader) -> Result<()> {
     let (rows, unlabelled) = (reader.manifest().rows, reader.manifest().unlabelled);
     if rows == 0 || unlabelled > 0 {
         let problem = match rows {
-            0 => "there are no rows".to_owned(),
+            0 => "no rows".to_owned(),
             _ => format!("{unlabelled} of {rows} rows have no label"),
         };
-        return Err(Error::place(reader.location(), problem, "name datasets with a label in every row"));
+        return Err(Error::place(reader.location(), problem, "use datasets with a label in every row"));
     }
     Ok(())
 }
 
-/// Says which fold a problem is of.
+/// Prepends the fold's number to an error.
 fn in_fold(error: Error, number: usize) -> Error {
     match error {
         Error::Usage { problem, remedy } => Error::usage(format_args!("fold {number}: {problem}"), remedy),
-        Error::Place { place, problem, remedy } => {
-            Error::place(format_args!("fold {number}: {place}"), problem, remedy)
+        Error::Place { place, problem, remedy, source } => {
+            let place = format!("fold {number}: {place}");
+            Error::Place { place, problem, remedy, source }
         }
         Error::Untrainable(inner) => Error::Untrainable(Box::new(in_fold(*inner, number))),
         other => other,
     }
 }
 
-/// What is done stays done, which an interruption should say.
-fn going_on(error: Error, output: &Location) -> Error {
+/// Adds to an interruption that finished work is kept.
+fn resumable(error: Error, output: &Location) -> Error {
     match error {
         Error::Interrupted | Error::Stopped { .. } => Error::place(
             output,
-            "interrupted; what was complete stays",
-            "run the same command again to go on",
+            "interrupted; completed folds are kept",
+            "run the same command again to resume",
         ),
         other => other,
     }
 }
 
-/// Passes on what a training says, under the number of its fold.
-struct InFold<'a> {
+/// Passes on the progress of a training, prefixed with the fold's number.
+struct FoldObserver<'a> {
     number: usize,
     observer: &'a mut dyn Observer,
 }
 
-impl Observer for InFold<'_> {
+impl Observer for FoldObserver<'_> {
     fn phase(&mut self, name: &str) {
         self.observer.phase(&format!("fold {}: {name}", self.number));
     }

@@ -1,5 +1,5 @@
-//! What a directory of outputs is of: which data, cut into how many parts. Written first, so that a run
-//! with other data is refused instead of mixed in.
+//! `cv.json`: the data and folds of a cross-validation. It is written first, so that a run over other data in the same
+//! directory is rejected.
 
 use super::CvRequest;
 use planetree_base::error::{Error, Result};
@@ -9,37 +9,37 @@ use serde::{Deserialize, Serialize};
 use std::io::Write;
 
 const FILE: &str = "cv.json";
-/// From 2 on, data are known by the fingerprints of their rows.
+/// Since version 2, datasets are identified by the fingerprints of their rows.
 const FORMAT: u32 = 2;
 
-/// See the module.
+/// The contents of `cv.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Plan {
+pub struct CvPlan {
     planetree_cv: u32,
     writer: String,
     folds: usize,
-    /// The key of the dealing, where one dataset is dealt.
+    /// The seed of the split, if one dataset is split.
     fold_seed: Option<u64>,
     validate: bool,
-    data: Vec<PlannedData>,
+    data: Vec<CvData>,
 }
 
-/// A dataset by its content.
+/// Identifies a dataset by its content.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct PlannedData {
+struct CvData {
     rows: u64,
     queries: u64,
     fingerprint: Digest,
 }
 
-impl Plan {
+impl CvPlan {
     /// The plan of a request.
     pub fn of(request: &CvRequest, folds: usize, readers: &[DatasetReader]) -> Result<Self> {
         let data = readers.iter().map(|reader| {
             let Manifest { rows, queries, .. } = *reader.manifest();
-            Ok(PlannedData { rows, queries, fingerprint: reader.fingerprint()? })
+            Ok(CvData { rows, queries, fingerprint: reader.fingerprint()? })
         });
-        Ok(Plan {
+        Ok(CvPlan {
             planetree_cv: FORMAT,
             writer: concat!("planetree ", env!("CARGO_PKG_VERSION")).to_owned(),
             folds,
@@ -49,36 +49,36 @@ impl Plan {
         })
     }
 
-    /// An error if a directory holds something else.
+    /// Fails if the directory contains another cross-validation.
     pub fn check(&self, output: &Location) -> Result<()> {
         let Some(bytes) = output.join(FILE).read_all()? else { return Ok(()) };
-        let there: Option<Plan> = serde_json::from_slice(&bytes).ok();
-        let difference = match there {
-            Some(there) => self.difference(&there),
-            None => Some(format!("its {FILE} is not readable")),
+        let existing: Option<CvPlan> = serde_json::from_slice(&bytes).ok();
+        let difference = match existing {
+            Some(existing) => self.difference(&existing),
+            None => Some(format!("{FILE} is unreadable")),
         };
         match difference {
             None => Ok(()),
             Some(difference) => Err(Error::place(
                 output,
-                format_args!("there is another cross-validation: {difference}"),
-                "choose another --output, or remove it first",
+                format_args!("contains another cross-validation: {difference}"),
+                "choose another --output, or remove the directory",
             )),
         }
     }
 
-    fn difference(&self, there: &Plan) -> Option<String> {
-        let seed = |plan: &Plan| plan.fold_seed.map_or("none".to_owned(), |seed| seed.to_string());
-        if there.planetree_cv != self.planetree_cv {
-            Some(format!("it is of {}, which knew data by their files", there.writer))
-        } else if there.folds != self.folds {
-            Some(format!("it has {} folds, this one {}", there.folds, self.folds))
-        } else if there.data != self.data {
-            Some("its data are others".to_owned())
-        } else if there.fold_seed != self.fold_seed {
-            Some(format!("its --fold-seed is {}, this one's {}", seed(there), seed(self)))
-        } else if there.validate != self.validate {
-            Some(format!("it was made {} --no-valid", if there.validate { "without" } else { "with" }))
+    fn difference(&self, existing: &CvPlan) -> Option<String> {
+        let seed = |plan: &CvPlan| plan.fold_seed.map_or("none".to_owned(), |seed| seed.to_string());
+        if existing.planetree_cv != self.planetree_cv {
+            Some(format!("written by {}, which identified data by their files", existing.writer))
+        } else if existing.folds != self.folds {
+            Some(format!("it has {} folds, not {}", existing.folds, self.folds))
+        } else if existing.data != self.data {
+            Some("its data differ".to_owned())
+        } else if existing.fold_seed != self.fold_seed {
+            Some(format!("its --fold-seed is {}, not {}", seed(existing), seed(self)))
+        } else if existing.validate != self.validate {
+            Some(format!("it was run {} --no-valid", if existing.validate { "without" } else { "with" }))
         } else {
             None
         }
@@ -89,7 +89,7 @@ impl Plan {
         let location = output.join(FILE);
         let text = serde_json::to_string_pretty(self).expect("numbers and strings always serialise");
         let mut file = FileOutput::guarded(&location, replaces(|head| head.has(b"planetree_cv")))?;
-        writeln!(file, "{text}").map_err(|error| Error::io(&location, "write", &error))?;
+        writeln!(file, "{text}").map_err(|error| Error::io(&location, "write", error))?;
         file.commit()
     }
 }

@@ -1,34 +1,34 @@
-//! Which parts a fold trains on, validates on and is tested on, rotated as LETOR does: of S1 to S5 the
-//! first fold trains on S1, S2, S3, validates on S4 and is tested on S5, the second starts with S2.
+//! Assigns parts to folds in LETOR's rotation: of S1 to S5, the first fold trains on S1, S2 and S3, validates on S4 and
+//! tests on S5; the second fold starts with S2.
 
 use planetree_base::error::{Error, Result};
 
-/// The parts of one fold, by their places.
+/// Indices of the parts of one fold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rotation {
-    /// Trained on, in this order.
+    /// Parts to train on, in order.
     pub train: Vec<usize>,
-    /// Validated on.
+    /// Part to validate on.
     pub valid: Option<usize>,
-    /// Tested on.
+    /// Part to test on.
     pub test: usize,
 }
 
-/// The folds over so many parts; without validation its part is trained on as well.
+/// The folds over `parts` parts. Without validation, that part is used for training.
 pub fn rotations(parts: usize, validate: bool) -> Result<Vec<Rotation>> {
     let held_back = 1 + usize::from(validate);
     if parts <= held_back {
-        let (least, remedy) = match validate {
-            true => (3, "use 3 folds or more, or --no-valid, which needs no part to validate on"),
-            false => (2, "use 2 folds or more"),
+        let (minimum, remedy) = match validate {
+            true => (3, "use at least 3 folds, or --no-valid"),
+            false => (2, "use at least 2 folds"),
         };
         return Err(Error::usage(
-            format_args!("{parts} folds are too few: a fold needs {least} parts of the data at least"),
+            format_args!("{parts} folds are too few: at least {minimum} are needed"),
             remedy,
         ));
     }
     let fold = |first: usize| {
-        let part = |place: usize| (first + place) % parts;
+        let part = |offset: usize| (first + offset) % parts;
         Rotation {
             train: (0..parts - held_back).map(part).collect(),
             valid: validate.then(|| part(parts - 2)),
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn five_parts_rotate_as_those_of_letor() {
+    fn five_parts_rotate_as_in_letor() {
         let folds = rotations(5, true).unwrap();
         let of = |train: &[usize], valid, test| Rotation { train: train.to_vec(), valid: Some(valid), test };
         let expected = [
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn every_part_is_tested_once_and_never_trained_on_there() {
+    fn every_part_is_tested_once_and_not_trained_on_in_that_fold() {
         for (parts, validate) in [(2, false), (3, true), (3, false), (10, true)] {
             let folds = rotations(parts, validate).unwrap();
             let mut tested: Vec<usize> = folds.iter().map(|fold| fold.test).collect();
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_parts_are_refused() {
+    fn too_few_parts_are_rejected() {
         for (parts, validate) in [(0, true), (2, true), (1, false)] {
             assert_eq!(rotations(parts, validate).unwrap_err().exit_code(), 2, "{parts}");
         }

@@ -1,7 +1,7 @@
-//! A search: every trial is a cross-validation of its own, and they are ranked by what they reach on the
-//! validation parts. The test parts have no say in it; their values stand beside.
+//! Parameter search: every trial is a cross-validation, and trials are ranked by their validation metric. Test metrics are
+//! reported but do not affect the ranking.
 
-use super::space::{Space, Trial};
+use super::space::{SearchSpace, Trial};
 use super::spread::Spread;
 use super::trials::write_trials;
 use super::{CrossValidation, FoldResult};
@@ -11,7 +11,7 @@ use planetree_metric::{Convention, Metric};
 use planetree_train::Observer;
 use planetree_train::config::Parameters;
 
-/// A trial and its parameters, checked.
+/// A trial with valid parameters.
 pub struct CheckedTrial {
     /// The trial.
     pub trial: Trial,
@@ -19,7 +19,7 @@ pub struct CheckedTrial {
     pub parameters: Parameters,
 }
 
-/// What came out of a trial.
+/// The result of a trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrialResult {
     /// The trial.
@@ -30,18 +30,18 @@ pub struct TrialResult {
     pub test: Vec<(String, Spread)>,
     /// The best round of each fold.
     pub best_rounds: Vec<u32>,
-    /// Why it could not be trained; it has no values then.
+    /// Why training failed; the trial has no values then.
     pub problem: Option<String>,
 }
 
-/// What came out of a search.
+/// The result of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchOutcome {
-    /// The metric that decides.
+    /// The metric that ranks the trials.
     pub metric: Metric,
-    /// The rules of all metrics.
+    /// The convention of all metrics.
     pub convention: Convention,
-    /// All trials, the best first.
+    /// All trials, best first.
     pub ranking: Vec<TrialResult>,
 }
 
@@ -58,7 +58,7 @@ impl TrialResult {
         }
     }
 
-    /// A trial whose parameters train nothing on these data.
+    /// A trial whose training failed.
     fn failed(trial: &Trial, error: &Error) -> Self {
         TrialResult {
             trial: trial.clone(),
@@ -69,15 +69,18 @@ impl TrialResult {
         }
     }
 
-    /// What the validation parts say of a metric.
+    /// Mean and deviation of a metric on the validation parts.
     pub fn valid_of(&self, metric: &Metric) -> Option<Spread> {
         let name = metric.to_string();
         self.valid.iter().find(|(metric, _)| *metric == name).map(|(_, spread)| *spread)
     }
 }
 
-/// Checks the parameters of every trial before any is trained.
-pub fn check_trials(space: &Space, load: &dyn Fn(&Trial) -> Result<Parameters>) -> Result<Vec<CheckedTrial>> {
+/// Checks the parameters of all trials, before any is trained.
+pub fn check_trials(
+    space: &SearchSpace,
+    load: &dyn Fn(&Trial) -> Result<Parameters>,
+) -> Result<Vec<CheckedTrial>> {
     let check = |trial: Trial| match load(&trial) {
         Ok(parameters) => Ok(CheckedTrial { trial, parameters }),
         Err(error) => Err(in_trial(error, &trial)),
@@ -85,16 +88,16 @@ pub fn check_trials(space: &Space, load: &dyn Fn(&Trial) -> Result<Parameters>) 
     space.trials().into_iter().map(check).collect()
 }
 
-/// Cross-validates every trial that is not there yet, and ranks them. A trial whose parameters train
-/// nothing comes last; the others go on.
+/// Cross-validates all trials that are not finished yet, and ranks them. A trial that cannot be trained is ranked last and
+/// does not end the search.
 pub fn search(
     validation: &CrossValidation,
-    space: &Space,
+    space: &SearchSpace,
     trials: &[CheckedTrial],
     observer: &mut dyn Observer,
 ) -> Result<SearchOutcome> {
     let metric = trials.first().and_then(|trial| trial.parameters.metrics.first().copied());
-    let metric = metric.ok_or_else(|| Error::usage("there is nothing to search", "name values to try"))?;
+    let metric = metric.ok_or_else(|| Error::usage("nothing to search", "list values to try"))?;
     let table = validation.output().join("trials.parquet");
     TableWriter::check(&table, TableKind::Trials)?;
     let mut results: Vec<TrialResult> = Vec::new();
@@ -104,29 +107,30 @@ pub fn search(
         results.push(match validation.run(parameters, &output, observer) {
             Ok(folds) => TrialResult::of(trial, &folds),
             Err(Error::Untrainable(error)) => {
-                observer.note(&format!("trial {} makes no model: {error}", trial.number));
+                observer.note(&format!("trial {}: training failed: {error}", trial.number));
                 TrialResult::failed(trial, &error)
             }
             Err(error) => return Err(in_trial(error, trial)),
         });
-        write_trials(space, &results, (&metric, validation.convention()), &table)?; // what is done can be looked at
+        write_trials(space, &results, (&metric, validation.convention()), &table)?; // intermediate results can be inspected
     }
-    let order = |result: &TrialResult| {
+    let sort_key = |result: &TrialResult| {
         let value = result.valid_of(&metric).map_or(f64::NAN, |spread| spread.mean);
         let value = if metric.higher_is_better() { -value } else { value };
         if value.is_nan() { f64::INFINITY } else { value }
     };
-    results.sort_by(|one, other| order(one).total_cmp(&order(other))); // the first of equals stays first
+    results.sort_by(|one, other| sort_key(one).total_cmp(&sort_key(other))); // stable: the earlier of equal trials comes first
     Ok(SearchOutcome { metric, convention: validation.convention().clone(), ranking: results })
 }
 
-/// Says which trial a problem is of.
+/// Prepends the trial's number to an error.
 fn in_trial(error: Error, trial: &Trial) -> Error {
     let number = trial.number;
     match error {
         Error::Usage { problem, remedy } => Error::usage(format_args!("trial {number}: {problem}"), remedy),
-        Error::Place { place, problem, remedy } => {
-            Error::place(format_args!("trial {number}: {place}"), problem, remedy)
+        Error::Place { place, problem, remedy, source } => {
+            let place = format!("trial {number}: {place}");
+            Error::Place { place, problem, remedy, source }
         }
         other => other,
     }

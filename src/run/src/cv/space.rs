@@ -1,8 +1,8 @@
-//! What a search tries. A TOML file says for some parameters which values: a list, or a range. Lists
-//! alone make a grid, every combination once; with `trials` given, combinations are drawn.
+//! The search space: a TOML file with a list or a range of values for each searched parameter. Lists alone form a grid,
+//! with every combination once; with `trials`, combinations are drawn at random.
 //!
-//! A draw is keyed by the seed, the trial's number and the parameter, so that more trials later leave
-//! the first ones as they were.
+//! Draws are keyed by the seed, the trial's number and the parameter, so that raising `trials` does not change the first
+//! ones.
 
 use planetree_base::error::{Error, Result};
 use planetree_base::random::Stream;
@@ -13,50 +13,50 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// More combinations than that are nobody's intention.
-const MOST_TRIALS: u64 = 100_000;
-/// Draws of a combination before it is taken that all were tried.
-const MOST_DRAWS: u64 = 1_000;
+/// Maximum number of trials; more are assumed to be a mistake.
+const MAX_TRIALS: u64 = 100_000;
+/// Number of repeated combinations after which the space counts as exhausted.
+const MAX_DRAWS: u64 = 1_000;
 
-/// The parameters to try, and how.
+/// The parameters to search and how to draw them.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Space {
+pub struct SearchSpace {
     keys: Vec<SearchedKey>,
     trials: Option<u64>,
     seed: u64,
 }
 
-/// A parameter that is searched.
+/// A searched parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchedKey {
-    /// The name under which it is printed.
+    /// The parameter's canonical name.
     pub name: &'static str,
-    /// What its values are.
+    /// The type of its values.
     pub kind: ValueKind,
     written: String,
     place: String,
-    values: Values,
+    values: SearchValues,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Values {
-    /// One of these.
+enum SearchValues {
+    /// One of a list.
     List(Vec<String>),
-    /// Anything from here to there; with `log`, each order of magnitude is as likely as another.
+    /// Values from `min` to `max`; with `log`, uniform in the logarithm.
     Range { min: f64, max: f64, log: bool },
 }
 
-/// A combination to try.
+/// A combination of parameters to try.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial {
-    /// Counted from 1.
+    /// The trial's number, counted from 1.
     pub number: u64,
-    /// A value for every parameter that is searched, in their order.
+    /// One value per searched parameter, in order.
     pub choices: Vec<Choice>,
 }
 
 impl Trial {
-    /// The choices in one line.
+    /// The choices on one line.
     pub fn shown(&self) -> String {
         let choices: Vec<String> =
             self.choices.iter().map(|choice| format!("{}={}", choice.key, choice.value)).collect();
@@ -64,12 +64,12 @@ impl Trial {
     }
 }
 
-impl Space {
-    /// Reads a file.
+impl SearchSpace {
+    /// Reads a search file.
     pub fn read(location: &Location) -> Result<Self> {
         let bytes = location.read_all()?.ok_or_else(|| location.absent())?;
         let text = std::str::from_utf8(&bytes)
-            .map_err(|_| Error::usage(format_args!("{location}: this is no text"), "name a TOML file"))?;
+            .map_err(|_| Error::usage(format_args!("{location}: not valid UTF-8"), "choose a TOML file"))?;
         Self::of_text(&location.to_string(), text)
     }
 
@@ -80,32 +80,32 @@ impl Space {
             let line = before.rsplit('\n').next().unwrap_or_default();
             format!("{name}:{}:{}", 1 + before.matches('\n').count(), 1 + line.len())
         };
-        let example = "write [search] and below it lines such as max_depth = [4, 6] or \
+        let example = "write a [search] section with lines such as max_depth = [4, 6] or \
                        learning_rate = { min = 0.01, max = 0.3, log = true }";
         let file = DeTable::parse(text).map_err(|error| {
             let place = error.span().map_or(name.to_owned(), |span| at(span.start));
             Error::usage(format_args!("{place}: {}", error.message()), example)
         })?;
-        let mut space = Space { keys: Vec::new(), trials: None, seed: 0 };
+        let mut space = SearchSpace { keys: Vec::new(), trials: None, seed: 0 };
         let mut searched = None;
         for (key, value) in in_order(file.get_ref()) {
             let place = at(key.span().start);
-            let whole = |least: u64, most: u64| {
+            let integer = |min: u64, max: u64| {
                 let number = value_text(value.get_ref()).and_then(|text| text.parse::<u64>().ok());
-                number.filter(|number| (least..=most).contains(number)).ok_or_else(|| {
+                number.filter(|number| (min..=max).contains(number)).ok_or_else(|| {
                     Error::usage(
-                        format_args!("{place}: {} is no whole number from {least} to {most}", key.get_ref()),
-                        "write trials = 20 and seed = 1, for example",
+                        format_args!("{place}: {} must be an integer from {min} to {max}", key.get_ref()),
+                        "for example: trials = 20",
                     )
                 })
             };
             match (key.get_ref().as_ref(), value.get_ref()) {
-                ("trials", _) => space.trials = Some(whole(1, MOST_TRIALS)?),
-                ("seed", _) => space.seed = whole(0, i64::MAX as u64)?,
+                ("trials", _) => space.trials = Some(integer(1, MAX_TRIALS)?),
+                ("seed", _) => space.seed = integer(0, i64::MAX as u64)?,
                 ("search", DeValue::Table(table)) => searched = Some(table),
                 (other, _) => {
                     return Err(Error::usage(
-                        format_args!("{place}: {other:?} is none of trials, seed and [search]"),
+                        format_args!("{place}: unknown key {other:?}, expected trials, seed or [search]"),
                         example,
                     ));
                 }
@@ -115,8 +115,11 @@ impl Space {
             let key = SearchedKey::read(key.get_ref(), value.get_ref(), at(key.span().start))?;
             if let Some(twice) = space.keys.iter().find(|known| known.name == key.name) {
                 return Err(Error::usage(
-                    format_args!("{}: {} is given twice, before as {}", key.place, key.name, twice.written),
-                    "write it once",
+                    format_args!(
+                        "{}: duplicate parameter {}, already given as {}",
+                        key.place, key.name, twice.written
+                    ),
+                    "remove one of them",
                 ));
             }
             space.keys.push(key);
@@ -126,40 +129,40 @@ impl Space {
 
     fn check(self, name: &str, example: &str) -> Result<Self> {
         if self.keys.is_empty() {
-            return Err(Error::usage(format_args!("{name}: there is nothing to search"), example));
+            return Err(Error::usage(format_args!("{name}: nothing to search"), example));
         }
-        let range = self.keys.iter().find(|key| matches!(key.values, Values::Range { .. }));
+        let range = self.keys.iter().find(|key| matches!(key.values, SearchValues::Range { .. }));
         if let (Some(range), None) = (range, self.trials) {
             return Err(Error::usage(
-                format_args!("{}: a range of {} has no end of values", range.place, range.written),
-                "say how many to draw: trials = 20 at the top of the file",
+                format_args!("{}: the range of {} needs a number of trials", range.place, range.written),
+                "write trials = 20 at the top of the file",
             ));
         }
-        if self.trials.is_none() && self.grid().is_none_or(|size| size > MOST_TRIALS) {
+        if self.trials.is_none() && self.grid_size().is_none_or(|size| size > MAX_TRIALS) {
             return Err(Error::usage(
-                format_args!("{name}: the lists have more than {MOST_TRIALS} combinations"),
-                "say how many to draw: trials = 20 at the top of the file",
+                format_args!("{name}: more than {MAX_TRIALS} combinations"),
+                "write trials = 20 at the top of the file",
             ));
         }
         Ok(self)
     }
 
-    /// The parameters that are searched.
+    /// The searched parameters.
     pub fn keys(&self) -> &[SearchedKey] {
         &self.keys
     }
 
-    /// How many combinations there are, if there is an end of them.
-    fn grid(&self) -> Option<u64> {
+    /// Number of combinations; `None` if a range is searched or the number overflows.
+    fn grid_size(&self) -> Option<u64> {
         self.keys.iter().try_fold(1u64, |size, key| match &key.values {
-            Values::List(values) => size.checked_mul(values.len() as u64),
-            Values::Range { .. } => None,
+            SearchValues::List(values) => size.checked_mul(values.len() as u64),
+            SearchValues::Range { .. } => None,
         })
     }
 
-    /// All trials.
+    /// The trials: the whole grid, or random draws.
     pub fn trials(&self) -> Vec<Trial> {
-        let size = self.grid();
+        let size = self.grid_size();
         match (self.trials, size) {
             (None, Some(size)) => self.whole_grid(size),
             (Some(trials), Some(size)) if trials >= size => self.whole_grid(size),
@@ -167,13 +170,13 @@ impl Space {
         }
     }
 
-    /// Every combination, the last parameter changing first.
+    /// Every combination; the last parameter varies fastest.
     fn whole_grid(&self, size: u64) -> Vec<Trial> {
         let trial = |number: u64| {
             let mut rest = number;
             let mut choices = Vec::new();
             for key in self.keys.iter().rev() {
-                let Values::List(values) = &key.values else { continue };
+                let SearchValues::List(values) = &key.values else { continue };
                 choices.push(key.choice(values[(rest % values.len() as u64) as usize].clone()));
                 rest /= values.len() as u64;
             }
@@ -183,17 +186,17 @@ impl Space {
         (0..size).map(trial).collect()
     }
 
-    /// Combinations drawn at random, none of them twice.
+    /// Random combinations without repetition.
     fn drawn(&self, trials: u64) -> Vec<Trial> {
         let mut tried = HashSet::new();
         let mut all = Vec::new();
         for number in 1..=trials {
-            let another = (0..MOST_DRAWS).find_map(|attempt| {
+            let drawn = (0..MAX_DRAWS).find_map(|attempt| {
                 let draw = |key: &SearchedKey| key.draw(&[self.seed, number, attempt]);
                 let values: Vec<String> = self.keys.iter().map(draw).collect();
                 tried.insert(values.clone()).then_some(values)
             });
-            let Some(values) = another else { break }; // all that there are were drawn
+            let Some(values) = drawn else { break }; // the space is exhausted
             let choices = self.keys.iter().zip(values).map(|(key, value)| key.choice(value)).collect();
             all.push(Trial { number, choices });
         }
@@ -201,14 +204,14 @@ impl Space {
     }
 }
 
-/// A table's entries in the order of the text.
-fn in_order<'t, 'd>(table: &'t DeTable<'d>) -> Vec<Entry<'t, 'd>> {
-    let mut entries: Vec<Entry<'t, 'd>> = table.iter().collect();
+/// The entries of a table in the order of the text.
+fn in_order<'t, 'd>(table: &'t DeTable<'d>) -> Vec<TomlEntry<'t, 'd>> {
+    let mut entries: Vec<TomlEntry<'t, 'd>> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
     entries
 }
 
-type Entry<'t, 'd> = (&'t Spanned<std::borrow::Cow<'d, str>>, &'t Spanned<DeValue<'d>>);
+type TomlEntry<'t, 'd> = (&'t Spanned<std::borrow::Cow<'d, str>>, &'t Spanned<DeValue<'d>>);
 
 impl SearchedKey {
     fn read(written: &str, value: &DeValue<'_>, place: String) -> Result<Self> {
@@ -216,26 +219,26 @@ impl SearchedKey {
         let fixed = [("metric", "--set metric=ndcg@10"), ("convention", "--convention letor4")];
         if let Some((_, option)) = fixed.iter().find(|(fixed, _)| *fixed == name) {
             return Err(Error::usage(
-                format_args!("{place}: trials are compared by one {name}, so it cannot be searched"),
-                format_args!("set it for all trials: {option}"),
+                format_args!("{place}: {name} cannot be searched: all trials must use the same"),
+                format_args!("set it for all trials with {option}"),
             ));
         }
-        let refuse = |problem: &str, remedy: &str| {
+        let invalid = |problem: &str, remedy: &str| {
             Err(Error::usage(format_args!("{place}: {written}: {problem}"), remedy))
         };
         let values = match value {
             DeValue::Array(values) if values.is_empty() => {
-                return refuse("the list is empty", "write the values to try");
+                return invalid("empty list", "list the values to try");
             }
             DeValue::Array(values) => {
                 let texts: Vec<Option<String>> =
                     values.iter().map(|value| value_text(value.get_ref())).collect();
-                let mut met = HashSet::new();
+                let mut seen = HashSet::new();
                 match texts.into_iter().collect::<Option<Vec<String>>>() {
-                    Some(texts) => {
-                        Values::List(texts.into_iter().filter(|text| met.insert(text.clone())).collect())
-                    }
-                    None => return refuse("a value of the list is a table", "write plain values"),
+                    Some(texts) => SearchValues::List(
+                        texts.into_iter().filter(|text| seen.insert(text.clone())).collect(),
+                    ),
+                    None => return invalid("the list contains a table", "write plain values"),
                 }
             }
             DeValue::Table(range) => {
@@ -243,23 +246,23 @@ impl SearchedKey {
                     range.get(key).and_then(|value| value_text(value.get_ref())?.parse::<f64>().ok())
                 };
                 let log = range.get("log").is_some_and(|log| matches!(log.get_ref(), DeValue::Boolean(true)));
-                let odd =
+                let unknown =
                     range.iter().find(|(key, _)| !["min", "max", "log"].contains(&key.get_ref().as_ref()));
                 match (number("min"), number("max"), kind) {
-                    _ if odd.is_some() => {
-                        return refuse("a range has min, max and log only", "write { min = 1, max = 9 }");
+                    _ if unknown.is_some() => {
+                        return invalid("a range has only min, max and log", "write { min = 1, max = 9 }");
                     }
                     (_, _, ValueKind::Word) => {
-                        return refuse("its values are no numbers of a range", "write a list of values");
+                        return invalid("not numeric, so it cannot have a range", "write a list of values");
                     }
                     (Some(min), Some(max), _) => match range_fault(min, max, log, kind) {
-                        Some((problem, remedy)) => return refuse(problem, remedy),
-                        None => Values::Range { min, max, log },
+                        Some((problem, remedy)) => return invalid(problem, remedy),
+                        None => SearchValues::Range { min, max, log },
                     },
-                    _ => return refuse("a range needs numbers min and max", "write { min = 1, max = 9 }"),
+                    _ => return invalid("a range needs numeric min and max", "write { min = 1, max = 9 }"),
                 }
             }
-            other => Values::List(value_text(other).into_iter().collect()),
+            other => SearchValues::List(value_text(other).into_iter().collect()),
         };
         Ok(SearchedKey { name, kind, written: written.to_owned(), place, values })
     }
@@ -268,23 +271,23 @@ impl SearchedKey {
         Choice { key: self.written.clone(), value, place: self.place.clone() }
     }
 
-    /// A value, drawn by a key.
+    /// Draws a value with a key.
     fn draw(&self, key: &[u64; 3]) -> String {
         let uniform = Stream::new(&[key[0], key[1], key[2], xxh3_64(self.name.as_bytes())]).uniform();
         match &self.values {
-            Values::List(values) => {
-                let place = (uniform * values.len() as f64) as usize;
-                values[place.min(values.len() - 1)].clone()
+            SearchValues::List(values) => {
+                let index = (uniform * values.len() as f64) as usize;
+                values[index.min(values.len() - 1)].clone()
             }
-            Values::Range { min, max, log } => {
-                let whole = self.kind == ValueKind::Whole;
-                // Every whole number is as wide as the others.
-                let end = if whole { max + 1.0 } else { *max };
+            SearchValues::Range { min, max, log } => {
+                let is_whole = self.kind == ValueKind::Whole;
+                // Makes all integers equally likely.
+                let end = if is_whole { max + 1.0 } else { *max };
                 let value = match log {
                     true => libm::exp(libm::log(*min) + uniform * (libm::log(end) - libm::log(*min))),
                     false => min + uniform * (end - min),
                 };
-                if whole {
+                if is_whole {
                     format!("{}", value.floor().clamp(*min, *max))
                 } else {
                     rounded(value, *min, *max)
@@ -294,20 +297,20 @@ impl SearchedKey {
     }
 }
 
-/// What is wrong with a range, and what to do about it.
+/// The problem of an invalid range and its remedy.
 fn range_fault(min: f64, max: f64, log: bool, kind: ValueKind) -> Option<(&'static str, &'static str)> {
     if !(min.is_finite() && max.is_finite() && min <= max) {
-        Some(("min is above max", "write the lower number as min"))
+        Some(("min is greater than max", "swap min and max"))
     } else if log && min <= 0.0 {
-        Some(("with log, min must be above 0", "raise min, or leave out log"))
+        Some(("with log, min must be greater than 0", "raise min, or remove log"))
     } else if kind == ValueKind::Whole && (min.fract() != 0.0 || max.fract() != 0.0) {
-        Some(("its values are whole numbers", "write whole numbers as min and max"))
+        Some(("not an integer range", "write integers as min and max"))
     } else {
         None
     }
 }
 
-/// A number in six digits that matter, which people can read and write again.
+/// Rounds to six significant digits, which are easy to read and copy.
 fn rounded(value: f64, min: f64, max: f64) -> String {
     let short: f64 = format!("{value:.5e}").parse().unwrap_or(value);
     format!("{:?}", short.clamp(min, max))
@@ -317,16 +320,16 @@ fn rounded(value: f64, min: f64, max: f64) -> String {
 mod tests {
     use super::*;
 
-    fn space(text: &str) -> Space {
-        Space::of_text("s.toml", text).unwrap()
+    fn space(text: &str) -> SearchSpace {
+        SearchSpace::of_text("s.toml", text).unwrap()
     }
 
-    fn shown(space: &Space) -> Vec<String> {
+    fn shown(space: &SearchSpace) -> Vec<String> {
         space.trials().iter().map(Trial::shown).collect()
     }
 
     #[test]
-    fn lists_make_a_grid() {
+    fn lists_form_a_grid() {
         let text = "[search]\nmax_depth = [4, 6]\nlr = [0.1, 0.2, 0.1]\nmissing = 'zero'\n";
         let expected = [
             "max_depth=4 lr=0.1 missing=zero",
@@ -338,19 +341,19 @@ mod tests {
         let drawn = shown(&space(&format!("trials = 3\nseed = 5\n{text}")));
         assert_eq!(drawn.len(), 3);
         assert!(drawn.iter().all(|trial| expected.contains(&trial.as_str())), "{drawn:?}");
-        assert_eq!(drawn.iter().collect::<HashSet<_>>().len(), 3, "none is drawn twice");
-        assert_eq!(shown(&space(&format!("trials = 9\n{text}"))), expected, "all that there are");
+        assert_eq!(drawn.iter().collect::<HashSet<_>>().len(), 3, "no combination twice");
+        assert_eq!(shown(&space(&format!("trials = 9\n{text}"))), expected, "the whole grid");
     }
 
     #[test]
-    fn ranges_are_drawn_within_their_bounds_and_more_trials_keep_the_first() {
+    fn draws_are_within_bounds_and_independent_of_the_number_of_trials() {
         let text = "[search]\nlearning_rate = { min = 0.001, max = 1.0, log = true }\n\
                     num_leaves = { min = 2, max = 5 }\nmin_data_in_leaf = { min = 1, max = 1000, log = true }\n";
         let all = space(&format!("trials = 2000\n{text}")).trials();
         assert_eq!(all.len(), 2000);
         let value = |trial: &Trial, key: usize| trial.choices[key].value.parse::<f64>().unwrap();
         assert!(all.iter().all(|trial| (0.001..=1.0).contains(&value(trial, 0))));
-        // A third of them in each order of magnitude.
+        // About a third in each order of magnitude.
         for (low, high) in [(0.001, 0.01), (0.01, 0.1), (0.1, 1.0)] {
             let share = all.iter().filter(|trial| (low..high).contains(&value(trial, 0))).count();
             assert!((560..770).contains(&share), "{low}: {share}");
@@ -365,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_space_is_drawn_to_its_end() {
+    fn a_small_space_is_exhausted() {
         let text = "trials = 50\n[search]\nmax_depth = { min = 3, max = 5 }\n";
         let mut drawn = shown(&space(text));
         drawn.sort();
@@ -373,35 +376,38 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_pointed_at() {
+    fn errors_name_their_position() {
         for (text, problem) in [
             ("[search]\nlearnig_rate = [1]", "s.toml:2:1: unknown parameter \"learnig_rate\""),
-            ("[search]\nmetric = ['err', 'rmse']", "s.toml:2:1: trials are compared by one metric"),
-            ("[search]\nconvention = ['trec', 'mslr']", "s.toml:2:1: trials are compared by one convention"),
-            ("", "s.toml: there is nothing to search"),
-            ("[search]", "s.toml: there is nothing to search"),
-            ("[keys]\nlr = [1]", "s.toml:1:2: \"keys\" is none of trials, seed and [search]"),
-            ("lr = [0.1]", "s.toml:1:1: \"lr\" is none of"),
-            ("trials = 0\n[search]\nlr = [1]", "s.toml:1:1: trials is no whole number from 1"),
-            ("trials = 'x'\n[search]\nlr = [1]", "s.toml:1:1: trials is no whole number"),
-            ("[search]\nlr = []", "s.toml:2:1: lr: the list is empty"),
-            ("[search]\nlr = { min = 0.1, max = 1 }", "s.toml:2:1: a range of lr has no end"),
-            ("trials = 5\n[search]\nlr = { min = 1, max = 0.1 }", "s.toml:3:1: lr: min is above max"),
-            ("trials = 5\n[search]\nlr = { min = 1 }", "s.toml:3:1: lr: a range needs numbers min and max"),
+            ("[search]\nmetric = ['err', 'rmse']", "s.toml:2:1: metric cannot be searched"),
+            ("[search]\nconvention = ['trec', 'mslr']", "s.toml:2:1: convention cannot be searched"),
+            ("", "s.toml: nothing to search"),
+            ("[search]", "s.toml: nothing to search"),
+            ("[keys]\nlr = [1]", "s.toml:1:2: unknown key \"keys\", expected trials, seed or [search]"),
+            ("lr = [0.1]", "s.toml:1:1: unknown key \"lr\""),
+            ("trials = 0\n[search]\nlr = [1]", "s.toml:1:1: trials must be an integer from 1"),
+            ("trials = 'x'\n[search]\nlr = [1]", "s.toml:1:1: trials must be an integer"),
+            ("[search]\nlr = []", "s.toml:2:1: lr: empty list"),
+            ("[search]\nlr = { min = 0.1, max = 1 }", "s.toml:2:1: the range of lr needs a number of trials"),
+            ("trials = 5\n[search]\nlr = { min = 1, max = 0.1 }", "s.toml:3:1: lr: min is greater than max"),
+            ("trials = 5\n[search]\nlr = { min = 1 }", "s.toml:3:1: lr: a range needs numeric min and max"),
             ("trials = 5\n[search]\nlr = { min = 0, max = 1, log = true }", "s.toml:3:1: lr: with log, min"),
-            ("trials = 5\n[search]\nlr = { min = 1, max = 2, step = 3 }", "s.toml:3:1: lr: a range has min"),
             (
-                "trials = 5\n[search]\nmissing = { min = 1, max = 2 }",
-                "s.toml:3:1: missing: its values are no",
+                "trials = 5\n[search]\nlr = { min = 1, max = 2, step = 3 }",
+                "s.toml:3:1: lr: a range has only min",
             ),
+            ("trials = 5\n[search]\nmissing = { min = 1, max = 2 }", "s.toml:3:1: missing: not numeric"),
             (
                 "trials = 5\n[search]\ndepth = { min = 1.5, max = 2 }",
-                "s.toml:3:1: depth: its values are whole",
+                "s.toml:3:1: depth: not an integer range",
             ),
-            ("[search]\nlr = [0.1]\neta = [0.2]", "s.toml:3:1: learning_rate is given twice, before as lr"),
+            (
+                "[search]\nlr = [0.1]\neta = [0.2]",
+                "s.toml:3:1: duplicate parameter learning_rate, already given as lr",
+            ),
             ("[search\nlr = 1", "s.toml:1:"),
         ] {
-            let error = Space::of_text("s.toml", text).unwrap_err();
+            let error = SearchSpace::of_text("s.toml", text).unwrap_err();
             assert!(error.to_string().starts_with(problem), "{text:?}: {error}");
             assert!(error.remedy().is_some() && error.exit_code() == 2, "{text:?}");
         }

@@ -1,16 +1,16 @@
-//! A value of every fold, in two numbers.
+//! Mean and deviation over folds.
 
 /// Mean and standard deviation over the folds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
-    /// The mean of the folds' values.
+    /// Mean of the folds' values.
     pub mean: f64,
-    /// The standard deviation of a sample: the squares' sum is divided by one less than the folds.
+    /// Sample standard deviation (divided by the number of folds minus one).
     pub deviation: f64,
 }
 
 impl Spread {
-    /// Of some values; no number for none, and no deviation for one.
+    /// Mean and deviation of values; the mean of none is NaN, the deviation of one is 0.
     pub fn of(values: &[f64]) -> Self {
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count;

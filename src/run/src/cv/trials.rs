@@ -1,7 +1,7 @@
-//! The trials of a search as a table: a row per trial, a column per parameter and per metric.
+//! `trials.parquet`: one row per trial, with a column per parameter and per metric.
 
 use super::search::TrialResult;
-use super::space::Space;
+use super::space::SearchSpace;
 use super::spread::Spread;
 use arrow::array::{ArrayRef, Float64Array, Int32Array, Int64Array, ListArray, RecordBatch, StringArray};
 use arrow::datatypes::{Field, Int32Type, Schema};
@@ -12,9 +12,9 @@ use planetree_metric::{Convention, Metric};
 use planetree_train::config::ValueKind;
 use std::sync::Arc;
 
-/// Writes all trials so far, in their order, with the metric that ranks them and the rules of all metrics.
+/// Writes all trials so far, in order, with the ranking metric and the convention as metadata.
 pub fn write_trials(
-    space: &Space,
+    space: &SearchSpace,
     trials: &[TrialResult],
     (metric, convention): (&Metric, &Convention),
     location: &Location,
@@ -22,8 +22,8 @@ pub fn write_trials(
     let mut columns: Vec<(String, ArrayRef)> = Vec::new();
     let numbers = trials.iter().map(|result| result.trial.number as i32);
     columns.push(("trial".to_owned(), Arc::new(Int32Array::from_iter_values(numbers))));
-    for (place, key) in space.keys().iter().enumerate() {
-        let texts = || trials.iter().map(|result| result.trial.choices[place].value.as_str());
+    for (index, key) in space.keys().iter().enumerate() {
+        let texts = || trials.iter().map(|result| result.trial.choices[index].value.as_str());
         let column: ArrayRef = match key.kind {
             ValueKind::Whole => Arc::new(texts().map(|text| text.parse().ok()).collect::<Int64Array>()),
             ValueKind::Real => Arc::new(texts().map(|text| text.parse().ok()).collect::<Float64Array>()),
@@ -48,7 +48,7 @@ pub fn write_trials(
     let schema = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
     let arrays = columns.into_iter().map(|(_, column)| column).collect();
     let batch = RecordBatch::try_new(schema.clone(), arrays)
-        .map_err(|error| Error::place(location, error, "report this: it is a fault of planetree"))?;
+        .map_err(|error| Error::bug(location, &error).caused_by(error))?;
     let mut writer = TableWriter::create(location, TableKind::Trials, schema)?;
     writer.set_metadata("planetree.metric", metric.to_string());
     writer.set_metadata(Convention::KEY, convention.to_string());
@@ -56,7 +56,7 @@ pub fn write_trials(
     writer.finish()
 }
 
-/// Two columns for every metric of a split: the mean over the folds, and the deviation.
+/// Adds two columns per metric of a split: mean and deviation over the folds.
 fn add_spreads(
     split: &str,
     trials: &[TrialResult],
@@ -64,8 +64,8 @@ fn add_spreads(
     columns: &mut Vec<(String, ArrayRef)>,
 ) {
     let Some(first) = trials.iter().find(|result| result.problem.is_none()) else { return };
-    for (place, (metric, _)) in of(first).iter().enumerate() {
-        let spread = |result: &TrialResult| of(result).get(place).map(|(_, spread)| *spread);
+    for (index, (metric, _)) in of(first).iter().enumerate() {
+        let spread = |result: &TrialResult| of(result).get(index).map(|(_, spread)| *spread);
         let column = |number: fn(Spread) -> f64| -> ArrayRef {
             Arc::new(trials.iter().map(|result| spread(result).map(number)).collect::<Float64Array>())
         };

@@ -1,8 +1,8 @@
-//! A step as a process of its own: its peak of memory is its own, and when it crashes it crashes alone.
+//! Runs a step as a separate process, so that its peak memory can be measured and a crash does not affect the run.
 //!
-//! The process is told that it is a step by an option. It then ends when its standard input does, so
-//! that closing that asks it to stop, and so does the death of the process that started it. At its end
-//! it writes a line with its figures, which is taken out of what it says.
+//! The process is started with a hidden option. It then stops when its standard input is closed, which the run does to
+//! stop a step and which also happens if the run is killed. Before it exits, it writes a line with its resource usage to
+//! stderr, which is removed from the step's messages.
 
 use planetree_base::error::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -12,59 +12,60 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The option that tells a process that it is a step; unlike a variable it is not handed down.
+/// The hidden option that marks a process as a step. Unlike an environment variable, it is not inherited.
 pub const AS_STEP: &str = "as-step";
-/// What begins the line of figures; no message does.
-const FIGURES: char = '\u{1e}';
+/// The first character of the usage line; no message begins with it.
+const USAGE_MARK: char = '\u{1e}';
 
-/// What a process says of itself at its end.
+/// Resource usage of a finished process.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Figures {
-    /// The most memory that it had.
+pub struct StepUsage {
+    /// Peak memory in bytes, if known.
     pub peak_memory_bytes: Option<u64>,
 }
 
-/// The line of figures.
-pub fn figures_line(figures: &Figures) -> String {
-    let json = serde_json::to_string(figures).unwrap_or_default(); // a number always serialises
-    format!("{FIGURES}{json}")
+/// The usage line.
+pub fn usage_line(usage: &StepUsage) -> String {
+    let json = serde_json::to_string(usage).unwrap_or_default(); // a number always serialises
+    format!("{USAGE_MARK}{json}")
 }
 
-/// How a process ended.
+/// The outcome of a process.
 #[derive(Debug)]
-pub struct Ended {
-    /// What it printed.
+pub struct FinishedStep {
+    /// Its standard output.
     pub printed: Vec<u8>,
-    /// Its figures, if it came so far.
-    pub figures: Option<Figures>,
-    /// What went wrong and what to do about it, unless all went well.
+    /// Its resource usage, if it was reported.
+    pub usage: Option<StepUsage>,
+    /// Problem and remedy, if it failed.
     pub failure: Option<(String, String)>,
-    /// How long it took.
+    /// Duration in seconds.
     pub seconds: f64,
 }
 
-/// A process at work.
-pub struct Process {
+/// A running step.
+pub struct StepProcess {
     child: Child,
-    lifeline: Option<ChildStdin>,
-    begun: Instant,
-    asked: Option<Instant>,
-    printed: Option<JoinHandle<std::io::Result<Vec<u8>>>>,
-    said: Option<JoinHandle<()>>,
-    heard: Arc<Mutex<Heard>>,
+    /// The process stops when this is closed.
+    stdin: Option<ChildStdin>,
+    started: Instant,
+    stop_requested: Option<Instant>,
+    stdout: Option<JoinHandle<std::io::Result<Vec<u8>>>>,
+    stderr: Option<JoinHandle<()>>,
+    captured: Arc<Mutex<CapturedStderr>>,
 }
 
-/// What a process said that is not only for the user's eyes.
+/// Parts of a process's stderr that are not just passed on.
 #[derive(Default)]
-struct Heard {
-    figures: Option<Figures>,
+struct CapturedStderr {
+    usage: Option<StepUsage>,
     error: Vec<String>,
 }
 
-impl Process {
-    /// Starts this program with other arguments; `say` gets what it says, line by line.
-    pub fn start(arguments: &[String], say: impl Fn(&str) + Send + 'static) -> Result<Self> {
-        let failed = |error: std::io::Error| Error::io("this program", "start as a step", &error);
+impl StepProcess {
+    /// Starts this program with `arguments`. Lines of stderr are passed to `on_line`.
+    pub fn start(arguments: &[String], on_line: impl Fn(&str) + Send + 'static) -> Result<Self> {
+        let failed = |error: std::io::Error| Error::io("this program", "start as a step", error);
         let program = std::env::current_exe().map_err(failed)?;
         let mut command = Command::new(program);
         command.args(arguments).arg(format!("--{AS_STEP}"));
@@ -72,89 +73,98 @@ impl Process {
         #[cfg(unix)]
         {
             use std::os::unix::process::CommandExt;
-            // Ctrl-C on a terminal reaches us alone; we ask the step to stop, once.
+            // Ctrl-C in a terminal must reach only the run, which then stops the step.
             command.process_group(0);
         }
         let mut child = command.spawn().map_err(failed)?;
-        let heard = Arc::new(Mutex::new(Heard::default()));
-        let printed = child.stdout.take().map(|mut pipe| {
+        let captured = Arc::new(Mutex::new(CapturedStderr::default()));
+        let stdout = child.stdout.take().map(|mut pipe| {
             std::thread::spawn(move || {
                 let mut printed = Vec::new();
                 pipe.read_to_end(&mut printed).map(|_| printed)
             })
         });
-        let said = child.stderr.take().map(|pipe| {
-            let heard = heard.clone();
-            std::thread::spawn(move || listen(pipe, &heard, &say))
+        let stderr = child.stderr.take().map(|pipe| {
+            let captured = captured.clone();
+            std::thread::spawn(move || read_stderr(pipe, &captured, &on_line))
         });
-        let lifeline = child.stdin.take();
-        Ok(Process { child, lifeline, begun: Instant::now(), asked: None, printed, said, heard })
+        let stdin = child.stdin.take();
+        Ok(StepProcess {
+            child,
+            stdin,
+            started: Instant::now(),
+            stop_requested: None,
+            stdout,
+            stderr,
+            captured,
+        })
     }
 
-    /// Asks it to stop, and ends it if it does not within a while.
+    /// Asks the step to stop, and kills it if it does not stop in time.
     pub fn stop(&mut self) {
-        /// Long enough for any upload to be given up.
-        const PATIENCE: Duration = Duration::from_secs(60);
-        self.lifeline = None;
-        let asked = *self.asked.get_or_insert_with(Instant::now);
-        if asked.elapsed() > PATIENCE {
-            let _ = self.child.kill(); // it has ended by itself
+        /// Long enough to abort any upload.
+        const GRACE_PERIOD: Duration = Duration::from_secs(60);
+        self.stdin = None;
+        let requested = *self.stop_requested.get_or_insert_with(Instant::now);
+        if requested.elapsed() > GRACE_PERIOD {
+            let _ = self.child.kill(); // fails only if it has exited already
         }
     }
 
-    /// How it ended; `None` while it is at work.
-    pub fn poll(&mut self) -> Result<Option<Ended>> {
+    /// The outcome; `None` while the step is running.
+    pub fn poll(&mut self) -> Result<Option<FinishedStep>> {
         let status = match self.child.try_wait() {
             Ok(None) => return Ok(None),
             Ok(Some(status)) => status,
-            Err(error) => return Err(Error::io("a step's process", "wait for", &error)),
+            Err(error) => return Err(Error::io("a step's process", "wait for", error)),
         };
-        let seconds = self.begun.elapsed().as_secs_f64();
-        let printed = self.printed.take().and_then(|thread| thread.join().ok()?.ok()).unwrap_or_default();
-        if let Some(thread) = self.said.take() {
-            let _ = thread.join(); // it says nothing more
+        let seconds = self.started.elapsed().as_secs_f64();
+        let printed = self.stdout.take().and_then(|thread| thread.join().ok()?.ok()).unwrap_or_default();
+        if let Some(thread) = self.stderr.take() {
+            let _ = thread.join(); // a panic of the reader loses only messages
         }
-        let heard = std::mem::take(&mut *self.heard.lock().unwrap_or_else(PoisonError::into_inner));
-        let failure = (!status.success()).then(|| failure(&heard.error, status));
-        Ok(Some(Ended { printed, figures: heard.figures, failure, seconds }))
+        let captured = std::mem::take(&mut *self.captured.lock().unwrap_or_else(PoisonError::into_inner));
+        let failure = (!status.success()).then(|| failure(&captured.error, status));
+        Ok(Some(FinishedStep { printed, usage: captured.usage, failure, seconds }))
     }
 }
 
-impl Drop for Process {
+impl Drop for StepProcess {
     fn drop(&mut self) {
-        // Only when the run ends early: nothing of ours may go on behind its back.
-        self.lifeline = None;
+        // Only if the run ends early: the step must not outlive it.
+        self.stdin = None;
         let _ = self.child.wait();
     }
 }
 
-fn listen(pipe: impl Read, heard: &Mutex<Heard>, say: &impl Fn(&str)) {
+fn read_stderr(pipe: impl Read, captured: &Mutex<CapturedStderr>, on_line: &impl Fn(&str)) {
     for line in BufReader::new(pipe).split(b'\n') {
         let Ok(line) = line else { return };
         let line = String::from_utf8_lossy(&line);
-        let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(json) = line.strip_prefix(FIGURES) {
-            heard.figures = serde_json::from_str(json).ok();
-        } else if line.starts_with("error: ") || !heard.error.is_empty() {
-            heard.error.push(line.into_owned());
+        let mut captured = captured.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(json) = line.strip_prefix(USAGE_MARK) {
+            captured.usage = serde_json::from_str(json).ok();
+        } else if line.starts_with("error: ") || !captured.error.is_empty() {
+            captured.error.push(line.into_owned());
         } else {
-            drop(heard);
-            say(&line);
+            drop(captured);
+            on_line(&line);
         }
     }
 }
 
-/// What a process that failed had to say.
+/// Problem and remedy from the messages of a failed process.
 fn failure(error: &[String], status: std::process::ExitStatus) -> (String, String) {
     if error.is_empty() {
         return (
-            format!("it ended without a word ({status})"),
-            "look at memory and at the system's log".to_owned(),
+            format!("the process ended without an error message ({status})"),
+            "check memory and the system log".to_owned(),
         );
     }
-    let (remedies, said): (Vec<&String>, Vec<&String>) =
+    let (remedies, problems): (Vec<&String>, Vec<&String>) =
         error.iter().partition(|line| line.starts_with("  help: "));
-    let said: Vec<&str> = said.iter().map(|line| line.strip_prefix("error: ").unwrap_or(line)).collect();
+    let problems: Vec<&str> =
+        problems.iter().map(|line| line.strip_prefix("error: ").unwrap_or(line)).collect();
     let remedy = remedies.first().map(|line| line["  help: ".len()..].to_owned());
-    (said.join("\n"), remedy.unwrap_or_default())
+    (problems.join("\n"), remedy.unwrap_or_default())
 }

@@ -1,182 +1,186 @@
-//! Must a step run? It need not if its inputs, its options and the program are what they were when it last
-//! ran to its end, and its outputs are as it wrote them.
+//! Decides whether a step must run. It is skipped if its inputs, its options and the program are unchanged since it last
+//! finished, and its outputs are as it wrote them.
 
-use super::graph::{Step, StepInput, WordText};
-use super::identity::{Identity, Look, identify, identify_outside};
+use super::graph::{PipelineStep, StepInput, WordContent};
+use super::identity::{ContentIdentity, IdentityCheck, identify, identify_external};
 use super::manifest::RunStep;
-use super::plan::{Plan, public};
+use super::plan::PipelinePlan;
 use planetree_base::error::{Error, Result};
-use planetree_base::storage::{Digest, Location, digest_of};
+use planetree_base::storage::{Digest, Location, digest_of, redacted};
 use std::collections::BTreeMap;
 
 const PROGRAM: &str = concat!("planetree ", env!("CARGO_PKG_VERSION"));
 
 /// Why a step runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Why {
-    /// It has not run here yet.
+pub enum RunReason {
+    /// It has not run in this directory yet.
     New,
-    /// It has not run to its end.
+    /// It started but did not finish.
     Unfinished,
-    /// The user wants it.
+    /// `--force` names it.
     Forced,
-    /// Another version of the program did it.
+    /// Another version of the program ran it.
     Program,
-    /// Its arguments are others.
+    /// Its options have changed.
     Arguments,
-    /// An input has changed.
+    /// The content of an input has changed.
     Input(String),
-    /// An output is not there.
+    /// An output is missing.
     OutputMissing(String),
-    /// An output is not what the step wrote.
+    /// An output was modified since the step wrote it.
     OutputChanged(String),
 }
 
-impl std::fmt::Display for Why {
+impl std::fmt::Display for RunReason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Why::New => f.write_str("it has not run yet"),
-            Why::Unfinished => f.write_str("it has not run to its end"),
-            Why::Forced => f.write_str("--force"),
-            Why::Program => write!(f, "another version of planetree did it, this is {PROGRAM}"),
-            Why::Arguments => f.write_str("its options have changed"),
-            Why::Input(label) => write!(f, "{label} has changed"),
-            Why::OutputMissing(key) => write!(f, "{key} is missing"),
-            Why::OutputChanged(key) => write!(f, "{key} was changed by hand"),
+            RunReason::New => f.write_str("not run yet"),
+            RunReason::Unfinished => f.write_str("not finished"),
+            RunReason::Forced => f.write_str("--force"),
+            RunReason::Program => write!(f, "last run by another version; this is {PROGRAM}"),
+            RunReason::Arguments => f.write_str("options changed"),
+            RunReason::Input(label) => write!(f, "{label} changed"),
+            RunReason::OutputMissing(key) => write!(f, "{key} is missing"),
+            RunReason::OutputChanged(key) => write!(f, "{key} was modified"),
         }
     }
 }
 
-/// What is known of a step before it runs.
-pub struct Decision {
-    /// Why it runs; `None` if it need not.
-    pub why: Option<Why>,
+/// The decision about a step.
+pub struct StepDecision {
+    /// Why the step runs; `None` if it is skipped.
+    pub reason: Option<RunReason>,
     /// Its fingerprint.
     pub fingerprint: String,
-    /// The content of its inputs.
+    /// The identities of its inputs.
     pub inputs: BTreeMap<String, Digest>,
 }
 
-/// What is at places that were looked at already.
+/// Caches the identities of locations.
 #[derive(Default)]
-pub struct Known(BTreeMap<String, Option<Identity>>);
+pub struct IdentityCache(BTreeMap<String, Option<ContentIdentity>>);
 
-impl Known {
-    /// Forgets what a step's outputs were.
-    pub fn forget(&mut self, plan: &Plan, step: &Step) {
-        let texts: Vec<String> = (0..step.outputs.len()).map(|place| plan.output_text(step, place)).collect();
+impl IdentityCache {
+    /// Drops the identities of a step's outputs.
+    pub fn forget(&mut self, plan: &PipelinePlan, step: &PipelineStep) {
+        let texts: Vec<String> = (0..step.outputs.len()).map(|index| plan.output_text(step, index)).collect();
         self.0.retain(|key, _| !texts.iter().any(|text| key.contains(text.as_str())));
     }
 }
 
-impl Plan {
-    /// What an input is; `None` if there is nothing.
+impl PipelinePlan {
+    /// The identity of an input; `None` if it does not exist.
     pub(super) fn identify_input(
         &self,
-        step: &Step,
+        step: &PipelineStep,
         input: &StepInput,
-        known: &mut Known,
-    ) -> Result<Option<Identity>> {
+        identities: &mut IdentityCache,
+    ) -> Result<Option<ContentIdentity>> {
         let text = self.input_text(input);
         let key = format!("{} {text}", if input.from.is_none() { step.kind.name } else { "" });
-        if let Some(identity) = known.0.get(&key) {
+        if let Some(identity) = identities.0.get(&key) {
             return Ok(*identity);
         }
         let identity = match &input.from {
-            None => identify_outside(input, step.kind.name, self.access)?,
-            Some(_) => identify(&Location::parse(&text, self.access)?, Look::Quick)?,
+            None => identify_external(input, step.kind.name, self.access)?,
+            Some(_) => identify(&Location::parse(&text, self.access)?, IdentityCheck::Quick)?,
         };
-        known.0.insert(key, identity);
+        identities.0.insert(key, identity);
         Ok(identity)
     }
 
-    /// Decides about a step whose inputs are all there.
-    pub fn decide(&self, step: &Step, record: &RunStep, known: &mut Known) -> Result<Decision> {
+    /// Decides about a step whose inputs all exist.
+    pub fn decide(
+        &self,
+        step: &PipelineStep,
+        record: &RunStep,
+        identities: &mut IdentityCache,
+    ) -> Result<StepDecision> {
         let mut inputs = BTreeMap::new();
         for input in &step.inputs {
-            let Some(identity) = self.identify_input(step, input, known)? else {
+            let Some(identity) = self.identify_input(step, input, identities)? else {
                 let problem =
-                    format_args!("step {}: {} is not there", step.name, public(&self.input_text(input)));
+                    format_args!("step {}: {} does not exist", step.name, redacted(&self.input_text(input)));
                 return Err(Error::place(&input.place, problem, "run the pipeline again"));
             };
             inputs.insert(input.label.clone(), identity.digest);
         }
-        let arguments = self.counted(step);
+        let arguments = self.relevant_arguments(step);
         let parts = [PROGRAM, &arguments.join("\n"), &format!("{inputs:?}")].join("\n\n");
         let fingerprint =
             format!("{} {}", digest_of(parts.as_bytes()), digest_of(arguments.join("\n").as_bytes()));
-        let why = self.why(step, record, &fingerprint, &inputs)?;
-        Ok(Decision { why, fingerprint, inputs })
+        let reason = self.reason(step, record, &fingerprint, &inputs)?;
+        Ok(StepDecision { reason, fingerprint, inputs })
     }
 
-    /// The arguments that matter for what comes out. Outputs count by their name within the run, so that
-    /// a run directory may be moved.
-    fn counted(&self, step: &Step) -> Vec<String> {
-        let words = step.words.iter().filter(|word| word.counts).map(|word| match &word.text {
-            WordText::Plain(text) => text.clone(),
-            WordText::Input { before, input } => match &step.inputs[*input].from {
+    /// The arguments that affect the outputs. Outputs are named relative to the run directory, so that it can be moved.
+    fn relevant_arguments(&self, step: &PipelineStep) -> Vec<String> {
+        let words = step.words.iter().filter(|word| word.affects_output).map(|word| match &word.text {
+            WordContent::Plain(text) => text.clone(),
+            WordContent::Input { prefix, input } => match &step.inputs[*input].from {
                 Some(from) => {
                     let name = &self.steps[from.step].outputs[from.output].text;
-                    format!("{before}{name}{}", from.below)
+                    format!("{prefix}{name}{}", from.below)
                 }
-                None => format!("{before}{}", step.inputs[*input].text),
+                None => format!("{prefix}{}", step.inputs[*input].text),
             },
-            WordText::Output(place) => step.outputs[*place].text.clone(),
-            WordText::Run => String::new(),
+            WordContent::Output(index) => step.outputs[*index].text.clone(),
+            WordContent::Run => String::new(),
         });
-        let printed = Self::printed(step).map(|place| step.outputs[place].text.clone());
+        let printed = Self::printed(step).map(|index| step.outputs[index].text.clone());
         std::iter::once(step.kind.name.to_owned()).chain(words).chain(printed).collect()
     }
 
-    /// Whether a step would run whatever its inputs turn out to be.
-    pub fn must_run(&self, step: &Step, record: &RunStep) -> Result<bool> {
-        let options = digest_of(self.counted(step).join("\n").as_bytes()).to_string();
-        let same = record.fingerprint.split(' ').nth(1) == Some(options.as_str());
-        if !same || record.output_checksums.is_empty() || self.forced.contains(&step.name) {
+    /// Whether a step runs regardless of its inputs.
+    pub fn must_run(&self, step: &PipelineStep, record: &RunStep) -> Result<bool> {
+        let options = digest_of(self.relevant_arguments(step).join("\n").as_bytes()).to_string();
+        let is_same = record.fingerprint.split(' ').nth(1) == Some(options.as_str());
+        if !is_same || record.output_checksums.is_empty() || self.forced.contains(&step.name) {
             return Ok(true);
         }
-        for place in 0..step.outputs.len() {
-            if identify(&self.output(step, place)?, Look::Quick)?.is_none() {
+        for index in 0..step.outputs.len() {
+            if identify(&self.output(step, index)?, IdentityCheck::Quick)?.is_none() {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    fn why(
+    fn reason(
         &self,
-        step: &Step,
+        step: &PipelineStep,
         record: &RunStep,
         fingerprint: &str,
         inputs: &BTreeMap<String, Digest>,
-    ) -> Result<Option<Why>> {
+    ) -> Result<Option<RunReason>> {
         if self.forced.contains(&step.name) {
-            return Ok(Some(Why::Forced));
+            return Ok(Some(RunReason::Forced));
         }
         if record.fingerprint.is_empty() {
-            return Ok(Some(Why::New));
+            return Ok(Some(RunReason::New));
         }
         if record.fingerprint != fingerprint {
             let options = |fingerprint: &str| fingerprint.split(' ').nth(1).map(str::to_owned);
             if options(&record.fingerprint) != options(fingerprint) {
-                return Ok(Some(Why::Arguments));
+                return Ok(Some(RunReason::Arguments));
             }
             let changed =
                 inputs.iter().find(|(label, digest)| record.input_checksums.get(*label) != Some(digest));
             return Ok(Some(match changed {
-                Some((label, _)) => Why::Input(label.clone()),
-                None => Why::Program,
+                Some((label, _)) => RunReason::Input(label.clone()),
+                None => RunReason::Program,
             }));
         }
         if record.output_checksums.is_empty() {
-            return Ok(Some(Why::Unfinished));
+            return Ok(Some(RunReason::Unfinished));
         }
-        for (place, output) in step.outputs.iter().enumerate() {
-            let wrote = record.output_checksums.get(&output.key);
-            match identify(&self.output(step, place)?, Look::Close)? {
-                None => return Ok(Some(Why::OutputMissing(output.key.clone()))),
-                Some(there) if Some(&there.digest) != wrote => {
-                    return Ok(Some(Why::OutputChanged(output.key.clone())));
+        for (index, output) in step.outputs.iter().enumerate() {
+            let written = record.output_checksums.get(&output.key);
+            match identify(&self.output(step, index)?, IdentityCheck::Thorough)? {
+                None => return Ok(Some(RunReason::OutputMissing(output.key.clone()))),
+                Some(found) if Some(&found.digest) != written => {
+                    return Ok(Some(RunReason::OutputChanged(output.key.clone())));
                 }
                 Some(_) => {}
             }

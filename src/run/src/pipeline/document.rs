@@ -1,5 +1,4 @@
-//! The text of a pipeline. Every key and value keeps its place, so that whatever is wrong with it later
-//! can be pointed at.
+//! Parses the TOML of a pipeline. Every key and value keeps its position, so that later errors can name it.
 
 use planetree_base::error::{Error, Result};
 use planetree_base::suggest;
@@ -7,70 +6,70 @@ use planetree_train::config::value_text;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// A value, and where it is written.
+/// A value and its position.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Item {
+pub struct LocatedValue {
     /// The value.
-    pub value: Value,
-    /// File, line and column; or the option of the command line.
+    pub value: PipelineValue,
+    /// File, line and column, or the command-line option.
     pub place: String,
 }
 
-/// What may be written behind a key.
+/// A value of a pipeline file.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
-    /// Words in quotes.
+pub enum PipelineValue {
+    /// A string.
     Text(String),
-    /// A number, a date or a truth, as it would be written on a command line.
+    /// A number or date, as written on the command line.
     Plain(String),
     /// `true` or `false`.
     Flag(bool),
-    /// Values with commas between them, in brackets.
-    List(Vec<Item>),
-    /// Keys with values, in braces.
-    Table(Vec<Entry>),
+    /// An array.
+    List(Vec<LocatedValue>),
+    /// A table.
+    Table(Vec<LocatedEntry>),
 }
 
-/// A key with its value.
+/// A key, its value and their positions.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct LocatedEntry {
     /// The key.
     pub key: String,
-    /// Where it is.
+    /// Position of the key.
     pub place: String,
-    /// What is behind it.
-    pub item: Item,
+    /// The value.
+    pub item: LocatedValue,
 }
 
-/// A pipeline, as written.
+/// A parsed pipeline file.
 #[derive(Debug)]
 pub struct Document {
-    /// The file.
+    /// File name.
     pub file: String,
-    /// What it is called.
-    pub name: Option<Item>,
-    /// What it is for.
+    /// Name of the pipeline.
+    pub name: Option<LocatedValue>,
+    /// Description; may be empty.
     pub description: String,
     /// The run directory.
-    pub output: Option<Item>,
-    /// The parameters in their order.
-    pub parameters: Vec<Entry>,
-    /// The steps in their order.
+    pub output: Option<LocatedValue>,
+    /// The parameters, in order.
+    pub parameters: Vec<LocatedEntry>,
+    /// The steps, in order.
     pub steps: Vec<StepText>,
 }
 
-/// A step, as written.
+/// A step as written in the file.
 #[derive(Debug, Clone)]
 pub struct StepText {
-    /// Its name.
+    /// Name of the step.
     pub name: String,
-    /// Where it begins.
+    /// Position of its section.
     pub place: String,
     /// All its keys.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<LocatedEntry>,
 }
 
-impl Item {
+impl LocatedValue {
     /// An error about this value.
     pub fn fault(&self, problem: impl std::fmt::Display, remedy: impl std::fmt::Display) -> Error {
         fault(&self.place, problem, remedy)
@@ -79,30 +78,30 @@ impl Item {
     /// A value that is neither list nor table, as text.
     pub fn text(&self) -> Option<&str> {
         match &self.value {
-            Value::Text(text) | Value::Plain(text) => Some(text),
-            Value::Flag(true) => Some("true"),
-            Value::Flag(false) => Some("false"),
-            Value::List(_) | Value::Table(_) => None,
+            PipelineValue::Text(text) | PipelineValue::Plain(text) => Some(text),
+            PipelineValue::Flag(true) => Some("true"),
+            PipelineValue::Flag(false) => Some("false"),
+            PipelineValue::List(_) | PipelineValue::Table(_) => None,
         }
     }
 
-    /// The value's text, or its members' texts with commas between them.
+    /// The text of the value, or the texts of its members joined by commas.
     pub fn joined(&self) -> Option<String> {
         match &self.value {
-            Value::List(items) => {
-                items.iter().map(Item::text).collect::<Option<Vec<_>>>().map(|texts| texts.join(","))
+            PipelineValue::List(items) => {
+                items.iter().map(LocatedValue::text).collect::<Option<Vec<_>>>().map(|texts| texts.join(","))
             }
             _ => self.text().map(str::to_owned),
         }
     }
 }
 
-/// An error about a place of the pipeline: it is the pipeline that is misused.
+/// A usage error at a position of the pipeline.
 pub fn fault(place: &str, problem: impl std::fmt::Display, remedy: impl std::fmt::Display) -> Error {
     Error::usage(format_args!("{place}: {problem}"), remedy)
 }
 
-/// Names as a person would read them out.
+/// Joins names as `a, b and c`.
 pub fn listed<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
     let names: Vec<&str> = names.into_iter().collect();
     match &names[..] {
@@ -112,47 +111,48 @@ pub fn listed<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
     }
 }
 
-struct Source<'a> {
+struct PipelineText<'a> {
     name: &'a str,
     text: &'a str,
 }
 
-impl Source<'_> {
+impl PipelineText<'_> {
     fn place(&self, offset: usize) -> String {
         let before = self.text.get(..offset).unwrap_or(self.text);
         let line = before.rsplit('\n').next().unwrap_or_default();
         format!("{}:{}:{}", self.name, 1 + before.matches('\n').count(), 1 + line.chars().count())
     }
 
-    fn item(&self, value: &Spanned<DeValue<'_>>) -> Item {
+    fn item(&self, value: &Spanned<DeValue<'_>>) -> LocatedValue {
         let place = self.place(value.span().start);
         let value = match value.get_ref() {
-            DeValue::String(text) => Value::Text(text.to_string()),
-            DeValue::Boolean(truth) => Value::Flag(*truth),
-            DeValue::Array(items) => Value::List(items.iter().map(|item| self.item(item)).collect()),
-            DeValue::Table(table) => Value::Table(self.entries(table)),
-            other => Value::Plain(value_text(other).unwrap_or_default()),
+            DeValue::String(text) => PipelineValue::Text(text.to_string()),
+            DeValue::Boolean(truth) => PipelineValue::Flag(*truth),
+            DeValue::Array(items) => PipelineValue::List(items.iter().map(|item| self.item(item)).collect()),
+            DeValue::Table(table) => PipelineValue::Table(self.entries(table)),
+            other => PipelineValue::Plain(value_text(other).unwrap_or_default()),
         };
-        Item { value, place }
+        LocatedValue { value, place }
     }
 
-    /// The entries of a table in the order of the text.
-    fn entries(&self, table: &DeTable<'_>) -> Vec<Entry> {
+    /// The entries of a table, in the order of the text.
+    fn entries(&self, table: &DeTable<'_>) -> Vec<LocatedEntry> {
         let mut entries: Vec<_> = table.iter().collect();
         entries.sort_by_key(|(key, _)| key.span().start);
-        let entry = |(key, value): (&Spanned<std::borrow::Cow<'_, str>>, &Spanned<DeValue<'_>>)| Entry {
-            key: key.get_ref().to_string(),
-            place: self.place(key.span().start),
-            item: self.item(value),
-        };
+        let entry =
+            |(key, value): (&Spanned<std::borrow::Cow<'_, str>>, &Spanned<DeValue<'_>>)| LocatedEntry {
+                key: key.get_ref().to_string(),
+                place: self.place(key.span().start),
+                item: self.item(value),
+            };
         entries.into_iter().map(entry).collect()
     }
 }
 
 impl Document {
-    /// Reads the text of a pipeline called `file`.
+    /// Parses the text of the pipeline in `file`.
     pub fn parse(file: &str, text: &str) -> Result<Self> {
-        let source = Source { name: file, text };
+        let source = PipelineText { name: file, text };
         let table = DeTable::parse(text).map_err(|error| {
             let place = error.span().map_or(file.to_owned(), |span| source.place(span.start));
             let line =
@@ -162,7 +162,7 @@ impl Document {
             fault(
                 &place,
                 format_args!("{}{line}", error.message()),
-                "a pipeline is TOML: [step.NAME], then key = value, with words in quotes",
+                "a pipeline is TOML: [step.NAME], then key = value, with strings in quotes",
             )
         })?;
         let mut document = Document {
@@ -178,7 +178,7 @@ impl Document {
                 "pipeline" => document.read_pipeline(entry)?,
                 "parameters" => document.parameters = table_of(entry)?,
                 "step" => {
-                    let of_step = |entry: Entry| {
+                    let of_step = |entry: LocatedEntry| {
                         check_name(&entry, "step")?;
                         let (name, place) = (entry.key.clone(), entry.place.clone());
                         Ok(StepText { name, place, entries: table_of(entry)? })
@@ -187,7 +187,7 @@ impl Document {
                 }
                 other => {
                     let near = suggest::nearest(other, ["pipeline", "parameters", "step"]);
-                    let remedy = "a pipeline has [pipeline], [parameters] and a [step.NAME] for each step";
+                    let remedy = "a pipeline has [pipeline], [parameters] and one [step.NAME] per step";
                     return Err(fault(
                         &entry.place,
                         format_args!("unknown section {other:?}"),
@@ -199,18 +199,19 @@ impl Document {
         if document.steps.is_empty() {
             return Err(fault(
                 file,
-                "there are no steps",
-                "write at least one: [step.NAME], then kind = \"train\" and the command's options",
+                "no steps",
+                "add at least one: [step.NAME], then kind = \"train\" and the command's options",
             ));
         }
         document.parameters.iter().try_for_each(|entry| check_name(entry, "parameter"))?;
         Ok(document)
     }
 
-    fn read_pipeline(&mut self, entry: Entry) -> Result<()> {
-        for Entry { key, place, item } in table_of(entry)? {
-            let text =
-                item.text().ok_or_else(|| item.fault(format_args!("{key} is no text"), "write one text"));
+    fn read_pipeline(&mut self, entry: LocatedEntry) -> Result<()> {
+        for LocatedEntry { key, place, item } in table_of(entry)? {
+            let text = item
+                .text()
+                .ok_or_else(|| item.fault(format_args!("{key} must be a string"), "write a string"));
             match key.as_str() {
                 "name" => self.name = Some(text.map(|_| item.clone())?),
                 "output" => self.output = Some(text.map(|_| item.clone())?),
@@ -219,8 +220,8 @@ impl Document {
                     let near = suggest::nearest(other, ["name", "description", "output"]);
                     return Err(fault(
                         &place,
-                        format_args!("unknown key {other:?} of [pipeline]"),
-                        suggest::did_you_mean(&near, "it has name, description and output"),
+                        format_args!("unknown key {other:?} in [pipeline]"),
+                        suggest::did_you_mean(&near, "the keys are name, description and output"),
                     ));
                 }
             }
@@ -229,28 +230,28 @@ impl Document {
     }
 }
 
-fn table_of(entry: Entry) -> Result<Vec<Entry>> {
+fn table_of(entry: LocatedEntry) -> Result<Vec<LocatedEntry>> {
     match entry.item.value {
-        Value::Table(entries) => Ok(entries),
-        Value::List(_) if entry.key == "step" => Err(fault(
+        PipelineValue::Table(entries) => Ok(entries),
+        PipelineValue::List(_) if entry.key == "step" => Err(fault(
             &entry.place,
-            "steps are not a list: each has its name",
+            "[[step]] is not supported: steps need names",
             "write [step.NAME] instead of [[step]]",
         )),
         _ => {
-            let problem = format_args!("{} is a value, not a section", entry.key);
-            Err(fault(&entry.place, problem, "write it as a [section] of key = value lines"))
+            let problem = format_args!("{} must be a section, not a value", entry.key);
+            Err(fault(&entry.place, problem, "write a [section] with key = value lines"))
         }
     }
 }
 
-/// Names are parts of paths and of references, so they are plain.
-fn check_name(entry: &Entry, what: &str) -> Result<()> {
+/// Names become parts of paths and references, so their characters are restricted.
+fn check_name(entry: &LocatedEntry, what: &str) -> Result<()> {
     let plain = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == '-';
     if !entry.key.is_empty() && entry.key.chars().all(plain) && !entry.key.starts_with('-') {
         return Ok(());
     }
-    let problem = format_args!("{:?} is no name of a {what}", entry.key);
+    let problem = format_args!("invalid {what} name {:?}", entry.key);
     Err(fault(&entry.place, problem, "use letters, digits, - and _"))
 }
 
@@ -258,14 +259,14 @@ fn check_name(entry: &Entry, what: &str) -> Result<()> {
 mod tests {
     use super::*;
 
-    fn refused(text: &str) -> String {
+    fn rejected(text: &str) -> String {
         let error = Document::parse("p.toml", text).unwrap_err();
         assert_eq!(error.exit_code(), 2);
         format!("{error} / {}", error.remedy().unwrap_or_default())
     }
 
     #[test]
-    fn places_are_line_and_column() {
+    fn positions_are_line_and_column() {
         let text =
             "[pipeline]\nname = \"x\"\n[step.b]\nkind = \"train\"\n  data = [\"ä\", \"z\"]\n[step.a]\n";
         let document = Document::parse("p.toml", text).unwrap();
@@ -273,30 +274,30 @@ mod tests {
         assert_eq!(names, ["b", "a"], "steps keep the order of the text");
         let data = &document.steps[0].entries[1];
         assert_eq!((data.key.as_str(), data.place.as_str()), ("data", "p.toml:5:3"));
-        let Value::List(items) = &data.item.value else { panic!("a list") };
+        let PipelineValue::List(items) = &data.item.value else { panic!("a list") };
         assert_eq!(items[1].place, "p.toml:5:16");
         assert_eq!(data.item.joined().as_deref(), Some("ä,z"));
     }
 
     #[test]
-    fn what_is_no_pipeline_is_refused_with_its_place() {
-        for (text, says) in [
+    fn invalid_files_are_rejected_with_their_position() {
+        for (text, expected) in [
             ("[step.a\n", "p.toml:1:8: "),
             ("x = 1\n", "p.toml:1:1: unknown section \"x\""),
             ("[paramters]\n[step.a]\n", "did you mean parameters?"),
             (
                 "[pipeline]\nnme = \"x\"\n[step.a]\n",
-                "p.toml:2:1: unknown key \"nme\" of [pipeline] / did you mean name?",
+                "p.toml:2:1: unknown key \"nme\" in [pipeline] / did you mean name?",
             ),
-            ("[pipeline]\nname = []\n[step.a]\n", "p.toml:2:8: name is no text"),
-            ("[pipeline]\n", "there are no steps"),
+            ("[pipeline]\nname = []\n[step.a]\n", "p.toml:2:8: name must be a string"),
+            ("[pipeline]\n", "no steps"),
             ("[[step]]\nname = \"a\"\n", "write [step.NAME] instead"),
-            ("step = 3\n", "p.toml:1:1: step is a value, not a section"),
-            ("[step.\"a b\"]\n", "p.toml:1:7: \"a b\" is no name of a step"),
-            ("[parameters]\n\"\" = 3\n[step.a]\n", "p.toml:2:1: \"\" is no name of a parameter"),
+            ("step = 3\n", "p.toml:1:1: step must be a section, not a value"),
+            ("[step.\"a b\"]\n", "p.toml:1:7: invalid step name \"a b\""),
+            ("[parameters]\n\"\" = 3\n[step.a]\n", "p.toml:2:1: invalid parameter name \"\""),
         ] {
-            let said = refused(text);
-            assert!(said.contains(says), "{said}");
+            let message = rejected(text);
+            assert!(message.contains(expected), "{message}");
         }
     }
 }

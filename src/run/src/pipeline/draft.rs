@@ -1,55 +1,55 @@
-//! Steps as they are meant: `for_each` made into a step each, `{name}` replaced, and what every step
-//! writes settled. What it reads can be told only when all of them are known.
+//! Drafts of steps: `for_each` is expanded, `{name}` substituted, and the outputs of every step determined. Inputs are
+//! resolved later, when the outputs of all steps are known.
 
-use super::document::{Document, Entry, Item, StepText, Value, fault};
-use super::kinds::{KINDS, Kind, Prints};
-use super::parameters::{Locals, Parameters};
+use super::document::{Document, LocatedEntry, LocatedValue, PipelineValue, StepText, fault};
+use super::kinds::{KINDS, Prints, StepKind};
+use super::parameters::{Locals, PipelineParameters};
 use planetree_base::error::Result;
 use planetree_base::suggest;
 
-/// The output that is what a step prints.
+/// The key of the output that holds a step's standard output.
 pub const PRINT: &str = "print";
 
 /// A step whose outputs are known.
 #[derive(Debug)]
-pub struct Draft {
-    /// Its name, with the values of `for_each` behind it.
+pub struct StepDraft {
+    /// Name of the step, with the values of `for_each` appended.
     pub name: String,
-    /// Where it begins.
+    /// Position of its section.
     pub place: String,
-    /// What it runs.
-    pub kind: &'static Kind,
-    /// The command's options, filled.
-    pub entries: Vec<Entry>,
-    /// Steps that must be done before.
-    pub after: Vec<Item>,
-    /// What it writes, the main output first.
+    /// The command to run.
+    pub kind: &'static StepKind,
+    /// The options of the command, with parameters substituted.
+    pub entries: Vec<LocatedEntry>,
+    /// Steps that must finish first.
+    pub after: Vec<LocatedValue>,
+    /// Outputs, the main one first.
     pub outputs: Vec<StepOutput>,
 }
 
 /// One output of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepOutput {
-    /// The key that names it.
+    /// The option that names it.
     pub key: String,
-    /// Path or URL as written; relative ones lie in the run directory.
+    /// Path or URL as written; relative paths are below the run directory.
     pub text: String,
-    /// Where it is written; the step's place for a default.
+    /// Position in the file; that of the step for a default.
     pub place: String,
 }
 
-impl Draft {
-    /// All steps of a pipeline, in its order.
-    pub fn all(document: &Document, parameters: &Parameters) -> Result<Vec<Draft>> {
-        let mut drafts: Vec<Draft> = Vec::new();
+impl StepDraft {
+    /// All steps of a pipeline, in order.
+    pub fn all(document: &Document, parameters: &PipelineParameters) -> Result<Vec<StepDraft>> {
+        let mut drafts: Vec<StepDraft> = Vec::new();
         for step in &document.steps {
             for (suffix, locals) in combinations(step, parameters)? {
-                let draft = Draft::new(step, format!("{}{suffix}", step.name), parameters, &locals)?;
+                let draft = StepDraft::new(step, format!("{}{suffix}", step.name), parameters, &locals)?;
                 if let Some(other) = drafts.iter().find(|other| other.name == draft.name) {
                     return Err(fault(
                         &draft.place,
-                        format_args!("two steps are called {}, see {}", draft.name, other.place),
-                        "rename one of them, or name every value of for_each once",
+                        format_args!("duplicate step {}, also at {}", draft.name, other.place),
+                        "rename one of them, or remove duplicate values of for_each",
                     ));
                 }
                 drafts.push(draft);
@@ -58,16 +58,21 @@ impl Draft {
         Ok(drafts)
     }
 
-    fn new(step: &StepText, name: String, parameters: &Parameters, locals: &Locals) -> Result<Draft> {
+    fn new(
+        step: &StepText,
+        name: String,
+        parameters: &PipelineParameters,
+        locals: &Locals,
+    ) -> Result<StepDraft> {
         let mut kind = None;
         let (mut after, mut print, mut entries) = (Vec::new(), None, Vec::new());
-        for entry in parameters.filled_entries(&step.entries, locals)? {
+        for entry in parameters.substitute_entries(&step.entries, locals)? {
             match entry.key.as_str() {
                 "kind" => kind = Some(kind_of(&entry)?),
                 "for_each" => {}
                 "after" => after = members(&entry.item),
                 PRINT => print = Some(entry),
-                _ => entries.push(Entry { key: entry.key.replace('-', "_"), ..entry }),
+                _ => entries.push(LocatedEntry { key: entry.key.replace('-', "_"), ..entry }),
             }
         }
         let Some(kind) = kind else {
@@ -77,25 +82,26 @@ impl Draft {
                 format_args!("write kind = \"...\": {}", kind_names()),
             ));
         };
-        let mut draft = Draft { name, place: step.place.clone(), kind, entries, after, outputs: Vec::new() };
-        draft.settle_outputs(print)?;
+        let mut draft =
+            StepDraft { name, place: step.place.clone(), kind, entries, after, outputs: Vec::new() };
+        draft.determine_outputs(print)?;
         Ok(draft)
     }
 
     /// The value of an option.
-    pub fn option(&self, key: &str) -> Option<&Item> {
+    pub fn option(&self, key: &str) -> Option<&LocatedValue> {
         self.entries.iter().find(|entry| entry.key == key).map(|entry| &entry.item)
     }
 
-    fn settle_outputs(&mut self, print: Option<Entry>) -> Result<()> {
+    fn determine_outputs(&mut self, print: Option<LocatedEntry>) -> Result<()> {
         for output in self.kind.outputs {
             let written = self.option(output.key);
             let (text, place) = match (written, output.default) {
                 (Some(item), _) => match item.text() {
                     Some(text) if !text.is_empty() => (text.to_owned(), item.place.clone()),
                     _ => {
-                        let problem = format_args!("{} is no path", output.key);
-                        return Err(item.fault(problem, "name a file or a URL"));
+                        let problem = format_args!("{} must be a path", output.key);
+                        return Err(item.fault(problem, "write a file name or URL"));
                     }
                 },
                 (None, Some(suffix)) => (self.default_output(suffix), self.place.clone()),
@@ -112,42 +118,46 @@ impl Draft {
             None if !prints => return Ok(()),
             None => (self.default_print(), self.place.clone()),
             Some(entry) => match (&entry.item.value, entry.item.text()) {
-                (Value::Flag(false), _) => return self.refuse_nothing(),
-                (Value::Flag(true), _) => (self.default_print(), entry.item.place),
+                (PipelineValue::Flag(false), _) => return self.check_has_output(),
+                (PipelineValue::Flag(true), _) => (self.default_print(), entry.item.place),
                 (_, Some(text)) if !text.is_empty() => (text.to_owned(), entry.item.place.clone()),
-                _ => return Err(entry.item.fault("print is no path", "name a file, or write print = false")),
+                _ => {
+                    return Err(entry
+                        .item
+                        .fault("print must be a path", "write a file name, or print = false"));
+                }
             },
         };
         self.outputs.push(StepOutput { key: PRINT.to_owned(), text, place });
         Ok(())
     }
 
-    fn refuse_nothing(&self) -> Result<()> {
+    fn check_has_output(&self) -> Result<()> {
         if self.outputs.is_empty() {
-            let problem = format_args!("step {} writes nothing", self.name);
-            return Err(fault(&self.place, problem, "name an output, or remove print = false"));
+            let problem = format_args!("step {} has no output", self.name);
+            return Err(fault(&self.place, problem, "add an output, or remove print = false"));
         }
         Ok(())
     }
 
     fn default_output(&self, suffix: &str) -> String {
-        let form = self.option("format").and_then(Item::text);
-        let suffix = if self.kind.name == "export" && form == Some("xgboost") { ".json" } else { suffix };
+        let format = self.option("format").and_then(LocatedValue::text);
+        let suffix = if self.kind.name == "export" && format == Some("xgboost") { ".json" } else { suffix };
         format!("{}{suffix}", self.name)
     }
 
     fn default_print(&self) -> String {
-        let json = self.option("json").is_some_and(|item| item.value == Value::Flag(true));
+        let json = self.option("json").is_some_and(|item| item.value == PipelineValue::Flag(true));
         format!("{}{}", self.name, if json { ".json" } else { ".txt" })
     }
 }
 
-fn kind_of(entry: &Entry) -> Result<&'static Kind> {
+fn kind_of(entry: &LocatedEntry) -> Result<&'static StepKind> {
     let written = entry.item.text().unwrap_or_default();
-    Kind::named(written).ok_or_else(|| {
+    StepKind::named(written).ok_or_else(|| {
         let near = suggest::nearest(written, KINDS.iter().map(|kind| kind.name));
-        let remedy = suggest::did_you_mean(&near, &format!("the kinds are {}", kind_names()));
-        entry.item.fault(format_args!("unknown kind of step {written:?}"), remedy)
+        let remedy = suggest::did_you_mean(&near, &format!("available kinds: {}", kind_names()));
+        entry.item.fault(format_args!("unknown kind {written:?}"), remedy)
     })
 }
 
@@ -155,47 +165,49 @@ fn kind_names() -> String {
     super::document::listed(KINDS.iter().map(|kind| kind.name))
 }
 
-/// The members of a list, or the one value that is no list.
-pub fn members(item: &Item) -> Vec<Item> {
+/// The members of a list, or the value itself if it is not a list.
+pub fn members(item: &LocatedValue) -> Vec<LocatedValue> {
     match &item.value {
-        Value::List(items) => items.clone(),
+        PipelineValue::List(items) => items.clone(),
         _ => vec![item.clone()],
     }
 }
 
-/// Every combination of the values of `for_each`, the last variable fastest, each with what it adds to
-/// the step's name. One without variables where there is no `for_each`.
-fn combinations(step: &StepText, parameters: &Parameters) -> Result<Vec<(String, Locals)>> {
+/// All combinations of the values of `for_each`, each with the suffix of the step's name; the last variable varies fastest.
+/// Without `for_each`, one combination without variables.
+fn combinations(step: &StepText, parameters: &PipelineParameters) -> Result<Vec<(String, Locals)>> {
     let mut all = vec![(String::new(), Locals::new())];
     let Some(each) = step.entries.iter().find(|entry| entry.key == "for_each") else { return Ok(all) };
-    let Value::Table(variables) = &each.item.value else {
-        let remedy = "write for_each = { name = [1, 2, 3] }; then {name} is each of them in turn";
-        return Err(each.item.fault("for_each names no variables", remedy));
+    let PipelineValue::Table(variables) = &each.item.value else {
+        let remedy = "write for_each = { name = [1, 2, 3] } and refer to {name}";
+        return Err(each.item.fault("for_each must be a table of variables", remedy));
     };
     for variable in variables {
-        let filled = parameters.filled(&variable.item, &Locals::new())?;
+        let filled = parameters.substitute(&variable.item, &Locals::new())?;
         let values = members(&filled);
         if values.is_empty() {
-            return Err(filled.fault(format_args!("{} has no values", variable.key), "name at least one"));
+            return Err(
+                filled.fault(format_args!("{} has no values", variable.key), "list at least one value")
+            );
         }
-        let mut longer = Vec::new();
+        let mut extended = Vec::new();
         for (suffix, locals) in &all {
             for value in &values {
                 let Some(text) = value.text() else {
-                    return Err(value.fault("a value of for_each is a list", "name single values"));
+                    return Err(value.fault("a value of for_each is a list", "write single values"));
                 };
                 let mut locals = locals.clone();
                 locals.insert(variable.key.clone(), value.clone());
-                longer.push((format!("{suffix}-{}", plain(text)), locals));
+                extended.push((format!("{suffix}-{}", sanitised(text)), locals));
             }
         }
-        all = longer;
+        all = extended;
     }
     Ok(all)
 }
 
-/// A value as part of a name.
-fn plain(text: &str) -> String {
+/// Replaces characters that are not allowed in names.
+fn sanitised(text: &str) -> String {
     let keeps = |letter: char| letter.is_alphanumeric() || matches!(letter, '.' | '_' | '-');
     text.chars().map(|letter| if keeps(letter) { letter } else { '_' }).collect()
 }

@@ -1,107 +1,106 @@
-//! The graph of a pipeline: what every step reads, from which step or from outside, and an order in
-//! which they can run.
+//! The graph of a pipeline: resolves the inputs of every step and orders the steps.
 
-use super::document::{Entry, Item, Value, fault};
-use super::draft::{Draft, StepOutput};
-use super::kinds::{InputKey, Kind, MEANS};
-use super::names::{Names, Reference};
-use super::options::{Commands, Form, plain_words};
+use super::document::{LocatedEntry, LocatedValue, PipelineValue, fault};
+use super::draft::{StepDraft, StepOutput};
+use super::kinds::{InputKey, RESOURCE_KEYS, StepKind};
+use super::names::{OutputNames, OutputReference};
+use super::options::{Commands, OptionArity, plain_words};
 use planetree_base::error::Result;
 use planetree_base::suggest;
 use std::collections::BTreeSet;
 
 /// A step with its command line.
 #[derive(Debug)]
-pub struct Step {
-    /// Its name.
+pub struct PipelineStep {
+    /// Name of the step.
     pub name: String,
-    /// Where it begins.
+    /// Position of its section.
     pub place: String,
-    /// What it runs.
-    pub kind: &'static Kind,
-    /// What it reads.
+    /// The command to run.
+    pub kind: &'static StepKind,
+    /// Inputs.
     pub inputs: Vec<StepInput>,
-    /// What it writes, the main output first.
+    /// Outputs, the main one first.
     pub outputs: Vec<StepOutput>,
-    /// Its command line behind the command.
-    pub words: Vec<Word>,
-    /// Keys that the pipeline sets, so that a run leaves them alone.
+    /// Command-line arguments after the command.
+    pub words: Vec<CommandWord>,
+    /// Keys set in the pipeline, which the run does not override.
     pub keys: BTreeSet<String>,
-    /// The steps it waits for.
+    /// Indices of the steps it depends on.
     pub needs: BTreeSet<usize>,
 }
 
 /// One input of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepInput {
-    /// `data`, `data.2`, `predictions.mart`.
+    /// The name in the record, such as `data`, `data.2` or `predictions.mart`.
     pub label: String,
-    /// The key that names it.
+    /// The option that names it.
     pub key: &'static str,
-    /// As written, without its name.
+    /// The text as written, without `NAME=`.
     pub text: String,
-    /// Where it is written.
+    /// Position in the file.
     pub place: String,
-    /// The step's output that it is; `None` if it comes from outside.
-    pub from: Option<Reference>,
+    /// The output of another step; `None` for an external input.
+    pub from: Option<OutputReference>,
 }
 
-/// A word of a command line.
+/// A command-line argument.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Word {
-    /// The word.
-    pub text: WordText,
-    /// Whether it matters for what comes out.
-    pub counts: bool,
+pub struct CommandWord {
+    /// The content of the argument.
+    pub text: WordContent,
+    /// Whether it affects the outputs.
+    pub affects_output: bool,
 }
 
-/// What a word is.
+/// The content of a command-line argument.
 #[derive(Debug, Clone, PartialEq)]
-pub enum WordText {
-    /// Itself.
+pub enum WordContent {
+    /// Literal text.
     Plain(String),
-    /// An input, behind its name.
+    /// An input, optionally after `NAME=`.
     Input {
-        /// `mart=`, or nothing.
-        before: String,
-        /// Which one.
+        /// `NAME=`, or empty.
+        prefix: String,
+        /// Index of the input.
         input: usize,
     },
-    /// An output.
+    /// An output, by index.
     Output(usize),
     /// The run directory.
     Run,
 }
 
-/// Steps in an order in which they can run.
+/// The steps of a pipeline, ordered by dependencies.
 #[derive(Debug)]
-pub struct Graph {
-    /// Each behind those it waits for.
-    pub steps: Vec<Step>,
+pub struct StepGraph {
+    /// Every step follows those it depends on.
+    pub steps: Vec<PipelineStep>,
 }
 
-impl Graph {
-    /// Wires the steps together.
-    pub fn of(drafts: Vec<Draft>, commands: &Commands) -> Result<Self> {
-        let names = Names::of(&drafts)?;
+impl StepGraph {
+    /// Resolves all inputs and orders the steps.
+    pub fn of(drafts: Vec<StepDraft>, commands: &Commands) -> Result<Self> {
+        let names = OutputNames::of(&drafts)?;
         let mut steps =
-            drafts.iter().map(|draft| wire(draft, &names, commands)).collect::<Result<Vec<_>>>()?;
+            drafts.iter().map(|draft| resolve(draft, &names, commands)).collect::<Result<Vec<_>>>()?;
         let reads_run: Vec<bool> =
-            steps.iter().map(|step| step.words.iter().any(|word| word.text == WordText::Run)).collect();
-        for place in 0..steps.len() {
-            if reads_run[place] {
-                add_whole_run(&mut steps, place, &reads_run);
+            steps.iter().map(|step| step.words.iter().any(|word| word.text == WordContent::Run)).collect();
+        for index in 0..steps.len() {
+            if reads_run[index] {
+                add_run_inputs(&mut steps, index, &reads_run);
             }
         }
-        refuse_cycle(&steps)?;
-        Ok(Graph { steps: in_order(steps) })
+        check_acyclic(&steps)?;
+        Ok(StepGraph { steps: sorted(steps) })
     }
 }
 
-/// A step that reads the run itself waits for all that do not wait for it, and reads what they write.
-fn add_whole_run(steps: &mut [Step], place: usize, reads_run: &[bool]) {
+/// A step that reads the run itself depends on all steps that do not depend on it, and reads their outputs.
+fn add_run_inputs(steps: &mut [PipelineStep], index: usize, reads_run: &[bool]) {
     for other in 0..steps.len() {
-        if reads_run[other] || reaches(steps, other, place) {
+        if reads_run[other] || depends_on(steps, other, index) {
             continue;
         }
         for output in 0..steps[other].outputs.len() {
@@ -111,16 +110,16 @@ fn add_whole_run(steps: &mut [Step], place: usize, reads_run: &[bool]) {
                 key: "runs",
                 text: written.text.clone(),
                 place: written.place.clone(),
-                from: Some(Reference { step: other, output, below: String::new() }),
+                from: Some(OutputReference { step: other, output, below: String::new() }),
             };
-            steps[place].inputs.push(input);
+            steps[index].inputs.push(input);
         }
-        steps[place].needs.insert(other);
+        steps[index].needs.insert(other);
     }
 }
 
-/// Whether a step waits for another, directly or not.
-fn reaches(steps: &[Step], from: usize, to: usize) -> bool {
+/// Whether a step depends on another, directly or indirectly.
+fn depends_on(steps: &[PipelineStep], from: usize, to: usize) -> bool {
     let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
     while let Some(step) = open.pop() {
         if step == to {
@@ -131,11 +130,12 @@ fn reaches(steps: &[Step], from: usize, to: usize) -> bool {
     false
 }
 
-/// An error that names the steps of a cycle, if there is one.
-fn refuse_cycle(steps: &[Step]) -> Result<()> {
+/// Fails with the steps of a cycle, if there is one.
+fn check_acyclic(steps: &[PipelineStep]) -> Result<()> {
     for start in 0..steps.len() {
-        // Follows needs that lead back to the start.
-        let back = |step: usize| steps[step].needs.iter().copied().find(|need| reaches(steps, *need, start));
+        // Follows dependencies that lead back to the start.
+        let back =
+            |step: usize| steps[step].needs.iter().copied().find(|need| depends_on(steps, *need, start));
         let Some(mut step) = back(start) else { continue };
         let mut path = vec![steps[start].name.as_str()];
         while step != start && path.len() <= steps.len() {
@@ -146,32 +146,32 @@ fn refuse_cycle(steps: &[Step]) -> Result<()> {
         path.push(&steps[start].name);
         return Err(fault(
             &steps[start].place,
-            format_args!("steps wait for each other: {}", path.join(" needs ")),
-            "let one of them read something else",
+            format_args!("steps depend on each other: {}", path.join(" needs ")),
+            "break the cycle: change an input of one of them",
         ));
     }
     Ok(())
 }
 
-/// The steps, each behind those it waits for, else in the order of the text.
-fn in_order(steps: Vec<Step>) -> Vec<Step> {
+/// Sorts the steps by dependencies, otherwise in the order of the text.
+fn sorted(steps: Vec<PipelineStep>) -> Vec<PipelineStep> {
     let mut order: Vec<usize> = Vec::new();
     while order.len() < steps.len() {
-        let is_ready = |place: &usize| {
-            !order.contains(place) && steps[*place].needs.iter().all(|need| order.contains(need))
+        let is_ready = |index: &usize| {
+            !order.contains(index) && steps[*index].needs.iter().all(|need| order.contains(need))
         };
         let Some(next) = (0..steps.len()).find(is_ready) else { break };
         order.push(next);
     }
-    let place_of = |old: usize| order.iter().position(|place| *place == old).unwrap_or(old);
-    let mut steps: Vec<Option<Step>> = steps.into_iter().map(Some).collect();
-    let taken = order.iter().filter_map(|place| steps[*place].take());
+    let new_index = |old: usize| order.iter().position(|index| *index == old).unwrap_or(old);
+    let mut steps: Vec<Option<PipelineStep>> = steps.into_iter().map(Some).collect();
+    let taken = order.iter().filter_map(|index| steps[*index].take());
     taken
         .map(|mut step| {
-            step.needs = step.needs.iter().map(|need| place_of(*need)).collect();
+            step.needs = step.needs.iter().map(|need| new_index(*need)).collect();
             for input in &mut step.inputs {
                 if let Some(from) = &mut input.from {
-                    from.step = place_of(from.step);
+                    from.step = new_index(from.step);
                 }
             }
             step
@@ -179,10 +179,10 @@ fn in_order(steps: Vec<Step>) -> Vec<Step> {
         .collect()
 }
 
-/// A step with its command line and what it waits for.
-fn wire(draft: &Draft, names: &Names<'_>, commands: &Commands) -> Result<Step> {
+/// Resolves the command line and dependencies of a step.
+fn resolve(draft: &StepDraft, names: &OutputNames<'_>, commands: &Commands) -> Result<PipelineStep> {
     commands.check_kind(draft)?;
-    let mut step = Step {
+    let mut step = PipelineStep {
         name: draft.name.clone(),
         place: draft.place.clone(),
         kind: draft.kind,
@@ -195,33 +195,36 @@ fn wire(draft: &Draft, names: &Names<'_>, commands: &Commands) -> Result<Step> {
     let (mut positional, mut rest) = (Vec::new(), Vec::new());
     for entry in &draft.entries {
         let option = commands.option(draft, entry)?;
-        let counts = !MEANS.contains(&entry.key.as_str());
+        let affects_output = !RESOURCE_KEYS.contains(&entry.key.as_str());
         let words = if option.name.is_empty() { &mut positional } else { &mut rest };
-        let mut push = |text: WordText| {
+        let mut push = |text: WordContent| {
             if !option.name.is_empty() {
-                words.push(Word { text: WordText::Plain(option.name.clone()), counts });
+                words.push(CommandWord { text: WordContent::Plain(option.name.clone()), affects_output });
             }
-            words.push(Word { text, counts });
+            words.push(CommandWord { text, affects_output });
         };
         if let Some(key) = draft.kind.input(&entry.key) {
-            for (before, input) in inputs_of(entry, key, draft, names)? {
-                if option.form != Form::Many && step.inputs.iter().any(|other| other.key == input.key) {
+            for (prefix, input) in inputs_of(entry, key, draft, names)? {
+                if option.arity != OptionArity::Many && step.inputs.iter().any(|other| other.key == input.key)
+                {
                     let problem = format_args!("{} takes one value", entry.key);
-                    return Err(entry.item.fault(problem, "name one"));
+                    return Err(entry.item.fault(problem, "write one value"));
                 }
                 if let Some(from) = &input.from {
                     step.needs.insert(from.step);
                 }
                 step.inputs.push(input);
-                push(WordText::Input { before, input: step.inputs.len() - 1 });
+                push(WordContent::Input { prefix, input: step.inputs.len() - 1 });
             }
         } else if !draft.kind.is_output(&entry.key) {
             let texts = plain_words(&option, entry)?;
-            words.extend(texts.into_iter().map(|text| Word { text: WordText::Plain(text), counts }));
+            words.extend(
+                texts.into_iter().map(|text| CommandWord { text: WordContent::Plain(text), affects_output }),
+            );
         }
     }
     if draft.kind.name == "report" && positional.is_empty() {
-        positional.push(Word { text: WordText::Run, counts: true });
+        positional.push(CommandWord { text: WordContent::Run, affects_output: true });
     }
     if draft.kind.name == "sql" && !["command", "file"].iter().any(|key| step.keys.contains(*key)) {
         let problem = format_args!("step {} has no query", draft.name);
@@ -230,12 +233,12 @@ fn wire(draft: &Draft, names: &Names<'_>, commands: &Commands) -> Result<Step> {
     step.words = positional;
     step.words.append(&mut rest);
     let options = draft.kind.outputs.iter().filter_map(|key| {
-        let place = step.outputs.iter().position(|output| output.key == key.key)?;
-        Some((format!("--{}", key.key.replace('_', "-")), place))
+        let index = step.outputs.iter().position(|output| output.key == key.key)?;
+        Some((format!("--{}", key.key.replace('_', "-")), index))
     });
-    for (option, place) in options.collect::<Vec<_>>() {
-        step.words.push(Word { text: WordText::Plain(option), counts: true });
-        step.words.push(Word { text: WordText::Output(place), counts: true });
+    for (option, index) in options.collect::<Vec<_>>() {
+        step.words.push(CommandWord { text: WordContent::Plain(option), affects_output: true });
+        step.words.push(CommandWord { text: WordContent::Output(index), affects_output: true });
     }
     for item in &draft.after {
         let name = item.text().unwrap_or_default();
@@ -243,89 +246,89 @@ fn wire(draft: &Draft, names: &Names<'_>, commands: &Commands) -> Result<Step> {
         found.extend(names.find(name).filter(|found| found.below.is_empty()).map(|found| found.step));
         if found.is_empty() {
             let near = suggest::nearest(name, names.all());
-            let remedy = suggest::did_you_mean(&near, "name a step of this pipeline");
-            return Err(item.fault(format_args!("there is no step {name:?}"), remedy));
+            let remedy = suggest::did_you_mean(&near, "use the name of a step in this pipeline");
+            return Err(item.fault(format_args!("no step {name:?}"), remedy));
         }
         step.needs.extend(found);
     }
-    let shown: Vec<String> = step.command_line(|word| match word {
-        WordText::Plain(text) => text.clone(),
-        WordText::Input { before, input } => format!("{before}{}", step.inputs[*input].text),
-        WordText::Output(place) => step.outputs[*place].text.clone(),
-        WordText::Run => "run".to_owned(),
+    let words: Vec<String> = step.command_line(|word| match word {
+        WordContent::Plain(text) => text.clone(),
+        WordContent::Input { prefix, input } => format!("{prefix}{}", step.inputs[*input].text),
+        WordContent::Output(index) => step.outputs[*index].text.clone(),
+        WordContent::Run => "run".to_owned(),
     });
-    commands.check(draft, &shown)?;
+    commands.check(draft, &words)?;
     Ok(step)
 }
 
-impl Step {
-    /// The command line, the command first.
-    pub fn command_line(&self, word: impl Fn(&WordText) -> String) -> Vec<String> {
+impl PipelineStep {
+    /// The command line, beginning with the command.
+    pub fn command_line(&self, word: impl Fn(&WordContent) -> String) -> Vec<String> {
         let words = self.words.iter().map(|each| word(&each.text));
         std::iter::once(self.kind.name.to_owned()).chain(words).collect()
     }
 }
 
-/// The inputs that an entry names, each with what stands before it on the command line.
+/// The inputs that an entry names, each with its prefix on the command line.
 fn inputs_of(
-    entry: &Entry,
+    entry: &LocatedEntry,
     key: &'static InputKey,
-    draft: &Draft,
-    names: &Names<'_>,
+    draft: &StepDraft,
+    names: &OutputNames<'_>,
 ) -> Result<Vec<(String, StepInput)>> {
-    let mut written: Vec<(Option<String>, &Item)> = Vec::new();
+    let mut written: Vec<(Option<String>, &LocatedValue)> = Vec::new();
     match &entry.item.value {
-        Value::Table(entries) if key.named => {
+        PipelineValue::Table(entries) if key.named => {
             written.extend(entries.iter().map(|entry| (Some(entry.key.clone()), &entry.item)));
         }
-        Value::Table(_) => {
-            let problem = format_args!("{} takes no names", entry.key);
-            return Err(entry.item.fault(problem, "write a path, a step's name, or a list of them"));
+        PipelineValue::Table(_) => {
+            let problem = format_args!("{} does not take names", entry.key);
+            return Err(entry.item.fault(problem, "write a path, the name of a step, or a list of them"));
         }
-        Value::List(items) => written.extend(items.iter().map(|item| (None, item))),
+        PipelineValue::List(items) => written.extend(items.iter().map(|item| (None, item))),
         _ => written.push((None, &entry.item)),
     }
-    let mut found: Vec<(Option<String>, String, String, Option<Reference>)> = Vec::new();
+    let mut found: Vec<(Option<String>, String, String, Option<OutputReference>)> = Vec::new();
     for (name, item) in written {
         let Some(text) = item.text().filter(|text| !text.is_empty()) else {
-            let problem = format_args!("{} is no path", entry.key);
-            return Err(item.fault(problem, "name a file, a URL or a step"));
+            let problem = format_args!("{} must be a path", entry.key);
+            return Err(item.fault(problem, "write a file name, a URL or the name of a step"));
         };
         let (name, text) = match text.split_once('=') {
-            // As on the command line: a name has no separators; s3://bucket/a=b is all path.
+            // As on the command line, names have no separators: s3://bucket/a=b is a path.
             Some((name, path)) if key.named && !name.is_empty() && !name.contains(['/', ':', '.']) => {
                 (Some(name.to_owned()), path)
             }
             _ => (name, text),
         };
         if text == "-" {
-            let remedy = "write it to a file first";
-            return Err(item.fault("a step of a pipeline has no standard input", remedy));
+            let remedy = "read from a file";
+            return Err(item.fault("steps have no standard input", remedy));
         }
         let several = names.matching(text);
         if several.is_empty() {
             found.push((name, text.to_owned(), item.place.clone(), names.find(text)));
         }
         for (inner, reference) in several {
-            // A name before a path has no points: one with them would be taken for a path.
+            // A name with a dot would be read as a path.
             let name = key.named.then(|| inner.replace('.', "_"));
             found.push((name, text.to_owned(), item.place.clone(), Some(reference)));
         }
     }
     let count = found.len();
     let mut inputs = Vec::new();
-    for (place_in_list, (name, text, place, from)) in found.into_iter().enumerate() {
+    for (index, (name, text, place, from)) in found.into_iter().enumerate() {
         let label = match &name {
             Some(name) => format!("{}.{name}", key.key),
-            None if count > 1 => format!("{}.{}", key.key, place_in_list + 1),
+            None if count > 1 => format!("{}.{}", key.key, index + 1),
             None => key.key.to_owned(),
         };
-        let before = name.map(|name| format!("{name}=")).unwrap_or_default();
+        let prefix = name.map(|name| format!("{name}=")).unwrap_or_default();
         if from.as_ref().is_some_and(|from| std::ptr::eq(names.draft(from.step), draft)) {
-            let problem = format_args!("step {} reads what it writes, {text}", draft.name);
-            return Err(fault(&place, problem, "let it read something else; ./NAME is a path, never a step"));
+            let problem = format_args!("step {} reads its own output {text}", draft.name);
+            return Err(fault(&place, problem, "change the input; ./NAME is always a path"));
         }
-        inputs.push((before, StepInput { label, key: key.key, text, place, from }));
+        inputs.push((prefix, StepInput { label, key: key.key, text, place, from }));
     }
     Ok(inputs)
 }

@@ -1,5 +1,5 @@
-//! What identifies the content of a file, dataset or directory, whatever it is called and whenever it was
-//! written. Datasets have it in their manifest; objects in their store's version; other files are hashed.
+//! Identifies the content of a file, dataset or directory, independent of its name and modification time. Datasets are
+//! identified by their manifest, objects by their version in the store; other files are hashed.
 
 use super::graph::StepInput;
 use planetree_base::error::{Error, Result};
@@ -7,36 +7,36 @@ use planetree_base::storage::{
     Access, Digest, HeldDirectory, Location, RunningDigest, StoredFile, interrupt,
 };
 use planetree_data::dataset::{MANIFEST, Manifest, verify_part};
-use planetree_data::ingest::{Input, description_beside, expand};
+use planetree_data::ingest::{Input, expand, sibling_description};
 use planetree_data::table::TableReader;
 use std::io::Read;
 
-/// What is at a place.
+/// The identity of a file, dataset or directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Identity {
-    /// Its content.
+pub struct ContentIdentity {
+    /// Hash of the content.
     pub digest: Digest,
-    /// Its size, all files together.
+    /// Total size in bytes.
     pub bytes: u64,
 }
 
-/// How closely to look.
+/// How thoroughly to check datasets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Look {
-    /// A dataset is what its manifest says; whoever reads it checks the rest.
+pub enum IdentityCheck {
+    /// Trust the manifest of a dataset; readers verify its files.
     Quick,
-    /// Every byte on this machine, every size in a store: somebody may have changed it by hand.
-    Close,
+    /// Verify every byte of local files and every size in a store, to detect manual changes.
+    Thorough,
 }
 
-/// What is at a place; `None` if there is nothing.
-pub fn identify(location: &Location, look: Look) -> Result<Option<Identity>> {
+/// The identity of a location; `None` if nothing exists there.
+pub fn identify(location: &Location, check: IdentityCheck) -> Result<Option<ContentIdentity>> {
     interrupt::check()?;
     if let Some((directory, bytes)) = HeldDirectory::open(location, MANIFEST)? {
-        return dataset(&directory, &bytes, look).map(Some);
+        return dataset(&directory, &bytes, check).map(Some);
     }
     if let Some(found) = location.found()? {
-        return Ok(Some(Identity { digest: file(location, &found)?, bytes: found.bytes }));
+        return Ok(Some(ContentIdentity { digest: file(location, &found)?, bytes: found.bytes }));
     }
     let files = location.tree()?;
     if files.is_empty() {
@@ -50,32 +50,32 @@ pub fn identify(location: &Location, look: Look) -> Result<Option<Identity>> {
         digest.update(format!("{} {content}\n", found.name).as_bytes());
         bytes += found.bytes;
     }
-    Ok(Some(Identity { digest: digest.digest(), bytes }))
+    Ok(Some(ContentIdentity { digest: digest.digest(), bytes }))
 }
 
-/// What a dataset is. One that lacks a file or a byte is another, which equals no whole one.
-fn dataset(directory: &HeldDirectory, bytes: &[u8], look: Look) -> Result<Identity> {
+/// The identity of a dataset. A damaged dataset never equals an intact one.
+fn dataset(directory: &HeldDirectory, bytes: &[u8], check: IdentityCheck) -> Result<ContentIdentity> {
     let mut digest = RunningDigest::new();
     digest.update(bytes);
     let Ok(manifest) = Manifest::from_bytes(bytes, directory.location()) else {
         digest.update(b"damaged");
-        return Ok(Identity { digest: digest.digest(), bytes: bytes.len() as u64 });
+        return Ok(ContentIdentity { digest: digest.digest(), bytes: bytes.len() as u64 });
     };
-    let whole = look == Look::Quick
+    let is_intact = check == IdentityCheck::Quick
         || manifest.files.iter().all(|entry| {
             let present = directory.size(&entry.name).is_ok_and(|size| size == Some(entry.bytes));
             let is_remote = matches!(directory.location(), Location::Remote(_));
             present && (is_remote || verify_part(directory, entry).is_ok())
         });
-    if !whole {
+    if !is_intact {
         digest.update(b"damaged");
     }
     interrupt::check()?;
     let files: u64 = manifest.files.iter().map(|entry| entry.bytes).sum();
-    Ok(Identity { digest: digest.digest(), bytes: bytes.len() as u64 + files })
+    Ok(ContentIdentity { digest: digest.digest(), bytes: bytes.len() as u64 + files })
 }
 
-/// The content of one file.
+/// The hash of one file, or of its version in a store.
 fn file(location: &Location, found: &StoredFile) -> Result<Digest> {
     let mut digest = RunningDigest::new();
     if let Some(version) = &found.version {
@@ -86,7 +86,7 @@ fn file(location: &Location, found: &StoredFile) -> Result<Digest> {
     let mut buffer = vec![0; 1 << 20];
     loop {
         interrupt::check()?;
-        let count = reader.read(&mut buffer).map_err(|error| Error::io(location, "read", &error))?;
+        let count = reader.read(&mut buffer).map_err(|error| Error::io(location, "read", error))?;
         if count == 0 {
             return Ok(digest.digest());
         }
@@ -94,41 +94,41 @@ fn file(location: &Location, found: &StoredFile) -> Result<Digest> {
     }
 }
 
-/// What an input from outside is; `None` if there is nothing.
-pub fn identify_outside(input: &StepInput, kind: &str, access: Access) -> Result<Option<Identity>> {
+/// The identity of an external input; `None` if it does not exist.
+pub fn identify_external(input: &StepInput, kind: &str, access: Access) -> Result<Option<ContentIdentity>> {
     let location = Location::parse(&input.text, access)?;
     if kind != "convert" || input.key != "input" {
-        return identify(&location, Look::Quick);
+        return identify(&location, IdentityCheck::Quick);
     }
-    // These may be directories and patterns, and have files beside them that are read along.
+    // Inputs of convert may be directories and patterns, and have side files that are read with them.
     let Ok(files) = expand(std::slice::from_ref(&input.text), access) else { return Ok(None) };
     if location.join(MANIFEST).found()?.is_some() {
-        return identify(&location, Look::Quick);
+        return identify(&location, IdentityCheck::Quick);
     }
     let mut digest = RunningDigest::new();
     let mut bytes = 0;
-    for each in files {
-        for place in with_side_files(&each)? {
-            let Some(found) = place.found()? else { return Ok(None) };
-            digest.update(format!("{} {}\n", place.name(), file(&place, &found)?).as_bytes());
+    for input in files {
+        for location in with_side_files(&input)? {
+            let Some(found) = location.found()? else { return Ok(None) };
+            digest.update(format!("{} {}\n", location.name(), file(&location, &found)?).as_bytes());
             bytes += found.bytes;
         }
     }
-    Ok(Some(Identity { digest: digest.digest(), bytes }))
+    Ok(Some(ContentIdentity { digest: digest.digest(), bytes }))
 }
 
 fn with_side_files(input: &Input) -> Result<Vec<Location>> {
-    let mut places: Vec<Location> = input.location.iter().cloned().collect();
+    let mut locations: Vec<Location> = input.location.iter().cloned().collect();
     if !matches!(&input.location, Some(location) if location.is_http()) {
         for suffix in [".query", ".weight", ".position"] {
-            places.extend(input.beside(suffix)?);
+            locations.extend(input.sibling(suffix)?);
         }
-        places.extend(description_beside(input)?);
+        locations.extend(sibling_description(input)?);
     }
-    Ok(places)
+    Ok(locations)
 }
 
-/// Rows of a dataset or of a Parquet file; `None` for anything else.
+/// Number of rows of a dataset or Parquet file; `None` for anything else.
 pub fn rows_of(location: &Location) -> Option<u64> {
     if let Ok(manifest) = Manifest::read(location) {
         return Some(manifest.rows);
@@ -142,10 +142,12 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn content_counts_and_names_and_times_do_not() {
+    fn identity_depends_on_content_and_not_on_the_name() {
         let root = tempfile::tempdir().unwrap();
         let at = |name: &str| Location::Local(root.path().join(name));
-        let digest = |name: &str| identify(&at(name), Look::Close).unwrap().map(|identity| identity.digest);
+        let digest = |name: &str| {
+            identify(&at(name), IdentityCheck::Thorough).unwrap().map(|identity| identity.digest)
+        };
         assert_eq!(digest("a"), None);
         fs::write(root.path().join("a"), "text").unwrap();
         fs::write(root.path().join("b"), "text").unwrap();
@@ -153,7 +155,7 @@ mod tests {
         fs::write(root.path().join("b"), "texT").unwrap();
         assert_ne!(digest("a"), digest("b"));
         fs::create_dir_all(root.path().join("d/e")).unwrap();
-        assert_eq!(digest("d"), None, "a directory without files is nothing");
+        assert_eq!(digest("d"), None, "an empty directory counts as missing");
         fs::write(root.path().join("d/e/f"), "1").unwrap();
         let one = digest("d");
         fs::write(root.path().join("d/.hidden"), "1").unwrap();
@@ -163,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_side_file_is_part_of_its_input() {
+    fn side_files_are_part_of_an_input() {
         let root = tempfile::tempdir().unwrap();
         fs::write(root.path().join("rank.train"), "1 1:1\n").unwrap();
         let input = |text: &str| StepInput {
@@ -173,14 +175,14 @@ mod tests {
             place: String::new(),
             from: None,
         };
-        let look = |text: &str| identify_outside(&input(text), "convert", Access::Explicit).unwrap();
-        let before = look("rank.train").unwrap();
+        let identity = |text: &str| identify_external(&input(text), "convert", Access::Explicit).unwrap();
+        let before = identity("rank.train").unwrap();
         assert_eq!(before.bytes, 6);
         fs::write(root.path().join("rank.train.query"), "1\n").unwrap();
-        let after = look("rank.train").unwrap();
+        let after = identity("rank.train").unwrap();
         assert_ne!(before.digest, after.digest);
-        assert_eq!(look("rank.*rain"), Some(after));
-        assert_eq!(look("absent*"), None);
-        assert_eq!(look("absent"), None);
+        assert_eq!(identity("rank.*rain"), Some(after));
+        assert_eq!(identity("absent*"), None);
+        assert_eq!(identity("absent"), None);
     }
 }

@@ -1,18 +1,17 @@
-//! The kinds of steps: which of a command's options name what it reads, and which what it writes. All
-//! other options are the command's own affair.
+//! The commands that can be steps, and which of their options name inputs and outputs. Other options are passed through.
 
-/// A command that a step may run.
+/// A command that can be a step.
 #[derive(Debug)]
-pub struct Kind {
-    /// The command.
+pub struct StepKind {
+    /// Name of the command.
     pub name: &'static str,
-    /// The key of what stands on the command line without an option.
+    /// The key of the positional arguments.
     pub positional: Option<&'static str>,
-    /// The options that name inputs.
+    /// Options that name inputs.
     pub inputs: &'static [InputKey],
-    /// The options that name outputs; the first is what the step's name stands for.
+    /// Options that name outputs. The step's name refers to the first.
     pub outputs: &'static [OutputKey],
-    /// Whether it prints its result, so that this is worth keeping.
+    /// Whether standard output is a result to keep.
     pub prints: Prints,
 }
 
@@ -21,7 +20,7 @@ pub struct Kind {
 pub struct InputKey {
     /// The key in the pipeline.
     pub key: &'static str,
-    /// Whether inputs may have names: NAME=PATH.
+    /// Whether inputs may be named, as in `NAME=PATH`.
     pub named: bool,
 }
 
@@ -30,19 +29,18 @@ pub struct InputKey {
 pub struct OutputKey {
     /// The key in the pipeline.
     pub key: &'static str,
-    /// What is added to the step's name where the pipeline does not name it; `None` if it is then not
-    /// written.
+    /// The suffix of the default name, which is the step's name with it; `None` if there is no output by default.
     pub default: Option<&'static str>,
 }
 
-/// Whether a command prints a result.
+/// Whether standard output is a result.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Prints {
-    /// It does.
+    /// Always.
     Always,
-    /// It does unless it writes an output.
+    /// Unless the step has another output.
     WithoutOutput,
-    /// It prints nothing that matters.
+    /// Never.
     Nothing,
 }
 
@@ -62,23 +60,23 @@ const fn on_request(key: &'static str) -> OutputKey {
     OutputKey { key, default: None }
 }
 
-/// All kinds.
-pub const KINDS: &[Kind] = &[
-    Kind {
+/// All commands that can be steps.
+pub const KINDS: &[StepKind] = &[
+    StepKind {
         name: "convert",
         positional: Some("input"),
         inputs: &[input("input"), input("names"), input("categories_from"), input("column_description")],
         outputs: &[output("output", "")],
         prints: Prints::Nothing,
     },
-    Kind {
+    StepKind {
         name: "describe",
         positional: Some("path"),
         inputs: &[input("path"), input("permutation")],
         outputs: &[],
         prints: Prints::Always,
     },
-    Kind {
+    StepKind {
         name: "train",
         positional: None,
         inputs: &[input("data"), named("valid"), input("config"), input("start_model")],
@@ -91,14 +89,14 @@ pub const KINDS: &[Kind] = &[
         ],
         prints: Prints::Nothing,
     },
-    Kind {
+    StepKind {
         name: "predict",
         positional: None,
         inputs: &[input("model"), input("data")],
         outputs: &[output("output", ".parquet"), on_request("scores"), on_request("stats")],
         prints: Prints::Nothing,
     },
-    Kind {
+    StepKind {
         name: "evaluate",
         positional: None,
         inputs: &[
@@ -113,42 +111,42 @@ pub const KINDS: &[Kind] = &[
         outputs: &[output("output", ".parquet"), on_request("write_run")],
         prints: Prints::Always,
     },
-    Kind {
+    StepKind {
         name: "compare",
         positional: Some("files"),
         inputs: &[named("files")],
         outputs: &[output("output", ".parquet")],
         prints: Prints::Always,
     },
-    Kind {
+    StepKind {
         name: "cv",
         positional: None,
         inputs: &[input("data"), input("config"), input("search")],
         outputs: &[output("output", "")],
         prints: Prints::Always,
     },
-    Kind {
+    StepKind {
         name: "sql",
         positional: Some("run"),
         inputs: &[named("table"), input("file"), input("run")],
         outputs: &[on_request("output")],
         prints: Prints::WithoutOutput,
     },
-    Kind {
+    StepKind {
         name: "report",
         positional: Some("runs"),
         inputs: &[named("runs")],
         outputs: &[output("output", ".html")],
         prints: Prints::Nothing,
     },
-    Kind {
+    StepKind {
         name: "export",
         positional: Some("model"),
         inputs: &[input("model")],
         outputs: &[output("output", ".txt")],
         prints: Prints::Nothing,
     },
-    Kind {
+    StepKind {
         name: "import",
         positional: Some("file"),
         inputs: &[input("file"), input("names"), input("categories_from")],
@@ -157,8 +155,8 @@ pub const KINDS: &[Kind] = &[
     },
 ];
 
-/// Keys that say how to run a step and never what comes out of it: they make no step run again.
-pub const MEANS: &[&str] = &[
+/// Keys that affect how a step runs and not its outputs. Changing them does not run the step again.
+pub const RESOURCE_KEYS: &[&str] = &[
     "threads",
     "memory_limit",
     "cache",
@@ -171,17 +169,17 @@ pub const MEANS: &[&str] = &[
     "token_file",
 ];
 
-/// Options that are not for pipelines, because a run decides about them.
-pub const DECIDED: &[&str] =
+/// Options that a run sets itself, so that pipelines cannot.
+pub const RUN_CONTROLLED: &[&str] =
     &["overwrite", "allow_write", "resume", "checkpoint", "help", "version", "quiet", "log", "as_step"];
 
-impl Kind {
-    /// The kind of a name.
-    pub fn named(name: &str) -> Option<&'static Kind> {
+impl StepKind {
+    /// Finds a kind by name.
+    pub fn named(name: &str) -> Option<&'static StepKind> {
         KINDS.iter().find(|kind| kind.name == name)
     }
 
-    /// The input that a key names.
+    /// The input option of a key.
     pub fn input(&self, key: &str) -> Option<&'static InputKey> {
         self.inputs.iter().find(|input| input.key == key)
     }

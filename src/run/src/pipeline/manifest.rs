@@ -1,5 +1,5 @@
-//! `run.json`: what a run of a pipeline is, and how far it came. It is written anew after each step,
-//! whole or not at all, so that a rerun knows what is done, and a report or a query what there is.
+//! `run.json`: the state of a pipeline run. It is rewritten atomically after each step, so that a rerun knows which steps
+//! are done, and reports and queries know which outputs exist.
 
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Digest, FileOutput, Location};
@@ -7,105 +7,104 @@ use planetree_data::catalog::RUN_MANIFEST;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The table of the steps, beside it, there when the run is complete.
+/// The table of steps, written next to `run.json` when the run ends.
 pub const STEPS_TABLE: &str = "steps.parquet";
 const FORMAT: u32 = 1;
 
 /// A run of a pipeline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunManifest {
-    /// Version of this form.
+    /// Version of the format.
     pub format: u32,
     /// The pipeline's name.
     pub pipeline: String,
-    /// What it is for; may be empty.
+    /// Description; may be empty.
     #[serde(default)]
     pub description: String,
     /// Program and version.
     pub program: String,
-    /// How far it came.
+    /// Status of the run.
     pub status: RunStatus,
-    /// The parameters that held, as text; those that are lists with commas between their members.
+    /// Values of the parameters; members of lists are joined by commas.
     #[serde(default)]
     pub parameters: BTreeMap<String, String>,
-    /// The steps, each behind those it reads from.
+    /// The steps; every step follows those it depends on.
     pub steps: Vec<RunStep>,
 }
 
-/// How far a run came.
+/// Status of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunStatus {
-    /// It is at work, or was killed.
+    /// Running, or killed.
     Running,
-    /// All steps are done.
+    /// All steps are finished.
     Complete,
-    /// A step failed, or the user stopped it.
+    /// A step failed, or the run was interrupted.
     Failed,
 }
 
-/// One step of a run.
+/// The record of a step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunStep {
     /// Its name in the pipeline.
     pub name: String,
     /// The command: `convert`, `train`, ...
     pub kind: String,
-    /// What became of it.
+    /// Status of the step.
     pub status: StepStatus,
-    /// What decides whether it must run again: inputs, arguments and program in one hash. Empty while
-    /// that is not known.
+    /// Hash of inputs, arguments and program, which decides whether the step must run again. Empty until it first runs.
     #[serde(default)]
     pub fingerprint: String,
-    /// How long it took when it last ran.
+    /// Duration of the last run, in seconds.
     #[serde(default)]
     pub seconds: Option<f64>,
-    /// Rows of its first output, where that is a table or a dataset.
+    /// Number of rows of the first output, if it is a table or dataset.
     #[serde(default)]
     pub rows: Option<u64>,
-    /// Bytes of all its outputs.
+    /// Total size of the outputs, in bytes.
     #[serde(default)]
     pub bytes: Option<u64>,
-    /// The most memory it had at any time, where the system says.
+    /// Peak memory in bytes, if known.
     #[serde(default)]
     pub peak_memory_bytes: Option<u64>,
-    /// What it reads: local paths as given, or URLs. `data`, or `data.1` where there are several, or
-    /// `predictions.mart` where they have names.
+    /// Inputs: paths as given, or URLs. Keys are `data`, `data.1` if there are several, or `predictions.mart` if they are
+    /// named.
     #[serde(default)]
     pub inputs: BTreeMap<String, String>,
-    /// What it writes: paths relative to the run directory, absolute ones, or URLs.
+    /// Outputs: paths relative to the run directory, absolute paths, or URLs.
     #[serde(default)]
     pub outputs: BTreeMap<String, String>,
     /// The command line, without the program.
     #[serde(default)]
     pub arguments: Vec<String>,
-    /// What it said when it failed.
+    /// The error message, if it failed.
     #[serde(default)]
     pub error: Option<String>,
-    /// The content of every input when it last ran, by the same names.
+    /// Identities of the inputs when the step last ran.
     #[serde(default)]
     pub input_checksums: BTreeMap<String, Digest>,
-    /// The content of every output when it was written, by the same names.
+    /// Identities of the outputs when they were written.
     #[serde(default)]
     pub output_checksums: BTreeMap<String, Digest>,
 }
 
-/// What became of a step.
+/// Status of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StepStatus {
-    /// It ran in this run.
+    /// Finished in this run.
     Done,
-    /// An earlier run did it, and nothing has changed since.
+    /// Unchanged since an earlier run.
     Skipped,
-    /// It ran and failed.
+    /// Failed.
     Failed,
-    /// It has not run, or not to its end.
+    /// Not started, or not finished.
     Pending,
 }
 
 impl StepStatus {
-    /// The word of the file.
+    /// The name in `run.json`.
     pub fn name(self) -> &'static str {
         match self {
             StepStatus::Done => "done",
@@ -115,14 +114,14 @@ impl StepStatus {
         }
     }
 
-    /// Whether its outputs are there.
+    /// Whether its outputs are complete.
     pub fn is_finished(self) -> bool {
         matches!(self, StepStatus::Done | StepStatus::Skipped)
     }
 }
 
 impl RunManifest {
-    /// The manifest of a run that begins.
+    /// The manifest of a new run.
     pub fn new(pipeline: &str, description: &str) -> Self {
         RunManifest {
             format: FORMAT,
@@ -135,52 +134,52 @@ impl RunManifest {
         }
     }
 
-    /// The step of a name.
+    /// Finds a step by name.
     pub fn step(&self, name: &str) -> Option<&RunStep> {
         self.steps.iter().find(|step| step.name == name)
     }
 
-    /// Whether all there is to report is there: the run is complete, or about to be but for its reports.
+    /// Whether a report can be written: the run is complete, or only its reports are missing.
     pub fn is_reportable(&self) -> bool {
         let finished = |step: &RunStep| step.status.is_finished() || step.kind == "report";
         self.status == RunStatus::Complete
             || (self.status == RunStatus::Running && self.steps.iter().all(finished))
     }
 
-    /// Reads the manifest of a run directory; `None` if it has none.
+    /// Reads `run.json` of a run directory; `None` if there is none.
     pub fn read(run: &Location) -> Result<Option<Self>> {
         let location = run.join(RUN_MANIFEST);
         let Some(bytes) = location.read_all()? else { return Ok(None) };
-        let remedy = "remove it to start over, or choose another --output";
+        let remedy = "remove the file to start over, or choose another --output";
         let manifest: serde_json::Value = serde_json::from_slice(&bytes).map_err(|error| {
-            Error::place(&location, format_args!("not the manifest of a run: {error}"), remedy)
+            Error::place(&location, format_args!("invalid run manifest: {error}"), remedy)
         })?;
         match manifest["format"].as_u64() {
             Some(format) if format == u64::from(FORMAT) => {}
             Some(format) => {
                 return Err(Error::place(
                     &location,
-                    format_args!("version {format} of a run's form is not known"),
-                    "use the planetree that wrote it, or a newer one",
+                    format_args!("unknown format version {format}"),
+                    "use the version of planetree that wrote it, or a newer one",
                 ));
             }
             None => {
-                return Err(Error::place(&location, "not the manifest of a run: it has no format", remedy));
+                return Err(Error::place(&location, "invalid run manifest: no format version", remedy));
             }
         }
-        serde_json::from_value(manifest).map(Some).map_err(|error| {
-            Error::place(&location, format_args!("not the manifest of a run: {error}"), remedy)
-        })
+        serde_json::from_value(manifest)
+            .map(Some)
+            .map_err(|error| Error::place(&location, format_args!("invalid run manifest: {error}"), remedy))
     }
 
-    /// Writes the manifest into a run directory, in the place of an earlier one.
+    /// Writes `run.json` into a run directory, replacing an earlier one.
     pub fn write(&self, run: &Location) -> Result<()> {
         let location = run.join(RUN_MANIFEST);
         let text = serde_json::to_string_pretty(self).expect("strings and finite numbers always serialise");
         FileOutput::put(&location, format!("{text}\n").as_bytes())
     }
 
-    /// Where an output of a step is.
+    /// The location of an output of a step.
     pub fn output(run: &Location, written: &str) -> Result<Location> {
         if written.contains("://") || written.starts_with('/') {
             return Location::parse(written, planetree_base::storage::Access::Explicit);
@@ -214,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_reads_back_and_is_replaced() {
+    fn a_manifest_round_trips_and_is_replaced() {
         let root = tempfile::tempdir().unwrap();
         let run = Location::Local(root.path().join("run"));
         assert!(RunManifest::read(&run).unwrap().is_none());
@@ -241,18 +240,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_manifest_is_refused() {
+    fn invalid_manifests_are_rejected() {
         let root = tempfile::tempdir().unwrap();
         let run = Location::Local(root.path().to_owned());
-        for (text, says) in [
-            ("{", "not the manifest of a run"),
-            ("{\"format\": 2}", "version 2"),
-            ("{\"rows\": 2}", "it has no format"),
+        for (text, expected) in [
+            ("{", "invalid run manifest"),
+            ("{\"format\": 2}", "format version 2"),
+            ("{\"rows\": 2}", "no format version"),
             ("{\"format\": 1}", "missing field"),
         ] {
             std::fs::write(root.path().join(RUN_MANIFEST), text).unwrap();
             let error = RunManifest::read(&run).unwrap_err().to_string();
-            assert!(error.contains(says), "{error}");
+            assert!(error.contains(expected), "{error}");
         }
     }
 }

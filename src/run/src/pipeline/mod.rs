@@ -1,19 +1,18 @@
-//! Pipelines: steps written down once, run as often as needed, each step only when something that it
-//! depends on has changed.
+//! Pipelines: commands described in a TOML file. A step runs only if something it depends on has changed.
 //!
 //! ```text
-//! TOML ──document──► keys with their places
-//!                       │ parameters: {name} is replaced
-//!                       ▼ draft: for_each is made into steps, outputs get their names
-//!                    graph: what reads what, in an order
-//!                       │ plan: places and command lines; decide: what must run and why
+//! TOML ──document──► keys with their positions
+//!                       │ parameters: {name} is substituted
+//!                       ▼ draft: for_each is expanded, outputs get their names
+//!                    graph: dependencies and order of the steps
+//!                       │ plan: locations and command lines; decide: which steps must run and why
 //!                       ▼
-//!                    run: a process a step ──► outputs, run.json, steps.parquet
+//!                    run: one process per step ──► outputs, run.json, steps.parquet
 //! ```
 //!
-//! Vocabulary: a *kind* is a command as a step; a *reference* is an input that another step writes; an
-//! *identity* is the content of a file or dataset; a step's *fingerprint* is its inputs' identities, its
-//! options and the program's version in one; *means* are options that say how to run and not what.
+//! Vocabulary: a *kind* is the command of a step; a *reference* is an input that another step writes; an *identity* is a
+//! hash of the content of a file or dataset; a step's *fingerprint* is a hash of the identities of its inputs, its options
+//! and the program's version; *resource options* affect how a step runs and not its outputs.
 
 mod child;
 mod decide;
@@ -30,13 +29,13 @@ mod plan;
 mod run;
 mod steps_table;
 
-pub use child::{AS_STEP, Figures, figures_line};
-pub use decide::{Decision, Known, Why};
-pub use graph::{Step, StepInput};
+pub use child::{AS_STEP, StepUsage, usage_line};
+pub use decide::{IdentityCache, RunReason, StepDecision};
+pub use graph::{PipelineStep, StepInput};
 pub use manifest::{RunManifest, RunStatus, RunStep, STEPS_TABLE, StepStatus};
 pub use options::Commands;
-pub use plan::{Plan, RunRequest, public};
-pub use run::{Budget, Ran, Watcher, run};
+pub use plan::{PipelinePlan, RunRequest};
+pub use run::{RunBudget, RunCounts, RunObserver, run};
 pub use steps_table::steps_schema;
 
 #[cfg(test)]

@@ -1,34 +1,34 @@
-//! What a text in place of a path refers to: a step, an output of a step, something below it, or a
-//! place outside of the pipeline.
+//! Resolves references: a text in place of a path may name a step, an output of a step, a path below it, or an external
+//! location.
 
 use super::document::fault;
-use super::draft::Draft;
+use super::draft::StepDraft;
 use super::manifest::STEPS_TABLE;
 use planetree_base::error::Result;
 use planetree_data::catalog::RUN_MANIFEST;
 use std::collections::BTreeMap;
 
-/// An output of a step, and a path below it.
+/// A reference to an output of a step, or to a path below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reference {
-    /// Which step.
+pub struct OutputReference {
+    /// Index of the step.
     pub step: usize,
-    /// Which of its outputs.
+    /// Index of the output.
     pub output: usize,
-    /// What is behind the output's name; empty for the output itself.
+    /// The path below the output, beginning with a slash; empty for the output itself.
     pub below: String,
 }
 
-/// Every name that stands for an output.
-pub struct Names<'d> {
-    drafts: &'d [Draft],
+/// The names of all outputs.
+pub struct OutputNames<'d> {
+    drafts: &'d [StepDraft],
     known: BTreeMap<String, (usize, usize)>,
 }
 
-impl<'d> Names<'d> {
-    /// Collects the names; an output that two steps write is an error.
-    pub fn of(drafts: &'d [Draft]) -> Result<Self> {
-        refuse_twice(drafts)?;
+impl<'d> OutputNames<'d> {
+    /// Collects the names; fails if two steps write the same output.
+    pub fn of(drafts: &'d [StepDraft]) -> Result<Self> {
+        check_outputs_distinct(drafts)?;
         let mut known: BTreeMap<String, (usize, usize)> = BTreeMap::new();
         for (step, draft) in drafts.iter().enumerate() {
             known.insert(draft.name.clone(), (step, 0));
@@ -44,22 +44,22 @@ impl<'d> Names<'d> {
                         let named = &drafts[other].name;
                         return Err(fault(
                             &written.place,
-                            format_args!("step {} writes {text}, which is another step's name", draft.name),
-                            format_args!("call the output or step {named} something else"),
+                            format_args!("output {text} of step {} is the name of another step", draft.name),
+                            format_args!("rename the output or step {named}"),
                         ));
                     }
                     _ => {}
                 }
             }
         }
-        Ok(Names { drafts, known })
+        Ok(OutputNames { drafts, known })
     }
 
-    /// What a text refers to; `None` for a place outside of the pipeline.
-    pub fn find(&self, text: &str) -> Option<Reference> {
+    /// Resolves a text; `None` for an external location.
+    pub fn find(&self, text: &str) -> Option<OutputReference> {
         let text = text.trim_end_matches('/');
-        let at = |name: &str, below: &str| {
-            self.known.get(name).map(|(step, output)| Reference {
+        let reference = |name: &str, below: &str| {
+            self.known.get(name).map(|(step, output)| OutputReference {
                 step: *step,
                 output: *output,
                 below: below.to_owned(),
@@ -68,12 +68,12 @@ impl<'d> Names<'d> {
         // The longest name wins.
         let ends = text.match_indices('/').map(|(end, _)| end);
         let ends: Vec<usize> = ends.chain([text.len()]).collect();
-        ends.into_iter().rev().find_map(|end| at(&text[..end], &text[end..]))
+        ends.into_iter().rev().find_map(|end| reference(&text[..end], &text[end..]))
     }
 
-    /// The steps or outputs that a text with a star stands for, each with what the star stands for;
-    /// none if it is no such text. What is behind a slash is a path below each of them.
-    pub fn matching(&self, text: &str) -> Vec<(String, Reference)> {
+    /// The steps or outputs that match a text with `*`, each with the text that `*` matches. The part after a slash is a path
+    /// below each of them. Empty if the text has no `*` or nothing matches.
+    pub fn matching(&self, text: &str) -> Vec<(String, OutputReference)> {
         let Some((before, after)) = text.split_once('*') else { return Vec::new() };
         let (after, below) = after.split_at(after.find('/').unwrap_or(after.len()));
         let below = below.trim_end_matches('/');
@@ -84,14 +84,14 @@ impl<'d> Names<'d> {
         let mut found = Vec::new();
         for (step, draft) in self.drafts.iter().enumerate() {
             if let Some(inner) = matched(&draft.name) {
-                found.push((inner, Reference { step, output: 0, below: below.to_owned() }));
+                found.push((inner, OutputReference { step, output: 0, below: below.to_owned() }));
             }
         }
         if found.is_empty() {
             for (step, draft) in self.drafts.iter().enumerate() {
                 for (output, written) in draft.outputs.iter().enumerate() {
                     if let Some(inner) = matched(&format!("{}.{}", draft.name, written.key)) {
-                        found.push((inner, Reference { step, output, below: below.to_owned() }));
+                        found.push((inner, OutputReference { step, output, below: below.to_owned() }));
                     }
                 }
             }
@@ -99,8 +99,8 @@ impl<'d> Names<'d> {
         found
     }
 
-    /// A step.
-    pub fn draft(&self, step: usize) -> &'d Draft {
+    /// The step with this index.
+    pub fn draft(&self, step: usize) -> &'d StepDraft {
         &self.drafts[step]
     }
 
@@ -110,24 +110,22 @@ impl<'d> Names<'d> {
     }
 }
 
-/// An error if two outputs are one, or one lies within another.
-fn refuse_twice(drafts: &[Draft]) -> Result<()> {
+/// Fails if two outputs are the same, or one is inside another.
+fn check_outputs_distinct(drafts: &[StepDraft]) -> Result<()> {
     let mut written: BTreeMap<&str, (&str, &str)> = BTreeMap::new();
     for draft in drafts {
         for output in &draft.outputs {
             let text = output.text.trim_end_matches('/').trim_start_matches("./");
             if text == RUN_MANIFEST || text == STEPS_TABLE {
-                let problem = format_args!("step {} writes {text}, which the run itself writes", draft.name);
-                return Err(fault(&output.place, problem, "choose another name"));
+                let problem =
+                    format_args!("output {text} of step {} is reserved for the run itself", draft.name);
+                return Err(fault(&output.place, problem, "rename the output"));
             }
             if let Some((other, place)) = written.insert(text, (&draft.name, &output.place)) {
                 return Err(fault(
                     &output.place,
-                    format_args!(
-                        "{text} is written twice: by step {other} ({place}) and by step {}",
-                        draft.name
-                    ),
-                    "give every output a name of its own",
+                    format_args!("{text} is written by both step {other} ({place}) and step {}", draft.name),
+                    "rename one of the outputs",
                 ));
             }
         }
@@ -137,8 +135,8 @@ fn refuse_twice(drafts: &[Draft]) -> Result<()> {
         if let Some((inner, (other, place))) = written.iter().find(|(inner, _)| inner.starts_with(&prefix)) {
             return Err(fault(
                 place,
-                format_args!("step {other} writes {inner} into {outer}, which step {step} writes as a whole"),
-                "write it beside it",
+                format_args!("output {inner} of step {other} is inside output {outer} of step {step}"),
+                "choose a path outside it",
             ));
         }
     }

@@ -1,64 +1,63 @@
-//! What a run has to do: a pipeline, its parameters and a run directory become steps with their places and
-//! command lines, checked as far as that can be done before anything runs.
+//! The plan of a run: steps with locations and command lines, checked as far as possible before anything runs.
 
-use super::decide::Known;
+use super::decide::IdentityCache;
 use super::document::{Document, fault};
-use super::draft::{Draft, PRINT};
-use super::graph::{Graph, Step, StepInput, WordText};
+use super::draft::{PRINT, StepDraft};
+use super::graph::{PipelineStep, StepGraph, StepInput, WordContent};
 use super::manifest::{RunManifest, RunStep, StepStatus};
 use super::options::Commands;
-use super::parameters::{Locals, Parameters};
+use super::parameters::{Locals, PipelineParameters};
 use planetree_base::error::{Error, Result};
-use planetree_base::storage::{Access, Location, refuse_hidden};
+use planetree_base::storage::{Access, Location, redacted, refuse_hidden};
 use planetree_base::suggest;
 use planetree_train::config;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the user asked for.
+/// What to run.
 #[derive(Debug, Clone)]
 pub struct RunRequest {
-    /// The pipeline's file or URL.
+    /// File or URL of the pipeline.
     pub pipeline: String,
-    /// The run directory, if not the pipeline's own.
+    /// The run directory; `None` for that of the pipeline.
     pub output: Option<String>,
-    /// `key=value`s.
+    /// Parameters as `key=value`.
     pub set: Vec<String>,
-    /// Steps that run in any case.
+    /// Names or patterns of steps to run in any case.
     pub force: Vec<String>,
-    /// Whether the parameters of an earlier run hold.
+    /// Whether to use the parameters of the earlier run.
     pub resume: bool,
-    /// Where credentials may come from.
+    /// Allowed sources of credentials.
     pub access: Access,
 }
 
-/// A pipeline that is ready to run.
-pub struct Plan {
-    /// What it is called.
+/// A pipeline ready to run.
+pub struct PipelinePlan {
+    /// Name of the pipeline.
     pub name: String,
-    /// What it is for.
+    /// Description; may be empty.
     pub description: String,
     /// The run directory.
     pub run: Location,
-    /// The same as text, for command lines.
+    /// The run directory as text, for command lines.
     run_text: String,
-    /// The parameters, for the record.
+    /// Values of the parameters, without secrets.
     pub parameters: BTreeMap<String, String>,
-    /// The steps, each behind those it waits for.
-    pub steps: Vec<Step>,
-    /// The earlier run in the same directory.
+    /// The steps; every step follows those it depends on.
+    pub steps: Vec<PipelineStep>,
+    /// The earlier run in the same directory, if any.
     pub earlier: Option<RunManifest>,
     pub(super) forced: BTreeSet<String>,
     pub(super) access: Access,
 }
 
-impl Plan {
-    /// Reads a pipeline and makes a plan of it.
-    pub fn make(request: &RunRequest, commands: &Commands) -> Result<Self> {
+impl PipelinePlan {
+    /// Reads a pipeline and plans the run.
+    pub fn new(request: &RunRequest, commands: &Commands) -> Result<Self> {
         let access = request.access;
         let file = Location::parse(&request.pipeline, access)?;
         let bytes = file.read_all()?.ok_or_else(|| file.absent())?;
         let text = std::str::from_utf8(&bytes).map_err(|_| {
-            Error::usage(format_args!("{file}: this is no text"), "name a pipeline, a TOML file")
+            Error::usage(format_args!("{file}: not valid UTF-8"), "choose a pipeline in TOML")
         })?;
         let document = Document::parse(&file.to_string(), text)?;
         let name = match &document.name {
@@ -68,15 +67,15 @@ impl Plan {
         let plain = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '-' | '.');
         if name.is_empty() || !name.chars().all(plain) || name.starts_with('.') {
             let place = document.name.as_ref().map_or(file.to_string(), |item| item.place.clone());
-            let problem = format_args!("{name:?} is no name of a pipeline");
+            let problem = format_args!("invalid pipeline name {name:?}");
             return Err(fault(&place, problem, "use letters, digits, -, _ and ."));
         }
-        // Where the run is may depend on parameters, and they on the run that is there.
+        // The run directory may depend on parameters, and with --resume these depend on the earlier run.
         let none = BTreeMap::new();
         let mut parameters =
-            Parameters::settle(&document.parameters, &none, &request.set).or_else(|error| {
+            PipelineParameters::resolve(&document.parameters, &none, &request.set).or_else(|error| {
                 if request.resume && request.output.is_some() {
-                    Parameters::settle(&[], &none, &[])
+                    PipelineParameters::resolve(&[], &none, &[])
                 } else {
                     Err(error)
                 }
@@ -87,25 +86,25 @@ impl Plan {
         if let Some(other) = earlier.as_ref().filter(|earlier| earlier.pipeline != name) {
             return Err(Error::place(
                 &run,
-                format_args!("this is the run directory of another pipeline, {}", other.pipeline),
+                format_args!("run directory of another pipeline: {}", other.pipeline),
                 "choose another --output",
             ));
         }
         if request.resume {
             let of_earlier = earlier.as_ref().map_or(&none, |earlier| &earlier.parameters);
-            parameters = Parameters::settle(&document.parameters, of_earlier, &request.set)?;
-            // Marks the run directory's parameters as used, too.
+            parameters = PipelineParameters::resolve(&document.parameters, of_earlier, &request.set)?;
+            // Marks the parameters of the run directory as used.
             run_text_of(&document, &parameters)?;
         }
-        let drafts = Draft::all(&document, &parameters)?;
-        parameters.refuse_unused()?;
-        let steps = Graph::of(drafts, commands)?.steps;
-        let plan = Plan {
+        let drafts = StepDraft::all(&document, &parameters)?;
+        parameters.check_all_used()?;
+        let steps = StepGraph::of(drafts, commands)?.steps;
+        let plan = PipelinePlan {
             name,
             description: document.description.clone(),
             run,
             run_text: run_text.trim_end_matches('/').to_owned(),
-            parameters: parameters.texts().into_iter().map(|(key, text)| (key, public(&text))).collect(),
+            parameters: parameters.texts().into_iter().map(|(key, text)| (key, redacted(&text))).collect(),
             forced: forced(&steps, &request.force)?,
             steps,
             earlier,
@@ -116,18 +115,18 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Every output must be a place.
+    /// Fails if an output is not a valid location.
     fn check_outputs(&self) -> Result<()> {
         for step in &self.steps {
-            for place in 0..step.outputs.len() {
-                let checked = self.output(step, place).and_then(|output| refuse_hidden(&output));
-                checked.map_err(|error| at_place(&step.outputs[place].place, &error))?;
+            for index in 0..step.outputs.len() {
+                let checked = self.output(step, index).and_then(|output| refuse_hidden(&output));
+                checked.map_err(|error| at_position(&step.outputs[index].place, &error))?;
             }
         }
         Ok(())
     }
 
-    /// Parameters of trainings are checked before anything runs.
+    /// Checks training parameters before anything runs.
     fn check_settings(&self) -> Result<()> {
         for step in self.steps.iter().filter(|step| matches!(step.kind.name, "train" | "cv")) {
             let words = self.arguments(step);
@@ -144,24 +143,24 @@ impl Plan {
             if let Some(file) = &file
                 && file.found()?.is_none()
             {
-                continue; // a missing input, which is told as one
+                continue; // reported later as a missing input
             }
             let preset = values("--preset").pop();
-            // What a search tries may be needed to make sense of the rest.
+            // With a search, the settings may be valid only together with the searched values.
             if step.inputs.iter().all(|input| input.key != "search") {
                 config::load(preset.as_deref(), file.as_ref(), &values("--set"))
-                    .map_err(|error| at_place(&format!("{}: step {}", step.place, step.name), &error))?;
+                    .map_err(|error| at_position(&format!("{}: step {}", step.place, step.name), &error))?;
             }
         }
         Ok(())
     }
 
-    /// An error for the first input from outside that is not there.
-    pub fn check_inputs(&self, known: &mut Known) -> Result<()> {
+    /// Fails with the first external input that does not exist.
+    pub fn check_inputs(&self, identities: &mut IdentityCache) -> Result<()> {
         for step in &self.steps {
             for input in step.inputs.iter().filter(|input| input.from.is_none()) {
-                let found = self.identify_input(step, input, known);
-                if found.map_err(|error| at_place(&input.place, &error))?.is_none() {
+                let found = self.identify_input(step, input, identities);
+                if found.map_err(|error| at_position(&input.place, &error))?.is_none() {
                     let names = self.steps.iter().flat_map(|step| {
                         let outputs = step.outputs.iter().map(|output| output.text.as_str());
                         std::iter::once(step.name.as_str()).chain(outputs)
@@ -172,7 +171,7 @@ impl Plan {
                     return Err(Error::place(
                         &input.place,
                         format_args!(
-                            "step {}: {} = {shown}: there is no such file, and no step writes it",
+                            "step {}: {} = {shown}: no such file, and no step writes it",
                             step.name, input.key
                         ),
                         suggest::did_you_mean(&near, remedy),
@@ -183,14 +182,14 @@ impl Plan {
         Ok(())
     }
 
-    /// An output's place.
-    pub fn output(&self, step: &Step, place: usize) -> Result<Location> {
-        Location::parse(&self.output_text(step, place), self.access)
+    /// The location of an output.
+    pub fn output(&self, step: &PipelineStep, index: usize) -> Result<Location> {
+        Location::parse(&self.output_text(step, index), self.access)
     }
 
-    /// An output's path or URL, as the command line has it.
-    pub fn output_text(&self, step: &Step, place: usize) -> String {
-        let text = &step.outputs[place].text;
+    /// The path or URL of an output on the command line.
+    pub fn output_text(&self, step: &PipelineStep, index: usize) -> String {
+        let text = &step.outputs[index].text;
         if text.contains("://") || text.starts_with('/') {
             text.clone()
         } else {
@@ -198,7 +197,7 @@ impl Plan {
         }
     }
 
-    /// An input's path or URL, as the command line has it.
+    /// The path or URL of an input on the command line.
     pub fn input_text(&self, input: &StepInput) -> String {
         match &input.from {
             None => input.text.clone(),
@@ -208,23 +207,25 @@ impl Plan {
         }
     }
 
-    /// The step's whole command line.
-    pub fn arguments(&self, step: &Step) -> Vec<String> {
+    /// The command line of a step.
+    pub fn arguments(&self, step: &PipelineStep) -> Vec<String> {
         step.command_line(|word| match word {
-            WordText::Plain(text) => text.clone(),
-            WordText::Input { before, input } => format!("{before}{}", self.input_text(&step.inputs[*input])),
-            WordText::Output(place) => self.output_text(step, *place),
-            WordText::Run => self.run_text.clone(),
+            WordContent::Plain(text) => text.clone(),
+            WordContent::Input { prefix, input } => {
+                format!("{prefix}{}", self.input_text(&step.inputs[*input]))
+            }
+            WordContent::Output(index) => self.output_text(step, *index),
+            WordContent::Run => self.run_text.clone(),
         })
     }
 
-    /// Which of a step's outputs is what it prints.
-    pub fn printed(step: &Step) -> Option<usize> {
+    /// The index of the output that holds the step's standard output.
+    pub fn printed(step: &PipelineStep) -> Option<usize> {
         step.outputs.iter().position(|output| output.key == PRINT)
     }
 
-    /// A step's record before it runs, with what an earlier run knows of it.
-    pub fn record(&self, step: &Step) -> RunStep {
+    /// The record of a step before it runs, based on that of the earlier run.
+    pub fn record(&self, step: &PipelineStep) -> RunStep {
         let earlier = self.earlier.as_ref().and_then(|earlier| earlier.step(&step.name));
         let blank = RunStep {
             name: step.name.clone(),
@@ -242,10 +243,10 @@ impl Plan {
             input_checksums: BTreeMap::new(),
             output_checksums: BTreeMap::new(),
         };
-        let inputs = step.inputs.iter().map(|input| (input.label.clone(), public(&self.input_text(input))));
-        let outputs = step.outputs.iter().map(|output| (output.key.clone(), public(&output.text)));
+        let inputs = step.inputs.iter().map(|input| (input.label.clone(), redacted(&self.input_text(input))));
+        let outputs = step.outputs.iter().map(|output| (output.key.clone(), redacted(&output.text)));
         let outputs: BTreeMap<String, String> = outputs.collect();
-        // What a cross-validation wrote elsewhere says nothing of the one that is here.
+        // The record of a cross-validation in another directory does not apply to this one.
         let is_known = |earlier: &&RunStep| {
             earlier.kind == step.kind.name && (earlier.kind != "cv" || earlier.outputs == outputs)
         };
@@ -254,48 +255,46 @@ impl Plan {
     }
 }
 
-/// Where the run is to be.
+/// The run directory.
 fn run_text(
     request: &RunRequest,
     document: &Document,
-    parameters: &Parameters,
+    parameters: &PipelineParameters,
     name: &str,
 ) -> Result<String> {
     let own = run_text_of(document, parameters);
     match &request.output {
-        Some(text) if text.is_empty() => {
-            Err(Error::usage("--output names no place", "name a directory or a URL"))
-        }
-        Some(text) => Ok(text.clone()), // its own may lack parameters then
+        Some(text) if text.is_empty() => Err(Error::usage("--output is empty", "pass a directory or a URL")),
+        Some(text) => Ok(text.clone()), // the pipeline's own directory may lack parameters then
         None => Ok(own?.unwrap_or_else(|| format!("runs/{name}"))),
     }
 }
 
-/// The run directory that the pipeline names, if it names one.
-fn run_text_of(document: &Document, parameters: &Parameters) -> Result<Option<String>> {
+/// The run directory named in the pipeline, if any.
+fn run_text_of(document: &Document, parameters: &PipelineParameters) -> Result<Option<String>> {
     let Some(item) = &document.output else { return Ok(None) };
-    let filled = parameters.filled(item, &Locals::new())?;
+    let filled = parameters.substitute(item, &Locals::new())?;
     match filled.joined().filter(|text| !text.is_empty()) {
         Some(text) => Ok(Some(text)),
-        None => Err(item.fault("output names no place", "name a directory or a URL")),
+        None => Err(item.fault("output is empty", "write a directory or a URL")),
     }
 }
 
-/// The steps that --force names.
-fn forced(steps: &[Step], names: &[String]) -> Result<BTreeSet<String>> {
+/// The steps that `--force` names.
+fn forced(steps: &[PipelineStep], names: &[String]) -> Result<BTreeSet<String>> {
     let mut forced = BTreeSet::new();
     for name in names {
         let pattern = glob::Pattern::new(name).ok();
-        let fits = |step: &&Step| {
+        let matches = |step: &&PipelineStep| {
             step.name == *name || pattern.as_ref().is_some_and(|pattern| pattern.matches(&step.name))
         };
-        let found: Vec<String> = steps.iter().filter(fits).map(|step| step.name.clone()).collect();
+        let found: Vec<String> = steps.iter().filter(matches).map(|step| step.name.clone()).collect();
         if found.is_empty() {
             let near = suggest::nearest(name, steps.iter().map(|step| step.name.as_str()));
             let all: Vec<&str> = steps.iter().map(|step| step.name.as_str()).collect();
             return Err(Error::usage(
-                format_args!("--force {name}: the pipeline has no such step"),
-                suggest::did_you_mean(&near, &format!("its steps are {}", all.join(", "))),
+                format_args!("--force {name}: unknown step"),
+                suggest::did_you_mean(&near, &format!("available steps: {}", all.join(", "))),
             ));
         }
         forced.extend(found);
@@ -303,42 +302,12 @@ fn forced(steps: &[Step], names: &[String]) -> Result<BTreeSet<String>> {
     Ok(forced)
 }
 
-/// An error of something else, with its place in the pipeline before it.
-fn at_place(place: &str, error: &Error) -> Error {
+/// Prepends a position in the pipeline to an error.
+fn at_position(place: &str, error: &Error) -> Error {
     let remedy = error.remedy().unwrap_or_default().to_owned();
     match error {
         Error::Interrupted => Error::Interrupted,
         Error::Usage { .. } => fault(place, error, remedy),
         _ => Error::place(place, error, remedy),
-    }
-}
-
-/// A text without what may be secret in its URLs, which may be several with commas between them.
-pub fn public(text: &str) -> String {
-    if !text.contains("://") {
-        return text.to_owned();
-    }
-    text.split(',').map(public_url).collect::<Vec<_>>().join(",")
-}
-
-fn public_url(text: &str) -> String {
-    let Some(start) = text.find("://") else { return text.to_owned() };
-    let scheme = text[..start].rfind(|letter: char| !letter.is_ascii_alphanumeric()).map_or(0, |end| end + 1);
-    let (before, url) = text.split_at(scheme);
-    match url::Url::parse(url) {
-        Ok(parsed)
-            if parsed.has_host()
-                && (parsed.password().is_some()
-                    || !parsed.username().is_empty()
-                    || parsed.query().is_some()) =>
-        {
-            let mut plain = parsed;
-            let _ = plain.set_username(""); // both fail only for URLs that cannot have them
-            let _ = plain.set_password(None);
-            plain.set_query(None);
-            plain.set_fragment(None);
-            format!("{before}{plain}")
-        }
-        _ => text.to_owned(),
     }
 }

@@ -1,16 +1,18 @@
-//! Running a plan: steps whose inputs are there are decided about one after another, and those that must
-//! run do so as processes, some at a time. The record is written anew whenever something has changed.
+//! Runs a plan. Steps whose inputs are ready are decided about in order, and those that must run are started as processes,
+//! several at a time. `run.json` is rewritten after every change.
 
-use super::child::{Ended, Process};
-use super::decide::{Decision, Known, Why};
-use super::graph::Step;
-use super::identity::{Look, identify, rows_of};
+use super::child::{FinishedStep, StepProcess};
+use super::decide::{IdentityCache, RunReason, StepDecision};
+use super::graph::PipelineStep;
+use super::identity::{IdentityCheck, identify, rows_of};
 use super::manifest::{RunManifest, RunStatus, StepStatus};
 use super::options::Commands;
-use super::plan::{Plan, public};
+use super::plan::PipelinePlan;
 use super::steps_table::write_steps;
 use planetree_base::error::{Error, Result};
-use planetree_base::storage::{FileOutput, Guard, Location, PlaceLock, foreign, interrupt};
+use planetree_base::storage::{
+    FileOutput, Guard, Location, PlaceLock, foreign, interrupt, redacted, redacted_message,
+};
 use planetree_data::table::{TableKind, TableReader};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -18,98 +20,103 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a run may use.
+/// Resources and common options of a run.
 #[derive(Debug, Clone)]
-pub struct Budget {
-    /// Steps at a time.
+pub struct RunBudget {
+    /// Maximum number of concurrent steps.
     pub jobs: NonZeroUsize,
-    /// Threads of all of them together.
+    /// Threads of all steps together.
     pub threads: NonZeroUsize,
-    /// Memory of all of them together.
+    /// Memory limit of all steps together, in bytes.
     pub memory_limit: Option<u64>,
-    /// Words for every step: `--quiet`, `--log debug`.
+    /// Arguments passed to every step, such as `--quiet` or `--log debug`.
     pub words: Vec<String>,
-    /// Whether steps may ask the metadata service for credentials.
+    /// Whether steps may request credentials from the metadata service.
     pub instance_credentials: bool,
 }
 
-/// Who is told how it goes.
-pub trait Watcher: Send + Sync {
-    /// A step runs, and why.
-    fn begins(&self, step: &str, kind: &str, why: &Why);
-    /// What a step says.
-    fn says(&self, step: &str, line: &str);
-    /// A step has run; what it printed, if that is its result.
+/// Receives the progress of a run.
+pub trait RunObserver: Send + Sync {
+    /// A step starts, for this reason.
+    fn started(&self, step: &str, kind: &str, reason: &RunReason);
+    /// A line of a step's stderr.
+    fn message(&self, step: &str, line: &str);
+    /// A step is done; `printed` is its standard output, if that is a result.
     fn done(&self, step: &str, seconds: f64, printed: Option<&[u8]>);
-    /// A step need not run; what it printed when it did.
+    /// A step is skipped; `printed` is its standard output from an earlier run.
     fn skipped(&self, step: &str, printed: Option<&[u8]>);
-    /// A step has failed; others may still be at work.
+    /// A step failed; others may still be running.
     fn failed(&self, step: &str);
-    /// Something else.
+    /// Any other message.
     fn note(&self, text: &str);
 }
 
-/// How a run went.
+/// The number of steps of a run by outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ran {
+pub struct RunCounts {
     /// Steps that ran.
     pub done: usize,
-    /// Steps that need not.
+    /// Steps that were skipped.
     pub skipped: usize,
 }
 
-/// Runs a plan to its end.
-pub fn run(plan: &Plan, commands: &Commands, budget: &Budget, watcher: &Arc<dyn Watcher>) -> Result<Ran> {
-    let lock = PlaceLock::take(&plan.run, &mut |text| watcher.note(text))?;
+/// Runs a plan.
+pub fn run(
+    plan: &PipelinePlan,
+    commands: &Commands,
+    budget: &RunBudget,
+    observer: &Arc<dyn RunObserver>,
+) -> Result<RunCounts> {
+    let lock = PlaceLock::take(&plan.run, &mut |text| observer.note(text))?;
     let mut manifest = RunManifest::new(&plan.name, &plan.description);
     manifest.parameters = plan.parameters.clone();
     manifest.steps = plan.steps.iter().map(|step| plan.record(step)).collect();
-    let mut known = Known::default();
-    plan.check_inputs(&mut known)?;
+    let mut identities = IdentityCache::default();
+    plan.check_inputs(&mut identities)?;
     let runner = Runner {
         plan,
         commands,
         budget,
-        watcher,
+        observer,
         lock: &lock,
-        known,
+        identities,
         manifest,
         running: BTreeMap::new(),
-        settled: BTreeSet::new(),
+        finished: BTreeSet::new(),
         failure: None,
     };
     runner.run()
 }
 
 struct Runner<'r> {
-    plan: &'r Plan,
+    plan: &'r PipelinePlan,
     commands: &'r Commands,
-    budget: &'r Budget,
-    watcher: &'r Arc<dyn Watcher>,
+    budget: &'r RunBudget,
+    observer: &'r Arc<dyn RunObserver>,
     lock: &'r PlaceLock,
-    known: Known,
+    identities: IdentityCache,
     manifest: RunManifest,
-    /// Processes at work, by step.
-    running: BTreeMap<usize, Process>,
-    /// Steps that are done or need not run.
-    settled: BTreeSet<usize>,
-    /// The first failure; nothing starts after it.
+    /// Running processes, by index of their step.
+    running: BTreeMap<usize, StepProcess>,
+    /// Steps that are done or skipped.
+    finished: BTreeSet<usize>,
+    /// The first failure; no step starts after it.
     failure: Option<Error>,
 }
 
 impl Runner<'_> {
-    fn run(mut self) -> Result<Ran> {
+    fn run(mut self) -> Result<RunCounts> {
         self.record()?;
-        while self.settled.len() < self.plan.steps.len() {
-            self.watch_for_trouble();
+        while self.finished.len() < self.plan.steps.len() {
+            self.check_interrupts();
             if self.failure.is_none() {
                 let started = self.start_ready();
-                self.failed_early(started);
+                self.keep_first_failure(started);
             }
             if self.running.is_empty() && (self.failure.is_some() || !self.has_ready()) {
                 break;
             }
-            if !self.reap()? {
+            if !self.collect_finished()? {
                 std::thread::sleep(Duration::from_millis(10));
             }
         }
@@ -122,13 +129,13 @@ impl Runner<'_> {
         match self.failure.take() {
             Some(Error::Interrupted) => Err(Error::place(
                 &self.plan.run,
-                "interrupted; steps that were done stay done",
-                "run the same command again to go on",
+                "interrupted; finished steps are kept",
+                "run the same command again to resume",
             )),
             Some(error) => Err(error),
             None => {
                 let count = |status| self.manifest.steps.iter().filter(|step| step.status == status).count();
-                Ok(Ran { done: count(StepStatus::Done), skipped: count(StepStatus::Skipped) })
+                Ok(RunCounts { done: count(StepStatus::Done), skipped: count(StepStatus::Skipped) })
             }
         }
     }
@@ -137,102 +144,101 @@ impl Runner<'_> {
         self.manifest.write(&self.plan.run)
     }
 
-    /// Keeps the first failure.
-    fn failed_early(&mut self, outcome: Result<()>) {
+    fn keep_first_failure(&mut self, outcome: Result<()>) {
         if let Err(error) = outcome {
             self.failure.get_or_insert(error);
         }
     }
 
-    /// Stops everything when the user wants that, or when the run directory is lost.
-    fn watch_for_trouble(&mut self) {
+    /// Stops all processes if the run is interrupted, or if the lock of the run directory is lost.
+    fn check_interrupts(&mut self) {
         let outcome = interrupt::check().and_then(|()| self.lock.check());
         if outcome.is_err() {
             for process in self.running.values_mut() {
                 process.stop();
             }
-            self.failed_early(outcome);
+            self.keep_first_failure(outcome);
         }
     }
 
-    fn is_ready(&self, place: usize) -> bool {
-        !self.settled.contains(&place)
-            && !self.running.contains_key(&place)
-            && self.plan.steps[place].needs.is_subset(&self.settled)
+    fn is_ready(&self, index: usize) -> bool {
+        !self.finished.contains(&index)
+            && !self.running.contains_key(&index)
+            && self.plan.steps[index].needs.is_subset(&self.finished)
     }
 
     fn has_ready(&self) -> bool {
-        (0..self.plan.steps.len()).any(|place| self.is_ready(place))
+        (0..self.plan.steps.len()).any(|index| self.is_ready(index))
     }
 
-    /// Decides about steps that are ready, and starts those that must run while there is room.
+    /// Decides about steps that are ready, and starts those that must run, up to the maximum number of jobs.
     fn start_ready(&mut self) -> Result<()> {
-        let mut place = 0;
-        while place < self.plan.steps.len() {
+        let mut index = 0;
+        while index < self.plan.steps.len() {
             if self.running.len() >= self.budget.jobs.get() {
                 return Ok(());
             }
-            if !self.is_ready(place) {
-                place += 1;
+            if !self.is_ready(index) {
+                index += 1;
                 continue;
             }
-            self.begin(place)?;
-            place = 0; // a step that need not run may have made an earlier one ready
+            self.begin(index)?;
+            index = 0; // a skipped step may have made an earlier one ready
         }
         Ok(())
     }
 
-    fn begin(&mut self, place: usize) -> Result<()> {
-        let step = &self.plan.steps[place];
-        let Decision { why, fingerprint, inputs } =
-            self.plan.decide(step, &self.manifest.steps[place], &mut self.known)?;
-        let Some(why) = why else {
-            self.manifest.steps[place].status = StepStatus::Skipped;
-            self.settled.insert(place);
-            let printed = match Plan::printed(step) {
+    fn begin(&mut self, index: usize) -> Result<()> {
+        let step = &self.plan.steps[index];
+        let StepDecision { reason, fingerprint, inputs } =
+            self.plan.decide(step, &self.manifest.steps[index], &mut self.identities)?;
+        let Some(reason) = reason else {
+            self.manifest.steps[index].status = StepStatus::Skipped;
+            self.finished.insert(index);
+            let printed = match PipelinePlan::printed(step) {
                 Some(output) => self.plan.output(step, output)?.read_all()?,
                 None => None,
             };
-            self.watcher.skipped(&step.name, printed.as_deref());
+            self.observer.skipped(&step.name, printed.as_deref());
             return Ok(());
         };
-        let ours = self.made_before(place);
-        let is_other = step.kind.name == "cv" && !ours;
-        if is_other && self.plan.output(step, 0)?.join("cv.json").found()?.is_some() {
+        let is_own = self.has_run_before(index);
+        let is_foreign_cv = step.kind.name == "cv" && !is_own;
+        if is_foreign_cv && self.plan.output(step, 0)?.join("cv.json").found()?.is_some() {
             return Err(Error::place(
-                public(&self.plan.output_text(step, 0)),
-                format_args!("step {}: here is a cross-validation that this run did not make", step.name),
+                redacted(&self.plan.output_text(step, 0)),
+                format_args!("step {}: contains a cross-validation that this run did not create", step.name),
                 "choose another output, or remove the directory",
             ));
         }
-        let wrote = self.wrote_before(place);
-        let record = &mut self.manifest.steps[place];
-        // A training that began with the same inputs and options goes on from its checkpoint.
-        let goes_on = record.fingerprint == fingerprint && record.output_checksums.is_empty();
+        let wrote = self.wrote_outputs_before(index);
+        let record = &mut self.manifest.steps[index];
+        // A training that started with the same inputs and options resumes from its checkpoint.
+        let resumes = record.fingerprint == fingerprint && record.output_checksums.is_empty();
         let arguments = self.plan.arguments(step);
-        let before = Before { goes_on, wrote };
-        let means = means(self.plan, step, self.commands, self.budget, before);
+        let earlier = EarlierOutputs { resumes, wrote };
+        let resources = resource_options(self.plan, step, self.commands, self.budget, &earlier);
         record.fingerprint = fingerprint;
         record.input_checksums = inputs;
         record.output_checksums = BTreeMap::new();
-        record.arguments = arguments.iter().chain(&means).map(|word| public(word)).collect();
+        record.arguments = arguments.iter().chain(&resources).map(|word| redacted(word)).collect();
         (record.seconds, record.rows, record.bytes, record.peak_memory_bytes) = (None, None, None, None);
         self.record()?;
-        if !goes_on {
-            clear(step, &self.plan.output(step, 0)?, ours)?;
+        if !resumes {
+            remove_stale_state(step, &self.plan.output(step, 0)?, is_own)?;
         }
-        self.watcher.begins(&step.name, step.kind.name, &why);
+        self.observer.started(&step.name, step.kind.name, &reason);
         let words: Vec<String> =
-            arguments.into_iter().chain(means).chain(self.budget.words.clone()).collect();
-        let (watcher, name) = (self.watcher.clone(), step.name.clone());
-        let process = Process::start(&words, move |line| watcher.says(&name, line))?;
-        self.running.insert(place, process);
+            arguments.into_iter().chain(resources).chain(self.budget.words.clone()).collect();
+        let (observer, name) = (self.observer.clone(), step.name.clone());
+        let process = StepProcess::start(&words, move |line| observer.message(&name, line))?;
+        self.running.insert(index, process);
         Ok(())
     }
 
-    /// Whether an earlier run of this step began to write to the same places.
-    fn made_before(&self, place: usize) -> bool {
-        let record = &self.manifest.steps[place];
+    /// Whether this step started in an earlier run, with the same outputs.
+    fn has_run_before(&self, index: usize) -> bool {
+        let record = &self.manifest.steps[index];
         let earlier = self.plan.earlier.as_ref().and_then(|earlier| earlier.step(&record.name));
         earlier.is_some_and(|earlier| {
             earlier.kind == record.kind
@@ -241,83 +247,91 @@ impl Runner<'_> {
         })
     }
 
-    /// Whether an earlier run began to write to all places of this step, by whichever step.
-    fn wrote_before(&self, place: usize) -> bool {
+    /// Whether steps of an earlier run started to write all outputs of this step.
+    fn wrote_outputs_before(&self, index: usize) -> bool {
         let earlier = self.plan.earlier.iter().flat_map(|earlier| &earlier.steps);
-        let begun = earlier.filter(|step| !step.fingerprint.is_empty());
-        let written: BTreeSet<&String> = begun.flat_map(|step| step.outputs.values()).collect();
-        self.manifest.steps[place].outputs.values().all(|output| written.contains(output))
+        let started = earlier.filter(|step| !step.fingerprint.is_empty());
+        let written: BTreeSet<&String> = started.flat_map(|step| step.outputs.values()).collect();
+        self.manifest.steps[index].outputs.values().all(|output| written.contains(output))
     }
 
-    /// Takes in processes that have ended; whether there were any.
-    fn reap(&mut self) -> Result<bool> {
-        let mut ended = Vec::new();
-        for (place, process) in &mut self.running {
+    /// Collects finished processes; `false` if there were none.
+    fn collect_finished(&mut self) -> Result<bool> {
+        let mut finished = Vec::new();
+        for (index, process) in &mut self.running {
             if let Some(outcome) = process.poll()? {
-                ended.push((*place, outcome));
+                finished.push((*index, outcome));
             }
         }
-        for (place, outcome) in &ended {
-            self.running.remove(place);
-            let taken = self.take_in(*place, outcome);
-            if taken.is_err() && self.manifest.steps[*place].status == StepStatus::Failed {
-                self.watcher.failed(&self.plan.steps[*place].name);
+        for (index, outcome) in &finished {
+            self.running.remove(index);
+            let recorded = self.finish_step(*index, outcome);
+            if recorded.is_err() && self.manifest.steps[*index].status == StepStatus::Failed {
+                self.observer.failed(&self.plan.steps[*index].name);
             }
-            self.failed_early(taken);
+            self.keep_first_failure(recorded);
             self.record()?;
         }
-        Ok(!ended.is_empty())
+        Ok(!finished.is_empty())
     }
 
-    fn take_in(&mut self, place: usize, ended: &Ended) -> Result<()> {
-        let step = &self.plan.steps[place];
-        self.known.forget(self.plan, step);
-        self.manifest.steps[place].seconds = Some(ended.seconds);
-        self.manifest.steps[place].peak_memory_bytes =
-            ended.figures.and_then(|figures| figures.peak_memory_bytes);
-        if let Some((problem, remedy)) = &ended.failure {
-            interrupt::check()?; // we asked it to stop; it did not fail
-            return Err(self.fail(place, problem, remedy));
+    fn finish_step(&mut self, index: usize, finished: &FinishedStep) -> Result<()> {
+        let step = &self.plan.steps[index];
+        self.identities.forget(self.plan, step);
+        self.manifest.steps[index].seconds = Some(finished.seconds);
+        self.manifest.steps[index].peak_memory_bytes =
+            finished.usage.and_then(|usage| usage.peak_memory_bytes);
+        if let Some((problem, remedy)) = &finished.failure {
+            interrupt::check()?; // the run stopped it; it did not fail
+            return Err(self.fail(index, problem, remedy));
         }
-        let printed = Plan::printed(step);
+        let printed = PipelinePlan::printed(step);
         if let Some(output) = printed {
-            write_printed(&self.plan.output(step, output)?, &ended.printed, self.wrote_before(place))?;
+            write_printed(
+                &self.plan.output(step, output)?,
+                &finished.printed,
+                self.wrote_outputs_before(index),
+            )?;
         }
         let (mut checksums, mut bytes) = (BTreeMap::new(), 0);
         for (output, written) in step.outputs.iter().enumerate() {
-            match identify(&self.plan.output(step, output)?, Look::Quick)? {
+            match identify(&self.plan.output(step, output)?, IdentityCheck::Quick)? {
                 Some(identity) => {
                     checksums.insert(written.key.clone(), identity.digest);
                     bytes += identity.bytes;
                 }
                 None => {
-                    let problem = format!("it has not written {}", written.text);
-                    return Err(self.fail(place, &problem, "report this: it is a fault of planetree"));
+                    let problem = format!("output {} was not written", written.text);
+                    return Err(self.fail(
+                        index,
+                        &problem,
+                        "this is a bug in planetree: please report it with the command and its output",
+                    ));
                 }
             }
         }
-        let record = &mut self.manifest.steps[place];
+        let record = &mut self.manifest.steps[index];
         record.rows = rows_of(&self.plan.output(step, 0)?);
         record.bytes = Some(bytes);
         record.output_checksums = checksums;
         record.status = StepStatus::Done;
-        self.settled.insert(place);
-        let shown = printed.map(|_| ended.printed.as_slice());
-        self.watcher.done(&step.name, ended.seconds, shown);
+        self.finished.insert(index);
+        let shown = printed.map(|_| finished.printed.as_slice());
+        self.observer.done(&step.name, finished.seconds, shown);
         Ok(())
     }
 
-    fn fail(&mut self, place: usize, problem: &str, remedy: &str) -> Error {
-        let record = &mut self.manifest.steps[place];
+    fn fail(&mut self, index: usize, problem: &str, remedy: &str) -> Error {
+        let record = &mut self.manifest.steps[index];
         record.status = StepStatus::Failed;
-        record.error = Some(public(problem));
-        Error::place(format_args!("step {}", self.plan.steps[place].name), problem, remedy)
+        record.error = Some(redacted_message(problem));
+        Error::place(format_args!("step {}", self.plan.steps[index].name), problem, remedy)
     }
 }
 
-/// Removes what a step would go on from although it began otherwise: a training's checkpoint, and the folds
-/// of a cross-validation, if it was this pipeline that made them.
-fn clear(step: &Step, output: &Location, ours: bool) -> Result<()> {
+/// Removes state that a step would resume from although its inputs or options differ: the checkpoint of a training, and the
+/// folds of a cross-validation, if this pipeline created them.
+fn remove_stale_state(step: &PipelineStep, output: &Location, is_own: bool) -> Result<()> {
     match step.kind.name {
         "train" => {
             let checkpoint = output.with_suffix("", ".checkpoint");
@@ -326,21 +340,27 @@ fn clear(step: &Step, output: &Location, ours: bool) -> Result<()> {
                 _ => Ok(()),
             }
         }
-        "cv" if ours && output.join("cv.json").found()?.is_some() => output.remove_tree(),
+        "cv" if is_own && output.join("cv.json").found()?.is_some() => output.remove_tree(),
         _ => Ok(()),
     }
 }
 
-/// What an earlier run left.
-struct Before {
-    /// Whether the step began with the same inputs and options.
-    goes_on: bool,
-    /// Whether it wrote, or began to write, to the step's places.
+/// What an earlier run left of a step.
+struct EarlierOutputs {
+    /// Whether the step started with the same inputs and options.
+    resumes: bool,
+    /// Whether it wrote, or started to write, the step's outputs.
     wrote: bool,
 }
 
-/// Words that say how a step runs, as far as the pipeline does not.
-fn means(plan: &Plan, step: &Step, commands: &Commands, budget: &Budget, before: Before) -> Vec<String> {
+/// Resource options of a step that the pipeline does not set.
+fn resource_options(
+    plan: &PipelinePlan,
+    step: &PipelineStep,
+    commands: &Commands,
+    budget: &RunBudget,
+    earlier: &EarlierOutputs,
+) -> Vec<String> {
     let jobs = budget.jobs.get();
     let wants = |key: &str, long: &str| !step.keys.contains(key) && commands.has(step.kind, long);
     let mut words = Vec::new();
@@ -360,13 +380,13 @@ fn means(plan: &Plan, step: &Step, commands: &Commands, budget: &Budget, before:
     }
     match step.kind.name {
         "convert" => words.push("--overwrite".to_owned()),
-        // Text does not say who wrote it, but the record does.
-        "sql" if before.wrote => words.push("--overwrite".to_owned()),
+        // Text files cannot be recognised by content, but the record knows them.
+        "sql" if earlier.wrote => words.push("--overwrite".to_owned()),
         "train" => {
             if wants("checkpoint_every", "checkpoint-every") {
                 words.extend(["--checkpoint-every", "60s"].map(str::to_owned));
             }
-            if before.goes_on {
+            if earlier.resumes {
                 words.push("--resume".to_owned());
             }
         }
@@ -375,10 +395,11 @@ fn means(plan: &Plan, step: &Step, commands: &Commands, budget: &Budget, before:
     words
 }
 
-/// Keeps what a step printed. Text does not say who wrote it, but the record does.
-fn write_printed(place: &Location, printed: &[u8], is_recorded: bool) -> Result<()> {
-    let guard: Guard = Arc::new(move |place| if is_recorded { Ok(()) } else { Err(foreign(place)) });
-    let mut output = FileOutput::guarded(place, guard)?;
-    output.write_all(printed).map_err(|error| Error::io(place, "write", &error))?;
+/// Writes the standard output of a step. Text files cannot be recognised by content, so `is_recorded` says whether an
+/// existing file is an earlier output.
+fn write_printed(location: &Location, printed: &[u8], is_recorded: bool) -> Result<()> {
+    let guard: Guard = Arc::new(move |location| if is_recorded { Ok(()) } else { Err(foreign(location)) });
+    let mut output = FileOutput::guarded(location, guard)?;
+    output.write_all(printed).map_err(|error| Error::io(location, "write", error))?;
     output.commit()
 }

@@ -1,4 +1,4 @@
-//! `steps.parquet`: a row per step of a run, for whoever asks questions in SQL.
+//! `steps.parquet`: one row per step of a run, for SQL queries.
 
 use super::manifest::{RunManifest, STEPS_TABLE};
 use arrow::array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
@@ -8,7 +8,7 @@ use planetree_base::storage::Location;
 use planetree_data::table::{TableKind, TableWriter};
 use std::sync::Arc;
 
-/// The columns.
+/// The schema of the table.
 pub fn steps_schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
         Field::new("step", DataType::Utf8, false),
@@ -45,7 +45,7 @@ pub fn write_steps(manifest: &RunManifest, run: &Location) -> Result<()> {
         texts(&outputs),
     ];
     let batch = RecordBatch::try_new(steps_schema(), columns)
-        .map_err(|error| Error::place(&location, error, "report this: it is a fault of planetree"))?;
+        .map_err(|error| Error::bug(&location, &error).caused_by(error))?;
     let mut writer = TableWriter::create(&location, TableKind::Steps, steps_schema())?;
     writer.set_metadata("planetree.pipeline", manifest.pipeline.clone());
     writer.write(&batch)?;

@@ -1,10 +1,10 @@
-//! Graphs, names, command lines and everything that is refused before a step runs.
+//! Graphs, names, command lines, and errors that are reported before a step runs.
 
 use super::document::Document;
-use super::draft::Draft;
-use super::graph::Graph;
-use super::kinds::{DECIDED, KINDS, MEANS};
-use super::parameters::Parameters;
+use super::draft::StepDraft;
+use super::graph::StepGraph;
+use super::kinds::{KINDS, RESOURCE_KEYS, RUN_CONTROLLED};
+use super::parameters::PipelineParameters;
 use super::*;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Access;
@@ -16,41 +16,41 @@ fn commands() -> Commands {
     Commands::new(planetree_cli::command_line())
 }
 
-fn graph(text: &str) -> Result<Graph> {
+fn graph(text: &str) -> Result<StepGraph> {
     let document = Document::parse("p.toml", text)?;
-    let parameters = Parameters::settle(&document.parameters, &BTreeMap::new(), &[])?;
-    Graph::of(Draft::all(&document, &parameters)?, &commands())
+    let parameters = PipelineParameters::resolve(&document.parameters, &BTreeMap::new(), &[])?;
+    StepGraph::of(StepDraft::all(&document, &parameters)?, &commands())
 }
 
-/// Step by step: its name, what it waits for, and its command line with names in place of paths.
-fn shown(graph: &Graph) -> Vec<(String, Vec<String>, String)> {
+/// For each step: its name, its dependencies, and its command line with names in place of paths.
+fn shown(graph: &StepGraph) -> Vec<(String, Vec<String>, String)> {
     let steps = &graph.steps;
-    let of = |step: &Step| {
+    let of = |step: &PipelineStep| {
         let needs = step.needs.iter().map(|need| steps[*need].name.clone()).collect();
         let line = step.command_line(|word| match word {
-            super::graph::WordText::Plain(text) => text.clone(),
-            super::graph::WordText::Input { before, input } => match &step.inputs[*input].from {
+            super::graph::WordContent::Plain(text) => text.clone(),
+            super::graph::WordContent::Input { prefix, input } => match &step.inputs[*input].from {
                 Some(from) => {
-                    format!("{before}@{}{}", steps[from.step].outputs[from.output].text, from.below)
+                    format!("{prefix}@{}{}", steps[from.step].outputs[from.output].text, from.below)
                 }
-                None => format!("{before}{}", step.inputs[*input].text),
+                None => format!("{prefix}{}", step.inputs[*input].text),
             },
-            super::graph::WordText::Output(place) => format!(">{}", step.outputs[*place].text),
-            super::graph::WordText::Run => "@run".to_owned(),
+            super::graph::WordContent::Output(index) => format!(">{}", step.outputs[*index].text),
+            super::graph::WordContent::Run => "@run".to_owned(),
         });
         (step.name.clone(), needs, line.join(" "))
     };
     steps.iter().map(of).collect()
 }
 
-fn refused(text: &str) -> String {
+fn rejected(text: &str) -> String {
     let error = graph(text).map(|graph| shown(&graph)).unwrap_err();
     assert_eq!(error.exit_code(), 2, "{error}");
     format!("{error} / {}", error.remedy().unwrap_or_default())
 }
 
 #[test]
-fn what_one_step_writes_and_another_reads_makes_the_order() {
+fn steps_are_ordered_by_inputs_and_outputs() {
     let text = r#"
         [step.scores]
         kind = "predict"
@@ -116,7 +116,7 @@ fn what_one_step_writes_and_another_reads_makes_the_order() {
 }
 
 #[test]
-fn a_star_may_stand_before_what_is_below_each_step() {
+fn a_star_matches_steps_before_a_path_below_them() {
     let text = r#"
         [step.rotation]
         for_each = { preset = ["mart", "rf-list"] }
@@ -140,11 +140,11 @@ fn a_star_may_stand_before_what_is_below_each_step() {
     assert_eq!(needs, &["rotation-mart", "rotation-rf-list"]);
     let each = |name: &str| format!("--predictions {name}=@rotation-{name}/predictions.parquet");
     assert!(quality.contains(&format!("{} {}", each("mart"), each("rf-list"))), "{quality}");
-    assert!(line("data").2.contains("elsewhere-*/S1.txt"), "no step is called so: a path");
+    assert!(line("data").2.contains("elsewhere-*/S1.txt"), "no step matches, so it is a path");
 }
 
 #[test]
-fn for_each_makes_steps_and_a_star_gathers_them() {
+fn for_each_expands_and_a_star_collects_the_steps() {
     let text = r#"
         [parameters]
         presets = ["mart", "lambdamart"]
@@ -193,16 +193,16 @@ fn for_each_makes_steps_and_a_star_gathers_them() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_its_place() {
+fn invalid_pipelines_are_rejected_with_their_position() {
     let convert = "[step.a]\nkind = \"convert\"\ninput = \"x\"\n";
-    for (text, says) in [
-        ("[step.a]\nkind = \"trian\"\n", "p.toml:2:8: unknown kind of step \"trian\" / did you mean train?"),
+    for (text, expected) in [
+        ("[step.a]\nkind = \"trian\"\n", "p.toml:2:8: unknown kind \"trian\" / did you mean train?"),
         ("[step.a]\ninput = \"x\"\n", "p.toml:1:7: step a has no kind / write kind"),
         (
             "[step.a]\nkind = \"train\"\ndta = \"x\"\n",
-            "p.toml:3:1: unknown key \"dta\" of step a, a train step / did you mean data?",
+            "p.toml:3:1: unknown key \"dta\" in step a of kind train / did you mean data?",
         ),
-        ("[step.a]\nkind = \"train\"\nresume = true\n", "p.toml:3:1: resume is not for pipelines"),
+        ("[step.a]\nkind = \"train\"\nresume = true\n", "p.toml:3:1: resume is set by the run"),
         (
             "[step.a]\nkind = \"train\"\n",
             "p.toml:1:7: step a: the following required arguments were not provided: --data",
@@ -213,64 +213,54 @@ fn what_cannot_be_is_refused_with_its_place() {
         ),
         (
             "[step.a]\nkind = \"convert\"\ninput = \"x\"\nlenient = 1\n",
-            "p.toml:4:11: lenient is true or false",
+            "p.toml:4:11: lenient must be true or false",
         ),
         (
             "[step.a]\nkind = \"predict\"\nmodel = [\"x\", \"y\"]\ndata = \"d\"\n",
             "p.toml:3:9: model takes one value",
         ),
-        ("[step.a]\nkind = \"predict\"\nmodel = { m = \"y\" }\ndata = \"d\"\n", "model takes no names"),
-        (
-            "[step.a]\nkind = \"convert\"\ninput = \"-\"\n",
-            "p.toml:3:9: a step of a pipeline has no standard input",
-        ),
-        ("[step.a]\nkind = \"convert\"\ninput = \"\"\n", "p.toml:3:9: input is no path"),
-        ("[step.a]\nkind = \"convert\"\ninput = \"x\"\noutput = [1]\n", "p.toml:4:10: output is no path"),
+        ("[step.a]\nkind = \"predict\"\nmodel = { m = \"y\" }\ndata = \"d\"\n", "model does not take names"),
+        ("[step.a]\nkind = \"convert\"\ninput = \"-\"\n", "p.toml:3:9: steps have no standard input"),
+        ("[step.a]\nkind = \"convert\"\ninput = \"\"\n", "p.toml:3:9: input must be a path"),
+        ("[step.a]\nkind = \"convert\"\ninput = \"x\"\noutput = [1]\n", "p.toml:4:10: output must be a path"),
         (
             "[step.a]\nkind = \"convert\"\ninput = \"x\"\nsort_queries = {}\n",
-            "p.toml:4:16: sort_queries is true or false",
+            "p.toml:4:16: sort_queries must be true or false",
         ),
-        ("[step.a]\nkind = \"convert\"\ninput = \"{x}\"\n", "p.toml:3:9: there is no parameter \"x\""),
-        ("[parameters]\nx = 1\n[step.a]\nkind = \"convert\"\ninput = \"y\"\n", ""),
+        ("[step.a]\nkind = \"convert\"\ninput = \"{x}\"\n", "p.toml:3:9: unknown parameter \"x\""),
         (
             &format!("{convert}[step.b]\nkind = \"convert\"\ninput = \"y\"\noutput = \"a/\"\n"),
-            "p.toml:7:10: a is written twice: by step a (p.toml:1:7) and by step b",
+            "p.toml:7:10: a is written by both step a (p.toml:1:7) and step b",
         ),
         (
             &format!("{convert}[step.b]\nkind = \"describe\"\npath = \"a\"\nprint = \"./a/b.txt\"\n"),
-            "step b writes a/b.txt into a, which step a writes as a whole",
+            "output a/b.txt of step b is inside output a of step a",
         ),
         (
             &format!("{convert}output = \"run.json\"\n"),
-            "p.toml:4:10: step a writes run.json, which the run itself writes",
+            "p.toml:4:10: output run.json of step a is reserved for the run itself",
         ),
         (
             &format!("{convert}output = \"b\"\n[step.b]\nkind = \"describe\"\npath = \"z\"\n"),
-            "p.toml:4:10: step a writes b, which is another step's name",
+            "p.toml:4:10: output b of step a is the name of another step",
         ),
-        (&format!("{convert}after = \"c\"\n"), "p.toml:4:9: there is no step \"c\""),
-        ("[step.a]\nkind = \"convert\"\ninput = \"a\"\n", "p.toml:3:9: step a reads what it writes, a"),
-        ("[step.a]\nkind = \"describe\"\npath = \"x\"\nprint = false\n", "p.toml:1:7: step a writes nothing"),
-        ("[step.a]\nkind = \"describe\"\npath = \"x\"\nprint = [1]\n", "p.toml:4:9: print is no path"),
+        (&format!("{convert}after = \"c\"\n"), "p.toml:4:9: no step \"c\""),
+        ("[step.a]\nkind = \"convert\"\ninput = \"a\"\n", "p.toml:3:9: step a reads its own output a"),
+        ("[step.a]\nkind = \"describe\"\npath = \"x\"\nprint = false\n", "p.toml:1:7: step a has no output"),
+        ("[step.a]\nkind = \"describe\"\npath = \"x\"\nprint = [1]\n", "p.toml:4:9: print must be a path"),
         (
             "[step.a]\nkind = \"convert\"\nfor_each = 3\ninput = \"x\"\n",
-            "p.toml:3:12: for_each names no variables",
+            "p.toml:3:12: for_each must be a table of variables",
         ),
         ("[step.a]\nkind = \"convert\"\nfor_each = { x = [] }\ninput = \"x\"\n", "x has no values"),
         (
             "[step.a]\nkind = \"convert\"\nfor_each = { x = [[1]] }\ninput = \"x\"\n",
             "a value of for_each is a list",
         ),
-        (
-            "[step.a]\nkind = \"convert\"\nfor_each = { x = [1, 1] }\ninput = \"x\"\n",
-            "two steps are called a-1",
-        ),
+        ("[step.a]\nkind = \"convert\"\nfor_each = { x = [1, 1] }\ninput = \"x\"\n", "duplicate step a-1"),
     ] {
-        if says.is_empty() {
-            continue; // an unused parameter is told by the plan
-        }
-        let said = refused(text);
-        assert!(said.contains(says), "{said}");
+        let message = rejected(text);
+        assert!(message.contains(expected), "{message}");
     }
 }
 
@@ -290,14 +280,14 @@ fn a_cycle_is_named() {
         kind = "convert"
         input = "b"
     "#;
-    let said = refused(text);
-    assert!(said.contains("steps wait for each other: a needs c needs b needs a"), "{said}");
-    let said = refused("[step.a]\nkind = \"convert\"\ninput = \"x\"\nafter = \"a\"\n");
-    assert!(said.contains("a needs a"), "{said}");
+    let message = rejected(text);
+    assert!(message.contains("steps depend on each other: a needs c needs b needs a"), "{message}");
+    let message = rejected("[step.a]\nkind = \"convert\"\ninput = \"x\"\nafter = \"a\"\n");
+    assert!(message.contains("a needs a"), "{message}");
 }
 
 #[test]
-fn the_table_of_kinds_speaks_of_options_that_exist() {
+fn the_table_of_kinds_matches_the_command_line() {
     let root = planetree_cli::command_line();
     for kind in KINDS {
         let Some(command) = root.find_subcommand(kind.name) else { continue };
@@ -316,28 +306,34 @@ fn the_table_of_kinds_speaks_of_options_that_exist() {
         }
         let positional = command.get_positionals().count();
         assert_eq!(positional, usize::from(kind.positional.is_some()), "{}", kind.name);
-        // An option that names a file and is not here would be read or written behind the run's back.
+        // A file option that is missing here would be read or written without the run noticing.
         for argument in command.get_arguments().filter(|argument| !argument.is_positional()) {
             let key = argument.get_long().unwrap_or_default().replace('-', "_");
-            let told = argument
+            let value_names = argument
                 .get_value_names()
                 .into_iter()
                 .flatten()
                 .map(|name| name.as_str())
                 .collect::<String>();
-            let names_place =
-                ["FILE", "DATASET", "DIR", "MODEL", "PATH", "RUN"].iter().any(|word| told.contains(word));
+            let names_file = ["FILE", "DATASET", "DIR", "MODEL", "PATH", "RUN"]
+                .iter()
+                .any(|word| value_names.contains(word));
             let known = kind.input(&key).is_some()
                 || kind.is_output(&key)
-                || [MEANS, DECIDED, &["allow_path"]].concat().contains(&key.as_str());
-            assert!(!names_place || known, "{} --{key} {told} is not in the table of kinds", kind.name);
+                || [RESOURCE_KEYS, RUN_CONTROLLED, &["allow_path"]].concat().contains(&key.as_str());
+            assert!(!names_file || known, "{} --{key} {value_names} is not in the table of kinds", kind.name);
         }
-        assert!(!kind.inputs.iter().any(|input| MEANS.contains(&input.key) || DECIDED.contains(&input.key)));
+        assert!(
+            !kind
+                .inputs
+                .iter()
+                .any(|input| RESOURCE_KEYS.contains(&input.key) || RUN_CONTROLLED.contains(&input.key))
+        );
     }
 }
 
-/// A plan in a directory that has `x.txt`.
-fn plan(root: &Path, text: &str, set: &[&str], force: &[&str]) -> Result<Plan> {
+/// Plans a pipeline in a directory.
+fn plan(root: &Path, text: &str, set: &[&str], force: &[&str]) -> Result<PipelinePlan> {
     fs::write(root.join("p.toml"), text).unwrap();
     let owned = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
     let request = RunRequest {
@@ -348,14 +344,14 @@ fn plan(root: &Path, text: &str, set: &[&str], force: &[&str]) -> Result<Plan> {
         resume: false,
         access: Access::Explicit,
     };
-    Plan::make(&request, &commands())
+    PipelinePlan::new(&request, &commands())
 }
 
 #[test]
-fn a_plan_refuses_what_the_steps_would() {
+fn planning_rejects_invalid_settings_of_steps() {
     let root = tempfile::tempdir().unwrap();
     let train = "[step.a]\nkind = \"train\"\ndata = \"d\"\n";
-    for (text, set, force, says) in [
+    for (text, set, force, expected) in [
         (format!("{train}preset = \"martt\"\n"), "", "", "step a: "),
         (
             format!("{train}set = {{ num_tree = 3 }}\n"),
@@ -363,52 +359,31 @@ fn a_plan_refuses_what_the_steps_would() {
             "",
             "p.toml:1:7: step a: unknown parameter \"num_tree\"",
         ),
-        (format!("[parameters]\nx = 1\n{train}"), "", "", "p.toml:2:1: parameter x is used nowhere"),
-        (train.to_owned(), "y=1", "", "--set y: the pipeline has no such parameter"),
-        (train.to_owned(), "", "b", "--force b: the pipeline has no such step"),
-        (
-            format!("[pipeline]\nname = \"a/b\"\n{train}"),
-            "",
-            "",
-            "p.toml:2:8: \"a/b\" is no name of a pipeline",
-        ),
+        (format!("[parameters]\nx = 1\n{train}"), "", "", "p.toml:2:1: unused parameter x"),
+        (train.to_owned(), "y=1", "", "--set y: unknown parameter"),
+        (train.to_owned(), "", "b", "--force b: unknown step"),
+        (format!("[pipeline]\nname = \"a/b\"\n{train}"), "", "", "p.toml:2:8: invalid pipeline name \"a/b\""),
         (format!("{train}model = \"ftp://h/x\"\n"), "", "", "p.toml:4:9: "),
     ] {
         let set: Vec<&str> = Some(set).filter(|set| !set.is_empty()).into_iter().collect();
         let force: Vec<&str> = Some(force).filter(|force| !force.is_empty()).into_iter().collect();
         let error = plan(root.path(), &text, &set, &force).err().unwrap();
-        assert!(error.to_string().contains(says), "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
         assert_eq!(error.exit_code(), 2, "{error}");
     }
 }
 
 #[test]
-fn a_missing_input_is_named_with_what_was_meant() {
+fn a_missing_input_is_named_with_a_suggestion() {
     let root = tempfile::tempdir().unwrap();
     let text = "[step.judgments]\nkind = \"convert\"\ninput = \"ROOT/x.txt\"\n\n[step.b]\nkind = \"describe\"\npath = \"judgements\"\n";
     let text = text.replace("ROOT", &root.path().to_string_lossy());
-    let check = || plan(root.path(), &text, &[], &[]).unwrap().check_inputs(&mut Known::default());
+    let check = || plan(root.path(), &text, &[], &[]).unwrap().check_inputs(&mut IdentityCache::default());
     let error = check().unwrap_err();
     assert!(error.to_string().contains("p.toml:3:9: step judgments: input = "), "{error}");
     assert_eq!(error.exit_code(), 1);
     fs::write(root.path().join("x.txt"), "1 qid:1 1:1\n").unwrap();
     let error: Error = check().unwrap_err();
-    assert!(
-        error.to_string().contains("p.toml:7:8: step b: path = judgements: there is no such file"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("p.toml:7:8: step b: path = judgements: no such file"), "{error}");
     assert_eq!(error.remedy(), Some("did you mean judgments?"));
-}
-
-#[test]
-fn secrets_of_urls_stay_out_of_the_record() {
-    for (text, kept) in [
-        ("https://me:sentinel@host/a/b?sig=sentinel", "https://host/a/b"),
-        ("name=https://me:sentinel@host/a", "name=https://host/a"),
-        ("s3://bucket/a=b", "s3://bucket/a=b"),
-        ("a,http://h/x,http://me:sentinel@h/y?z", "a,http://h/x,http://h/y"),
-        ("a/b", "a/b"),
-    ] {
-        assert_eq!(public(text), kept);
-    }
 }

@@ -1,11 +1,15 @@
 //! Area under the ROC curve of a query.
 
-use super::ranking::{Depth, MetricEntry};
-use super::{Function, Make};
+use super::ranking::{DepthArgument, MetricEntry};
+use super::{FunctionKind, SqlFunction};
 use planetree_metric::Metric;
 
-pub const FUNCTION: Function =
-    Function { name: "auc", usage: USAGE, help: "area under the ROC curve", make: Make::Metric(&ENTRY) };
+pub const FUNCTION: SqlFunction = SqlFunction {
+    name: "auc",
+    usage: USAGE,
+    help: "area under the ROC curve",
+    kind: FunctionKind::Metric(&ENTRY),
+};
 
 const USAGE: &str = "auc(label, score [, convention])";
 
@@ -14,6 +18,6 @@ const ENTRY: MetricEntry = MetricEntry {
     aliases: &[],
     pooled: Some("auc_pooled"),
     usage: USAGE,
-    depth: Depth::None,
+    depth: DepthArgument::None,
     metric: |_| Metric::Auc,
 };

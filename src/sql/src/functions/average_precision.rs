@@ -1,14 +1,14 @@
 //! Average precision of a query.
 
-use super::ranking::{Depth, MetricEntry};
-use super::{Function, Make};
+use super::ranking::{DepthArgument, MetricEntry};
+use super::{FunctionKind, SqlFunction};
 use planetree_metric::Metric;
 
-pub const FUNCTION: Function = Function {
+pub const FUNCTION: SqlFunction = SqlFunction {
     name: "average_precision",
     usage: USAGE,
-    help: "mean precision at the relevant documents; ap() for short",
-    make: Make::Metric(&ENTRY),
+    help: "mean of the precision at each relevant document; alias ap",
+    kind: FunctionKind::Metric(&ENTRY),
 };
 
 const USAGE: &str = "average_precision(label, score [, k [, convention [, doc_id]]])";
@@ -18,6 +18,6 @@ const ENTRY: MetricEntry = MetricEntry {
     aliases: &["ap"],
     pooled: Some("average_precision_pooled"),
     usage: USAGE,
-    depth: Depth::Optional,
+    depth: DepthArgument::Optional,
     metric: Metric::Map,
 };

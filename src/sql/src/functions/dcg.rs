@@ -1,11 +1,15 @@
 //! Discounted cumulative gain of a query.
 
-use super::ranking::{Depth, MetricEntry};
-use super::{Function, Make};
+use super::ranking::{DepthArgument, MetricEntry};
+use super::{FunctionKind, SqlFunction};
 use planetree_metric::Metric;
 
-pub const FUNCTION: Function =
-    Function { name: "dcg", usage: USAGE, help: "discounted gain", make: Make::Metric(&ENTRY) };
+pub const FUNCTION: SqlFunction = SqlFunction {
+    name: "dcg",
+    usage: USAGE,
+    help: "discounted cumulative gain",
+    kind: FunctionKind::Metric(&ENTRY),
+};
 
 const USAGE: &str = "dcg(label, score [, k [, convention [, doc_id]]])";
 
@@ -14,6 +18,6 @@ const ENTRY: MetricEntry = MetricEntry {
     aliases: &[],
     pooled: Some("dcg_pooled"),
     usage: USAGE,
-    depth: Depth::Optional,
+    depth: DepthArgument::Optional,
     metric: Metric::Dcg,
 };

@@ -1,14 +1,14 @@
 //! Expected reciprocal rank of a query.
 
-use super::ranking::{Depth, MetricEntry};
-use super::{Function, Make};
+use super::ranking::{DepthArgument, MetricEntry};
+use super::{FunctionKind, SqlFunction};
 use planetree_metric::Metric;
 
-pub const FUNCTION: Function = Function {
+pub const FUNCTION: SqlFunction = SqlFunction {
     name: "err",
     usage: USAGE,
-    help: "expected reciprocal rank at which a user is satisfied",
-    make: Make::Metric(&ENTRY),
+    help: "expected reciprocal rank",
+    kind: FunctionKind::Metric(&ENTRY),
 };
 
 const USAGE: &str = "err(label, score [, k [, convention [, doc_id]]])";
@@ -18,6 +18,6 @@ const ENTRY: MetricEntry = MetricEntry {
     aliases: &[],
     pooled: Some("err_pooled"),
     usage: USAGE,
-    depth: Depth::Optional,
+    depth: DepthArgument::Optional,
     metric: Metric::Err,
 };

@@ -1,6 +1,6 @@
-//! The mean as `planetree evaluate` takes it: exact sums, so that no order of the rows changes a bit.
+//! The mean as `planetree evaluate` computes it: from exact sums, so that it does not depend on the order of the rows.
 
-use super::{Function, Make};
+use super::{FunctionKind, SqlFunction};
 use arrow::array::{ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
 use datafusion::common::{Result, ScalarValue, exec_err, plan_err};
@@ -11,11 +11,11 @@ use planetree_metric::{Mean, Metric};
 use std::mem::size_of;
 use std::sync::Arc;
 
-pub const FUNCTION: Function = Function {
+pub const FUNCTION: SqlFunction = SqlFunction {
     name: "exact_avg",
     usage: "exact_avg(value)",
-    help: "mean as evaluate takes it: the same to the bit in any order of the rows",
-    make: Make::Aggregate(|| {
+    help: "mean as evaluate computes it: bit-identical in any order of the rows",
+    kind: FunctionKind::Aggregate(|| {
         AggregateUDF::new_from_impl(ExactAvg { signature: Signature::user_defined(Volatility::Immutable) })
     }),
 };
@@ -42,13 +42,13 @@ impl AggregateUDFImpl for ExactAvg {
         match types {
             [kind] if kind.is_numeric() || kind.is_null() => Ok(vec![DataType::Float64]),
             [kind] => plan_err!("exact_avg: value is of type {kind}, expected a number: {}", FUNCTION.usage),
-            _ => plan_err!("exact_avg: {} arguments do not fit: {}", types.len(), FUNCTION.usage),
+            _ => plan_err!("exact_avg: wrong number of arguments ({}): {}", types.len(), FUNCTION.usage),
         }
     }
 
     fn accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
         if arguments.is_distinct {
-            return exec_err!("exact_avg: DISTINCT is not supported, take avg(DISTINCT ...)");
+            return exec_err!("exact_avg: DISTINCT is not supported; use avg(DISTINCT ...)");
         }
         Ok(Box::new(ExactMean(Mean::new(Metric::Ndcg(None)))))
     }
@@ -59,6 +59,7 @@ impl AggregateUDFImpl for ExactAvg {
     }
 }
 
+/// Accumulates an exact mean.
 #[derive(Debug)]
 struct ExactMean(Mean);
 
@@ -84,7 +85,7 @@ impl Accumulator for ExactMean {
         for state in states[0].as_binary::<i32>().iter().flatten() {
             match Mean::from_bytes(self.0.metric(), state) {
                 Some(mean) => self.0.merge(&mean),
-                None => return exec_err!("a mean was damaged on its way"),
+                None => return exec_err!("a partial mean arrived damaged"),
             }
         }
         Ok(())

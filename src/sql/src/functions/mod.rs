@@ -1,13 +1,15 @@
-//! Functions that SQL gains here. A new one is a file and a line in the table.
+//! The SQL functions of planetree. To add one, add a file and a line in the table.
 
 mod auc;
 mod average_precision;
 mod bin_of;
+mod dataset_function;
 mod dcg;
 mod err;
 mod exact_avg;
 mod explain_difference;
 mod explain_score;
+mod feature_argument;
 mod models;
 mod ndcg;
 mod one_query;
@@ -22,7 +24,6 @@ mod reciprocal_rank;
 mod rmse;
 mod score;
 mod within_query;
-mod words;
 
 pub use models::ResolveModels;
 pub use one_query::OneQuery;
@@ -37,18 +38,18 @@ use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
 use ranking::MetricEntry;
 use std::sync::Arc;
 
-/// One function.
-struct Function {
+/// A function of planetree.
+struct SqlFunction {
     name: &'static str,
-    /// How it is written.
+    /// The call with its arguments.
     usage: &'static str,
     /// One line of help.
     help: &'static str,
-    make: Make,
+    kind: FunctionKind,
 }
 
-/// How a function comes to be.
-enum Make {
+/// The kind of a function, with its constructor.
+enum FunctionKind {
     Metric(&'static MetricEntry),
     Aggregate(fn() -> AggregateUDF),
     Window(fn() -> WindowUDF),
@@ -56,8 +57,8 @@ enum Make {
     Table(fn(Arc<Tables>) -> Arc<dyn TableFunctionImpl>),
 }
 
-/// All of them.
-const FUNCTIONS: [Function; 20] = [
+/// All functions, in the order of the manual.
+const FUNCTIONS: [SqlFunction; 20] = [
     ndcg::FUNCTION,
     dcg::FUNCTION,
     err::FUNCTION,
@@ -80,12 +81,12 @@ const FUNCTIONS: [Function; 20] = [
     read::TABLE,
 ];
 
-/// A function for the manual, `\h` and the shell's completion.
+/// Help on a function, for the manual, `\df` and the shell's completion.
 #[derive(Debug, Clone, Copy)]
 pub struct FunctionHelp {
-    /// Its name.
+    /// Name of the function.
     pub name: &'static str,
-    /// How it is written.
+    /// The call with its arguments.
     pub usage: &'static str,
     /// One line of help.
     pub help: &'static str,
@@ -93,26 +94,26 @@ pub struct FunctionHelp {
     pub kind: &'static str,
 }
 
-/// All functions of ours.
+/// Help on all functions of planetree.
 pub fn function_help() -> Vec<FunctionHelp> {
-    let help = |function: &Function| FunctionHelp {
+    let help = |function: &SqlFunction| FunctionHelp {
         name: function.name,
         usage: function.usage,
         help: function.help,
-        kind: match function.make {
-            Make::Metric(_) | Make::Aggregate(_) => "aggregate",
-            Make::Window(_) => "window",
-            Make::Scalar(_) => "scalar",
-            Make::Table(_) => "table",
+        kind: match function.kind {
+            FunctionKind::Metric(_) | FunctionKind::Aggregate(_) => "aggregate",
+            FunctionKind::Window(_) => "window",
+            FunctionKind::Scalar(_) => "scalar",
+            FunctionKind::Table(_) => "table",
         },
     };
     FUNCTIONS.iter().map(help).collect()
 }
 
-/// The names of all functions of ours, short ones and those for rows of several queries included.
-pub fn all_names() -> Vec<&'static str> {
-    let names = |function: &Function| match function.make {
-        Make::Metric(entry) => {
+/// The names of all functions of planetree, including aliases and pooled variants.
+pub fn all_function_names() -> Vec<&'static str> {
+    let names = |function: &SqlFunction| match function.kind {
+        FunctionKind::Metric(entry) => {
             [entry.name].iter().chain(entry.aliases).copied().chain(entry.pooled).collect::<Vec<_>>()
         }
         _ => vec![function.name],
@@ -120,37 +121,37 @@ pub fn all_names() -> Vec<&'static str> {
     FUNCTIONS.iter().flat_map(names).collect()
 }
 
-/// The one window function of ours.
+/// The only window function of planetree.
 pub const RANK_IN_QUERY: &str = rank_in_query::FUNCTION.name;
 
-/// Whether a function is given a model before it runs, which cannot go elsewhere.
+/// Whether a function is bound to a model before it runs, and so cannot run on a cluster.
 pub fn needs_model(name: &str) -> bool {
-    FUNCTIONS.iter().any(|function| function.name == name && matches!(function.make, Make::Scalar(_)))
+    FUNCTIONS.iter().any(|function| function.name == name && matches!(function.kind, FunctionKind::Scalar(_)))
 }
 
-/// The functions that other machines need to know, to run a query that was planned here.
-pub fn travelling_functions() -> Vec<AggregateUDF> {
-    let aggregate = |function: &Function| match function.make {
-        Make::Metric(entry) => {
+/// The functions that executors of a cluster need for a query that was planned here.
+pub fn distributed_functions() -> Vec<AggregateUDF> {
+    let aggregate = |function: &SqlFunction| match function.kind {
+        FunctionKind::Metric(entry) => {
             MetricFunction::all(entry).into_iter().map(AggregateUDF::new_from_impl).collect()
         }
-        Make::Aggregate(make) => vec![make()],
-        Make::Window(_) | Make::Scalar(_) | Make::Table(_) => Vec::new(),
+        FunctionKind::Aggregate(make) => vec![make()],
+        FunctionKind::Window(_) | FunctionKind::Scalar(_) | FunctionKind::Table(_) => Vec::new(),
     };
     FUNCTIONS.iter().flat_map(aggregate).collect()
 }
 
-/// Makes all functions known to a session.
+/// Registers all functions in a session.
 pub fn register(context: &SessionContext, tables: &Arc<Tables>) {
     for function in &FUNCTIONS {
-        match function.make {
-            Make::Metric(entry) => MetricFunction::all(entry)
+        match function.kind {
+            FunctionKind::Metric(entry) => MetricFunction::all(entry)
                 .into_iter()
                 .for_each(|metric| context.register_udaf(AggregateUDF::new_from_impl(metric))),
-            Make::Aggregate(make) => context.register_udaf(make()),
-            Make::Window(make) => context.register_udwf(make()),
-            Make::Scalar(make) => context.register_udf(make()),
-            Make::Table(make) => context.register_udtf(function.name, make(tables.clone())),
+            FunctionKind::Aggregate(make) => context.register_udaf(make()),
+            FunctionKind::Window(make) => context.register_udwf(make()),
+            FunctionKind::Scalar(make) => context.register_udf(make()),
+            FunctionKind::Table(make) => context.register_udtf(function.name, make(tables.clone())),
         }
     }
 }

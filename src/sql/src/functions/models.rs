@@ -1,8 +1,8 @@
-//! Gives functions that name a model their model, once a query, before anything is planned.
+//! Binds functions to the models that they name: once per query, before it is planned.
 
 use super::bin_of::{self, BinOf};
 use super::planetree_score::{self, PlanetreeScore};
-use crate::error::outward;
+use crate::error::to_engine_error;
 use crate::open::blocking;
 use crate::tables::Tables;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// See the module.
+/// Analyzer rule that reads the models that a query names and puts them into its function calls.
 pub struct ResolveModels(pub Arc<Tables>);
 
 impl fmt::Debug for ResolveModels {
@@ -30,7 +30,7 @@ impl fmt::Debug for ResolveModels {
 
 impl AnalyzerRule for ResolveModels {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> EngineResult<LogicalPlan> {
-        let mut models = Models { tables: &self.0, read: HashMap::new() };
+        let mut models = ModelCache { tables: &self.0, read: HashMap::new() };
         plan.transform_up_with_subqueries(|plan| {
             let mut schema = merge_schema(&plan.inputs());
             schema.merge(plan.schema());
@@ -49,12 +49,13 @@ impl AnalyzerRule for ResolveModels {
     }
 }
 
-struct Models<'t> {
+/// The models of one query.
+struct ModelCache<'t> {
     tables: &'t Tables,
     read: HashMap<String, Arc<Model>>,
 }
 
-impl Models<'_> {
+impl ModelCache<'_> {
     fn resolve(&mut self, expression: Expr, schema: &DFSchema) -> EngineResult<Transformed<Expr>> {
         let Expr::ScalarFunction(ScalarFunction { func, args }) = &expression else {
             return Ok(Transformed::no(expression));
@@ -62,14 +63,15 @@ impl Models<'_> {
         let resolved = match (func.name(), args.as_slice()) {
             (name, [model, features @ ..]) if name == planetree_score::FUNCTION.name => {
                 if func.inner().downcast_ref::<PlanetreeScore>().is_some_and(PlanetreeScore::is_resolved) {
-                    return Ok(Transformed::no(expression)); // a plan may come here twice
+                    return Ok(Transformed::no(expression)); // the rule may run twice on a plan
                 }
-                let model = text(model).ok_or_else(|| wrong_model(planetree_score::FUNCTION.usage))?;
+                let model = string_literal(model)
+                    .ok_or_else(|| model_not_literal(planetree_score::FUNCTION.usage))?;
                 PlanetreeScore::resolve(&model, &*self.model(&model)?, features, schema)?
             }
             (name, [value, model, feature]) if name == bin_of::FUNCTION.name => {
-                let (Some(model), Some(feature)) = (text(model), text(feature)) else {
-                    return Err(wrong_model(bin_of::FUNCTION.usage));
+                let (Some(model), Some(feature)) = (string_literal(model), string_literal(feature)) else {
+                    return Err(model_not_literal(bin_of::FUNCTION.usage));
                 };
                 BinOf::resolve(&model, &*self.model(&model)?, &feature, value, schema)?
             }
@@ -90,11 +92,11 @@ impl Models<'_> {
 
 /// Reads the model that a query names: a table, or a path.
 pub fn read_model(tables: &Tables, name: &str) -> Result<Model> {
-    Model::read(&tables.place(name)?)
+    Model::read(&tables.location(name)?)
 }
 
-/// A text that is written out.
-pub fn text(expression: &Expr) -> Option<String> {
+/// The text of a string literal; `None` for other expressions.
+pub fn string_literal(expression: &Expr) -> Option<String> {
     match expression {
         Expr::Literal(
             ScalarValue::Utf8(Some(text))
@@ -106,6 +108,10 @@ pub fn text(expression: &Expr) -> Option<String> {
     }
 }
 
-fn wrong_model(usage: &str) -> datafusion::error::DataFusionError {
-    outward(Error::place("query", "the model is not named by a text", format_args!("write {usage}")))
+fn model_not_literal(usage: &str) -> datafusion::error::DataFusionError {
+    to_engine_error(Error::place(
+        "query",
+        "the model must be a string literal",
+        format_args!("write {usage}"),
+    ))
 }

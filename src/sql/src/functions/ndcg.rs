@@ -1,14 +1,14 @@
 //! Normalised discounted cumulative gain of a query.
 
-use super::ranking::{Depth, MetricEntry};
-use super::{Function, Make};
+use super::ranking::{DepthArgument, MetricEntry};
+use super::{FunctionKind, SqlFunction};
 use planetree_metric::Metric;
 
-pub const FUNCTION: Function = Function {
+pub const FUNCTION: SqlFunction = SqlFunction {
     name: "ndcg",
     usage: USAGE,
-    help: "discounted gain over that of the best order",
-    make: Make::Metric(&ENTRY),
+    help: "DCG divided by that of the ideal order",
+    kind: FunctionKind::Metric(&ENTRY),
 };
 
 const USAGE: &str = "ndcg(label, score [, k [, convention [, doc_id]]])";
@@ -18,6 +18,6 @@ const ENTRY: MetricEntry = MetricEntry {
     aliases: &[],
     pooled: Some("ndcg_pooled"),
     usage: USAGE,
-    depth: Depth::Optional,
+    depth: DepthArgument::Optional,
     metric: Metric::Ndcg,
 };

@@ -1,5 +1,6 @@
-//! A metric is that of one query's ranking. Where rows of several queries meet, by a forgotten GROUP BY, its value
-//! would look like any other, so it is an error; `ndcg_pooled` and its like say that it is meant.
+//! Guards ranking metrics against rows of several queries. A metric is defined on the ranking of one query; with a
+//! forgotten GROUP BY, its value over several would look plausible, so it is an error. `ndcg_pooled` and the other
+//! pooled metrics accept rows of several queries.
 //!
 //! ```text
 //! Aggregate: ndcg(label, score)        Projection: within_query(ndcg(...), lowest, highest) AS ndcg(...)
@@ -8,9 +9,9 @@
 //!                                            TableScan
 //! ```
 //!
-//! The plan tells where the query's id is, through subqueries, views and CTEs that leave it out; the rows tell whether
-//! there are several. So whatever picks one query (WHERE, a join, a group that belongs to one query) is fine. Groups by
-//! the id itself need no such look, and tables without one get none.
+//! The query id is traced through the plan, even through subqueries, views and CTEs that leave it out; the rows
+//! decide at run time whether there are several. So anything that selects one query (WHERE, a join, groups within a
+//! query) is accepted. Groups by the id itself need no check, and tables without a query id get none.
 
 use super::ranking::MetricFunction;
 use super::within_query::within_query;
@@ -27,13 +28,13 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::analyzer::AnalyzerRule;
 use std::sync::Arc;
 
-/// See the module.
+/// Analyzer rule that adds the check to metrics.
 #[derive(Debug)]
 pub struct OneQuery;
 
-/// What a column of queries is called: in our tables, and in LETOR's words.
+/// Names of the query id column: in planetree's tables, and in LETOR files.
 const QUERY_NAMES: [&str; 2] = ["query_id", "qid"];
-/// What it is called where a subquery leaves it out.
+/// Its name where a subquery leaves it out and this rule adds it.
 const CARRIED: &str = "__query";
 const LOWEST: &str = "__lowest_query";
 const HIGHEST: &str = "__highest_query";
@@ -56,34 +57,34 @@ impl AnalyzerRule for OneQuery {
     }
 }
 
-/// A metric of one query among the expressions of a node.
-struct Metric {
-    /// Its place among them.
-    place: usize,
+/// A call of a metric among the expressions of a plan node.
+struct MetricCall {
+    /// Index among the expressions.
+    index: usize,
     name: String,
     pooled: &'static str,
 }
 
-fn metric_of(place: usize, function: &AggregateUDF) -> Option<Metric> {
+fn metric_call(index: usize, function: &AggregateUDF) -> Option<MetricCall> {
     let metric = function.inner().downcast_ref::<MetricFunction>()?;
-    Some(Metric { place, name: function.name().to_owned(), pooled: metric.pooled_name()? })
+    Some(MetricCall { index, name: function.name().to_owned(), pooled: metric.pooled_name()? })
 }
 
 fn guarded_aggregate(aggregate: &Aggregate) -> Result<Option<LogicalPlan>> {
     let calls = aggregate.aggr_expr.iter().enumerate();
-    let metrics: Vec<(Metric, &AggregateFunctionParams)> = calls
-        .filter_map(|(place, call)| match bare(call) {
-            Expr::AggregateFunction(call) => Some((metric_of(place, &call.func)?, &call.params)),
+    let metrics: Vec<(MetricCall, &AggregateFunctionParams)> = calls
+        .filter_map(|(index, call)| match without_alias(call) {
+            Expr::AggregateFunction(call) => Some((metric_call(index, &call.func)?, &call.params)),
             _ => None,
         })
         .collect();
-    if metrics.is_empty() || names_query(&aggregate.group_expr) || is_guarded(&aggregate.schema) {
+    if metrics.is_empty() || groups_by_query(&aggregate.group_expr) || is_guarded(&aggregate.schema) {
         return Ok(None);
     }
     let Some((input, query)) = with_query(&aggregate.input)? else { return Ok(None) };
     let mut calls = aggregate.aggr_expr.clone();
     for (metric, params) in &metrics {
-        calls.extend(ends(metric.place).into_iter().map(|(function, name)| {
+        calls.extend(query_bounds(metric.index).into_iter().map(|(function, name)| {
             let params = AggregateFunctionParams {
                 args: vec![Expr::Column(query.clone())],
                 distinct: false,
@@ -96,16 +97,16 @@ fn guarded_aggregate(aggregate: &Aggregate) -> Result<Option<LogicalPlan>> {
     }
     let plan = Aggregate::try_new(Arc::new(input), aggregate.group_expr.clone(), calls)?;
     let metrics = metrics.into_iter().map(|(metric, _)| metric);
-    checked(LogicalPlan::Aggregate(plan), &aggregate.schema, aggregate.aggr_expr.len(), metrics).map(Some)
+    with_check(LogicalPlan::Aggregate(plan), &aggregate.schema, aggregate.aggr_expr.len(), metrics).map(Some)
 }
 
 fn guarded_window(window: &Window) -> Result<Option<LogicalPlan>> {
     let calls = window.window_expr.iter().enumerate();
-    let metrics: Vec<(Metric, &WindowFunctionParams)> = calls
-        .filter_map(|(place, call)| match bare(call) {
-            Expr::WindowFunction(call) if !names_query(&call.params.partition_by) => match &call.fun {
+    let metrics: Vec<(MetricCall, &WindowFunctionParams)> = calls
+        .filter_map(|(index, call)| match without_alias(call) {
+            Expr::WindowFunction(call) if !groups_by_query(&call.params.partition_by) => match &call.fun {
                 WindowFunctionDefinition::AggregateUDF(function) => {
-                    Some((metric_of(place, function)?, &call.params))
+                    Some((metric_call(index, function)?, &call.params))
                 }
                 WindowFunctionDefinition::WindowUDF(_) => None,
             },
@@ -118,7 +119,7 @@ fn guarded_window(window: &Window) -> Result<Option<LogicalPlan>> {
     let Some((input, query)) = with_query(&window.input)? else { return Ok(None) };
     let mut calls = window.window_expr.clone();
     for (metric, params) in &metrics {
-        calls.extend(ends(metric.place).into_iter().map(|(function, name)| {
+        calls.extend(query_bounds(metric.index).into_iter().map(|(function, name)| {
             let params = WindowFunctionParams {
                 args: vec![Expr::Column(query.clone())],
                 distinct: false,
@@ -131,59 +132,58 @@ fn guarded_window(window: &Window) -> Result<Option<LogicalPlan>> {
     }
     let plan = Window::try_new(calls, Arc::new(input))?;
     let metrics = metrics.into_iter().map(|(metric, _)| metric);
-    checked(LogicalPlan::Window(plan), &window.schema, window.window_expr.len(), metrics).map(Some)
+    with_check(LogicalPlan::Window(plan), &window.schema, window.window_expr.len(), metrics).map(Some)
 }
 
-/// The functions that tell whether a metric saw one query, and what they are called.
-fn ends(place: usize) -> [(Arc<AggregateUDF>, String); 2] {
-    [(min_udaf(), format!("{LOWEST}{place}")), (max_udaf(), format!("{HIGHEST}{place}"))]
+/// The aggregates of the query id that show whether a metric saw one query, and their names.
+fn query_bounds(index: usize) -> [(Arc<AggregateUDF>, String); 2] {
+    [(min_udaf(), format!("{LOWEST}{index}")), (max_udaf(), format!("{HIGHEST}{index}"))]
 }
 
-/// The columns that a node had, the last ones being its calls, with a look at the queries of metrics.
-fn checked(
+/// The original columns of a node, the last `calls` of which are its calls, with the check around metrics.
+fn with_check(
     plan: LogicalPlan,
     before: &DFSchema,
     calls: usize,
-    metrics: impl Iterator<Item = Metric>,
+    metrics: impl Iterator<Item = MetricCall>,
 ) -> Result<LogicalPlan> {
     let mut columns: Vec<Expr> = before.columns().into_iter().map(Expr::Column).collect();
     let first = columns.len() - calls;
-    for Metric { place, name, pooled } in metrics {
-        let column = &mut columns[first + place];
-        let (relation, shown) = before.qualified_field(first + place);
-        let end = |name: &str| Expr::Column(Column::new_unqualified(format!("{name}{place}")));
-        let arguments = vec![column.clone(), end(LOWEST), end(HIGHEST), lit(name), lit(pooled)];
+    for MetricCall { index, name, pooled } in metrics {
+        let column = &mut columns[first + index];
+        let (relation, shown) = before.qualified_field(first + index);
+        let bound = |name: &str| Expr::Column(Column::new_unqualified(format!("{name}{index}")));
+        let arguments = vec![column.clone(), bound(LOWEST), bound(HIGHEST), lit(name), lit(pooled)];
         *column = Expr::ScalarFunction(ScalarFunction::new_udf(within_query(), arguments))
             .alias_qualified(relation.cloned(), shown.name());
     }
     Ok(LogicalPlan::Projection(Projection::try_new(columns, Arc::new(plan))?))
 }
 
-/// Whether a plan came here before.
+/// Whether the check was already added: the rule may run twice on a plan.
 fn is_guarded(schema: &DFSchema) -> bool {
     schema.fields().iter().any(|field| field.name().starts_with(LOWEST))
 }
 
-fn bare(expression: &Expr) -> &Expr {
+fn without_alias(expression: &Expr) -> &Expr {
     match expression {
-        Expr::Alias(alias) => bare(&alias.expr),
+        Expr::Alias(alias) => without_alias(&alias.expr),
         other => other,
     }
 }
 
-/// Whether one of the keys is a query's id. Grouping sets are not: some of their groups may be of all queries.
-fn names_query(keys: &[Expr]) -> bool {
-    let is_query =
-        |key: &Expr| matches!(bare(key), Expr::Column(column) if QUERY_NAMES.contains(&column.name.as_str()));
+/// Whether one of the keys is the query id. Grouping sets do not count: some of their groups span all queries.
+fn groups_by_query(keys: &[Expr]) -> bool {
+    let is_query = |key: &Expr| matches!(without_alias(key), Expr::Column(column) if QUERY_NAMES.contains(&column.name.as_str()));
     keys.iter().any(is_query) && !keys.iter().any(|key| matches!(key, Expr::GroupingSet(_)))
 }
 
 fn query_column(schema: &DFSchema) -> Option<Column> {
-    let called = |name: &str| schema.columns().into_iter().find(|column| column.name == name);
-    QUERY_NAMES.into_iter().chain([CARRIED]).find_map(called)
+    let find = |name: &str| schema.columns().into_iter().find(|column| column.name == name);
+    QUERY_NAMES.into_iter().chain([CARRIED]).find_map(find)
 }
 
-/// The plan with the id of the query that each row is of, if there is one; columns are at most added at the end.
+/// The plan with a query id column, if one can be found; a column is only ever added at the end.
 fn with_query(plan: &LogicalPlan) -> Result<Option<(LogicalPlan, Column)>> {
     if let Some(column) = query_column(plan.schema()) {
         return Ok(Some((plan.clone(), column)));
@@ -204,12 +204,12 @@ fn with_query(plan: &LogicalPlan) -> Result<Option<(LogicalPlan, Column)>> {
         | LogicalPlan::Join(_)
         | LogicalPlan::Repartition(_) => {
             let inputs = plan.inputs();
-            for (place, input) in inputs.iter().enumerate() {
-                let Some((carrying, _)) = with_query(input)? else { continue };
+            for (index, input) in inputs.iter().enumerate() {
+                let Some((with_id, _)) = with_query(input)? else { continue };
                 let mut inputs: Vec<LogicalPlan> = inputs.iter().map(|input| (*input).clone()).collect();
-                inputs[place] = carrying;
+                inputs[index] = with_id;
                 let plan = plan.with_new_exprs(plan.expressions(), inputs)?;
-                // Of a semi join only one side comes out.
+                // A semi join outputs only one side.
                 if let Some(column) = query_column(plan.schema()) {
                     return Ok(Some((plan, column)));
                 }
@@ -218,18 +218,18 @@ fn with_query(plan: &LogicalPlan) -> Result<Option<(LogicalPlan, Column)>> {
         }
         LogicalPlan::Union(union) => {
             let mut inputs = Vec::new();
-            let mut kinds = Vec::new();
+            let mut types = Vec::new();
             for input in &union.inputs {
-                let Some((carrying, column)) = with_query(input)? else { return Ok(None) };
-                kinds.push(carrying.schema().data_type(&column)?.clone());
+                let Some((with_id, column)) = with_query(input)? else { return Ok(None) };
+                types.push(with_id.schema().data_type(&column)?.clone());
                 let columns = input.schema().columns().into_iter().map(Expr::Column);
                 let columns = columns.chain([Expr::Column(column).alias(CARRIED)]).collect();
                 inputs.push(Arc::new(LogicalPlan::Projection(Projection::try_new(
                     columns,
-                    Arc::new(carrying),
+                    Arc::new(with_id),
                 )?)));
             }
-            if kinds.windows(2).any(|kinds| kinds[0] != kinds[1]) {
+            if types.windows(2).any(|types| types[0] != types[1]) {
                 return Ok(None);
             }
             let plan = LogicalPlan::Union(Union::try_new(inputs)?);

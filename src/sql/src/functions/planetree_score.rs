@@ -1,8 +1,8 @@
-//! The score that a model gives to features of any table.
+//! The score of a model for the features of any table.
 
-use super::words::{Argument, WordCodes};
-use super::{Function, Make};
-use crate::error::outward;
+use super::feature_argument::{FeatureArgument, WordCodes, feature_index};
+use super::{FunctionKind, SqlFunction};
+use crate::error::to_engine_error;
 use arrow::array::{Array, Float32Array, Float64Array};
 use arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result as EngineResult, ScalarValue, exec_err};
@@ -11,40 +11,41 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use planetree_base::error::{Error, Result};
-use planetree_base::suggest;
 use planetree_model::model::Model;
 use planetree_model::predict::{NOT_FINITE, Scorer};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-pub const FUNCTION: Function = Function {
+pub const FUNCTION: SqlFunction = SqlFunction {
     name: "planetree_score",
     usage: "planetree_score('model', f1, f2, ...) or planetree_score('model', struct)",
-    help: "score of a row: columns called like the model's features, or all features in their order",
-    make: Make::Scalar(|| ScalarUDF::new_from_impl(PlanetreeScore::unresolved())),
+    help: "score of a row: columns named like the model's features, or all features in the model's order",
+    kind: FunctionKind::Scalar(|| ScalarUDF::new_from_impl(PlanetreeScore::unresolved())),
 };
 
-/// The function: as it is written, or with its model.
+/// The function: as written, or bound to its model.
 #[derive(Debug)]
 pub struct PlanetreeScore {
     signature: Signature,
-    model: Option<ScoredBy>,
+    model: Option<BoundModel>,
 }
 
+/// A model and how the arguments map to its features.
 #[derive(Debug, Clone)]
-struct ScoredBy {
+struct BoundModel {
     name: String,
     scorer: Arc<Scorer>,
     /// The names of the model's features.
     names: Arc<[String]>,
-    /// The feature of every argument.
+    /// The feature of each argument.
     features: Vec<usize>,
-    /// How every argument is read.
+    /// How each argument is read.
     words: Vec<WordCodes>,
 }
 
-impl ScoredBy {
-    /// The error of a row whose score is beyond the largest number. A table's rows have no numbers here, but values.
+impl BoundModel {
+    /// The error for a row whose score is not finite. Row numbers are unknown here, so it shows the values of the
+    /// features.
     fn not_finite(&self, columns: &[Option<&Float32Array>], row: usize) -> Error {
         const FEW: usize = 8;
         let known = columns.iter().enumerate().filter_map(|(feature, column)| Some((feature, (*column)?)));
@@ -83,14 +84,14 @@ impl PlanetreeScore {
         PlanetreeScore { signature: Signature::variadic_any(Volatility::Immutable), model: None }
     }
 
-    /// Whether it has its model.
+    /// Whether the function is bound to its model.
     pub fn is_resolved(&self) -> bool {
         self.model.is_some()
     }
 
-    /// The call with its model: arguments found among the model's features.
+    /// Binds a call to its model, with arguments matched to the model's features.
     pub fn resolve(name: &str, model: &Model, arguments: &[Expr], schema: &DFSchema) -> EngineResult<Expr> {
-        model.check_single_rows(name).map_err(outward)?;
+        model.check_single_rows(name).map_err(to_engine_error)?;
         let scorer = Arc::new(Scorer::new(model));
         let used: Vec<usize> = scorer.used_features().map(|feature| feature as usize).collect();
         let mut given: Vec<(usize, Expr)> = Vec::new();
@@ -98,34 +99,35 @@ impl PlanetreeScore {
             [one] if matches!(one.get_type(schema)?, DataType::Struct(_)) => {
                 let DataType::Struct(fields) = one.get_type(schema)? else { return exec_err!("no struct") };
                 for field in &fields {
-                    let feature = find(name, model, field.name()).map_err(outward)?;
+                    let feature =
+                        feature_index(&FUNCTION, name, model, field.name()).map_err(to_engine_error)?;
                     given.push((feature, get_field(one.clone(), field.name().as_str())));
                 }
             }
             _ => match by_names(model, arguments) {
                 Some(features) => given.extend(features.into_iter().zip(arguments.iter().cloned())),
                 None => {
-                    by_places(name, model, arguments).map_err(outward)?;
+                    check_count(name, model, arguments).map_err(to_engine_error)?;
                     given.extend(arguments.iter().cloned().enumerate());
                 }
             },
         }
-        let lacking: Vec<&str> = used
+        let missing: Vec<&str> = used
             .iter()
             .filter(|feature| given.iter().all(|(given, _)| given != *feature))
             .map(|feature| model.features[*feature].name.as_str())
             .collect();
-        if !lacking.is_empty() {
-            return Err(outward(Error::place(
+        if !missing.is_empty() {
+            return Err(to_engine_error(Error::place(
                 FUNCTION.name,
-                format_args!("{name} also needs {}", few(&lacking)),
-                "give all features that its trees ask for; score('model', 'dataset') finds them by itself",
+                format_args!("{name} also needs {}", few(&missing)),
+                "pass all features that the trees use, or call score('model', 'dataset'), which finds them itself",
             )));
         }
         let (mut features, mut values, mut words) = (Vec::new(), Vec::new(), Vec::new());
         for (feature, value) in given {
             let known = &model.features[feature];
-            let argument = Argument { function: &FUNCTION, name: &known.name, feature: known };
+            let argument = FeatureArgument { function: &FUNCTION, name: &known.name, feature: known };
             let (value, codes) = argument.resolve(value, schema)?;
             features.push(feature);
             values.push(value);
@@ -133,7 +135,7 @@ impl PlanetreeScore {
         }
         let resolved = PlanetreeScore {
             signature: Signature::variadic_any(Volatility::Immutable),
-            model: Some(ScoredBy {
+            model: Some(BoundModel {
                 name: name.to_owned(),
                 scorer,
                 names: model.features.iter().map(|feature| feature.name.clone()).collect(),
@@ -145,7 +147,7 @@ impl PlanetreeScore {
     }
 }
 
-/// The features that columns are called by, if all of them are called so.
+/// The features that the arguments name; `None` unless all arguments are columns named like features.
 fn by_names(model: &Model, arguments: &[Expr]) -> Option<Vec<usize>> {
     let feature = |argument: &Expr| {
         let name = match argument {
@@ -158,8 +160,8 @@ fn by_names(model: &Model, arguments: &[Expr]) -> Option<Vec<usize>> {
     arguments.iter().map(feature).collect()
 }
 
-/// All features in the model's order.
-fn by_places(name: &str, model: &Model, arguments: &[Expr]) -> Result<()> {
+/// Checks that the arguments can be all features in the model's order.
+fn check_count(name: &str, model: &Model, arguments: &[Expr]) -> Result<()> {
     if arguments.len() == model.features.len() {
         return Ok(());
     }
@@ -167,21 +169,12 @@ fn by_places(name: &str, model: &Model, arguments: &[Expr]) -> Result<()> {
     Err(Error::place(
         FUNCTION.name,
         format_args!(
-            "{name} has {} features, but {} arguments are given, and not all are columns called like one",
+            "{name} has {} features, but {} arguments are given, and not all of them are columns named like features",
             names.len(),
             arguments.len()
         ),
         format_args!("the features are {}", few(&names)),
     ))
-}
-
-fn find(name: &str, model: &Model, feature: &str) -> Result<usize> {
-    let names = || model.features.iter().map(|feature| feature.name.as_str());
-    names().position(|other| other == feature).ok_or_else(|| {
-        let near = suggest::nearest(feature, names());
-        let remedy = suggest::did_you_mean(&near, "planetree describe shows a model's features");
-        Error::place(FUNCTION.name, format_args!("{name} has no feature {feature}"), remedy)
-    })
 }
 
 fn few(names: &[&str]) -> String {
@@ -203,7 +196,7 @@ impl ScalarUDFImpl for PlanetreeScore {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> EngineResult<ColumnarValue> {
-        let Some(model) = &self.model else { return exec_err!("planetree_score: the model was not found") };
+        let Some(model) = &self.model else { return exec_err!("planetree_score: not bound to a model") };
         let is_constant = arguments.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
         let rows = if is_constant { 1 } else { arguments.number_rows };
         let mut columns: Vec<Option<Float32Array>> = Vec::new();
@@ -216,7 +209,7 @@ impl ScalarUDFImpl for PlanetreeScore {
         let mut scores = vec![0.0; rows];
         model.scorer.score_columns(&columns, &mut scores);
         if let Some(row) = scores.iter().position(|score| !score.is_finite()) {
-            return Err(outward(model.not_finite(&columns, row)));
+            return Err(to_engine_error(model.not_finite(&columns, row)));
         }
         Ok(match is_constant {
             true => ColumnarValue::Scalar(ScalarValue::Float64(scores.first().copied())),

@@ -1,14 +1,14 @@
-//! Precision of the first documents of a query.
+//! Precision of the first k documents of a query.
 
-use super::ranking::{Depth, MetricEntry};
-use super::{Function, Make};
+use super::ranking::{DepthArgument, MetricEntry};
+use super::{FunctionKind, SqlFunction};
 use planetree_metric::Metric;
 
-pub const FUNCTION: Function = Function {
+pub const FUNCTION: SqlFunction = SqlFunction {
     name: "precision_at",
     usage: USAGE,
-    help: "share of relevant documents among the first k",
-    make: Make::Metric(&ENTRY),
+    help: "fraction of the first k documents that are relevant",
+    kind: FunctionKind::Metric(&ENTRY),
 };
 
 const USAGE: &str = "precision_at(label, score, k [, convention [, doc_id]])";
@@ -18,6 +18,6 @@ const ENTRY: MetricEntry = MetricEntry {
     aliases: &[],
     pooled: Some("precision_at_pooled"),
     usage: USAGE,
-    depth: Depth::Needed,
+    depth: DepthArgument::Required,
     metric: Metric::Precision,
 };

@@ -1,6 +1,6 @@
-//! The rank of a document within its query, as predictions have it.
+//! The rank of a document within its query, as in predictions.
 
-use super::{Function, Make};
+use super::{FunctionKind, SqlFunction};
 use arrow::array::{Array, ArrayRef, AsArray, Int32Array};
 use arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
 use datafusion::common::{Result, plan_err};
@@ -8,14 +8,14 @@ use datafusion::logical_expr::function::{PartitionEvaluatorArgs, WindowUDFFieldA
 use datafusion::logical_expr::{PartitionEvaluator, Signature, Volatility, WindowUDF, WindowUDFImpl};
 use std::sync::Arc;
 
-pub const FUNCTION: Function = Function {
+pub const FUNCTION: SqlFunction = SqlFunction {
     name: "rank_in_query",
     usage: "rank_in_query(score) OVER (PARTITION BY query_id [ORDER BY ...])",
-    help: "1 for the highest score; equal scores in the order of the rows, or of ORDER BY",
-    make: Make::Window(|| WindowUDF::new_from_impl(RankInQuery::new())),
+    help: "1 for the highest score; ties in the order of the rows, or of ORDER BY",
+    kind: FunctionKind::Window(|| WindowUDF::new_from_impl(RankInQuery::new())),
 };
 
-/// See the module.
+/// The window function.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct RankInQuery {
     signature: Signature,
@@ -42,7 +42,7 @@ impl WindowUDFImpl for RankInQuery {
             [kind] => {
                 plan_err!("rank_in_query: score is of type {kind}, expected a number: {}", FUNCTION.usage)
             }
-            _ => plan_err!("rank_in_query: {} arguments do not fit: {}", types.len(), FUNCTION.usage),
+            _ => plan_err!("rank_in_query: wrong number of arguments ({}): {}", types.len(), FUNCTION.usage),
         }
     }
 
@@ -51,17 +51,17 @@ impl WindowUDFImpl for RankInQuery {
     }
 
     fn partition_evaluator(&self, _: PartitionEvaluatorArgs<'_>) -> Result<Box<dyn PartitionEvaluator>> {
-        Ok(Box::new(Ranks))
+        Ok(Box::new(RankEvaluator))
     }
 }
 
 #[derive(Debug)]
-struct Ranks;
+struct RankEvaluator;
 
-impl PartitionEvaluator for Ranks {
+impl PartitionEvaluator for RankEvaluator {
     fn evaluate_all(&mut self, values: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
         let scores = values[0].as_primitive::<Float64Type>();
-        // Adding zero makes the two zeros one score. What is no score comes last.
+        // Adding zero turns -0.0 into 0.0. NULL and NaN come last.
         let key = |row: &usize| match scores.is_valid(*row) && !scores.value(*row).is_nan() {
             true => Some(scores.value(*row) + 0.0),
             false => None,
@@ -96,7 +96,7 @@ mod tests {
             Some(-0.0),
             Some(0.0),
         ]));
-        let ranks = Ranks.evaluate_all(&[scores], 8).unwrap();
+        let ranks = RankEvaluator.evaluate_all(&[scores], 8).unwrap();
         assert_eq!(*ranks, Int32Array::from(vec![3, 7, 2, 4, 8, 1, 5, 6]));
     }
 }

@@ -1,8 +1,8 @@
-//! The rows of many groups, as they come, until they are judged. Rows of a group usually come together, so a
-//! group is a few stretches of the columns, each with the number of its first row: states that were put aside
-//! and merged later still know their order.
+//! The rows of many groups, collected until they are judged. Rows of a group are usually adjacent, so a group is a
+//! few spans of the columns, each with the number of its first row: spilled states still know their order when they
+//! are merged later.
 
-use crate::error::outward;
+use crate::error::to_engine_error;
 use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Float32Array, Float64Array, ListArray, StringArray, UInt64Array,
 };
@@ -17,35 +17,35 @@ use std::mem::size_of;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// See the module.
+/// Accumulator of a ranking metric for many groups.
 #[derive(Debug)]
 pub struct RankedGroups {
     name: &'static str,
     judge: Judge,
     labels: Vec<f32>,
     scores: Vec<f64>,
-    /// Document ids, where ties are settled by them.
+    /// Document ids, if they break ties.
     documents: Option<Vec<String>>,
-    stretches: Vec<Stretch>,
-    /// Groups so far.
+    spans: Vec<GroupSpan>,
+    /// Number of groups so far.
     groups: usize,
-    /// Rows so far, those included that are gone.
+    /// Number of rows so far, including those already emitted.
     seen: u64,
 }
 
-/// The place of document ids among the arguments.
+/// Index of the document id argument.
 const DOCUMENTS: usize = 4;
 
-/// Rows of one group side by side, up to where the next stretch starts.
+/// Adjacent rows of one group, up to the start of the next span.
 #[derive(Debug, Clone, Copy)]
-struct Stretch {
+struct GroupSpan {
     group: usize,
-    /// The number of its first row.
+    /// Number of its first row.
     position: u64,
     start: usize,
 }
 
-/// The columns of a state.
+/// The columns of a partial state.
 pub fn state_fields(name: &str, has_documents: bool) -> Vec<FieldRef> {
     let list = |part: &str, kind: DataType| {
         let item = Arc::new(Field::new_list_field(kind, true));
@@ -58,7 +58,7 @@ pub fn state_fields(name: &str, has_documents: bool) -> Vec<FieldRef> {
 }
 
 impl RankedGroups {
-    /// No rows yet.
+    /// An accumulator without rows.
     pub fn new(name: &'static str, judge: Judge, has_documents: bool) -> Self {
         RankedGroups {
             name,
@@ -66,7 +66,7 @@ impl RankedGroups {
             labels: Vec::new(),
             scores: Vec::new(),
             documents: has_documents.then(Vec::new),
-            stretches: Vec::new(),
+            spans: Vec::new(),
             groups: 0,
             seen: 0,
         }
@@ -98,7 +98,7 @@ impl RankedGroups {
             }
             if last != Some(*group) {
                 let start = if is_whole { self.labels.len() + row } else { self.labels.len() };
-                self.stretches.push(Stretch { group: *group, position: first + row as u64, start });
+                self.spans.push(GroupSpan { group: *group, position: first + row as u64, start });
                 last = Some(*group);
             }
             if !is_whole {
@@ -110,7 +110,7 @@ impl RankedGroups {
                     return Err(fault(
                         self.name,
                         "a doc_id is NULL",
-                        "leave out the doc_id, or fill the gap",
+                        "omit the doc_id argument, or fill in the missing ids",
                     ));
                 }
                 kept.push(documents.value(row).to_owned());
@@ -128,66 +128,66 @@ impl RankedGroups {
             (true, _) => Err(fault(
                 self.name,
                 "a label is NULL",
-                "write coalesce(label, 0) to count it as not relevant, or FILTER (WHERE label IS NOT NULL)",
+                "write coalesce(label, 0) to treat it as not relevant, or add FILTER (WHERE label IS NOT NULL)",
             )),
-            (_, true) => Err(fault(self.name, "a score is NULL", "leave out the row, or give it a score")),
+            (_, true) => Err(fault(self.name, "a score is NULL", "filter out the row, or give it a score")),
             _ => Ok(()),
         }
     }
 
-    /// The stretches of every group below `groups`, in the order of their rows.
+    /// The spans of the first `groups` groups, each in the order of its rows.
     fn by_group(&self, groups: usize) -> Vec<Vec<Range<usize>>> {
         let mut all: Vec<Vec<(u64, Range<usize>)>> = vec![Vec::new(); groups];
-        for (place, stretch) in self.stretches.iter().enumerate() {
-            let end = self.stretches.get(place + 1).map_or(self.labels.len(), |next| next.start);
-            if stretch.group < groups {
-                all[stretch.group].push((stretch.position, stretch.start..end));
+        for (index, span) in self.spans.iter().enumerate() {
+            let end = self.spans.get(index + 1).map_or(self.labels.len(), |next| next.start);
+            if span.group < groups {
+                all[span.group].push((span.position, span.start..end));
             }
         }
-        let in_order = |mut stretches: Vec<(u64, Range<usize>)>| {
-            stretches.sort_by_key(|(position, _)| *position);
-            stretches.into_iter().map(|(_, range)| range).collect()
+        let in_order = |mut spans: Vec<(u64, Range<usize>)>| {
+            spans.sort_by_key(|(position, _)| *position);
+            spans.into_iter().map(|(_, range)| range).collect()
         };
         all.into_iter().map(in_order).collect()
     }
 
-    /// How many groups are taken out.
-    fn taken(&self, emit: EmitTo) -> usize {
+    /// Number of groups to emit.
+    fn emitted(&self, emit: EmitTo) -> usize {
         match emit {
             EmitTo::All => self.groups,
             EmitTo::First(groups) => groups,
         }
     }
 
-    /// Forgets the first groups; the others move up.
-    fn forget(&mut self, groups: usize) {
+    /// Drops the first groups and renumbers the rest.
+    fn drop_first(&mut self, groups: usize) {
         if groups >= self.groups {
-            (self.labels, self.scores, self.stretches) = Default::default();
+            (self.labels, self.scores, self.spans) = Default::default();
             self.documents = self.documents.take().map(|_| Vec::new());
             self.groups = 0;
             return;
         }
-        let (mut labels, mut scores, mut stretches) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut labels, mut scores, mut spans) = (Vec::new(), Vec::new(), Vec::new());
         let mut documents = self.documents.as_ref().map(|_| Vec::new());
-        for (place, stretch) in self.stretches.iter().enumerate() {
-            let end = self.stretches.get(place + 1).map_or(self.labels.len(), |next| next.start);
-            if stretch.group >= groups {
+        for (index, span) in self.spans.iter().enumerate() {
+            let end = self.spans.get(index + 1).map_or(self.labels.len(), |next| next.start);
+            if span.group >= groups {
                 let start = labels.len();
-                stretches.push(Stretch { group: stretch.group - groups, start, ..*stretch });
-                labels.extend_from_slice(&self.labels[stretch.start..end]);
-                scores.extend_from_slice(&self.scores[stretch.start..end]);
+                spans.push(GroupSpan { group: span.group - groups, start, ..*span });
+                labels.extend_from_slice(&self.labels[span.start..end]);
+                scores.extend_from_slice(&self.scores[span.start..end]);
                 if let (Some(kept), Some(all)) = (&mut documents, &self.documents) {
-                    kept.extend_from_slice(&all[stretch.start..end]);
+                    kept.extend_from_slice(&all[span.start..end]);
                 }
             }
         }
         self.groups -= groups;
-        (self.labels, self.scores, self.stretches, self.documents) = (labels, scores, stretches, documents);
+        (self.labels, self.scores, self.spans, self.documents) = (labels, scores, spans, documents);
     }
 
-    fn judge(&mut self, stretches: &[Range<usize>]) -> Result<Option<f64>> {
+    fn judge(&mut self, spans: &[Range<usize>]) -> Result<Option<f64>> {
         let (labels, scores): (Vec<f32>, Vec<f64>);
-        let (labels, scores) = match stretches {
+        let (labels, scores) = match spans {
             [] => return Ok(None),
             [one] => (&self.labels[one.clone()], &self.scores[one.clone()]),
             several => {
@@ -197,14 +197,14 @@ impl RankedGroups {
             }
         };
         let documents: Option<Vec<&str>> = self.documents.as_ref().map(|documents| {
-            stretches.iter().flat_map(|range| &documents[range.clone()]).map(String::as_str).collect()
+            spans.iter().flat_map(|range| &documents[range.clone()]).map(String::as_str).collect()
         });
         if labels.iter().any(|label| label.is_nan()) || scores.iter().any(|score| score.is_nan()) {
-            let problem = "a label or score is not a number";
-            return Err(fault(self.name, problem, "a ranking needs scores that can be compared"));
+            let problem = "a label or score is NaN";
+            return Err(fault(self.name, problem, "filter out the row, or replace the value"));
         }
         let rows = QueryRows { labels, scores, documents: documents.as_deref(), judged: None };
-        let unfit = |unfit: Unfit| outward(unfit.at(self.name));
+        let unfit = |unfit: Unfit| to_engine_error(unfit.at(self.name));
         let values = self.judge.query(&rows).map_err(unfit)?;
         Ok(values.first().copied().flatten())
     }
@@ -220,7 +220,7 @@ impl RankedGroups {
                 continue;
             }
             let start = self.labels.len();
-            self.stretches.push(Stretch { group: *group, position: positions.value(row), start });
+            self.spans.push(GroupSpan { group: *group, position: positions.value(row), start });
             self.labels.extend_from_slice(these.as_primitive::<Float32Type>().values());
             self.scores.extend_from_slice(scores.value(row).as_primitive::<Float64Type>().values());
             if let (Some(kept), Some(documents)) = (&mut self.documents, documents) {
@@ -232,10 +232,10 @@ impl RankedGroups {
     }
 
     fn take_state(&mut self, emit: EmitTo) -> Vec<ArrayRef> {
-        let groups = self.taken(emit);
-        let stretches = self.by_group(groups);
-        let all = || stretches.iter().flatten().cloned();
-        let lengths = stretches.iter().map(|ranges| ranges.iter().map(Range::len).sum());
+        let groups = self.emitted(emit);
+        let spans = self.by_group(groups);
+        let all = || spans.iter().flatten().cloned();
+        let lengths = spans.iter().map(|ranges| ranges.iter().map(Range::len).sum());
         let offsets = OffsetBuffer::<i32>::from_lengths(lengths);
         let list = |values: ArrayRef| -> ArrayRef {
             let item = Arc::new(Field::new_list_field(values.data_type().clone(), true));
@@ -250,11 +250,11 @@ impl RankedGroups {
             state.push(list(Arc::new(StringArray::from_iter_values(documents))));
         }
         let mut positions = vec![u64::MAX; groups];
-        for stretch in self.stretches.iter().filter(|stretch| stretch.group < groups) {
-            positions[stretch.group] = positions[stretch.group].min(stretch.position);
+        for span in self.spans.iter().filter(|span| span.group < groups) {
+            positions[span.group] = positions[span.group].min(span.position);
         }
         state.push(Arc::new(UInt64Array::from(positions)));
-        self.forget(groups);
+        self.drop_first(groups);
         state
     }
 
@@ -265,13 +265,13 @@ impl RankedGroups {
             .map_or(0, |documents| documents.iter().map(|name| name.capacity() + size_of::<String>()).sum());
         self.labels.capacity() * size_of::<f32>()
             + self.scores.capacity() * size_of::<f64>()
-            + self.stretches.capacity() * size_of::<Stretch>()
+            + self.spans.capacity() * size_of::<GroupSpan>()
             + documents
     }
 }
 
 fn fault(name: &str, problem: &str, remedy: &str) -> datafusion::error::DataFusionError {
-    outward(Error::place(name, problem, remedy))
+    to_engine_error(Error::place(name, problem, remedy))
 }
 
 impl GroupsAccumulator for RankedGroups {
@@ -286,10 +286,10 @@ impl GroupsAccumulator for RankedGroups {
     }
 
     fn evaluate(&mut self, emit: EmitTo) -> Result<ArrayRef> {
-        let groups = self.taken(emit);
-        let stretches = self.by_group(groups);
-        let values: Result<Float64Array> = stretches.iter().map(|ranges| self.judge(ranges)).collect();
-        self.forget(groups);
+        let groups = self.emitted(emit);
+        let spans = self.by_group(groups);
+        let values: Result<Float64Array> = spans.iter().map(|ranges| self.judge(ranges)).collect();
+        self.drop_first(groups);
         Ok(Arc::new(values?))
     }
 
@@ -314,12 +314,12 @@ impl GroupsAccumulator for RankedGroups {
     }
 }
 
-/// The same for one group: without GROUP BY, and in windows.
+/// Accumulator of a ranking metric for one group: without GROUP BY, and in windows.
 #[derive(Debug)]
 pub struct RankedAccumulator(RankedGroups);
 
 impl RankedAccumulator {
-    /// No rows yet.
+    /// An accumulator without rows.
     pub fn new(mut rows: RankedGroups) -> Self {
         rows.groups = 1;
         RankedAccumulator(rows)
@@ -332,9 +332,9 @@ impl Accumulator for RankedAccumulator {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        // Windows ask again and again, so the rows stay.
-        let stretches = self.0.by_group(1);
-        Ok(ScalarValue::Float64(self.0.judge(&stretches[0])?))
+        // Windows evaluate repeatedly, so the rows are kept.
+        let spans = self.0.by_group(1);
+        Ok(ScalarValue::Float64(self.0.judge(&spans[0])?))
     }
 
     fn size(&self) -> usize {

@@ -1,12 +1,12 @@
-//! Metrics of rankings as aggregates: a judge of `metric/` takes the rows of each group, so that a value here is,
-//! to the bit, the one of `planetree evaluate`.
+//! Ranking metrics as aggregates. The rows of each group are judged by the code of `planetree evaluate`, so the
+//! values are bit-identical.
 //!
-//! Where equal scores keep the order of the rows (`ties=input`), the aggregate must know that order. One that
-//! `order/` gave rows in order trusts in it. Any other takes the worst order instead, which is the same however
-//! the rows come, so that no result ever depends on threads.
+//! Where equal scores keep the order of the rows (`ties=input`), the aggregate must know that order. If `order/`
+//! feeds it rows in order, it uses that order. Otherwise it takes the worst order (`ties=worst`), which does not
+//! depend on how rows arrive, so that no result depends on threads.
 
 use super::ranked_rows::{RankedAccumulator, RankedGroups, state_fields};
-use crate::error::outward;
+use crate::error::to_engine_error;
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{Result, ScalarValue, plan_err};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
@@ -19,43 +19,43 @@ use planetree_metric::{Convention, Judge, Metric, Ties};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// Whether a metric has a depth.
+/// Whether a metric takes a depth argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Depth {
-    /// It may be left out.
+pub enum DepthArgument {
+    /// May be omitted.
     Optional,
-    /// It must be there.
-    Needed,
-    /// It has none.
+    /// Required.
+    Required,
+    /// Not accepted.
     None,
 }
 
-/// One metric.
+/// A metric and its functions.
 #[derive(Debug)]
 pub struct MetricEntry {
-    /// The function's name.
+    /// Name of the function.
     pub name: &'static str,
-    /// Other names of it.
+    /// Other names of the function.
     pub aliases: &'static [&'static str],
-    /// The function that takes rows of several queries for one ranking; `None` if this one does, because rows are
-    /// all that counts.
+    /// The function that accepts rows of several queries; `None` if the metric does so itself, because it is defined
+    /// on rows.
     pub pooled: Option<&'static str>,
-    /// How it is written.
+    /// The call with its arguments.
     pub usage: &'static str,
-    /// Whether there is a depth.
-    pub depth: Depth,
-    /// The metric of a depth.
+    /// Whether it takes a depth.
+    pub depth: DepthArgument,
+    /// The metric at a depth.
     pub metric: fn(Option<u32>) -> Metric,
 }
 
-/// See the module.
+/// A ranking metric as an aggregate function.
 #[derive(Debug, Clone)]
 pub struct MetricFunction {
     entry: &'static MetricEntry,
     name: &'static str,
     aliases: Vec<String>,
     signature: Signature,
-    /// Whether its rows come in the order that counts.
+    /// Whether rows arrive in the order that decides ties.
     in_order: bool,
 }
 
@@ -73,106 +73,115 @@ impl Hash for MetricFunction {
     }
 }
 
-/// What the constant arguments say.
-struct Settings {
+/// The values of the constant arguments.
+struct MetricSettings {
     metric: Metric,
     convention: Convention,
     has_documents: bool,
 }
 
 impl MetricFunction {
-    /// The functions of a metric: of a query's rows, and of any, which are given rows in any order.
+    /// The functions of a metric: for the rows of one query, and the pooled one. Both expect rows in any order.
     pub fn all(entry: &'static MetricEntry) -> Vec<Self> {
-        let called = |name: &'static str, aliases: &[&str]| MetricFunction {
+        let function = |name: &'static str, aliases: &[&str]| MetricFunction {
             entry,
             name,
             aliases: aliases.iter().map(|alias| (*alias).to_owned()).collect(),
             signature: Signature::user_defined(Volatility::Immutable),
             in_order: false,
         };
-        let pooled = entry.pooled.map(|name| called(name, &[]));
-        [called(entry.name, entry.aliases)].into_iter().chain(pooled).collect()
+        let pooled = entry.pooled.map(|name| function(name, &[]));
+        [function(entry.name, entry.aliases)].into_iter().chain(pooled).collect()
     }
 
-    /// The name of the function that takes rows of several queries, if this one takes rows of one query only.
+    /// The name of the pooled function, if this one accepts rows of one query only.
     pub fn pooled_name(&self) -> Option<&'static str> {
         self.entry.pooled.filter(|pooled| *pooled != self.name)
     }
 
-    /// The same for rows that come in order.
+    /// The same function for rows that arrive in order.
     pub fn in_order(&self) -> Self {
         MetricFunction { in_order: true, ..self.clone() }
     }
 
-    /// Whether the order of the rows can change its value.
-    pub fn looks_at_order(&self, aggregate: &AggregateFunctionExpr) -> Result<bool> {
-        let Settings { metric, convention, .. } = self.settings(&aggregate.expressions())?;
+    /// Whether the order of the rows can change the value.
+    pub fn depends_on_order(&self, aggregate: &AggregateFunctionExpr) -> Result<bool> {
+        let MetricSettings { metric, convention, .. } = self.settings(&aggregate.expressions())?;
         Ok(match metric {
             Metric::Ndcg(_) | Metric::Dcg(_) | Metric::Err(_) => convention.ties == Ties::Input,
             Metric::Auc => false,
-            Metric::Rmse => true, // a sum of floating-point numbers
+            Metric::Rmse => true, // it sums floating-point numbers
             _ => convention.binary_ties == Ties::Input,
         })
     }
 
-    /// Places of depth, convention and document ids among the arguments.
-    fn places(&self) -> (Option<usize>, usize, usize) {
+    /// Indices of the depth, convention and document id arguments.
+    fn argument_indices(&self) -> (Option<usize>, usize, usize) {
         match self.entry.depth {
-            Depth::None => (None, 2, 3),
+            DepthArgument::None => (None, 2, 3),
             _ => (Some(2), 3, 4),
         }
     }
 
-    fn settings(&self, arguments: &[Arc<dyn PhysicalExpr>]) -> Result<Settings> {
-        let (depth, convention, documents) = self.places();
-        let constant = |place: usize, what: &str| -> Result<Option<&ScalarValue>> {
-            let Some(argument) = arguments.get(place) else { return Ok(None) };
+    fn settings(&self, arguments: &[Arc<dyn PhysicalExpr>]) -> Result<MetricSettings> {
+        let (depth, convention, documents) = self.argument_indices();
+        let constant = |index: usize, what: &str| -> Result<Option<&ScalarValue>> {
+            let Some(argument) = arguments.get(index) else { return Ok(None) };
             match argument.downcast_ref::<Literal>() {
                 Some(literal) if literal.value().is_null() => Ok(None),
                 Some(literal) => Ok(Some(literal.value())),
-                None => Err(self.fault(&format!("{what} is not the same for all rows"), "write a constant")),
+                None => Err(self.fault(&format!("{what} must be constant"), "pass a literal")),
             }
         };
-        let depth = match depth.map(|place| constant(place, "k")).transpose()?.flatten() {
+        let depth = match depth.map(|index| constant(index, "k")).transpose()?.flatten() {
             Some(ScalarValue::Int64(Some(depth))) => match u32::try_from(*depth) {
                 Ok(depth) if depth > 0 => Some(depth),
-                _ => return Err(self.fault(&format!("k is {depth}"), "look at 1 document or more")),
+                _ => {
+                    return Err(
+                        self.fault(&format!("k must be at least 1, not {depth}"), "pass a positive number")
+                    );
+                }
             },
-            Some(other) => return Err(self.fault(&format!("k is {other}"), "write a whole number")),
-            None if self.entry.depth == Depth::Needed => {
-                return Err(self.fault("k is NULL", "say how many documents to look at"));
+            Some(other) => {
+                return Err(self.fault(&format!("k must be a whole number, not {other}"), "pass an integer"));
+            }
+            None if self.entry.depth == DepthArgument::Required => {
+                return Err(self.fault("k must not be NULL", "pass the number of documents to look at"));
             }
             None => None,
         };
         let convention: Convention = match constant(convention, "the convention")? {
-            Some(ScalarValue::Utf8(Some(text))) => text.parse().map_err(outward)?,
-            Some(other) => return Err(self.fault(&format!("the convention is {other}"), "write a text")),
+            Some(ScalarValue::Utf8(Some(text))) => text.parse().map_err(to_engine_error)?,
+            Some(other) => {
+                return Err(self
+                    .fault(&format!("the convention must be a text, not {other}"), "pass a string literal"));
+            }
             None => Convention::default(),
         };
         let metric = (self.entry.metric)(depth);
-        Ok(Settings { metric, convention, has_documents: arguments.len() > documents })
+        Ok(MetricSettings { metric, convention, has_documents: arguments.len() > documents })
     }
 
-    fn rows(&self, arguments: &AccumulatorArgs<'_>) -> Result<RankedGroups> {
+    fn new_groups(&self, arguments: &AccumulatorArgs<'_>) -> Result<RankedGroups> {
         if arguments.is_distinct {
-            return Err(self.fault("DISTINCT has no meaning for a ranking", "leave it out"));
+            return Err(self.fault("DISTINCT is not supported", "remove it"));
         }
-        let Settings { metric, mut convention, has_documents } = self.settings(arguments.exprs)?;
+        let MetricSettings { metric, mut convention, has_documents } = self.settings(arguments.exprs)?;
         if !self.in_order {
-            let settled = |ties: Ties| if ties == Ties::Input { Ties::Worst } else { ties };
-            convention.ties = settled(convention.ties);
-            convention.binary_ties = settled(convention.binary_ties);
+            let without_order = |ties: Ties| if ties == Ties::Input { Ties::Worst } else { ties };
+            convention.ties = without_order(convention.ties);
+            convention.binary_ties = without_order(convention.binary_ties);
         }
         Ok(RankedGroups::new(self.name, Judge::new(&[metric], &convention), has_documents))
     }
 
-    /// How it is written.
+    /// The call with its arguments.
     fn usage(&self) -> String {
         self.entry.usage.replacen(self.entry.name, self.name, 1)
     }
 
     fn fault(&self, problem: &str, remedy: &str) -> datafusion::error::DataFusionError {
-        outward(Error::place(self.name, problem, format_args!("{remedy}: {}", self.usage())))
+        to_engine_error(Error::place(self.name, problem, format_args!("{remedy}: {}", self.usage())))
     }
 }
 
@@ -195,34 +204,34 @@ impl AggregateUDFImpl for MetricFunction {
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         let (name, usage, depth) = (self.name, self.usage(), self.entry.depth);
-        let (depth_place, convention, documents) = self.places();
-        let least = if depth == Depth::Needed { 3 } else { 2 };
-        let most = if name == "rmse" {
+        let (depth_index, convention, documents) = self.argument_indices();
+        let min = if depth == DepthArgument::Required { 3 } else { 2 };
+        let max = if name == "rmse" {
             2
-        } else if depth == Depth::None {
+        } else if depth == DepthArgument::None {
             3
         } else {
             5
         };
-        if !(least..=most).contains(&types.len()) {
-            return plan_err!("{name}: {} arguments do not fit: {usage}", types.len());
+        if !(min..=max).contains(&types.len()) {
+            return plan_err!("{name}: wrong number of arguments ({}): {usage}", types.len());
         }
         let mut coerced = Vec::with_capacity(types.len());
-        for (place, kind) in types.iter().enumerate() {
-            let (what, expected, wanted) = match place {
+        for (index, kind) in types.iter().enumerate() {
+            let (what, expected, wanted) = match index {
                 0 => ("label", "a number", DataType::Float32),
                 1 => ("score", "a number", DataType::Float64),
-                _ if Some(place) == depth_place => ("k", "a whole number", DataType::Int64),
-                _ if place == convention => ("convention", "a text such as 'trec'", DataType::Utf8),
-                _ if place == documents => ("doc_id", "a text", DataType::Utf8),
-                _ => return plan_err!("{name}: there are too many arguments: {usage}"),
+                _ if Some(index) == depth_index => ("k", "a whole number", DataType::Int64),
+                _ if index == convention => ("convention", "a text such as 'trec'", DataType::Utf8),
+                _ if index == documents => ("doc_id", "a text", DataType::Utf8),
+                _ => return plan_err!("{name}: too many arguments: {usage}"),
             };
             let fits = match (&wanted, kind) {
-                (_, DataType::Null) => place > 1,
+                (_, DataType::Null) => index > 1,
                 (DataType::Int64, kind) => kind.is_integer(),
                 (DataType::Utf8, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) => true,
                 (DataType::Utf8, DataType::Dictionary(_, values)) => values.is_string(),
-                (DataType::Utf8, kind) => place == documents && kind.is_integer(),
+                (DataType::Utf8, kind) => index == documents && kind.is_integer(),
                 (_, kind) => kind.is_numeric(),
             };
             if !fits {
@@ -234,11 +243,11 @@ impl AggregateUDFImpl for MetricFunction {
     }
 
     fn accumulator(&self, arguments: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
-        Ok(Box::new(RankedAccumulator::new(self.rows(&arguments)?)))
+        Ok(Box::new(RankedAccumulator::new(self.new_groups(&arguments)?)))
     }
 
     fn state_fields(&self, arguments: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
-        let (_, _, documents) = self.places();
+        let (_, _, documents) = self.argument_indices();
         Ok(state_fields(arguments.name, arguments.input_fields.len() > documents))
     }
 
@@ -250,6 +259,6 @@ impl AggregateUDFImpl for MetricFunction {
         &self,
         arguments: AccumulatorArgs<'_>,
     ) -> Result<Box<dyn GroupsAccumulator>> {
-        Ok(Box::new(self.rows(&arguments)?))
+        Ok(Box::new(self.new_groups(&arguments)?))
     }
 }

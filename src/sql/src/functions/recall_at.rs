@@ -1,14 +1,14 @@
-//! Recall of the first documents of a query.
+//! Recall of the first k documents of a query.
 
-use super::ranking::{Depth, MetricEntry};
-use super::{Function, Make};
+use super::ranking::{DepthArgument, MetricEntry};
+use super::{FunctionKind, SqlFunction};
 use planetree_metric::Metric;
 
-pub const FUNCTION: Function = Function {
+pub const FUNCTION: SqlFunction = SqlFunction {
     name: "recall_at",
     usage: USAGE,
-    help: "share of the relevant documents that are among the first k",
-    make: Make::Metric(&ENTRY),
+    help: "fraction of the relevant documents that are among the first k",
+    kind: FunctionKind::Metric(&ENTRY),
 };
 
 const USAGE: &str = "recall_at(label, score, k [, convention [, doc_id]])";
@@ -18,6 +18,6 @@ const ENTRY: MetricEntry = MetricEntry {
     aliases: &[],
     pooled: Some("recall_at_pooled"),
     usage: USAGE,
-    depth: Depth::Needed,
+    depth: DepthArgument::Required,
     metric: Metric::Recall,
 };

@@ -1,14 +1,14 @@
 //! Reciprocal rank of a query.
 
-use super::ranking::{Depth, MetricEntry};
-use super::{Function, Make};
+use super::ranking::{DepthArgument, MetricEntry};
+use super::{FunctionKind, SqlFunction};
 use planetree_metric::Metric;
 
-pub const FUNCTION: Function = Function {
+pub const FUNCTION: SqlFunction = SqlFunction {
     name: "reciprocal_rank",
     usage: USAGE,
-    help: "one over the rank of the first relevant document",
-    make: Make::Metric(&ENTRY),
+    help: "1 / rank of the first relevant document",
+    kind: FunctionKind::Metric(&ENTRY),
 };
 
 const USAGE: &str = "reciprocal_rank(label, score [, k [, convention [, doc_id]]])";
@@ -18,6 +18,6 @@ const ENTRY: MetricEntry = MetricEntry {
     aliases: &[],
     pooled: Some("reciprocal_rank_pooled"),
     usage: USAGE,
-    depth: Depth::Optional,
+    depth: DepthArgument::Optional,
     metric: Metric::Mrr,
 };

@@ -1,14 +1,14 @@
-//! Root mean squared error of some rows.
+//! Root mean squared error over rows.
 
-use super::ranking::{Depth, MetricEntry};
-use super::{Function, Make};
+use super::ranking::{DepthArgument, MetricEntry};
+use super::{FunctionKind, SqlFunction};
 use planetree_metric::Metric;
 
-pub const FUNCTION: Function = Function {
+pub const FUNCTION: SqlFunction = SqlFunction {
     name: "rmse",
     usage: USAGE,
-    help: "root of the mean squared difference of score and label",
-    make: Make::Metric(&ENTRY),
+    help: "root mean squared difference between score and label",
+    kind: FunctionKind::Metric(&ENTRY),
 };
 
 const USAGE: &str = "rmse(label, score)";
@@ -18,6 +18,6 @@ const ENTRY: MetricEntry = MetricEntry {
     aliases: &[],
     pooled: None,
     usage: USAGE,
-    depth: Depth::None,
+    depth: DepthArgument::None,
     metric: |_| Metric::Rmse,
 };

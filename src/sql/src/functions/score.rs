@@ -1,42 +1,22 @@
-//! Predictions without a file of them: a dataset's rows, scored as they are read.
+//! Predictions without a file: the rows of a dataset, scored as they are read.
 
-use super::models::{read_model, text};
-use super::{Function, Make};
-use crate::error::outward;
-use crate::open::blocking;
-use crate::scan::{ScoredSource, SourceTable};
-use crate::tables::Tables;
-use datafusion::catalog::{TableFunctionArgs, TableFunctionImpl, TableProvider};
-use datafusion::common::Result;
-use planetree_base::error::Error;
-use planetree_data::dataset::DatasetReader;
+use super::dataset_function::{DatasetFunction, ModelAndDataset};
+use super::{FunctionKind, SqlFunction};
+use crate::scan::{ScanSource, ScoredSource};
+use planetree_base::error::Result;
 use std::sync::Arc;
 
-pub const FUNCTION: Function = Function {
+pub const FUNCTION: SqlFunction = SqlFunction {
     name: "score",
     usage: "score('model', 'dataset')",
     help: "query_id, doc_id, label, score, rank and the dataset's other columns",
-    make: Make::Table(|tables| Arc::new(Score(tables))),
+    kind: FunctionKind::Table(|tables| {
+        let arguments = "a model and a dataset";
+        Arc::new(DatasetFunction { function: &FUNCTION, arguments, tables, build })
+    }),
 };
 
-#[derive(Debug)]
-struct Score(Arc<Tables>);
-
-impl TableFunctionImpl for Score {
-    fn call_with_args(&self, arguments: TableFunctionArgs) -> Result<Arc<dyn TableProvider>> {
-        let texts: Option<Vec<String>> = arguments.exprs().iter().map(text).collect();
-        let Some([model, dataset]) = texts.as_deref() else {
-            return Err(outward(Error::place(
-                FUNCTION.name,
-                "it takes a model and a dataset, named by texts",
-                format_args!("write {}", FUNCTION.usage),
-            )));
-        };
-        let source = blocking(|| {
-            let read = read_model(&self.0, model)?;
-            let reader = Arc::new(DatasetReader::open(&self.0.place(dataset)?)?);
-            ScoredSource::new(reader, &read, model.clone())
-        })?;
-        Ok(Arc::new(SourceTable(Arc::new(source))))
-    }
+fn build(opened: ModelAndDataset, []: [&str; 0]) -> Result<Arc<dyn ScanSource>> {
+    let ModelAndDataset { model, model_name, reader } = opened;
+    Ok(Arc::new(ScoredSource::new(reader, &model, model_name)?))
 }

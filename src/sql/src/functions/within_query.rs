@@ -1,7 +1,7 @@
-//! Hands on the value of a metric whose rows are of one query, and fails otherwise. The rule of `one_query.rs` puts
-//! it around metrics; no query calls it.
+//! Returns the value of a metric if its rows belong to one query, and fails otherwise. The rule of `one_query.rs`
+//! puts it around metrics; it is not for use in queries.
 
-use crate::error::outward;
+use crate::error::to_engine_error;
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::kernels::cmp::neq;
 use arrow::datatypes::DataType;
@@ -23,7 +23,6 @@ pub fn within_query() -> Arc<ScalarUDF> {
     FUNCTION.clone()
 }
 
-/// See the module.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct WithinQuery {
     signature: Signature,
@@ -43,15 +42,15 @@ impl ScalarUDFImpl for WithinQuery {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let is_one = arguments.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
+        let is_constant = arguments.args.iter().all(|argument| matches!(argument, ColumnarValue::Scalar(_)));
         let columns = ColumnarValue::values_to_arrays(&arguments.args)?;
         let (value, lowest, highest) = (&columns[0], &columns[1], &columns[2]);
         let differ = neq(lowest, highest)?;
-        // Of groups without rows there is neither.
+        // Both are NULL for groups without rows.
         if let Some(row) = (0..differ.len()).find(|row| differ.is_valid(*row) && differ.value(*row)) {
             return Err(several_queries(&columns, row)?);
         }
-        match is_one {
+        match is_constant {
             true => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(value, 0)?)),
             false => Ok(ColumnarValue::Array(value.clone())),
         }
@@ -59,16 +58,16 @@ impl ScalarUDFImpl for WithinQuery {
 }
 
 fn several_queries(columns: &[ArrayRef], row: usize) -> Result<datafusion::error::DataFusionError> {
-    let shown = |place: usize| array_value_to_string(&columns[place], row);
+    let shown = |column: usize| array_value_to_string(&columns[column], row);
     let (metric, pooled) =
         (columns[3].as_string::<i32>().value(row), columns[4].as_string::<i32>().value(row));
-    Ok(outward(Error::place(
+    Ok(to_engine_error(Error::place(
         metric,
         format_args!(
-            "rows of several queries, such as {:?} and {:?}, do not form one ranking",
+            "rows of several queries, such as {:?} and {:?}, are not one ranking",
             shown(1)?,
             shown(2)?
         ),
-        format_args!("add GROUP BY query_id, or call {pooled} to take all rows for one ranking"),
+        format_args!("add GROUP BY query_id, or call {pooled} to treat all rows as one ranking"),
     )))
 }

@@ -1,9 +1,9 @@
-//! Where plans keep the order of rows.
+//! Optimizer rules that make plans keep the order of rows.
 
-use super::in_order::InOrderExec;
-use super::position::{POSITION, PositionExec};
+use super::in_order::{ConcatPartitions, InOrderExec};
+use super::position::{AddPosition, POSITION, PositionExec};
 use super::runs::{Aggregation, RunAggregateExec};
-use crate::error::outward;
+use crate::error::to_engine_error;
 use crate::functions::{MetricFunction, RankInQuery};
 use crate::scan::ScanExec;
 use datafusion::common::Result;
@@ -33,22 +33,22 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use planetree_base::error::Error;
 use std::sync::Arc;
 
-/// Gives the functions that look at the order of rows the order of the table, or the one that their ORDER BY
-/// says. Runs first, before anything is distributed.
+/// Gives functions that depend on the order of rows the order of the table, or that of their ORDER BY. Runs first,
+/// before rows are distributed over partitions.
 #[derive(Debug)]
 pub struct KeepOrder;
 
-/// Puts partitions together in their order, so that a table comes out as it is. Runs last.
+/// Merges partitions in their order, so that a query returns a table's rows in the table's order. Runs last.
 #[derive(Debug)]
 pub struct MergeInOrder;
 
-/// Functions of the engine whose results have the order of the rows. They take rows as they come, unless a subquery
-/// says how they come.
-const LISTING: [&str; 5] = ["array_agg", "string_agg", "first_value", "last_value", "nth_value"];
+/// Functions of the engine whose results have the order of their input. Only the ORDER BY of a subquery makes them
+/// ordered here.
+const ORDERED_RESULTS: [&str; 5] = ["array_agg", "string_agg", "first_value", "last_value", "nth_value"];
 
-/// Whether the partitions of a plan, one after another, are rows in a definite order.
+/// Whether the partitions of a plan, concatenated, give rows in a definite order.
 fn is_in_order(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    // Files are cut into stretches side by side; rows in memory would be dealt out by size.
+    // Files are cut into adjacent ranges, but batches in memory are distributed by size.
     let is_file = |scan: &DataSourceExec| scan.data_source().is::<FileScanConfig>();
     let is_leaf = plan.is::<ScanExec>()
         || plan.is::<PlaceholderRowExec>()
@@ -56,15 +56,15 @@ fn is_in_order(plan: &Arc<dyn ExecutionPlan>) -> bool {
         || plan
             .downcast_ref::<DataSourceExec>()
             .is_some_and(|scan| is_file(scan) || plan.output_partitioning().partition_count() == 1);
-    // A sort that nobody asks for may be dropped, unless its first rows are wanted.
-    let decides = plan.downcast_ref::<SortExec>().is_some_and(|sort| sort.fetch().is_some())
+    // Later rules may drop a sort that no operator requires, unless it has a limit.
+    let sets_order = plan.downcast_ref::<SortExec>().is_some_and(|sort| sort.fetch().is_some())
         || plan.is::<InOrderExec>()
         || plan.is::<RunAggregateExec>();
     let keeps = keeps_order(plan) || plan.is::<SortExec>() || plan.is::<SortPreservingMergeExec>();
-    is_leaf || decides || (keeps && plan.children().into_iter().all(is_in_order))
+    is_leaf || sets_order || (keeps && plan.children().into_iter().all(is_in_order))
 }
 
-/// Whether rows come out of an operator in the order in which they went in.
+/// Whether an operator returns rows in the order of its input.
 fn keeps_order(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.is::<FilterExec>()
         || plan.is::<ProjectionExec>()
@@ -75,7 +75,7 @@ fn keeps_order(plan: &Arc<dyn ExecutionPlan>) -> bool {
         || plan.is::<PositionExec>()
 }
 
-/// Whether rows have the order that a sort has given them, the ORDER BY of a subquery.
+/// Whether rows are in the order of a sort: the ORDER BY of a subquery.
 fn is_sorted_below(plan: &Arc<dyn ExecutionPlan>) -> bool {
     match plan.children().as_slice() {
         [child] => plan.is::<SortExec>() || (keeps_order(plan) && is_sorted_below(child)),
@@ -104,9 +104,9 @@ impl PhysicalOptimizerRule for KeepOrder {
     }
 }
 
-/// The aggregation over rows in order, if one of its functions looks at the order and there is one.
+/// The aggregation over rows in order, if one of its functions depends on the order and the input has one.
 fn ordered_aggregate(last: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-    // The planner makes two of every aggregation; the first one sees the rows.
+    // The planner splits an aggregation in two; the first one sees the rows.
     let first = match last.mode() {
         AggregateMode::Final | AggregateMode::FinalPartitioned => {
             match last.input().downcast_ref::<AggregateExec>() {
@@ -117,29 +117,34 @@ fn ordered_aggregate(last: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPla
         AggregateMode::Single | AggregateMode::SinglePartitioned => last,
         AggregateMode::Partial | AggregateMode::PartialReduce => return Ok(None),
     };
-    let looks_at_order = |aggregate: &Arc<AggregateFunctionExpr>| -> Result<bool> {
+    let depends_on_order = |aggregate: &Arc<AggregateFunctionExpr>| -> Result<bool> {
         match aggregate.fun().inner().downcast_ref::<MetricFunction>() {
-            Some(function) => function.looks_at_order(aggregate),
+            Some(function) => function.depends_on_order(aggregate),
             None => Ok(false),
         }
     };
-    let mut wants_order = false;
+    let mut needs_order = false;
     for aggregate in first.aggr_expr() {
-        wants_order |= looks_at_order(aggregate)?;
+        needs_order |= depends_on_order(aggregate)?;
     }
-    let lists = |aggregate: &Arc<AggregateFunctionExpr>| LISTING.contains(&aggregate.fun().name());
-    let takes_sorted = first.aggr_expr().iter().any(lists) && is_sorted_below(first.input());
-    if !wants_order && !takes_sorted {
+    let has_ordered_result =
+        |aggregate: &Arc<AggregateFunctionExpr>| ORDERED_RESULTS.contains(&aggregate.fun().name());
+    let input_is_sorted = first.aggr_expr().iter().any(has_ordered_result) && is_sorted_below(first.input());
+    if !needs_order && !input_is_sorted {
         return Ok(None);
     }
-    let order = wanted_order(first.aggr_expr())?;
-    if order.is_empty() && wants_order && !is_in_order(first.input()) {
+    let order = requested_order(first.aggr_expr())?;
+    if order.is_empty() && needs_order && !is_in_order(first.input()) {
         return Ok(None);
     }
     let input = if order.is_empty() { with_sorts_kept(first.input())? } else { first.input().clone() };
     let aggregation = Aggregation {
         keys: Arc::new(first.group_expr().clone()),
-        aggregates: first.aggr_expr().iter().map(|one| in_order(one, first)).collect::<Result<_>>()?,
+        aggregates: first
+            .aggr_expr()
+            .iter()
+            .map(|aggregate| in_order(aggregate, first))
+            .collect::<Result<_>>()?,
         filters: first.filter_expr().to_vec(),
         order,
         input_schema: first.input_schema(),
@@ -148,32 +153,34 @@ fn ordered_aggregate(last: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPla
     if first.group_expr().is_single() && !first.group_expr().is_empty() {
         return Ok(Some(Arc::new(RunAggregateExec::new(aggregation, input))));
     }
-    let at_once = aggregation.at_once(input)?;
-    let is_same = at_once.schema().fields() == last.schema().fields();
-    Ok(is_same.then(|| Arc::new(at_once) as Arc<dyn ExecutionPlan>))
+    let single = aggregation.single_stream(input)?;
+    let is_same = single.schema().fields() == last.schema().fields();
+    Ok(is_same.then(|| Arc::new(single) as Arc<dyn ExecutionPlan>))
 }
 
-/// A plan whose sort, the ORDER BY of a subquery, stays. Later rules drop a sort that no operator above asks for, so
-/// one that asks takes its place. Rows that are equal to it keep the order they had, if they had one.
+/// A plan that keeps its sort, the ORDER BY of a subquery. Later rules drop a sort that no operator above requires,
+/// so an operator that requires it is put in its place. Rows that compare equal keep their previous order, if they
+/// had one.
 fn with_sorts_kept(plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let kept = plan.clone().transform_down(|plan| {
         let Some(sort) = plan.downcast_ref::<SortExec>().filter(|sort| sort.fetch().is_none()) else {
-            // Below other operators rows have the order that these say.
+            // Other operators decide the order of their rows themselves.
             let next = if keeps_order(&plan) { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Jump };
             return Ok(Transformed::new(plan, false, next));
         };
         if !is_in_order(sort.input()) {
-            let sorted = InOrderExec::with_order(sort.input().clone(), Some(sort.expr().clone()));
+            let sorted =
+                InOrderExec::new(ConcatPartitions { order: Some(sort.expr().clone()) }, sort.input().clone());
             return Ok(Transformed::new(Arc::new(sorted) as _, true, TreeNodeRecursion::Jump));
         }
         let columns = sort.input().schema().fields().len();
         let position: Arc<dyn PhysicalExpr> = Arc::new(Column::new(POSITION, columns));
         let order = sort.expr().iter().cloned().chain([PhysicalSortExpr::new_default(position)]);
-        let numbered = Arc::new(PositionExec::new(sort.input().clone()));
-        let sorted = InOrderExec::with_order(numbered, LexOrdering::new(order));
+        let numbered = Arc::new(PositionExec::new(AddPosition, sort.input().clone()));
+        let sorted = InOrderExec::new(ConcatPartitions { order: LexOrdering::new(order) }, numbered);
         let schema = sorted.schema();
-        let unnumbered = schema.fields().iter().take(columns).enumerate().map(|(place, field)| {
-            let column = Arc::new(Column::new(field.name(), place)) as Arc<dyn PhysicalExpr>;
+        let unnumbered = schema.fields().iter().take(columns).enumerate().map(|(index, field)| {
+            let column = Arc::new(Column::new(field.name(), index)) as Arc<dyn PhysicalExpr>;
             (column, field.name().clone())
         });
         let plan = ProjectionExec::try_new(unnumbered.collect::<Vec<_>>(), Arc::new(sorted))?;
@@ -182,21 +189,21 @@ fn with_sorts_kept(plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPla
     Ok(kept.data)
 }
 
-/// The order that the aggregates ask for by ORDER BY; none is empty.
-fn wanted_order(aggregates: &[Arc<AggregateFunctionExpr>]) -> Result<Vec<PhysicalSortExpr>> {
+/// The order that the aggregates request by ORDER BY; empty if none does.
+fn requested_order(aggregates: &[Arc<AggregateFunctionExpr>]) -> Result<Vec<PhysicalSortExpr>> {
     let orders = aggregates.iter().map(|aggregate| aggregate.order_bys());
     let longest = orders.max_by_key(|order| order.len()).unwrap_or_default();
     if aggregates.iter().any(|aggregate| !longest.starts_with(aggregate.order_bys())) {
-        return Err(outward(Error::place(
+        return Err(to_engine_error(Error::place(
             "query",
-            "its aggregates ask for different orders of the rows",
-            "give all of them the same ORDER BY, or take them in two queries",
+            "aggregates of one query have different ORDER BY clauses",
+            "use the same ORDER BY in all of them, or split the query in two",
         )));
     }
     Ok(longest.to_vec())
 }
 
-/// The function that trusts in the order of the rows it is given.
+/// The metric function with its input declared to be in order; other functions unchanged.
 fn in_order(
     aggregate: &Arc<AggregateFunctionExpr>,
     exec: &AggregateExec,
@@ -214,8 +221,8 @@ fn in_order(
     Ok(Arc::new(built))
 }
 
-/// A window with `rank_in_query` and without an order of its own gets that of the table. Functions beside it
-/// that do not look at the order stay as they are, in a window above.
+/// Gives a window with `rank_in_query` and without ORDER BY the order of the table. Its other functions stay
+/// unchanged, in a second window above.
 fn ordered_window(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let (windows, input) = if let Some(window) = plan.downcast_ref::<WindowAggExec>() {
         (window.window_expr(), window.input())
@@ -224,47 +231,47 @@ fn ordered_window(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn Execut
     } else {
         return Ok(None);
     };
-    let is_open = |window: &Arc<dyn WindowExpr>| window.order_by().is_empty();
-    if !windows.iter().any(ranks) || !windows.iter().all(is_open) || !is_in_order(input) {
+    let is_unordered = |window: &Arc<dyn WindowExpr>| window.order_by().is_empty();
+    if !windows.iter().any(is_ranking) || !windows.iter().all(is_unordered) || !is_in_order(input) {
         return Ok(None);
     }
-    let place = input.schema().fields().len();
-    let position: Arc<dyn PhysicalExpr> = Arc::new(Column::new(POSITION, place));
-    let order = [PhysicalSortExpr::new_default(position)];
-    let ranking = windows.iter().filter_map(|window| with_order(window, &order)).collect();
-    let mut plan: Arc<dyn ExecutionPlan> = Arc::new(PositionExec::new(with_sorts_kept(input)?));
+    let input_columns = input.schema().fields().len();
+    let position: Arc<dyn PhysicalExpr> = Arc::new(Column::new(POSITION, input_columns));
+    let by_position = [PhysicalSortExpr::new_default(position)];
+    let ranking = windows.iter().filter_map(|window| with_order(window, &by_position)).collect();
+    let mut plan: Arc<dyn ExecutionPlan> = Arc::new(PositionExec::new(AddPosition, with_sorts_kept(input)?));
     plan = Arc::new(WindowAggExec::try_new(ranking, plan, true)?);
-    let others: Vec<_> = windows.iter().filter(|window| !ranks(window)).cloned().collect();
+    let others: Vec<_> = windows.iter().filter(|window| !is_ranking(window)).cloned().collect();
     if !others.is_empty() {
         plan = Arc::new(WindowAggExec::try_new(others, plan, true)?);
     }
-    // Ranks come first now, behind the position; the columns are put back into their places.
-    let first_other = place + 1 + windows.iter().filter(|window| ranks(window)).count();
-    let (mut next_rank, mut next_other) = (place + 1, first_other);
-    let mut places: Vec<usize> = (0..place).collect();
+    // The ranks now follow the position, before the other results: restore the order of the columns.
+    let first_other = input_columns + 1 + windows.iter().filter(|window| is_ranking(window)).count();
+    let (mut next_rank, mut next_other) = (input_columns + 1, first_other);
+    let mut order: Vec<usize> = (0..input_columns).collect();
     for window in windows {
-        let next = if ranks(window) { &mut next_rank } else { &mut next_other };
-        places.push(*next);
+        let next = if is_ranking(window) { &mut next_rank } else { &mut next_other };
+        order.push(*next);
         *next += 1;
     }
     let schema = plan.schema();
-    let columns = places.into_iter().map(|column| {
+    let columns = order.into_iter().map(|column| {
         let name = schema.field(column).name();
         (Arc::new(Column::new(name, column)) as Arc<dyn PhysicalExpr>, name.clone())
     });
     Ok(Some(Arc::new(ProjectionExec::try_new(columns.collect::<Vec<_>>(), plan)?)))
 }
 
-fn ranks(window: &Arc<dyn WindowExpr>) -> bool {
+fn is_ranking(window: &Arc<dyn WindowExpr>) -> bool {
     let standard = window.as_any().downcast_ref::<StandardWindowExpr>();
     let function = standard
         .and_then(|standard| standard.get_standard_func_expr().as_any().downcast_ref::<WindowUDFExpr>());
     function.is_some_and(|function| function.fun().inner().is::<RankInQuery>())
 }
 
-/// A ranking window with an order; `None` for any other.
+/// A ranking window with an order; `None` for other windows.
 fn with_order(window: &Arc<dyn WindowExpr>, order: &[PhysicalSortExpr]) -> Option<Arc<dyn WindowExpr>> {
-    let standard = window.as_any().downcast_ref::<StandardWindowExpr>().filter(|_| ranks(window))?;
+    let standard = window.as_any().downcast_ref::<StandardWindowExpr>().filter(|_| is_ranking(window))?;
     let (keys, frame) = (window.partition_by(), window.get_window_frame().clone());
     let function = standard.get_standard_func_expr().clone();
     Some(Arc::new(StandardWindowExpr::new(function, keys, order, frame)))
@@ -280,7 +287,8 @@ impl PhysicalOptimizerRule for MergeInOrder {
                 if !can_merge_in_order(merge.input()) {
                     return Ok(Transformed::no(plan));
                 }
-                let merged: Arc<dyn ExecutionPlan> = Arc::new(InOrderExec::new(merge.input().clone()));
+                let merged: Arc<dyn ExecutionPlan> =
+                    Arc::new(InOrderExec::new(ConcatPartitions::default(), merge.input().clone()));
                 Ok(Transformed::yes(match merge.fetch() {
                     Some(fetch) => Arc::new(GlobalLimitExec::new(merged, 0, Some(fetch))),
                     None => merged,
@@ -288,7 +296,7 @@ impl PhysicalOptimizerRule for MergeInOrder {
             })
             .data()?;
         if plan.output_partitioning().partition_count() > 1 && is_in_order(&plan) {
-            return Ok(Arc::new(InOrderExec::new(plan)));
+            return Ok(Arc::new(InOrderExec::new(ConcatPartitions::default(), plan)));
         }
         Ok(plan)
     }
@@ -302,7 +310,8 @@ impl PhysicalOptimizerRule for MergeInOrder {
     }
 }
 
-/// Partial results of rows in order are merged in order, too: sums then do not depend on who was first.
+/// Whether rows, or partial aggregates of rows, are in order. Partial aggregates are merged in order as well, so that
+/// sums do not depend on which partition finishes first.
 fn can_merge_in_order(plan: &Arc<dyn ExecutionPlan>) -> bool {
     match plan.downcast_ref::<AggregateExec>() {
         Some(aggregate) if *aggregate.mode() == AggregateMode::Partial => is_in_order(aggregate.input()),

@@ -1,18 +1,17 @@
-//! Aggregation over rows that are in order. Rows of a key are side by side in our tables, so every partition is
-//! aggregated by itself, run after run, and nothing is hashed or moved; what lies across two partitions is put
-//! together in the end. If a key turns up again after others, all this is thrown away, and the rows are
-//! aggregated as one stream, in their order.
+//! Aggregation over rows that are in order. Rows with the same key are adjacent in our tables, so each partition is
+//! aggregated on its own, run by run, without hashing or shuffling; runs that cross a partition boundary are joined
+//! at the end. If a key returns after other keys, these results are discarded and the rows are aggregated as one
+//! stream, in their order.
 //!
-//! Results are held back until all rows are seen: a row a key, which any aggregation has to hold.
+//! Results are held until all rows have been read: one row per key, which any aggregation has to hold.
 
-use super::in_order::InOrderExec;
-use super::position::unchanged_children;
-use super::stretch::{SeenKeys, Stretch, StretchMaker, Work, aggregate_rows};
+use super::in_order::{ConcatPartitions, InOrderExec};
+use super::partition::{PartitionAggregator, PartitionResult, RunSpec, SeenKeys, aggregate_rows};
+use crate::operator::{Operator, OperatorExec};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::Result;
 use datafusion::common::runtime::JoinSet;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::DataFusionError;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -25,68 +24,48 @@ use datafusion::physical_plan::aggregates::{
 };
 use datafusion::physical_plan::execution_plan::{EmissionType, reset_plan_states};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, InputDistributionRequirements,
-    Partitioning, PlanProperties, ReplaceChildrenOptions,
-};
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties};
 use futures::{StreamExt, TryStreamExt};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What is aggregated, and how.
+/// Aggregates the rows of a plan whose partitions are in order.
+pub type RunAggregateExec = OperatorExec<Aggregation>;
+
+/// Keys and aggregates: the operator of [`RunAggregateExec`].
 #[derive(Debug, Clone)]
 pub struct Aggregation {
-    /// The keys.
+    /// The grouping keys.
     pub keys: Arc<PhysicalGroupBy>,
-    /// The aggregates.
+    /// The aggregate functions.
     pub aggregates: Vec<Arc<AggregateFunctionExpr>>,
-    /// Which rows each aggregate looks at.
+    /// The `FILTER` of each aggregate.
     pub filters: Vec<Option<Arc<dyn PhysicalExpr>>>,
-    /// The order that rows of a key must have, if not that of the input.
+    /// Required order of the rows of a key; empty keeps that of the input.
     pub order: Vec<PhysicalSortExpr>,
-    /// The columns before.
+    /// Columns of the input.
     pub input_schema: SchemaRef,
-    /// The columns afterwards.
+    /// Columns of the result.
     pub schema: SchemaRef,
 }
 
-/// See the module.
-#[derive(Debug)]
-pub struct RunAggregateExec {
-    aggregation: Aggregation,
-    input: Arc<dyn ExecutionPlan>,
-    properties: Arc<PlanProperties>,
-}
-
-impl RunAggregateExec {
-    /// Aggregates the rows of a plan whose partitions are in order.
-    pub fn new(aggregation: Aggregation, input: Arc<dyn ExecutionPlan>) -> Self {
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new(aggregation.schema.clone()),
-            Partitioning::UnknownPartitioning(1),
-            EmissionType::Final,
-            input.boundedness(),
-        );
-        RunAggregateExec { aggregation, input, properties: Arc::new(properties) }
-    }
-}
-
 impl Aggregation {
-    /// The same over one stream of rows, in any order of keys.
-    pub fn at_once(&self, input: Arc<dyn ExecutionPlan>) -> Result<AggregateExec> {
+    /// The same aggregation over a single stream, in which keys may return.
+    pub fn single_stream(&self, input: Arc<dyn ExecutionPlan>) -> Result<AggregateExec> {
+        let order = LexOrdering::new(self.order.clone());
         AggregateExec::try_new(
             AggregateMode::Single,
             self.keys.clone(),
             self.aggregates.clone(),
             self.filters.clone(),
-            Arc::new(InOrderExec::with_order(input, LexOrdering::new(self.order.clone()))),
+            Arc::new(InOrderExec::new(ConcatPartitions { order }, input)),
             self.input_schema.clone(),
         )
     }
 
-    /// The order by key and within it, if one is wanted.
-    fn sorted(&self) -> Option<LexOrdering> {
+    /// The order by key and within it; `None` if no order is required.
+    fn sort_order(&self) -> Option<LexOrdering> {
         if self.order.is_empty() {
             return None;
         }
@@ -94,8 +73,8 @@ impl Aggregation {
         LexOrdering::new(keys.chain(self.order.iter().cloned()))
     }
 
-    fn work(&self) -> Result<Work> {
-        Ok(Work {
+    fn run_spec(&self) -> Result<RunSpec> {
+        Ok(RunSpec {
             keys: self.keys.expr().iter().map(|(expression, _)| expression.clone()).collect(),
             arguments: aggregate_expressions(&self.aggregates, &AggregateMode::Single, 0)?,
             aggregates: self.aggregates.clone(),
@@ -105,153 +84,129 @@ impl Aggregation {
     }
 }
 
-impl DisplayAs for RunAggregateExec {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Operator for Aggregation {
+    const NAME: &'static str = "RunAggregateExec";
+    type Input = Arc<dyn ExecutionPlan>;
+
+    fn properties(&self, input: &Self::Input) -> PlanProperties {
+        PlanProperties::new(
+            EquivalenceProperties::new(self.schema.clone()),
+            Partitioning::UnknownPartitioning(1),
+            EmissionType::Final,
+            input.boundedness(),
+        )
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let keys: Vec<String> =
-            self.aggregation.keys.expr().iter().map(|(expression, _)| expression.to_string()).collect();
-        let aggregates: Vec<&str> = self.aggregation.aggregates.iter().map(|one| one.name()).collect();
+            self.keys.expr().iter().map(|(expression, _)| expression.to_string()).collect();
+        let aggregates: Vec<&str> = self.aggregates.iter().map(|aggregate| aggregate.name()).collect();
         write!(f, "RunAggregateExec: gby=[{}], aggr=[{}]", keys.join(", "), aggregates.join(", "))
     }
-}
 
-impl ExecutionPlan for RunAggregateExec {
-    fn name(&self) -> &str {
-        "RunAggregateExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
-        // Rows that are sorted by key may be anywhere, as long as those of a key are together.
-        InputDistributionRequirements::new(vec![match self.aggregation.order.is_empty() {
+    fn input_distribution(&self) -> Distribution {
+        // Rows sorted by key may be in any partition, as long as those of one key are in the same.
+        match self.order.is_empty() {
             true => Distribution::UnspecifiedDistribution,
-            false => Distribution::KeyPartitioned(self.aggregation.keys.input_exprs()),
-        }])
-    }
-
-    fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
-        vec![self.aggregation.sorted().map(OrderingRequirements::from)]
-    }
-
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
-    }
-
-    fn apply_expressions(
-        &self,
-        visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        let arguments = self.aggregation.aggregates.iter().flat_map(|aggregate| aggregate.expressions());
-        let keys = self.aggregation.keys.expr().iter().map(|(expression, _)| expression.clone());
-        let filters = self.aggregation.filters.iter().flatten().cloned();
-        for expression in keys.chain(arguments).chain(filters) {
-            if visit(&expression)? == TreeNodeRecursion::Stop {
-                return Ok(TreeNodeRecursion::Stop);
-            }
+            false => Distribution::KeyPartitioned(self.keys.input_exprs()),
         }
-        Ok(TreeNodeRecursion::Continue)
     }
 
-    fn replace_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(RunAggregateExec::new(self.aggregation.clone(), unchanged_children(children)?)))
+    fn input_ordering(&self) -> Option<OrderingRequirements> {
+        self.sort_order().map(OrderingRequirements::from)
     }
 
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(RunAggregateExec::new(self.aggregation.clone(), unchanged_children(children)?)))
+    fn expressions(&self) -> Vec<Arc<dyn PhysicalExpr>> {
+        let keys = self.keys.expr().iter().map(|(expression, _)| expression.clone());
+        let arguments = self.aggregates.iter().flat_map(|aggregate| aggregate.expressions());
+        let filters = self.filters.iter().flatten().cloned();
+        keys.chain(arguments).chain(filters).collect()
     }
 
-    fn execute(&self, _: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let (aggregation, input) = (self.aggregation.clone(), self.input.clone());
-        let schema = self.schema();
+    fn execute(
+        &self,
+        input: &Self::Input,
+        _: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let (aggregation, input) = (self.clone(), input.clone());
         let all = async move {
             if let Some(results) = by_runs(&aggregation, &input, &context).await? {
                 return Ok(futures::stream::iter(results.into_iter().map(Ok)).boxed());
             }
             let input = reset_plan_states(input)?;
-            Ok::<_, DataFusionError>(aggregation.at_once(input)?.execute(0, context)?.boxed())
+            Ok::<_, DataFusionError>(aggregation.single_stream(input)?.execute(0, context)?.boxed())
         };
         let stream = futures::stream::once(all).try_flatten();
-        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, stream)))
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), stream)))
     }
 }
 
-/// The results of all runs in their order; `None` if a key returned after others.
+/// The results of all runs in their order; `None` if a key returned after other keys.
 async fn by_runs(
     aggregation: &Aggregation,
     input: &Arc<dyn ExecutionPlan>,
     context: &Arc<TaskContext>,
 ) -> Result<Option<Vec<RecordBatch>>> {
-    let work = Arc::new(aggregation.work()?);
-    let held = MemoryConsumer::new("RunAggregateExec").register(context.memory_pool());
-    let given_up = Arc::new(AtomicBool::new(false));
+    let spec = Arc::new(aggregation.run_spec()?);
+    let memory = MemoryConsumer::new("RunAggregateExec").register(context.memory_pool());
+    let cancelled = Arc::new(AtomicBool::new(false));
     let mut tasks = JoinSet::new();
-    let partitions = input.output_partitioning().partition_count();
-    for partition in 0..partitions {
+    let partition_count = input.output_partitioning().partition_count();
+    for partition in 0..partition_count {
         let stream = input.execute(partition, context.clone())?;
-        let (work, given_up) = (work.clone(), given_up.clone());
-        tasks.spawn(async move { (partition, stretch(&work, stream, &given_up).await) });
+        let (spec, cancelled) = (spec.clone(), cancelled.clone());
+        tasks.spawn(async move { (partition, aggregate_partition(&spec, stream, &cancelled).await) });
     }
-    let mut stretches: Vec<Option<Stretch>> = (0..partitions).map(|_| None).collect();
+    let mut partitions: Vec<Option<PartitionResult>> = (0..partition_count).map(|_| None).collect();
     while let Some(done) = tasks.join_next().await {
-        let (partition, stretch) = done.map_err(|error| DataFusionError::ExecutionJoin(Box::new(error)))?;
-        let Some(stretch) = stretch? else { return Ok(None) };
-        held.try_grow(size_of(&stretch.between))?;
-        stretches[partition] = Some(stretch);
+        let (partition, result) = done.map_err(|error| DataFusionError::ExecutionJoin(Box::new(error)))?;
+        let Some(result) = result? else { return Ok(None) };
+        memory.try_grow(size_of(&result.inner))?;
+        partitions[partition] = Some(result);
     }
-    let stretches = stretches.into_iter().flatten();
-    tokio::task::block_in_place(|| assemble(&work, stretches, &held))
+    let partitions = partitions.into_iter().flatten();
+    tokio::task::block_in_place(|| join_partitions(&spec, partitions, &memory))
 }
 
-async fn stretch(
-    work: &Work,
+/// Aggregates one partition; `None` if a key returned in it or in another partition.
+async fn aggregate_partition(
+    spec: &RunSpec,
     mut stream: SendableRecordBatchStream,
-    given_up: &AtomicBool,
-) -> Result<Option<Stretch>> {
-    let mut maker = StretchMaker::new(work)?;
+    cancelled: &AtomicBool,
+) -> Result<Option<PartitionResult>> {
+    let mut aggregator = PartitionAggregator::new(spec)?;
     while let Some(batch) = stream.next().await {
-        if given_up.load(Ordering::Relaxed) || !maker.add(&batch?)? {
-            given_up.store(true, Ordering::Relaxed);
+        if cancelled.load(Ordering::Relaxed) || !aggregator.add(&batch?)? {
+            cancelled.store(true, Ordering::Relaxed);
             return Ok(None);
         }
     }
-    maker.finish().map(Some)
+    aggregator.finish().map(Some)
 }
 
-/// Puts stretches together, in order.
-fn assemble(
-    work: &Work,
-    stretches: impl Iterator<Item = Stretch>,
-    held: &MemoryReservation,
+/// Joins the results of partitions in order, aggregating the runs that cross their boundaries.
+fn join_partitions(
+    spec: &RunSpec,
+    partitions: impl Iterator<Item = PartitionResult>,
+    memory: &MemoryReservation,
 ) -> Result<Option<Vec<RecordBatch>>> {
     let (mut results, mut open) = (Vec::new(), Vec::new());
-    for Stretch { head, between, tail } in stretches {
-        open.extend(head);
-        let Some(tail) = tail else { continue };
-        let Some(closed) = aggregate_rows(work, &std::mem::replace(&mut open, tail))? else {
+    for PartitionResult { first, inner, last } in partitions {
+        open.extend(first);
+        let Some(last) = last else { continue };
+        let Some(closed) = aggregate_rows(spec, &std::mem::replace(&mut open, last))? else {
             return Ok(None);
         };
-        held.try_grow(size_of(&closed))?;
+        memory.try_grow(size_of(&closed))?;
         results.extend(closed);
-        results.extend(between);
+        results.extend(inner);
     }
-    let Some(closed) = aggregate_rows(work, &open)? else { return Ok(None) };
+    let Some(closed) = aggregate_rows(spec, &open)? else { return Ok(None) };
     results.extend(closed);
     let mut seen = SeenKeys::default();
     for batch in &results {
-        if !seen.add(&batch.columns()[..work.keys.len()])? {
+        if !seen.add(&batch.columns()[..spec.keys.len()])? {
             return Ok(None);
         }
     }

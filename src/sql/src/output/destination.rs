@@ -1,30 +1,30 @@
-//! Where results go: standard output, or a file that appears whole in the end.
+//! Destinations of results: standard output, or a file that appears when it is complete.
 
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Compression, Guard, Location, TextOutput};
-use planetree_data::catalog::refuse_ours;
+use planetree_data::catalog::refuse_planetree_files;
 use planetree_data::table::TableReader;
 use std::io::{self, BufWriter, Stdout, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// See the module.
+/// Standard output or a file.
 pub struct Destination {
-    to: To,
-    /// Whether the reader has gone away, which is no failure (`| head`).
+    target: OutputTarget,
+    /// Whether the reader closed the pipe, which is not a failure (`| head`).
     is_closed: Arc<AtomicBool>,
 }
 
 /// Which files a result may replace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Replace {
-    /// Those that say that they are results of SQL: Parquet files of ours.
+pub enum ReplacePolicy {
+    /// Files recognisable as results of SQL: Parquet files written by planetree.
     Results,
-    /// Any that is no table or dataset of ours.
+    /// Any file except tables and datasets of planetree.
     Anything,
 }
 
-enum To {
+enum OutputTarget {
     Stdout(BufWriter<Stdout>),
     File(Box<TextOutput>),
 }
@@ -32,49 +32,50 @@ enum To {
 impl Destination {
     /// Standard output.
     pub fn stdout() -> Self {
-        Destination { to: To::Stdout(BufWriter::new(io::stdout())), is_closed: Arc::default() }
+        Destination { target: OutputTarget::Stdout(BufWriter::new(io::stdout())), is_closed: Arc::default() }
     }
 
-    /// A file. A table of planetree's is never replaced: it is a model, or took hours to make. Nor is what SQL
-    /// did not write, unless the user says so: text does not tell who wrote it.
-    pub fn file(location: &Location, compression: Compression, replace: Replace) -> Result<Self> {
+    /// A file. Tables of planetree are never replaced: they may be models, or may have taken hours to create. Other
+    /// files are replaced only if SQL wrote them or the user allows it: text does not show which program wrote it.
+    pub fn file(location: &Location, compression: Compression, replace: ReplacePolicy) -> Result<Self> {
         let guard: Guard = Arc::new(move |location| {
-            refuse_ours(location)?;
+            refuse_planetree_files(location)?;
             match replace {
-                Replace::Anything => Ok(()),
-                Replace::Results if TableReader::is_result(location)? => Ok(()),
-                Replace::Results => Err(Error::place(
+                ReplacePolicy::Anything => Ok(()),
+                ReplacePolicy::Results if TableReader::is_sql_result(location)? => Ok(()),
+                ReplacePolicy::Results => Err(Error::place(
                     location,
                     "refusing to overwrite: not recognisable as created by planetree",
                     "choose another name, or pass --overwrite to replace it",
                 )),
             }
         });
-        refuse_ours(location)?;
+        refuse_planetree_files(location)?;
         let output = TextOutput::create(location, compression, guard)?;
-        Ok(Destination { to: To::File(Box::new(output)), is_closed: Arc::default() })
+        Ok(Destination { target: OutputTarget::File(Box::new(output)), is_closed: Arc::default() })
     }
 
-    /// Whether nobody wants any more.
+    /// Whether the reader has closed the output.
     pub fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::Relaxed)
     }
 
-    /// Tells the same while the output is in use.
+    /// The flag of [`is_closed`](Self::is_closed), for use while the output is borrowed.
     pub fn closed(&self) -> Arc<AtomicBool> {
         self.is_closed.clone()
     }
 
-    /// Makes a file visible.
+    /// Flushes the output and makes a file visible.
     pub fn commit(mut self) -> Result<()> {
         self.flush().map_err(super::failed)?;
-        match self.to {
-            To::Stdout(_) => Ok(()),
-            To::File(output) => output.commit(),
+        match self.target {
+            OutputTarget::Stdout(_) => Ok(()),
+            OutputTarget::File(output) => output.commit(),
         }
     }
 
-    fn heard(&mut self, outcome: io::Result<()>) -> io::Result<()> {
+    /// Treats a closed pipe as success.
+    fn ignore_broken_pipe(&mut self, outcome: io::Result<()>) -> io::Result<()> {
         match outcome {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                 self.is_closed.store(true, Ordering::Relaxed);
@@ -94,19 +95,19 @@ impl Write for Destination {
         if self.is_closed() {
             return Ok(());
         }
-        let outcome = match &mut self.to {
-            To::Stdout(stdout) => stdout.write_all(bytes),
-            To::File(file) => file.write_all(bytes),
+        let outcome = match &mut self.target {
+            OutputTarget::Stdout(stdout) => stdout.write_all(bytes),
+            OutputTarget::File(file) => file.write_all(bytes),
         };
-        self.heard(outcome)
+        self.ignore_broken_pipe(outcome)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let outcome = match &mut self.to {
+        let outcome = match &mut self.target {
             _ if self.is_closed.load(Ordering::Relaxed) => Ok(()),
-            To::Stdout(stdout) => stdout.flush(),
-            To::File(_) => Ok(()), // it flushes when it is complete
+            OutputTarget::Stdout(stdout) => stdout.flush(),
+            OutputTarget::File(_) => Ok(()), // flushed by commit
         };
-        self.heard(outcome)
+        self.ignore_broken_pipe(outcome)
     }
 }

@@ -1,26 +1,26 @@
-//! Tables as Markdown has them.
+//! Results as Markdown tables.
 
-use super::{RowWriter, failed, formatters};
+use super::{ResultWriter, failed, formatters};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::util::display::FormatOptions;
 use planetree_base::error::Result;
 use std::io::Write;
 
-/// See the module.
-pub struct Markdown<'a>(Box<dyn Write + Send + 'a>);
+/// Writes a Markdown table.
+pub struct MarkdownWriter<'a>(Box<dyn Write + Send + 'a>);
 
-impl<'a> Markdown<'a> {
+impl<'a> MarkdownWriter<'a> {
     /// Writes the header.
     pub fn new(schema: &SchemaRef, mut output: Box<dyn Write + Send + 'a>) -> Result<Self> {
         let names: Vec<String> = schema.fields().iter().map(|field| escaped(field.name())).collect();
-        let kinds = schema.fields().iter().map(|field| match field.data_type().is_numeric() {
+        let alignments = schema.fields().iter().map(|field| match field.data_type().is_numeric() {
             true => "---:",
             false => "---",
         });
-        let kinds: Vec<&str> = kinds.collect();
-        writeln!(output, "| {} |\n| {} |", names.join(" | "), kinds.join(" | ")).map_err(failed)?;
-        Ok(Markdown(output))
+        let alignments: Vec<&str> = alignments.collect();
+        writeln!(output, "| {} |\n| {} |", names.join(" | "), alignments.join(" | ")).map_err(failed)?;
+        Ok(MarkdownWriter(output))
     }
 }
 
@@ -28,7 +28,7 @@ fn escaped(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', "<br>")
 }
 
-impl RowWriter for Markdown<'_> {
+impl ResultWriter for MarkdownWriter<'_> {
     fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         let options = FormatOptions::new();
         let columns = formatters(batch, &options)?;

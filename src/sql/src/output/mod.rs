@@ -1,4 +1,4 @@
-//! Results as text or Parquet, written as they come.
+//! Results as text or Parquet, written as they arrive.
 
 mod destination;
 mod markdown;
@@ -6,8 +6,8 @@ mod parquet;
 mod table;
 mod text;
 
-pub use destination::{Destination, Replace};
-pub use text::Text;
+pub use destination::{Destination, ReplacePolicy};
+pub use text::TextResult;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -18,37 +18,37 @@ use planetree_base::storage::{Compression, FileFormat, Location, OutputFormats, 
 use planetree_data::table::TextRows;
 use std::io::{self, Write};
 
-/// How results are written.
+/// Format of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// Boxes, for people.
+pub enum ResultFormat {
+    /// A table with boxes.
     Table,
     /// Comma-separated values with a header.
     Csv,
-    /// The same with tabs.
+    /// Tab-separated values with a header.
     Tsv,
-    /// One array of objects.
+    /// JSON: one array of objects.
     Json,
-    /// An object a line.
+    /// JSON: one object per line.
     Ndjson,
-    /// A table as Markdown has it.
+    /// A Markdown table.
     Markdown,
     /// A Parquet file.
     Parquet,
 }
 
 /// All formats by name.
-const FORMATS: [(&str, Format); 7] = [
-    ("table", Format::Table),
-    ("csv", Format::Csv),
-    ("tsv", Format::Tsv),
-    ("json", Format::Json),
-    ("ndjson", Format::Ndjson),
-    ("markdown", Format::Markdown),
-    ("parquet", Format::Parquet),
+const FORMATS: [(&str, ResultFormat); 7] = [
+    ("table", ResultFormat::Table),
+    ("csv", ResultFormat::Csv),
+    ("tsv", ResultFormat::Tsv),
+    ("json", ResultFormat::Json),
+    ("ndjson", ResultFormat::Ndjson),
+    ("markdown", ResultFormat::Markdown),
+    ("parquet", ResultFormat::Parquet),
 ];
 
-/// The formats of files; the first, boxes for people, is that of a name without an extension.
+/// The formats of files; the first one is used for names without an extension.
 const RESULTS: &[FileFormat] = &[
     FileFormat::Text,
     FileFormat::Csv,
@@ -59,13 +59,13 @@ const RESULTS: &[FileFormat] = &[
     FileFormat::Parquet,
 ];
 
-impl Format {
-    /// All names.
+impl ResultFormat {
+    /// The names of all formats.
     pub fn names() -> [&'static str; 7] {
         FORMATS.map(|(name, _)| name)
     }
 
-    /// The format of a name, also as DuckDB calls it.
+    /// The format of a name; names of DuckDB are accepted, too.
     pub fn named(name: &str) -> Option<Self> {
         let name = match name.to_ascii_lowercase().as_str() {
             "jsonlines" | "jsonl" => "ndjson".to_owned(),
@@ -75,18 +75,18 @@ impl Format {
         FORMATS.iter().find(|(known, _)| *known == name).map(|(_, format)| *format)
     }
 
-    /// The format of a file: what was chosen, or what its extension says; `None` where neither does. Two that
-    /// contradict each other are an error, and so is an extension that means nothing.
+    /// The format of a file: the chosen one, or that of its extension; `None` if neither is given. A choice that
+    /// contradicts the extension is an error, and so is an unknown extension.
     pub fn of_file(location: &Location, chosen: Option<Self>) -> Result<(Option<Self>, Compression)> {
         let formats = OutputFormats { what: "results", takes: RESULTS, ..TABLE_FORMATS };
         let (format, compression) = formats.among(location, chosen.map(Self::file))?;
         let by_name = match format {
-            FileFormat::Csv => Some(Format::Csv),
-            FileFormat::Tsv => Some(Format::Tsv),
-            FileFormat::Json => Some(Format::Json),
-            FileFormat::Ndjson => Some(Format::Ndjson),
-            FileFormat::Markdown => Some(Format::Markdown),
-            FileFormat::Parquet => Some(Format::Parquet),
+            FileFormat::Csv => Some(ResultFormat::Csv),
+            FileFormat::Tsv => Some(ResultFormat::Tsv),
+            FileFormat::Json => Some(ResultFormat::Json),
+            FileFormat::Ndjson => Some(ResultFormat::Ndjson),
+            FileFormat::Markdown => Some(ResultFormat::Markdown),
+            FileFormat::Parquet => Some(ResultFormat::Parquet),
             FileFormat::Text | FileFormat::Html => None,
         };
         Ok((chosen.or(by_name), compression))
@@ -94,50 +94,49 @@ impl Format {
 
     fn file(self) -> FileFormat {
         match self {
-            Format::Table => FileFormat::Text,
-            Format::Csv => FileFormat::Csv,
-            Format::Tsv => FileFormat::Tsv,
-            Format::Json => FileFormat::Json,
-            Format::Ndjson => FileFormat::Ndjson,
-            Format::Markdown => FileFormat::Markdown,
-            Format::Parquet => FileFormat::Parquet,
+            ResultFormat::Table => FileFormat::Text,
+            ResultFormat::Csv => FileFormat::Csv,
+            ResultFormat::Tsv => FileFormat::Tsv,
+            ResultFormat::Json => FileFormat::Json,
+            ResultFormat::Ndjson => FileFormat::Ndjson,
+            ResultFormat::Markdown => FileFormat::Markdown,
+            ResultFormat::Parquet => FileFormat::Parquet,
         }
     }
 
-    /// Starts to write rows of some columns.
+    /// A writer for rows of these columns.
     pub fn writer<'a>(
         self,
         schema: &SchemaRef,
         output: Box<dyn Write + Send + 'a>,
-    ) -> Result<Box<dyn RowWriter + 'a>> {
+    ) -> Result<Box<dyn ResultWriter + 'a>> {
         Ok(match self {
-            Format::Table => Box::new(table::Table::new(schema, output)),
-            Format::Markdown => Box::new(markdown::Markdown::new(schema, output)?),
-            Format::Parquet => Box::new(parquet::Parquet::new(schema, output)?),
-            Format::Csv | Format::Tsv | Format::Json | Format::Ndjson => {
-                let rows =
-                    TextRows::new(self.file()).expect("it is one of the formats that rows have as text");
-                Box::new(Text::new(schema, output, rows)?)
+            ResultFormat::Table => Box::new(table::BoxWriter::new(schema, output)),
+            ResultFormat::Markdown => Box::new(markdown::MarkdownWriter::new(schema, output)?),
+            ResultFormat::Parquet => Box::new(parquet::ParquetWriter::new(schema, output)?),
+            ResultFormat::Csv | ResultFormat::Tsv | ResultFormat::Json | ResultFormat::Ndjson => {
+                let rows = TextRows::new(self.file()).expect("a text format of rows");
+                Box::new(TextResult::new(schema, output, rows)?)
             }
         })
     }
 }
 
-/// Rows on their way out.
-pub trait RowWriter {
+/// Writes the rows of a result.
+pub trait ResultWriter {
     /// Writes some rows.
     fn write(&mut self, batch: &RecordBatch) -> Result<()>;
 
-    /// Writes what comes after the last row.
+    /// Writes the end of the output.
     fn finish(self: Box<Self>) -> Result<()>;
 }
 
-/// A failed write.
+/// The error of a failed write.
 fn failed(error: io::Error) -> Error {
-    Error::io("the output", "write", &error)
+    Error::io("the output", "write", error)
 }
 
-/// A value that has no text.
+/// The error for a value that cannot be written as text.
 fn unwritable(error: ArrowError) -> Error {
     match error {
         ArrowError::IoError(_, error) => failed(error),
@@ -145,7 +144,7 @@ fn unwritable(error: ArrowError) -> Error {
     }
 }
 
-/// What turns every column's values into text.
+/// Formatters of all columns.
 fn formatters<'b>(batch: &'b RecordBatch, options: &'b FormatOptions<'b>) -> Result<Vec<ArrayFormatter<'b>>> {
     let columns = batch.columns().iter();
     columns.map(|column| ArrayFormatter::try_new(column, options).map_err(unwritable)).collect()

@@ -1,6 +1,6 @@
-//! Results as a Parquet file, readable by everybody.
+//! Results as a plain Parquet file.
 
-use super::RowWriter;
+use super::ResultWriter;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use parquet::arrow::ArrowWriter;
@@ -10,21 +10,23 @@ use parquet::file::properties::WriterProperties;
 use planetree_base::error::{Error, Result};
 use std::io::Write;
 
-/// See the module.
-pub struct Parquet<'a>(ArrowWriter<Box<dyn Write + Send + 'a>>);
+/// Writes a Parquet file.
+pub struct ParquetWriter<'a>(ArrowWriter<Box<dyn Write + Send + 'a>>);
 
-impl<'a> Parquet<'a> {
+impl<'a> ParquetWriter<'a> {
     /// Starts the file.
     pub fn new(schema: &SchemaRef, output: Box<dyn Write + Send + 'a>) -> Result<Self> {
         let properties = WriterProperties::builder()
             .set_created_by(concat!("planetree ", env!("CARGO_PKG_VERSION")).to_owned())
             .set_compression(Compression::ZSTD(ZstdLevel::default()))
             .build();
-        Ok(Parquet(ArrowWriter::try_new(output, schema.clone(), Some(properties)).map_err(refused)?))
+        Ok(ParquetWriter(
+            ArrowWriter::try_new(output, schema.clone(), Some(properties)).map_err(write_error)?,
+        ))
     }
 }
 
-fn refused(error: ParquetError) -> Error {
+fn write_error(error: ParquetError) -> Error {
     Error::place(
         "the output",
         format_args!("cannot write Parquet: {error}"),
@@ -32,12 +34,12 @@ fn refused(error: ParquetError) -> Error {
     )
 }
 
-impl RowWriter for Parquet<'_> {
+impl ResultWriter for ParquetWriter<'_> {
     fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        self.0.write(batch).map_err(refused)
+        self.0.write(batch).map_err(write_error)
     }
 
     fn finish(self: Box<Self>) -> Result<()> {
-        self.0.close().map(drop).map_err(refused)
+        self.0.close().map(drop).map_err(write_error)
     }
 }

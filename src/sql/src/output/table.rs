@@ -1,44 +1,44 @@
-//! Boxes for people. A column is as wide as its widest value among the first rows; rows after those are written
-//! as they come.
+//! Results as tables with box-drawing characters. The first rows decide the column widths; later rows are written as
+//! they arrive.
 
-use super::{RowWriter, failed, formatters};
+use super::{ResultWriter, failed, formatters};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::util::display::FormatOptions;
 use planetree_base::error::Result;
 use std::io::{self, Write};
 
-/// Rows that decide on the widths.
+/// Number of rows that decide the widths.
 const FIRST_ROWS: usize = 2000;
 
-/// See the module.
-pub struct Table<'a> {
+/// Writes a table with boxes.
+pub struct BoxWriter<'a> {
     output: Box<dyn Write + Send + 'a>,
     names: Vec<String>,
-    /// Whether a column's values stand on the right.
+    /// Whether a column is right-aligned.
     is_number: Vec<bool>,
     /// Rows that are not written yet.
-    waiting: Vec<Vec<String>>,
-    /// The widths, once they are known.
+    pending: Vec<Vec<String>>,
+    /// The column widths, once known.
     widths: Option<Vec<usize>>,
 }
 
-impl<'a> Table<'a> {
-    /// Nothing written yet.
+impl<'a> BoxWriter<'a> {
+    /// A writer that has written nothing.
     pub fn new(schema: &SchemaRef, output: Box<dyn Write + Send + 'a>) -> Self {
         let fields = schema.fields();
-        Table {
+        BoxWriter {
             output,
             names: fields.iter().map(|field| field.name().clone()).collect(),
             is_number: fields.iter().map(|field| field.data_type().is_numeric()).collect(),
-            waiting: Vec::new(),
+            pending: Vec::new(),
             widths: None,
         }
     }
 
-    /// Writes what is waiting, with the header before the first rows.
-    fn write_waiting(&mut self) -> io::Result<()> {
-        let rows = std::mem::take(&mut self.waiting);
+    /// Writes the pending rows, with the header before the first ones.
+    fn write_pending(&mut self) -> io::Result<()> {
+        let rows = std::mem::take(&mut self.pending);
         if self.widths.is_none() {
             let mut widths: Vec<usize> = self.names.iter().map(|name| width(name)).collect();
             for row in &rows {
@@ -61,7 +61,7 @@ impl<'a> Table<'a> {
         writeln!(self.output, "{left}{}{right}", bars.join(&between.to_string()))
     }
 
-    /// Writes a row, whose values may have several lines.
+    /// Writes a row; values may have several lines.
     fn row(&mut self, values: &[String]) -> io::Result<()> {
         let widths = self.widths.as_deref().unwrap_or_default();
         let height = values.iter().map(|value| value.lines().count()).max().unwrap_or(1).max(1);
@@ -79,27 +79,27 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Columns of a terminal, taking every letter for one.
+/// Width on a terminal, counting every character as one column.
 fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-impl RowWriter for Table<'_> {
+impl ResultWriter for BoxWriter<'_> {
     fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         let options = FormatOptions::new().with_null("NULL");
         let columns = formatters(batch, &options)?;
         for row in 0..batch.num_rows() {
             let value = |column: &arrow::util::display::ArrayFormatter<'_>| column.value(row).to_string();
-            self.waiting.push(columns.iter().map(value).collect());
-            if self.waiting.len() >= FIRST_ROWS {
-                self.write_waiting().map_err(failed)?;
+            self.pending.push(columns.iter().map(value).collect());
+            if self.pending.len() >= FIRST_ROWS {
+                self.write_pending().map_err(failed)?;
             }
         }
-        if self.widths.is_some() { self.write_waiting().map_err(failed) } else { Ok(()) }
+        if self.widths.is_some() { self.write_pending().map_err(failed) } else { Ok(()) }
     }
 
     fn finish(mut self: Box<Self>) -> Result<()> {
-        self.write_waiting().and_then(|()| self.rule('└', '┴', '┘')).map_err(failed)?;
+        self.write_pending().and_then(|()| self.rule('└', '┴', '┘')).map_err(failed)?;
         self.output.flush().map_err(failed)
     }
 }

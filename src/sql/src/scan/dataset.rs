@@ -1,20 +1,20 @@
-//! A dataset. Every row group is checked against the manifest when it is read.
+//! Datasets. Every row group is verified against the manifest when it is read.
 
-use super::{Sink, Source, Wanted};
+use super::{BatchSink, ScanRequest, ScanSource};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use planetree_base::error::Result;
 use planetree_data::dataset::{DatasetReader, Manifest};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// See the module.
+/// A dataset as a source of rows.
 pub struct DatasetSource {
     reader: Arc<DatasetReader>,
     schema: SchemaRef,
 }
 
 impl DatasetSource {
-    /// The rows of an open dataset.
+    /// A source that reads an open dataset.
     pub fn new(reader: Arc<DatasetReader>) -> Self {
         let schema = Arc::new(dataset_schema(reader.manifest()));
         DatasetSource { reader, schema }
@@ -34,26 +34,26 @@ pub fn dataset_schema(manifest: &Manifest) -> Schema {
     Schema::new(fields)
 }
 
-impl Source for DatasetSource {
+impl ScanSource for DatasetSource {
     fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    fn shown(&self) -> String {
+    fn description(&self) -> String {
         format!("dataset {}", self.reader.location())
     }
 
-    fn unit_rows(&self) -> Vec<u64> {
+    fn row_group_rows(&self) -> Vec<u64> {
         let files = self.reader.manifest().files.iter();
         files.flat_map(|file| file.row_groups.iter().map(|group| group.rows)).collect()
     }
 
-    fn read(&self, units: Range<usize>, wanted: &Wanted, sink: &mut Sink<'_>) -> Result<()> {
-        let ascending = wanted.ascending();
-        for id in self.reader.groups().drain(units) {
+    fn read(&self, row_groups: Range<usize>, request: &ScanRequest, sink: &mut BatchSink<'_>) -> Result<()> {
+        let ascending = request.ascending();
+        for id in self.reader.groups().drain(row_groups) {
             let group = self.reader.open_group(id)?;
-            group.read_batches(&ascending, wanted.batch_rows, &mut |batch| {
-                sink(wanted.arranged(&batch, &ascending)?)
+            group.read_batches(&ascending, request.batch_rows, &mut |batch| {
+                sink(request.reordered(&batch, &ascending)?)
             })?;
         }
         Ok(())

@@ -1,144 +1,121 @@
-//! The operator that reads a source. Every partition has a thread of its own, which may wait for disks and
-//! networks, and which stops when nobody wants its rows any more.
+//! The operator that scans a source. Each partition runs in a thread of its own, which may block on disks and
+//! networks and stops when its rows are no longer needed.
 
-use super::{Source, Wanted};
-use crate::error::outward;
+use super::{BatchSink, ScanRequest, ScanSource};
+use crate::error::to_engine_error;
+use crate::operator::{Operator, OperatorExec};
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
 use datafusion::common::stats::Precision;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, Statistics};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
-use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchReceiverStream;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, ReplaceChildrenOptions,
-};
+use datafusion::physical_plan::{Partitioning, PlanProperties};
 use planetree_base::error::Error;
 use planetree_base::storage::interrupt;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Batches that wait for whoever uses them.
-const AHEAD: usize = 2;
+/// Batches buffered per partition.
+const BUFFERED_BATCHES: usize = 2;
+/// Rows per batch: enough to amortise the transfer between threads, few enough to stay in the cache.
+const BATCH_ROWS: usize = 8192;
 
-/// See the module.
+/// Plan node that scans a source.
+pub type ScanExec = OperatorExec<Scan>;
+
+/// The operator of [`ScanExec`].
 #[derive(Clone)]
-pub struct ScanExec {
-    source: Arc<dyn Source>,
+pub struct Scan {
+    source: Arc<dyn ScanSource>,
     columns: Vec<usize>,
     schema: SchemaRef,
-    /// The units of every partition.
+    /// The row groups of each partition.
     partitions: Vec<Range<usize>>,
-    /// Rows in every partition.
+    /// Rows per partition.
     rows: Vec<u64>,
     limit: Option<usize>,
-    properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
 
-impl ScanExec {
-    /// A scan of some columns in at most so many partitions.
+impl Scan {
+    /// A scan of some columns in at most `max_partitions` partitions.
     pub fn new(
-        source: Arc<dyn Source>,
+        source: Arc<dyn ScanSource>,
         columns: Vec<usize>,
-        partitions: usize,
+        max_partitions: usize,
         limit: Option<usize>,
     ) -> Result<Self> {
         let schema = Arc::new(source.schema().project(&columns)?);
-        let units = source.unit_rows();
-        let partitions = shares(&units, partitions);
-        let rows = partitions.iter().map(|range| units[range.clone()].iter().sum()).collect();
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new(schema.clone()),
-            Partitioning::UnknownPartitioning(partitions.len()),
+        let row_groups = source.row_group_rows();
+        let partitions = partition_row_groups(&row_groups, max_partitions);
+        let rows = partitions.iter().map(|range| row_groups[range.clone()].iter().sum()).collect();
+        let metrics = ExecutionPlanMetricsSet::new();
+        Ok(Scan { source, columns, schema, partitions, rows, limit, metrics })
+    }
+}
+
+/// Splits row groups into adjacent ranges with about equal numbers of rows; at least one range.
+fn partition_row_groups(row_groups: &[u64], max_partitions: usize) -> Vec<Range<usize>> {
+    let total: u64 = row_groups.iter().sum();
+    let count = max_partitions.clamp(1, row_groups.len().max(1)) as u64;
+    let mut partitions = Vec::new();
+    let (mut start, mut rows_so_far) = (0, 0);
+    for (group, rows) in row_groups.iter().enumerate() {
+        rows_so_far += rows;
+        let leaves_one_each =
+            row_groups.len() - group > count as usize - partitions.len().min(count as usize);
+        let is_full = rows_so_far * count >= total * (partitions.len() as u64 + 1);
+        if (is_full || !leaves_one_each) && (partitions.len() as u64) < count - 1 {
+            partitions.push(start..group + 1);
+            start = group + 1;
+        }
+    }
+    partitions.push(start..row_groups.len());
+    partitions
+}
+
+impl fmt::Debug for Scan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.source.description())
+    }
+}
+
+impl Operator for Scan {
+    const NAME: &'static str = "ScanExec";
+    type Input = ();
+
+    fn properties(&self, (): &()) -> PlanProperties {
+        PlanProperties::new(
+            EquivalenceProperties::new(self.schema.clone()),
+            Partitioning::UnknownPartitioning(self.partitions.len()),
             EmissionType::Incremental,
             Boundedness::Bounded,
         )
-        .with_scheduling_type(SchedulingType::Cooperative);
-        let (properties, metrics) = (Arc::new(properties), ExecutionPlanMetricsSet::new());
-        Ok(ScanExec { source, columns, schema, partitions, rows, limit, properties, metrics })
+        .with_scheduling_type(SchedulingType::Cooperative)
     }
-}
 
-/// Units dealt out side by side, with about as many rows each; one share at least.
-fn shares(units: &[u64], most: usize) -> Vec<Range<usize>> {
-    let total: u64 = units.iter().sum();
-    let count = most.clamp(1, units.len().max(1)) as u64;
-    let mut shares = Vec::new();
-    let (mut start, mut before) = (0, 0);
-    for (unit, rows) in units.iter().enumerate() {
-        before += rows;
-        let left_for_others = units.len() - unit > count as usize - shares.len().min(count as usize);
-        let is_full = before * count >= total * (shares.len() as u64 + 1);
-        if (is_full || !left_for_others) && (shares.len() as u64) < count - 1 {
-            shares.push(start..unit + 1);
-            start = unit + 1;
-        }
-    }
-    shares.push(start..units.len());
-    shares
-}
-
-impl fmt::Debug for ScanExec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ScanExec({})", self.source.shown())
-    }
-}
-
-impl DisplayAs for ScanExec {
-    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.schema.fields().iter().map(|field| field.name().as_str()).collect();
-        write!(f, "ScanExec: {}, columns=[{}]", self.source.shown(), names.join(", "))?;
+        write!(f, "ScanExec: {}, columns=[{}]", self.source.description(), names.join(", "))?;
         write!(f, ", partitions={}", self.partitions.len())?;
         self.limit.map_or(Ok(()), |limit| write!(f, ", fetch={limit}"))
     }
-}
 
-impl ExecutionPlan for ScanExec {
-    fn name(&self) -> &str {
-        "ScanExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        Vec::new()
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        _: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self)
-    }
-
-    fn with_new_children(self: Arc<Self>, _: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self)
-    }
-
-    fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        /// Rows of a batch: enough to be worth handing over, few enough to stay in the cache.
-        const BATCH_ROWS: usize = 8192;
+    fn execute(&self, (): &(), partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let baseline = BaselineMetrics::new(&self.metrics, partition);
-        let mut stream = RecordBatchReceiverStream::builder(self.schema.clone(), AHEAD);
-        let (sender, source, units) = (stream.tx(), self.source.clone(), self.partitions[partition].clone());
-        let wanted =
-            Wanted { columns: self.columns.clone(), schema: self.schema.clone(), batch_rows: BATCH_ROWS };
+        let mut stream = RecordBatchReceiverStream::builder(self.schema.clone(), BUFFERED_BATCHES);
+        let (sender, source) = (stream.tx(), self.source.clone());
+        let row_groups = self.partitions[partition].clone();
+        let request = ScanRequest {
+            columns: self.columns.clone(),
+            schema: self.schema.clone(),
+            batch_rows: BATCH_ROWS,
+        };
         let (rows, mut left) = (self.rows[partition], self.limit.unwrap_or(usize::MAX));
         stream.spawn_blocking(move || {
             let mut send = |batch: RecordBatch| {
@@ -146,18 +123,18 @@ impl ExecutionPlan for ScanExec {
                 let batch = if batch.num_rows() > left { batch.slice(0, left) } else { batch };
                 left -= batch.num_rows();
                 baseline.record_output(batch.num_rows());
-                let is_wanted = sender.blocking_send(Ok(batch)).is_ok() && left > 0;
-                // Whoever wants no more does not look at the error either.
-                if is_wanted { Ok(()) } else { Err(Error::Interrupted) }
+                let is_needed = sender.blocking_send(Ok(batch)).is_ok() && left > 0;
+                // Ends the scan; a receiver that needs no more rows does not see the error.
+                if is_needed { Ok(()) } else { Err(Error::Interrupted) }
             };
-            let read = if wanted.columns.is_empty() {
-                rows_without_columns(rows, &wanted, &mut send)
+            let outcome = if request.columns.is_empty() {
+                rows_without_columns(rows, &request, &mut send)
             } else {
-                source.read(units, &wanted, &mut send)
+                source.read(row_groups, &request, &mut send)
             };
-            match read {
+            match outcome {
                 Err(Error::Interrupted) if !interrupt::requested() => Ok(()),
-                read => read.map_err(outward),
+                outcome => outcome.map_err(to_engine_error),
             }
         });
         Ok(stream.build())
@@ -167,12 +144,8 @@ impl ExecutionPlan for ScanExec {
         Some(self.metrics.clone_inner())
     }
 
-    fn statistics_from_inputs(
-        &self,
-        _: &[Arc<Statistics>],
-        args: &StatisticsArgs,
-    ) -> Result<Arc<Statistics>> {
-        let rows = match args.partition() {
+    fn statistics(&self, _: &[Arc<Statistics>], partition: Option<usize>) -> Option<Arc<Statistics>> {
+        let rows = match partition {
             Some(partition) => self.rows.get(partition).copied().unwrap_or(0),
             None => self.rows.iter().sum(),
         };
@@ -181,33 +154,29 @@ impl ExecutionPlan for ScanExec {
             None => Precision::Exact(rows as usize),
             Some(limit) => Precision::Inexact((rows as usize).min(limit)),
         };
-        Ok(Arc::new(statistics))
-    }
-
-    fn supports_limit_pushdown(&self) -> bool {
-        false
-    }
-
-    fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
-        Some(Arc::new(ScanExec { limit, ..self.clone() }))
+        Some(Arc::new(statistics))
     }
 
     fn fetch(&self) -> Option<usize> {
         self.limit
     }
+
+    fn with_fetch(&self, limit: Option<usize>) -> Option<Self> {
+        Some(Scan { limit, ..self.clone() })
+    }
 }
 
-/// Rows of which nobody wants a column: only their number counts.
+/// Batches without columns, such as for `count(*)`: only the number of rows matters.
 fn rows_without_columns(
     mut rows: u64,
-    wanted: &Wanted,
-    send: &mut super::Sink<'_>,
+    request: &ScanRequest,
+    send: &mut BatchSink<'_>,
 ) -> planetree_base::error::Result<()> {
     while rows > 0 {
-        let count = rows.min(wanted.batch_rows as u64);
+        let count = rows.min(request.batch_rows as u64);
         let options = RecordBatchOptions::new().with_row_count(Some(count as usize));
-        let batch = RecordBatch::try_new_with_options(wanted.schema.clone(), Vec::new(), &options)
-            .map_err(|error| Error::place("scan", error, "report this: it is a fault of planetree"))?;
+        let batch = RecordBatch::try_new_with_options(request.schema.clone(), Vec::new(), &options)
+            .map_err(|error| Error::bug("scan", &error).caused_by(error))?;
         send(batch)?;
         rows -= count;
     }
@@ -219,9 +188,9 @@ mod tests {
     use super::*;
 
     #[test]
-    #[expect(clippy::single_range_in_vec_init, reason = "lists of one range are meant")]
-    fn shares_are_all_units_side_by_side() {
-        for (units, most, expected) in [
+    #[expect(clippy::single_range_in_vec_init, reason = "lists of one range are intended")]
+    fn partitions_are_adjacent_and_cover_all_row_groups() {
+        for (row_groups, max_partitions, expected) in [
             (vec![], 4, vec![0..0]),
             (vec![10], 4, vec![0..1]),
             (vec![1, 1, 1, 1], 2, vec![0..2, 2..4]),
@@ -230,7 +199,8 @@ mod tests {
             (vec![1, 1, 100], 2, vec![0..2, 2..3]),
             (vec![0, 0, 0], 2, vec![0..1, 1..3]),
         ] {
-            assert_eq!(shares(&units, most), expected, "{units:?} {most}");
+            let partitions = partition_row_groups(&row_groups, max_partitions);
+            assert_eq!(partitions, expected, "{row_groups:?} {max_partitions}");
         }
     }
 }

@@ -1,6 +1,6 @@
-//! A dataset with what every feature contributes to its scores: a row per document and feature.
+//! A dataset with the contribution of every feature to its scores: one row per document and feature.
 
-use super::{Sink, Source, Wanted, warn};
+use super::{BatchSink, ScanRequest, ScanSource, warn, wrong_columns};
 use arrow::array::{Array, ArrayRef, Float32Array, Float64Array, RecordBatch, StringArray, UInt32Array};
 use arrow::compute::take;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -12,12 +12,12 @@ use planetree_model::predict::{ColumnPlan, GroupScorer};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Contributions that are made at a time.
-const VALUES: usize = 1 << 16;
-/// `query_id`, `doc_id` and `label`, with which every dataset begins.
-const NAMES: usize = 3;
+/// Contributions computed at once.
+const BATCH_CONTRIBUTIONS: usize = 1 << 16;
+/// Number of key columns: `query_id`, `doc_id` and `label`.
+const KEY_COLUMNS: usize = 3;
 
-/// See the module.
+/// A dataset with explained scores.
 pub struct ExplainedSource {
     reader: Arc<DatasetReader>,
     explained: RowExplainer,
@@ -26,21 +26,21 @@ pub struct ExplainedSource {
     schema: SchemaRef,
 }
 
-/// What explains rows of one dataset.
+/// Explains the rows of one dataset.
 pub struct RowExplainer {
     explainer: Explainer,
     plan: ColumnPlan,
-    /// The features that contribute anything, by place and name.
+    /// Index and name of the features that the trees use.
     used: Vec<(usize, String)>,
 }
 
-/// Some rows, explained.
-pub struct Explained {
+/// Explanations of a batch of rows.
+pub struct ExplainedRows {
     /// `query_id`, `doc_id` and `label`.
-    pub names: Vec<ArrayRef>,
-    /// The value of every used feature, where the dataset has it.
+    pub keys: Vec<ArrayRef>,
+    /// The values of every used feature; `None` if the dataset lacks it.
     values: Vec<Option<Float32Array>>,
-    /// Row after row, the contribution of every feature of the model.
+    /// The contributions of all features of the model, row by row.
     contributions: Vec<f64>,
     rows: usize,
 }
@@ -55,47 +55,43 @@ impl RowExplainer {
         Ok(RowExplainer { explainer, plan, used })
     }
 
-    /// What the user should know of how model and dataset fit.
+    /// A warning if model and dataset do not match fully.
     pub fn warning(&self) -> Option<String> {
         self.plan.found.warning()
     }
 
-    /// The names of the features that contribute anything.
+    /// The names of the features that the trees use.
     pub fn features(&self) -> impl Iterator<Item = &str> {
         self.used.iter().map(|(_, name)| name.as_str())
     }
 
-    /// Explains a group's rows, some at a time.
+    /// Explains the rows of a row group in batches.
     pub fn explain(
         &self,
         reader: &DatasetReader,
         group: &GroupReader,
-        sink: &mut dyn FnMut(Explained) -> Result<()>,
+        sink: &mut dyn FnMut(ExplainedRows) -> Result<()>,
     ) -> Result<()> {
-        let odd = || {
-            Error::place(
-                reader.location(),
-                "its columns are not those of a dataset",
-                "convert the data again",
-            )
-        };
-        let first = group.columns().checked_sub(reader.manifest().features.len()).ok_or_else(odd)?;
-        let mut places: Vec<usize> = (0..NAMES).collect();
-        places.extend(self.plan.used.iter().map(|(place, _)| first + place));
+        let first = group
+            .columns()
+            .checked_sub(reader.manifest().features.len())
+            .ok_or_else(|| wrong_columns(reader))?;
+        let mut columns: Vec<usize> = (0..KEY_COLUMNS).collect();
+        columns.extend(self.plan.used.iter().map(|(feature, _)| first + feature));
         let width = self.explainer.features().max(1);
-        group.read_batches(&places, (VALUES / width).max(1), &mut |batch| {
-            let values = self.plan.values(&batch.columns()[NAMES..], reader)?;
+        group.read_batches(&columns, (BATCH_CONTRIBUTIONS / width).max(1), &mut |batch| {
+            let values = self.plan.values(&batch.columns()[KEY_COLUMNS..], reader)?;
             let columns = values.by_feature(width);
             let rows = batch.num_rows();
             let mut contributions = vec![0.0; rows * width];
             self.explainer.explain_columns(&columns, 0..rows, &mut contributions);
             let values = self.used.iter().map(|(feature, _)| columns[*feature].cloned()).collect();
-            sink(Explained { names: batch.columns()[..NAMES].to_vec(), values, contributions, rows })
+            sink(ExplainedRows { keys: batch.columns()[..KEY_COLUMNS].to_vec(), values, contributions, rows })
         })
     }
 
-    /// The contribution of a row by a used feature, and the feature's value.
-    pub fn of(&self, explained: &Explained, row: usize, used: usize) -> (f64, Option<f32>) {
+    /// Contribution and value of the `used`-th used feature in a row.
+    pub fn contribution(&self, explained: &ExplainedRows, row: usize, used: usize) -> (f64, Option<f32>) {
         let width = self.explainer.features().max(1);
         let value = explained.values[used].as_ref().filter(|column| column.is_valid(row));
         (explained.contributions[row * width + self.used[used].0], value.map(|column| column.value(row)))
@@ -103,7 +99,7 @@ impl RowExplainer {
 }
 
 impl ExplainedSource {
-    /// The rows of a dataset, explained by a model.
+    /// Explains a dataset's scores by a model; `shown` names the model in plans.
     pub fn new(reader: Arc<DatasetReader>, model: &Model, shown: String) -> Result<Self> {
         let explained = RowExplainer::new(model, &reader)?;
         warn(&reader, explained.warning());
@@ -121,43 +117,43 @@ impl ExplainedSource {
         Ok(ExplainedSource { reader, explained, scorer, model: shown, schema })
     }
 
-    /// A row per document and feature.
-    fn rows(&self, explained: &Explained, scores: &[f64]) -> Result<Vec<ArrayRef>> {
+    /// All columns, with one row per document and feature.
+    fn rows(&self, explained: &ExplainedRows, scores: &[f64]) -> Result<Vec<ArrayRef>> {
         let RowExplainer { explainer, used, .. } = &self.explained;
-        let places: Vec<(usize, usize)> =
+        let cells: Vec<(usize, usize)> =
             (0..explained.rows).flat_map(|row| (0..used.len()).map(move |feature| (row, feature))).collect();
-        let each = || places.iter().copied();
+        let each = || cells.iter().copied();
         let repeat = UInt32Array::from_iter_values(each().map(|(row, _)| row as u32));
-        let refused = |error| Error::place("explain_score", error, "report this: it is a fault of planetree");
-        let names = explained.names.iter().map(|column| take(column, &repeat, None).map_err(refused));
-        let mut columns = names.collect::<Result<Vec<ArrayRef>>>()?;
-        let of = |(row, feature): (usize, usize)| self.explained.of(explained, row, feature);
+        let refused = |error| Error::bug("explain_score", &error).caused_by(error);
+        let keys = explained.keys.iter().map(|column| take(column, &repeat, None).map_err(refused));
+        let mut columns = keys.collect::<Result<Vec<ArrayRef>>>()?;
+        let of = |(row, feature): (usize, usize)| self.explained.contribution(explained, row, feature);
         columns.push(Arc::new(Float64Array::from_iter_values(each().map(|(row, _)| scores[row]))));
         columns.push(Arc::new(Float64Array::from_value(explainer.expected_value(), repeat.len())));
         columns.push(Arc::new(StringArray::from_iter_values(each().map(|(_, feature)| &used[feature].1))));
-        columns.push(Arc::new(each().map(|place| of(place).1).collect::<Float32Array>()));
-        columns.push(Arc::new(Float64Array::from_iter_values(each().map(|place| of(place).0))));
+        columns.push(Arc::new(each().map(|cell| of(cell).1).collect::<Float32Array>()));
+        columns.push(Arc::new(Float64Array::from_iter_values(each().map(|cell| of(cell).0))));
         Ok(columns)
     }
 }
 
-impl Source for ExplainedSource {
+impl ScanSource for ExplainedSource {
     fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    fn shown(&self) -> String {
+    fn description(&self) -> String {
         format!("explanation of model {}, dataset {}", self.model, self.reader.location())
     }
 
-    fn unit_rows(&self) -> Vec<u64> {
+    fn row_group_rows(&self) -> Vec<u64> {
         let files = self.reader.manifest().files.iter();
         let features = self.explained.used.len() as u64;
         files.flat_map(|file| file.row_groups.iter().map(|group| group.rows * features)).collect()
     }
 
-    fn read(&self, units: Range<usize>, wanted: &Wanted, sink: &mut Sink<'_>) -> Result<()> {
-        for id in self.reader.groups().drain(units) {
+    fn read(&self, row_groups: Range<usize>, request: &ScanRequest, sink: &mut BatchSink<'_>) -> Result<()> {
+        for id in self.reader.groups().drain(row_groups) {
             let group = self.reader.open_group(id)?;
             let scores = self.scorer.scores(&self.reader, &group)?;
             let mut first = 0;
@@ -165,11 +161,9 @@ impl Source for ExplainedSource {
                 let rows = first..first + explained.rows;
                 first = rows.end;
                 let all = self.rows(&explained, &scores[rows])?;
-                let columns = wanted.columns.iter().map(|column| all[*column].clone()).collect();
-                let batch = RecordBatch::try_new(wanted.schema.clone(), columns);
-                sink(batch.map_err(|error| {
-                    Error::place("explain_score", error, "report this: it is a fault of planetree")
-                })?)
+                let columns = request.columns.iter().map(|column| all[*column].clone()).collect();
+                let batch = RecordBatch::try_new(request.schema.clone(), columns);
+                sink(batch.map_err(|error| Error::bug("explain_score", &error).caused_by(error))?)
             })?;
         }
         Ok(())

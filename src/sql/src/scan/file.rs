@@ -1,23 +1,24 @@
-//! Files of ours, whose bytes were checked when they were opened: one, or several of the same columns.
+//! Tables written by planetree, whose checksums were verified when they were opened: one file, or several with the
+//! same columns.
 
-use super::{Sink, Source, Wanted};
+use super::{BatchSink, ScanRequest, ScanSource};
 use arrow::datatypes::SchemaRef;
 use planetree_base::error::{Error, Result};
 use planetree_data::table::{ParquetFile, TableReader};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// See the module.
+/// Tables of one kind, concatenated.
 pub struct FileSource {
     tables: Vec<TableReader>,
     schema: SchemaRef,
 }
 
 impl FileSource {
-    /// Tables one after another; `shown` is what they are called together.
+    /// Concatenates tables; `shown` is the path or pattern for messages.
     pub fn new(tables: Vec<TableReader>, shown: &str) -> Result<Self> {
         let Some(first) = tables.first() else {
-            return Err(Error::place(shown, "there is no such file", "check the spelling of the path"));
+            return Err(Error::place(shown, "no such file", "check the spelling of the path"));
         };
         let schema = first.schema().clone();
         if let Some(other) = tables.iter().find(|table| *table.schema() != schema) {
@@ -28,19 +29,19 @@ impl FileSource {
                     first.location().name(),
                     other.location().name()
                 ),
-                "name files of one kind",
+                "select files of one kind",
             ));
         }
         Ok(FileSource { tables, schema })
     }
 
-    /// The file of a unit, and its row group there.
-    fn find(&self, unit: usize) -> Option<(&Arc<ParquetFile>, usize)> {
+    /// The file of a row group and its number within the file.
+    fn find(&self, row_group: usize) -> Option<(&Arc<ParquetFile>, usize)> {
         let mut before = 0;
         for table in &self.tables {
             let groups = table.file().groups();
-            if unit < before + groups {
-                return Some((table.file(), unit - before));
+            if row_group < before + groups {
+                return Some((table.file(), row_group - before));
             }
             before += groups;
         }
@@ -48,12 +49,12 @@ impl FileSource {
     }
 }
 
-impl Source for FileSource {
+impl ScanSource for FileSource {
     fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    fn shown(&self) -> String {
+    fn description(&self) -> String {
         let more = match self.tables.len() {
             1 => String::new(),
             files => format!(" and {} more", files - 1),
@@ -62,7 +63,7 @@ impl Source for FileSource {
         first.map_or_else(String::new, |table| format!("{} {}{more}", table.kind().name(), table.location()))
     }
 
-    fn unit_rows(&self) -> Vec<u64> {
+    fn row_group_rows(&self) -> Vec<u64> {
         let rows_of = |table: &TableReader| {
             let file = table.file();
             let end = |group: usize| if group == file.groups() { file.rows() } else { file.first_row(group) };
@@ -71,11 +72,11 @@ impl Source for FileSource {
         self.tables.iter().flat_map(rows_of).collect()
     }
 
-    fn read(&self, units: Range<usize>, wanted: &Wanted, sink: &mut Sink<'_>) -> Result<()> {
-        let ascending = wanted.ascending();
-        for (file, group) in units.filter_map(|unit| self.find(unit)) {
-            for batch in file.group_batches(group, Some(&ascending), wanted.batch_rows)? {
-                sink(wanted.arranged(&batch?, &ascending)?)?;
+    fn read(&self, row_groups: Range<usize>, request: &ScanRequest, sink: &mut BatchSink<'_>) -> Result<()> {
+        let ascending = request.ascending();
+        for (file, group) in row_groups.filter_map(|row_group| self.find(row_group)) {
+            for batch in file.group_batches(group, Some(&ascending), request.batch_rows)? {
+                sink(request.reordered(&batch?, &ascending)?)?;
             }
         }
         Ok(())

@@ -1,45 +1,41 @@
-//! Rows that a query left behind: `CREATE TABLE name AS ...`.
+//! Rows in memory: `CREATE TABLE name AS ...` and small results of table functions.
 
-use super::{Sink, Source, Wanted};
+use super::{BatchSink, ScanRequest, ScanSource};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use planetree_base::error::{Error, Result};
 use std::ops::Range;
 
-/// See the module.
+/// Batches in memory, one row group each.
 pub struct MemorySource {
     schema: SchemaRef,
     batches: Vec<RecordBatch>,
 }
 
 impl MemorySource {
-    /// Rows in their order.
+    /// A source of these batches, in order.
     pub fn new(schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
         MemorySource { schema, batches }
     }
 }
 
-impl Source for MemorySource {
+impl ScanSource for MemorySource {
     fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    fn shown(&self) -> String {
+    fn description(&self) -> String {
         "rows in memory".to_owned()
     }
 
-    fn unit_rows(&self) -> Vec<u64> {
+    fn row_group_rows(&self) -> Vec<u64> {
         self.batches.iter().map(|batch| batch.num_rows() as u64).collect()
     }
 
-    fn read(&self, units: Range<usize>, wanted: &Wanted, sink: &mut Sink<'_>) -> Result<()> {
-        for batch in &self.batches[units] {
-            let batch = batch.project(&wanted.columns);
-            sink(
-                batch.map_err(|error| {
-                    Error::place("scan", error, "report this: it is a fault of planetree")
-                })?,
-            )?;
+    fn read(&self, row_groups: Range<usize>, request: &ScanRequest, sink: &mut BatchSink<'_>) -> Result<()> {
+        for batch in &self.batches[row_groups] {
+            let batch = batch.project(&request.columns);
+            sink(batch.map_err(|error| Error::bug("scan", &error).caused_by(error))?)?;
         }
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! Our tables as the engine sees them: units of rows (row groups) that are read on their own. A partition of a
-//! scan is some units side by side, so that partitions, one after another, are the rows in their order.
+//! planetree's tables as the engine sees them: row groups, each of which can be read independently. A partition of a
+//! scan is a range of adjacent row groups, so the partitions, concatenated, are the rows in their order.
 
 mod dataset;
 mod exec;
@@ -9,7 +9,7 @@ mod memory;
 mod scored;
 
 pub use dataset::DatasetSource;
-pub use exec::ScanExec;
+pub use exec::{Scan, ScanExec};
 pub use explained::{ExplainedSource, RowExplainer};
 pub use file::FileSource;
 pub use memory::MemorySource;
@@ -28,37 +28,37 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Where batches go. An error ends the reading.
-pub type Sink<'a> = dyn FnMut(RecordBatch) -> Result<()> + 'a;
+/// Receives batches. An error ends the scan.
+pub type BatchSink<'a> = dyn FnMut(RecordBatch) -> Result<()> + 'a;
 
-/// What a scan wants of a source.
+/// The columns that a scan requests from a source.
 #[derive(Debug, Clone)]
-pub struct Wanted {
-    /// Columns by their places, in any order; there is at least one.
+pub struct ScanRequest {
+    /// Column indices in any order; at least one.
     pub columns: Vec<usize>,
-    /// The columns' schema.
+    /// The schema of these columns.
     pub schema: SchemaRef,
-    /// Rows of a batch.
+    /// Rows per batch.
     pub batch_rows: usize,
 }
 
-/// Rows that are read by units.
-pub trait Source: Send + Sync {
-    /// Its columns.
+/// A table that is read by row groups.
+pub trait ScanSource: Send + Sync {
+    /// The columns of the table.
     fn schema(&self) -> &SchemaRef;
 
-    /// What plans show; nothing secret.
-    fn shown(&self) -> String;
+    /// The text that plans show; never contains secrets.
+    fn description(&self) -> String;
 
-    /// How many rows each unit has.
-    fn unit_rows(&self) -> Vec<u64>;
+    /// Number of rows in each row group.
+    fn row_group_rows(&self) -> Vec<u64>;
 
-    /// Reads some units, in the order of their rows. Runs where it may wait.
-    fn read(&self, units: Range<usize>, wanted: &Wanted, sink: &mut Sink<'_>) -> Result<()>;
+    /// Reads some row groups in order. Runs in a thread that may block.
+    fn read(&self, row_groups: Range<usize>, request: &ScanRequest, sink: &mut BatchSink<'_>) -> Result<()>;
 }
 
-impl Wanted {
-    /// The columns in ascending order, each once: readers give them so.
+impl ScanRequest {
+    /// The columns in ascending order without duplicates, which is how readers return them.
     pub fn ascending(&self) -> Vec<usize> {
         let mut columns = self.columns.clone();
         columns.sort_unstable();
@@ -66,36 +66,41 @@ impl Wanted {
         columns
     }
 
-    /// A batch of the columns as they are wanted, out of one that has them in ascending order.
-    pub fn arranged(&self, batch: &RecordBatch, ascending: &[usize]) -> Result<RecordBatch> {
+    /// Reorders the columns of a batch that has them in ascending order.
+    pub fn reordered(&self, batch: &RecordBatch, ascending: &[usize]) -> Result<RecordBatch> {
         let columns = self.columns.iter().map(|column| {
-            let place = ascending.partition_point(|other| other < column);
-            batch.column(place).clone()
+            let index = ascending.partition_point(|other| other < column);
+            batch.column(index).clone()
         });
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         RecordBatch::try_new_with_options(self.schema.clone(), columns.collect(), &options)
-            .map_err(|error| Error::place("scan", error, "report this: it is a fault of planetree"))
+            .map_err(|error| Error::bug("scan", &error).caused_by(error))
     }
 }
 
-/// Says what the user should know of a dataset that a query reads for a model.
+/// Logs a warning about a dataset that a query reads with a model.
 pub fn warn(reader: &DatasetReader, warning: Option<String>) {
     if let Some(warning) = warning {
         tracing::warn!("{}: {warning}", reader.location());
     }
 }
 
-/// A source as a table.
-pub struct SourceTable(pub Arc<dyn Source>);
+/// The error for a dataset whose columns contradict its manifest.
+fn wrong_columns(reader: &DatasetReader) -> Error {
+    Error::place(reader.location(), "malformed dataset: unexpected columns", "convert the data again")
+}
 
-impl fmt::Debug for SourceTable {
+/// A source as a table of the engine.
+pub struct ScanTable(pub Arc<dyn ScanSource>);
+
+impl fmt::Debug for ScanTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.shown())
+        f.write_str(&self.0.description())
     }
 }
 
 #[async_trait]
-impl TableProvider for SourceTable {
+impl TableProvider for ScanTable {
     fn schema(&self) -> SchemaRef {
         self.0.schema().clone()
     }
@@ -115,6 +120,6 @@ impl TableProvider for SourceTable {
         let partitions = options.execution.target_partitions;
         let all = (0..self.0.schema().fields().len()).collect();
         let columns = projection.cloned().unwrap_or(all);
-        Ok(Arc::new(ScanExec::new(self.0.clone(), columns, partitions, limit)?))
+        Ok(Arc::new(ScanExec::new(Scan::new(self.0.clone(), columns, partitions, limit)?, ())))
     }
 }

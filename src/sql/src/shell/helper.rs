@@ -1,4 +1,4 @@
-//! What the line editor asks: is the input complete, and what could come next?
+//! Support for the line editor: detects complete input and suggests completions.
 
 use crate::functions::function_help;
 use crate::session::Session;
@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Words that are worth completing.
+/// Keywords to complete.
 const KEYWORDS: [&str; 36] = [
     "SELECT",
     "FROM",
@@ -51,17 +51,17 @@ const KEYWORDS: [&str; 36] = [
     "EXPLAIN",
 ];
 
-/// See the module.
+/// Completes and validates input.
 pub struct ShellHelper {
     session: Arc<Session>,
     files: FilenameCompleter,
     functions: Vec<String>,
-    /// Columns of tables that were asked for.
+    /// Columns of the tables used so far.
     columns: RefCell<HashMap<String, Vec<String>>>,
 }
 
 impl ShellHelper {
-    /// Knows the tables and functions of a session.
+    /// A helper for a session.
     pub fn new(session: Arc<Session>) -> Self {
         let mut functions: Vec<String> = function_help().iter().map(|one| one.name.to_owned()).collect();
         functions.extend(session.function_names());
@@ -90,7 +90,7 @@ impl ShellHelper {
     }
 }
 
-/// A name as SQL has to write it.
+/// An identifier, quoted if SQL requires it.
 fn quoted(name: &str) -> String {
     let is_plain = name.starts_with(|letter: char| letter.is_ascii_lowercase() || letter == '_')
         && name.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_');
@@ -103,16 +103,16 @@ impl Completer for ShellHelper {
     fn complete(
         &self,
         line: &str,
-        place: usize,
+        cursor: usize,
         context: &Context<'_>,
     ) -> rustyline::Result<(usize, Vec<Pair>)> {
-        let before = &line[..place];
+        let before = &line[..cursor];
         if before.matches('\'').count() % 2 == 1 {
-            return self.files.complete(line, place, context); // within quotes: a path
+            return self.files.complete(line, cursor, context); // within quotes: a path
         }
         let start = before
             .rfind(|letter: char| !(letter.is_alphanumeric() || "_\\.@\"".contains(letter)))
-            .map_or(0, |place| place + before[place..].chars().next().map_or(1, char::len_utf8));
+            .map_or(0, |separator| separator + before[separator..].chars().next().map_or(1, char::len_utf8));
         let word = before[start..].trim_start_matches('"').to_lowercase();
         let mut names: Vec<String> = Vec::new();
         if start == 0 && word.starts_with(['.', '\\']) {
@@ -149,8 +149,7 @@ impl Validator for ShellHelper {
 
 impl Helper for ShellHelper {}
 
-/// Whether an input can be run: a command, nothing, or statements up to a `;` that is no part of a text or a
-/// comment.
+/// Whether an input can be run: empty, a command, or statements that end with a `;` outside of strings and comments.
 pub fn is_complete(input: &str) -> bool {
     let trimmed = input.trim();
     if trimmed.is_empty() || trimmed.starts_with(['.', '\\']) {
@@ -162,7 +161,7 @@ pub fn is_complete(input: &str) -> bool {
         match letter {
             '\'' | '"' => {
                 ended = false;
-                // A doubled quote ends one text and begins the next, which comes to the same.
+                // A doubled quote ends one string and starts another, which is equivalent here.
                 if !letters.by_ref().any(|other| other == letter) {
                     return false;
                 }
@@ -189,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statements_end_with_a_semicolon_of_their_own() {
+    fn statements_end_with_a_semicolon_outside_strings_and_comments() {
         for input in [
             "",
             "  ",

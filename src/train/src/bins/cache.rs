@@ -15,7 +15,7 @@ use arrow::ipc::writer::FileWriter;
 use arrow::ipc::{Block, MetadataVersion, root_as_footer};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Digest, FileOutput, HashingWriter, Location, digest_of, map_stretch};
-use planetree_data::source::Source;
+use planetree_data::source::LabelledData;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -34,7 +34,7 @@ pub struct CacheKey {
 
 impl CacheKey {
     /// The key for a source, with the cache directory.
-    pub fn new(directory: &Path, source: &Source, options: &BinOptions) -> Self {
+    pub fn new(directory: &Path, source: &LabelledData, options: &BinOptions) -> Self {
         let what = format!("{FORMAT} {options:?} {}", source.identity());
         CacheKey { directory: directory.to_owned(), name: digest_of(what.as_bytes()).to_string() }
     }
@@ -156,19 +156,19 @@ impl CacheWriter {
         let mut text = serde_json::to_string(&description).expect("numbers and strings always serialise");
         text.push_str(&format!("\n{}\n", digest_of(text.as_bytes())));
         let mut output = FileOutput::create(&Location::Local(self.key.description()))?;
-        output.write_all(text.as_bytes()).map_err(|error| self.io_error(&error))?;
+        output.write_all(text.as_bytes()).map_err(|error| self.io_error(error))?;
         output.commit()?;
-        let file = File::open(self.key.codes()).map_err(|error| self.io_error(&error))?;
-        BinCache::open_file(&self.key, file).map_err(|error| self.io_error(&error))
+        let file = File::open(self.key.codes()).map_err(|error| self.io_error(error))?;
+        BinCache::open_file(&self.key, file).map_err(|error| self.io_error(error))
     }
 
-    fn io_error(&self, error: &io::Error) -> Error {
+    fn io_error(&self, error: io::Error) -> Error {
         Error::io(self.key.directory.display(), "write the cache of binned data", error)
     }
 
     fn failed(&self, error: arrow::error::ArrowError) -> Error {
         match error {
-            arrow::error::ArrowError::IoError(_, error) => self.io_error(&error),
+            arrow::error::ArrowError::IoError(_, error) => self.io_error(error),
             other => Error::place(self.key.directory.display(), other, "remove the cache and try again"),
         }
     }

@@ -5,11 +5,11 @@ use super::cuts::FeatureBins;
 use super::layout::BinLayout;
 use super::partition::{CodeColumn, Codes, assemble, schema};
 use super::summary::{RowSample, SAMPLED_ROWS, ValueDistribution};
-use crate::config::{Candidates, EnsembleName, MissingPolicy, Parameters};
+use crate::config::{LearnerParameters, MissingPolicy, Parameters};
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use planetree_base::error::Result;
 use planetree_base::storage::interrupt;
-use planetree_data::source::{OpenPartition, Rows, Source};
+use planetree_data::source::{LabelledData, LabelledRows, OpenPartition};
 use rayon::prelude::*;
 use std::sync::Mutex;
 
@@ -26,7 +26,7 @@ pub struct BinOptions {
 
 impl BinOptions {
     /// The options of one feature. No number stands for a missing word, so missing words always keep a bin of their own.
-    pub fn of_feature(self, source: &Source, feature: usize) -> Self {
+    pub fn of_feature(self, source: &LabelledData, feature: usize) -> Self {
         match source.has_words(feature) {
             true => BinOptions { missing: MissingPolicy::Learned, ..self },
             false => self,
@@ -35,18 +35,12 @@ impl BinOptions {
 
     /// The options of a training.
     pub fn of(parameters: &Parameters) -> Self {
-        let max_bin = match parameters.candidates {
-            Candidates::Static => Some(parameters.max_bin as usize),
-            Candidates::Random => Some(parameters.max_bin as usize).filter(|bins| *bins > 0),
-            Candidates::Streaming => Some(parameters.value_groups as usize).filter(|groups| *groups > 0),
-            Candidates::Exact => None,
-        };
         // Forests look up single codes of a few features per node, so they use no sparse groups.
-        BinOptions {
-            max_bin,
-            missing: parameters.missing,
-            sparse: parameters.ensemble == EnsembleName::Boost,
-        }
+        let (max_bin, sparse) = match &parameters.learner {
+            LearnerParameters::Boost(boost) => (boost.candidates.max_bin(), true),
+            LearnerParameters::Forest(forest) => (forest.candidates.max_bin(), false),
+        };
+        BinOptions { max_bin, missing: parameters.missing, sparse }
     }
 
     pub(crate) fn keep(&self, rows: u64) -> RowSample {
@@ -85,7 +79,7 @@ pub struct BinnedData {
     /// Bins and layout.
     pub binning: Binning,
     /// Labels and queries by partition.
-    pub rows: Vec<Rows>,
+    pub rows: Vec<LabelledRows>,
     store: Store,
 }
 
@@ -98,7 +92,7 @@ enum Store {
 
 impl BinnedData {
     /// Bins a dataset in memory, feature by feature, each decoded once.
-    pub fn in_memory(source: &Source, options: &BinOptions) -> Result<Self> {
+    pub fn in_memory(source: &LabelledData, options: &BinOptions) -> Result<Self> {
         source.expect_passes(2); // read, coded
         let (groups, rows) = open_all(source)?;
         let keep = options.keep(source.row_count());
@@ -145,7 +139,7 @@ impl BinnedData {
     }
 
     /// Encodes a dataset in memory by given bins.
-    pub fn by_bins(source: &Source, binning: &Binning) -> Result<Self> {
+    pub fn by_bins(source: &LabelledData, binning: &Binning) -> Result<Self> {
         source.expect_passes(2);
         let (groups, rows) = open_all(source)?;
         let partitions = groups.par_iter().map(|group| encode_partition(source, group, binning));
@@ -156,11 +150,11 @@ impl BinnedData {
     /// Bins a dataset into a cache on disk within about `budget` bytes of memory: summarises features in batches over
     /// all partitions, then encodes one partition after the other.
     pub fn in_cache(
-        source: &Source,
+        source: &LabelledData,
         options: &BinOptions,
         cache: &mut CacheWriter,
         budget: u64,
-    ) -> Result<(Binning, Vec<Rows>)> {
+    ) -> Result<(Binning, Vec<LabelledRows>)> {
         let all_rows = source.row_count();
         let keep = options.keep(all_rows);
         let kept_rows = if keep == RowSample::ALL { all_rows } else { all_rows.min(SAMPLED_ROWS) };
@@ -169,7 +163,7 @@ impl BinnedData {
         // Read once for each of the passes and once to be encoded; summarised; encoded.
         source.expect_passes(source.features().div_ceil(at_a_time) as u64 + 3);
         let mut features = Vec::with_capacity(source.features());
-        let mut rows: Vec<Rows> = Vec::new();
+        let mut rows: Vec<LabelledRows> = Vec::new();
         for start in (0..source.features()).step_by(at_a_time) {
             let end = (start + at_a_time).min(source.features());
             let summaries: Vec<Mutex<ValueDistribution>> = (start..end).map(|_| Mutex::default()).collect();
@@ -203,17 +197,17 @@ impl BinnedData {
     }
 
     /// A dataset whose codes are in a cache.
-    pub fn of_cache(binning: Binning, rows: Vec<Rows>, cache: BinCache) -> Self {
+    pub fn of_cache(binning: Binning, rows: Vec<LabelledRows>, cache: BinCache) -> Self {
         BinnedData { binning, rows, store: Store::Cache(cache) }
     }
 
     /// A dataset whose codes are in the processes of a backend.
-    pub fn remote(binning: Binning, rows: Vec<Rows>) -> Self {
+    pub fn remote(binning: Binning, rows: Vec<LabelledRows>) -> Self {
         BinnedData { binning, rows, store: Store::Remote }
     }
 
     /// A dataset whose codes are in memory.
-    pub(super) fn of_memory(binning: Binning, rows: Vec<Rows>, partitions: Vec<Codes>) -> Self {
+    pub(super) fn of_memory(binning: Binning, rows: Vec<LabelledRows>, partitions: Vec<Codes>) -> Self {
         BinnedData { binning, rows, store: Store::Memory(partitions) }
     }
 
@@ -288,7 +282,11 @@ fn remote() -> planetree_base::error::Error {
     )
 }
 
-pub(super) fn encode_partition(source: &Source, group: &OpenPartition, binning: &Binning) -> Result<Codes> {
+pub(super) fn encode_partition(
+    source: &LabelledData,
+    group: &OpenPartition,
+    binning: &Binning,
+) -> Result<Codes> {
     let groups = binning.layout.groups.par_iter();
     let arrays = groups.map(|members| {
         let mut columns = Vec::with_capacity(members.features.len());
@@ -304,20 +302,20 @@ pub(super) fn encode_partition(source: &Source, group: &OpenPartition, binning: 
     Ok(binning.batch(arrays.collect::<Result<_>>()?, group.rows()))
 }
 
-pub(super) fn open_all(source: &Source) -> Result<(Vec<OpenPartition>, Vec<Rows>)> {
+pub(super) fn open_all(source: &LabelledData) -> Result<(Vec<OpenPartition>, Vec<LabelledRows>)> {
     let opened = (0..source.partitions()).into_par_iter().map(|partition| {
         let group = source.open_partition(partition)?;
         let rows = source.rows(partition, &group)?;
         Ok((group, rows))
     });
-    let (groups, mut rows): (Vec<OpenPartition>, Vec<Rows>) =
+    let (groups, mut rows): (Vec<OpenPartition>, Vec<LabelledRows>) =
         opened.collect::<Result<Vec<_>>>()?.into_iter().unzip();
     number_queries(&mut rows);
     Ok((groups, rows))
 }
 
 /// Reads labels and queries only, if the codes are cached.
-pub fn read_rows(source: &Source) -> Result<Vec<Rows>> {
+pub fn read_rows(source: &LabelledData) -> Result<Vec<LabelledRows>> {
     source.expect_passes(1);
     let read = |partition| source.rows(partition, &source.open_partition(partition)?);
     let mut rows = (0..source.partitions()).map(read).collect::<Result<Vec<_>>>()?;
@@ -325,7 +323,7 @@ pub fn read_rows(source: &Source) -> Result<Vec<Rows>> {
     Ok(rows)
 }
 
-fn number_queries(rows: &mut [Rows]) {
+fn number_queries(rows: &mut [LabelledRows]) {
     let mut before = 0;
     for rows in rows {
         rows.first_query = before;
@@ -333,7 +331,7 @@ fn number_queries(rows: &mut [Rows]) {
     }
 }
 
-pub(super) fn kept_places(keep: RowSample, rows: &[Rows]) -> Vec<Option<Vec<u32>>> {
+pub(super) fn kept_places(keep: RowSample, rows: &[LabelledRows]) -> Vec<Option<Vec<u32>>> {
     rows.par_iter().map(|rows| keep.places(rows.first, rows.len())).collect()
 }
 
@@ -358,7 +356,7 @@ impl BinnedData {
             };
             let codes = columns.iter().zip(&binning.features).map(encode).collect();
             partitions.push(binning.assemble_codes(codes, range.len()));
-            rows.push(Rows {
+            rows.push(LabelledRows {
                 first: start as u64,
                 first_query: start as u64,
                 labels: labels[range.clone()].to_vec(),

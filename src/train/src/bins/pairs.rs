@@ -10,7 +10,7 @@ use super::summary::ValueDistribution;
 use planetree_base::error::{Error, Result};
 use planetree_base::random::Stream;
 use planetree_base::storage::interrupt;
-use planetree_data::source::{Rows, Source};
+use planetree_data::source::{LabelledData, LabelledRows};
 use rayon::prelude::*;
 
 const OF_PAIRS: u64 = 0x7372_6950;
@@ -21,7 +21,12 @@ type RowPair = (u32, u32);
 impl BinnedData {
     /// Bins pairs of documents, with at most `per_document` sampled partners each. Missing values are filled before
     /// differences are taken.
-    pub fn of_pairs(source: &Source, options: &BinOptions, per_document: u32, seed: u64) -> Result<Self> {
+    pub fn of_pairs(
+        source: &LabelledData,
+        options: &BinOptions,
+        per_document: u32,
+        seed: u64,
+    ) -> Result<Self> {
         let (groups, documents) = open_all(source)?;
         let pairs: Vec<Vec<Vec<RowPair>>> =
             documents.par_iter().map(|rows| draw_pairs(rows, per_document as usize, seed)).collect();
@@ -70,7 +75,7 @@ impl BinnedData {
 }
 
 /// The pairs of every query of a partition.
-fn draw_pairs(rows: &Rows, per_document: usize, seed: u64) -> Vec<Vec<RowPair>> {
+fn draw_pairs(rows: &LabelledRows, per_document: usize, seed: u64) -> Vec<Vec<RowPair>> {
     let draw = |(number, query): (u64, std::ops::Range<usize>)| {
         let labels = &rows.labels[query.clone()];
         let mut pairs: Vec<RowPair> = Vec::new();
@@ -105,7 +110,7 @@ fn draw_pairs(rows: &Rows, per_document: usize, seed: u64) -> Vec<Vec<RowPair>> 
 }
 
 /// The pairs as rows of a dataset, with the queries of the documents.
-fn rows_of_pairs(documents: &[Rows], pairs: &[Vec<Vec<RowPair>>]) -> Vec<Rows> {
+fn rows_of_pairs(documents: &[LabelledRows], pairs: &[Vec<Vec<RowPair>>]) -> Vec<LabelledRows> {
     let mut first = 0;
     let rows = documents.iter().zip(pairs).map(|(documents, queries)| {
         let mut query_bounds = vec![0u32];
@@ -120,7 +125,7 @@ fn rows_of_pairs(documents: &[Rows], pairs: &[Vec<Vec<RowPair>>]) -> Vec<Rows> {
             f32::midpoint(weights[*one as usize], weights[*other as usize])
         };
         let weights = documents.weights.as_ref();
-        let rows = Rows {
+        let rows = LabelledRows {
             first,
             first_query: documents.first_query,
             labels: all().map(|pair| if better(pair) { 1.0 } else { 0.0 }).collect(),

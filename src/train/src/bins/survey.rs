@@ -5,7 +5,7 @@ use super::load::{BinOptions, BinnedData, Binning, encode_partition};
 use super::summary::ValueDistribution;
 use planetree_base::error::Result;
 use planetree_base::wire::{WireReader, WireWriter, malformed};
-use planetree_data::source::{OpenPartition, Rows, Source};
+use planetree_data::source::{LabelledData, LabelledRows, OpenPartition};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -13,14 +13,14 @@ use std::ops::Range;
 #[derive(Debug, PartialEq)]
 pub struct Surveyed {
     /// Labels and queries by partition; empty if not requested.
-    pub rows: Vec<Rows>,
-    /// ValueDistribution of each feature.
+    pub rows: Vec<LabelledRows>,
+    /// Distribution of each feature.
     pub summaries: Vec<ValueDistribution>,
 }
 
 /// Summarises features over some partitions, and reads their rows if `wants_rows`.
 pub fn survey(
-    source: &Source,
+    source: &LabelledData,
     partitions: &[usize],
     features: Range<usize>,
     wants_rows: bool,
@@ -46,23 +46,28 @@ pub fn survey(
     Ok(Surveyed { rows, summaries })
 }
 
-fn rows_of(source: &Source, partitions: &[usize], opened: &[OpenPartition]) -> Result<Vec<Rows>> {
+fn rows_of(
+    source: &LabelledData,
+    partitions: &[usize],
+    opened: &[OpenPartition],
+) -> Result<Vec<LabelledRows>> {
     let rows = partitions.par_iter().zip(opened).map(|(partition, group)| {
         let first_query = source.first_query(*partition);
-        Ok(Rows { first_query, ..source.rows(*partition, group)? })
+        Ok(LabelledRows { first_query, ..source.rows(*partition, group)? })
     });
     rows.collect()
 }
 
 impl BinnedData {
     /// Encodes some partitions of a dataset by given bins.
-    pub fn of_partitions(source: &Source, partitions: &[usize], binning: Binning) -> Result<Self> {
+    pub fn of_partitions(source: &LabelledData, partitions: &[usize], binning: Binning) -> Result<Self> {
         let coded = partitions.par_iter().map(|partition| {
             let group = source.open_partition(*partition)?;
             let rows = rows_of(source, &[*partition], std::slice::from_ref(&group))?;
             Ok((rows, encode_partition(source, &group, &binning)?))
         });
-        let (rows, codes): (Vec<Vec<Rows>>, Vec<_>) = coded.collect::<Result<Vec<_>>>()?.into_iter().unzip();
+        let (rows, codes): (Vec<Vec<LabelledRows>>, Vec<_>) =
+            coded.collect::<Result<Vec<_>>>()?.into_iter().unzip();
         Ok(BinnedData::of_memory(binning, rows.into_iter().flatten().collect(), codes))
     }
 
@@ -109,7 +114,7 @@ impl Surveyed {
     }
 }
 
-fn read_rows(reader: &mut WireReader<'_>) -> Result<Rows> {
+fn read_rows(reader: &mut WireReader<'_>) -> Result<LabelledRows> {
     let (first, first_query) = (reader.count()?, reader.count()?);
     let labels = reader.floats()?;
     let weights: Option<Vec<f32>> = if reader.count()? == 1 { Some(reader.floats()?) } else { None };
@@ -129,5 +134,5 @@ fn read_rows(reader: &mut WireReader<'_>) -> Result<Rows> {
     if !ascends || !all || !fits(weights.as_ref().map(Vec::len)) || !fits(positions.as_ref().map(Vec::len)) {
         return Err(malformed());
     }
-    Ok(Rows { first, first_query, labels, weights, positions, query_bounds, query_keys })
+    Ok(LabelledRows { first, first_query, labels, weights, positions, query_bounds, query_keys })
 }

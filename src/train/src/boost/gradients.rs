@@ -4,7 +4,7 @@
 use crate::driver::{GradientSummary, Scores};
 use crate::objective::{Gradients, Objective, PositionLosses, Query, QueryBuffers};
 use crate::tree::{Cell, RowSets, Scale, round, whole};
-use planetree_data::source::Rows;
+use planetree_data::source::LabelledRows;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ enum GradientKind {
     Objective { objective: Box<dyn Objective>, partitions: Vec<PartitionGradients> },
 }
 
-/// RowGradients of a partition.
+/// Gradients of a partition.
 struct PartitionGradients {
     gradients: Vec<f32>,
     hessians: Vec<f32>,
@@ -34,7 +34,7 @@ const CHUNK_ROWS: usize = 4096;
 
 /// Some queries of a partition.
 struct QueryChunk<'a> {
-    rows: &'a Rows,
+    rows: &'a LabelledRows,
     scores: &'a [f64],
     queries: Range<usize>,
     gradients: &'a mut [f32],
@@ -44,13 +44,13 @@ struct QueryChunk<'a> {
 
 impl RowGradients {
     /// Zero gradients for these rows. `None` means squared error.
-    pub fn new(objective: Option<Box<dyn Objective>>, rows: &[Rows]) -> Self {
+    pub fn new(objective: Option<Box<dyn Objective>>, rows: &[LabelledRows]) -> Self {
         let weights = rows.iter().flat_map(|rows| rows.weights.iter().flatten());
         let heaviest = weights.copied().reduce(f32::max);
         let kind = match objective {
             None => GradientKind::Residuals,
             Some(objective) => {
-                let zero = |rows: &Rows| PartitionGradients {
+                let zero = |rows: &LabelledRows| PartitionGradients {
                     gradients: vec![0.0; rows.len()],
                     hessians: vec![0.0; rows.len()],
                     label_constant: rows
@@ -89,12 +89,12 @@ impl RowGradients {
 
     /// Computes the gradients for the tree of a round. Sums of squared errors are floating-point sums, so there is one
     /// summary per partition, to be merged in order; for other objectives there is a single one.
-    pub fn update(&mut self, rows: &[Rows], scores: &Scores, round: u32) -> Vec<GradientSummary> {
+    pub fn update(&mut self, rows: &[LabelledRows], scores: &Scores, round: u32) -> Vec<GradientSummary> {
         let are_weighted = self.are_weighted();
         match &mut self.kind {
             GradientKind::Residuals => {
                 let heaviest = f64::from(self.heaviest.unwrap_or(0.0));
-                let summary = |(partition, rows): (usize, &Rows)| {
+                let summary = |(partition, rows): (usize, &LabelledRows)| {
                     let residuals = Residuals { rows, scores: scores.partition(partition) };
                     GradientSummary { heaviest, ..residuals.summary() }
                 };
@@ -134,7 +134,7 @@ impl RowGradients {
     /// Starts a tree with the targets of all rows, or of the sampled ones.
     pub fn start_tree<C: Cell>(
         &self,
-        rows: &[Rows],
+        rows: &[LabelledRows],
         scores: &Scores,
         scale: &Scale,
         drawn: Option<&[Vec<u32>]>,
@@ -173,7 +173,7 @@ impl RowGradients {
 
 /// Divides a partition into chunks of whole queries.
 fn cut<'a>(
-    rows: &'a Rows,
+    rows: &'a LabelledRows,
     scores: &'a [f64],
     partition_gradients: &'a mut PartitionGradients,
 ) -> Vec<QueryChunk<'a>> {
@@ -253,9 +253,9 @@ fn weigh(by_rows: bool, weights: &[f32], gradients: &mut [f32], hessians: &mut [
     }
 }
 
-/// RowGradients of a partition under squared error: weighted residuals.
+/// Gradients of a partition under squared error: weighted residuals.
 struct Residuals<'a> {
-    rows: &'a Rows,
+    rows: &'a LabelledRows,
     scores: &'a [f64],
 }
 

@@ -3,7 +3,7 @@
 use super::gradients::RowGradients;
 use super::whole_scores::WholeScores;
 use crate::bins::BinnedData;
-use crate::config::Parameters;
+use crate::config::BoostSettings;
 use crate::driver::{BoostWorker, GradientSummary, TreeStart};
 use crate::driver::{Metrics, Scores, draw_rows};
 use crate::tree::{
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// Rows with their scores and gradients, in this process.
 pub struct LocalWorker<C: Cell> {
-    parameters: Parameters,
+    parameters: BoostSettings,
     data: Arc<BinnedData>,
     state: WorkerState,
     sets: RowSets<C>,
@@ -40,7 +40,7 @@ pub struct WorkerState {
 
 impl<C: Cell> LocalWorker<C> {
     /// A worker at the start of a training.
-    pub fn new(parameters: &Parameters, data: Arc<BinnedData>, state: WorkerState) -> Self {
+    pub fn new(parameters: &BoostSettings, data: Arc<BinnedData>, state: WorkerState) -> Self {
         let sets = RowSets::new(data.partitions());
         LocalWorker {
             parameters: parameters.clone(),
@@ -67,7 +67,8 @@ impl<C: Cell> LocalWorker<C> {
     /// Starts a tree; see [`TreeStart`].
     pub fn start(&mut self, tree: u64, scale: &Scale, limit: Option<u64>) {
         self.count_bits = scale.count_bits;
-        self.drawn = draw_rows(&self.parameters, &self.data.rows, tree, limit);
+        let sampling = self.parameters.learner.tree.sampling;
+        self.drawn = draw_rows(&sampling, self.parameters.seed, &self.data.rows, tree, limit);
         let WorkerState { scores, gradients, .. } = &self.state;
         gradients.start_tree(&self.data.rows, scores, scale, self.drawn.as_deref(), &mut self.sets);
     }

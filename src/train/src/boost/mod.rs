@@ -8,133 +8,72 @@ mod whole_scores;
 
 pub use {gradients::RowGradients, local_worker::LocalWorker, local_worker::WorkerState};
 
-use crate::config::{Candidates, ObjectiveName, Parameters};
+use crate::config::{BoostCandidates, BoostSettings};
 use crate::driver::{
-    BackendCell, BestRound, BoostWorker, Checkpoints, GradientSummary, LogEntry, Observer, Outcome,
-    TrainRequest, TreeStart, no_split,
+    BackendCell, BoostWorker, GradientSummary, Learner, LearnerOutputs, LogValue, Observer, Outcome,
+    TrainRequest, TreeStart, misfit, no_split,
 };
 use crate::tree::{
     CarriedRoot, Cell, CodedTree, Cover, ExactSplits, FeatureChoice, GrowContext, KeptHistograms, Order,
     SplitFinder, SplitRules, StaticBins, StreamingRules, StreamingSplits, TreeLimits, carrying_pays, grow,
 };
 use planetree_base::error::{Error, Result};
-use planetree_base::progress::unwatched;
-use planetree_base::storage::interrupt;
-use planetree_metric::{Mean, Metric};
+use planetree_base::progress::Meter;
+use planetree_metric::Metric;
+use planetree_model::model::Tree;
 use prepare::PreparedBoosting;
 use spin_guard::SpinGuard;
-use std::time::Instant;
 
 /// Trains a boosted model.
-pub fn train(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Outcome> {
-    let prepared = prepare::prepare(request, observer)?;
+pub fn train(
+    request: &TrainRequest,
+    parameters: &BoostSettings,
+    observer: &mut dyn Observer,
+) -> Result<Outcome> {
+    let (training, prepared) = prepare::prepare(request, parameters, observer)?;
     match prepared.traits.weighted {
-        true => BoostTraining::<[i64; 2]>::new(request, prepared, observer).run(),
-        false => BoostTraining::<i64>::new(request, prepared, observer).run(),
+        true => training.run(&mut BoostLearner::<[i64; 2]>::new(request, parameters, prepared), observer),
+        false => training.run(&mut BoostLearner::<i64>::new(request, parameters, prepared), observer),
     }
 }
 
-/// A training in progress.
-struct BoostTraining<'a, C: Cell> {
+/// Grows one tree per round from the gradients of the current scores.
+struct BoostLearner<'a, C: Cell> {
     request: &'a TrainRequest,
-    observer: &'a mut dyn Observer,
+    parameters: &'a BoostSettings,
     prepared: PreparedBoosting,
     worker: Box<dyn BoostWorker<C>>,
+    /// The gradients for the next tree.
+    gradients: GradientSummary,
     /// The root histogram of the next tree, if it follows from the last tree.
     root: Option<CarriedRoot<C>>,
-    begun: Instant,
-    /// Seconds spent in earlier runs of this training.
-    before: f64,
+    /// Keeps threads awake; `None` if other processes hold the rows.
+    spin_guard: Option<SpinGuard>,
 }
 
-/// Why training stopped.
-enum StopReason {
-    Complete,
-    Early(BestRound),
-    NoSplit,
-}
-
-impl<'a, C: BackendCell> BoostTraining<'a, C> {
-    fn new(
-        request: &'a TrainRequest,
-        mut prepared: PreparedBoosting,
-        observer: &'a mut dyn Observer,
-    ) -> Self {
-        let worker = prepared.worker(request);
-        let before = prepared.log.last().map_or(0.0, |entry| entry.seconds);
-        BoostTraining { request, observer, prepared, worker, root: None, begun: Instant::now(), before }
+impl<'a, C: BackendCell> BoostLearner<'a, C> {
+    fn new(request: &'a TrainRequest, parameters: &'a BoostSettings, mut prepared: PreparedBoosting) -> Self {
+        let worker = prepared.worker(request, parameters);
+        let gradients = GradientSummary::default();
+        BoostLearner { request, parameters, prepared, worker, gradients, root: None, spin_guard: None }
     }
 
-    fn run(mut self) -> Result<Outcome> {
-        let parameters = &self.request.parameters;
-        self.replay()?;
-        self.observer.phase("training");
-        if self.request.checkpoint.is_some() {
-            interrupt::be_orderly(); // from now on there is something to save
-        }
-        let mut checkpoints = self.request.checkpoint.as_ref().map(Checkpoints::new);
-        let mut gradients = self.worker.update_gradients(self.prepared.model.rounds + 1)?;
-        if !gradients.are_finite() {
-            return Err(prepare::invalid_start(self.request));
-        }
-        let spin_guard = self.request.backend.is_none().then(SpinGuard::new); // otherwise another process holds the rows
-        let mut stop = self.stopped_early().map_or(StopReason::Complete, StopReason::Early);
-        while self.prepared.model.rounds < parameters.num_trees && matches!(stop, StopReason::Complete) {
-            let round = self.prepared.model.rounds + 1;
-            let trees = self.prepared.model.trees.len();
-            spin_guard.iter().for_each(SpinGuard::wake);
-            let done = interrupt::check().and_then(|()| self.do_round(round, &mut gradients));
-            if let (Err(Error::Interrupted), Some(checkpoints)) = (&done, &mut checkpoints) {
-                // A cluster may be interrupted within a round, whose tree is then not in the log.
-                self.prepared.model.trees.truncate(trees);
-                checkpoints.write(&self.prepared.model, self.prepared.start_trees, &self.prepared.log)?;
-                return Err(checkpoints.stopped(self.prepared.model.rounds));
-            }
-            if !done? {
-                stop = StopReason::NoSplit;
-                break;
-            }
-            self.prepared.model.rounds = round;
-            if let Some(best) = self.stopped_early() {
-                stop = StopReason::Early(best);
-            }
-            if let Some(checkpoints) = &mut checkpoints
-                && checkpoints.is_due(round)
-            {
-                checkpoints.write(&self.prepared.model, self.prepared.start_trees, &self.prepared.log)?;
-            }
-        }
-        self.finish(stop)
-    }
-
-    /// Runs one round; false if no split was possible.
-    fn do_round(&mut self, round: u32, gradients: &mut GradientSummary) -> Result<bool> {
-        if !self.grow_tree(round, gradients)? {
-            return Ok(false);
-        }
-        *gradients = self.worker.update_gradients(round + 1)?;
-        if !gradients.are_finite() {
-            return Err(prepare::diverged(round));
-        }
-        self.take_metrics(round, gradients)?;
-        Ok(true)
-    }
-
-    /// Grows a tree and adds it to all scores; false if no split was possible.
-    fn grow_tree(&mut self, round: u32, gradients: &GradientSummary) -> Result<bool> {
-        let parameters = &self.request.parameters;
-        let PreparedBoosting { data, traits, validation, model, .. } = &mut self.prepared;
+    /// Grows a tree and adds it to all scores; `None` if no split was possible.
+    fn grow_tree(&mut self, round: u32) -> Result<Option<Tree>> {
+        let parameters = self.parameters;
+        let PreparedBoosting { data, traits, validation, .. } = &mut self.prepared;
         let tree = u64::from(round);
-        let scale = gradients.scale(data.row_count());
-        let choice = FeatureChoice::draw(parameters, &data.binning.layout, tree);
+        let scale = self.gradients.scale(data.row_count());
+        let choice =
+            FeatureChoice::draw(&parameters.learner.tree, parameters.seed, &data.binning.layout, tree);
         let groups = choice.groups(&data.binning.layout);
         let all_groups = groups.len() == data.binning.layout.groups.len();
         self.worker.start_tree(&TreeStart { tree, scale, groups, limit: None })?;
         let rules = SplitRules {
-            min_data: parameters.min_data_in_leaf as i64,
-            min_weight: parameters.min_sum_hessian,
-            min_gain: parameters.min_gain,
-            lambda: parameters.lambda_l2,
+            min_data: parameters.learner.tree.min_data_in_leaf as i64,
+            min_weight: parameters.learner.min_sum_hessian,
+            min_gain: parameters.learner.tree.min_gain,
+            lambda: parameters.learner.lambda_l2,
             scale,
         };
         let context =
@@ -153,15 +92,15 @@ impl<'a, C: BackendCell> BoostTraining<'a, C> {
         let mut finder = finder(parameters, histograms);
         let grown = grow(&context, limits, &mut *self.worker, &mut *finder)?;
         let cover = if traits.residuals { Cover::Weight } else { Cover::Rows };
-        let coded = CodedTree::of_grown(&grown, &rules, parameters.learning_rate, in_units, cover);
-        let draws = parameters.objective == ObjectiveName::XeNdcg
+        let coded = CodedTree::of_grown(&grown, &rules, parameters.learner.learning_rate, in_units, cover);
+        let features = data.binning.features.len();
+        let draws = traits.draws
             || traits.remembers
-            || parameters.bagging_fraction < 1.0
-            || parameters.queries_per_tree.is_some()
-            || parameters.feature_fraction < 1.0
-            || parameters.features_per_node.of(model.features.len()) < model.features.len();
+            || parameters.learner.tree.sampling.leaves_out()
+            || parameters.learner.tree.feature_fraction < 1.0
+            || parameters.learner.tree.features_per_node.of(features) < features;
         if coded.is_leaf() && !draws {
-            return Ok(false); // the next round would be the same
+            return Ok(None); // the next round would be the same
         }
         self.worker.add_grown(&coded)?;
         if carries && round < parameters.num_trees {
@@ -172,135 +111,94 @@ impl<'a, C: BackendCell> BoostTraining<'a, C> {
         for set in validation {
             set.add(&coded, &tree)?;
         }
-        model.trees.push(tree);
-        Ok(true)
+        Ok(Some(tree))
     }
+}
 
-    /// Adds the metrics of the round to the log.
-    fn take_metrics(&mut self, round: u32, gradients: &GradientSummary) -> Result<()> {
-        let seconds = self.before + self.begun.elapsed().as_secs_f64();
-        let entry = |split: &str, metric: &Metric, value: f64| LogEntry {
-            round,
-            split: split.to_owned(),
-            metric: metric.to_string(),
-            value,
-            seconds,
-        };
-        let first = self.prepared.log.len();
-        let mut entries = Vec::new();
-        if self.prepared.traits.residuals {
-            entries.push(entry("train", &Metric::Rmse, gradients.rmse()));
-        } else {
-            let means = self.worker.metrics()?;
-            entries.extend(means.iter().map(|mean| entry("train", &mean.metric(), mean.value())));
-        }
-        for set in &self.prepared.validation {
-            if let Some(row) = set.not_finite() {
-                return Err(prepare::diverged_on(&set.name, row, round));
-            }
-            let means: Vec<Mean> = set.evaluate();
-            entries.extend(means.iter().map(|mean| entry(&set.name, &mean.metric(), mean.value())));
-        }
-        self.prepared.log.extend(entries);
-        self.observer.round(round, self.request.parameters.num_trees, &self.prepared.log[first..]);
-        Ok(())
-    }
-
-    /// Adds the trees of the checkpoint to all scores, in order.
-    fn replay(&mut self) -> Result<()> {
-        let begun = Instant::now();
-        let PreparedBoosting { data, validation, model, start_trees, .. } = &mut self.prepared;
-        let trees = &model.trees[*start_trees..];
-        let meter = match trees.len() {
-            0 => unwatched(),
-            count => self.observer.begin("replaying trees", count as u64, "trees"),
-        };
+impl<C: BackendCell> Learner for BoostLearner<'_, C> {
+    fn replay(&mut self, trees: &[Tree], meter: &dyn Meter) -> Result<()> {
+        let PreparedBoosting { data, validation, .. } = &mut self.prepared;
         for (round, tree) in (1..).zip(trees) {
-            let coded = CodedTree::of_model(tree, &data.binning).ok_or_else(|| {
-                Error::usage("the checkpoint's trees do not fit the data", "start over without --resume")
-            })?;
+            let coded = CodedTree::of_model(tree, &data.binning).ok_or_else(misfit)?;
             self.worker.add_earlier(round, &coded)?;
             for set in validation.iter_mut() {
                 set.add(&coded, tree)?;
             }
             meter.advance(1);
         }
-        self.prepared.seconds.load += begun.elapsed().as_secs_f64();
         Ok(())
     }
 
-    /// The best round, if early stopping is due.
-    fn stopped_early(&self) -> Option<BestRound> {
-        let patience = self.request.parameters.early_stopping_rounds?;
-        let best = self.best()?;
-        (self.prepared.model.rounds >= best.round + patience).then_some(best)
+    fn start(&mut self, round: u32) -> Result<()> {
+        self.gradients = self.worker.update_gradients(round)?;
+        if !self.gradients.are_finite() {
+            return Err(prepare::invalid_start(self.request));
+        }
+        self.spin_guard = self.request.backend.is_none().then(SpinGuard::new);
+        Ok(())
     }
 
-    fn best(&self) -> Option<BestRound> {
-        self.request.parameters.early_stopping_rounds?;
-        let set = self.prepared.validation.first()?;
-        BestRound::of(&self.prepared.log, &set.name, self.request.parameters.metrics.first()?)
+    fn round(&mut self, round: u32) -> Result<Option<Tree>> {
+        self.spin_guard.iter().for_each(SpinGuard::wake);
+        let Some(tree) = self.grow_tree(round)? else { return Ok(None) };
+        self.gradients = self.worker.update_gradients(round + 1)?;
+        if !self.gradients.are_finite() {
+            return Err(prepare::diverged(round));
+        }
+        Ok(Some(tree))
     }
 
-    fn finish(mut self, stop: StopReason) -> Result<Outcome> {
-        let best = self.best();
-        let model = &mut self.prepared.model;
-        match stop {
-            _ if model.trees[self.prepared.start_trees..].iter().all(|tree| tree.nodes.len() == 1) => {
-                return Err(no_split(self.request, &self.prepared.data));
-            }
-            StopReason::Complete => {
-                if let Some(best) = best.filter(|best| best.round < model.rounds) {
-                    self.observer.note(&format!("the best round is {} of {}", best.round, model.rounds));
-                }
-            }
-            StopReason::Early(best) => {
-                let text = format!("stopped early: the best round is {} of {}", best.round, model.rounds);
-                self.observer.note(&text);
-            }
-            StopReason::NoSplit => {
-                let text = format!("stopped after {} trees: no further split has a gain", model.rounds);
-                self.observer.note(&text);
-            }
+    fn evaluate(&mut self, round: u32) -> Result<Vec<LogValue>> {
+        let mut values = Vec::new();
+        if self.prepared.traits.residuals {
+            let (split, value) = ("train".to_owned(), self.gradients.rmse());
+            values.push(LogValue { split, metric: Metric::Rmse, value });
+        } else {
+            values.extend(LogValue::of_means("train", &self.worker.metrics()?));
         }
-        if let Some(best) = best {
-            model.trees.truncate(self.prepared.start_trees + best.round as usize);
+        for set in &self.prepared.validation {
+            if let Some(row) = set.not_finite() {
+                return Err(prepare::diverged_on(&set.name, row, round));
+            }
+            values.extend(LogValue::of_means(&set.name, &set.evaluate()));
         }
-        self.prepared.seconds.train = self.begun.elapsed().as_secs_f64();
-        Ok(Outcome {
-            model: self.prepared.model,
-            written: None,
-            log: self.prepared.log,
-            best,
-            out_of_bag: None,
-            strength: None,
-            seconds: self.prepared.seconds,
-        })
+        Ok(values)
+    }
+
+    fn can_stream(&self) -> bool {
+        false
+    }
+
+    fn finish(&mut self, _last: u32) -> LearnerOutputs {
+        LearnerOutputs::default()
+    }
+
+    fn no_split(&self) -> Error {
+        no_split(self.request, &self.prepared.data)
     }
 }
 
-fn limits(parameters: &Parameters) -> TreeLimits {
+fn limits(parameters: &BoostSettings) -> TreeLimits {
     TreeLimits {
-        depth: parameters.max_depth.unwrap_or(u32::MAX),
-        order: match parameters.num_leaves {
+        depth: parameters.learner.tree.max_depth.unwrap_or(u32::MAX),
+        order: match parameters.learner.num_leaves {
             Some(leaves) => Order::BestFirst { leaves },
             None => Order::Levels,
         },
     }
 }
 
-fn finder<C: Cell>(parameters: &Parameters, kept: KeptHistograms<C>) -> Box<dyn SplitFinder<C>> {
-    match parameters.candidates {
-        Candidates::Static => Box::new(StaticBins::new(kept)),
-        Candidates::Streaming => {
+fn finder<C: Cell>(parameters: &BoostSettings, kept: KeptHistograms<C>) -> Box<dyn SplitFinder<C>> {
+    match parameters.learner.candidates {
+        BoostCandidates::Static { .. } => Box::new(StaticBins::new(kept)),
+        BoostCandidates::Streaming(streaming) => {
             let rules = StreamingRules {
-                centroids: parameters.max_bin as usize,
-                grouped: parameters.value_groups > 0,
-                workers: parameters.workers as usize,
+                centroids: streaming.max_bin as usize,
+                grouped: streaming.value_groups > 0,
+                workers: streaming.workers as usize,
             };
             Box::new(StreamingSplits::new(rules, kept))
         }
-        Candidates::Exact => Box::new(ExactSplits),
-        Candidates::Random => unreachable!("rejected by the settings of boosting"),
+        BoostCandidates::Exact => Box::new(ExactSplits),
     }
 }

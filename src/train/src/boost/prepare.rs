@@ -3,19 +3,18 @@
 use super::gradients::RowGradients;
 use super::local_worker::{LocalWorker, WorkerState};
 use crate::bins::{BinnedData, FeatureBins};
-use crate::config::{BaseScore, ObjectiveName, Parameters};
+use crate::config::{BaseScore, BoostSettings};
 use crate::driver::BoostWorker;
 use crate::driver::{
-    BackendCell, LogEntry, Metrics, Observer, OpenedData, PhaseSeconds, Scores, TrainRequest, ValidationSet,
-    check_gains, find_checkpoint, mean_of, open, warn_of_leakage,
+    BackendCell, Metrics, Observer, OpenedData, Scores, TrainRequest, Training, ValidationSet, mean_of, open,
+    warn_of_leakage,
 };
 use crate::objective::Objective;
 use crate::tree::Scale;
 use planetree_base::error::{Error, Result};
 use planetree_base::suggest;
 use planetree_data::dataset::KnownFeature;
-use planetree_data::source::{Rows, Source};
-use planetree_metric::{Gain, Metric};
+use planetree_data::source::{LabelledData, LabelledRows};
 use planetree_model::model::{Ensemble, Model, ModelFeature, Origin};
 use planetree_model::predict::{known_features, scores_of};
 use std::sync::Arc;
@@ -33,12 +32,8 @@ pub struct PreparedBoosting {
     pub state: Option<WorkerState>,
     pub traits: TrainingTraits,
     pub validation: Vec<ValidationSet>,
-    /// The current model.
-    pub model: Model,
-    /// Number of trees that come from the start model.
-    pub start_trees: usize,
-    pub log: Vec<LogEntry>,
-    pub seconds: PhaseSeconds,
+    /// The score of every row before the first tree, but for a base feature.
+    pub base_score: f64,
 }
 
 /// Properties of a training that follow from data and objective.
@@ -50,6 +45,8 @@ pub struct TrainingTraits {
     pub residuals: bool,
     /// Whether earlier rounds must be replayed before a training resumes.
     pub remembers: bool,
+    /// Whether the objective draws random numbers.
+    pub draws: bool,
     /// Mean distance of labels from the base score.
     pub usual: f64,
 }
@@ -57,38 +54,38 @@ pub struct TrainingTraits {
 impl TrainingTraits {
     /// Whether leaf values are rounded to whole units of gradients. They are if a unit is negligible compared to usual
     /// leaf values; an outlier among the labels may make units too large for that.
-    pub fn values_in_units(&self, parameters: &Parameters, scale: &Scale) -> bool {
+    pub fn values_in_units(&self, parameters: &BoostSettings, scale: &Scale) -> bool {
         /// Minimum units of a usual first step.
         const LEAST: f64 = 1024.0;
-        self.residuals && !self.weighted && parameters.learning_rate * self.usual * scale.gradient >= LEAST
+        self.residuals
+            && !self.weighted
+            && parameters.learner.learning_rate * self.usual * scale.gradient >= LEAST
     }
 }
 
-pub fn prepare(request: &TrainRequest, observer: &mut dyn Observer) -> Result<PreparedBoosting> {
-    let parameters = &request.parameters;
-    let start_features = start_features(request)?;
-    let bytes_per_row = BYTES_PER_ROW + if request.is_squared_error() { 0 } else { HESSIAN_BYTES_PER_ROW };
+pub fn prepare<'a>(
+    request: &'a TrainRequest,
+    parameters: &BoostSettings,
+    observer: &mut dyn Observer,
+) -> Result<(Training<'a>, PreparedBoosting)> {
+    let start_features = start_features(request, parameters)?;
+    let bytes_per_row =
+        BYTES_PER_ROW + if request.is_squared_error(parameters) { 0 } else { HESSIAN_BYTES_PER_ROW };
     let opened = open(request, start_features.as_deref(), bytes_per_row, observer)?;
     check_fills(request, &opened.data)?;
 
     let begun = Instant::now();
-    let objective = request.make_objective();
-    check_objective(&opened, request, objective.as_deref())?;
-    let mut model = new_model(request, &opened, objective.as_deref())?;
-    let mut start_trees = model.trees.len();
-    let mut log = Vec::new();
-    if let Some(resumed) = find_checkpoint(request, &model, observer)? {
-        start_trees = resumed.start_trees;
-        let configuration = std::mem::take(&mut model.configuration);
-        model = Model { configuration, ..resumed.model };
-        log = resumed.log;
-    }
+    let objective = request.make_objective(parameters);
+    check_objective(&opened, objective.as_deref())?;
+    let model = new_model(request, parameters, &opened, objective.as_deref())?;
     let OpenedData { source, data, options, mut validation, seen, seconds } = opened;
+    let mut training = Training::open(request, model, seconds, observer)?;
+    let model = training.model();
     let mut sets = Vec::new();
     for (named, source) in request.validation.iter().zip(&mut validation) {
         let step = format!("reading {}", named.name);
         source.watch(observer.begin(&step, source.values_count(), "values"));
-        let start = |rows: &[Rows]| start_scores(request, source, &model, rows);
+        let start = |rows: &[LabelledRows]| start_scores(request, source, model, rows);
         let cuts = options.max_bin.is_some();
         sets.push(ValidationSet::load(&named.name, source, &data.binning, cuts, parameters, &start)?);
     }
@@ -97,49 +94,43 @@ pub fn prepare(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Pr
         weighted: objective.as_ref().is_some_and(|objective| !objective.hessians_are_one())
             || data.rows.iter().any(|rows| rows.weights.is_some()),
         residuals: objective.is_none(),
+        draws: objective.as_ref().is_some_and(|objective| objective.draws()),
         remembers: objective.as_ref().is_some_and(|objective| objective.learns()),
         usual: mean_of(&data.rows, |label| (f64::from(label) - model.base_score).abs() as f32),
     };
     let state = match request.backend {
         Some(_) => None,
         None => Some(WorkerState {
-            scores: start_scores(request, &source, &model, &data.rows)?,
+            scores: start_scores(request, &source, model, &data.rows)?,
             gradients: RowGradients::new(objective, &data.rows),
             metrics: if traits.residuals { None } else { Some(Metrics::new(parameters, &data.rows)?) },
         }),
     };
-    let mut prepared = PreparedBoosting {
-        data: Arc::new(data),
-        state,
-        traits,
-        validation: sets,
-        model,
-        start_trees,
-        log,
-        seconds,
-    };
-    prepared.seconds.load += begun.elapsed().as_secs_f64();
-    Ok(prepared)
+    let base_score = model.base_score;
+    training.seconds.load += begun.elapsed().as_secs_f64();
+    Ok((training, PreparedBoosting { data: Arc::new(data), state, traits, validation: sets, base_score }))
 }
 
 impl PreparedBoosting {
     /// The boosting worker: local if this process has the scores, otherwise that of the backend. Call it once.
-    pub fn worker<C: BackendCell>(&mut self, request: &TrainRequest) -> Box<dyn BoostWorker<C>> {
+    pub fn worker<C: BackendCell>(
+        &mut self,
+        request: &TrainRequest,
+        parameters: &BoostSettings,
+    ) -> Box<dyn BoostWorker<C>> {
         match (self.state.take(), &request.backend) {
-            (None, Some(backend)) => {
-                C::worker(&**backend, &request.parameters, &self.data, self.model.base_score)
-            }
+            (None, Some(backend)) => C::worker(&**backend, parameters, &self.data, self.base_score),
             (state, _) => {
                 let state = state.expect("without a cluster, the state is local");
-                Box::new(LocalWorker::new(&request.parameters, self.data.clone(), state))
+                Box::new(LocalWorker::new(parameters, self.data.clone(), state))
             }
         }
     }
 }
 
-fn start_features(request: &TrainRequest) -> Result<Option<Vec<KnownFeature>>> {
+fn start_features(request: &TrainRequest, parameters: &BoostSettings) -> Result<Option<Vec<KnownFeature>>> {
     let Some(start) = &request.start else { return Ok(None) };
-    if request.parameters.base_score != BaseScore::Auto {
+    if parameters.learner.base_score != BaseScore::Auto {
         return Err(Error::usage(
             "base_score conflicts with --start-model, which has its own base score",
             "remove base_score or --start-model",
@@ -202,12 +193,13 @@ pub fn invalid_start(request: &TrainRequest) -> Error {
 
 fn new_model(
     request: &TrainRequest,
+    parameters: &BoostSettings,
     opened: &OpenedData,
     objective: Option<&dyn Objective>,
 ) -> Result<Model> {
     let OpenedData { source, data, .. } = opened;
     let features = source.names();
-    let (base_score, base_feature) = base_score(&request.parameters, source, data, features, objective)?;
+    let (base_score, base_feature) = base_score(parameters, source, data, features, objective)?;
     let start = request.start.as_ref();
     Ok(Model {
         ensemble: Ensemble::Boost,
@@ -224,14 +216,13 @@ fn new_model(
 
 /// The initial score, and the feature that is added to it.
 fn base_score(
-    parameters: &Parameters,
-    source: &Source,
+    parameters: &BoostSettings,
+    source: &LabelledData,
     data: &BinnedData,
     features: &[String],
     objective: Option<&dyn Objective>,
 ) -> Result<(f64, Option<u32>)> {
-    let relevant = |label: f32| if label >= parameters.relevant_from { 1.0 } else { 0.0 };
-    match &parameters.base_score {
+    match &parameters.learner.base_score {
         BaseScore::Constant(score) => Ok((*score, None)),
         BaseScore::Feature(name) => match features.iter().position(|feature| feature == name) {
             Some(place) => Ok((0.0, Some(place as u32))),
@@ -246,19 +237,17 @@ fn base_score(
         },
         BaseScore::Auto => Ok(match objective {
             None => (mean_of(&data.rows, |label| label), None),
-            Some(objective) => (objective.start(mean_of(&data.rows, relevant)), None),
+            Some(objective) => {
+                let relevant = |label: f32| if objective.is_relevant(label) { 1.0 } else { 0.0 };
+                (objective.start(mean_of(&data.rows, relevant)), None)
+            }
         }),
     }
 }
 
 /// Rejects labels, weights and positions that the objective cannot learn from.
-fn check_objective(
-    opened: &OpenedData,
-    request: &TrainRequest,
-    objective: Option<&dyn Objective>,
-) -> Result<()> {
+fn check_objective(opened: &OpenedData, objective: Option<&dyn Objective>) -> Result<()> {
     let OpenedData { source, data, .. } = opened;
-    let parameters = &request.parameters;
     let Some(objective) = objective else { return Ok(()) };
     let mut queries = data.rows.iter().flat_map(|rows| rows.queries().map(|query| &rows.labels[query]));
     if !queries.any(|labels| objective.has_gradient(labels)) {
@@ -268,51 +257,16 @@ fn check_objective(
             "train on queries with different labels, or set objective=squared",
         ));
     }
-    if request.objective.is_some() {
-        return Ok(()); // the checks below are for built-in objectives
-    }
-    let mut labels = data.rows.iter().flat_map(|rows| &rows.labels);
-    if parameters.objective == ObjectiveName::XeNdcg
-        && let Some(label) = labels.find(|label| **label < 0.0 || !Gain::Exp2.fits(**label))
-    {
-        let problem = if *label < 0.0 { "is negative" } else { "has a gain 2^label - 1 above 1e30" };
-        return Err(Error::place(
-            source.place(),
-            format_args!("the label {label} {problem}, which objective xendcg has no use for"),
-            "train on labels from 0 to 99, or set objective=listnet, or objective=lambdarank and label_gain=linear",
-        ));
-    }
-    let asks_gains = !matches!(parameters.lambda_metric, Metric::Err(_) | Metric::Map(None));
-    if parameters.objective == ObjectiveName::LambdaRank && asks_gains {
-        check_gains(parameters, &data.rows, &source.place())?;
-    }
-    if parameters.objective == ObjectiveName::Logistic {
-        let mut labels = data.rows.iter().flat_map(|rows| &rows.labels);
-        let first = labels.clone().next().is_some_and(|label| *label >= parameters.relevant_from);
-        if labels.all(|label| (*label >= parameters.relevant_from) == first) {
-            return Err(Error::place(
-                source.place(),
-                format_args!(
-                    "{} label is at least relevant_from = {}: there is nothing to learn",
-                    if first { "every" } else { "no" },
-                    parameters.relevant_from
-                ),
-                "set relevant_from to a label between the lowest and the highest",
-            ));
-        }
-    }
-    if parameters.unbiased && data.rows.iter().any(|rows| rows.positions.is_none()) {
-        return Err(Error::place(
-            source.place(),
-            "unbiased = true: not every row has a position from 1 to 10,000",
-            "convert data with a position column that counts from 1, or set unbiased=false",
-        ));
-    }
-    Ok(())
+    objective.check(&data.rows).map_err(|problem| problem.at(source.place()))
 }
 
 /// Scores before the first round: the base score, or the predictions of the start model.
-fn start_scores(request: &TrainRequest, source: &Source, model: &Model, rows: &[Rows]) -> Result<Scores> {
+fn start_scores(
+    request: &TrainRequest,
+    source: &LabelledData,
+    model: &Model,
+    rows: &[LabelledRows],
+) -> Result<Scores> {
     let bare;
     let start = match (&request.start, model.base_feature) {
         (None, None) => return Ok(Scores::constant(rows, model.base_score)),

@@ -3,7 +3,7 @@
 
 use crate::driver::Scores;
 use crate::tree::Scale;
-use planetree_data::source::Rows;
+use planetree_data::source::LabelledRows;
 
 /// Tracks whether all scores are integer multiples of a unit.
 pub struct WholeScores {
@@ -14,7 +14,7 @@ pub struct WholeScores {
 
 impl WholeScores {
     /// Checks whether all scores are such multiples.
-    pub fn check(rows: &[Rows], scores: &Scores) -> Self {
+    pub fn check(rows: &[LabelledRows], scores: &Scores) -> Self {
         let labels = rows.iter().flat_map(|rows| &rows.labels);
         let farthest = labels.fold(0f32, |most, label| most.max(label.abs()));
         let units = Scale::most_units(f64::from(farthest));

@@ -1,10 +1,9 @@
 //! The one table of all parameters: names, ranges, defaults, help. Reading, checking, printing and
-//! `train --help` all walk it, so a new parameter is a field of [`Parameters`] and an entry here.
+//! `train --help` all walk it, so a new parameter is a field of [`RawParameters`] and an entry here.
 
+use super::raw::RawParameters;
 use super::words::{NamedEnum, choose, names};
-use super::{
-    Candidates, CriterionName, EnsembleName, LeafOrder, MissingPolicy, ObjectiveName, Parameters, Sampling,
-};
+use super::{Candidates, CriterionName, EnsembleName, LeafOrder, MissingPolicy, ObjectiveName, Sampling};
 use std::ops::RangeInclusive;
 
 /// A parameter of the user interface.
@@ -24,20 +23,20 @@ pub struct Key {
 /// Type and range of a parameter's values, with accessors. Numbers are range-checked before `set` is called.
 pub enum KeyKind {
     /// An integer.
-    Whole { range: RangeInclusive<u64>, set: fn(&mut Parameters, u64), get: fn(&Parameters) -> u64 },
+    Whole { range: RangeInclusive<u64>, set: fn(&mut RawParameters, u64), get: fn(&RawParameters) -> u64 },
     /// An integer, or 0 or -1 for none.
     Limit {
         range: RangeInclusive<u32>,
-        set: fn(&mut Parameters, Option<u32>),
-        get: fn(&Parameters) -> Option<u32>,
+        set: fn(&mut RawParameters, Option<u32>),
+        get: fn(&RawParameters) -> Option<u32>,
     },
     /// A number.
-    Real { range: Reals, set: fn(&mut Parameters, f64), get: fn(&Parameters) -> f64 },
+    Real { range: Reals, set: fn(&mut RawParameters, f64), get: fn(&RawParameters) -> f64 },
     /// An enumeration; `set` returns whether the word is valid.
     Word {
         words: fn() -> Vec<&'static str>,
-        set: fn(&mut Parameters, &str) -> bool,
-        get: fn(&Parameters) -> &'static str,
+        set: fn(&mut RawParameters, &str) -> bool,
+        get: fn(&RawParameters) -> &'static str,
     },
     /// Number of features sampled for each node.
     Features,
@@ -54,7 +53,7 @@ pub enum KeyKind {
     /// Initial score.
     BaseScore,
     /// A boolean.
-    Flag { set: fn(&mut Parameters, bool), get: fn(&Parameters) -> bool },
+    Flag { set: fn(&mut RawParameters, bool), get: fn(&RawParameters) -> bool },
     /// A shorthand for two other parameters, expanded when read.
     QueryFraction,
     /// Not a parameter: accepted only with the values that match planetree's fixed behaviour.

@@ -9,6 +9,7 @@ mod choice;
 mod help;
 mod keys;
 mod presets;
+mod raw;
 mod settings;
 mod source;
 mod value;
@@ -82,41 +83,6 @@ pub enum LeafOrder {
     MostRelevant,
 }
 
-/// Parameters of listwise trees.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ListwiseParameters {
-    /// Number of top levels with listwise splits; deeper levels use the forest's criterion.
-    pub levels: Option<u32>,
-    /// Order in which leaves are split.
-    pub order: LeafOrder,
-    /// Rank discount.
-    pub discount: Discount,
-    /// Number of top ranks that count; `None` for all.
-    pub truncation: Option<u32>,
-}
-
-/// Parameters of forests.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ForestParameters {
-    /// Split criterion.
-    pub criterion: CriterionName,
-    /// Whether rows or queries are drawn with replacement.
-    pub bootstrap: bool,
-    /// Maximum pairs per document; `None` learns labels instead of pairs.
-    pub pairs_per_document: Option<u32>,
-    /// Whether the metrics of each single tree are logged too.
-    pub tree_strength: bool,
-    /// Parameters of listwise trees.
-    pub listwise: ListwiseParameters,
-}
-
-impl ForestParameters {
-    /// Whether any level of a tree is split by the ranking of whole queries.
-    pub fn is_listwise(&self) -> bool {
-        self.criterion == CriterionName::Ndcg || self.listwise.levels.is_some()
-    }
-}
-
 /// Initial score, before the first tree.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BaseScore {
@@ -178,79 +144,296 @@ pub enum FeatureCount {
     Log2,
 }
 
-/// Validated training parameters.
+/// How queries or rows of a tree are sampled, without replacement unless the learner says otherwise.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RowSampling {
+    /// Fraction sampled for each tree.
+    pub fraction: f64,
+    /// Unit of sampling.
+    pub unit: Sampling,
+    /// Number of queries sampled for each tree, instead of a fraction.
+    pub queries: Option<u32>,
+}
+
+/// Parameters of growing a tree.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Parameters {
-    /// Ensemble type.
-    pub ensemble: EnsembleName,
-    /// Parameters of forests.
-    pub forest: ForestParameters,
-    /// Training objective.
-    pub objective: ObjectiveName,
-    /// The metric that LambdaRank optimises.
-    pub lambda_metric: Metric,
-    /// At least one document of a pair is in the top K by score; `None` uses all pairs.
-    pub truncation_level: Option<u32>,
-    /// Steepness of the sigmoid in the pairwise loss.
-    pub sigma: f64,
-    /// Whether pair weights are normalised by score distance, and gradients by their total per query.
-    pub lambda_norm: bool,
-    /// Score margin of GBRANK.
-    pub margin: f64,
-    /// Gain of each label, for LambdaRank and listwise trees.
-    pub label_gain: Gain,
-    /// Minimum label that counts as relevant.
-    pub relevant_from: f32,
-    /// Whether labels are clicks subject to position bias.
-    pub unbiased: bool,
-    /// Regularisation of the position bias.
-    pub bias_norm: f64,
-    /// Initial score.
-    pub base_score: BaseScore,
-    /// Metric convention.
-    pub convention: Convention,
-    /// Minimum sum of hessians per leaf.
-    pub min_sum_hessian: f64,
-    /// Source of candidate splits.
-    pub candidates: Candidates,
-    /// Maximum number of trees.
-    pub num_trees: u32,
-    /// Shrinkage factor applied to leaf values.
-    pub learning_rate: f64,
+pub struct TreeParameters {
     /// Maximum depth of a tree.
     pub max_depth: Option<u32>,
-    /// Maximum leaves per tree; if set, trees grow best-first, otherwise level by level.
-    pub num_leaves: Option<u32>,
     /// Minimum rows per leaf.
     pub min_data_in_leaf: u64,
     /// Minimum gain of a split.
     pub min_gain: f64,
-    /// L2 regularisation of leaf values.
-    pub lambda_l2: f64,
-    /// Maximum bins per feature (static), or centroids per feature and node (streaming).
-    pub max_bin: u32,
-    /// Streaming: maximum groups of neighbouring values per feature; 0 keeps all values distinct.
-    pub value_groups: u32,
-    /// Streaming: number of workers, each with its own partitions and histograms.
-    pub workers: u32,
-    /// Fraction of rows or queries sampled for each tree.
-    pub bagging_fraction: f64,
-    /// Unit of sampling.
-    pub bagging_by: Sampling,
-    /// Number of queries sampled for each tree, instead of a fraction.
-    pub queries_per_tree: Option<u32>,
     /// Fraction of features sampled for each tree.
     pub feature_fraction: f64,
     /// Number of features sampled for each node, out of those of the tree.
     pub features_per_node: FeatureCount,
-    /// Replacement of missing values.
-    pub missing: MissingPolicy,
+    /// Rows sampled for each tree.
+    pub sampling: RowSampling,
+}
+
+/// Parameters of streaming candidates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StreamingParameters {
+    /// Maximum centroids per feature and node.
+    pub max_bin: u32,
+    /// Maximum groups of neighbouring values per feature; 0 keeps all values distinct.
+    pub value_groups: u32,
+    /// Number of workers, each with its own rows and histograms.
+    pub workers: u32,
+}
+
+/// Candidate splits of boosting; see [`Candidates`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BoostCandidates {
+    /// Equi-depth bins.
+    Static {
+        /// Maximum bins per feature.
+        max_bin: u32,
+    },
+    /// Centroids of a node.
+    Streaming(StreamingParameters),
+    /// Every midpoint.
+    Exact,
+}
+
+/// Loss of the score difference of two documents.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum PairLoss {
+    /// RankNet and LambdaRank.
+    Logistic {
+        /// Steepness of the sigmoid.
+        sigma: f64,
+        /// Whether labels are clicks subject to position bias.
+        unbiased: bool,
+        /// Regularisation of the position bias.
+        bias_norm: f64,
+    },
+    /// GBRANK: squared hinge.
+    Hinge {
+        /// Required score margin.
+        margin: f64,
+    },
+}
+
+/// Parameters of pairwise objectives.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PairwiseParameters {
+    /// The loss of a pair.
+    pub loss: PairLoss,
+    /// The metric that LambdaRank optimises; `None` weights all pairs equally.
+    pub metric: Option<Metric>,
+    /// At least one document of a pair is in the top K by score; `None` uses all pairs.
+    pub truncation_level: Option<u32>,
+    /// Whether pair weights are normalised by score distance, and gradients by their total per query.
+    pub normalised: bool,
+    /// Gain of each label.
+    pub label_gain: Gain,
+    /// Minimum label that counts as relevant.
+    pub relevant_from: f32,
+}
+
+/// The objective of boosting; see [`ObjectiveName`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum ObjectiveParameters {
+    /// Squared error.
+    Squared,
+    /// Log loss of binary relevance.
+    Logistic {
+        /// Minimum label that counts as relevant.
+        relevant_from: f32,
+    },
+    /// RankNet, LambdaRank and GBRANK.
+    Pairwise(PairwiseParameters),
+    /// Listwise cross entropy that bounds NDCG.
+    XeNdcg,
+    /// Listwise cross entropy with the softmax of the labels.
+    ListNet,
+    /// Squared error of label differences within a query.
+    QueryRmse,
+}
+
+impl ObjectiveParameters {
+    /// Its name.
+    pub fn name(&self) -> ObjectiveName {
+        match self {
+            ObjectiveParameters::Squared => ObjectiveName::Squared,
+            ObjectiveParameters::Logistic { .. } => ObjectiveName::Logistic,
+            ObjectiveParameters::Pairwise(pairwise) => match (pairwise.loss, pairwise.metric) {
+                (PairLoss::Hinge { .. }, _) => ObjectiveName::GbRank,
+                (PairLoss::Logistic { .. }, None) => ObjectiveName::RankNet,
+                (PairLoss::Logistic { .. }, Some(_)) => ObjectiveName::LambdaRank,
+            },
+            ObjectiveParameters::XeNdcg => ObjectiveName::XeNdcg,
+            ObjectiveParameters::ListNet => ObjectiveName::ListNet,
+            ObjectiveParameters::QueryRmse => ObjectiveName::QueryRmse,
+        }
+    }
+}
+
+/// Parameters of boosting.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BoostParameters {
+    /// Growing a tree.
+    pub tree: TreeParameters,
+    /// Candidate splits.
+    pub candidates: BoostCandidates,
+    /// Training objective.
+    pub objective: ObjectiveParameters,
+    /// Initial score.
+    pub base_score: BaseScore,
+    /// Shrinkage factor applied to leaf values.
+    pub learning_rate: f64,
+    /// Maximum leaves per tree; if set, trees grow best-first, otherwise level by level.
+    pub num_leaves: Option<u32>,
+    /// L2 regularisation of leaf values.
+    pub lambda_l2: f64,
+    /// Minimum sum of hessians per leaf.
+    pub min_sum_hessian: f64,
+}
+
+/// Candidate splits of forests; see [`Candidates`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ForestCandidates {
+    /// Equi-depth bins.
+    Static {
+        /// Maximum bins per feature.
+        max_bin: u32,
+    },
+    /// Every midpoint.
+    Exact,
+    /// One random cut per feature and node.
+    Random {
+        /// Maximum bins per feature; 0 keeps all values distinct.
+        max_bin: u32,
+    },
+}
+
+impl ForestCandidates {
+    /// Maximum bins per feature; `None` keeps all values distinct.
+    pub fn max_bin(self) -> Option<usize> {
+        match self {
+            ForestCandidates::Static { max_bin } => Some(max_bin as usize),
+            ForestCandidates::Random { max_bin } => Some(max_bin as usize).filter(|bins| *bins > 0),
+            ForestCandidates::Exact => None,
+        }
+    }
+}
+
+impl BoostCandidates {
+    /// Maximum bins per feature; `None` keeps all values distinct.
+    pub fn max_bin(self) -> Option<usize> {
+        match self {
+            BoostCandidates::Static { max_bin } => Some(max_bin as usize),
+            BoostCandidates::Streaming(streaming) => {
+                Some(streaming.value_groups as usize).filter(|groups| *groups > 0)
+            }
+            BoostCandidates::Exact => None,
+        }
+    }
+}
+
+/// Split criterion of single rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PointCriterion {
+    /// Reduction of the labels' sum of squares about the mean.
+    Variance,
+    /// Reduction of the labels' entropy.
+    Entropy,
+    /// Reduction of the labels' Gini impurity.
+    Gini,
+}
+
+/// Parameters of listwise splits.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ListwiseParameters {
+    /// Order in which leaves are split.
+    pub order: LeafOrder,
+    /// Rank discount.
+    pub discount: Discount,
+    /// Number of top ranks that count; `None` for all.
+    pub truncation: Option<u32>,
+}
+
+/// Split criterion of a forest.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ForestCriterion {
+    /// By single rows.
+    Pointwise(PointCriterion),
+    /// By the expected NDCG of whole queries.
+    Listwise(ListwiseParameters),
+    /// Listwise at the top of a tree, pointwise below.
+    Hybrid {
+        /// Number of listwise levels.
+        levels: u32,
+        /// The listwise levels.
+        listwise: ListwiseParameters,
+        /// The criterion below them.
+        below: PointCriterion,
+    },
+}
+
+impl ForestCriterion {
+    /// The listwise splits, if any level has them.
+    pub fn listwise(&self) -> Option<&ListwiseParameters> {
+        match self {
+            ForestCriterion::Pointwise(_) => None,
+            ForestCriterion::Listwise(listwise) | ForestCriterion::Hybrid { listwise, .. } => Some(listwise),
+        }
+    }
+}
+
+/// Parameters of forests.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ForestParameters {
+    /// Growing a tree.
+    pub tree: TreeParameters,
+    /// Candidate splits.
+    pub candidates: ForestCandidates,
+    /// Split criterion.
+    pub criterion: ForestCriterion,
+    /// Whether rows or queries are drawn with replacement.
+    pub bootstrap: bool,
+    /// Maximum pairs per document; `None` learns labels instead of pairs.
+    pub pairs_per_document: Option<u32>,
+    /// Whether the metrics of each single tree are logged too.
+    pub tree_strength: bool,
+    /// Gain of each label, for listwise splits and tree strength.
+    pub label_gain: Gain,
+}
+
+/// Parameters of a boosted training.
+pub type BoostSettings = Parameters<BoostParameters>;
+
+/// Parameters of a forest.
+pub type ForestSettings = Parameters<ForestParameters>;
+
+/// A learner and its parameters.
+#[derive(Debug, Clone, PartialEq)]
+pub enum LearnerParameters {
+    /// Gradient boosting.
+    Boost(BoostParameters),
+    /// A random forest.
+    Forest(ForestParameters),
+}
+
+/// Validated training parameters: those that all learners share, and those of the learner.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parameters<L = LearnerParameters> {
+    /// Maximum number of trees, one per round.
+    pub num_trees: u32,
     /// Random seed.
     pub seed: u64,
+    /// Replacement of missing values.
+    pub missing: MissingPolicy,
+    /// Metrics computed after each round, such as `ndcg@10`; the first one drives early stopping.
+    pub metrics: Vec<Metric>,
+    /// Metric convention.
+    pub convention: Convention,
     /// Stop after this many rounds without improvement of the first metric on the first validation set.
     pub early_stopping_rounds: Option<u32>,
-    /// Metrics computed after each round, such as `ndcg@10`; the first one drives early stopping.
-    pub metrics: Vec<planetree_metric::Metric>,
+    /// The learner's own parameters.
+    pub learner: L,
 }
 
 /// Loads training parameters from a preset, then a TOML file, then `key=value` arguments; later sources
@@ -292,12 +475,39 @@ fn read_file(location: &Location) -> Result<source::ConfigDocument> {
     source::read_toml(&location.to_string(), text.trim_start_matches('\u{feff}'), &["preset"])
 }
 
+impl<L> Parameters<L> {
+    /// The same parameters with those of another learner.
+    pub fn with<M>(&self, learner: M) -> Parameters<M> {
+        Parameters {
+            num_trees: self.num_trees,
+            seed: self.seed,
+            missing: self.missing,
+            metrics: self.metrics.clone(),
+            convention: self.convention.clone(),
+            early_stopping_rounds: self.early_stopping_rounds,
+            learner,
+        }
+    }
+
+    /// Rejects early stopping without a validation set.
+    pub fn check_validation(&self, has_validation: bool) -> Result<()> {
+        match self.early_stopping_rounds {
+            Some(rounds) if !has_validation => Err(Error::usage(
+                format_args!("early_stopping_rounds = {rounds}: there is no validation set"),
+                "name one with --valid, or set early_stopping_rounds=0",
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl Parameters {
     /// All parameters as `key = value` lines of TOML, in a fixed order.
     pub fn to_toml(&self) -> String {
         let mut text = String::new();
+        let raw = raw::RawParameters::of(self, settings::defaults());
         for key in &keys::KEYS {
-            if let Some(value) = key.print(self) {
+            if let Some(value) = key.print(&raw) {
                 let _ = writeln!(text, "{} = {value}", key.name); // a String takes everything
             }
         }
@@ -311,15 +521,35 @@ impl Parameters {
         settings.check()
     }
 
-    /// Rejects early stopping without a validation set.
-    pub fn check_validation(&self, has_validation: bool) -> Result<()> {
-        match self.early_stopping_rounds {
-            Some(rounds) if !has_validation => Err(Error::usage(
-                format_args!("early_stopping_rounds = {rounds}: there is no validation set"),
-                "name one with --valid, or set early_stopping_rounds=0",
-            )),
-            _ => Ok(()),
+    /// The parameters of boosting, if it is the learner.
+    pub fn boost(&self) -> Option<&BoostParameters> {
+        match &self.learner {
+            LearnerParameters::Boost(boost) => Some(boost),
+            LearnerParameters::Forest(_) => None,
         }
+    }
+
+    /// The parameters of a forest, if it is the learner.
+    pub fn forest(&self) -> Option<&ForestParameters> {
+        match &self.learner {
+            LearnerParameters::Forest(forest) => Some(forest),
+            LearnerParameters::Boost(_) => None,
+        }
+    }
+
+    /// The parameters of growing a tree.
+    pub fn tree(&self) -> &TreeParameters {
+        match &self.learner {
+            LearnerParameters::Boost(boost) => &boost.tree,
+            LearnerParameters::Forest(forest) => &forest.tree,
+        }
+    }
+}
+
+impl RowSampling {
+    /// Whether any rows are left out.
+    pub fn leaves_out(&self) -> bool {
+        self.fraction < 1.0 || self.queries.is_some()
     }
 }
 

@@ -1,15 +1,13 @@
 //! Settings merged from several sources. [`TrainSettings::check`] validates them into [`Parameters`].
 
 use super::keys::{KEYS, Key};
+use super::raw::{RawParameters, blank};
 use super::source::Setting;
 use super::value::ValueError;
 use super::words::NamedEnum;
-use super::{
-    BaseScore, Candidates, CriterionName, EnsembleName, FeatureCount, ForestParameters, LeafOrder,
-    ListwiseParameters, MissingPolicy, ObjectiveName, Parameters, Sampling,
-};
+use super::{Candidates, CriterionName, EnsembleName, ObjectiveName, Parameters, Sampling};
 use planetree_base::error::{Error, Result};
-use planetree_metric::{Convention, Discount, Gain, Metric};
+use planetree_metric::Metric;
 use std::collections::BTreeMap;
 
 /// Settings by the canonical name of the parameter.
@@ -73,12 +71,12 @@ impl TrainSettings {
                 "set num_leaves=31 or max_depth=5, for example",
             ));
         }
-        Ok(parameters)
+        Ok(parameters.into_parameters())
     }
 
     /// Rejects parameters of boosting for a forest, and vice versa, if the user set them; values of presets and
     /// defaults are reset silently.
-    fn check_ensemble(&self, parameters: &mut Parameters) -> Result<()> {
+    fn check_ensemble(&self, parameters: &mut RawParameters) -> Result<()> {
         let is_bag = parameters.ensemble == EnsembleName::Bag;
         let (kind, foreign, remedy): (&str, &[(&str, &str)], &str) = match parameters.ensemble {
             EnsembleName::Boost => ("boosting", &OF_FORESTS, "ensemble=bag"),
@@ -134,7 +132,7 @@ impl TrainSettings {
     }
 
     /// Checks the requirements of listwise trees, and rejects their parameters for other trees.
-    fn check_listwise(&self, parameters: &mut Parameters) -> Result<()> {
+    fn check_listwise(&self, parameters: &mut RawParameters) -> Result<()> {
         let forest = &mut parameters.forest;
         if forest.criterion == CriterionName::Ndcg && forest.listwise.levels.is_some() {
             // A user setting overrides the preset.
@@ -188,7 +186,7 @@ impl TrainSettings {
 
     /// Rejects parameters of other kinds of candidates if the user set them; values of presets and defaults are
     /// reset silently.
-    fn check_candidates(&self, parameters: &mut Parameters) -> Result<()> {
+    fn check_candidates(&self, parameters: &mut RawParameters) -> Result<()> {
         let (kind, most) = match parameters.candidates {
             Candidates::Static => ("static", 255),
             Candidates::Streaming => ("streaming", 10_000),
@@ -249,7 +247,7 @@ impl TrainSettings {
 
     /// Rejects parameters of other objectives if the user set them; values of presets are reset to the default
     /// silently.
-    fn check_objective(&self, parameters: &mut Parameters) -> Result<()> {
+    fn check_objective(&self, parameters: &mut RawParameters) -> Result<()> {
         use ObjectiveName::{GbRank, LambdaRank, Logistic, RankNet};
         let objective = parameters.objective;
         let belongs: [(&str, &[ObjectiveName]); 9] = [
@@ -304,6 +302,15 @@ impl TrainSettings {
     }
 }
 
+/// Every parameter at its default.
+pub fn defaults() -> RawParameters {
+    let mut parameters = blank();
+    for key in KEYS.iter().filter(|key| !key.default.is_empty()) {
+        let _ = key.read(key.name, key.default, &mut parameters); // defaults can be read, a test checks this
+    }
+    parameters
+}
+
 /// Parameters that only forests use, with their neutral values.
 const OF_FORESTS: [(&str, &str); 5] = [
     ("criterion", "variance"),
@@ -342,56 +349,4 @@ fn spell_out(shorthand: &Setting, said: &mut BTreeMap<&'static str, Setting>) ->
         }
     }
     Ok(())
-}
-
-/// Placeholder values, which the table of parameters overwrites.
-fn blank() -> Parameters {
-    Parameters {
-        ensemble: EnsembleName::Boost,
-        forest: ForestParameters {
-            criterion: CriterionName::Variance,
-            bootstrap: false,
-            pairs_per_document: None,
-            tree_strength: false,
-            listwise: ListwiseParameters {
-                levels: None,
-                order: LeafOrder::Breadth,
-                discount: Discount::Log2,
-                truncation: None,
-            },
-        },
-        objective: ObjectiveName::Squared,
-        lambda_metric: Metric::Ndcg(None),
-        truncation_level: None,
-        sigma: 0.0,
-        lambda_norm: false,
-        margin: 0.0,
-        label_gain: Gain::Exp2,
-        relevant_from: 0.0,
-        unbiased: false,
-        bias_norm: 0.0,
-        base_score: BaseScore::Auto,
-        convention: Convention::default(),
-        min_sum_hessian: 0.0,
-        candidates: Candidates::Static,
-        num_trees: 0,
-        learning_rate: 0.0,
-        max_depth: None,
-        num_leaves: None,
-        min_data_in_leaf: 0,
-        min_gain: 0.0,
-        lambda_l2: 0.0,
-        max_bin: 0,
-        value_groups: 0,
-        workers: 0,
-        bagging_fraction: 0.0,
-        bagging_by: Sampling::Rows,
-        queries_per_tree: None,
-        feature_fraction: 0.0,
-        features_per_node: FeatureCount::All,
-        missing: MissingPolicy::Zero,
-        seed: 0,
-        early_stopping_rounds: None,
-        metrics: Vec::new(),
-    }
 }

@@ -1,9 +1,15 @@
 //! Settings of all sources, valid and invalid.
 
 use super::keys::{KEYS, Key, KeyKind};
+use super::raw::{RawForest, RawListwise, RawParameters};
 use super::*;
 use planetree_metric::{Convention, Gain, Metric};
 use proptest::prelude::*;
+
+/// The parameters side by side.
+fn raw(parameters: &Parameters) -> RawParameters {
+    RawParameters::of(parameters, settings::defaults())
+}
 
 fn with(set: &[&str]) -> Result<Parameters> {
     load(None, None, &set.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>())
@@ -73,10 +79,10 @@ fn every_parameter_can_be_set_under_every_name() {
             | "relevant_from" | "unbiased" | "bias_norm" => "lambdamart",
             _ => "planet",
         };
-        assert_ne!(key.print(&with_preset(preset, &[]).unwrap()).unwrap(), printed, "{}", key.name);
+        assert_ne!(key.print(&raw(&with_preset(preset, &[]).unwrap())).unwrap(), printed, "{}", key.name);
         for name in key.names() {
             let parameters = with_preset(preset, &[&format!("{name}={value}")]).unwrap();
-            assert_eq!(key.print(&parameters).unwrap(), printed, "{name}");
+            assert_eq!(key.print(&raw(&parameters)).unwrap(), printed, "{name}");
             let in_file = with_file(&format!("preset = \"{preset}\"\n{name} = {printed}\n"), &[]).unwrap();
             assert_eq!(in_file, parameters, "{name}");
         }
@@ -101,31 +107,58 @@ fn presets_have_the_settings_of_their_papers() {
     let planet = with_preset("planet", &[]).unwrap();
     assert_eq!(planet, with(&[]).unwrap());
     assert_eq!(planet, Parameters::from_toml("").unwrap(), "defaults are those of the first preset");
-    assert_eq!((planet.candidates, planet.num_trees, planet.max_depth), (Candidates::Static, 250, Some(5)));
-    assert_eq!((planet.learning_rate, planet.max_bin, planet.min_data_in_leaf), (0.06, 255, 20));
-    assert_eq!((planet.value_groups, planet.bagging_fraction, planet.seed), (0, 1.0, 0));
+    assert_eq!(
+        (raw(&planet).candidates, raw(&planet).num_trees, raw(&planet).max_depth),
+        (Candidates::Static, 250, Some(5))
+    );
+    assert_eq!(
+        (raw(&planet).learning_rate, raw(&planet).max_bin, raw(&planet).min_data_in_leaf),
+        (0.06, 255, 20)
+    );
+    assert_eq!((raw(&planet).value_groups, raw(&planet).bagging_fraction, raw(&planet).seed), (0, 1.0, 0));
     assert_eq!(planet.metrics, [Metric::Ndcg(Some(10)), Metric::Rmse]);
     let pgbrt = with_preset("pgbrt", &[]).unwrap();
-    assert_eq!((pgbrt.candidates, pgbrt.max_bin, pgbrt.value_groups), (Candidates::Streaming, 50, 255));
-    assert_eq!((pgbrt.num_trees, pgbrt.min_data_in_leaf, pgbrt.missing), (250, 1, MissingPolicy::Zero));
+    assert_eq!(
+        (raw(&pgbrt).candidates, raw(&pgbrt).max_bin, raw(&pgbrt).value_groups),
+        (Candidates::Streaming, 50, 255)
+    );
+    assert_eq!(
+        (raw(&pgbrt).num_trees, raw(&pgbrt).min_data_in_leaf, raw(&pgbrt).missing),
+        (250, 1, MissingPolicy::Zero)
+    );
     let gbrt = with_preset("gbrt", &[]).unwrap();
-    assert_eq!((gbrt.candidates, gbrt.max_bin, gbrt.value_groups), (Candidates::Exact, 0, 0));
-    assert_eq!((gbrt.num_trees, gbrt.max_depth, gbrt.learning_rate), (1000, Some(4), 0.1));
+    assert_eq!(
+        (raw(&gbrt).candidates, raw(&gbrt).max_bin, raw(&gbrt).value_groups),
+        (Candidates::Exact, 0, 0)
+    );
+    assert_eq!((raw(&gbrt).num_trees, raw(&gbrt).max_depth, raw(&gbrt).learning_rate), (1000, Some(4), 0.1));
     for preset in presets() {
         assert!(!preset.description.is_empty() && !preset.paper.is_empty(), "{}", preset.name);
     }
     let point = with_preset("rf-point", &[]).unwrap();
-    assert_eq!((point.ensemble, point.forest.criterion), (EnsembleName::Bag, CriterionName::Entropy));
-    assert_eq!((point.num_trees, point.bagging_fraction, point.bagging_by), (500, 0.63, Sampling::Queries));
     assert_eq!(
-        (point.features_per_node, point.max_depth, point.min_data_in_leaf),
+        (raw(&point).ensemble, raw(&point).forest.criterion),
+        (EnsembleName::Bag, CriterionName::Entropy)
+    );
+    assert_eq!(
+        (raw(&point).num_trees, raw(&point).bagging_fraction, raw(&point).bagging_by),
+        (500, 0.63, Sampling::Queries)
+    );
+    assert_eq!(
+        (raw(&point).features_per_node, raw(&point).max_depth, raw(&point).min_data_in_leaf),
         (FeatureCount::Log2, None, 1)
     );
     let rand = with_preset("rf-rand", &[]).unwrap();
-    assert_eq!((rand.candidates, rand.features_per_node), (Candidates::Random, FeatureCount::Count(1)));
+    assert_eq!(
+        (raw(&rand).candidates, raw(&rand).features_per_node),
+        (Candidates::Random, FeatureCount::Count(1))
+    );
     let rf = with_preset("rf", &[]).unwrap();
-    assert_eq!((rf.forest.bootstrap, rf.bagging_by, rf.bagging_fraction), (true, Sampling::Rows, 1.0));
-    assert_eq!(rf.features_per_node, FeatureCount::Fraction(0.1));
+    assert_eq!(
+        (raw(&rf).forest.bootstrap, raw(&rf).bagging_by, raw(&rf).bagging_fraction),
+        (true, Sampling::Rows, 1.0)
+    );
+    assert_eq!(raw(&rf).features_per_node, FeatureCount::Fraction(0.1));
     refused(with_preset("pgbtr", &[]), "unknown preset \"pgbtr\"", "did you mean pgbrt?");
     refused(
         with_preset("forest", &[]),
@@ -139,12 +172,12 @@ fn presets_have_the_settings_of_their_papers() {
 fn later_sources_replace_earlier_ones() {
     let text = "preset = 'gbrt'\nn_estimators = 7\nmetric = ['err', 'rmse']\nseed = 0x10\n";
     let parameters = with_file(text, &["eta=0.5", "num_trees=8", "num_trees=9"]).unwrap();
-    assert_eq!((parameters.num_trees, parameters.learning_rate, parameters.seed), (9, 0.5, 16));
-    assert_eq!((parameters.candidates, parameters.max_depth), (Candidates::Exact, Some(4)));
+    assert_eq!((parameters.num_trees, raw(&parameters).learning_rate, parameters.seed), (9, 0.5, 16));
+    assert_eq!((raw(&parameters).candidates, parameters.tree().max_depth), (Candidates::Exact, Some(4)));
     assert_eq!(parameters.metrics, [Metric::Err(None), Metric::Rmse]);
     // User-set candidates override the preset's bins.
-    assert_eq!(with(&["candidates=exact"]).unwrap().max_bin, 0);
-    assert_eq!(with_preset("pgbrt", &["candidates=static"]).unwrap().value_groups, 0);
+    assert_eq!(raw(&with(&["candidates=exact"]).unwrap()).max_bin, 0);
+    assert_eq!(raw(&with_preset("pgbrt", &["candidates=static"]).unwrap()).value_groups, 0);
 }
 
 #[test]
@@ -268,7 +301,7 @@ fn conflicting_settings_are_rejected() {
         "--set b=1: streaming candidates need a whole number from 2 to 10000",
         "set max_bin=255",
     );
-    assert_eq!(with(&["b=10000", "splits=streaming"]).unwrap().max_bin, 10_000);
+    assert_eq!(raw(&with(&["b=10000", "splits=streaming"]).unwrap()).max_bin, 10_000);
     refused(
         with_preset("gbrt", &["max_bin=50"]),
         "--set max_bin=50: exact candidates have no bins",
@@ -290,9 +323,9 @@ fn conflicting_settings_are_rejected() {
         "set num_leaves=31 or max_depth=5, for example",
     );
     let best_first = with(&["max_depth=0", "num_leaves=31"]).unwrap();
-    assert_eq!((best_first.max_depth, best_first.num_leaves), (None, Some(31)));
-    assert_eq!(with(&["num_leaves=1000"]).unwrap().max_depth, None, "overrides the preset's depth");
-    assert_eq!(with(&["num_leaves=1000", "max_depth=7"]).unwrap().max_depth, Some(7));
+    assert_eq!((raw(&best_first).max_depth, raw(&best_first).num_leaves), (None, Some(31)));
+    assert_eq!(raw(&with(&["num_leaves=1000"]).unwrap()).max_depth, None, "overrides the preset's depth");
+    assert_eq!(raw(&with(&["num_leaves=1000", "max_depth=7"]).unwrap()).max_depth, Some(7));
 }
 
 #[test]
@@ -321,22 +354,25 @@ fn parameters_of_the_other_ensemble_are_rejected() {
     );
     // User settings override the preset.
     let bagged = with_preset("pgbrt", &["ensemble=bag"]).unwrap();
-    assert_eq!((bagged.candidates, bagged.learning_rate, bagged.value_groups), (Candidates::Static, 1.0, 0));
     assert_eq!(
-        with_preset("rf-rand", &["ensemble=boost", "max_depth=3"]).unwrap().candidates,
+        (raw(&bagged).candidates, raw(&bagged).learning_rate, raw(&bagged).value_groups),
+        (Candidates::Static, 1.0, 0)
+    );
+    assert_eq!(
+        raw(&with_preset("rf-rand", &["ensemble=boost", "max_depth=3"]).unwrap()).candidates,
         Candidates::Static
     );
-    assert_eq!(with_preset("rf-rand", &["max_bin=0"]).unwrap().max_bin, 0);
+    assert_eq!(raw(&with_preset("rf-rand", &["max_bin=0"]).unwrap()).max_bin, 0);
     assert!(with_preset("rf-pair", &["candidates=exact"]).is_err());
 }
 
 #[test]
 fn a_number_of_queries_overrides_a_fraction() {
     let counted = with_preset("rf-point", &["queries_per_tree=50"]).unwrap();
-    assert_eq!((counted.queries_per_tree, counted.bagging_fraction), (Some(50), 1.0));
-    assert_eq!(counted.bagging_by, Sampling::Queries);
+    assert_eq!((raw(&counted).queries_per_tree, raw(&counted).bagging_fraction), (Some(50), 1.0));
+    assert_eq!(raw(&counted).bagging_by, Sampling::Queries);
     let shared = with_file("queries_per_tree = 50\n", &["query_fraction=0.5"]).unwrap();
-    assert_eq!((shared.queries_per_tree, shared.bagging_fraction), (None, 0.5));
+    assert_eq!((raw(&shared).queries_per_tree, raw(&shared).bagging_fraction), (None, 0.5));
     assert!(with(&["queries_per_tree=50", "query_fraction=0.5"]).is_err());
     assert!(with(&["queries_per_tree=50", "bagging_by=rows"]).is_err());
 }
@@ -344,7 +380,10 @@ fn a_number_of_queries_overrides_a_fraction() {
 #[test]
 fn query_fraction_is_bagging_by_queries() {
     let parameters = with(&["query_fraction=0.63"]).unwrap();
-    assert_eq!((parameters.bagging_fraction, parameters.bagging_by), (0.63, Sampling::Queries));
+    assert_eq!(
+        (parameters.tree().sampling.fraction, parameters.tree().sampling.unit),
+        (0.63, Sampling::Queries)
+    );
     assert_eq!(with(&["query_fraction=0.63", "sampling=queries"]).unwrap(), parameters);
     let remedy = "set query_fraction alone, or bagging_fraction and bagging_by";
     for (other, shown) in [("subsample=0.5", "subsample = 0.5"), ("bagging_by=rows", "bagging_by = rows")] {
@@ -371,13 +410,13 @@ fn early_stopping_needs_a_validation_set() {
 
 #[test]
 fn feature_counts_are_at_least_one_and_at_most_all() {
-    let count = |text: &str| with(&[&format!("features_per_node={text}")]).unwrap().features_per_node;
+    let count = |text: &str| raw(&with(&[&format!("features_per_node={text}")]).unwrap()).features_per_node;
     assert_eq!((count("all").of(46), count("10").of(46), count("10").of(4)), (46, 10, 4));
     assert_eq!((count("0.1").of(46), count("0.1").of(3), count("1.0").of(46)), (5, 1, 46));
     assert_eq!((count("log2").of(46), count("LOG2").of(64), count("log2").of(1)), (6, 7, 1));
     assert_eq!((count("1").of(46), count("all").of(0), count("log2").of(0)), (1, 1, 1));
-    assert_eq!(with(&["colsample_bynode=1"]).unwrap().features_per_node, FeatureCount::Fraction(1.0));
-    assert_eq!(with(&["max_features=1"]).unwrap().features_per_node, FeatureCount::Count(1));
+    assert_eq!(raw(&with(&["colsample_bynode=1"]).unwrap()).features_per_node, FeatureCount::Fraction(1.0));
+    assert_eq!(raw(&with(&["max_features=1"]).unwrap()).features_per_node, FeatureCount::Count(1));
 }
 
 #[test]
@@ -399,15 +438,18 @@ fn printed_parameters_are_complete() {
 #[test]
 fn listwise_parameters_are_checked() {
     let list = with_preset("rf-list", &[]).unwrap();
-    assert_eq!((list.forest.criterion, list.forest.listwise.levels), (CriterionName::Ndcg, None));
+    assert_eq!((raw(&list).forest.criterion, raw(&list).forest.listwise.levels), (CriterionName::Ndcg, None));
     let hybrid = with_preset("rf-hybrid", &[]).unwrap();
-    assert_eq!((hybrid.forest.criterion, hybrid.forest.listwise.levels), (CriterionName::Entropy, Some(6)));
+    assert_eq!(
+        (raw(&hybrid).forest.criterion, raw(&hybrid).forest.listwise.levels),
+        (CriterionName::Entropy, Some(6))
+    );
     // User settings override the preset.
-    let chosen = with_preset("rf-list", &["listwise_levels=4"]).unwrap().forest;
+    let chosen = raw(&with_preset("rf-list", &["listwise_levels=4"]).unwrap()).forest;
     assert_eq!((chosen.criterion, chosen.listwise.levels), (CriterionName::Entropy, Some(4)));
-    let chosen = with_preset("rf-hybrid", &["criterion=ndcg"]).unwrap().forest;
+    let chosen = raw(&with_preset("rf-hybrid", &["criterion=ndcg"]).unwrap()).forest;
     assert_eq!((chosen.criterion, chosen.listwise.levels), (CriterionName::Ndcg, None));
-    assert_eq!(with_preset("rf-list", &["label_gain=linear"]).unwrap().label_gain, Gain::Linear);
+    assert_eq!(raw(&with_preset("rf-list", &["label_gain=linear"]).unwrap()).label_gain, Gain::Linear);
     for (preset, set, text) in [
         ("rf-point", &["leaf_order=random"][..], "only listwise trees use it"),
         ("rf-point", &["listwise_truncation=10"], "only listwise trees use it"),
@@ -456,14 +498,14 @@ fn any_parameters() -> impl Strategy<Value = Parameters> {
         let ranks = numbers.0 % 3 == 0;
         let counts = numbers.4 % 3 == 0;
         let bags = !ranks && kinds.0 != Candidates::Streaming && numbers.4 % 2 == 0;
-        Parameters {
+        let raw = RawParameters {
             ensemble: if bags { EnsembleName::Bag } else { EnsembleName::Boost },
-            forest: ForestParameters {
+            forest: RawForest {
                 criterion: if bags { CriterionName::Gini } else { CriterionName::Variance },
                 bootstrap: bags,
                 pairs_per_document: (bags && kinds.0 == Candidates::Static).then_some(3),
                 tree_strength: bags,
-                listwise: ListwiseParameters {
+                listwise: RawListwise {
                     levels: None,
                     order: LeafOrder::Breadth,
                     discount: planetree_metric::Discount::Log2,
@@ -508,7 +550,8 @@ fn any_parameters() -> impl Strategy<Value = Parameters> {
             seed: rest.2,
             early_stopping_rounds: rest.3,
             metrics: rest.1,
-        }
+        };
+        raw.into_parameters()
     })
 }
 

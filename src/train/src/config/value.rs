@@ -1,7 +1,8 @@
 //! Parsing and printing of parameter values.
 
 use super::keys::{ALWAYS_FRACTIONS, Key, KeyKind, Reals};
-use super::{BaseScore, FeatureCount, Parameters};
+use super::raw::RawParameters;
+use super::{BaseScore, FeatureCount};
 use planetree_metric::{Discount, Gain, Metric};
 use std::ops::RangeInclusive;
 
@@ -23,7 +24,7 @@ impl Key {
         &'static self,
         written: &str,
         text: &str,
-        parameters: &mut Parameters,
+        parameters: &mut RawParameters,
     ) -> Result<(), ValueError> {
         let text = text.trim();
         let read = match &self.kind {
@@ -115,7 +116,7 @@ impl Key {
     }
 
     /// The value as TOML; `None` for shorthands and for keys that are not parameters.
-    pub fn print(&self, parameters: &Parameters) -> Option<String> {
+    pub fn print(&self, parameters: &RawParameters) -> Option<String> {
         Some(match &self.kind {
             KeyKind::Whole { get, .. } => get(parameters).to_string(),
             KeyKind::Limit { get, .. } => get(parameters).unwrap_or(0).to_string(),

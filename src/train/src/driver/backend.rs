@@ -4,10 +4,10 @@ use super::TrainRequest;
 use super::boost_worker::BoostWorker;
 use super::grower::TreeGrower;
 use crate::bins::{BinOptions, BinnedData};
-use crate::config::Parameters;
+use crate::config::{BoostSettings, ForestSettings};
 use crate::tree::Cell;
 use planetree_base::error::Result;
-use planetree_data::source::Source;
+use planetree_data::source::LabelledData;
 use std::sync::Arc;
 
 /// A backend that holds the rows of a training in other processes.
@@ -16,15 +16,15 @@ pub trait Backend: Send + Sync {
     fn check(&self, request: &TrainRequest) -> Result<()>;
 
     /// Bins a dataset on the backend; the result has no codes.
-    fn bin(&self, request: &TrainRequest, source: &Source, options: &BinOptions) -> Result<BinnedData>;
+    fn bin(&self, request: &TrainRequest, source: &LabelledData, options: &BinOptions) -> Result<BinnedData>;
 
     /// The grower of a forest's trees.
-    fn grower(&self, parameters: &Parameters, data: &BinnedData) -> Result<Box<dyn TreeGrower>>;
+    fn grower(&self, parameters: &ForestSettings, data: &BinnedData) -> Result<Box<dyn TreeGrower>>;
 
     /// The boosting worker for rows without weights and hessians.
     fn plain_worker(
         &self,
-        parameters: &Parameters,
+        parameters: &BoostSettings,
         data: &Arc<BinnedData>,
         base_score: f64,
     ) -> Box<dyn BoostWorker<i64>>;
@@ -32,7 +32,7 @@ pub trait Backend: Send + Sync {
     /// The boosting worker for rows with weights or hessians.
     fn weighted_worker(
         &self,
-        parameters: &Parameters,
+        parameters: &BoostSettings,
         data: &Arc<BinnedData>,
         base_score: f64,
     ) -> Box<dyn BoostWorker<[i64; 2]>>;
@@ -43,7 +43,7 @@ pub trait BackendCell: Cell {
     /// The boosting worker for this cell.
     fn worker(
         backend: &dyn Backend,
-        parameters: &Parameters,
+        parameters: &BoostSettings,
         data: &Arc<BinnedData>,
         base_score: f64,
     ) -> Box<dyn BoostWorker<Self>>;
@@ -52,7 +52,7 @@ pub trait BackendCell: Cell {
 impl BackendCell for i64 {
     fn worker(
         backend: &dyn Backend,
-        parameters: &Parameters,
+        parameters: &BoostSettings,
         data: &Arc<BinnedData>,
         base_score: f64,
     ) -> Box<dyn BoostWorker<Self>> {
@@ -63,7 +63,7 @@ impl BackendCell for i64 {
 impl BackendCell for [i64; 2] {
     fn worker(
         backend: &dyn Backend,
-        parameters: &Parameters,
+        parameters: &BoostSettings,
         data: &Arc<BinnedData>,
         base_score: f64,
     ) -> Box<dyn BoostWorker<Self>> {

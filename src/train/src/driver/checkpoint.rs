@@ -4,7 +4,7 @@ use super::log::LogEntry;
 use crate::config::Parameters;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
-use planetree_model::model::{DataUsed, Model, ModelFeature};
+use planetree_model::model::{DatasetRecord, Model, ModelFeature};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
@@ -145,16 +145,16 @@ fn difference(model: &Model, start_trees: usize, expected: &Model) -> Option<Str
     None
 }
 
-fn data_difference(theirs: &[DataUsed], ours: &[DataUsed]) -> Option<String> {
+fn data_difference(theirs: &[DatasetRecord], ours: &[DatasetRecord]) -> Option<String> {
     // Several training sets are all called `train`, and their order numbers the rows.
-    let split = |data: &[DataUsed]| -> (Vec<DataUsed>, Vec<DataUsed>) {
+    let split = |data: &[DatasetRecord]| -> (Vec<DatasetRecord>, Vec<DatasetRecord>) {
         data.iter().cloned().partition(|data| data.name == "train")
     };
-    let shown = |data: &DataUsed| {
-        let DataUsed { rows, queries, fingerprint, .. } = data;
+    let shown = |data: &DatasetRecord| {
+        let DatasetRecord { rows, queries, fingerprint, .. } = data;
         format!("{rows} rows, {queries} queries, fingerprint {fingerprint}")
     };
-    let differ = |what: &str, theirs: &DataUsed, ours: &DataUsed| {
+    let differ = |what: &str, theirs: &DatasetRecord, ours: &DatasetRecord| {
         Some(format!("the {what} data differ: it has {}; this one {}", shown(theirs), shown(ours)))
     };
     let ((their_train, theirs), (our_train, ours)) = (split(theirs), split(ours));

@@ -6,7 +6,7 @@
 
 use super::Observer;
 use super::validation::ValidationSet;
-use planetree_data::source::{Rows, Source};
+use planetree_data::source::{LabelledData, LabelledRows};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// What is remembered of the training data until all validation sets are read.
@@ -22,14 +22,14 @@ pub struct Seen {
 
 impl Seen {
     /// What was read of the training data, if there is anything to compare with. Their rows forget the ids of queries.
-    pub fn take(source: &mut Source, rows: &mut [Rows], is_wanted: bool) -> Self {
+    pub fn take(source: &mut LabelledData, rows: &mut [LabelledRows], is_wanted: bool) -> Self {
         let is_counted = is_wanted && is_counted(rows);
         let queries = rows.iter_mut().map(|rows| std::mem::take(&mut rows.query_keys)).collect();
         Seen { queries, rows: source.take_row_hashes(), is_counted }
     }
 
     /// What to say of a validation set that was read.
-    pub fn warnings(&self, name: &str, source: &mut Source, rows: &[Rows]) -> Vec<String> {
+    pub fn warnings(&self, name: &str, source: &mut LabelledData, rows: &[LabelledRows]) -> Vec<String> {
         let mut warnings = Vec::new();
         let queries: Vec<u64> = rows.iter().flat_map(|rows| &rows.query_keys).copied().collect();
         let shared = count_shared(queries.clone(), self.queries.iter().flatten());
@@ -63,7 +63,7 @@ impl Seen {
 pub fn warn_of_leakage(
     seen: Seen,
     sets: &mut [ValidationSet],
-    sources: &mut [Source],
+    sources: &mut [LabelledData],
     observer: &mut dyn Observer,
 ) {
     for (set, source) in sets.iter_mut().zip(sources) {
@@ -74,8 +74,8 @@ pub fn warn_of_leakage(
 }
 
 /// Whether query ids count from 0 or 1 in the order of the rows, as of files that only say where queries end.
-fn is_counted(rows: &[Rows]) -> bool {
-    let counts_from = |first: u64, rows: &Rows| {
+fn is_counted(rows: &[LabelledRows]) -> bool {
+    let counts_from = |first: u64, rows: &LabelledRows| {
         let mut ids = (rows.first_query + first..).map(|number| xxh3_64(number.to_string().as_bytes()));
         rows.query_keys.iter().all(|key| Some(*key) == ids.next())
     };

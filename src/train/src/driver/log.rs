@@ -5,7 +5,7 @@ use arrow::datatypes::{DataType, Field, Schema};
 use planetree_base::error::Result;
 use planetree_base::storage::Location;
 use planetree_data::table::{TableKind, TableWriter};
-use planetree_metric::{Convention, Metric};
+use planetree_metric::{Convention, Mean, Metric};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -23,6 +23,28 @@ pub struct LogEntry {
     pub value: f64,
     /// Seconds since the first round began.
     pub seconds: f64,
+}
+
+/// A value to be logged.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LogValue {
+    /// See [`LogEntry::split`].
+    pub split: String,
+    /// The metric.
+    pub metric: Metric,
+    /// Its value.
+    pub value: f64,
+}
+
+impl LogValue {
+    /// The values of a split.
+    pub fn of_means(split: &str, means: &[Mean]) -> impl Iterator<Item = LogValue> {
+        means.iter().map(move |mean| LogValue {
+            split: split.to_owned(),
+            metric: mean.metric(),
+            value: mean.value(),
+        })
+    }
 }
 
 /// The best round by the metric that drives early stopping.

@@ -2,7 +2,7 @@
 
 use crate::bins::BinOptions;
 use planetree_base::error::{Error, Result};
-use planetree_data::source::Source;
+use planetree_data::source::LabelledData;
 
 /// Score and label of a row of a validation set.
 const VALIDATION_BYTES_PER_ROW: u64 = 8 + 4;
@@ -24,13 +24,18 @@ pub struct Needs {
 
 impl Needs {
     /// Estimates the needs from the manifest; `bytes_per_row` is the memory per row besides its codes.
-    pub fn of(source: &Source, options: &BinOptions, validation: &[Source], bytes_per_row: u64) -> Self {
+    pub fn of(
+        source: &LabelledData,
+        options: &BinOptions,
+        validation: &[LabelledData],
+        bytes_per_row: u64,
+    ) -> Self {
         let (rows, features) = (source.row_count(), source.features() as u64);
         let all_files = || source.manifests().flat_map(|manifest| &manifest.files);
         let files: u64 = all_files().map(|file| file.bytes).sum();
         let groups = all_files().flat_map(|file| &file.row_groups);
-        let (group_rows, group_bytes) = groups
-            .fold((0, 0), |(rows, bytes), group| (rows.max(group.rows), bytes.max(group.stretch.bytes)));
+        let (group_rows, group_bytes) =
+            groups.fold((0, 0), |(rows, bytes), group| (rows.max(group.rows), bytes.max(group.range.bytes)));
         let threads = rayon::current_num_threads() as u64;
         // Binned: one byte by row and one by column. With distinct values: a code of up to four bytes, and each
         // thread sorts a column.
@@ -38,7 +43,7 @@ impl Needs {
             Some(_) => (2, 0),
             None => (4, rows * SORTED_BYTES_PER_ROW * threads),
         };
-        let held = |source: &Source| {
+        let held = |source: &LabelledData| {
             let bytes_per_value = if options.max_bin.is_some() { 2 } else { 4 };
             let per_row = VALIDATION_BYTES_PER_ROW + COMPARED_BYTES_PER_ROW;
             source.row_count() * (per_row + bytes_per_value * features)

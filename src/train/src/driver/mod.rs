@@ -1,6 +1,7 @@
 //! The training driver: what boosting and forests share.
 //!
-//! `open.rs` opens, checks and bins the data and finds the checkpoint. `validation.rs` evaluates the model on
+//! `open.rs` opens, checks and bins the data and finds the checkpoint. `rounds.rs` is the loop of rounds around a
+//! [`Learner`]. `validation.rs` evaluates the model on
 //! validation sets, `log.rs` is the table of rounds, `checkpoint.rs` saves the current model, `memory.rs` estimates
 //! memory before the work starts, `sampling.rs` samples rows or queries, `scores.rs` holds the score of every row.
 
@@ -8,7 +9,6 @@ mod backend;
 mod boost_worker;
 mod checkpoint;
 mod forest_tree;
-mod gains;
 mod gradient_summary;
 mod grower;
 mod leakage;
@@ -16,6 +16,7 @@ mod log;
 mod memory;
 mod open;
 mod request;
+mod rounds;
 mod sampling;
 mod scores;
 mod strength;
@@ -24,16 +25,15 @@ mod validation;
 pub use backend::Backend;
 pub use backend::BackendCell;
 pub use boost_worker::{BoostWorker, TreeStart};
-pub use checkpoint::Checkpoints;
 pub use checkpoint::{CheckpointPlan, Every};
 pub use forest_tree::{ForestNode, ForestSplit, ForestTree};
-pub(crate) use gains::check_gains;
 pub use gradient_summary::GradientSummary;
 pub use grower::{Draw, TreeGrower};
 pub(crate) use leakage::warn_of_leakage;
-pub use log::{BestRound, LogEntry, write_rounds};
-pub use open::{OpenedData, find_checkpoint, no_split, open};
+pub use log::{BestRound, LogEntry, LogValue, write_rounds};
+pub use open::{OpenedData, misfit, no_split, open};
 pub use request::{CustomObjective, NamedData, TrainRequest};
+pub use rounds::{Learner, LearnerOutputs, Training};
 pub use sampling::draw_limit;
 pub use sampling::draw_rows;
 pub use scores::{Scores, mean_of};

@@ -9,20 +9,20 @@ use crate::bins::{BinCache, BinOptions, BinnedData, CacheKey, CacheWriter, Featu
 use planetree_base::error::{Error, Result};
 use planetree_base::progress::unwatched;
 use planetree_data::dataset::{DatasetReader, KnownFeature, Manifest};
-use planetree_data::source::Source;
-use planetree_model::model::{DataUsed, Model, ModelFeature};
+use planetree_data::source::LabelledData;
+use planetree_model::model::{DatasetRecord, Model, ModelFeature};
 use std::time::Instant;
 
 /// Data ready for training.
 pub struct OpenedData {
     /// The datasets.
-    pub source: Source,
+    pub source: LabelledData,
     /// Their binned rows.
     pub data: BinnedData,
     /// Binning options.
     pub options: BinOptions,
     /// The validation sets, in the order of the request.
-    pub validation: Vec<Source>,
+    pub validation: Vec<LabelledData>,
     /// What validation sets are compared with.
     pub seen: Seen,
     /// Seconds of reading and binning so far.
@@ -40,12 +40,12 @@ pub fn open(
     let begun = Instant::now();
     let mut seconds = PhaseSeconds::default();
     request.parameters.check_validation(!request.validation.is_empty())?;
-    let mut source = Source::open_all(&request.data, features)?;
+    let mut source = LabelledData::open_all(&request.data, features)?;
     check_size(&source)?;
     let mut validation = open_validation(request, source.known(), observer)?;
     if !validation.is_empty() && request.backend.is_none() {
         source.hash_rows();
-        validation.iter_mut().for_each(Source::hash_rows);
+        validation.iter_mut().for_each(LabelledData::hash_rows);
     }
     source.warnings.iter().for_each(|warning| observer.note(warning));
     seconds.load = begun.elapsed().as_secs_f64();
@@ -74,7 +74,7 @@ impl OpenedData {
     }
 
     /// What the model is trained and validated on.
-    pub fn data_used(&self, request: &TrainRequest) -> Result<Vec<DataUsed>> {
+    pub fn data_used(&self, request: &TrainRequest) -> Result<Vec<DatasetRecord>> {
         let train = self.source.readers().map(|reader| used("train", reader));
         let named = request.validation.iter().zip(&self.validation);
         let valid =
@@ -106,7 +106,7 @@ fn open_validation(
     request: &TrainRequest,
     features: &[KnownFeature],
     observer: &mut dyn Observer,
-) -> Result<Vec<Source>> {
+) -> Result<Vec<LabelledData>> {
     let mut opened = Vec::new();
     for (place, named) in request.validation.iter().enumerate() {
         let taken =
@@ -117,14 +117,14 @@ fn open_validation(
                 "give them different names: --valid NAME=DATASET",
             ));
         }
-        let source = Source::open(&named.location, Some(features))?;
+        let source = LabelledData::open(&named.location, Some(features))?;
         source.warnings.iter().for_each(|warning| observer.note(warning));
         opened.push(source);
     }
     Ok(opened)
 }
 
-fn check_size(source: &Source) -> Result<()> {
+fn check_size(source: &LabelledData) -> Result<()> {
     let rows = source.row_count();
     if rows > MOST_ROWS {
         return Err(Error::place(
@@ -138,12 +138,12 @@ fn check_size(source: &Source) -> Result<()> {
 
 fn bin(
     request: &TrainRequest,
-    source: &Source,
+    source: &LabelledData,
     options: &BinOptions,
-    validation: &[Source],
+    validation: &[LabelledData],
     bytes_per_row: u64,
 ) -> Result<BinnedData> {
-    if let Some(pairs) = request.parameters.forest.pairs_per_document {
+    if let Some(pairs) = request.parameters.forest().and_then(|forest| forest.pairs_per_document) {
         check_pairs(request, source, pairs)?;
         return BinnedData::of_pairs(source, options, pairs, request.parameters.seed);
     }
@@ -167,7 +167,7 @@ fn bin(
 }
 
 /// Rejects more pairs than the maximum, or than memory allows.
-fn check_pairs(request: &TrainRequest, source: &Source, pairs: u32) -> Result<()> {
+fn check_pairs(request: &TrainRequest, source: &LabelledData, pairs: u32) -> Result<()> {
     let remedy = "lower pairs_per_document, or train on fewer queries";
     let most = source.row_count() * u64::from(pairs);
     if most > MOST_ROWS {
@@ -188,7 +188,7 @@ fn check_pairs(request: &TrainRequest, source: &Source, pairs: u32) -> Result<()
     }
 }
 
-fn check_labels(source: &Source, data: &BinnedData) -> Result<()> {
+fn check_labels(source: &LabelledData, data: &BinnedData) -> Result<()> {
     let mut labels = data.rows.iter().flat_map(|rows| &rows.labels);
     let first = labels.next().copied().unwrap_or_default();
     if labels.all(|label| *label == first) {
@@ -208,15 +208,20 @@ fn check_labels(source: &Source, data: &BinnedData) -> Result<()> {
     Ok(())
 }
 
+/// The error for trees of a checkpoint that split between other bins.
+pub fn misfit() -> Error {
+    Error::usage("the checkpoint's trees do not fit the data", "start over without --resume")
+}
+
 /// The error for a training without any split.
 pub fn no_split(request: &TrainRequest, data: &BinnedData) -> Error {
-    let (rows, least) = (data.row_count(), request.parameters.min_data_in_leaf);
+    let (rows, least) = (data.row_count(), request.parameters.tree().min_data_in_leaf);
     let reason = if rows < 2 * least {
         format!(
             "there are {rows} rows, but min_data_in_leaf = {least} needs that many on both sides of a split"
         )
     } else {
-        let gain = request.parameters.min_gain;
+        let gain = request.parameters.tree().min_gain;
         format!("no candidate has {least} rows on both sides and a gain above min_gain = {gain}")
     };
     Error::Untrainable(Box::new(Error::place(
@@ -227,7 +232,7 @@ pub fn no_split(request: &TrainRequest, data: &BinnedData) -> Error {
 }
 
 /// A dataset as a model names it.
-pub fn used(name: &str, reader: &DatasetReader) -> Result<DataUsed> {
+pub fn used(name: &str, reader: &DatasetReader) -> Result<DatasetRecord> {
     let Manifest { rows, queries, .. } = *reader.manifest();
-    Ok(DataUsed { name: name.to_owned(), fingerprint: reader.fingerprint()?, rows, queries })
+    Ok(DatasetRecord { name: name.to_owned(), fingerprint: reader.fingerprint()?, rows, queries })
 }

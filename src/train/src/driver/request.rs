@@ -2,7 +2,7 @@
 
 use super::backend::Backend;
 use super::checkpoint::CheckpointPlan;
-use crate::config::{ObjectiveName, Parameters};
+use crate::config::{BoostSettings, ObjectiveParameters, Parameters};
 use crate::objective::{Objective, objective};
 use planetree_base::storage::Location;
 use planetree_model::model::Model;
@@ -98,8 +98,8 @@ impl TrainRequest {
     }
 
     /// Whether the objective is the squared error.
-    pub(crate) fn is_squared_error(&self) -> bool {
-        self.objective.is_none() && self.parameters.objective == ObjectiveName::Squared
+    pub(crate) fn is_squared_error(&self, parameters: &BoostSettings) -> bool {
+        self.objective.is_none() && parameters.learner.objective == ObjectiveParameters::Squared
     }
 
     /// The parameters as recorded in the model.
@@ -114,10 +114,10 @@ impl TrainRequest {
     }
 
     /// The objective of this training; `None` for the squared error, whose gradients are the residuals.
-    pub(crate) fn make_objective(&self) -> Option<Box<dyn Objective>> {
+    pub(crate) fn make_objective(&self, parameters: &BoostSettings) -> Option<Box<dyn Objective>> {
         match &self.objective {
             Some(custom) => Some((custom.make)()),
-            None => objective(&self.parameters),
+            None => objective(&parameters.learner.objective, parameters.seed),
         }
     }
 

@@ -4,7 +4,7 @@
 use crate::bins::BinnedData;
 use crate::tree::{AT_A_TIME, Cell, CodedTree, NodeId, RowSets, Scale};
 use planetree_base::error::Result;
-use planetree_data::source::Rows;
+use planetree_data::source::LabelledRows;
 use rayon::prelude::*;
 
 /// Scores by partition.
@@ -14,13 +14,13 @@ pub struct Scores {
 
 impl Scores {
     /// All rows at one score.
-    pub fn constant(rows: &[Rows], score: f64) -> Self {
+    pub fn constant(rows: &[LabelledRows], score: f64) -> Self {
         Scores { partitions: rows.iter().map(|rows| vec![score; rows.len()]).collect() }
     }
 
     /// Splits the scores of all rows, in their order, by partition.
-    pub fn given(rows: &[Rows], scores: &[f64]) -> Self {
-        let of = |rows: &Rows| scores[rows.first as usize..][..rows.len()].to_vec();
+    pub fn given(rows: &[LabelledRows], scores: &[f64]) -> Self {
+        let of = |rows: &LabelledRows| scores[rows.first as usize..][..rows.len()].to_vec();
         Scores { partitions: rows.iter().map(of).collect() }
     }
 
@@ -84,7 +84,7 @@ impl Scores {
 }
 
 /// The weighted mean of a function of the labels, independent of the order of addition.
-pub fn mean_of(rows: &[Rows], number: impl Fn(f32) -> f32) -> f64 {
+pub fn mean_of(rows: &[LabelledRows], number: impl Fn(f32) -> f32) -> f64 {
     let mut sums = (0i128, 0i128);
     let labels = rows.iter().flat_map(|rows| &rows.labels);
     let largest = labels.fold(0f32, |most, label| most.max(number(*label).abs()));

@@ -5,7 +5,7 @@ use arrow::array::{Float64Array, Int32Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
-use planetree_data::table::{TableKind, TableReader, TableWriter, numbers, texts};
+use planetree_data::table::{TableKind, TableReader, TableWriter, float_column, string_column};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -40,7 +40,9 @@ pub fn write_strength(courses: &[TreeStrength], location: &Location) -> Result<(
                 Arc::new(Float64Array::from(course.values.clone())),
             ],
         );
-        table.write(&batch.map_err(|error| Error::place(location, error, "name another file"))?)?;
+        table.write(
+            &batch.map_err(|error| Error::place(location, &error, "name another file").caused_by(error))?,
+        )?;
     }
     table.finish()
 }
@@ -76,8 +78,9 @@ pub fn mean_strengths(table: &TableReader) -> Result<Vec<MeanStrength>> {
     let mut courses: BTreeMap<(String, u64), Vec<f64>> = BTreeMap::new();
     for batch in table.batches() {
         let batch = batch?;
-        let (tree, value) = (numbers(table, &batch, "tree")?, numbers(table, &batch, "expected_ndcg")?);
-        let split = texts(table, &batch, "split")?;
+        let (tree, value) =
+            (float_column(table, &batch, "tree")?, float_column(table, &batch, "expected_ndcg")?);
+        let split = string_column(table, &batch, "split")?;
         for row in 0..batch.num_rows() {
             let key = (split.value(row).to_owned(), tree.value(row) as u64);
             courses.entry(key).or_default().push(value.value(row));

@@ -5,7 +5,7 @@ use crate::bins::{BinnedData, Binning, read_rows};
 use crate::config::Parameters;
 use crate::tree::CodedTree;
 use planetree_base::error::Result;
-use planetree_data::source::{Rows, Source};
+use planetree_data::source::{LabelledData, LabelledRows};
 use planetree_metric::{Mean, Metric, Prepared, evaluate};
 use planetree_model::model::{Branch, Tree};
 use rayon::prelude::*;
@@ -27,9 +27,9 @@ pub struct Metrics {
 
 impl Metrics {
     /// Precomputes what does not change between rounds.
-    pub fn new(parameters: &Parameters, rows: &[Rows]) -> Result<Self> {
+    pub fn new<L: Sync>(parameters: &Parameters<L>, rows: &[LabelledRows]) -> Result<Self> {
         let convention = Arc::new(parameters.convention.clone());
-        let prepare = |rows: &Rows| {
+        let prepare = |rows: &LabelledRows| {
             let of = |metric: &Metric| metric.prepare_under(&convention, &rows.labels, &rows.query_bounds);
             parameters.metrics.iter().map(of).collect()
         };
@@ -37,7 +37,7 @@ impl Metrics {
     }
 
     /// The metrics of these scores.
-    pub fn evaluate(&self, rows: &[Rows], scores: &Scores) -> Vec<Mean> {
+    pub fn evaluate(&self, rows: &[LabelledRows], scores: &Scores) -> Vec<Mean> {
         let parts: Vec<Vec<Mean>> = (0..rows.len())
             .into_par_iter()
             .map(|place| {
@@ -59,18 +59,18 @@ impl Metrics {
 /// two values, so values must be kept.
 enum Features {
     Coded(BinnedData),
-    Values { rows: Vec<Rows>, partitions: Vec<Vec<f32>>, width: usize },
+    Values { rows: Vec<LabelledRows>, partitions: Vec<Vec<f32>>, width: usize },
 }
 
 impl ValidationSet {
     /// Reads a validation set; `thresholds_are_cuts` means that trees split between bins only.
-    pub fn load(
+    pub fn load<L: Sync>(
         name: &str,
-        source: &Source,
+        source: &LabelledData,
         binning: &Binning,
         thresholds_are_cuts: bool,
-        parameters: &Parameters,
-        start: &dyn Fn(&[Rows]) -> Result<Scores>,
+        parameters: &Parameters<L>,
+        start: &dyn Fn(&[LabelledRows]) -> Result<Scores>,
     ) -> Result<Self> {
         let features = if thresholds_are_cuts {
             Features::Coded(BinnedData::by_bins(source, binning)?)
@@ -118,7 +118,7 @@ impl ValidationSet {
     /// Scores of the documents by query. `score` takes the values of a query, row by row, and the row width. The set
     /// must have been loaded with its values.
     pub fn by_query(&self, score: impl Fn(&[f32], usize) -> Vec<f64> + Sync) -> Scores {
-        let of_partition = |(rows, partition): (&Rows, usize)| match &self.features {
+        let of_partition = |(rows, partition): (&LabelledRows, usize)| match &self.features {
             Features::Coded(_) => vec![0.0; rows.len()],
             Features::Values { partitions, width, .. } => {
                 let values = &partitions[partition];
@@ -150,7 +150,7 @@ impl ValidationSet {
     }
 
     /// The rows.
-    pub fn rows(&self) -> &[Rows] {
+    pub fn rows(&self) -> &[LabelledRows] {
         self.features.rows()
     }
 
@@ -182,7 +182,7 @@ impl ValidationSet {
 }
 
 impl Features {
-    fn rows(&self) -> &[Rows] {
+    fn rows(&self) -> &[LabelledRows] {
         match self {
             Features::Coded(data) => &data.rows,
             Features::Values { rows, .. } => rows,
@@ -190,7 +190,7 @@ impl Features {
     }
 }
 
-fn read_values(source: &Source, binning: &Binning) -> Result<Features> {
+fn read_values(source: &LabelledData, binning: &Binning) -> Result<Features> {
     let width = source.features();
     let rows = read_rows(source)?;
     source.expect_passes(2);

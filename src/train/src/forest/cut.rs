@@ -3,7 +3,7 @@
 use super::criterion::{Criterion, FEW_ROWS};
 use super::features::Drawn;
 use crate::bins::{FeatureBins, middle};
-use crate::config::{Candidates, Parameters};
+use crate::config::{ForestCandidates, ForestSettings};
 use crate::driver::ForestSplit;
 
 /// Constraints of cuts.
@@ -14,19 +14,19 @@ pub struct CutRules {
     /// Minimum gain, exclusive, in units of the criterion.
     pub min_gain: f64,
     /// Source of candidates.
-    pub candidates: Candidates,
+    pub candidates: ForestCandidates,
     /// Whether each code represents a single value.
     pub every_value: bool,
 }
 
 impl CutRules {
     /// The rules of the parameters; `unit` is that of the criterion.
-    pub fn of(parameters: &Parameters, unit: f64) -> Self {
+    pub fn of(parameters: &ForestSettings, unit: f64) -> Self {
         CutRules {
-            min_rows: u32::try_from(parameters.min_data_in_leaf).unwrap_or(u32::MAX).max(1),
-            min_gain: parameters.min_gain / unit,
-            candidates: parameters.candidates,
-            every_value: parameters.max_bin == 0,
+            min_rows: u32::try_from(parameters.learner.tree.min_data_in_leaf).unwrap_or(u32::MAX).max(1),
+            min_gain: parameters.learner.tree.min_gain / unit,
+            candidates: parameters.learner.candidates,
+            every_value: parameters.learner.candidates.max_bin().is_none(),
         }
     }
 
@@ -84,7 +84,7 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
         let before = criterion.score(&total);
         let least = match rules.candidates {
             // Random cuts need no gain.
-            Candidates::Random if rules.min_gain <= 0.0 => f64::NEG_INFINITY,
+            ForestCandidates::Random { .. } if rules.min_gain <= 0.0 => f64::NEG_INFINITY,
             // If all rows agree, scores differ by rounding errors only.
             _ => before + rules.min_gain.max(before.abs() * 1e-12),
         };
@@ -103,7 +103,7 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
             Some((_, missing)) => (&cells[..cells.len() - 1], Some(missing)),
             None => (cells, None),
         };
-        if self.rules.candidates == Candidates::Random {
+        if matches!(self.rules.candidates, ForestCandidates::Random { .. }) {
             self.try_at_random(drawn, bins, values, missing);
             return;
         }

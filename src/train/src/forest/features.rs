@@ -2,7 +2,7 @@
 //! node from the root, so that the order of growing nodes does not matter.
 
 use crate::bins::BinLayout;
-use crate::config::{Candidates, FeatureCount, Parameters};
+use crate::config::{FeatureCount, ForestCandidates, ForestSettings};
 use planetree_base::random::{Stream, mix};
 
 const OF_TREE: u64 = 0x7365_7254;
@@ -55,10 +55,10 @@ pub struct TreeFeatures {
 
 impl TreeFeatures {
     /// Samples the features of a tree.
-    pub fn draw(parameters: &Parameters, layout: &BinLayout, tree: u64) -> Self {
+    pub fn draw(parameters: &ForestSettings, layout: &BinLayout, tree: u64) -> Self {
         let varying = layout.places.iter().enumerate().filter(|(_, place)| place.is_some());
         let mut order: Vec<u32> = varying.map(|(feature, _)| feature as u32).collect();
-        let count = FeatureCount::Fraction(parameters.feature_fraction).of(order.len());
+        let count = FeatureCount::Fraction(parameters.learner.tree.feature_fraction).of(order.len());
         let mut stream = Stream::new(&[parameters.seed, OF_TREE, tree]);
         if count < order.len() {
             for place in 0..count {
@@ -69,8 +69,8 @@ impl TreeFeatures {
             order.sort_unstable();
         }
         TreeFeatures {
-            per_node: parameters.features_per_node.of(layout.places.len()).min(order.len()),
-            random_cuts: parameters.candidates == Candidates::Random,
+            per_node: parameters.learner.tree.features_per_node.of(layout.places.len()).min(order.len()),
+            random_cuts: matches!(parameters.learner.candidates, ForestCandidates::Random { .. }),
             key: [parameters.seed, tree],
             order,
             stream,

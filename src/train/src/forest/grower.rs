@@ -4,7 +4,7 @@
 use super::features::Path;
 use super::{listwise, point};
 use crate::bins::BinnedData;
-use crate::config::{CriterionName, Parameters};
+use crate::config::{ForestCriterion, ForestSettings};
 use crate::driver::{ForestTree, TreeGrower};
 use planetree_base::error::Result;
 use std::ops::Range;
@@ -39,16 +39,19 @@ pub trait GrowBelow: TreeGrower {
 
 /// The grower for these parameters; `memory` is the memory limit of sums and copied rows, in bytes.
 pub fn grower<'a>(
-    parameters: &'a Parameters,
+    parameters: &'a ForestSettings,
     data: &'a BinnedData,
     memory: usize,
 ) -> Result<Box<dyn TreeGrower + 'a>> {
-    if parameters.forest.criterion == CriterionName::Ndcg {
-        return listwise::grower(parameters, data, None);
-    }
-    let pointwise = point::grower(parameters, data, memory)?;
-    match parameters.forest.listwise.levels {
-        None => Ok(pointwise),
-        Some(_) => listwise::grower(parameters, data, Some(pointwise)),
+    match &parameters.learner.criterion {
+        ForestCriterion::Pointwise(criterion) => {
+            let grower: Box<dyn TreeGrower + 'a> = point::grower(parameters, *criterion, data, memory)?;
+            Ok(grower)
+        }
+        ForestCriterion::Listwise(splits) => listwise::grower(parameters, splits, data, None),
+        ForestCriterion::Hybrid { levels, listwise: splits, below } => {
+            let below = point::grower(parameters, *below, data, memory)?;
+            listwise::grower(parameters, splits, data, Some((*levels, below)))
+        }
     }
 }

@@ -5,11 +5,11 @@ use super::route::ForestRouter;
 use super::view::{CodeLanes, PartitionView};
 use super::{sample, wins_of};
 use crate::bins::BinnedData;
-use crate::config::Parameters;
+use crate::config::ForestSettings;
 use crate::driver::ForestTree;
 use crate::driver::{Metrics, Scores, ValidationSet};
 use planetree_base::error::Result;
-use planetree_data::source::Rows;
+use planetree_data::source::LabelledRows;
 use planetree_metric::{Mean, Metric, evaluate};
 use rayon::prelude::*;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ impl PartitionScores {
 }
 
 /// The rows of a partition that were not sampled.
-fn out_of_bag<'a>(drawn: &'a [u32], rows: &Rows) -> impl Iterator<Item = usize> + use<'a> {
+fn out_of_bag<'a>(drawn: &'a [u32], rows: &LabelledRows) -> impl Iterator<Item = usize> + use<'a> {
     let (first, count) = (rows.first as u32, rows.len() as u32);
     let mut seen = drawn[drawn.partition_point(|row| *row < first)..].iter().copied().peekable();
     (0..count)
@@ -52,9 +52,14 @@ fn out_of_bag<'a>(drawn: &'a [u32], rows: &Rows) -> impl Iterator<Item = usize> 
 
 impl OutOfBag {
     /// Empty scores. `documents` are the single documents, if trees learn from pairs.
-    pub fn new(parameters: &Parameters, rows: &[Rows], documents: Option<ValidationSet>) -> Result<Self> {
+    pub fn new(
+        parameters: &ForestSettings,
+        rows: &[LabelledRows],
+        documents: Option<ValidationSet>,
+    ) -> Result<Self> {
         let rows = documents.as_ref().map_or(rows, ValidationSet::rows);
-        let part = |rows: &Rows| PartitionScores { sums: vec![0.0; rows.len()], trees: vec![0; rows.len()] };
+        let part =
+            |rows: &LabelledRows| PartitionScores { sums: vec![0.0; rows.len()], trees: vec![0; rows.len()] };
         let partitions = rows.iter().map(part).collect();
         Ok(OutOfBag { partitions, metrics: Metrics::new(parameters, rows)?, documents })
     }
@@ -64,7 +69,7 @@ impl OutOfBag {
         &mut self,
         tree: u64,
         grown: &ForestTree,
-        parameters: &Parameters,
+        parameters: &ForestSettings,
         data: &BinnedData,
     ) -> Result<()> {
         let rows = self.documents.as_ref().map_or(&data.rows[..], ValidationSet::rows);
@@ -90,7 +95,7 @@ impl OutOfBag {
     }
 
     /// The scored rows.
-    pub fn rows<'a>(&'a self, data: &'a BinnedData) -> &'a [Rows] {
+    pub fn rows<'a>(&'a self, data: &'a BinnedData) -> &'a [LabelledRows] {
         self.documents.as_ref().map_or(&data.rows, ValidationSet::rows)
     }
 
@@ -101,7 +106,7 @@ impl OutOfBag {
     }
 
     /// The metrics of queries whose rows all have a score.
-    pub fn evaluate(&self, parameters: &Parameters, rows: &[Rows]) -> Result<Vec<Mean>> {
+    pub fn evaluate(&self, parameters: &ForestSettings, rows: &[LabelledRows]) -> Result<Vec<Mean>> {
         let scores = self.scores();
         if !scores.iter().any(|score| score.is_nan()) {
             return Ok(self.metrics.evaluate(rows, &Scores::given(rows, &scores)));

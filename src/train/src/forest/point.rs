@@ -12,7 +12,7 @@ use super::grower::{GrowBelow, OpenLeaf, Top};
 use super::large::{Buffers, LargeNode};
 use super::view::{CodeLanes, PartitionView};
 use crate::bins::{BinnedData, Codes};
-use crate::config::{CriterionName, Parameters};
+use crate::config::{ForestSettings, PointCriterion};
 use crate::driver::ForestTree;
 use crate::driver::{Draw, TreeGrower};
 use crate::tree::{Scale, round};
@@ -27,16 +27,16 @@ const BLOCK_BYTES: usize = 1 << 19;
 
 /// The grower of a pointwise criterion.
 pub fn grower<'a>(
-    parameters: &'a Parameters,
+    parameters: &'a ForestSettings,
+    criterion: PointCriterion,
     data: &'a BinnedData,
     memory: usize,
 ) -> Result<Box<dyn GrowBelow + 'a>> {
     let inputs = GrowerInputs { parameters, data, memory };
-    let purity = match parameters.forest.criterion {
-        CriterionName::Variance => return variance(&inputs),
-        CriterionName::Entropy => Purity::entropy(),
-        CriterionName::Gini => Purity::Gini,
-        CriterionName::Ndcg => unreachable!("listwise trees have their own grower"),
+    let purity = match criterion {
+        PointCriterion::Variance => return variance(&inputs),
+        PointCriterion::Entropy => Purity::entropy(),
+        PointCriterion::Gini => Purity::Gini,
     };
     let labels = distinct_labels(data);
     if labels.len() > MOST_CLASSES {
@@ -75,7 +75,7 @@ pub fn grower<'a>(
 /// The inputs of a grower.
 #[derive(Clone, Copy)]
 struct GrowerInputs<'a> {
-    parameters: &'a Parameters,
+    parameters: &'a ForestSettings,
     data: &'a BinnedData,
     memory: usize,
 }
@@ -135,7 +135,7 @@ fn in_units(weight: f64, units: f64) -> i32 {
 
 /// Grows pointwise trees.
 struct PointGrower<'a, K: Criterion> {
-    parameters: &'a Parameters,
+    parameters: &'a ForestSettings,
     data: &'a BinnedData,
     /// Memory limit of sums and copied rows, in bytes.
     memory: usize,
@@ -160,7 +160,7 @@ impl<'a, K: Criterion> PointGrower<'a, K> {
             memory,
             context: ForestContext {
                 rules: CutRules::of(parameters, criterion.unit()),
-                max_depth: parameters.max_depth.unwrap_or(u32::MAX),
+                max_depth: parameters.learner.tree.max_depth.unwrap_or(u32::MAX),
                 binning: &data.binning,
                 lanes,
                 criterion,

@@ -1,40 +1,43 @@
 //! Row sampling for the trees of a forest.
 
-use crate::config::{Parameters, Sampling};
+use crate::config::{ForestSettings, Sampling};
 use crate::driver::draw_rows;
 use planetree_base::error::{Error, Result};
 use planetree_base::random::Stream;
-use planetree_data::source::Rows;
+use planetree_data::source::LabelledRows;
 
 const OF_DRAWS: u64 = 0x7377_7244;
 
 /// The number of queries or rows, and the number to sample.
-fn counts(parameters: &Parameters, rows: &[Rows]) -> (u64, u64) {
-    let all: u64 = match parameters.bagging_by {
+fn counts(parameters: &ForestSettings, rows: &[LabelledRows]) -> (u64, u64) {
+    let all: u64 = match parameters.learner.tree.sampling.unit {
         Sampling::Rows => rows.iter().map(|rows| rows.len() as u64).sum(),
         Sampling::Queries => rows.iter().map(|rows| rows.query_bounds.len() as u64 - 1).sum(),
     };
-    let wanted = match parameters.queries_per_tree {
+    let wanted = match parameters.learner.tree.sampling.queries {
         Some(count) => u64::from(count).min(all),
-        None => (all as f64 * parameters.bagging_fraction).round() as u64,
+        None => (all as f64 * parameters.learner.tree.sampling.fraction).round() as u64,
     };
     (all, wanted)
 }
 
 /// Rejects an empty sample, and notes a number that exceeds the data.
-pub fn check(parameters: &Parameters, rows: &[Rows], note: &mut dyn FnMut(&str)) -> Result<()> {
+pub fn check(parameters: &ForestSettings, rows: &[LabelledRows], note: &mut dyn FnMut(&str)) -> Result<()> {
     let (all, wanted) = counts(parameters, rows);
-    let what = match parameters.bagging_by {
+    let what = match parameters.learner.tree.sampling.unit {
         Sampling::Rows => "rows",
         Sampling::Queries => "queries",
     };
     if wanted == 0 {
         return Err(Error::usage(
-            format_args!("bagging_fraction = {} of {all} {what} rounds to 0", parameters.bagging_fraction),
+            format_args!(
+                "bagging_fraction = {} of {all} {what} rounds to 0",
+                parameters.learner.tree.sampling.fraction
+            ),
             "raise bagging_fraction or query_fraction",
         ));
     }
-    if let Some(count) = parameters.queries_per_tree.filter(|count| u64::from(*count) > all) {
+    if let Some(count) = parameters.learner.tree.sampling.queries.filter(|count| u64::from(*count) > all) {
         note(&format!(
             "queries_per_tree = {count}: there are only {all} queries, so every tree uses all of them"
         ));
@@ -43,11 +46,11 @@ pub fn check(parameters: &Parameters, rows: &[Rows], note: &mut dyn FnMut(&str))
 }
 
 /// The rows of a tree, ascending, repeated if sampled more than once.
-pub fn draw(parameters: &Parameters, rows: &[Rows], tree: u64) -> Vec<u32> {
-    if parameters.forest.bootstrap {
+pub fn draw(parameters: &ForestSettings, rows: &[LabelledRows], tree: u64) -> Vec<u32> {
+    if parameters.learner.bootstrap {
         return bootstrap(parameters, rows, tree);
     }
-    match draw_rows(parameters, rows, tree, None) {
+    match draw_rows(&parameters.learner.tree.sampling, parameters.seed, rows, tree, None) {
         None => (0..rows.iter().map(|rows| rows.len() as u32).sum()).collect(),
         Some(drawn) => {
             let numbered = rows.iter().zip(&drawn);
@@ -56,7 +59,7 @@ pub fn draw(parameters: &Parameters, rows: &[Rows], tree: u64) -> Vec<u32> {
     }
 }
 
-fn bootstrap(parameters: &Parameters, rows: &[Rows], tree: u64) -> Vec<u32> {
+fn bootstrap(parameters: &ForestSettings, rows: &[LabelledRows], tree: u64) -> Vec<u32> {
     let (all, wanted) = counts(parameters, rows);
     let mut times = vec![0u16; all as usize];
     let mut stream = Stream::new(&[parameters.seed, OF_DRAWS, tree]);
@@ -65,7 +68,7 @@ fn bootstrap(parameters: &Parameters, rows: &[Rows], tree: u64) -> Vec<u32> {
         *drawn = drawn.saturating_add(1);
     }
     let mut numbers = Vec::with_capacity(wanted as usize);
-    match parameters.bagging_by {
+    match parameters.learner.tree.sampling.unit {
         Sampling::Rows => {
             for (row, times) in (0..).zip(times) {
                 numbers.extend(std::iter::repeat_n(row, usize::from(times)));

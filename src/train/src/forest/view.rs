@@ -1,7 +1,7 @@
 //! Access to the codes of one partition: by column for large nodes, by row for blocks.
 
 use crate::bins::{BinLayout, BinnedData, Codes, FeatureCodes, GroupCodes, GroupKind, LANES};
-use planetree_data::source::Rows;
+use planetree_data::source::LabelledRows;
 
 /// Positions of features in a row of a block.
 #[derive(Debug, Clone)]
@@ -62,7 +62,7 @@ impl<'a> PartitionView<'a> {
     /// The codes of a partition.
     pub fn of(data: &BinnedData, partition: usize, codes: &'a Codes, lanes: &'a CodeLanes) -> Self {
         let binning = &data.binning;
-        let Rows { first, .. } = data.rows[partition];
+        let LabelledRows { first, .. } = data.rows[partition];
         let rows = data.rows[partition].len();
         let places = binning.layout.places.iter().zip(&binning.features);
         PartitionView {

@@ -1,7 +1,7 @@
 //! Logistic regression of binary relevance.
 
-use super::{Gradients, Objective, Query, QueryBuffers};
-use crate::config::Parameters;
+use super::{Gradients, LabelProblem, Objective, Query, QueryBuffers};
+use planetree_data::source::LabelledRows;
 
 /// Log loss; a document with score s is relevant with probability 1/(1 + e^-s).
 #[derive(Debug)]
@@ -10,12 +10,29 @@ pub struct Logistic {
 }
 
 impl Logistic {
-    pub fn new(parameters: &Parameters) -> Self {
-        Logistic { relevant_from: parameters.relevant_from }
+    pub fn new(relevant_from: f32) -> Self {
+        Logistic { relevant_from }
     }
 }
 
 impl Objective for Logistic {
+    fn check(&self, rows: &[LabelledRows]) -> Result<(), LabelProblem> {
+        let mut relevant =
+            rows.iter().flat_map(|rows| &rows.labels).map(|label| *label >= self.relevant_from);
+        let first = relevant.next().unwrap_or_default();
+        if relevant.any(|other| other != first) {
+            return Ok(());
+        }
+        let count = if first { "every" } else { "no" };
+        Err(LabelProblem::new(
+            format_args!(
+                "{count} label is at least relevant_from = {}: there is nothing to learn",
+                self.relevant_from
+            ),
+            "set relevant_from to a label between the lowest and the highest",
+        ))
+    }
+
     fn gradients(&self, query: &Query<'_>, _buffers: &mut QueryBuffers, out: Gradients<'_>) {
         for (place, (label, score)) in query.labels.iter().zip(query.scores).enumerate() {
             let probability = 1.0 / (1.0 + libm::exp(-score));
@@ -31,6 +48,10 @@ impl Objective for Logistic {
 
     fn weights_rows(&self) -> bool {
         true
+    }
+
+    fn is_relevant(&self, label: f32) -> bool {
+        label >= self.relevant_from
     }
 
     /// The log odds of relevance.

@@ -9,6 +9,7 @@
 //! the machine: every query is processed independently, always in the same order.
 
 mod delta;
+mod gains;
 mod listnet;
 mod logistic;
 mod pair_by_pair;
@@ -24,11 +25,14 @@ mod xendcg;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use gains::check_gains;
 pub use ranked::QueryBuffers;
 pub use unbiased::PositionLosses;
 
-use crate::config::{ObjectiveName, Parameters};
-use std::fmt::Debug;
+use crate::config::{ObjectiveParameters, PairLoss};
+use planetree_base::error::Error;
+use planetree_data::source::LabelledRows;
+use std::fmt::{Debug, Display};
 
 /// The input of an objective: one query.
 #[derive(Debug, Clone, Copy)]
@@ -56,8 +60,34 @@ pub struct Gradients<'a> {
     pub hessians: &'a mut [f32],
 }
 
+/// Why an objective cannot learn from some data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LabelProblem {
+    /// What is wrong.
+    pub problem: String,
+    /// What to do about it.
+    pub remedy: String,
+}
+
+impl LabelProblem {
+    /// A problem and its remedy.
+    pub fn new(problem: impl Display, remedy: impl Display) -> Self {
+        LabelProblem { problem: problem.to_string(), remedy: remedy.to_string() }
+    }
+
+    /// The error for the data at `place`.
+    pub(crate) fn at(self, place: impl Display) -> Error {
+        Error::place(place, self.problem, self.remedy)
+    }
+}
+
 /// A training objective.
 pub trait Objective: Debug + Send + Sync {
+    /// Rejects labels, weights or positions that it cannot learn from. `rows` are all training rows.
+    fn check(&self, _rows: &[LabelledRows]) -> Result<(), LabelProblem> {
+        Ok(())
+    }
+
     /// A number that depends on the labels of a query only. It is computed once and passed back in every round.
     fn label_constant(&self, _labels: &[f32]) -> f32 {
         0.0
@@ -81,9 +111,19 @@ pub trait Objective: Debug + Send + Sync {
         false
     }
 
+    /// Whether a label counts as relevant, for [`Objective::start`].
+    fn is_relevant(&self, label: f32) -> bool {
+        label >= 1.0
+    }
+
     /// The initial score of all rows. `positive` is the weighted fraction of relevant rows.
     fn start(&self, _positive: f64) -> f64 {
         0.0
+    }
+
+    /// Whether its gradients depend on random numbers, which differ from round to round.
+    fn draws(&self) -> bool {
+        false
     }
 
     /// Whether it has state that is updated between rounds.
@@ -96,18 +136,18 @@ pub trait Objective: Debug + Send + Sync {
 }
 
 /// The objective of a training; `None` for the squared error, whose gradients are the residuals.
-pub fn objective(parameters: &Parameters) -> Option<Box<dyn Objective>> {
-    Some(match parameters.objective {
-        ObjectiveName::Squared => return None,
-        ObjectiveName::Logistic => Box::new(logistic::Logistic::new(parameters)),
-        ObjectiveName::RankNet | ObjectiveName::LambdaRank if parameters.unbiased => {
-            Box::new(unbiased::Unbiased::new(parameters))
-        }
-        ObjectiveName::RankNet | ObjectiveName::LambdaRank | ObjectiveName::GbRank => {
-            Box::new(pairwise::Pairwise::new(parameters))
-        }
-        ObjectiveName::XeNdcg => Box::new(xendcg::XeNdcg::new(parameters)),
-        ObjectiveName::ListNet => Box::new(listnet::ListNet),
-        ObjectiveName::QueryRmse => Box::new(query_rmse::QueryRmse),
+pub fn objective(parameters: &ObjectiveParameters, seed: u64) -> Option<Box<dyn Objective>> {
+    Some(match parameters {
+        ObjectiveParameters::Squared => return None,
+        ObjectiveParameters::Logistic { relevant_from } => Box::new(logistic::Logistic::new(*relevant_from)),
+        ObjectiveParameters::Pairwise(pairwise) => match pairwise.loss {
+            PairLoss::Logistic { sigma, unbiased: true, bias_norm } => {
+                Box::new(unbiased::Unbiased::new(pairwise, sigma, bias_norm))
+            }
+            PairLoss::Logistic { .. } | PairLoss::Hinge { .. } => Box::new(pairwise::Pairwise::new(pairwise)),
+        },
+        ObjectiveParameters::XeNdcg => Box::new(xendcg::XeNdcg::new(seed)),
+        ObjectiveParameters::ListNet => Box::new(listnet::ListNet),
+        ObjectiveParameters::QueryRmse => Box::new(query_rmse::QueryRmse),
     })
 }

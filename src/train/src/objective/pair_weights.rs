@@ -2,8 +2,10 @@
 
 use super::delta::{ApDelta, Delta, DeltaColumns, ErrDelta, NdcgDelta};
 use super::ranked::RankedColumns;
-use crate::config::{ObjectiveName, Parameters};
+use super::{LabelProblem, check_gains};
+use crate::config::PairwiseParameters;
 use fearless_simd::{Level, dispatch};
+use planetree_data::source::LabelledRows;
 use planetree_metric::{Convention, Discount, Metric, Threshold, satisfies};
 
 /// Selection and weights of pairs.
@@ -21,24 +23,32 @@ pub struct PairWeights {
 /// The metric that weights pairs. NDCG without a depth is cut at the truncation level, so that a query with hundreds
 /// of relevant documents is normalised by those that can be on top. Measured, this ranks better than the whole list,
 /// and better than LightGBM's discounts of the whole list over the ideal DCG of the top.
-fn metric_of(parameters: &Parameters) -> Metric {
-    match parameters.lambda_metric {
-        Metric::Ndcg(None) => Metric::Ndcg(parameters.truncation_level),
+fn metric_of(parameters: &PairwiseParameters) -> Option<Metric> {
+    match parameters.metric {
+        Some(Metric::Ndcg(None)) => Some(Metric::Ndcg(parameters.truncation_level)),
         other => other,
     }
 }
 
 impl PairWeights {
-    pub fn new(parameters: &Parameters) -> Self {
+    pub fn new(parameters: &PairwiseParameters) -> Self {
         PairWeights {
-            metric: (parameters.objective == ObjectiveName::LambdaRank).then(|| metric_of(parameters)),
+            metric: metric_of(parameters),
             convention: Convention {
                 gain: parameters.label_gain.clone(),
                 relevant: Threshold::From(parameters.relevant_from),
                 ..Convention::default()
             },
             truncation: parameters.truncation_level.map_or(usize::MAX, |level| level as usize),
-            normalised: parameters.lambda_norm,
+            normalised: parameters.normalised,
+        }
+    }
+
+    /// Rejects labels without a gain, if the metric adds up gains.
+    pub fn check(&self, rows: &[LabelledRows]) -> Result<(), LabelProblem> {
+        match self.metric {
+            None | Some(Metric::Err(_) | Metric::Map(None)) => Ok(()),
+            Some(_) => check_gains(&self.convention.gain, rows),
         }
     }
 

@@ -5,9 +5,10 @@ use super::pair_by_pair::pair_by_pair;
 use super::pair_loss::{HingeLoss, LogisticLoss, PairLoss};
 use super::pair_weights::PairWeights;
 use super::ranked::{F32Lanes, LANES, RankedColumns, lanes};
-use super::{Gradients, Objective, Query, QueryBuffers};
-use crate::config::{ObjectiveName, Parameters};
+use super::{Gradients, LabelProblem, Objective, Query, QueryBuffers};
+use crate::config::{self, PairwiseParameters};
 use fearless_simd::{Level, Select, Simd, SimdBase, dispatch};
+use planetree_data::source::LabelledRows;
 use planetree_metric::Metric;
 
 /// A pairwise objective.
@@ -25,10 +26,12 @@ enum PairLossKind {
 }
 
 impl Pairwise {
-    pub fn new(parameters: &Parameters) -> Self {
-        let loss = match parameters.objective {
-            ObjectiveName::GbRank => PairLossKind::Hinge(HingeLoss { margin: parameters.margin as f32 }),
-            _ => PairLossKind::Logistic(LogisticLoss { sigma: parameters.sigma as f32 }),
+    pub fn new(parameters: &PairwiseParameters) -> Self {
+        let loss = match parameters.loss {
+            config::PairLoss::Hinge { margin } => PairLossKind::Hinge(HingeLoss { margin: margin as f32 }),
+            config::PairLoss::Logistic { sigma, .. } => {
+                PairLossKind::Logistic(LogisticLoss { sigma: sigma as f32 })
+            }
         };
         Pairwise { loss, weights: PairWeights::new(parameters), level: Level::new() }
     }
@@ -59,6 +62,10 @@ impl Pairwise {
 }
 
 impl Objective for Pairwise {
+    fn check(&self, rows: &[LabelledRows]) -> Result<(), LabelProblem> {
+        self.weights.check(rows)
+    }
+
     fn label_constant(&self, labels: &[f32]) -> f32 {
         self.weights.label_constant(labels)
     }

@@ -2,13 +2,25 @@
 //! there is one.
 
 use super::*;
-use crate::config::load;
+use crate::config::{BoostSettings, PairwiseParameters, load};
 use planetree_metric::{Convention, Metric};
 use proptest::prelude::*;
 
-fn parameters(settings: &[&str]) -> Parameters {
+fn parameters(settings: &[&str]) -> BoostSettings {
     let settings: Vec<String> = settings.iter().map(|&setting| setting.to_owned()).collect();
-    load(None, None, &settings).unwrap()
+    let parameters = load(None, None, &settings).unwrap();
+    parameters.with(parameters.boost().unwrap().clone())
+}
+
+fn made(parameters: &BoostSettings) -> Option<Box<dyn Objective>> {
+    objective(&parameters.learner.objective, parameters.seed)
+}
+
+fn pairwise(parameters: &BoostSettings) -> &PairwiseParameters {
+    let ObjectiveParameters::Pairwise(pairwise) = &parameters.learner.objective else {
+        panic!("not a pairwise objective")
+    };
+    pairwise
 }
 
 fn gradients_of(objective: &dyn Objective, labels: &[f32], scores: &[f64]) -> (Vec<f64>, Vec<f64>) {
@@ -39,7 +51,7 @@ fn gradients_of(objective: &dyn Objective, labels: &[f32], scores: &[f64]) -> (V
 }
 
 /// All pairs in double precision; deltas by swapping and evaluating again.
-fn naive_gradients(parameters: &Parameters, labels: &[f32], scores: &[f64]) -> (Vec<f64>, Vec<f64>) {
+fn naive_gradients(parameters: &PairwiseParameters, labels: &[f32], scores: &[f64]) -> (Vec<f64>, Vec<f64>) {
     let scores: Vec<f64> = {
         let best = scores.iter().copied().fold(f64::MIN, f64::max);
         scores.iter().map(|score| f64::from((score - best) as f32)).collect()
@@ -52,8 +64,8 @@ fn naive_gradients(parameters: &Parameters, labels: &[f32], scores: &[f64]) -> (
     let last = parameters.truncation_level.map_or(usize::MAX, |level| level as usize);
     let spread = order.len() > 1 && scores[order[0]] != scores[order[order.len() - 1]];
     // NDCG without a depth is cut at the truncation level.
-    let metric = match parameters.lambda_metric {
-        Metric::Ndcg(None) => Metric::Ndcg(parameters.truncation_level),
+    let metric = match parameters.metric {
+        Some(Metric::Ndcg(None)) => Some(Metric::Ndcg(parameters.truncation_level)),
         other => other,
     };
     let mut total = 0.0;
@@ -64,18 +76,16 @@ fn naive_gradients(parameters: &Parameters, labels: &[f32], scores: &[f64]) -> (
             }
             let (high, low) = if ranked[i] > ranked[j] { (order[i], order[j]) } else { (order[j], order[i]) };
             let x = scores[high] - scores[low];
-            let mut weight = match parameters.objective {
-                ObjectiveName::LambdaRank => metric.swap_delta(&convention, &ranked, i, j).abs(),
-                _ => 1.0,
-            };
-            if parameters.lambda_norm && spread {
+            let mut weight = metric.map_or(1.0, |metric| metric.swap_delta(&convention, &ranked, i, j).abs());
+            if parameters.normalised && spread {
                 weight /= 0.01 + x.abs();
             }
-            let (first, second) = if parameters.objective == ObjectiveName::GbRank {
-                ((parameters.margin - x).max(0.0), if x < parameters.margin { 1.0 } else { 0.0 })
-            } else {
-                let wrong = 1.0 / (1.0 + (parameters.sigma * x).exp());
-                (parameters.sigma * wrong, parameters.sigma * parameters.sigma * wrong * (1.0 - wrong))
+            let (first, second) = match parameters.loss {
+                PairLoss::Hinge { margin } => ((margin - x).max(0.0), if x < margin { 1.0 } else { 0.0 }),
+                PairLoss::Logistic { sigma, .. } => {
+                    let wrong = 1.0 / (1.0 + (sigma * x).exp());
+                    (sigma * wrong, sigma * sigma * wrong * (1.0 - wrong))
+                }
             };
             total += 2.0 * weight * first;
             gradients[high] += weight * first;
@@ -84,7 +94,7 @@ fn naive_gradients(parameters: &Parameters, labels: &[f32], scores: &[f64]) -> (
             hessians[low] += weight * second;
         }
     }
-    if parameters.lambda_norm && total > 0.0 {
+    if parameters.normalised && total > 0.0 {
         let factor = (1.0 + total).log2() / total;
         gradients.iter_mut().chain(&mut hessians).for_each(|value| *value *= factor);
     }
@@ -112,8 +122,8 @@ const PAIRWISE: [&[&str]; 9] = [
 fn check_pairs(labels: &[f32], scores: &[f64]) -> Result<(), TestCaseError> {
     for settings in PAIRWISE {
         let parameters = parameters(settings);
-        let (gradients, hessians) = gradients_of(&*objective(&parameters).unwrap(), labels, scores);
-        let (slow_gradients, slow_hessians) = naive_gradients(&parameters, labels, scores);
+        let (gradients, hessians) = gradients_of(&*made(&parameters).unwrap(), labels, scores);
+        let (slow_gradients, slow_hessians) = naive_gradients(pairwise(&parameters), labels, scores);
         for (fast, slow) in [(&gradients, &slow_gradients), (&hessians, &slow_hessians)] {
             let most = slow.iter().fold(1e-3f64, |most, value| most.max(value.abs()));
             for (one, other) in fast.iter().zip(slow) {
@@ -145,8 +155,8 @@ proptest! {
             let settings = ["objective=lambdarank".to_owned(), format!("lambda_metric={metric}")];
             let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
             let parameters = parameters(&settings);
-            let (gradients, _) = gradients_of(&*objective(&parameters).unwrap(), &labels, &scores);
-            let (slow, _) = naive_gradients(&parameters, &labels, &scores);
+            let (gradients, _) = gradients_of(&*made(&parameters).unwrap(), &labels, &scores);
+            let (slow, _) = naive_gradients(pairwise(&parameters), &labels, &scores);
             let most = slow.iter().fold(1e-3f64, |most, value| most.max(value.abs()));
             for (one, other) in gradients.iter().zip(&slow) {
                 prop_assert!((one - other).abs() < 2e-5 * most, "{metric}: {gradients:?} {slow:?}");
@@ -186,7 +196,7 @@ proptest! {
         ];
         for (settings, cost) in costs {
             let parameters = parameters(settings);
-            let (gradients, hessians) = gradients_of(&*objective(&parameters).unwrap(), &labels, &scores);
+            let (gradients, hessians) = gradients_of(&*made(&parameters).unwrap(), &labels, &scores);
             for place in 0..labels.len() {
                 let at = |step: f64| {
                     let mut scores = scores.clone();
@@ -225,7 +235,7 @@ fn a_score_difference_of_a_hundredth_does_not_divide_by_zero() {
     let behind = f64::from(0.01f32);
     for settings in PAIRWISE {
         let parameters = parameters(settings);
-        let out = gradients_of(&*objective(&parameters).unwrap(), &[1.0, 0.0, 2.0], &[behind, 0.0, 0.0]);
+        let out = gradients_of(&*made(&parameters).unwrap(), &[1.0, 0.0, 2.0], &[behind, 0.0, 0.0]);
         assert!(out.0.iter().chain(&out.1).all(|value| value.is_finite()), "{settings:?}: {out:?}");
     }
 }
@@ -233,7 +243,7 @@ fn a_score_difference_of_a_hundredth_does_not_divide_by_zero() {
 #[test]
 fn xendcg_noise_differs_by_round_and_query_and_gradients_sum_to_zero() {
     let parameters = parameters(&["objective=xendcg"]);
-    let objective = objective(&parameters).unwrap();
+    let objective = made(&parameters).unwrap();
     let (labels, scores) = ([0.0, 1.0, 4.0, 0.0], [0.3, 0.1, -0.2, 0.5]);
     let compute = |round, number| {
         let (mut gradients, mut hessians) = ([0.0; 4], [0.0; 4]);
@@ -257,7 +267,7 @@ fn xendcg_noise_differs_by_round_and_query_and_gradients_sum_to_zero() {
 #[test]
 fn clicks_at_lower_positions_count_more_once_the_bias_is_learned() {
     let parameters = parameters(&["objective=lambdarank", "unbiased=true"]);
-    let mut objective = objective(&parameters).unwrap();
+    let mut objective = made(&parameters).unwrap();
     // The first document is always clicked, so a click on the last one is informative.
     let (labels, scores) = ([1.0, 0.0, 0.0, 1.0], [0.0; 4]);
     let positions = [0, 1, 2, 3];

@@ -5,8 +5,9 @@
 use super::pair_by_pair::pair_by_pair;
 use super::pair_loss::LogisticLoss;
 use super::pair_weights::PairWeights;
-use super::{Gradients, Objective, Query, QueryBuffers};
-use crate::config::Parameters;
+use super::{Gradients, LabelProblem, Objective, Query, QueryBuffers};
+use crate::config::PairwiseParameters;
+use planetree_data::source::LabelledRows;
 
 /// Total pair loss by the position of either document, in units of 2^-32: integers, so that the order of addition
 /// does not matter.
@@ -48,11 +49,11 @@ pub struct Unbiased {
 }
 
 impl Unbiased {
-    pub fn new(parameters: &Parameters) -> Self {
+    pub fn new(parameters: &PairwiseParameters, sigma: f64, bias_norm: f64) -> Self {
         Unbiased {
-            loss: LogisticLoss { sigma: parameters.sigma as f32 },
+            loss: LogisticLoss { sigma: sigma as f32 },
             weights: PairWeights::new(parameters),
-            power: 1.0 / (1.0 + parameters.bias_norm),
+            power: 1.0 / (1.0 + bias_norm),
             clicked: Vec::new(),
             passed: Vec::new(),
         }
@@ -64,6 +65,17 @@ fn at(propensities: &[f64], position: u32) -> f64 {
 }
 
 impl Objective for Unbiased {
+    fn check(&self, rows: &[LabelledRows]) -> Result<(), LabelProblem> {
+        self.weights.check(rows)?;
+        if rows.iter().all(|rows| rows.positions.is_some()) {
+            return Ok(());
+        }
+        Err(LabelProblem::new(
+            "unbiased = true: not every row has a position from 1 to 10,000",
+            "convert data with a position column that counts from 1, or set unbiased=false",
+        ))
+    }
+
     fn label_constant(&self, labels: &[f32]) -> f32 {
         self.weights.label_constant(labels)
     }

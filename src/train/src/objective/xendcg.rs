@@ -2,9 +2,10 @@
 //! NDCG (Bruch, An alternative cross entropy loss for learning-to-rank, 2021).
 
 use super::softmax::{cross_entropy_gradients, softmax};
-use super::{Gradients, Objective, Query, QueryBuffers};
-use crate::config::Parameters;
+use super::{Gradients, LabelProblem, Objective, Query, QueryBuffers};
 use planetree_base::random::Stream;
+use planetree_data::source::LabelledRows;
+use planetree_metric::Gain;
 
 const OF_GAINS: u64 = 0x6E69_6147;
 
@@ -15,12 +16,28 @@ pub struct XeNdcg {
 }
 
 impl XeNdcg {
-    pub fn new(parameters: &Parameters) -> Self {
-        XeNdcg { seed: parameters.seed }
+    pub fn new(seed: u64) -> Self {
+        XeNdcg { seed }
     }
 }
 
 impl Objective for XeNdcg {
+    fn check(&self, rows: &[LabelledRows]) -> Result<(), LabelProblem> {
+        let mut labels = rows.iter().flat_map(|rows| &rows.labels);
+        let Some(label) = labels.find(|label| **label < 0.0 || !Gain::Exp2.fits(**label)) else {
+            return Ok(());
+        };
+        let problem = if *label < 0.0 { "is negative" } else { "has a gain 2^label - 1 above 1e30" };
+        Err(LabelProblem::new(
+            format_args!("the label {label} {problem}, which objective xendcg does not support"),
+            "train on labels from 0 to 99, or set objective=listnet, or objective=lambdarank and label_gain=linear",
+        ))
+    }
+
+    fn draws(&self) -> bool {
+        true
+    }
+
     fn gradients(&self, query: &Query<'_>, buffers: &mut QueryBuffers, out: Gradients<'_>) {
         let mut draw = Stream::new(&[self.seed, OF_GAINS, u64::from(query.round), query.number]);
         // 2^label minus a random number from 0 to 1 (eq. 6 there), redrawn every round.

@@ -2,7 +2,7 @@
 
 use super::rows::NodeId;
 use crate::bins::BinLayout;
-use crate::config::{FeatureCount, Parameters};
+use crate::config::{FeatureCount, TreeParameters};
 use planetree_base::random::Stream;
 
 /// The sampled features of one tree.
@@ -19,16 +19,16 @@ const OF_NODE: u64 = 0x6564_6F4E;
 
 impl FeatureChoice {
     /// Samples the features of a tree.
-    pub fn draw(parameters: &Parameters, layout: &BinLayout, tree: u64) -> Self {
+    pub fn draw(parameters: &TreeParameters, seed: u64, layout: &BinLayout, tree: u64) -> Self {
         let all: Vec<u32> =
             layout.places.iter().enumerate().filter(|(_, p)| p.is_some()).map(|(f, _)| f as u32).collect();
-        let mut stream = Stream::new(&[parameters.seed, OF_TREE, tree]);
+        let mut stream = Stream::new(&[seed, OF_TREE, tree]);
         let count = FeatureCount::Fraction(parameters.feature_fraction).of(all.len());
         FeatureChoice {
             of_tree: draw(all, count, &mut stream),
             per_node: parameters.features_per_node,
             features: layout.places.len(),
-            key: [parameters.seed, tree],
+            key: [seed, tree],
         }
     }
 

@@ -110,7 +110,7 @@ impl BucketStaging {
     pub(super) fn keep(&mut self, mut spool: SpooledTempFile, name: &str) -> Result<()> {
         // One upload at a time besides the file being written bounds memory.
         self.settle()?;
-        let local = |error: std::io::Error| Error::io("temporary file", "read", &error);
+        let local = |error: std::io::Error| Error::io("temporary file", "read", error);
         let bytes = spool.seek(SeekFrom::End(0)).map_err(local)?;
         spool.rewind().map_err(local)?;
         let path = self.prefix.clone().join(name);
@@ -170,7 +170,7 @@ impl BucketStaging {
         let noted = self.history.note(name.as_bytes());
         noted.map_err(|error| self.shown.store_error("write", &error))?;
         self.complete(place)?;
-        let local = |error: std::io::Error| Error::io("temporary file", "write", &error);
+        let local = |error: std::io::Error| Error::io("temporary file", "write", error);
         let mut file = tempfile::tempfile().map_err(local)?;
         let mut reader = self.shown.join(name).open()?;
         std::io::copy(&mut reader, &mut file).map_err(local)?;

@@ -77,7 +77,7 @@ impl FileOutput {
         match target {
             Location::Local(_) => {
                 let mut output = FileOutput::create(target)?;
-                output.write_all(content).map_err(|error| Error::io(target, "write", &error))?;
+                output.write_all(content).map_err(|error| Error::io(target, "write", error))?;
                 output.commit()
             }
             Location::Remote(remote) if remote.uploads.is_none() => Err(refuse_http(target)),
@@ -93,7 +93,7 @@ impl FileOutput {
     pub fn commit(self) -> Result<()> {
         self.ask_guard()?; // it may have appeared meanwhile
         let FileOutput { writer, shown, .. } = self;
-        let sink = writer.into_inner().map_err(|error| Error::io(&shown, "write", error.error()))?;
+        let sink = writer.into_inner().map_err(|error| Error::io(&shown, "write", error.into_error()))?;
         match sink {
             FileSink::Local(file) => file.commit(&shown),
             FileSink::Bucket { remote, spool } => put(&remote, spool, &shown),
@@ -137,7 +137,7 @@ struct LocalFile {
 
 impl LocalFile {
     fn create(target: &Path, shown: &Location) -> Result<Self> {
-        let failed = |error: io::Error| Error::io(shown, "create the output", &error);
+        let failed = |error: io::Error| Error::io(shown, "create the output", error);
         let Some(name) = target.file_name() else { return Err(nameless(shown)) };
         let parent = parent_of(target);
         // Without a trailing slash, with which the rename would expect a directory.
@@ -156,7 +156,7 @@ impl LocalFile {
     }
 
     fn commit(mut self, shown: &Location) -> Result<()> {
-        let failed = |error: io::Error| Error::io(shown, "write", &error);
+        let failed = |error: io::Error| Error::io(shown, "write", error);
         self.file.sync_all().map_err(failed)?;
         refuse_target(&self.target, shown)?; // it may have appeared meanwhile
         fs::rename(&self.path, &self.target).map_err(failed)?;
@@ -238,7 +238,7 @@ fn check_bucket(remote: &Remote, shown: &Location) -> Result<()> {
 }
 
 fn put(remote: &Remote, mut spool: HashingWriter<SpooledTempFile>, shown: &Location) -> Result<()> {
-    let local = |error: io::Error| Error::io("temporary file", "read", &error);
+    let local = |error: io::Error| Error::io("temporary file", "read", error);
     let (bytes, digest) = (spool.written(), spool.end_stretch());
     let mut spool = spool.into_inner();
     spool.seek(SeekFrom::Start(0)).map_err(local)?;
@@ -279,7 +279,7 @@ fn put(remote: &Remote, mut spool: HashingWriter<SpooledTempFile>, shown: &Locat
 
 fn content_digest(location: &Location) -> Result<crate::storage::Digest> {
     let mut hasher = HashingWriter::new(io::sink());
-    io::copy(&mut location.open()?, &mut hasher).map_err(|error| Error::io(location, "read", &error))?;
+    io::copy(&mut location.open()?, &mut hasher).map_err(|error| Error::io(location, "read", error))?;
     Ok(hasher.end_stretch())
 }
 

@@ -47,11 +47,11 @@ impl LocalStaging {
         refuse_target(target, shown, marker, overwrite)?;
         let parent = parent_of(target);
         let made =
-            make_directories(&parent).map_err(|error| Error::io(shown, "create the output", &error))?;
+            make_directories(&parent).map_err(|error| Error::io(shown, "create the output", error))?;
         let prefix = format!(".{name}.planetree-");
         remove_leftovers(&parent, &prefix);
         let (directory, lock) = new_locked_directory(&parent, &prefix)
-            .map_err(|error| Error::io(shown, "create the output", &error))?;
+            .map_err(|error| Error::io(shown, "create the output", error))?;
         Ok(LocalStaging {
             target: target.to_owned(),
             shown: shown.clone(),
@@ -69,31 +69,31 @@ impl LocalStaging {
     pub(super) fn create(&mut self) -> Result<StagedFile> {
         self.created += 1;
         let path = self.directory.join(format!("open-{}", self.created));
-        let file = File::create(&path).map_err(|error| self.io_error(&error))?;
+        let file = File::create(&path).map_err(|error| self.io_error(error))?;
         Ok(StagedFile::Local { file, path })
     }
 
     pub(super) fn keep(&mut self, file: File, path: &Path, name: &str) -> Result<()> {
-        fs::rename(path, self.directory.join(name)).map_err(|error| self.io_error(&error))?;
+        fs::rename(path, self.directory.join(name)).map_err(|error| self.io_error(error))?;
         /// Number of files synced concurrently.
         const AT_A_TIME: usize = 4;
         while self.syncing.len() >= AT_A_TIME {
-            self.sync_one().map_err(|error| self.io_error(&error))?;
+            self.sync_one().map_err(|error| self.io_error(error))?;
         }
         self.syncing.push_back(std::thread::spawn(move || file.sync_all()));
         Ok(())
     }
 
     pub(super) fn reopen(&self, name: &str) -> Result<File> {
-        File::open(self.directory.join(name)).map_err(|error| self.io_error(&error))
+        File::open(self.directory.join(name)).map_err(|error| self.io_error(error))
     }
 
     pub(super) fn discard(&self, name: &str) -> Result<()> {
-        fs::remove_file(self.directory.join(name)).map_err(|error| self.io_error(&error))
+        fs::remove_file(self.directory.join(name)).map_err(|error| self.io_error(error))
     }
 
     pub(super) fn commit(mut self, marker: &[u8]) -> Result<()> {
-        self.write_marker(marker).map_err(|error| self.io_error(&error))?;
+        self.write_marker(marker).map_err(|error| self.io_error(error))?;
         // A target that appeared meanwhile is refused by the rename itself, atomically.
         loop {
             match fs::rename(&self.directory, &self.target) {
@@ -104,10 +104,10 @@ impl LocalStaging {
                         Ok(()) => break,
                         // It was taken away meanwhile, so the rename may succeed.
                         Err(error) if error.kind() == io::ErrorKind::NotFound && self.directory.exists() => {}
-                        Err(error) => return Err(self.io_error(&error)),
+                        Err(error) => return Err(self.io_error(error)),
                     }
                 }
-                Err(error) => return Err(self.io_error(&error)),
+                Err(error) => return Err(self.io_error(error)),
             }
         }
         self.done = true;
@@ -163,7 +163,7 @@ impl LocalStaging {
         Ok(())
     }
 
-    fn io_error(&self, error: &io::Error) -> Error {
+    fn io_error(&self, error: io::Error) -> Error {
         Error::io(&self.shown, "write", error)
     }
 }

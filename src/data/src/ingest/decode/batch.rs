@@ -1,54 +1,54 @@
-//! Arrow record batches, as a Parquet input gives them, to rows.
+//! Decoding Arrow record batches from Parquet inputs into rows.
 
 use super::super::roles::{ColumnRole, Roles};
 use super::checked_label;
-use super::delimited::Words;
+use super::delimited::CategoryCoder;
 use crate::rows::BlockBuilder;
 use crate::rows::fault::FaultKind;
 use arrow::array::{Array, ArrayRef, AsArray, Float64Array, RecordBatch, StringArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type};
 
-/// What is wrong with a table.
+/// A fault in a Parquet table.
 #[derive(Debug)]
 pub enum TableFault {
-    /// A column cannot be used at all.
+    /// A column has an unsupported type.
     Column {
-        /// Which column.
+        /// Index of the column.
         column: usize,
-        /// Why not.
+        /// What is wrong with it.
         problem: String,
     },
-    /// A cell is faulty.
+    /// A cell is invalid.
     Cell {
-        /// The row within the batch, from 0.
+        /// Row within the batch, from 0.
         row: usize,
-        /// Which column.
+        /// Index of the column.
         column: usize,
-        /// The fault.
+        /// The kind of fault.
         kind: FaultKind,
-        /// What stands there.
+        /// The invalid value.
         found: String,
     },
 }
 
-/// How to read record batches.
+/// Decoder for record batches.
 #[derive(Debug, Clone)]
 pub struct BatchDecoder {
-    /// What the columns hold.
+    /// Roles of the columns.
     pub roles: Roles,
     /// Repair or skip faulty rows instead of stopping.
     pub lenient: bool,
 }
 
-/// The columns of a batch in the types that rows need.
+/// A column of a batch, cast to the type that its role needs.
 enum Cells {
     Text(StringArray),
     Number(Float64Array),
     Ignored,
 }
 
-/// What a row has beside its features.
+/// The values of a row other than its features.
 #[derive(Default)]
 struct RowParts<'a> {
     label: Option<f32>,
@@ -60,7 +60,7 @@ struct RowParts<'a> {
 type CellFault = (usize, FaultKind, String);
 
 impl BatchDecoder {
-    /// Adds the rows of a batch; its first row is row `first_row` (from 1) of the input.
+    /// Adds the rows of a batch. Its first row is row `first_row` of the input, counted from 1.
     pub fn decode(
         &self,
         batch: &RecordBatch,
@@ -83,11 +83,11 @@ impl BatchDecoder {
                     .map_err(|problem| TableFault::Column { column: place, problem })
             })
             .collect::<Result<_, _>>()?;
-        let mut words = Words::default();
+        let mut categories = CategoryCoder::default();
         for row in 0..batch.num_rows() {
             match self.row(&cells, row, first_row + row as u64, builder) {
                 Ok(parts) => {
-                    self.add_words(&cells, row, builder, &mut words);
+                    self.add_categories(&cells, row, builder, &mut categories);
                     builder.finish_row(parts.label.unwrap_or(f32::NAN), parts.document);
                     if let Some(weight) = parts.weight {
                         builder.weight(weight);
@@ -100,11 +100,11 @@ impl BatchDecoder {
                 Err((column, kind, found)) => return Err(TableFault::Cell { row, column, kind, found }),
             }
         }
-        builder.set_categories(words.finish());
+        builder.set_categories(categories.finish());
         Ok(())
     }
 
-    /// Reads everything of a row but its words.
+    /// Reads everything of a row except categories.
     fn row<'a>(
         &self,
         cells: &'a [Cells],
@@ -117,7 +117,7 @@ impl BatchDecoder {
             match (role, cells) {
                 (ColumnRole::Query, Cells::Text(text)) => {
                     if text.is_null(row) || text.value(row).is_empty() {
-                        return Err((place, FaultKind::QueryEmpty, "nothing".to_owned()));
+                        return Err((place, FaultKind::QueryEmpty, "an empty query id".to_owned()));
                     }
                     builder.query(text.value(row).as_bytes(), line);
                 }
@@ -168,11 +168,17 @@ impl BatchDecoder {
         Ok(parts)
     }
 
-    fn add_words(&self, cells: &[Cells], row: usize, builder: &mut BlockBuilder, words: &mut Words) {
+    fn add_categories(
+        &self,
+        cells: &[Cells],
+        row: usize,
+        builder: &mut BlockBuilder,
+        categories: &mut CategoryCoder,
+    ) {
         for (role, cells) in self.roles.columns.iter().zip(cells) {
             match (role, cells) {
                 (ColumnRole::Category(feature), Cells::Text(text)) if text.is_valid(row) => {
-                    builder.push_entry(*feature, words.code(*feature, text.value(row)));
+                    builder.push_entry(*feature, categories.code(*feature, text.value(row)));
                 }
                 _ => {}
             }
@@ -205,18 +211,16 @@ fn cells_of(column: &ArrayRef, role: &ColumnRole) -> Result<Cells, String> {
             let text = cast(column, &DataType::Utf8).map_err(|error| error.to_string())?;
             Ok(Cells::Text(text.as_string::<i32>().clone()))
         }
-        _ if !is_number(column.data_type()) => {
-            Err(format!("it holds {}, expected numbers", column.data_type()))
-        }
+        _ if !is_number(column.data_type()) => Err(format!("found {}, expected numbers", column.data_type())),
         _ => {
-            // Every number fits f64, so one too large for f32 can be told from an infinite one.
+            // Every number fits in f64, which distinguishes an f32 overflow from infinity.
             let wide = cast(column, &DataType::Float64).map_err(|error| error.to_string())?;
             Ok(Cells::Number(wide.as_primitive::<Float64Type>().clone()))
         }
     }
 }
 
-/// Whether a column can be a feature as it is.
+/// Whether a column of this type can be used as a numeric feature.
 pub fn is_number(kind: &DataType) -> bool {
     match kind {
         DataType::Dictionary(_, values) => is_number(values),

@@ -1,24 +1,24 @@
-//! CSV and TSV: one row a record, columns by role.
+//! Decoding CSV and TSV: one row per record, columns by role.
 
-use super::super::number::{Number, any_number, short_decimal, with_point};
+use super::super::number::{Number, any_number, parse_decimal_comma, short_decimal};
 use super::super::roles::{ColumnRole, Roles};
 use super::{Decoder, Lines, checked_label};
 use crate::rows::BlockBuilder;
-use crate::rows::fault::{Fault, FaultKind, shown};
+use crate::rows::fault::{Fault, FaultKind, quoted_token};
 use csv_core::{ReadRecordResult, ReaderBuilder};
 use std::collections::HashMap;
 
-/// How to read delimited text.
+/// Decoder for delimited text.
 #[derive(Debug, Clone)]
 pub struct DelimitedDecoder {
-    /// What the columns hold.
+    /// Roles of the columns.
     pub roles: Roles,
-    /// What separates fields.
+    /// The field delimiter.
     pub delimiter: u8,
-    /// Whether line 1 holds names.
+    /// Whether the first line has the column names.
     pub header: bool,
-    /// For each column, whether it was taken for words because of what is in its first lines.
-    pub guessed_words: Vec<bool>,
+    /// For each column, whether it was detected as categorical from the first lines.
+    pub guessed_categorical: Vec<bool>,
     /// Whether numbers have decimal commas.
     pub decimal_comma: bool,
     /// Repair or skip faulty lines instead of stopping.
@@ -28,13 +28,13 @@ pub struct DelimitedDecoder {
 impl Decoder for DelimitedDecoder {
     fn decode(&self, lines: Lines<'_>, builder: &mut BlockBuilder) -> Result<(), Fault> {
         builder.at_least_width(self.roles.features.len() as u32);
-        let mut words = Words::default();
+        let mut categories = CategoryCoder::default();
         let mut skip = self.header && lines.first_line == 1;
         for_each_record(lines, self.delimiter, |record| {
             if std::mem::take(&mut skip) {
                 return Ok(());
             }
-            match self.row(&record, builder, &mut words) {
+            match self.row(&record, builder, &mut categories) {
                 Err(fault) if self.lenient => {
                     builder.skip_row(fault.kind);
                     Ok(())
@@ -43,12 +43,12 @@ impl Decoder for DelimitedDecoder {
             }
         })
         .inspect_err(|_| *builder = BlockBuilder::default())?;
-        builder.set_categories(words.finish());
+        builder.set_categories(categories.finish());
         Ok(())
     }
 }
 
-/// One record of a delimited text.
+/// A record of delimited text.
 pub struct Record<'a> {
     line: u64,
     text: &'a [u8],
@@ -56,25 +56,30 @@ pub struct Record<'a> {
 }
 
 impl Record<'_> {
-    /// How many fields it has.
+    /// Number of fields.
     pub fn fields(&self) -> usize {
         self.ends.len()
     }
 
-    /// A field, unquoted.
+    /// The content of a field, without quotes.
     pub fn field(&self, place: usize) -> &[u8] {
         let start = if place == 0 { 0 } else { self.ends[place - 1] };
         &self.text[start..self.ends[place]]
     }
 
     fn fault(&self, kind: FaultKind, place: usize) -> Fault {
-        // Where the field starts if nothing before it is quoted.
+        // Exact if no previous field of the record is quoted.
         let start = if place == 0 { 0 } else { self.ends[place - 1] };
-        Fault { kind, line: self.line, column: (start + place + 1) as u64, found: shown(self.field(place)) }
+        Fault {
+            kind,
+            line: self.line,
+            column: (start + place + 1) as u64,
+            found: quoted_token(self.field(place)),
+        }
     }
 }
 
-/// Hands every record of some lines to `each`.
+/// Calls `each` for every record.
 pub fn for_each_record(
     lines: Lines<'_>,
     delimiter: u8,
@@ -84,10 +89,10 @@ pub fn for_each_record(
     let mut rest = lines.text;
     let (mut text, mut ends) = (vec![0; 1024], vec![0; 64]);
     let (mut text_used, mut ends_used) = (0, 0);
-    // The reader would count lines differently for CRLF and blank lines.
+    // Lines are counted here because the CSV reader counts CRLF and blank lines differently.
     let newlines = |text: &[u8]| memchr::memchr_iter(b'\n', text).count() as u64;
     let mut line = lines.first_line;
-    let mut unread = 0; // newlines of the record so far
+    let mut unread = 0; // newlines within the current record
     let mut begun = false;
     loop {
         if !begun {
@@ -108,7 +113,7 @@ pub fn for_each_record(
         match result {
             ReadRecordResult::OutputFull => text.resize(text.len() * 2, 0),
             ReadRecordResult::OutputEndsFull => ends.resize(ends.len() * 2, 0),
-            // No more input: an empty slice tells the reader so, and it ends the last record.
+            // The input is exhausted: the next call passes an empty slice, which ends the last record.
             ReadRecordResult::InputEmpty => {}
             ReadRecordResult::Record => {
                 each(Record { line, text: &text[..text_used], ends: &ends[..ends_used] })?;
@@ -122,7 +127,12 @@ pub fn for_each_record(
 }
 
 impl DelimitedDecoder {
-    fn row(&self, record: &Record<'_>, builder: &mut BlockBuilder, words: &mut Words) -> Result<(), Fault> {
+    fn row(
+        &self,
+        record: &Record<'_>,
+        builder: &mut BlockBuilder,
+        categories: &mut CategoryCoder,
+    ) -> Result<(), Fault> {
         if record.fields() != self.roles.columns.len() {
             let found = format!("{} fields", record.fields());
             return Err(Fault { kind: FaultKind::FieldCount, line: record.line, column: 1, found });
@@ -133,7 +143,7 @@ impl DelimitedDecoder {
             let written = record.field(place);
             let field = written.trim_ascii();
             match role {
-                // Ids are kept as written, blanks and all.
+                // Ids are kept as written, including blanks.
                 ColumnRole::Query => {
                     text_of(record, place, written)?;
                     if field.is_empty() {
@@ -173,22 +183,22 @@ impl DelimitedDecoder {
                 }
                 ColumnRole::Category(_) => {
                     text_of(record, place, field)?;
-                    if self.is_number_among_words(place, field) {
+                    if self.is_number_among_categories(place, field) {
                         self.repaired(record.fault(FaultKind::NumberAmongWords, place), builder)?;
                     }
                 }
                 ColumnRole::Ignored => {}
             }
         }
-        // Words last, so that a row that is left out leaves no word behind.
+        // Categories last, so that a skipped row adds none.
         for (place, role) in self.roles.columns.iter().enumerate() {
             if let ColumnRole::Category(feature) = role {
                 let field = record.field(place).trim_ascii();
                 let missing = field.is_empty() || any_number(field) == Number::Missing;
-                if missing || self.is_number_among_words(place, field) {
+                if missing || self.is_number_among_categories(place, field) {
                     builder.push_missing(*feature);
                 } else {
-                    builder.push_entry(*feature, words.code(*feature, text_of(record, place, field)?));
+                    builder.push_entry(*feature, categories.code(*feature, text_of(record, place, field)?));
                 }
             }
         }
@@ -202,7 +212,7 @@ impl DelimitedDecoder {
         Ok(())
     }
 
-    /// An empty label is an unjudged document, as a null is in a table.
+    /// An empty label means unjudged, like a null in a Parquet table.
     fn label(
         &self,
         record: &Record<'_>,
@@ -221,7 +231,7 @@ impl DelimitedDecoder {
         checked_label(value).or_else(|kind| self.repaired(record.fault(kind, place), builder))
     }
 
-    /// A number; NaN if it is missing.
+    /// Parses a number; NaN if it is missing.
     fn number(
         &self,
         record: &Record<'_>,
@@ -238,7 +248,7 @@ impl DelimitedDecoder {
         if field.is_empty() {
             return Ok(f32::NAN);
         }
-        match self.read(field, number_or_truth) {
+        match self.read(field, number_or_boolean) {
             Number::Value(value) => Ok(value),
             Number::Missing => Ok(f32::NAN),
             Number::Infinite => {
@@ -247,9 +257,9 @@ impl DelimitedDecoder {
             }
             Number::TooLarge => self.repaired(record.fault(FaultKind::ValueTooLarge, place), builder),
             Number::Malformed => {
-                let kind = match number_or_truth(field) {
+                let kind = match number_or_boolean(field) {
                     Number::Value(_) => FaultKind::DecimalPoint,
-                    _ if is_number(with_point(field, any_number)) => FaultKind::DecimalComma,
+                    _ if is_number(parse_decimal_comma(field, any_number)) => FaultKind::DecimalComma,
                     _ => FaultKind::ValueMalformed,
                 };
                 self.repaired(record.fault(kind, place), builder)
@@ -257,15 +267,15 @@ impl DelimitedDecoder {
         }
     }
 
-    /// Reads a number with the decimal mark of this table.
+    /// Parses a number with the decimal mark of this table.
     fn read(&self, field: &[u8], parse: fn(&[u8]) -> Number) -> Number {
-        if self.decimal_comma { with_point(field, parse) } else { parse(field) }
+        if self.decimal_comma { parse_decimal_comma(field, parse) } else { parse(field) }
     }
 
-    /// Whether a field of a column that was taken for words is a number after all: what is in the first
-    /// lines must not decide on those that follow.
-    fn is_number_among_words(&self, place: usize, field: &[u8]) -> bool {
-        self.guessed_words.get(place) == Some(&true) && is_number(self.read(field, number_or_truth))
+    /// Whether a field of a column that was detected as categorical is a number. The first lines must not
+    /// decide how later numbers are read.
+    fn is_number_among_categories(&self, place: usize, field: &[u8]) -> bool {
+        self.guessed_categorical.get(place) == Some(&true) && is_number(self.read(field, number_or_boolean))
     }
 
     fn repaired(&self, fault: Fault, builder: &mut BlockBuilder) -> Result<f32, Fault> {
@@ -281,8 +291,8 @@ fn is_number(number: Number) -> bool {
     matches!(number, Number::Value(_) | Number::TooLarge | Number::Infinite)
 }
 
-/// A number, or `true` and `false` as 1 and 0.
-pub fn number_or_truth(field: &[u8]) -> Number {
+/// Parses a number; `true` and `false` are 1 and 0.
+pub fn number_or_boolean(field: &[u8]) -> Number {
     match field {
         _ if field.eq_ignore_ascii_case(b"true") => Number::Value(1.0),
         _ if field.eq_ignore_ascii_case(b"false") => Number::Value(0.0),
@@ -294,14 +304,14 @@ fn text_of<'a>(record: &Record<'_>, place: usize, field: &'a [u8]) -> Result<&'a
     std::str::from_utf8(field).map_err(|_| record.fault(FaultKind::NotText, place))
 }
 
-/// The words met in columns of categories, in order of appearance.
+/// Codes of the categories of each feature, in order of appearance.
 #[derive(Debug, Default)]
-pub struct Words {
+pub struct CategoryCoder {
     codes: HashMap<u32, HashMap<String, usize>>,
 }
 
-impl Words {
-    /// The code of a word in a column.
+impl CategoryCoder {
+    /// The code of a category.
     pub fn code(&mut self, feature: u32, word: &str) -> f32 {
         let codes = self.codes.entry(feature).or_default();
         let code = match codes.get(word) {
@@ -314,7 +324,7 @@ impl Words {
         code as f32
     }
 
-    /// The words of every column, in the order of their codes.
+    /// The categories of every feature, in the order of their codes.
     pub fn finish(self) -> Vec<(u32, Vec<String>)> {
         let mut columns: Vec<(u32, Vec<String>)> = self
             .codes

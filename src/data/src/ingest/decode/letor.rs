@@ -1,23 +1,23 @@
-//! LETOR, SVMlight, Yahoo and LightGBM text: `label qid:ID index:value ... #docid = ID ...`.
+//! Decoding LETOR, SVMlight, Yahoo and LightGBM text: `label qid:ID index:value ... #docid = ID ...`.
 //!
-//! The common line is read in one pass with no allocation; whatever is unusual in a line (an
-//! exponent, `NULL`, indices out of order, a fault) takes the slow path of that token only.
+//! An ordinary line is read in one pass without allocation. Anything unusual (an exponent, `NULL`, indices
+//! out of order, a fault) takes the slow path for that token only.
 
 use super::super::number::{Number, any_number, index_and_colon, short_decimal};
 use super::{Decoder, Lines, checked_label, is_blank};
 use crate::rows::BlockBuilder;
-use crate::rows::fault::{Fault, FaultKind, shown};
+use crate::rows::fault::{Fault, FaultKind, quoted_token};
 
-/// How to read LETOR text.
+/// Decoder for LETOR text.
 #[derive(Debug, Clone)]
 pub struct LetorDecoder {
     /// Index of the first feature: 0 or 1.
     pub index_base: u32,
-    /// Most features a line may name.
+    /// Maximum number of features.
     pub max_features: u32,
     /// Repair or skip faulty lines instead of stopping.
     pub lenient: bool,
-    /// Whether lines carry `qid:`; if not, a side file counts the queries.
+    /// Whether lines have `qid:`; if not, a side file has the query sizes.
     pub query_in_line: bool,
 }
 
@@ -57,7 +57,7 @@ struct LineReader<'a, 'b> {
 }
 
 impl<'a> LineReader<'a, '_> {
-    /// Reads the row of this line, if it has one; stands within the line afterwards.
+    /// Reads the row of this line, if it has one. Stops within the line or at its end.
     fn read_line(&mut self) -> Result<(), Fault> {
         self.skip_blanks();
         let start = self.at;
@@ -101,7 +101,7 @@ impl<'a> LineReader<'a, '_> {
             let token = self.token();
             return Err(self.fault(text_or(FaultKind::QueryMissing, token), start));
         }
-        // An id may hold a `#`: only a blank ends it.
+        // An id may contain `#`; only a blank ends it.
         let rest = &self.text[start..];
         let length = rest.iter().position(|byte| is_blank(*byte) || *byte == b'\n').unwrap_or(rest.len());
         self.at += length;
@@ -117,31 +117,31 @@ impl<'a> LineReader<'a, '_> {
         Ok(())
     }
 
-    /// The features of the line; stands at its newline or its comment afterwards.
+    /// Reads the features of the line. Stops at its newline or comment.
     #[inline(always)]
     fn entries(&mut self) -> Result<(), Fault> {
-        let mut least_ascending = 0; // the least index that keeps the line in ascending order
+        let mut min_ascending = 0; // the least index that keeps the line in ascending order
         let mut ascending = true;
         loop {
-            self.usual_entries(&mut least_ascending, &mut ascending);
+            self.fast_entries(&mut min_ascending, &mut ascending);
             if is_blank(self.text[self.at]) {
                 self.skip_blanks();
             } else if matches!(self.text[self.at], b'\n' | b'#') {
                 break;
             } else {
-                let index = self.unusual_entry()?;
-                ascending &= index >= least_ascending;
-                least_ascending = index + 1;
+                let index = self.slow_entry()?;
+                ascending &= index >= min_ascending;
+                min_ascending = index + 1;
             }
         }
         if ascending { Ok(()) } else { self.check_repeats() }
     }
 
-    /// Reads entries as long as they are usual: `12:0.345` and one blank.
+    /// Fast path: reads entries of the form `12:0.345`, each followed by one blank.
     #[inline(always)]
-    fn usual_entries(&mut self, least_ascending: &mut u32, ascending: &mut bool) {
+    fn fast_entries(&mut self, min_ascending: &mut u32, ascending: &mut bool) {
         let (text, base, most) = (self.text, self.decoder.index_base, self.decoder.max_features);
-        let (mut at, mut least, mut in_order) = (self.at, *least_ascending, true);
+        let (mut at, mut least, mut in_order) = (self.at, *min_ascending, true);
         let mut entries = self.builder.take_entries();
         while let Some((written, value_at)) = index_and_colon(text, at)
             && let Some((value, end)) = short_decimal(text, value_at)
@@ -154,15 +154,15 @@ impl<'a> LineReader<'a, '_> {
             in_order &= index >= least;
             least = index + 1;
         }
-        self.builder.give_back(entries);
+        self.builder.restore_entries(entries);
         self.at = at;
-        *least_ascending = least;
+        *min_ascending = least;
         *ascending &= in_order;
     }
 
-    /// Reads an entry that the fast path does not know; its index, from 0.
+    /// Slow path: reads any other entry and returns its index, from 0.
     #[cold]
-    fn unusual_entry(&mut self) -> Result<u32, Fault> {
+    fn slow_entry(&mut self) -> Result<u32, Fault> {
         let start = self.at;
         let token = self.token();
         let Some(colon) = memchr::memchr(b':', token) else {
@@ -172,7 +172,7 @@ impl<'a> LineReader<'a, '_> {
         if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
             return Err(self.fault(text_or(FaultKind::IndexMalformed, token), start));
         }
-        // All digits by now, so the only failure is a number beyond 64 bits.
+        // The token consists of digits, so parsing fails only if it overflows 64 bits.
         let written = std::str::from_utf8(digits).ok().and_then(|text| text.parse::<u64>().ok());
         let base = u64::from(self.decoder.index_base);
         let index = match written {
@@ -200,16 +200,16 @@ impl<'a> LineReader<'a, '_> {
         Ok(index)
     }
 
-    /// A line out of order is fine; a line that names a feature twice is not.
+    /// Indices may be out of order, but must not repeat.
     #[cold]
     fn check_repeats(&mut self) -> Result<(), Fault> {
         let mut entries = self.builder.open_row().to_vec();
-        // Stable, so that of equal indices the one written last comes last.
+        // The sort is stable, so the last of several equal indices stays last.
         entries.sort_by_key(|(index, _)| *index);
         let Some(repeat) = entries.windows(2).find(|pair| pair[0].0 == pair[1].0) else {
             return Ok(());
         };
-        let place = self.second_place_of(repeat[0].0 + self.decoder.index_base);
+        let place = self.second_occurrence(repeat[0].0 + self.decoder.index_base);
         self.repaired(FaultKind::IndexRepeated, place, ())?;
         let last_of_each = entries
             .iter()
@@ -219,8 +219,8 @@ impl<'a> LineReader<'a, '_> {
         Ok(())
     }
 
-    /// Where the line names this index the second time.
-    fn second_place_of(&self, index: u32) -> usize {
+    /// Position of the second occurrence of an index in the line.
+    fn second_occurrence(&self, index: u32) -> usize {
         let line = &self.text[self.line_start..self.at];
         let mut token_start = self.line_start;
         let mut seen = 0;
@@ -235,7 +235,7 @@ impl<'a> LineReader<'a, '_> {
         token_start
     }
 
-    /// The document id in the line's comment: `docid = ID ...`, or the one word it consists of.
+    /// The document id in the line's comment: `docid = ID ...`, or a comment of a single word.
     fn document(&mut self) -> Result<Option<&'a [u8]>, Fault> {
         if self.text[self.at] != b'#' {
             return Ok(None);
@@ -263,7 +263,7 @@ impl<'a> LineReader<'a, '_> {
         }
     }
 
-    /// The token that starts here; stands at its end afterwards.
+    /// Reads a token and stops at its end.
     fn token(&mut self) -> &'a [u8] {
         let rest = &self.text[self.at..];
         let length = rest.iter().position(|byte| ends_token(*byte)).unwrap_or(rest.len());
@@ -271,7 +271,7 @@ impl<'a> LineReader<'a, '_> {
         &rest[..length]
     }
 
-    /// Counts the fault and goes on with `value` when lenient, else stops.
+    /// If lenient, counts the fault and returns `value`; otherwise fails.
     fn repaired<T>(&mut self, kind: FaultKind, place: usize, value: T) -> Result<T, Fault> {
         if self.decoder.lenient {
             self.builder.repaired(kind);
@@ -288,7 +288,7 @@ impl<'a> LineReader<'a, '_> {
             kind,
             line: self.line,
             column: (place - self.line_start + 1) as u64,
-            found: shown(&rest[..length]),
+            found: quoted_token(&rest[..length]),
         }
     }
 
@@ -306,13 +306,13 @@ impl<'a> LineReader<'a, '_> {
     }
 }
 
-/// Whether a token ends before this byte.
+/// Whether a byte ends a token.
 #[inline(always)]
 fn ends_token(byte: u8) -> bool {
     is_blank(byte) || matches!(byte, b'\n' | b'#')
 }
 
-/// The given fault, or [`FaultKind::NotText`] when the token holds bytes that no text has.
+/// `kind`, or [`FaultKind::NotText`] if the token contains control characters or is not UTF-8.
 fn text_or(kind: FaultKind, token: &[u8]) -> FaultKind {
     let control = token.iter().any(|byte| *byte < 0x20 || *byte == 0x7F);
     if control || std::str::from_utf8(token).is_err() { FaultKind::NotText } else { kind }
@@ -333,10 +333,10 @@ mod tests {
         Ok(builder.finish())
     }
 
-    /// Row by row: label, query, document, entries.
-    type Row = (f32, String, Option<String>, Vec<(usize, f32)>);
+    /// Label, query, document and entries of a row.
+    type LetorRow = (f32, String, Option<String>, Vec<(usize, f32)>);
 
-    fn rows(block: &Block) -> Vec<Row> {
+    fn rows(block: &Block) -> Vec<LetorRow> {
         let mut rows = Vec::new();
         for run in 0..block.runs.len() {
             for row in block.runs[run].first_row as usize..block.run_end(run) {
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn every_spelling_of_a_plain_row_is_the_same_row() {
+    fn equivalent_spellings_give_the_same_row() {
         let plain = rows(&decode(&decoder(), "2 qid:10 1:0.5 3:-7\n").unwrap());
         assert_eq!(plain, vec![(2.0, "10".into(), None, vec![(1, 0.5), (3, -7.0)])]);
         for text in [
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_name_line_column_and_token() {
+    fn faults_report_line_column_and_token() {
         for (line, kind, column, found) in [
             ("", None, 0, ""),
             ("x qid:1 1:1", Some(FaultKind::LabelMalformed), 1, "\"x\""),
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn lenient_repairs_what_it_can_and_leaves_the_rest_out() {
+    fn lenient_repairs_what_it_can_and_skips_the_rest() {
         let lenient = LetorDecoder { lenient: true, ..decoder() };
         let text = "1 qid:1 1:1 2:2 1:3\n-5 qid:1 1:x 2:5\nrubbish\n1 qid:2 a:1\n0 qid:3 1:1\n";
         let block = decode(&lenient, text).unwrap();

@@ -1,4 +1,5 @@
-//! Bytes to rows. A decoder knows no I/O: it is handed whole lines and where they start.
+//! Decoding bytes into rows. Decoders perform no I/O: they receive whole lines and the number of the first
+//! one.
 
 pub mod batch;
 pub mod delimited;
@@ -7,19 +8,19 @@ pub mod letor;
 use crate::rows::BlockBuilder;
 use crate::rows::fault::Fault;
 
-/// A stretch of whole lines of one input.
+/// Consecutive whole lines of one input.
 #[derive(Debug, Clone, Copy)]
 pub struct Lines<'a> {
     /// The text; its last byte is a newline.
     pub text: &'a [u8],
-    /// Number of the first line, counted from 1.
+    /// Number of the first line, from 1.
     pub first_line: u64,
 }
 
-/// Turns lines into rows; the same lines give the same rows wherever they were cut.
+/// Decodes lines into rows. The result does not depend on how the input is split into chunks.
 pub trait Decoder: Send + Sync {
-    /// Reads all rows of `lines`; the first fault ends it, unless the decoder is lenient. After a
-    /// fault the builder is empty.
+    /// Decodes all rows of `lines`. Stops at the first fault, unless the decoder is lenient. After a fault
+    /// the builder is empty.
     fn decode(&self, lines: Lines<'_>, builder: &mut BlockBuilder) -> Result<(), Fault>;
 }
 
@@ -29,10 +30,10 @@ pub(super) fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r')
 }
 
-/// A label as text says it: the value, NaN for -1 (unjudged), or why not.
+/// Validates a label: its value, NaN for -1 (unjudged), or the fault.
 pub(super) fn checked_label(value: f32) -> Result<f32, crate::rows::fault::FaultKind> {
     if value >= 0.0 {
-        Ok(value + 0.0) // -0 is 0
+        Ok(value + 0.0) // turns -0 into 0
     } else if value == -1.0 {
         Ok(f32::NAN)
     } else {

@@ -1,8 +1,7 @@
-//! LightGBM's text: `key=value` lines for the model and then for every tree, numbers side by side.
+//! LightGBM's text format: `key=value` lines for the model and then for every tree, with lists separated by spaces.
 //!
-//! Values are 64-bit numbers that go left when they are at most the threshold, as ours do, and so scores
-//! are the same to the bit. A split says of missing values (NaN) that they are zeros, or that they go
-//! left or right.
+//! Values are 64-bit floats, and go left if they are at most the threshold, as in planetree. So scores are the same to
+//! the bit. For each split, missing values (NaN) count as zero, or go left or right.
 
 mod read;
 mod write;
@@ -10,18 +9,19 @@ mod write;
 pub use read::{import, is_likely};
 pub use write::{export, is_ours};
 
-/// A split's kind is a number made of bits: whether missing values go left ...
-const MISSING_LEFT: u8 = 2;
-/// ... whether it is about words instead of numbers ...
-const CATEGORICAL: u8 = 1;
-/// The key of the features, by place, whose words are the lists of `pandas_categorical`. LightGBM passes it over: to it
-/// they are the columns of type `category`, in their order.
+/// Key of the indices of the features whose categories are the lists of `pandas_categorical`. LightGBM ignores it: for
+/// LightGBM, these are the columns of type `category`, in their order.
 const WORDS: &str = "planetree_words";
-/// How the last line begins.
+/// Start of the last line.
 const PANDAS: &str = "pandas_categorical:";
-/// ... and, from this bit on, what counts as missing: nothing, zero, or NaN.
+
+/// Bit of `decision_type`: the split is on categories.
+const CATEGORICAL: u8 = 1;
+/// Bit of `decision_type`: missing values go left.
+const MISSING_LEFT: u8 = 2;
+/// First of two bits of `decision_type` that say what counts as missing: [`NOTHING`], [`ZERO`] or [`NAN`].
 const MISSING_KIND: u32 = 2;
-/// NaN is taken for zero.
+/// Nothing is missing: NaN counts as zero.
 const NOTHING: u8 = 0;
 /// Zero and NaN are missing.
 const ZERO: u8 = 1;

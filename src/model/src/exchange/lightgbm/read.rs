@@ -1,122 +1,120 @@
-//! Reading LightGBM's text.
+//! Reads LightGBM's text format.
 
 use super::{CATEGORICAL, MISSING_KIND, MISSING_LEFT, NAN, NOTHING, PANDAS, WORDS, ZERO};
-use crate::exchange::assemble::{Found, FoundSplit, assemble};
-use crate::exchange::names::FeatureNames;
-use crate::exchange::{Fault, Imported};
+use crate::exchange::assemble::{ForeignNode, ForeignSplit, assemble};
+use crate::exchange::names::NameSource;
+use crate::exchange::{ImportError, ImportedModel};
 use crate::model::{Ensemble, Model, ModelFeature, Origin, Tree};
 use std::collections::HashMap;
 use std::str::FromStr;
 
-/// The last version of the text that is known.
+/// The latest supported version of the format.
 const VERSION: u32 = 4;
 
-/// Whether a file looks like LightGBM's text.
+/// Whether a file looks like LightGBM's text format.
 pub fn is_likely(bytes: &[u8]) -> bool {
     ["tree\n", "tree\r\n"].iter().any(|start| bytes.starts_with(start.as_bytes()))
 }
 
-/// The lines of a part of the file, by their keys.
-type Keys<'a> = HashMap<&'a str, &'a str>;
+/// The `key=value` lines of a section of the file.
+type TextSection<'a> = HashMap<&'a str, &'a str>;
 
 /// Reads a model.
-pub fn import(bytes: &[u8], names: &FeatureNames) -> Result<Imported, Fault> {
-    let Ok(text) = std::str::from_utf8(bytes) else { return Err(not_ours("it is no text")) };
+pub fn import(bytes: &[u8], names: &NameSource) -> Result<ImportedModel, ImportError> {
+    let Ok(text) = std::str::from_utf8(bytes) else { return Err(invalid("not text")) };
     let mut lines = text.lines();
     if lines.next() != Some("tree") {
-        return Err(not_ours("its first line is not `tree`"));
+        return Err(invalid("the first line is not `tree`"));
     }
-    let mut parts: Vec<Keys> = vec![Keys::new()];
-    let mut is_whole = false;
+    let mut sections: Vec<TextSection> = vec![TextSection::new()];
+    let mut is_complete = false;
     for line in lines {
         match line.split_once('=') {
             _ if line == "end of trees" => {
-                is_whole = true;
+                is_complete = true;
                 break;
             }
-            Some(("Tree", number)) => parts.push(Keys::from([("Tree", number)])),
+            Some(("Tree", number)) => sections.push(TextSection::from([("Tree", number)])),
             Some((key, value)) => {
-                parts.last_mut().expect("there is one from the beginning").insert(key, value);
+                sections.last_mut().expect("the header is always there").insert(key, value);
             }
             None if line == "average_output" => {
-                parts[0].insert(line, "");
+                sections[0].insert(line, "");
             }
             None => {}
         }
     }
-    let (header, trees) = parts.split_first().expect("there is one from the beginning");
+    let (header, trees) = sections.split_first().expect("the header is always there");
     let version = header.get("version").and_then(|version| version.strip_prefix('v')?.parse::<u32>().ok());
     match version {
         Some(version) if version > VERSION => {
-            return Err(Fault::new(
-                format!("written by a newer LightGBM (version v{version} of its text; v{VERSION} is known)"),
-                "save the model with LightGBM 4, or use a later planetree",
+            return Err(ImportError::new(
+                format!("written by a newer LightGBM (format v{version}; up to v{VERSION} is supported)"),
+                "save the model with LightGBM 4, or use a newer version of planetree",
             ));
         }
         Some(2..) => {}
-        _ => return Err(not_ours("it does not say its version, or one before v2")),
+        _ => return Err(invalid("no version, or a version before v2")),
     }
-    if !is_whole {
-        return Err(truncated("there is no line `end of trees`"));
+    if !is_complete {
+        return Err(truncated("no line `end of trees`"));
     }
     let sizes = header.get("tree_sizes").map(|sizes| sizes.split_whitespace().count());
     if sizes.is_some_and(|sizes| sizes != trees.len()) {
-        return Err(truncated(&format!("{} of {} trees are there", trees.len(), sizes.unwrap_or(0))));
+        return Err(truncated(&format!("{} of {} trees", trees.len(), sizes.unwrap_or(0))));
     }
     let words = text.lines().rev().find_map(|line| line.strip_prefix(PANDAS)).unwrap_or("null");
     Reader { notes: Vec::new(), zeros: 0 }.model(header, trees, names, words)
 }
 
-/// What is gathered on the way.
+/// Collects notes and losses while it reads.
 struct Reader {
     notes: Vec<String>,
-    /// Splits at which zeros go against the threshold.
+    /// Number of splits that treat zero as missing and send it to the side that its value does not belong to.
     zeros: usize,
 }
 
 impl Reader {
     fn model(
         mut self,
-        header: &Keys,
-        trees: &[Keys],
-        names: &FeatureNames,
+        header: &TextSection,
+        trees: &[TextSection],
+        names: &NameSource,
         words: &str,
-    ) -> Result<Imported, Fault> {
+    ) -> Result<ImportedModel, ImportError> {
         for key in ["num_class", "num_tree_per_iteration"] {
             if header.get(key).is_some_and(|count| *count != "1") {
-                return Err(Fault::new(
-                    "it has a score for every class",
-                    "a ranking needs one score a row: import a model that is trained for one",
+                return Err(ImportError::new(
+                    "a model with one score per class",
+                    "import a model with one score per row, as ranking needs",
                 ));
             }
         }
-        let count = one::<usize>(header, "max_feature_idx").map_err(|problem| not_ours(&problem))? + 1;
+        let count = number::<usize>(header, "max_feature_idx").map_err(|problem| invalid(&problem))? + 1;
         let own: Vec<String> = header
             .get("feature_names")
             .map_or(Vec::new(), |names| names.split_whitespace().map(str::to_owned).collect());
         if own.len() != count {
-            return Err(not_ours(&format!("it has {count} features and {} names", own.len())));
+            return Err(invalid(&format!("{count} features, but {} names", own.len())));
         }
-        let is_numbered = own.iter().enumerate().all(|(place, name)| *name == format!("Column_{place}"));
+        let is_numbered = own.iter().enumerate().all(|(index, name)| *name == format!("Column_{index}"));
         let mut features = names.features(count, (!is_numbered).then_some(own.as_slice()))?;
         self.words(header, words, &mut features)?;
         self.objective(header.get("objective").copied().unwrap_or_default());
         let mut read = Vec::with_capacity(trees.len());
-        for (place, keys) in trees.iter().enumerate() {
-            let tree = self.tree(keys, count);
-            read.push(
-                tree.map_err(|fault| Fault { problem: format!("tree {place}: {}", fault.problem), ..fault })?,
-            );
+        for (number, section) in trees.iter().enumerate() {
+            let tree = self.tree(section, count);
+            read.push(tree.map_err(|error| error.in_tree(number))?);
         }
         let losses = match self.zeros {
             0 => Vec::new(),
             zeros => vec![format!(
-                "{zeros} splits take zero for missing (zero_as_missing) and send it against the threshold; here a zero is \
-                 a number, and only what is absent is missing"
+                "{zeros} splits treat zero as missing (zero_as_missing) and send it to the other side of the threshold; \
+                 in planetree zero is a value, and only absent values are missing"
             )],
         };
         let is_mean = header.contains_key("average_output");
-        // A sum that starts with a tree of one leaf starts from its value.
+        // If the first tree of a sum is a single leaf, its value is the base score.
         let base =
             read.first().filter(|first| !is_mean && first.nodes.len() == 1).map(|first| first.nodes[0].value);
         let model = Model {
@@ -130,33 +128,38 @@ impl Reader {
             data: Vec::new(),
             origin: Origin::default(),
         };
-        Ok(Imported { model, notes: self.notes, losses })
+        Ok(ImportedModel { model, notes: self.notes, losses })
     }
 
-    /// Gives features their words, if the file says whose they are.
-    fn words(&mut self, header: &Keys, words: &str, features: &mut [ModelFeature]) -> Result<(), Fault> {
-        let invalid = || not_ours(&format!("its {PANDAS} line does not match its {WORDS}"));
+    /// Sets the categories of the features, if the file says which features they belong to.
+    fn words(
+        &mut self,
+        header: &TextSection,
+        words: &str,
+        features: &mut [ModelFeature],
+    ) -> Result<(), ImportError> {
+        let mismatch = || invalid(&format!("the {PANDAS} line does not match {WORDS}"));
         if !header.contains_key(WORDS) {
             if !matches!(words.trim(), "null" | "[]") {
                 self.notes.push(
-                    "it was trained on columns of type category, and does not say which: the model has no words, only \
-                     the codes that pandas gave them"
+                    "the model was trained on columns of type category, but the file does not say which: the imported \
+                     model has no categories, only the codes assigned by pandas"
                         .to_owned(),
                 );
             }
             return Ok(());
         }
-        let lists: Vec<Vec<String>> = serde_json::from_str(words).map_err(|_| invalid())?;
-        let places: Vec<usize> = many(header, WORDS, lists.len()).map_err(|_| invalid())?;
-        for (place, list) in places.into_iter().zip(lists) {
-            features.get_mut(place).ok_or_else(invalid)?.words = list;
+        let lists: Vec<Vec<String>> = serde_json::from_str(words).map_err(|_| mismatch())?;
+        let indices: Vec<usize> = numbers(header, WORDS, lists.len()).map_err(|_| mismatch())?;
+        for (index, list) in indices.into_iter().zip(lists) {
+            features.get_mut(index).ok_or_else(mismatch)?.words = list;
         }
         Ok(())
     }
 
-    /// Scores are sums of leaves; some objectives make something else of them.
+    /// Adds a note for objectives whose predictions are transformed scores.
     fn objective(&mut self, objective: &str) {
-        const OTHER: [&str; 8] = [
+        const TRANSFORMED: [&str; 8] = [
             "binary",
             "cross_entropy",
             "cross_entropy_lambda",
@@ -168,78 +171,79 @@ impl Reader {
         ];
         let mut words = objective.split_whitespace();
         let name = words.next().unwrap_or_default();
-        if OTHER.contains(&name) || words.any(|word| word == "sqrt") {
+        if TRANSFORMED.contains(&name) || words.any(|word| word == "sqrt") {
             self.notes.push(format!(
-                "the objective is {objective}: scores here are LightGBM's raw scores (raw_score=True), in the same order"
+                "the objective is {objective}: scores are LightGBM's raw scores (raw_score=True), which give the same ranking"
             ));
         }
     }
 
-    fn tree(&mut self, keys: &Keys, features: usize) -> Result<Tree, Fault> {
-        let invalid = |problem: String| not_ours(&problem);
-        if keys.get("is_linear").is_some_and(|linear| *linear != "0") {
-            return Err(Fault::new("its leaves are linear models", "train without linear_tree"));
+    fn tree(&mut self, section: &TextSection, features: usize) -> Result<Tree, ImportError> {
+        let invalid = |problem: String| invalid(&problem);
+        if section.get("is_linear").is_some_and(|linear| *linear != "0") {
+            return Err(ImportError::new("linear leaves are not supported", "train without linear_tree"));
         }
         let categorical = || {
-            Fault::new(
-                "it splits on categories",
-                "train with numbers only: code the categories yourself, as `planetree convert` does",
+            ImportError::new(
+                "categorical splits are not supported",
+                "train on numbers: encode categories as codes, as `planetree convert` does",
             )
         };
-        if keys.get("num_cat").is_some_and(|count| *count != "0") {
+        if section.get("num_cat").is_some_and(|count| *count != "0") {
             return Err(categorical());
         }
-        let leaves: usize = one(keys, "num_leaves").map_err(invalid)?;
-        let splits = leaves.checked_sub(1).ok_or_else(|| invalid("it has no leaf".to_owned()))?;
-        let values: Vec<f64> = many(keys, "leaf_value", leaves).map_err(invalid)?;
-        let counts: Vec<f64> = many_or_zeros(keys, "leaf_count", leaves).map_err(invalid)?;
-        let split_feature: Vec<u32> = many(keys, "split_feature", splits).map_err(invalid)?;
-        let threshold: Vec<f64> = many(keys, "threshold", splits).map_err(invalid)?;
-        let kinds: Vec<u8> = many(keys, "decision_type", splits).map_err(invalid)?;
-        let left: Vec<i64> = many(keys, "left_child", splits).map_err(invalid)?;
-        let right: Vec<i64> = many(keys, "right_child", splits).map_err(invalid)?;
-        let gains: Vec<f64> = many_or_zeros(keys, "split_gain", splits).map_err(invalid)?;
-        let inner_counts: Vec<f64> = many_or_zeros(keys, "internal_count", splits).map_err(invalid)?;
-        let inner_values: Option<Vec<f64>> = match keys.get("internal_value") {
-            Some(_) => Some(many(keys, "internal_value", splits).map_err(invalid)?),
+        let leaves: usize = number(section, "num_leaves").map_err(invalid)?;
+        let splits = leaves.checked_sub(1).ok_or_else(|| invalid("no leaves".to_owned()))?;
+        let values: Vec<f64> = numbers(section, "leaf_value", leaves).map_err(invalid)?;
+        let counts: Vec<f64> = numbers_or_zeros(section, "leaf_count", leaves).map_err(invalid)?;
+        let split_feature: Vec<u32> = numbers(section, "split_feature", splits).map_err(invalid)?;
+        let threshold: Vec<f64> = numbers(section, "threshold", splits).map_err(invalid)?;
+        let kinds: Vec<u8> = numbers(section, "decision_type", splits).map_err(invalid)?;
+        let left: Vec<i64> = numbers(section, "left_child", splits).map_err(invalid)?;
+        let right: Vec<i64> = numbers(section, "right_child", splits).map_err(invalid)?;
+        let gains: Vec<f64> = numbers_or_zeros(section, "split_gain", splits).map_err(invalid)?;
+        let inner_counts: Vec<f64> = numbers_or_zeros(section, "internal_count", splits).map_err(invalid)?;
+        let inner_values: Option<Vec<f64>> = match section.get("internal_value") {
+            Some(_) => Some(numbers(section, "internal_value", splits).map_err(invalid)?),
             None => None,
         };
         if kinds.iter().any(|kind| kind & CATEGORICAL != 0) {
             return Err(categorical());
         }
         if split_feature.iter().any(|feature| *feature as usize >= features) {
-            return Err(invalid("it splits on a feature that the model does not have".to_owned()));
+            return Err(invalid("a split on a feature that does not exist".to_owned()));
         }
         if threshold.iter().any(|threshold| threshold.is_nan()) {
-            return Err(invalid("a threshold is not a number".to_owned()));
+            return Err(invalid("a threshold is NaN".to_owned()));
         }
         let mut missing_left = Vec::with_capacity(splits);
         for (kind, threshold) in kinds.iter().zip(&threshold) {
             missing_left.push(self.missing_left(*kind, *threshold).map_err(invalid)?);
         }
-        let find = |number: i64| -> Result<Found, String> {
+        let find = |number: i64| -> Result<ForeignNode, String> {
             if number < 0 {
                 let leaf = (-1 - number) as usize;
-                let value = *values.get(leaf).ok_or_else(|| format!("there is no leaf {leaf}"))?;
-                return Ok(Found { split: None, value: Some(value), cover: counts[leaf] });
+                let value = *values.get(leaf).ok_or_else(|| format!("no leaf {leaf}"))?;
+                return Ok(ForeignNode { split: None, value: Some(value), cover: counts[leaf] });
             }
-            let place = number as usize;
-            let feature = *split_feature.get(place).ok_or_else(|| format!("there is no split {place}"))?;
-            let split = FoundSplit {
+            let index = number as usize;
+            let feature = *split_feature.get(index).ok_or_else(|| format!("no split {index}"))?;
+            let split = ForeignSplit {
                 feature,
-                threshold: lowered(threshold[place]),
-                missing_left: missing_left[place],
-                left: left[place],
-                right: right[place],
-                gain: gains[place],
+                threshold: round_down(threshold[index]),
+                missing_left: missing_left[index],
+                left: left[index],
+                right: right[index],
+                gain: gains[index],
             };
-            let value = inner_values.as_ref().map(|values| values[place]);
-            Ok(Found { split: Some(split), value, cover: inner_counts[place] })
+            let value = inner_values.as_ref().map(|values| values[index]);
+            Ok(ForeignNode { split: Some(split), value, cover: inner_counts[index] })
         };
         assemble(if splits == 0 { -1 } else { 0 }, leaves + splits, &find).map_err(invalid)
     }
 
-    /// Where a missing value goes. Where zero is missing, it must also go where its value says: here it is a number.
+    /// Whether missing values go left. If zero counts as missing, it must go to the side that its value belongs to,
+    /// because in planetree it is a value; other splits are counted.
     fn missing_left(&mut self, kind: u8, threshold: f64) -> Result<bool, String> {
         let goes_left = kind & MISSING_LEFT != 0;
         let zero_goes_left = 0.0 <= threshold;
@@ -250,56 +254,55 @@ impl Reader {
                 self.zeros += usize::from(goes_left != zero_goes_left);
                 Ok(goes_left)
             }
-            _ => Err(format!("there is no split of kind {kind}")),
+            _ => Err(format!("invalid decision_type {kind}")),
         }
     }
 }
 
-/// The largest 32-bit number up to a threshold: 32-bit values are at most the one exactly if they are at
-/// most the other.
-fn lowered(threshold: f64) -> f32 {
+/// The largest 32-bit float that is at most the threshold. It decides the same for every 32-bit value.
+fn round_down(threshold: f64) -> f32 {
     let nearest = threshold.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32;
     if f64::from(nearest) > threshold && nearest > f32::MIN { nearest.next_down() } else { nearest }
 }
 
-/// A number.
-fn one<T: FromStr>(keys: &Keys, key: &str) -> Result<T, String> {
-    let text = keys.get(key).ok_or_else(|| format!("it does not say {key}"))?;
-    text.trim().parse().map_err(|_| format!("its {key} is {text:?}"))
+/// Parses the number of a key.
+fn number<T: FromStr>(section: &TextSection, key: &str) -> Result<T, String> {
+    let text = section.get(key).ok_or_else(|| format!("no {key}"))?;
+    text.trim().parse().map_err(|_| format!("{key} is {text:?}, not a number"))
 }
 
-/// As many numbers as there should be.
-fn many<T: FromStr>(keys: &Keys, key: &str, count: usize) -> Result<Vec<T>, String> {
-    let text = match keys.get(key) {
+/// Parses the list of a key, which must have `count` numbers.
+fn numbers<T: FromStr>(section: &TextSection, key: &str, count: usize) -> Result<Vec<T>, String> {
+    let text = match section.get(key) {
         Some(text) => text,
         None if count == 0 => return Ok(Vec::new()),
-        None => return Err(format!("it does not say {key}")),
+        None => return Err(format!("no {key}")),
     };
     let numbers = text
         .split_whitespace()
-        .map(|number| number.parse().map_err(|_| format!("{number:?} is no number for {key}")));
+        .map(|number| number.parse().map_err(|_| format!("{key} has {number:?}, not a number")));
     let numbers: Vec<T> = numbers.collect::<Result<_, _>>()?;
     if numbers.len() == count {
         return Ok(numbers);
     }
-    Err(format!("it has {} numbers for {key} instead of {count}", numbers.len()))
+    Err(format!("{key} has {} numbers, expected {count}", numbers.len()))
 }
 
-/// The same for what a model can do without.
-fn many_or_zeros(keys: &Keys, key: &str, count: usize) -> Result<Vec<f64>, String> {
-    match keys.get(key) {
-        Some(text) if !text.trim().is_empty() => many(keys, key, count),
+/// Parses the list of an optional key; zeros if it is absent.
+fn numbers_or_zeros(section: &TextSection, key: &str, count: usize) -> Result<Vec<f64>, String> {
+    match section.get(key) {
+        Some(text) if !text.trim().is_empty() => numbers(section, key, count),
         _ => Ok(vec![0.0; count]),
     }
 }
 
-fn not_ours(problem: &str) -> Fault {
-    Fault::new(
+fn invalid(problem: &str) -> ImportError {
+    ImportError::new(
         format!("not a LightGBM model: {problem}"),
-        "name a file that LightGBM's save_model wrote, or another --format",
+        "name a file written by LightGBM's save_model, or pass another --format",
     )
 }
 
-fn truncated(problem: &str) -> Fault {
-    Fault::new(format!("truncated: {problem}"), "copy the whole file, or save the model again")
+fn truncated(problem: &str) -> ImportError {
+    ImportError::new(format!("truncated: {problem}"), "copy the whole file, or save the model again")
 }

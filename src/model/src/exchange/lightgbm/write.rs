@@ -1,16 +1,16 @@
-//! Writing LightGBM's text.
+//! Writes LightGBM's text format.
 
 use super::{MISSING_KIND, MISSING_LEFT, NAN, NOTHING, PANDAS, WORDS};
-use crate::exchange::Exported;
+use crate::exchange::ExportedModel;
 use crate::exchange::binary::{BinaryNode, BinarySplit, binary};
-use crate::exchange::names::cleaned;
+use crate::exchange::names::portable_names;
 use crate::model::{Ensemble, Model, ModelFeature};
 use std::fmt::{Display, Write};
 
-/// What comes before the last line. LightGBM itself always has parameters there.
+/// The section before the last line. It is empty only in files of planetree: LightGBM always writes parameters.
 const NO_PARAMETERS: &str = "parameters:\nend of parameters\n\n";
 
-/// Whether a file is one that [`export`] wrote.
+/// Whether a file was written by [`export`].
 pub fn is_ours(bytes: &[u8]) -> bool {
     let Some(body) = bytes.strip_suffix(b"\n") else { return false };
     let last = body.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
@@ -21,32 +21,33 @@ pub fn is_ours(bytes: &[u8]) -> bool {
 }
 
 /// Writes a model.
-pub fn export(model: &Model) -> Exported {
+pub fn export(model: &Model) -> ExportedModel {
     let (mut notes, mut losses) = (Vec::new(), Vec::new());
     if let Some(feature) = model.base_feature {
         let name = &model.features[feature as usize].name;
         losses.push(format!(
-            "scores start from the value of feature {name}, which LightGBM cannot add: add it to LightGBM's scores"
+            "scores include the value of feature {name}, which LightGBM cannot add: add it to LightGBM's predictions"
         ));
     }
-    // LightGBM keeps the names apart by spaces, and refuses what has a meaning in JSON.
-    let is_refused =
+    // LightGBM separates names by spaces, and rejects characters with a meaning in JSON.
+    let is_unsupported =
         |letter: char| letter.is_whitespace() || letter.is_control() || "\",:[]{}".contains(letter);
-    let names = cleaned(&model.features, is_refused, &mut notes);
+    let names = portable_names(&model.features, is_unsupported, &mut notes);
     let mut trees: Vec<Vec<BinaryNode>> =
         model.trees.iter().map(|tree| binary(tree, &model.features)).collect();
-    start_from_base(model, &mut trees);
-    let mut counts = Counts::default();
+    add_base_score(model, &mut trees);
+    let mut counts = CoverCounts::default();
     let trees: Vec<String> =
         (0..).zip(&trees).map(|(number, nodes)| tree_text(number, nodes, &mut counts)).collect();
     if counts.scaled {
-        notes.push("rows have weights: leaf_count and internal_count are in proportion to them".to_owned());
+        notes.push("rows have weights: leaf_count and internal_count are proportional to them".to_owned());
     }
-    let with_words = places_with_words(&model.features);
-    if !with_words.is_empty() {
+    let categorical = categorical_features(&model.features);
+    if !categorical.is_empty() {
         notes.push(format!(
-            "LightGBM maps words as planetree does in columns of type category of a DataFrame, and not in arrays: {}",
-            with_words.iter().map(|place| names[*place].as_str()).collect::<Vec<_>>().join(", ")
+            "categorical features: {}; LightGBM maps categories only in DataFrame columns of type category, \
+             arrays must contain the codes",
+            categorical.iter().map(|index| names[*index].as_str()).collect::<Vec<_>>().join(", ")
         ));
     }
     let mut text = String::new();
@@ -54,8 +55,8 @@ pub fn export(model: &Model) -> Exported {
         let _ = writeln!(text, "{key}={value}");
     };
     text_header(model, &names, &mut line);
-    if !with_words.is_empty() {
-        line(WORDS, &joined(&with_words));
+    if !categorical.is_empty() {
+        line(WORDS, &joined(&categorical));
     }
     if model.ensemble != Ensemble::Boost {
         text.push_str("average_output\n");
@@ -71,20 +72,20 @@ pub fn export(model: &Model) -> Exported {
         model.features.iter().map(|feature| &feature.words).filter(|words| !words.is_empty()).collect();
     let words = match words.is_empty() {
         true => "null".to_owned(),
-        false => serde_json::to_string(&words).expect("strings become JSON"),
+        false => serde_json::to_string(&words).expect("strings can be written as JSON"),
     };
     let _ = writeln!(text, "\n{NO_PARAMETERS}{PANDAS}{words}");
-    Exported { text, notes, losses }
+    ExportedModel { text, notes, losses }
 }
 
-/// The features that have words.
-fn places_with_words(features: &[ModelFeature]) -> Vec<usize> {
-    (0..features.len()).filter(|place| !features[*place].words.is_empty()).collect()
+/// The indices of the categorical features.
+fn categorical_features(features: &[ModelFeature]) -> Vec<usize> {
+    (0..features.len()).filter(|index| !features[*index].words.is_empty()).collect()
 }
 
-/// LightGBM has no base score. A sum has one more leaf to add, before all others, as we do; a mean has it in
-/// every leaf.
-fn start_from_base(model: &Model, trees: &mut Vec<Vec<BinaryNode>>) {
+/// Adds the base score, which LightGBM does not have: to a sum as a first tree of one leaf, so that the order of
+/// additions stays the same; to a mean in every leaf.
+fn add_base_score(model: &Model, trees: &mut Vec<Vec<BinaryNode>>) {
     let constant = |value| vec![BinaryNode { split: None, value, cover: 0.0 }];
     match model.ensemble {
         _ if trees.is_empty() => trees.push(constant(model.base_score)),
@@ -103,7 +104,7 @@ fn text_header(model: &Model, names: &[String], line: &mut dyn FnMut(&str, &dyn 
         let range = ranges[split.feature as usize].get_or_insert((split.threshold, split.threshold));
         *range = (range.0.min(split.threshold), range.1.max(split.threshold));
     }
-    // The range of values, of which only the thresholds are known; nothing depends on it.
+    // The ranges of values are unknown, so the ranges of thresholds are written. LightGBM's predictions do not use them.
     let range = |range: &Option<(f32, f32)>| {
         range.map_or_else(
             || "none".to_owned(),
@@ -121,27 +122,27 @@ fn text_header(model: &Model, names: &[String], line: &mut dyn FnMut(&str, &dyn 
     line("feature_infos", &ranges.join(" "));
 }
 
-/// How cover becomes the whole numbers that LightGBM has.
+/// Converts cover to integers, as LightGBM requires.
 #[derive(Default)]
-struct Counts {
-    /// Whether some tree's covers are no numbers of rows.
+struct CoverCounts {
+    /// Whether the covers of some tree were scaled.
     scaled: bool,
 }
 
-impl Counts {
-    /// A whole number for every node: covers that are no whole numbers are scaled up, so that their
-    /// proportions, which explanations go by, stay.
+impl CoverCounts {
+    /// An integer for every node. Covers that are not integers are scaled up, which keeps their proportions, on which
+    /// explanations depend.
     fn of(&mut self, nodes: &[BinaryNode]) -> Vec<u64> {
-        const MOST: f64 = (1u64 << 30) as f64;
+        const SCALED_TOTAL: f64 = (1u64 << 30) as f64;
         let leaves = || nodes.iter().filter(|node| node.split.is_none());
-        let is_whole = leaves().all(|leaf| leaf.cover.fract() == 0.0);
+        let is_integer = leaves().all(|leaf| leaf.cover.fract() == 0.0);
         let total: f64 = leaves().map(|leaf| leaf.cover).sum();
         let is_small = total <= f64::from(i32::MAX);
-        let scale = if (is_whole && is_small) || total <= 0.0 { 1.0 } else { MOST / total };
+        let scale = if (is_integer && is_small) || total <= 0.0 { 1.0 } else { SCALED_TOTAL / total };
         self.scaled |= scale != 1.0;
         let mut counts = vec![0; nodes.len()];
-        for (place, node) in nodes.iter().enumerate().rev() {
-            counts[place] = match &node.split {
+        for (index, node) in nodes.iter().enumerate().rev() {
+            counts[index] = match &node.split {
                 Some(split) => counts[split.left] + counts[split.right],
                 None => (node.cover * scale).round() as u64,
             };
@@ -150,21 +151,21 @@ impl Counts {
     }
 }
 
-/// One tree. Splits are numbered in their order, and so are leaves, whose number is negated when a split
-/// leads to them.
-fn tree_text(number: usize, nodes: &[BinaryNode], counts: &mut Counts) -> String {
+/// The section of one tree. Splits and leaves are numbered separately, each from 0; child references to leaf `n` are
+/// written as `-1 - n`.
+fn tree_text(number: usize, nodes: &[BinaryNode], counts: &mut CoverCounts) -> String {
     let counts = counts.of(nodes);
     let (mut splits, mut leaves) = (Vec::new(), Vec::new());
     let mut number_of = vec![0i64; nodes.len()];
-    for (place, node) in nodes.iter().enumerate() {
+    for (index, node) in nodes.iter().enumerate() {
         match &node.split {
             Some(split) => {
-                number_of[place] = splits.len() as i64;
-                splits.push((place, split));
+                number_of[index] = splits.len() as i64;
+                splits.push((index, split));
             }
             None => {
-                number_of[place] = -1 - leaves.len() as i64;
-                leaves.push(place);
+                number_of[index] = -1 - leaves.len() as i64;
+                leaves.push(index);
             }
         }
     }
@@ -173,10 +174,10 @@ fn tree_text(number: usize, nodes: &[BinaryNode], counts: &mut Counts) -> String
         let _ = writeln!(text, "{key}={values}");
     };
     let of_splits = |of: &dyn Fn(usize, &BinarySplit) -> String| -> String {
-        joined(&splits.iter().map(|(place, split)| of(*place, split)).collect::<Vec<_>>())
+        joined(&splits.iter().map(|(index, split)| of(*index, split)).collect::<Vec<_>>())
     };
     let of_leaves = |of: &dyn Fn(usize) -> String| -> String {
-        joined(&leaves.iter().map(|place| of(*place)).collect::<Vec<_>>())
+        joined(&leaves.iter().map(|index| of(*index)).collect::<Vec<_>>())
     };
     let exact = |number: f64| format!("{number:?}");
     line("split_feature", of_splits(&|_, split| split.feature.to_string()));
@@ -185,12 +186,12 @@ fn tree_text(number: usize, nodes: &[BinaryNode], counts: &mut Counts) -> String
     line("decision_type", of_splits(&|_, split| decision_type(split).to_string()));
     line("left_child", of_splits(&|_, split| number_of[split.left].to_string()));
     line("right_child", of_splits(&|_, split| number_of[split.right].to_string()));
-    line("leaf_value", of_leaves(&|place| exact(nodes[place].value)));
-    line("leaf_weight", of_leaves(&|place| exact(nodes[place].cover)));
-    line("leaf_count", of_leaves(&|place| counts[place].to_string()));
-    line("internal_value", of_splits(&|place, _| exact(nodes[place].value)));
-    line("internal_weight", of_splits(&|place, _| exact(nodes[place].cover)));
-    line("internal_count", of_splits(&|place, _| counts[place].to_string()));
+    line("leaf_value", of_leaves(&|index| exact(nodes[index].value)));
+    line("leaf_weight", of_leaves(&|index| exact(nodes[index].cover)));
+    line("leaf_count", of_leaves(&|index| counts[index].to_string()));
+    line("internal_value", of_splits(&|index, _| exact(nodes[index].value)));
+    line("internal_weight", of_splits(&|index, _| exact(nodes[index].cover)));
+    line("internal_count", of_splits(&|index, _| counts[index].to_string()));
     text.push_str("is_linear=0\nshrinkage=1\n\n\n");
     text
 }
@@ -204,8 +205,8 @@ fn decision_type(split: &BinarySplit) -> u8 {
 
 fn joined<T: Display>(values: &[T]) -> String {
     let mut text = String::new();
-    for (place, value) in values.iter().enumerate() {
-        let _ = write!(text, "{}{value}", if place > 0 { " " } else { "" });
+    for (index, value) in values.iter().enumerate() {
+        let _ = write!(text, "{}{value}", if index > 0 { " " } else { "" });
     }
     text
 }

@@ -1,20 +1,20 @@
-//! XGBoost's JSON, as its `save_model` writes it to a name that ends in `.json`.
+//! XGBoost's JSON format, as written by its `save_model` to a file with the extension `.json`.
 //!
-//! Values are 32-bit numbers that go left when they are less than the threshold, so that our threshold is the
-//! largest number below theirs. Leaves and sums are 32-bit numbers, too: scores agree to about seven digits.
+//! Values are 32-bit floats, and go left if they are less than the threshold, so our threshold is the largest float
+//! below theirs. Leaf values and sums are 32-bit floats, too: scores agree to about seven digits.
 
 mod read;
 mod write;
 
-pub use read::{binary_fault, import, is_likely};
+pub use read::{binary_format_error, import, is_likely};
 pub use write::{export, is_ours};
 
 use serde::{Deserialize, Serialize};
 
-/// The attribute with the words of every feature, null for numbers: XGBoost keeps it and does not look at it.
+/// Attribute with the list of categories of every feature, null for numbers. XGBoost preserves it without using it.
 const WORDS: &str = "planetree_words";
 
-/// A tree: a number a node in each list.
+/// A tree. Each list has one element per node.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct XgboostTree {
     #[serde(default)]
@@ -36,7 +36,7 @@ struct XgboostTree {
     loss_changes: Vec<f32>,
     parents: Vec<i64>,
     right_children: Vec<i64>,
-    /// A row goes left when its value is less than this; the value of a leaf.
+    /// Thresholds of splits (values less than this go left) and values of leaves.
     split_conditions: Vec<f32>,
     split_indices: Vec<u32>,
     #[serde(default)]
@@ -46,21 +46,21 @@ struct XgboostTree {
     tree_param: TreeParameters,
 }
 
-/// Earlier versions write words, later ones numbers.
+/// Earlier versions of XGBoost write `true` and `false`, later ones 1 and 0.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Flag {
     Number(u8),
-    Word(bool),
+    Boolean(bool),
 }
 
 impl Flag {
     fn is_set(self) -> bool {
-        matches!(self, Flag::Number(1..) | Flag::Word(true))
+        matches!(self, Flag::Number(1..) | Flag::Boolean(true))
     }
 }
 
-/// Numbers are strings here.
+/// Parameters of a tree. XGBoost writes these numbers as strings.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct TreeParameters {
     num_deleted: String,

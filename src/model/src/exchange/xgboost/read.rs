@@ -1,18 +1,18 @@
-//! Reading XGBoost's JSON.
+//! Reads XGBoost's JSON format.
 
 use super::{WORDS, XgboostTree};
-use crate::exchange::assemble::{Found, FoundSplit, assemble};
-use crate::exchange::names::FeatureNames;
-use crate::exchange::{Fault, Imported, ends_early};
+use crate::exchange::assemble::{ForeignNode, ForeignSplit, assemble};
+use crate::exchange::names::NameSource;
+use crate::exchange::{ImportError, ImportedModel, is_truncated};
 use crate::model::{Ensemble, Model, Origin, Tree};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// The last version that is known.
+/// The latest supported major version of XGBoost.
 const VERSION: u32 = 3;
 
 #[derive(Deserialize)]
-struct File {
+struct XgboostFile {
     learner: Learner,
 }
 
@@ -42,50 +42,53 @@ struct Objective {
     name: String,
 }
 
-/// `gbtree` has a model, `dart` has one within and a weight a tree.
+/// `gbtree` has a model; `dart` has an inner `gbtree` and one weight per tree.
 #[derive(Deserialize)]
 struct Booster {
     name: String,
-    model: Option<Trees>,
-    gbtree: Option<Within>,
+    model: Option<BoosterTrees>,
+    gbtree: Option<InnerBooster>,
     weight_drop: Option<Vec<f32>>,
 }
 
 #[derive(Deserialize)]
-struct Within {
-    model: Trees,
+struct InnerBooster {
+    model: BoosterTrees,
 }
 
 #[derive(Deserialize)]
-struct Trees {
+struct BoosterTrees {
     #[serde(default)]
     tree_info: Vec<i64>,
-    /// A linear model has none.
+    /// `None` for linear models.
     trees: Option<Vec<XgboostTree>>,
 }
 
-/// Whether a file looks like XGBoost's JSON.
+/// Whether a file looks like XGBoost's JSON format.
 pub fn is_likely(bytes: &[u8]) -> bool {
     let start = bytes.trim_ascii_start();
     let has = |key: &str| memchr::memmem::find(start, key.as_bytes()).is_some();
     start.first() == Some(&b'{') && start.get(1) != Some(&b'L') && has("\"learner\"")
 }
 
-/// What to say of the binary forms.
-pub fn binary_fault(bytes: &[u8]) -> Option<Fault> {
+/// The error for a model in one of XGBoost's binary formats; `None` if the file is not one.
+pub fn binary_format_error(bytes: &[u8]) -> Option<ImportError> {
     let has = |key: &[u8]| memchr::memmem::find(&bytes[..bytes.len().min(1 << 20)], key).is_some();
-    // UBJSON writes the length of a name before it; the old form begins with its name.
+    // UBJSON writes the length of a name before it; the old binary format starts with a signature.
     let is_binary = bytes.starts_with(b"binf")
         || bytes.starts_with(b"bs64")
         || (bytes.first() == Some(&b'{') && bytes.get(1) == Some(&b'L') && has(b"learner"));
     is_binary.then(|| {
-        Fault::new("an XGBoost model in a binary form", "save it as JSON: booster.save_model(\"model.json\")")
+        ImportError::new(
+            "XGBoost's binary formats are not supported",
+            "save the model as JSON: booster.save_model(\"model.json\")",
+        )
     })
 }
 
 /// Reads a model.
-pub fn import(bytes: &[u8], names: &FeatureNames) -> Result<Imported, Fault> {
-    if let Some(fault) = binary_fault(bytes) {
+pub fn import(bytes: &[u8], names: &NameSource) -> Result<ImportedModel, ImportError> {
+    if let Some(fault) = binary_format_error(bytes) {
         return Err(fault);
     }
     /// Read first: a later version may differ in everything else.
@@ -93,72 +96,75 @@ pub fn import(bytes: &[u8], names: &FeatureNames) -> Result<Imported, Fault> {
     struct Version {
         version: Option<Vec<u32>>,
     }
-    let version: Version = serde_json::from_slice(bytes).map_err(|error| not_ours(&error, bytes))?;
+    let version: Version = serde_json::from_slice(bytes).map_err(|error| not_json(&error, bytes))?;
     if let Some(version) =
         version.version.as_ref().and_then(|version| version.first()).filter(|it| **it > VERSION)
     {
-        return Err(Fault::new(
-            format!("written by a newer XGBoost (version {version}; {VERSION} is known)"),
-            "save the model with XGBoost 3, or use a later planetree",
+        return Err(ImportError::new(
+            format!("written by a newer XGBoost (version {version}; up to {VERSION} is supported)"),
+            "save the model with XGBoost 3, or use a newer version of planetree",
         ));
     }
-    let File { learner } = serde_json::from_slice(bytes).map_err(|error| not_ours(&error, bytes))?;
+    let XgboostFile { learner } = serde_json::from_slice(bytes).map_err(|error| not_json(&error, bytes))?;
     model_of(learner, names)
 }
 
-fn model_of(learner: Learner, names: &FeatureNames) -> Result<Imported, Fault> {
+fn model_of(learner: Learner, names: &NameSource) -> Result<ImportedModel, ImportError> {
     let parameters = &learner.learner_model_param;
     let booster = learner.gradient_booster;
     let (trees, weights) = match (booster.name.as_str(), booster.model, booster.gbtree) {
         ("gbtree", Some(trees), _) => (trees, None),
-        ("dart", _, Some(within)) => (within.model, booster.weight_drop),
+        ("dart", _, Some(inner)) => (inner.model, booster.weight_drop),
         ("gblinear", ..) => {
-            return Err(Fault::new("it is a linear model (gblinear)", "import a model of trees"));
+            return Err(ImportError::new(
+                "linear models (gblinear) are not supported",
+                "import a model of trees",
+            ));
         }
-        (name, ..) => return Err(invalid(&format!("there are no trees of a booster {name:?}"))),
+        (name, ..) => return Err(invalid(&format!("no trees of booster {name:?}"))),
     };
     let is_one = |count: &str| matches!(count, "" | "0" | "1");
     let one_class = is_one(&parameters.num_class) && is_one(&parameters.num_target);
     if !one_class || trees.tree_info.iter().any(|class| *class != 0) {
-        return Err(Fault::new(
-            "it has a score for every class or target",
-            "a ranking needs one score a row: import a model that is trained for one",
+        return Err(ImportError::new(
+            "a model with one score per class or target",
+            "import a model with one score per row, as ranking needs",
         ));
     }
-    let all = trees.trees.ok_or_else(|| invalid("there are no trees"))?;
-    let count: usize =
-        parameters.num_feature.parse().map_err(|_| invalid("its number of features is none"))?;
+    let all = trees.trees.ok_or_else(|| invalid("no trees"))?;
+    let count: usize = parameters.num_feature.parse().map_err(|_| invalid("num_feature is not a number"))?;
     if count > 1 << 24 {
-        return Err(invalid(&format!("it has {count} features")));
+        return Err(invalid(&format!("num_feature is {count}, which is too large")));
     }
     let own = Some(learner.feature_names.as_slice()).filter(|names| !names.is_empty());
     if let Some(own) = own.filter(|own| own.len() != count) {
-        return Err(invalid(&format!("it has {count} features and {} names", own.len())));
+        return Err(invalid(&format!("{count} features, but {} names", own.len())));
     }
     let mut features = names.features(count, own)?;
     if let Some(text) = learner.attributes.get(WORDS) {
         let words: Option<Vec<Option<Vec<String>>>> = serde_json::from_str(text).ok();
         let words = words.filter(|words| words.len() == count);
-        let words =
-            words.ok_or_else(|| invalid(&format!("its attribute {WORDS} has no list for every feature")))?;
+        let words = words
+            .ok_or_else(|| invalid(&format!("attribute {WORDS} does not have one entry per feature")))?;
         features.iter_mut().zip(words).for_each(|(feature, words)| feature.words = words.unwrap_or_default());
     }
-    let weight_of = |place: usize| -> Result<f32, Fault> {
+    let weight_of = |number: usize| -> Result<f32, ImportError> {
         let Some(weights) = &weights else { return Ok(1.0) };
-        weights.get(place).copied().ok_or_else(|| invalid("a tree has no weight"))
+        weights
+            .get(number)
+            .copied()
+            .ok_or_else(|| invalid("weight_drop has fewer weights than there are trees"))
     };
     let mut read = Vec::with_capacity(all.len());
-    for (place, tree) in all.iter().enumerate() {
-        let tree = tree_of(tree, f64::from(weight_of(place)?), count);
-        read.push(
-            tree.map_err(|fault| Fault { problem: format!("tree {place}: {}", fault.problem), ..fault })?,
-        );
+    for (number, tree) in all.iter().enumerate() {
+        let tree = tree_of(tree, f64::from(weight_of(number)?), count);
+        read.push(tree.map_err(|error| error.in_tree(number))?);
     }
     let (base_score, mut notes) = base_score(&parameters.base_score, &learner.objective.name)?;
     if let Some(best) = learner.attributes.get("best_iteration") {
         notes.push(format!(
-            "training stopped early, the best iteration was {best} (counted from 0); all {} trees are imported, as \
-             Booster.predict uses them",
+            "training stopped early; the best iteration is {best}, counted from 0. All {} trees are imported, which \
+             are those that Booster.predict uses",
             read.len()
         ));
     }
@@ -173,17 +179,18 @@ fn model_of(learner: Learner, names: &FeatureNames) -> Result<Imported, Fault> {
         data: Vec::new(),
         origin: Origin::default(),
     };
-    Ok(Imported { model, notes, losses: Vec::new() })
+    Ok(ImportedModel { model, notes, losses: Vec::new() })
 }
 
-/// The score that sums start from. It is kept as the prediction that it stands for.
-fn base_score(text: &str, objective: &str) -> Result<(f64, Vec<String>), Fault> {
+/// The base score as a raw score, with notes. XGBoost stores it as a prediction, after the objective's transformation.
+fn base_score(text: &str, objective: &str) -> Result<(f64, Vec<String>), ImportError> {
     let number = text.trim_start_matches('[').trim_end_matches(']');
-    let base: f32 = number.trim().parse().map_err(|_| invalid(&format!("its base score is {text:?}")))?;
+    let base: f32 = number.trim().parse().map_err(|_| invalid(&format!("base_score is {text:?}")))?;
     let base = f64::from(base);
     let raw = |score: f64, what: &str| {
         let note = format!(
-            "the objective is {objective}: scores here are XGBoost's margins (output_margin=True), before {what}, in the same order"
+            "the objective is {objective}: scores are XGBoost's margins (output_margin=True), before {what}, which give \
+             the same ranking"
         );
         Ok((score, vec![note]))
     };
@@ -191,13 +198,15 @@ fn base_score(text: &str, objective: &str) -> Result<(f64, Vec<String>), Fault> 
         "binary:logistic" | "reg:logistic" => raw(logit(base), "the logistic function"),
         "binary:logitraw" => Ok((logit(base), Vec::new())),
         "count:poisson" | "reg:gamma" | "reg:tweedie" | "survival:cox" | "survival:aft" => {
-            raw(libm::log(base), "the exponential")
+            raw(libm::log(base), "the exponential function")
         }
         _ => match objective.split_once(':') {
             Some(("reg" | "rank", _)) | Some(("binary", "hinge")) => Ok((base, Vec::new())),
-            _ => Err(Fault::new(
-                format!("what its objective {objective:?} makes of a base score is not known"),
-                "import a model of an objective of the kinds reg:, rank: or binary:",
+            _ => Err(ImportError::new(
+                format!(
+                    "unsupported objective {objective:?}: the transformation of its base score is not known"
+                ),
+                "import a model with an objective of the form reg:, rank: or binary:",
             )),
         },
     }
@@ -207,7 +216,7 @@ fn logit(probability: f64) -> f64 {
     -libm::log(1.0 / probability - 1.0)
 }
 
-fn tree_of(tree: &XgboostTree, weight: f64, features: usize) -> Result<Tree, Fault> {
+fn tree_of(tree: &XgboostTree, weight: f64, features: usize) -> Result<Tree, ImportError> {
     let count = tree.left_children.len();
     let lists = [
         tree.right_children.len(),
@@ -216,52 +225,58 @@ fn tree_of(tree: &XgboostTree, weight: f64, features: usize) -> Result<Tree, Fau
         tree.split_indices.len(),
     ];
     if count == 0 || lists.iter().any(|length| *length != count) {
-        return Err(invalid("its lists are not of one length"));
+        return Err(invalid("the lists have different lengths"));
     }
     if !matches!(tree.tree_param.size_leaf_vector.as_str(), "0" | "1") {
-        return Err(Fault::new("its leaves have many values", "train with one tree a target"));
-    }
-    if tree.split_type.iter().any(|kind| *kind != 0) || !tree.categories_nodes.is_empty() {
-        return Err(Fault::new(
-            "it splits on categories",
-            "train with numbers only: code the categories yourself, as `planetree convert` does",
+        return Err(ImportError::new(
+            "leaves with several values are not supported",
+            "train one tree per target",
         ));
     }
-    let number = |list: &[f32], place: usize| f64::from(list.get(place).copied().unwrap_or(0.0));
-    let find = |place: i64| -> Result<Found, String> {
-        let at = usize::try_from(place).ok().filter(|at| *at < count);
-        let at = at.ok_or_else(|| format!("there is no node {place}"))?;
-        let cover = number(&tree.sum_hessian, at);
-        if tree.left_children[at] == -1 {
-            let value = f64::from(tree.split_conditions[at]) * weight;
-            return Ok(Found { split: None, value: Some(value), cover });
+    if tree.split_type.iter().any(|kind| *kind != 0) || !tree.categories_nodes.is_empty() {
+        return Err(ImportError::new(
+            "categorical splits are not supported",
+            "train on numbers: encode categories as codes, as `planetree convert` does",
+        ));
+    }
+    let value_or_zero = |list: &[f32], node: usize| f64::from(list.get(node).copied().unwrap_or(0.0));
+    let find = |number: i64| -> Result<ForeignNode, String> {
+        let node = usize::try_from(number).ok().filter(|node| *node < count);
+        let node = node.ok_or_else(|| format!("no node {number}"))?;
+        let cover = value_or_zero(&tree.sum_hessian, node);
+        if tree.left_children[node] == -1 {
+            let value = f64::from(tree.split_conditions[node]) * weight;
+            return Ok(ForeignNode { split: None, value: Some(value), cover });
         }
-        if tree.split_indices[at] as usize >= features {
-            return Err(format!("node {at} splits on a feature that the model does not have"));
+        if tree.split_indices[node] as usize >= features {
+            return Err(format!("node {node} splits on a feature that does not exist"));
         }
-        let split = FoundSplit {
-            feature: tree.split_indices[at],
-            threshold: tree.split_conditions[at].next_down().max(f32::MIN),
-            missing_left: tree.default_left[at].is_set(),
-            left: tree.left_children[at],
-            right: tree.right_children[at],
-            gain: number(&tree.loss_changes, at),
+        let split = ForeignSplit {
+            feature: tree.split_indices[node],
+            threshold: tree.split_conditions[node].next_down().max(f32::MIN),
+            missing_left: tree.default_left[node].is_set(),
+            left: tree.left_children[node],
+            right: tree.right_children[node],
+            gain: value_or_zero(&tree.loss_changes, node),
         };
-        Ok(Found { split: Some(split), value: None, cover })
+        Ok(ForeignNode { split: Some(split), value: None, cover })
     };
     assemble(0, count, &find).map_err(|problem| invalid(&problem))
 }
 
-fn not_ours(error: &serde_json::Error, bytes: &[u8]) -> Fault {
-    if ends_early(error, bytes) {
-        return Fault::new(format!("truncated: {error}"), "copy the whole file, or save the model again");
+fn not_json(error: &serde_json::Error, bytes: &[u8]) -> ImportError {
+    if is_truncated(error, bytes) {
+        return ImportError::new(
+            format!("truncated: {error}"),
+            "copy the whole file, or save the model again",
+        );
     }
     invalid(&error.to_string())
 }
 
-fn invalid(problem: &str) -> Fault {
-    Fault::new(
+fn invalid(problem: &str) -> ImportError {
+    ImportError::new(
         format!("not an XGBoost model: {problem}"),
-        "name a file that XGBoost's save_model wrote as JSON, or another --format",
+        "name a JSON file written by XGBoost's save_model, or pass another --format",
     )
 }

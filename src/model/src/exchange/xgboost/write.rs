@@ -1,47 +1,48 @@
-//! Writing XGBoost's JSON.
+//! Writes XGBoost's JSON format.
 
 use super::{Flag, TreeParameters, WORDS, XgboostTree};
-use crate::exchange::Exported;
+use crate::exchange::ExportedModel;
 use crate::exchange::binary::{BinaryNode, binary};
-use crate::exchange::names::cleaned;
+use crate::exchange::names::portable_names;
 use crate::model::Model;
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// The attribute that says who wrote the file, and with which version.
+/// Attribute with the version of planetree that wrote the file.
 const WRITER: &str = "planetree";
 
-/// Whether a file is one that [`export`] wrote: XGBoost keeps attributes, but ends no file with a line break.
+/// Whether a file was written by [`export`]. XGBoost preserves attributes, but its files do not end with a line break.
 pub fn is_ours(bytes: &[u8]) -> bool {
     bytes.starts_with(br#"{"learner":{"attributes":{"planetree":"#) && bytes.ends_with(b"}\n")
 }
 
-/// Whom a root has for a parent.
-const NOBODY: i64 = i32::MAX as i64;
+/// The parent of a root.
+const NO_PARENT: i64 = i32::MAX as i64;
 
 /// Writes a model.
-pub fn export(model: &Model) -> Exported {
+pub fn export(model: &Model) -> ExportedModel {
     let (mut notes, mut losses) = (Vec::new(), Vec::new());
     if let Some(feature) = model.base_feature {
         let name = &model.features[feature as usize].name;
         losses.push(format!(
-            "scores start from the value of feature {name}, which XGBoost cannot add: pass it as base_margin"
+            "scores include the value of feature {name}, which XGBoost cannot add: pass it as base_margin"
         ));
     }
-    // Always: without names XGBoost counts from 0, and its dumps would call our f26 f25.
-    let names = cleaned(&model.features, |letter| "[]<".contains(letter) || letter.is_control(), &mut notes);
+    // Names are always written: without them XGBoost counts from 0, and its dumps would call our f26 f25.
+    let names =
+        portable_names(&model.features, |letter| "[]<".contains(letter) || letter.is_control(), &mut notes);
     let types: Vec<&str> = names.iter().map(|_| "float").collect();
     let scale = model.tree_weight();
-    let mut notes_of_leaves = Overflow::default();
+    let mut range = SingleRange::default();
     let trees: Vec<XgboostTree> = (0..)
         .zip(&model.trees)
         .map(|(id, tree)| {
             let nodes = binary(tree, &model.features);
-            tree_of(id, &nodes, scale, model.features.len(), &mut notes_of_leaves)
+            tree_of(id, &nodes, scale, model.features.len(), &mut range)
         })
         .collect();
-    if notes_of_leaves.0 {
-        losses.push("some values are beyond the range of XGBoost's 32-bit numbers".to_owned());
+    if range.exceeded {
+        losses.push("some values exceed the range of XGBoost's 32-bit floats".to_owned());
     }
     let mut attributes = words(model, &mut notes);
     attributes.insert(WRITER, env!("CARGO_PKG_VERSION").to_owned());
@@ -70,16 +71,16 @@ pub fn export(model: &Model) -> Exported {
         },
         "version": [2, 0, 0],
     });
-    // The trees are put in as they are, so that 32-bit numbers are written in as few digits as they need.
+    // The trees are inserted as text: a JSON value would turn their 32-bit floats into 64-bit ones, with more digits.
     let mut text = value.to_string();
-    let trees = serde_json::to_string(&trees).expect("numbers and strings become JSON");
-    let at = text.find("\"tree_info\"").expect("it was written above");
+    let trees = serde_json::to_string(&trees).expect("numbers and strings can be written as JSON");
+    let at = text.find("\"tree_info\"").expect("the key is written above");
     text.insert_str(at, &format!("\"trees\":{trees},"));
     text.push('\n');
-    Exported { text, notes, losses }
+    ExportedModel { text, notes, losses }
 }
 
-/// The words of the features, as an attribute; XGBoost takes codes.
+/// The categories of the features, as an attribute.
 fn words(model: &Model, notes: &mut Vec<String>) -> BTreeMap<&'static str, String> {
     let features = model.features.iter();
     let words: Vec<_> =
@@ -95,19 +96,22 @@ fn words(model: &Model, notes: &mut Vec<String>) -> BTreeMap<&'static str, Strin
         return BTreeMap::new();
     }
     notes.push(format!(
-        "XGBoost does not map words: give it the codes of {}, the places in the lists of the attribute {WORDS}",
+        "categorical features: {}; XGBoost needs the codes, which are the indices in the lists of attribute {WORDS}",
         names.join(", ")
     ));
-    BTreeMap::from([(WORDS, serde_json::to_string(&words).expect("strings become JSON"))])
+    BTreeMap::from([(WORDS, serde_json::to_string(&words).expect("strings can be written as JSON"))])
 }
 
-/// Whether a number was too large.
+/// Converts numbers to 32-bit floats.
 #[derive(Default)]
-struct Overflow(bool);
+struct SingleRange {
+    /// Whether a number was out of range.
+    exceeded: bool,
+}
 
-impl Overflow {
-    fn single(&mut self, number: f64) -> f32 {
-        self.0 |= number.abs() > f64::from(f32::MAX);
+impl SingleRange {
+    fn clamped(&mut self, number: f64) -> f32 {
+        self.exceeded |= number.abs() > f64::from(f32::MAX);
         number.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32
     }
 }
@@ -117,11 +121,11 @@ fn tree_of(
     nodes: &[BinaryNode],
     scale: f64,
     features: usize,
-    overflow: &mut Overflow,
+    range: &mut SingleRange,
 ) -> XgboostTree {
     let mut tree = XgboostTree {
         id,
-        parents: vec![NOBODY; nodes.len()],
+        parents: vec![NO_PARENT; nodes.len()],
         split_type: vec![0; nodes.len()],
         tree_param: TreeParameters {
             num_deleted: "0".to_owned(),
@@ -131,12 +135,12 @@ fn tree_of(
         },
         ..XgboostTree::default()
     };
-    for (place, node) in nodes.iter().enumerate() {
-        let value = overflow.single(node.value * scale);
+    for (index, node) in nodes.iter().enumerate() {
+        let value = range.clamped(node.value * scale);
         let split = node.split.as_ref();
         if let Some(split) = split {
-            tree.parents[split.left] = place as i64;
-            tree.parents[split.right] = place as i64;
+            tree.parents[split.left] = index as i64;
+            tree.parents[split.right] = index as i64;
         }
         tree.base_weights.push(value);
         tree.sum_hessian.push(node.cover as f32);
@@ -145,8 +149,8 @@ fn tree_of(
         tree.right_children.push(split.map_or(-1, |split| split.right as i64));
         tree.loss_changes.push(split.map_or(0.0, |split| split.gain.min(f64::from(f32::MAX)) as f32));
         tree.split_indices.push(split.map_or(0, |split| split.feature));
-        // At most the threshold is less than the next number. Above the largest there is none, and nothing but
-        // that number itself would notice.
+        // `value <= threshold` is the same as `value < next_up(threshold)`. The largest float has no successor; only
+        // values equal to it are affected.
         tree.split_conditions.push(split.map_or(value, |split| split.threshold.next_up().min(f32::MAX)));
     }
     tree

@@ -1,17 +1,17 @@
-//! A model reads back as it was, and a file that only looks like one is refused.
+//! Models survive a round trip, and invalid model files are rejected.
 
 use super::*;
 use crate::model::example;
 use crate::model::example::leaf;
 
-fn place(root: &tempfile::TempDir) -> Location {
+fn model_location(root: &tempfile::TempDir) -> Location {
     Location::Local(root.path().join("model"))
 }
 
 #[test]
-fn a_model_reads_back_as_it_was() {
+fn a_model_round_trips() {
     let root = tempfile::tempdir().unwrap();
-    let location = place(&root);
+    let location = model_location(&root);
     let model = example();
     model.write(&location).unwrap();
     assert_eq!(Model::read(&location).unwrap(), model);
@@ -24,9 +24,9 @@ fn a_model_reads_back_as_it_was() {
 }
 
 #[test]
-fn any_number_reads_back_exactly() {
+fn any_number_round_trips_exactly() {
     let root = tempfile::tempdir().unwrap();
-    let location = place(&root);
+    let location = model_location(&root);
     let mut bits = 0x9e37_79b9_7f4a_7c15_u64;
     for _ in 0..200 {
         bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -41,47 +41,51 @@ fn any_number_reads_back_exactly() {
 }
 
 #[test]
-fn a_faulty_model_is_not_written() {
+fn an_invalid_model_is_not_written() {
     type Fault = (&'static str, fn(&mut Model));
     fn first(model: &mut Model) -> &mut Split {
         model.trees[0].nodes[0].split.as_mut().unwrap()
     }
     let faults: &[Fault] = &[
         ("the base score is NaN", |model| model.base_score = f64::NAN),
-        ("two features are called f1", |model| model.features[1].name = "f1".into()),
-        ("no finite number", |model| model.features[1].fill = Some(f32::INFINITY)),
-        ("the word \"red\" of feature f1 has two codes", |model| {
+        ("duplicate feature name f1", |model| model.features[1].name = "f1".into()),
+        ("the fill value of feature größe \"x\" is not finite", |model| {
+            model.features[1].fill = Some(f32::INFINITY)
+        }),
+        ("category \"red\" of feature f1 has two codes", |model| {
             model.features[0].words = ["red", "blue", "red"].map(str::to_owned).to_vec();
         }),
-        ("tree 1, node 0: there is no such node", |model| model.trees[1].nodes.clear()),
-        ("tree 0, node 0: node 0 cannot be its child", |model| first(model).left = 0),
-        ("tree 0, node 0: node 99 cannot be its child", |model| first(model).right = 99),
-        ("tree 0, node 0: its child 1 has two parents", |model| first(model).right = 1),
-        ("tree 0, node 1: its child 2 has two parents", |model| {
+        ("tree 1, node 0: the tree has no nodes", |model| model.trees[1].nodes.clear()),
+        ("tree 0, node 0: invalid child: 0", |model| first(model).left = 0),
+        ("tree 0, node 0: invalid child: 99", |model| first(model).right = 99),
+        ("tree 0, node 0: child 1 has two parents", |model| first(model).right = 1),
+        ("tree 0, node 1: child 2 has two parents", |model| {
             model.trees[0].nodes[1].split.as_mut().unwrap().left = 2;
         }),
-        ("tree 0, node 0: there is no feature 3", |model| first(model).feature = 3),
-        ("tree 0, node 0: its threshold is inf", |model| first(model).threshold = f32::INFINITY),
-        ("tree 0, node 0: its gain is NaN", |model| first(model).gain = f64::NAN),
-        ("it has a middle branch exactly if", |model| first(model).missing = Branch::Middle),
-        ("it has a middle branch exactly if", |model| {
+        ("tree 0, node 0: unknown feature 3", |model| first(model).feature = 3),
+        ("tree 0, node 0: the threshold is inf", |model| first(model).threshold = f32::INFINITY),
+        ("tree 0, node 0: the gain is NaN", |model| first(model).gain = f64::NAN),
+        ("a middle child is required if missing values go there", |model| {
+            first(model).missing = Branch::Middle
+        }),
+        ("a middle child is required if missing values go there", |model| {
             model.trees[0].nodes[1].split.as_mut().unwrap().missing = Branch::Left;
         }),
-        ("tree 0, node 2: its value is NaN", |model| model.trees[0].nodes[2].value = f64::NAN),
-        ("tree 0, node 2: its cover is inf", |model| model.trees[0].nodes[2].cover = f64::INFINITY),
-        ("tree 0, node 2: its depth is 7, not 1", |model| model.trees[0].nodes[2].depth = 7),
-        ("tree 0, node 6: no other node leads to it", |model| model.trees[0].nodes.push(leaf(0, 0.0))),
+        ("tree 0, node 2: the value is NaN", |model| model.trees[0].nodes[2].value = f64::NAN),
+        ("tree 0, node 2: the cover is inf", |model| model.trees[0].nodes[2].cover = f64::INFINITY),
+        ("tree 0, node 2: the depth is 7, expected 1", |model| model.trees[0].nodes[2].depth = 7),
+        ("tree 0, node 6: the node has no parent", |model| model.trees[0].nodes.push(leaf(0, 0.0))),
     ];
-    for (problem, spoil) in faults {
+    for (problem, corrupt) in faults {
         let root = tempfile::tempdir().unwrap();
         let mut model = example();
-        spoil(&mut model);
-        let error = model.write(&place(&root)).unwrap_err().to_string();
+        corrupt(&mut model);
+        let error = model.write(&model_location(&root)).unwrap_err().to_string();
         assert!(error.contains(problem), "{error}");
     }
 }
 
-/// Writes a file with a right checksum, whatever is in it.
+/// Writes a file with invalid content but a valid checksum, and returns the error of reading it.
 fn forge(location: &Location, header: &str, rows: Option<&RecordBatch>) -> Error {
     let schema = rows.map_or_else(|| SCHEMA.clone(), RecordBatch::schema);
     let mut writer = TableWriter::create(location, TableKind::Model, schema).unwrap();
@@ -90,13 +94,13 @@ fn forge(location: &Location, header: &str, rows: Option<&RecordBatch>) -> Error
         writer.write(rows).unwrap();
     }
     writer.finish().unwrap();
-    Model::read(location).expect_err("the file should be refused")
+    Model::read(location).expect_err("the file should be rejected")
 }
 
 #[test]
-fn a_forged_file_is_refused() {
+fn a_forged_file_is_rejected() {
     let root = tempfile::tempdir().unwrap();
-    let location = place(&root);
+    let location = model_location(&root);
     let model = example();
     model.write(&location).unwrap();
     let header = TableReader::open(&location, TableKind::Model).unwrap().metadata(HEADER).unwrap().to_owned();
@@ -122,25 +126,31 @@ fn a_forged_file_is_refused() {
     };
     let integers = |values: [i32; 6]| -> ArrayRef { Arc::new(Int32Array::from_iter_values(values)) };
     let forgeries = [
-        ("it has no column tree", whole.project(&[1, 2, 3]).unwrap()),
-        ("column tree is of type Float64", replaced("tree", Arc::new(Float64Array::from(vec![0.0; 6])))),
-        ("column tree lacks values", replaced("tree", Arc::new(Int32Array::from(vec![None; 6])))),
+        ("no column tree", whole.project(&[1, 2, 3]).unwrap()),
+        ("column tree has type Float64", replaced("tree", Arc::new(Float64Array::from(vec![0.0; 6])))),
+        ("column tree has nulls", replaced("tree", Arc::new(Int32Array::from(vec![None; 6])))),
         ("tree 7, node 0: trees are out of order", replaced("tree", integers([7; 6]))),
         ("tree -1, node 0: trees are out of order", replaced("tree", integers([-1; 6]))),
         ("tree 0, node 9: nodes are out of order", replaced("node", integers([0, 9, 2, 3, 4, 5]))),
         ("tree 0, node 0: nodes are out of order", replaced("node", integers([0; 6]))),
-        ("a depth is -1", replaced("depth", integers([0, -1, 1, 2, 2, 2]))),
-        ("the tree is in two groups", replaced("group", integers([0, 1, 0, 0, 0, 0]))),
+        ("negative depth: -1", replaced("depth", integers([0, -1, 1, 2, 2, 2]))),
+        ("the nodes of a tree have different groups", replaced("group", integers([0, 1, 0, 0, 0, 0]))),
         (
-            "it has children but no feature",
+            "children without a feature",
             replaced("feature", Arc::new(StringArray::from(vec![None::<&str>; 6]))),
         ),
-        ("there is no feature \"?\"", replaced("feature", Arc::new(StringArray::from(vec!["?"; 6])))),
-        ("a feature but not two children", replaced("left", Arc::new(Int32Array::from(vec![None; 6])))),
-        ("a child is -5", replaced("left", integers([-5; 6]))),
-        ("no threshold or gain", replaced("gain", Arc::new(Float64Array::from(vec![None; 6])))),
-        ("where missing values go", replaced("missing", Arc::new(StringArray::from(vec!["up"; 6])))),
-        ("its threshold is inf", replaced("threshold", Arc::new(Float32Array::from(vec![f32::INFINITY; 6])))),
+        ("unknown feature \"?\"", replaced("feature", Arc::new(StringArray::from(vec!["?"; 6])))),
+        ("a feature without two children", replaced("left", Arc::new(Int32Array::from(vec![None; 6])))),
+        ("negative child: -5", replaced("left", integers([-5; 6]))),
+        (
+            "a feature without a threshold or gain",
+            replaced("gain", Arc::new(Float64Array::from(vec![None; 6]))),
+        ),
+        (
+            "`missing` is not left, right or middle",
+            replaced("missing", Arc::new(StringArray::from(vec!["up"; 6]))),
+        ),
+        ("the threshold is inf", replaced("threshold", Arc::new(Float32Array::from(vec![f32::INFINITY; 6])))),
     ];
     for (problem, rows) in &forgeries {
         let error = forge(&location, &header, Some(rows)).to_string();

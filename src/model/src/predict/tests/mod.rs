@@ -1,4 +1,4 @@
-//! Tests of more than one file of this folder.
+//! Tests that involve several files of this folder.
 
 pub(crate) mod scorer;
 pub(crate) mod stream;

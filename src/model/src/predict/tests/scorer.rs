@@ -1,4 +1,4 @@
-//! The scorer against its slow twin, which does what the model says node by node.
+//! The scorer against a naive reference that walks the trees node by node.
 
 use crate::model::{Branch, Ensemble, Model, ModelFeature, Node, Origin, Split, Tree};
 use crate::predict::Scorer;
@@ -7,7 +7,7 @@ use fearless_simd::Level;
 use planetree_base::random::Stream;
 use proptest::prelude::*;
 
-/// The value of a row in a tree.
+/// The value of the leaf that a row reaches.
 fn tree_value(tree: &Tree, value_of: &dyn Fn(u32) -> f32) -> f64 {
     let mut node = 0;
     while let Some(split) = &tree.nodes[node as usize].split {
@@ -26,8 +26,8 @@ fn tree_value(tree: &Tree, value_of: &dyn Fn(u32) -> f32) -> f64 {
     tree.nodes[node as usize].value
 }
 
-/// The score of a row.
-fn twin(model: &Model, row: &[f32]) -> f64 {
+/// The score of a row, computed naively.
+fn reference_score(model: &Model, row: &[f32]) -> f64 {
     let value_of = |feature: u32| match model.features[feature as usize].fill {
         Some(fill) if row[feature as usize].is_nan() => fill,
         _ => row[feature as usize],
@@ -42,29 +42,29 @@ fn twin(model: &Model, row: &[f32]) -> f64 {
     }
 }
 
-/// What a random model is made of.
+/// Parameters of a random model.
 #[derive(Debug, Clone)]
-pub(crate) struct Shape {
+pub(crate) struct RandomModel {
     pub(crate) seed: u64,
     pub(crate) ensemble: Ensemble,
     pub(crate) features: usize,
     pub(crate) trees: usize,
-    pub(crate) most_leaves: usize,
-    /// How many numbers there are for values and thresholds: few make many equal ones.
+    pub(crate) max_leaves: usize,
+    /// Number of distinct values and thresholds: the fewer, the more are equal.
     pub(crate) numbers: u64,
 }
 
-/// A value or threshold: mostly one of a few numbers, sometimes an extreme one.
+/// A random value or threshold: mostly one of a few numbers, sometimes an extreme one.
 fn number(stream: &mut Stream, numbers: u64) -> f32 {
-    const ODD: [f32; 8] =
+    const EXTREME: [f32; 8] =
         [0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, f32::MIN, f32::MIN_POSITIVE, 1e-45];
     match stream.bits() % 8 {
-        0 => ODD[(stream.bits() % 8) as usize],
+        0 => EXTREME[(stream.bits() % 8) as usize],
         _ => (stream.bits() % numbers) as f32 - (numbers / 2) as f32,
     }
 }
 
-pub(crate) fn random_model(shape: &Shape) -> Model {
+pub(crate) fn random_model(shape: &RandomModel) -> Model {
     let mut stream = Stream::new(&[shape.seed]);
     let fill = |stream: &mut Stream| stream.bits().is_multiple_of(4).then(|| number(stream, shape.numbers));
     let features = (0..shape.features)
@@ -84,10 +84,10 @@ pub(crate) fn random_model(shape: &Shape) -> Model {
     }
 }
 
-/// A tree that grows at random leaves.
-fn random_tree(shape: &Shape, stream: &mut Stream) -> Tree {
+/// A tree grown by splitting random leaves.
+fn random_tree(shape: &RandomModel, stream: &mut Stream) -> Tree {
     let leaf = |depth, stream: &mut Stream| Node { depth, split: None, value: stream.normal(), cover: 1.0 };
-    let leaves = 1 + (stream.bits() as usize) % shape.most_leaves;
+    let leaves = 1 + (stream.bits() as usize) % shape.max_leaves;
     let mut tree = Tree { group: 0, nodes: vec![leaf(0, stream)] };
     let mut open = vec![0];
     while open.len() < leaves {
@@ -124,7 +124,7 @@ fn random_tree(shape: &Shape, stream: &mut Stream) -> Tree {
     tree
 }
 
-pub(crate) fn random_rows(shape: &Shape, rows: usize) -> Vec<f32> {
+pub(crate) fn random_rows(shape: &RandomModel, rows: usize) -> Vec<f32> {
     let mut stream = Stream::new(&[shape.seed, 1]);
     let mut value = || match stream.bits() % 4 {
         0 => f32::NAN,
@@ -133,9 +133,10 @@ pub(crate) fn random_rows(shape: &Shape, rows: usize) -> Vec<f32> {
     (0..rows * shape.features).map(|_| value()).collect()
 }
 
-fn check(shape: &Shape, rows: usize) {
+fn check(shape: &RandomModel, rows: usize) {
     let (model, values) = (random_model(shape), random_rows(shape, rows));
-    let expected: Vec<u64> = values.chunks(shape.features).map(|row| twin(&model, row).to_bits()).collect();
+    let expected: Vec<u64> =
+        values.chunks(shape.features).map(|row| reference_score(&model, row).to_bits()).collect();
     let bits = |scores: &[f64]| -> Vec<u64> { scores.iter().map(|score| score.to_bits()).collect() };
     // The same values as columns: missing ones as nulls, or as NaN in every third column.
     let column = |feature: usize| -> Float32Array {
@@ -144,7 +145,7 @@ fn check(shape: &Shape, rows: usize) {
     };
     let columns: Vec<Float32Array> = (0..shape.features).map(column).collect();
     let columns: Vec<_> = columns.iter().map(Some).collect();
-    // What any machine can do, and what this one can.
+    // Both the baseline instructions and the best ones of this machine.
     for level in [Level::baseline(), Level::new()] {
         let scorer = Scorer::for_level(&model, level);
         let mut scores = vec![f64::NAN; rows];
@@ -156,17 +157,17 @@ fn check(shape: &Shape, rows: usize) {
     }
 }
 
-fn shapes() -> impl Strategy<Value = Shape> {
+fn shapes() -> impl Strategy<Value = RandomModel> {
     let ensemble = prop_oneof![Just(Ensemble::Boost), Just(Ensemble::Bag)];
     let leaves = prop_oneof![Just(1), 2..40usize, 40..101usize];
     let numbers = prop_oneof![2..20u64, 20..2000u64];
     (any::<u64>(), ensemble, 1..12usize, 0..9usize, leaves, numbers).prop_map(
-        |(seed, ensemble, features, trees, most_leaves, numbers)| Shape {
+        |(seed, ensemble, features, trees, max_leaves, numbers)| RandomModel {
             seed,
             ensemble,
             features,
             trees,
-            most_leaves,
+            max_leaves,
             numbers,
         },
     )
@@ -174,45 +175,48 @@ fn shapes() -> impl Strategy<Value = Shape> {
 
 proptest! {
     #[test]
-    fn any_model_scores_as_its_nodes_say(shape in shapes(), rows in 0..300usize) {
+    fn any_model_scores_as_the_reference_does(shape in shapes(), rows in 0..300usize) {
         check(&shape, rows);
     }
 }
 
-const PLAIN: Shape =
-    Shape { seed: 7, ensemble: Ensemble::Boost, features: 5, trees: 3, most_leaves: 31, numbers: 50 };
+const PLAIN: RandomModel =
+    RandomModel { seed: 7, ensemble: Ensemble::Boost, features: 5, trees: 3, max_leaves: 31, numbers: 50 };
 
 #[test]
-fn large_trees_score_as_their_nodes_say() {
-    for (seed, most_leaves) in [(1, 300), (2, 2_000), (3, 20_000)] {
-        check(&Shape { seed, most_leaves, trees: 6, ..PLAIN }, 200);
+fn large_trees_score_as_the_reference_does() {
+    for (seed, max_leaves) in [(1, 300), (2, 2_000), (3, 20_000)] {
+        check(&RandomModel { seed, max_leaves, trees: 6, ..PLAIN }, 200);
     }
 }
 
 #[test]
 fn a_feature_may_have_more_thresholds_than_a_byte_can_count() {
     for seed in 0..4 {
-        check(&Shape { seed, features: 1, trees: 40, most_leaves: 100, numbers: 100_000, ..PLAIN }, 300);
-        check(&Shape { seed, features: 2, trees: 4, most_leaves: 5_000, numbers: 1_000_000, ..PLAIN }, 300);
+        check(&RandomModel { seed, features: 1, trees: 40, max_leaves: 100, numbers: 100_000, ..PLAIN }, 300);
+        check(
+            &RandomModel { seed, features: 2, trees: 4, max_leaves: 5_000, numbers: 1_000_000, ..PLAIN },
+            300,
+        );
     }
 }
 
 #[test]
-fn features_may_be_many() {
-    check(&Shape { features: 70_000, trees: 10, ..PLAIN }, 20);
+fn a_model_may_have_many_features() {
+    check(&RandomModel { features: 70_000, trees: 10, ..PLAIN }, 20);
 }
 
 #[test]
 fn a_model_without_trees_scores_the_base_score() {
     for ensemble in [Ensemble::Boost, Ensemble::Bag] {
-        check(&Shape { trees: 0, ensemble, ..PLAIN }, 3);
+        check(&RandomModel { trees: 0, ensemble, ..PLAIN }, 3);
     }
 }
 
 #[test]
 fn a_feature_without_a_column_is_missing_or_filled() {
-    let model = random_model(&Shape { trees: 20, ..PLAIN });
+    let model = random_model(&RandomModel { trees: 20, ..PLAIN });
     let mut scores = [0.0; 3];
     Scorer::new(&model).score_columns(&[None; 5], &mut scores);
-    assert_eq!(scores, [twin(&model, &[f32::NAN; 5]); 3]);
+    assert_eq!(scores, [reference_score(&model, &[f32::NAN; 5]); 3]);
 }

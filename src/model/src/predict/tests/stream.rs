@@ -1,16 +1,16 @@
-//! Datasets from text to scores.
+//! From text through a dataset to scores.
 
 use crate::model::{Branch, Ensemble, Model, ModelFeature, Node, Origin, Split, Tree};
-use crate::predict::{PredictedGroup, Report, predict, scores_of};
+use crate::predict::{PredictReport, PredictedGroup, predict, scores_of};
 use arrow::array::Array;
 use planetree_base::storage::Location;
-use planetree_data::convert::{ConvertOptions, LEAST_MEMORY, convert};
+use planetree_data::convert::{ConvertOptions, MIN_MEMORY, convert};
 use planetree_data::dataset::DatasetReader;
-use planetree_data::ingest::{Format, Ingest, IngestOptions, Input, RoleOptions};
+use planetree_data::ingest::{Ingest, IngestOptions, Input, InputFormat, RoleOptions};
 use std::path::Path;
 
-/// Converts text to a dataset with a file for every query.
-pub(crate) fn dataset(room: &Path, text: &str, format: Format) -> DatasetReader {
+/// Converts text to a dataset with one file per query.
+pub(crate) fn dataset(room: &Path, text: &str, format: InputFormat) -> DatasetReader {
     let (input, output) = (room.join("input"), Location::Local(room.join("dataset")));
     std::fs::write(&input, text).unwrap();
     let ingest = IngestOptions {
@@ -33,8 +33,8 @@ pub(crate) fn dataset(room: &Path, text: &str, format: Format) -> DatasetReader 
         threads: 1,
         sort_queries: false,
         max_errors: None,
-        share: planetree_data::convert::QueryShare::ALL,
-        memory_limit: LEAST_MEMORY,
+        query_sample: planetree_data::convert::QuerySample::ALL,
+        memory_limit: MIN_MEMORY,
         categories: Vec::new(),
     };
     let ingest = Ingest::open(vec![Input::at(Location::Local(input))], ingest).unwrap();
@@ -42,8 +42,8 @@ pub(crate) fn dataset(room: &Path, text: &str, format: Format) -> DatasetReader 
     DatasetReader::open(&output).unwrap()
 }
 
-/// A tree for each of some features: 1 to the power of ten for values above 0, a half of it for missing
-/// ones, 0 otherwise. So the score's digits tell what every tree saw.
+/// A model with one tree per used feature. Feature `i` adds 10^i for values above 0, 5 * 10^i for missing values, and
+/// 0 otherwise. So the digits of a score show the branch taken in every tree.
 pub(crate) fn model(features: &[&str], used: &[usize]) -> Model {
     let leaf = |value| Node { depth: 1, split: None, value, cover: 1.0 };
     let tree = |feature: usize| {
@@ -67,7 +67,7 @@ pub(crate) fn model(features: &[&str], used: &[usize]) -> Model {
     }
 }
 
-fn predicted(reader: &DatasetReader, model: &Model, threads: usize) -> (Vec<PredictedGroup>, Report) {
+fn predicted(reader: &DatasetReader, model: &Model, threads: usize) -> (Vec<PredictedGroup>, PredictReport) {
     let mut groups = Vec::new();
     let report = predict(reader, model, threads, &mut |group| {
         groups.push(group);
@@ -83,7 +83,7 @@ fn columns_are_found_by_name_and_groups_come_in_order() {
     for query in 0..20 {
         text.push_str(&format!("q{query},d1,0,1,7,-1,-1\nq{query},d2,,1,7,,1\nq{query},,2,-1,7,-1,1\n"));
     }
-    let reader = dataset(room.path(), &text, Format::Csv);
+    let reader = dataset(room.path(), &text, InputFormat::Csv);
     let model = model(&["a", "b", "c"], &[2, 0, 1]);
     for threads in [1, 2, 5] {
         let (groups, report) = predicted(&reader, &model, threads);
@@ -98,7 +98,7 @@ fn columns_are_found_by_name_and_groups_come_in_order() {
         }
     }
     assert_eq!(scores_of(&reader, &model).unwrap(), [100.0, 115.0, 10.0].repeat(20));
-    // Features are filled where the model says so, and a sink's error ends it all.
+    // Fill values are applied, and an error of the sink ends the prediction.
     let mut filled = model.clone();
     filled.features[0].fill = Some(1.0);
     assert_eq!(scores_of(&reader, &filled).unwrap()[..3], [100.0, 111.0, 10.0]);
@@ -107,9 +107,9 @@ fn columns_are_found_by_name_and_groups_come_in_order() {
 }
 
 #[test]
-fn a_model_that_asks_for_no_feature_scores_every_row() {
+fn a_model_that_uses_no_feature_scores_every_row() {
     let room = tempfile::tempdir().unwrap();
-    let reader = dataset(room.path(), "query_id,label,a\nq1,,1\nq1,,2\nq2,,3\n", Format::Csv);
+    let reader = dataset(room.path(), "query_id,label,a\nq1,,1\nq1,,2\nq2,,3\n", InputFormat::Csv);
     let model = Model { base_score: 0.25, ..model(&["a"], &[]) };
     let (groups, _) = predicted(&reader, &model, 1);
     assert_eq!(groups.iter().map(|group| group.labels.null_count()).sum::<usize>(), 3, "unlabelled");
@@ -118,9 +118,9 @@ fn a_model_that_asks_for_no_feature_scores_every_row() {
 }
 
 #[test]
-fn features_that_a_table_lacks_are_named() {
+fn features_that_a_dataset_lacks_are_listed() {
     let room = tempfile::tempdir().unwrap();
-    let reader = dataset(room.path(), "query_id,label,a,f3\nq1,0,1,2\n", Format::Csv);
+    let reader = dataset(room.path(), "query_id,label,a,f3\nq1,0,1,2\n", InputFormat::Csv);
     let names = ["f1", "f2", "f3", "f4", "f5", "f6", "f7"];
     let error = scores_of(&reader, &model(&names, &[2])).unwrap_err();
     let text = error.to_string();
@@ -131,11 +131,11 @@ fn features_that_a_table_lacks_are_named() {
 #[test]
 fn an_index_that_never_occurs_in_letor_text_is_missing() {
     let room = tempfile::tempdir().unwrap();
-    let reader = dataset(room.path(), "2 qid:1 1:0.5 2:1\n0 qid:1 2:-1\n", Format::Letor);
+    let reader = dataset(room.path(), "2 qid:1 1:0.5 2:1\n0 qid:1 2:-1\n", InputFormat::Letor);
     let (groups, report) = predicted(&reader, &model(&["f1", "f2", "f3"], &[0, 1, 2]), 1);
     assert_eq!(groups[0].scores, [511.0, 505.0]);
     let warning = report.warning.unwrap();
-    assert_eq!(warning, "1 feature is not in the data and taken as missing: f3");
-    // A name that no index gives is another matter.
+    assert_eq!(warning, "1 feature is not in the data and treated as missing: f3");
+    // Only names of the form f<index> may be absent.
     assert!(scores_of(&reader, &model(&["f1", "f2", "bm25"], &[0])).is_err());
 }

@@ -1,33 +1,34 @@
-//! Any two conversions of the same words give the same predictions.
+//! Predictions do not depend on the codes that a conversion assigns to categories.
 
 use super::stream::dataset;
 use crate::explain::explain;
 use crate::model::{Branch, Ensemble, Model, ModelFeature, Node, Origin, Split, Tree};
 use crate::predict::{GroupScorer, predict};
 use planetree_data::dataset::DatasetReader;
-use planetree_data::ingest::Format;
+use planetree_data::ingest::InputFormat;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-/// Words that are told apart by case, blanks, quotes and letters of any script.
+/// Categories that differ in case, blanks, quotes and non-ASCII letters.
 const WORDS: [&str; 8] = ["red", "Red", "blue ", "größe", "a,b", "\"x\"", "nan word", "z"];
 
-/// A document: its query, and the place of its word of each feature; beyond the list for none.
+/// A document: its query, and its category of each feature as an index into `WORDS`; an index beyond the end is a
+/// missing value.
 type Document = (u8, usize, usize);
 
 fn table(documents: &[Document]) -> String {
-    let quoted = |place: usize| match WORDS.get(place) {
+    let quoted = |index: usize| match WORDS.get(index) {
         Some(word) => format!("\"{}\"", word.replace('"', "\"\"")),
         None => String::new(),
     };
     let mut text = "query_id,doc_id,label,a,b\n".to_owned();
-    for (place, (query, a, b)) in documents.iter().enumerate() {
-        text.push_str(&format!("q{query},d{place},0,{},{}\n", quoted(*a), quoted(*b)));
+    for (number, (query, a, b)) in documents.iter().enumerate() {
+        text.push_str(&format!("q{query},d{number},0,{},{}\n", quoted(*a), quoted(*b)));
     }
     text
 }
 
-/// A tree for every threshold between codes, whose values tell apart where a row went.
+/// A model with one tree for every threshold between two codes; a score shows the branch taken in every tree.
 fn model(reader: &DatasetReader, missing: [Branch; 2], ensemble: Ensemble) -> Model {
     let manifest = reader.manifest();
     let words = |name: &str| {
@@ -63,7 +64,7 @@ fn model(reader: &DatasetReader, missing: [Branch; 2], ensemble: Ensemble) -> Mo
     }
 }
 
-/// The score of every document, by its name.
+/// The score of every document, by its id.
 fn scores(reader: &DatasetReader, model: &Model) -> BTreeMap<String, u64> {
     let mut scores = BTreeMap::new();
     let mut documents = Vec::new();
@@ -76,7 +77,7 @@ fn scores(reader: &DatasetReader, model: &Model) -> BTreeMap<String, u64> {
     })
     .unwrap();
     if model.ensemble != Ensemble::Wins {
-        // SQL and explanations go other ways through the same columns.
+        // SQL and explanations use the same columns, but other code.
         let scorer = GroupScorer::new(model, reader).unwrap();
         let mut all = Vec::new();
         for id in reader.groups() {
@@ -100,7 +101,7 @@ fn documents() -> impl Strategy<Value = Vec<Document>> {
     let document = (0u8..5, 0..WORDS.len() + 1, 0..WORDS.len() + 1);
     prop::collection::vec(document, 2..30).prop_map(|mut documents| {
         documents.sort_by_key(|document| document.0);
-        // Without a word, a column would be one of numbers.
+        // A column without any category would be numeric.
         (documents[0].1, documents[0].2) = (0, 1);
         documents
     })
@@ -110,31 +111,31 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn any_two_conversions_of_the_same_words_predict_the_same(
+    fn predictions_do_not_depend_on_the_codes_of_categories(
         known in documents(),
-        asked in documents(),
+        scored in documents(),
         order in any::<prop::sample::Index>(),
         missing in prop::sample::select(vec![Branch::Left, Branch::Right, Branch::Middle]),
         ensemble in prop::sample::select(vec![Ensemble::Boost, Ensemble::Bag, Ensemble::Wins]),
     ) {
         let rooms = [(); 3].map(|()| tempfile::tempdir().unwrap());
-        let learned = dataset(rooms[0].path(), &table(&known), Format::Csv);
+        let learned = dataset(rooms[0].path(), &table(&known), InputFormat::Csv);
         let mut model = model(&learned, [missing, Branch::Left], ensemble);
         if ensemble == Ensemble::Wins {
-            // Pairs are differences, which have no value where one of both has none.
+            // A difference is missing if either value is.
             model.features.iter_mut().for_each(|feature| feature.fill = Some(0.0));
         }
-        // The same documents, which keep their names, with other queries first: words are met in another order.
-        let text = table(&asked);
+        // The same documents under the same ids, with the queries reordered, so that categories get other codes.
+        let text = table(&scored);
         let (header, lines) = text.split_once('\n').unwrap();
         let lines: Vec<&str> = lines.lines().collect();
         let query = |line: &str| line.split(',').next().unwrap().to_owned();
         let queries: Vec<&[&str]> = lines.chunk_by(|one, other| query(one) == query(other)).collect();
         let first = order.index(queries.len());
-        let turned: Vec<&str> = queries[first..].iter().chain(&queries[..first]).rev().copied().flatten().copied().collect();
-        let turned = format!("{header}\n{}\n", turned.join("\n"));
-        let one = dataset(rooms[1].path(), &text, Format::Csv);
-        let other = dataset(rooms[2].path(), &turned, Format::Csv);
+        let reordered: Vec<&str> = queries[first..].iter().chain(&queries[..first]).rev().copied().flatten().copied().collect();
+        let reordered = format!("{header}\n{}\n", reordered.join("\n"));
+        let one = dataset(rooms[1].path(), &text, InputFormat::Csv);
+        let other = dataset(rooms[2].path(), &reordered, InputFormat::Csv);
         prop_assert_eq!(scores(&one, &model), scores(&other, &model));
     }
 }

@@ -4,12 +4,12 @@ use super::grow::{ListwiseContext, ListwiseRules, grow};
 use super::measure::NdcgVariant;
 use super::sums::LabelUnits;
 use crate::bins::{BinnedData, Codes};
-use crate::config::Parameters;
+use crate::config::{ForestSettings, ListwiseParameters};
 use crate::driver::ForestTree;
-use crate::driver::check_gains;
 use crate::driver::{Draw, TreeGrower};
 use crate::forest::features::TreeFeatures;
 use crate::forest::grower::{GrowBelow, OpenLeaf, Top};
+use crate::objective::check_gains;
 use planetree_base::error::{Error, Result};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -22,7 +22,7 @@ const WORTH_SHARING: i64 = 16_384;
 pub const BYTES_PER_ROW: u64 = 24 + 24 + 24 + 16;
 
 struct ListGrower<'a> {
-    parameters: &'a Parameters,
+    parameters: &'a ForestSettings,
     data: &'a BinnedData,
     codes: Vec<Codes>,
     units: LabelUnits,
@@ -31,30 +31,37 @@ struct ListGrower<'a> {
     below: Option<Box<dyn GrowBelow + 'a>>,
 }
 
-/// The grower for these parameters; `below` grows the levels below the listwise ones.
+/// The grower for these parameters; `below` is the number of listwise levels and the grower of those below them.
 pub fn grower<'a>(
-    parameters: &'a Parameters,
+    parameters: &'a ForestSettings,
+    splits: &ListwiseParameters,
     data: &'a BinnedData,
-    below: Option<Box<dyn GrowBelow + 'a>>,
+    below: Option<(u32, Box<dyn GrowBelow + 'a>)>,
 ) -> Result<Box<dyn TreeGrower + 'a>> {
     check(parameters, data)?;
-    let listwise = &parameters.forest.listwise;
-    let deepest = parameters.max_depth.unwrap_or(u32::MAX);
+    let deepest = parameters.learner.tree.max_depth.unwrap_or(u32::MAX);
     let rules = ListwiseRules {
         variant: NdcgVariant::of(parameters),
-        order: listwise.order,
-        depth: listwise.levels.map_or(deepest, |levels| levels.min(deepest)),
-        min_rows: i64::try_from(parameters.min_data_in_leaf).unwrap_or(i64::MAX),
-        min_gain: parameters.min_gain,
+        order: splits.order,
+        depth: below.as_ref().map_or(deepest, |(levels, _)| deepest.min(*levels)),
+        min_rows: i64::try_from(parameters.learner.tree.min_data_in_leaf).unwrap_or(i64::MAX),
+        min_gain: parameters.learner.tree.min_gain,
         worth_sharing: WORTH_SHARING,
         seed: parameters.seed,
     };
     let codes = (0..data.partitions()).map(|partition| data.all_codes(partition)).collect::<Result<_>>()?;
-    Ok(Box::new(ListGrower { parameters, data, codes, units: units_of(data), rules, below }))
+    Ok(Box::new(ListGrower {
+        parameters,
+        data,
+        codes,
+        units: units_of(data),
+        rules,
+        below: below.map(|(_, grower)| grower),
+    }))
 }
 
 /// Rejects data without a ranking to improve.
-fn check(parameters: &Parameters, data: &BinnedData) -> Result<()> {
+fn check(parameters: &ForestSettings, data: &BinnedData) -> Result<()> {
     let queries: usize = data.rows.iter().map(|rows| rows.query_bounds.len() - 1).sum();
     if queries < 2 {
         return Err(Error::usage(
@@ -62,7 +69,7 @@ fn check(parameters: &Parameters, data: &BinnedData) -> Result<()> {
             "train on more queries, or set criterion=entropy and listwise_levels=0",
         ));
     }
-    check_gains(parameters, &data.rows, "the training data")
+    check_gains(&parameters.learner.label_gain, &data.rows).map_err(|problem| problem.at("the training data"))
 }
 
 fn units_of(data: &BinnedData) -> LabelUnits {

@@ -7,7 +7,7 @@ use super::measure::{Extent, NdcgMeasure, NdcgVariant};
 use super::sums::{LabelUnits, ListSums};
 use crate::bins::FeatureCodes;
 use crate::tree::round;
-use planetree_data::source::Rows;
+use planetree_data::source::LabelledRows;
 use std::ops::Range;
 
 /// A document of a list.
@@ -99,7 +99,7 @@ pub struct MadeSplit {
 
 /// The lists of one partition.
 pub struct Lists<'a> {
-    rows: &'a Rows,
+    rows: &'a LabelledRows,
     /// By node, in row order within a node.
     documents: Vec<ListDocument>,
     nodes: Vec<Range<usize>>,
@@ -121,7 +121,7 @@ struct DrawnQuery {
 
 impl DrawnQuery {
     /// The weight of a list: the mean weight of its rows times its copies.
-    fn weight(&self, rows: &Rows) -> f64 {
+    fn weight(&self, rows: &LabelledRows) -> f64 {
         let mean = match &rows.weights {
             None => 1.0,
             Some(weights) => {
@@ -134,7 +134,7 @@ impl DrawnQuery {
 }
 
 /// The sampled queries of a partition; rows are numbered as in the dataset.
-fn drawn_queries<'a>(rows: &'a Rows, drawn: &'a [u32]) -> impl Iterator<Item = DrawnQuery> + 'a {
+fn drawn_queries<'a>(rows: &'a LabelledRows, drawn: &'a [u32]) -> impl Iterator<Item = DrawnQuery> + 'a {
     let place = |row: u64| drawn.partition_point(|drawn| u64::from(*drawn) < row);
     let mut drawn =
         drawn[place(rows.first)..place(rows.first + rows.len() as u64)].iter().copied().peekable();
@@ -150,7 +150,7 @@ fn drawn_queries<'a>(rows: &'a Rows, drawn: &'a [u32]) -> impl Iterator<Item = D
 }
 
 /// The extent of the lists of the sampled queries of a partition.
-pub fn extent_of(rows: &Rows, drawn: &[u32], variant: &NdcgVariant) -> Extent {
+pub fn extent_of(rows: &LabelledRows, drawn: &[u32], variant: &NdcgVariant) -> Extent {
     let mut extent = Extent::default();
     for query in drawn_queries(rows, drawn) {
         extent.longest = extent.longest.max(query.rows.len() as u32);
@@ -164,7 +164,7 @@ pub fn extent_of(rows: &Rows, drawn: &[u32], variant: &NdcgVariant) -> Extent {
 
 impl<'a> Lists<'a> {
     /// The lists of the sampled queries of a partition, with all documents at the root.
-    pub fn new(rows: &'a Rows, drawn: &[u32], measure: &NdcgMeasure, units: &LabelUnits) -> Self {
+    pub fn new(rows: &'a LabelledRows, drawn: &[u32], measure: &NdcgMeasure, units: &LabelUnits) -> Self {
         let mut lists = Lists {
             rows,
             documents: Vec::new(),

@@ -4,7 +4,7 @@
 //! the sum of the discounts of its ranks. This product is rounded once, to one scale for all queries of a tree; from
 //! there on only integers are added, so the order of addition does not matter.
 
-use crate::config::Parameters;
+use crate::config::ForestSettings;
 use crate::tree::Scale;
 use planetree_metric::{Discount, Gain};
 
@@ -21,12 +21,12 @@ pub struct NdcgVariant {
 
 impl NdcgVariant {
     /// The variant of the parameters.
-    pub fn of(parameters: &Parameters) -> Self {
-        let listwise = &parameters.forest.listwise;
+    pub fn of(parameters: &ForestSettings) -> Self {
+        let listwise = parameters.learner.criterion.listwise();
         NdcgVariant {
-            gain: parameters.label_gain.clone(),
-            discount: listwise.discount,
-            truncation: listwise.truncation,
+            gain: parameters.learner.label_gain.clone(),
+            discount: listwise.map_or(Discount::Log2, |listwise| listwise.discount),
+            truncation: listwise.and_then(|listwise| listwise.truncation),
         }
     }
 }

@@ -97,7 +97,7 @@ impl Case {
 
 /// Every third list, and every fifth twice.
 fn some_rows(data: &BinnedData) -> Vec<u32> {
-    let drawn = |rows: &planetree_data::source::Rows| {
+    let drawn = |rows: &planetree_data::source::LabelledRows| {
         let mut drawn = Vec::new();
         for (query, number) in rows.query_bounds.windows(2).zip(rows.first_query..) {
             let copies = if number.is_multiple_of(3) { 0 } else { 1 + usize::from(number.is_multiple_of(5)) };
@@ -116,8 +116,8 @@ fn all_rows(data: &BinnedData) -> Vec<u32> {
 
 fn features_of(data: &BinnedData, per_node: &str) -> TreeFeatures {
     let set = [format!("features_per_node={per_node}")];
-    let parameters = crate::config::load(None, None, &set).unwrap();
-    TreeFeatures::draw(&parameters, &data.binning.layout, 3)
+    let parameters = crate::config::load(Some("rf-list"), None, &set).unwrap();
+    TreeFeatures::draw(&parameters.with(parameters.forest().unwrap().clone()), &data.binning.layout, 3)
 }
 
 fn context<'a>(data: &'a BinnedData, codes: &'a [Codes]) -> ListwiseContext<'a> {

@@ -2,18 +2,31 @@
 
 use super::*;
 use crate::bins::{BinOptions, mixed_columns};
-use crate::config::{MissingPolicy, load};
+use crate::config::{ForestCriterion, MissingPolicy, load};
 use crate::driver::ForestNode;
 use crate::forest::criterion::ClassCounts;
 use proptest::prelude::*;
 
-fn parameters(set: &[&str]) -> Parameters {
+fn parameters(set: &[&str]) -> ForestSettings {
     let set: Vec<String> = set.iter().map(|text| (*text).to_owned()).collect();
-    load(Some("rf-point"), None, &set).unwrap()
+    let parameters = load(Some("rf-point"), None, &set).unwrap();
+    parameters.with(parameters.forest().unwrap().clone())
 }
 
-fn options(parameters: &Parameters) -> BinOptions {
-    BinOptions { missing: MissingPolicy::Learned, ..BinOptions::of(parameters) }
+fn plain_options(parameters: &ForestSettings) -> BinOptions {
+    let max_bin = parameters.learner.candidates.max_bin();
+    BinOptions { max_bin, missing: parameters.missing, sparse: false }
+}
+
+fn options(parameters: &ForestSettings) -> BinOptions {
+    BinOptions { missing: MissingPolicy::Learned, ..plain_options(parameters) }
+}
+
+fn criterion(parameters: &ForestSettings) -> PointCriterion {
+    match parameters.learner.criterion {
+        ForestCriterion::Pointwise(criterion) => criterion,
+        _ => panic!("not a pointwise forest"),
+    }
 }
 
 /// Columns with many zeros, few or many distinct values, missing values; and a label per row.
@@ -134,7 +147,7 @@ impl<K: Criterion> Naive<'_, K> {
 
 /// Grows a tree in blocks of few or many rows, and checks it.
 fn check_tree<K: Criterion>(
-    parameters: &Parameters,
+    parameters: &ForestSettings,
     data: &BinnedData,
     columns: &[Vec<f32>],
     criterion: K,
@@ -240,8 +253,8 @@ fn a_random_cut_lies_between_the_extremes_and_is_uniform() {
         let set = ["candidates=random", "features_per_node=1", bins, "max_depth=1"];
         let parameters = parameters(&set);
         let data =
-            BinnedData::of_values(std::slice::from_ref(&values), &labels, 300, &BinOptions::of(&parameters));
-        let grower = grower(&parameters, &data, 1 << 20).unwrap();
+            BinnedData::of_values(std::slice::from_ref(&values), &labels, 300, &plain_options(&parameters));
+        let grower = grower(&parameters, criterion(&parameters), &data, 1 << 20).unwrap();
         let rows: Vec<u32> = (100..900).collect(); // from 10 to 89.9
         let cuts: Vec<f64> = (1..=400)
             .map(|tree| f64::from(grower.grow(tree, rows.clone()).unwrap().nodes[0].split.unwrap().threshold))
@@ -261,8 +274,8 @@ fn a_forest_of_random_cuts_is_grown_until_labels_agree() {
         .collect();
     let labels: Vec<f32> = (0..300).map(|row| (row * 7 % 5) as f32).collect();
     let parameters = parameters(&["candidates=random", "features_per_node=1", "max_bin=0"]);
-    let data = BinnedData::of_values(&columns, &labels, 100, &BinOptions::of(&parameters));
-    let grower = grower(&parameters, &data, 1 << 20).unwrap();
+    let data = BinnedData::of_values(&columns, &labels, 100, &plain_options(&parameters));
+    let grower = grower(&parameters, criterion(&parameters), &data, 1 << 20).unwrap();
     let tree = grower.grow(1, (0..300).collect()).unwrap();
     for node in tree.nodes.iter().filter(|node| node.split.is_none()) {
         assert_eq!(node.value, node.value.round(), "a leaf has one label");
@@ -273,9 +286,8 @@ fn a_forest_of_random_cuts_is_grown_until_labels_agree() {
 fn too_many_classes_are_rejected() {
     let labels: Vec<f32> = (0..40).map(|row| row as f32).collect();
     let parameters = parameters(&[]);
-    let data =
-        BinnedData::of_values(std::slice::from_ref(&labels), &labels, 40, &BinOptions::of(&parameters));
-    let error = grower(&parameters, &data, 1 << 20).err().unwrap();
+    let data = BinnedData::of_values(std::slice::from_ref(&labels), &labels, 40, &plain_options(&parameters));
+    let error = grower(&parameters, criterion(&parameters), &data, 1 << 20).err().unwrap();
     assert_eq!(error.to_string(), "there are 40 different labels; entropy and gini take at most 32");
     assert!(error.remedy().unwrap().contains("criterion=variance"));
 }
@@ -304,7 +316,7 @@ fn large_nodes_and_blocks_grow_the_same_tree() {
         (0..70).map(|feature| (0..20_000).map(|row| value(row, feature) as f32).collect()).collect();
     let labels: Vec<f32> = (0..20_000).map(|row| (value(row, 3) / 70 + row % 2) as f32).collect();
     let parameters = parameters(&["features_per_node=10", "min_data_in_leaf=3"]);
-    let data = BinnedData::of_values(&columns, &labels, 15_000, &BinOptions::of(&parameters));
+    let data = BinnedData::of_values(&columns, &labels, 15_000, &plain_options(&parameters));
     let classes = labels.iter().map(|label| *label as u8).collect();
     let criterion =
         Classes::<8> { purity: Purity::entropy(), labels: std::array::from_fn(|class| class as f64) };

@@ -1,0 +1,108 @@
+//! URLs without secrets, for messages, query plans and records. User names, passwords, query strings and fragments
+//! may hold passwords, tokens or signatures, so all of them are removed.
+
+use url::Url;
+
+/// The URL without user, password, query string and fragment.
+pub fn redacted_url(url: &Url) -> String {
+    let mut url = url.clone();
+    // Both fail only for URLs that cannot have them.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    url.set_query(None);
+    url.set_fragment(None);
+    url.to_string()
+}
+
+/// A command-line argument without the secrets of its URLs: one URL or several separated by commas, each perhaps
+/// after `name=`. URLs without secrets stay as they are written.
+pub fn redacted(text: &str) -> String {
+    if !text.contains("://") {
+        return text.to_owned();
+    }
+    text.split(',').map(redacted_part).collect::<Vec<_>>().join(",")
+}
+
+fn redacted_part(text: &str) -> String {
+    let Some(start) = text.find("://") else { return text.to_owned() };
+    let scheme = text[..start].rfind(|letter: char| !letter.is_ascii_alphanumeric()).map_or(0, |end| end + 1);
+    let (before, url) = text.split_at(scheme);
+    match Url::parse(url) {
+        Ok(url) if url.has_host() && has_secrets(&url) => format!("{before}{}", redacted_url(&url)),
+        _ => text.to_owned(),
+    }
+}
+
+fn has_secrets(url: &Url) -> bool {
+    url.password().is_some()
+        || !url.username().is_empty()
+        || url.query().is_some()
+        || url.fragment().is_some()
+}
+
+/// A message without the secrets of its URLs, each of which is one word.
+pub fn redacted_message(text: &str) -> String {
+    let words = text.split_inclusive(char::is_whitespace).map(|word| {
+        let (word, space) = word.split_at(word.trim_end().len());
+        redacted(word) + space
+    });
+    words.collect()
+}
+
+/// A third-party message with every URL replaced by `(URL)`.
+pub fn without_urls(text: &str) -> String {
+    let words = text.split_whitespace().map(|word| if word.contains("://") { "(URL)" } else { word });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_keeps_neither_user_nor_query_nor_fragment() {
+        for (text, expected) in [
+            ("https://me:sentinel@host/a/b.txt", "https://host/a/b.txt"),
+            ("https://sentinel@host:8443/a", "https://host:8443/a"),
+            ("https://host/a?X-Amz-Credential=sentinel&X-Amz-Signature=sentinel", "https://host/a"),
+            (
+                "https://account.blob.core.windows.net/c/a?sv=2024&sig=sentinel",
+                "https://account.blob.core.windows.net/c/a",
+            ),
+            ("https://host/a#sentinel", "https://host/a"),
+            ("s3://key:sentinel@bucket/a?token=sentinel#sentinel", "s3://bucket/a"),
+            ("s3://bucket/a=b", "s3://bucket/a=b"),
+        ] {
+            assert_eq!(redacted_url(&Url::parse(text).unwrap()), expected);
+        }
+    }
+
+    #[test]
+    fn arguments_keep_everything_but_the_secrets_of_urls() {
+        for (text, expected) in [
+            ("https://me:sentinel@host/a/b?sig=sentinel", "https://host/a/b"),
+            ("name=https://me:sentinel@host/a", "name=https://host/a"),
+            ("https://host/a#access_token=sentinel", "https://host/a"),
+            ("a,http://h/x,http://me:sentinel@h/y?z", "a,http://h/x,http://h/y"),
+            ("s3://bucket/a=b", "s3://bucket/a=b"),
+            ("s3://bucket/*.txt", "s3://bucket/*.txt"),
+            ("what?.txt", "what?.txt"),
+            ("me:word@host#1", "me:word@host#1"),
+            ("a/b", "a/b"),
+        ] {
+            assert_eq!(redacted(text), expected);
+        }
+    }
+
+    #[test]
+    fn messages_keep_no_secret() {
+        assert_eq!(
+            redacted_message("https://me:sentinel@h/x?s=sentinel\nand s3://bucket/x: row #3, what?"),
+            "https://h/x\nand s3://bucket/x: row #3, what?"
+        );
+        assert_eq!(
+            without_urls("Error performing GET http://me:sentinel@h/x?s=sentinel in 3s"),
+            "Error performing GET (URL) in 3s"
+        );
+    }
+}

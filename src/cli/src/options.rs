@@ -1,0 +1,160 @@
+//! Options that several commands share, each declared once.
+
+use super::help;
+use clap::Args;
+use planetree_base::error::{Error, Result};
+use planetree_base::storage::{Access, Location};
+use planetree_train::config::{self, Choice, Parameters};
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::num::NonZeroUsize;
+
+/// Access to object stores.
+#[derive(Debug, Args)]
+pub struct StoreOptions {
+    /// Request credentials for object stores from the machine's metadata service
+    #[arg(long)]
+    instance_credentials: bool,
+}
+
+impl StoreOptions {
+    /// Whether the metadata service may be asked for credentials.
+    pub fn instance_credentials(&self) -> bool {
+        self.instance_credentials
+    }
+
+    /// The source of credentials for locations that the user names.
+    pub fn access(&self) -> Access {
+        if self.instance_credentials { Access::InstanceCredentials } else { Access::Explicit }
+    }
+
+    /// Parses a path or a URL.
+    pub fn locate(&self, text: &str) -> Result<Location> {
+        Location::parse(text, self.access())
+    }
+
+    /// Parses the value of an option that may be absent.
+    pub fn locate_optional(&self, text: Option<&String>) -> Result<Option<Location>> {
+        text.map(|text| self.locate(text)).transpose()
+    }
+
+    /// Parses the values of an option that may be repeated.
+    pub fn locate_all(&self, texts: &[String]) -> Result<Vec<Location>> {
+        texts.iter().map(|text| self.locate(text)).collect()
+    }
+}
+
+/// Number of threads.
+#[derive(Debug, Args)]
+pub struct ThreadOptions {
+    /// Number of threads [default: all cores]
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
+}
+
+impl ThreadOptions {
+    /// The number that the user passed; 0 stands for all cores.
+    pub fn requested(&self) -> usize {
+        self.threads.map_or(0, NonZeroUsize::get)
+    }
+
+    /// The number of threads to use.
+    pub fn count(&self) -> usize {
+        self.threads.map_or_else(available_cores, NonZeroUsize::get)
+    }
+
+    /// Starts a thread pool.
+    pub fn pool(&self) -> Result<ThreadPool> {
+        ThreadPoolBuilder::new().num_threads(self.requested()).build().map_err(|error| cannot_start(&error))
+    }
+
+    /// Starts the thread pool of the whole process.
+    #[cfg(feature = "cluster")]
+    pub fn start_global_pool(&self) -> Result<()> {
+        let builder = ThreadPoolBuilder::new().num_threads(self.requested());
+        builder.build_global().map_err(|error| cannot_start(&error))
+    }
+}
+
+/// The number of cores that this process may use.
+pub fn available_cores() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
+}
+
+fn cannot_start(error: &rayon::ThreadPoolBuildError) -> Error {
+    Error::usage(format_args!("cannot start threads: {error}"), "lower --threads")
+}
+
+/// Output for programs.
+#[derive(Debug, Args)]
+pub struct JsonOptions {
+    /// Print the result as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl JsonOptions {
+    /// Whether JSON is requested.
+    pub fn json(&self) -> bool {
+        self.json
+    }
+
+    /// Prints a result as text or as JSON.
+    pub fn print(
+        &self,
+        text: impl FnOnce() -> String,
+        json: impl FnOnce() -> serde_json::Value,
+    ) -> Result<()> {
+        super::print(&if self.json { format!("{}\n", json()) } else { text() })
+    }
+}
+
+/// Training parameters: a preset, then a file, then single values.
+#[derive(Debug, Args)]
+pub struct ParameterOptions {
+    #[arg(long, value_name = "NAME", help = help::preset_names())]
+    preset: Option<String>,
+
+    /// TOML file with parameters
+    #[arg(long, value_name = "FILE.toml")]
+    config: Option<String>,
+
+    /// Set one parameter; may be repeated. `planetree train --help` lists them
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+}
+
+impl ParameterOptions {
+    /// Loads and checks the parameters; `choices` override all other sources.
+    pub fn load(&self, store: &StoreOptions, choices: &[Choice]) -> Result<Parameters> {
+        let file = store.locate_optional(self.config.as_ref())?;
+        config::load_with(self.preset.as_deref(), file.as_ref(), &self.set, choices)
+    }
+}
+
+/// Splits `[NAME=]PATH`. A name contains no separators: `s3://bucket/a=b` is a path without a name.
+pub fn split_name(text: &str) -> (Option<&str>, &str) {
+    match text.split_once('=') {
+        Some((name, path)) if !name.is_empty() && !name.contains(['/', ':', '.']) => (Some(name), path),
+        _ => (None, text),
+    }
+}
+
+/// The last component of a path or a URL.
+pub fn file_name(text: &str) -> &str {
+    text.trim_end_matches('/').rsplit('/').next().unwrap_or(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_contain_no_separators() {
+        assert_eq!(split_name("new=b.parquet"), (Some("new"), "b.parquet"));
+        assert_eq!(split_name("new=s3://bucket/a=b"), (Some("new"), "s3://bucket/a=b"));
+        for path in ["b.parquet", "s3://bucket/a=b", "runs/a=b", "=b", "a.b=c"] {
+            assert_eq!(split_name(path), (None, path));
+        }
+        assert_eq!(file_name("runs/monday/"), "monday");
+    }
+}

@@ -1,0 +1,157 @@
+//! `planetree train`
+
+mod outputs;
+mod progress;
+mod request;
+
+pub use progress::TrainingProgress;
+
+use super::execution::ExecutionOptions;
+use super::help;
+use super::options::ParameterOptions;
+use super::stats::StatsOptions;
+use clap::Args;
+use outputs::{TrainOutputs, write_train_stats};
+use planetree_base::error::Result;
+use planetree_base::size::{parse_size, shown_count};
+use planetree_train::{Every, config, train};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+const EXAMPLES: &str = "Examples:
+  planetree train --data train --valid vali --model model.parquet
+  planetree train --preset pgbrt --data train --model model.parquet --set max_bin=25 --set num_trees=500
+  planetree train --data s3://bucket/train --valid vali=s3://bucket/vali --model s3://bucket/model.parquet \\
+      --set early_stopping_rounds=50 --rounds rounds.parquet
+  planetree train --data S1 --data S2 --data S3 --valid S4 --model fold1.parquet
+  planetree train --data train --model model.parquet --checkpoint-every 60s --resume";
+
+/// Train a model on one or more datasets
+///
+/// Each round scans the data, adds integer gradients to histograms, and grows one tree. The model is
+/// byte-identical for any number of threads and any partitioning of the rows, in memory or on disk,
+/// interrupted or not.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+#[command(after_long_help = format!(
+    "{EXAMPLES}\n\nPresets, for --preset:\n{}\nParameters, for --set and --config:\n{}",
+    help::presets(),
+    config::help_table()
+))]
+pub struct TrainArguments {
+    /// Dataset to train on: a directory or a URL; may be repeated to train on several as if they were one
+    #[arg(long, value_name = "DATASET", required = true, num_args = 1..)]
+    data: Vec<String>,
+
+    /// Dataset to evaluate after every round; may be repeated, the first one controls early stopping
+    #[arg(long, value_name = "[NAME=]DATASET")]
+    valid: Vec<String>,
+
+    /// Model file to write
+    #[arg(long, value_name = "FILE")]
+    model: String,
+
+    #[command(flatten)]
+    parameters: ParameterOptions,
+
+    /// Model to start from; its trees become the first trees of the new model
+    #[arg(long, value_name = "FILE")]
+    start_model: Option<String>,
+
+    /// Write the training log, one row per round, split and metric: .parquet (or no extension), .csv, .tsv, .json, .ndjson
+    #[arg(long, value_name = "FILE")]
+    rounds: Option<String>,
+
+    /// Forests: write out-of-bag predictions, in which each training row is scored by the trees that did not see it
+    #[arg(long, value_name = "FILE")]
+    oob: Option<String>,
+
+    /// Forests: write how well each tree ranks while it grows, one row per tree and split
+    #[arg(long, value_name = "FILE")]
+    strength: Option<String>,
+
+    #[command(flatten)]
+    stats: StatsOptions,
+
+    /// Interval between checkpoints, in rounds (100) or seconds (60s) [default: 60s with --checkpoint or --resume]
+    #[arg(long, value_name = "N|Ns", value_parser = parse_every)]
+    checkpoint_every: Option<Every>,
+
+    /// Checkpoint file [default: the model file with the suffix .checkpoint]
+    #[arg(long, value_name = "FILE")]
+    checkpoint: Option<String>,
+
+    /// Resume from the checkpoint if there is one
+    #[arg(long)]
+    resume: bool,
+
+    /// Memory limit, such as 2GiB; binned data that do not fit are mapped from a cache on disk
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    memory_limit: Option<u64>,
+
+    /// Directory of that cache [default: next to the first dataset]
+    #[arg(long, value_name = "DIR")]
+    cache: Option<PathBuf>,
+
+    #[command(flatten)]
+    execution: ExecutionOptions,
+}
+
+fn parse_every(text: &str) -> std::result::Result<Every, String> {
+    let problem = || "expected rounds such as 100, or seconds such as 60s".to_owned();
+    match text.strip_suffix('s') {
+        Some(seconds) => {
+            let seconds: f64 = seconds.parse().map_err(|_| problem())?;
+            Duration::try_from_secs_f64(seconds).map(Every::Time).map_err(|_| problem())
+        }
+        None => match text.parse() {
+            Ok(rounds) if rounds > 0 => Ok(Every::Rounds(rounds)),
+            _ => Err(problem()),
+        },
+    }
+}
+
+/// Runs the command.
+pub fn run(arguments: &TrainArguments, quiet: bool) -> Result<()> {
+    let started = Instant::now();
+    #[cfg_attr(not(feature = "cluster"), allow(unused_mut))]
+    let mut request = arguments.request()?;
+    let outputs = TrainOutputs::check(arguments, &request)?;
+    let pool = arguments.execution.threads.pool()?;
+    let threads = pool.current_num_threads();
+    #[cfg(feature = "cluster")]
+    let cluster = arguments.execution.cluster(threads)?;
+    #[cfg(feature = "cluster")]
+    if let Some(cluster) = &cluster {
+        request.backend = Some(cluster.clone());
+    }
+    #[cfg(not(feature = "cluster"))]
+    arguments.execution.refuse_cluster()?;
+    let mut progress = TrainingProgress::new(quiet);
+    let outcome = pool.install(|| train(&request, &mut progress));
+    progress.finish();
+    let outcome = outcome?;
+    outputs.write(&request, &outcome, &pool, quiet)?;
+    // The model is complete, so its checkpoint is no longer needed.
+    if let Some(plan) = &request.checkpoint {
+        plan.location.remove()?;
+    }
+    if let Some(stats) = &outputs.stats {
+        #[cfg(feature = "cluster")]
+        let traffic = cluster.map(|cluster| outputs::level_traffic_stats(&cluster.traffic()));
+        #[cfg(not(feature = "cluster"))]
+        let traffic: Option<serde_json::Value> = None;
+        write_train_stats(stats, &outcome, started, threads, traffic)?;
+    }
+    if !quiet {
+        let size = outcome.size();
+        super::message(format_args!(
+            "{}: {} trees, {} leaves, in {:.1} s",
+            outputs.model,
+            shown_count(size.trees),
+            shown_count(size.leaves),
+            started.elapsed().as_secs_f64()
+        ));
+    }
+    Ok(())
+}

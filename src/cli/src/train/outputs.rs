@@ -1,0 +1,151 @@
+//! The files that a training writes. All are checked before the training, so that none fails after it.
+
+use super::TrainArguments;
+use crate::stats::{check_stats, peak_memory_bytes, write_stats};
+use planetree_base::error::{Error, Result};
+use planetree_base::storage::Location;
+use planetree_data::dataset::DatasetReader;
+use planetree_data::table::{TableKind, TableWriter};
+use planetree_model::predict::{PredictionsTable, attach_scores};
+use planetree_train::{Outcome, TrainRequest, write_rounds, write_strength};
+use rayon::ThreadPool;
+use serde_json::json;
+use std::time::Instant;
+
+/// Locations of the outputs.
+pub struct TrainOutputs {
+    pub model: Location,
+    rounds: Option<Location>,
+    out_of_bag: Option<Location>,
+    strength: Option<Location>,
+    pub stats: Option<Location>,
+}
+
+impl TrainOutputs {
+    /// Locates the outputs and checks that each can be written.
+    pub fn check(arguments: &TrainArguments, request: &TrainRequest) -> Result<Self> {
+        let store = &arguments.execution.store;
+        let outputs = TrainOutputs {
+            model: store.locate(&arguments.model)?,
+            rounds: store.locate_optional(arguments.rounds.as_ref())?,
+            out_of_bag: store.locate_optional(arguments.oob.as_ref())?,
+            strength: store.locate_optional(arguments.strength.as_ref())?,
+            stats: store.locate_optional(arguments.stats.stats.as_ref())?,
+        };
+        let checkpoint = request.checkpoint.as_ref().map(|plan| &plan.location);
+        let tables = [
+            (Some(&outputs.model), TableKind::Model),
+            (outputs.rounds.as_ref(), TableKind::Rounds),
+            (outputs.out_of_bag.as_ref(), TableKind::Predictions),
+            (outputs.strength.as_ref(), TableKind::Strength),
+            (checkpoint, TableKind::Model),
+        ];
+        let tables = || tables.iter().filter_map(|(file, kind)| file.map(|file| (file, *kind)));
+        let mut names: Vec<String> =
+            tables().map(|(file, _)| file).chain(&outputs.stats).map(Location::to_string).collect();
+        names.sort();
+        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Error::usage(
+                format_args!("two outputs have the same file: {}", pair[0]),
+                "name a separate file for each of the model, rounds, predictions, strength, stats and checkpoint",
+            ));
+        }
+        for (file, kind) in tables() {
+            TableWriter::check(file, kind)?;
+        }
+        outputs.stats.as_ref().map_or(Ok(()), check_stats)?;
+        Ok(outputs)
+    }
+
+    /// Writes the model, unless the training has streamed it to its file, and all other tables.
+    pub fn write(
+        &self,
+        request: &TrainRequest,
+        outcome: &Outcome,
+        pool: &ThreadPool,
+        quiet: bool,
+    ) -> Result<()> {
+        if outcome.written.is_none() {
+            pool.install(|| outcome.model.write(&self.model))?;
+        }
+        if let Some(rounds) = &self.rounds {
+            write_rounds(&outcome.log, &request.parameters.convention, rounds)?;
+        }
+        if let (Some(file), Some(scores)) = (&self.out_of_bag, &outcome.out_of_bag) {
+            let omitted = self.write_out_of_bag(file, request, scores)?;
+            if omitted > 0 && !quiet {
+                crate::message(format_args!(
+                    "note: {file}: {omitted} rows are omitted because every tree was trained on them"
+                ));
+            }
+        }
+        if let (Some(strength), Some(courses)) = (&self.strength, &outcome.strength) {
+            write_strength(courses, strength)?;
+        }
+        Ok(())
+    }
+
+    /// Writes out-of-bag scores of the training rows and returns the number of rows without one.
+    fn write_out_of_bag(&self, file: &Location, request: &TrainRequest, scores: &[f64]) -> Result<u64> {
+        let readers = request.data.iter().map(DatasetReader::open).collect::<Result<Vec<_>>>()?;
+        let mut table = PredictionsTable::create(file)?;
+        let (mut rest, mut omitted) = (scores, 0);
+        for reader in &readers {
+            let (own, others) = rest.split_at(rest.len().min(reader.manifest().rows as usize));
+            omitted += attach_scores(reader, own, &mut |group| table.write(group))?;
+            rest = others;
+        }
+        table.finish_out_of_bag(&self.model, &readers)?;
+        Ok(omitted)
+    }
+}
+
+/// Writes time and memory of a training, and its network traffic on a cluster.
+pub fn write_train_stats(
+    location: &Location,
+    outcome: &Outcome,
+    started: Instant,
+    threads: usize,
+    traffic: Option<serde_json::Value>,
+) -> Result<()> {
+    let mut stats = json!({
+        "load_s": outcome.seconds.load,
+        "bin_s": outcome.seconds.bin,
+        "train_s": outcome.seconds.train,
+        "total_s": started.elapsed().as_secs_f64(),
+        "trees": outcome.size().trees,
+        "rounds": outcome.model.rounds,
+        "best_round": outcome.best.map(|best| best.round),
+        "thread_count": threads,
+        "peak_memory_bytes": peak_memory_bytes(),
+    });
+    if let (Some(traffic), Some(stats)) = (traffic, stats.as_object_mut()) {
+        stats.insert("cluster".to_owned(), traffic);
+    }
+    write_stats(location, &stats)
+}
+
+/// Network traffic of a training on a cluster: time and size of its levels.
+#[cfg(feature = "cluster")]
+pub fn level_traffic_stats(traffic: &planetree_cluster::Traffic) -> serde_json::Value {
+    let quantiles = |number: fn(&(f64, u64, u64)) -> f64| {
+        let mut sorted: Vec<f64> = traffic.levels.iter().map(number).collect();
+        sorted.sort_by(f64::total_cmp);
+        move |share: f64| sorted.get((share * sorted.len() as f64) as usize).copied().unwrap_or_default()
+    };
+    let milliseconds = quantiles(|level| level.0);
+    let bytes = quantiles(|level| level.1 as f64);
+    let largest_answer = quantiles(|level| level.2 as f64);
+    json!({
+        "levels": traffic.levels.len(),
+        "level_ms_p50": milliseconds(0.5),
+        "level_ms_p95": milliseconds(0.95),
+        "level_bytes_p50": bytes(0.5),
+        "level_bytes_p95": bytes(0.95),
+        "level_bytes_at_once_p95": largest_answer(0.95),
+        "received_bytes": traffic.levels.iter().map(|level| level.1).sum::<u64>(),
+        "sent_bytes": traffic.sent,
+        "repeated": traffic.repeated,
+        "rebuilt": traffic.rebuilt,
+    })
+}

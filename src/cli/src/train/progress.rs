@@ -1,0 +1,113 @@
+//! Progress of a training: a bar on a terminal, otherwise a line every ten rounds.
+
+use crate::progress::{Bar, BarUnit, is_live};
+use planetree_base::progress::{SharedMeter, unwatched};
+use planetree_train::{LogEntry, Observer};
+use std::sync::Arc;
+
+/// Shows the phases and rounds of a training.
+pub struct TrainingProgress {
+    quiet: bool,
+    live: bool,
+    /// Name of the current phase.
+    phase: String,
+    bar: Option<Arc<Bar>>,
+    /// Whether the bar counts rounds.
+    in_rounds: bool,
+    /// The last round, if it is not printed yet.
+    unprinted: Option<String>,
+}
+
+impl TrainingProgress {
+    pub fn new(quiet: bool) -> Self {
+        let phase = "training".to_owned();
+        TrainingProgress { quiet, live: is_live(quiet), phase, bar: None, in_rounds: false, unprinted: None }
+    }
+
+    /// Removes the bar and prints the last round.
+    pub fn finish(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.clear();
+        }
+        self.in_rounds = false;
+        if let Some(text) = self.unprinted.take() {
+            crate::message(format_args!("{text}"));
+        }
+    }
+
+    /// Replaces the bar. The old one is removed before the new one is drawn.
+    fn replace_bar(&mut self, in_rounds: bool, draw: impl FnOnce() -> Bar) -> Arc<Bar> {
+        if let Some(old) = self.bar.take() {
+            old.clear();
+        }
+        self.in_rounds = in_rounds;
+        self.bar.insert(Arc::new(draw())).clone()
+    }
+}
+
+impl Drop for TrainingProgress {
+    fn drop(&mut self) {
+        self.bar.iter().for_each(|bar| bar.clear());
+    }
+}
+
+impl Observer for TrainingProgress {
+    fn phase(&mut self, name: &str) {
+        name.clone_into(&mut self.phase);
+        if self.live {
+            self.replace_bar(false, || Bar::spinner(name));
+        }
+    }
+
+    fn begin(&mut self, step: &str, total: u64, unit: &'static str) -> SharedMeter {
+        match self.live {
+            true => self.replace_bar(false, || Bar::start(step, Some(total), BarUnit::Count(unit))),
+            false => unwatched(),
+        }
+    }
+
+    fn round(&mut self, round: u32, rounds: u32, values: &[LogEntry]) {
+        if self.quiet {
+            return;
+        }
+        let values: Vec<String> = values
+            .iter()
+            .map(|entry| format!("{} {}: {:.6}", entry.split, entry.metric, entry.value))
+            .collect();
+        let values = values.join("  ");
+        let text = format!("[{round}] {values}");
+        if self.live {
+            let bar = match &self.bar {
+                Some(bar) if self.in_rounds => bar.clone(),
+                _ => {
+                    let phase = self.phase.clone();
+                    let total = Some(rounds.into());
+                    let bar = self.replace_bar(true, || Bar::start(&phase, total, BarUnit::Count("trees")));
+                    bar.resume(u64::from(round) - 1);
+                    bar
+                }
+            };
+            bar.set(round.into());
+            bar.set_message(values);
+            self.unprinted = Some(text);
+        } else if round.is_multiple_of(10) || round == 1 || round == rounds {
+            crate::message(format_args!("{text}"));
+            self.unprinted = None;
+        } else {
+            self.unprinted = Some(text);
+        }
+    }
+
+    fn note(&mut self, text: &str) {
+        if self.quiet {
+            return;
+        }
+        match &self.bar {
+            Some(bar) => bar.print_above(text),
+            None => {
+                self.finish();
+                crate::message(format_args!("{text}"));
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The request that the arguments of `planetree train` describe.
+
+use super::TrainArguments;
+use crate::options::{file_name, split_name};
+use planetree_base::error::{Error, Result};
+use planetree_base::storage::Location;
+use planetree_model::model::Model;
+use planetree_train::{CheckpointPlan, Every, NamedData, TrainRequest};
+use std::path::PathBuf;
+use std::time::Duration;
+
+impl TrainArguments {
+    /// Loads the parameters and locates all inputs.
+    pub fn request(&self) -> Result<TrainRequest> {
+        let store = &self.execution.store;
+        let parameters = self.parameters.load(store, &[])?;
+        let data = store.locate_all(&self.data)?;
+        let validation = self.validation()?;
+        let is_forest = parameters.forest().is_some();
+        if self.oob.is_some() && !is_forest {
+            return Err(Error::usage(
+                "--oob is for forests: boosting has no out-of-bag rows, as each tree builds on all earlier ones",
+                "choose a forest such as --preset rf-point, or remove --oob",
+            ));
+        }
+        if self.strength.is_some() && !is_forest {
+            return Err(Error::usage(
+                "--strength is for forests: a boosted tree does not rank by itself, as it builds on all earlier ones",
+                "choose a forest such as --preset rf-list, or remove --strength",
+            ));
+        }
+        let samples_rows = parameters.tree().sampling.leaves_out()
+            || parameters.forest().is_some_and(|forest| forest.bootstrap);
+        // Without a validation set the log contains the out-of-bag metrics of the forest.
+        let logs_out_of_bag = self.rounds.is_some() && validation.is_empty() && samples_rows;
+        let start = self.start_model.as_ref().map(|text| Model::read(&store.locate(text)?)).transpose()?;
+        let cache = self.cache.clone().unwrap_or_else(|| default_cache(data.first()));
+        Ok(TrainRequest {
+            data,
+            validation,
+            parameters,
+            start,
+            out_of_bag: is_forest && (self.oob.is_some() || logs_out_of_bag),
+            strength: self.strength.is_some(),
+            stream_to: Some(store.locate(&self.model)?),
+            memory_limit: self.memory_limit,
+            cache,
+            checkpoint: self.checkpoint_plan()?,
+            resume: self.resume,
+            objective: None,
+            backend: None,
+        })
+    }
+
+    fn validation(&self) -> Result<Vec<NamedData>> {
+        let named = |text: &String| {
+            let (name, path) = split_name(text);
+            let name = name.unwrap_or(if self.valid.len() == 1 { "valid" } else { file_name(text) });
+            Ok(NamedData { name: name.to_owned(), location: self.execution.store.locate(path)? })
+        };
+        self.valid.iter().map(named).collect()
+    }
+
+    fn checkpoint_plan(&self) -> Result<Option<CheckpointPlan>> {
+        if self.checkpoint.is_none() && self.checkpoint_every.is_none() && !self.resume {
+            return Ok(None);
+        }
+        let default = format!("{}.checkpoint", self.model);
+        Ok(Some(CheckpointPlan {
+            location: self.execution.store.locate(self.checkpoint.as_ref().unwrap_or(&default))?,
+            every: self.checkpoint_every.unwrap_or(Every::Time(Duration::from_secs(60))),
+        }))
+    }
+}
+
+/// The directory for binned data that exceed the memory limit: next to the first dataset if that is local.
+fn default_cache(first: Option<&Location>) -> PathBuf {
+    match first {
+        Some(Location::Local(path)) => {
+            let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            path.with_file_name(format!("{name}.bins"))
+        }
+        _ => std::env::temp_dir().join("planetree-bins"),
+    }
+}

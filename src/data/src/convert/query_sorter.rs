@@ -1,0 +1,250 @@
+//! External sort that brings together the rows of each query. Rows are collected up to a memory budget,
+//! sorted by query in order of first appearance and written to a temporary file; finally the files are
+//! merged.
+
+use crate::dataset::Layout;
+use crate::rows::BlockBuilder;
+use crate::rows::{Block, RowMajorBlock};
+use planetree_base::error::{Error, Result};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
+use xxhash_rust::xxh3::xxh3_128;
+
+/// Sorts rows by query; see the [module](self) for the method.
+pub struct QuerySorter {
+    layout: Layout,
+    budget: u64,
+    /// Number of each query, in order of first appearance.
+    numbers: HashMap<u128, u64>,
+    /// Records of the rows since the last file.
+    records: Vec<u8>,
+    /// Query number and offset in `records` of each row.
+    order: Vec<(u64, usize)>,
+    runs: Vec<File>,
+}
+
+impl QuerySorter {
+    /// Creates a sorter that uses about `budget` bytes of memory.
+    pub fn new(layout: Layout, budget: u64) -> Self {
+        QuerySorter {
+            layout,
+            budget,
+            numbers: HashMap::new(),
+            records: Vec::new(),
+            order: Vec::new(),
+            runs: Vec::new(),
+        }
+    }
+
+    /// Adds rows in the order of the input.
+    pub fn add(&mut self, rows: &RowMajorBlock) -> Result<()> {
+        let block = &rows.block;
+        for run in 0..block.runs.len() {
+            let name = block.run_name(run);
+            let next = self.numbers.len() as u64;
+            let number = *self.numbers.entry(xxh3_128(name)).or_insert(next);
+            for row in block.runs[run].first_row as usize..block.run_end(run) {
+                self.order.push((number, self.records.len()));
+                write_record(&mut self.records, rows, row, name);
+            }
+        }
+        if self.numbers.len() as u64 * 64 > self.budget {
+            return Err(Error::place(
+                "--sort-queries",
+                format_args!("{} queries do not fit in memory", self.numbers.len()),
+                "raise --memory-limit, or sort the input by query first",
+            ));
+        }
+        if (self.records.len() + 16 * self.order.len()) as u64 > self.budget {
+            self.spill().map_err(temporary_file_error)?;
+        }
+        Ok(())
+    }
+
+    fn spill(&mut self) -> io::Result<()> {
+        self.order.sort_unstable(); // the offset, in input order, breaks ties
+        let mut file = BufWriter::with_capacity(1 << 18, tempfile::tempfile()?);
+        for (number, start) in self.order.drain(..) {
+            let length = u32_at(&self.records, start) as usize;
+            file.write_all(&number.to_le_bytes())?;
+            file.write_all(&self.records[start..start + 4 + length])?;
+        }
+        self.records.clear();
+        let mut file = file.into_inner()?;
+        file.rewind()?;
+        self.runs.push(file);
+        Ok(())
+    }
+
+    /// Passes all rows to `each`, query by query.
+    pub fn finish(mut self, each: &mut dyn FnMut(Block) -> Result<()>) -> Result<()> {
+        self.spill().map_err(temporary_file_error)?;
+        self.records = Vec::new();
+        let mut runs = Vec::new();
+        for file in self.runs {
+            let mut run =
+                RunReader { file: BufReader::with_capacity(1 << 17, file), number: None, record: Vec::new() };
+            run.advance().map_err(temporary_file_error)?;
+            runs.push(run);
+        }
+        const BLOCK_BYTES: usize = 1 << 20;
+        let mut builder = BlockBuilder::default();
+        let mut bytes = 0;
+        // Runs are in input order, so the first of several equal numbers is the earliest.
+        while let Some(run) = (0..runs.len())
+            .filter(|run| runs[*run].number.is_some())
+            .min_by_key(|run| (runs[*run].number, *run))
+        {
+            read_record(&runs[run].record, &self.layout, &mut builder);
+            bytes += runs[run].record.len();
+            runs[run].advance().map_err(temporary_file_error)?;
+            if bytes >= BLOCK_BYTES {
+                each(builder.finish())?;
+                bytes = 0;
+            }
+        }
+        each(builder.finish())
+    }
+}
+
+fn temporary_file_error(error: io::Error) -> Error {
+    Error::io(std::env::temp_dir().display(), "use a temporary file", error)
+}
+
+struct RunReader {
+    file: BufReader<File>,
+    number: Option<u64>,
+    record: Vec<u8>,
+}
+
+impl RunReader {
+    fn advance(&mut self) -> io::Result<()> {
+        let mut head = [0; 12];
+        match self.file.read_exact(&mut head) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                self.number = None;
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        }
+        let number = u64::from(u32_at(&head, 0)) | u64::from(u32_at(&head, 4)) << 32;
+        self.number = Some(number);
+        self.record.resize(u32_at(&head, 8) as usize, 0);
+        self.file.read_exact(&mut self.record)
+    }
+}
+
+const NONE: u32 = u32::MAX;
+
+/// Serialises a row: its length, then label, weight, position, query, document and entries.
+fn write_record(out: &mut Vec<u8>, rows: &RowMajorBlock, row: usize, query: &[u8]) {
+    let start = out.len();
+    let block = &rows.block;
+    let mut put = |number: u32| out.extend_from_slice(&number.to_le_bytes());
+    put(0);
+    put(block.labels[row].to_bits());
+    put(block.weights.as_ref().map_or(f32::NAN, |weights| weights[row]).to_bits());
+    // The minimum stands for a missing position.
+    put(block.positions.as_ref().and_then(|positions| positions[row]).unwrap_or(i32::MIN) as u32);
+    let document = block.documents.get(row);
+    put(query.len() as u32);
+    put(document.map_or(NONE, |id| id.len() as u32));
+    for (index, value) in rows.entries(row) {
+        put(*index);
+        put(value.to_bits());
+    }
+    out.extend_from_slice(query);
+    out.extend_from_slice(document.unwrap_or_default());
+    let length = (out.len() - start - 4) as u32;
+    out[start..start + 4].copy_from_slice(&length.to_le_bytes());
+}
+
+fn read_record(record: &[u8], layout: &Layout, builder: &mut BlockBuilder) {
+    let number = |place: usize| u32_at(record, 4 * place);
+    let (query_length, document) = (number(3) as usize, number(4));
+    let document_length = if document == NONE { 0 } else { document as usize };
+    let entries = (record.len() - 20 - query_length - document_length) / 8;
+    let text = &record[20 + 8 * entries..];
+    builder.query(&text[..query_length], 0);
+    for entry in 0..entries {
+        let (index, value) = (number(5 + 2 * entry), f32::from_bits(number(6 + 2 * entry)));
+        if value.is_nan() {
+            builder.push_missing(index);
+        } else {
+            builder.push_entry(index, value);
+        }
+    }
+    builder.finish_row(f32::from_bits(number(0)), (document != NONE).then(|| &text[query_length..]));
+    if layout.weight {
+        builder.weight(f32::from_bits(number(1)));
+    }
+    if layout.position {
+        builder.position(Some(number(2) as i32).filter(|position| *position != i32::MIN));
+    }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    let mut word = [0; 4];
+    word.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_le_bytes(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataset::FeatureNames;
+
+    /// Compares with a stable sort in memory.
+    #[test]
+    fn queries_are_sorted_by_first_appearance_with_any_budget() {
+        let layout = Layout { features: FeatureNames::Numbered, weight: true, position: true };
+        let queries: Vec<u32> = (0..500u32).map(|row| row * 7919 % 23).collect();
+        let mut first: Vec<u32> = Vec::new();
+        for query in &queries {
+            if !first.contains(query) {
+                first.push(*query);
+            }
+        }
+        let mut expected: Vec<(u32, u32)> = queries.iter().copied().zip(0..).collect();
+        expected.sort_by_key(|(query, _)| first.iter().position(|known| known == query));
+        for budget in [2_000, 10_000, 1 << 30] {
+            let mut sorter = QuerySorter::new(layout.clone(), budget);
+            for chunk in expected_rows(&queries).chunks(60) {
+                let mut builder = BlockBuilder::default();
+                for (query, row) in chunk {
+                    builder.query(query.to_string().as_bytes(), 1);
+                    builder.push_entry(row % 5, *row as f32);
+                    builder.push_missing(7);
+                    builder.finish_row(*row as f32, (row % 2 == 0).then_some(b"even"));
+                    builder.weight(*row as f32 + 0.5);
+                    builder.position((row % 3 != 0).then_some(-(*row as i32)));
+                }
+                sorter.add(&builder.finish_rows()).unwrap();
+            }
+            let mut got = Vec::new();
+            sorter
+                .finish(&mut |block| {
+                    for run in 0..block.runs.len() {
+                        let query: u32 = std::str::from_utf8(block.run_name(run)).unwrap().parse().unwrap();
+                        for row in block.runs[run].first_row as usize..block.run_end(run) {
+                            let number = block.labels[row] as u32;
+                            assert_eq!(block.weights.as_ref().unwrap()[row], number as f32 + 0.5);
+                            let position = (!number.is_multiple_of(3)).then_some(-(number as i32));
+                            assert_eq!(block.positions.as_ref().unwrap()[row], position);
+                            assert_eq!(block.documents.get(row).is_some(), number.is_multiple_of(2));
+                            got.push((query, number));
+                        }
+                    }
+                    Ok(())
+                })
+                .unwrap();
+            assert_eq!(got, expected, "budget {budget}");
+        }
+    }
+
+    fn expected_rows(queries: &[u32]) -> Vec<(u32, u32)> {
+        queries.iter().copied().zip(0..).collect()
+    }
+}

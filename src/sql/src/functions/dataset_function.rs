@@ -1,0 +1,74 @@
+//! Table functions of a model and a dataset: their common opening. The arguments are string literals, the first two
+//! of which name the model and the dataset.
+
+use super::SqlFunction;
+use super::models::{read_model, string_literal};
+use crate::error::to_engine_error;
+use crate::open::blocking;
+use crate::scan::{ScanSource, ScanTable};
+use crate::tables::Tables;
+use datafusion::catalog::{TableFunctionArgs, TableFunctionImpl, TableProvider};
+use datafusion::common::Result as EngineResult;
+use planetree_base::error::{Error, Result};
+use planetree_data::dataset::DatasetReader;
+use planetree_model::model::Model;
+use std::fmt;
+use std::sync::Arc;
+
+/// A table function with `MORE` arguments after the model and the dataset.
+pub struct DatasetFunction<const MORE: usize> {
+    /// Name and usage.
+    pub function: &'static SqlFunction,
+    /// The arguments in words, for errors.
+    pub arguments: &'static str,
+    /// The tables of the session.
+    pub tables: Arc<Tables>,
+    /// Builds the result.
+    pub build: fn(ModelAndDataset, [&str; MORE]) -> Result<Arc<dyn ScanSource>>,
+}
+
+/// A model and a dataset that a query names.
+pub struct ModelAndDataset {
+    /// The model.
+    pub model: Model,
+    /// The model's name in the query.
+    pub model_name: String,
+    /// The dataset.
+    pub reader: Arc<DatasetReader>,
+}
+
+impl<const MORE: usize> DatasetFunction<MORE> {
+    fn wrong_arguments(&self) -> Error {
+        let SqlFunction { name, usage, .. } = self.function;
+        Error::place(
+            name,
+            format_args!("expected {} as string literals", self.arguments),
+            format_args!("write {usage}"),
+        )
+    }
+}
+
+impl<const MORE: usize> fmt::Debug for DatasetFunction<MORE> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.function.name)
+    }
+}
+
+impl<const MORE: usize> TableFunctionImpl for DatasetFunction<MORE> {
+    fn call_with_args(&self, arguments: TableFunctionArgs) -> EngineResult<Arc<dyn TableProvider>> {
+        let literals: Option<Vec<String>> = arguments.exprs().iter().map(string_literal).collect();
+        let literals = literals.unwrap_or_default();
+        let literals: Vec<&str> = literals.iter().map(String::as_str).collect();
+        let (model_name, dataset, more) = match literals.as_slice() {
+            [model, dataset, more @ ..] => (*model, *dataset, <[&str; MORE]>::try_from(more).ok()),
+            _ => ("", "", None),
+        };
+        let more = more.ok_or_else(|| to_engine_error(self.wrong_arguments()))?;
+        let source = blocking(|| {
+            let model = read_model(&self.tables, model_name)?;
+            let reader = Arc::new(DatasetReader::open(&self.tables.location(dataset)?)?);
+            (self.build)(ModelAndDataset { model, model_name: model_name.to_owned(), reader }, more)
+        })?;
+        Ok(Arc::new(ScanTable(source)))
+    }
+}

@@ -1,0 +1,115 @@
+//! Function arguments that stand for features of a model: numbers, or the words themselves for a categorical feature.
+//! A number would be a word's code, which depends on the dataset, and the dataset is unknown here.
+
+use super::SqlFunction;
+use crate::error::to_engine_error;
+use arrow::array::{Array, ArrayRef, AsArray, Float32Array};
+use arrow::datatypes::{DataType, Float32Type};
+use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::{Expr, ExprSchemable, cast};
+use planetree_base::error::Error;
+use planetree_base::suggest;
+use planetree_model::model::{Model, ModelFeature};
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Converts an argument to numbers: by the codes of the model's words if the feature is categorical.
+#[derive(Debug, Clone)]
+pub struct WordCodes {
+    /// Words and codes, sorted by word; `None` for a numeric feature.
+    codes: Option<Vec<(String, u32)>>,
+    /// Whether unknown words were already reported.
+    warned: Arc<AtomicBool>,
+}
+
+impl PartialEq for WordCodes {
+    fn eq(&self, other: &Self) -> bool {
+        self.codes == other.codes
+    }
+}
+
+impl Eq for WordCodes {}
+
+impl Hash for WordCodes {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.codes.hash(state);
+    }
+}
+
+/// An argument that stands for a feature.
+pub struct FeatureArgument<'a> {
+    /// The function called.
+    pub function: &'a SqlFunction,
+    /// Its name in messages.
+    pub name: &'a str,
+    /// The feature of the model.
+    pub feature: &'a ModelFeature,
+}
+
+impl FeatureArgument<'_> {
+    /// The argument, cast to the type that is read later, and its conversion to numbers.
+    pub fn resolve(&self, value: Expr, schema: &DFSchema) -> Result<(Expr, WordCodes)> {
+        let FeatureArgument { function, name, feature } = self;
+        let kind = value.get_type(schema)?;
+        if feature.words.is_empty() {
+            if !kind.is_numeric() && !kind.is_null() {
+                let problem = format!("{name} is of type {kind}, expected a number");
+                return Err(to_engine_error(Error::place(function.name, problem, function.usage)));
+            }
+            return Ok((cast(value, DataType::Float32), WordCodes { codes: None, warned: Arc::default() }));
+        }
+        if !is_text(&kind) && !kind.is_null() {
+            let problem =
+                format!("{name} is of type {kind}, but {} is categorical in the model", feature.name);
+            let remedy = "pass the words as text, or call score('model', 'dataset'), which maps the codes of a dataset";
+            return Err(to_engine_error(Error::place(function.name, problem, remedy)));
+        }
+        let mut codes: Vec<(String, u32)> = feature.words.iter().cloned().zip(0..).collect();
+        codes.sort_unstable();
+        Ok((cast(value, DataType::Utf8), WordCodes { codes: Some(codes), warned: Arc::default() }))
+    }
+}
+
+/// Index of a feature in a model that `model_name` names.
+pub fn feature_index(
+    function: &SqlFunction,
+    model_name: &str,
+    model: &Model,
+    feature: &str,
+) -> planetree_base::error::Result<usize> {
+    let names = || model.features.iter().map(|feature| feature.name.as_str());
+    names().position(|other| other == feature).ok_or_else(|| {
+        let near = suggest::nearest(feature, names());
+        let remedy = suggest::did_you_mean(&near, "planetree describe shows a model's features");
+        Error::place(function.name, format_args!("{model_name} has no feature {feature}"), remedy)
+    })
+}
+
+impl WordCodes {
+    /// The values of an argument as numbers. Words unknown to the model become missing values.
+    pub fn numbers(&self, values: &ArrayRef) -> Float32Array {
+        let Some(codes) = &self.codes else { return values.as_primitive::<Float32Type>().clone() };
+        let code = |word: &str| {
+            let index = codes.binary_search_by(|(known, _)| known.as_str().cmp(word)).ok()?;
+            Some(codes[index].1 as f32)
+        };
+        let words = values.as_string::<i32>();
+        let unknown = words.iter().flatten().filter(|word| code(word).is_none()).count();
+        if unknown > 0 && !self.warned.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                "words unknown to the model are treated as missing: {unknown} of the first {} rows",
+                words.len()
+            );
+        }
+        words.iter().map(|word| word.and_then(code)).collect()
+    }
+}
+
+fn is_text(kind: &DataType) -> bool {
+    match kind {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
+        DataType::Dictionary(_, values) => is_text(values),
+        _ => false,
+    }
+}

@@ -1,0 +1,78 @@
+//! Rewrites or rejects statements that the engine would silently misinterpret.
+
+use super::error::map_is_not_a_metric;
+use datafusion::sql::parser::{CopyToSource, CopyToStatement, Statement};
+use datafusion::sql::sqlparser::ast::{
+    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Select, SelectFlavor, SelectItem, VisitMut,
+    VisitorMut, WildcardAdditionalOptions, visit_expressions,
+};
+use planetree_base::error::{Error, Result};
+use std::ops::ControlFlow;
+
+/// Rewrites a statement; `text` is the whole query, for errors.
+///
+/// - `FROM t` without SELECT, at any depth, is `SELECT * FROM t`; the engine would return rows without columns.
+/// - `map(label, score)` is rejected: the engine would return one map per row, where a metric is meant.
+pub fn rewrite_statement(statement: &mut Statement, text: &str) -> Result<()> {
+    let mut rewriter = StatementRewriter { maps_labels: false };
+    // The visitor never breaks.
+    let _ = match statement {
+        Statement::Statement(sql) => sql.visit(&mut rewriter),
+        Statement::CopyTo(CopyToStatement { source: CopyToSource::Query(query), .. }) => {
+            query.visit(&mut rewriter)
+        }
+        Statement::Explain(explain) => return rewrite_statement(&mut explain.statement, text),
+        _ => ControlFlow::Continue(()),
+    };
+    match rewriter.maps_labels {
+        true => map_is_not_a_metric(text).map_or(Ok(()), Err::<(), Error>),
+        false => Ok(()),
+    }
+}
+
+struct StatementRewriter {
+    /// Whether `map` was called on labels.
+    maps_labels: bool,
+}
+
+impl VisitorMut for StatementRewriter {
+    type Break = ();
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        if select.flavor == SelectFlavor::FromFirstNoSelect {
+            select.flavor = SelectFlavor::Standard;
+            select.projection = vec![SelectItem::Wildcard(WildcardAdditionalOptions::default())];
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        if let Expr::Function(call) = expression
+            && call.name.to_string().eq_ignore_ascii_case("map")
+            && let FunctionArguments::List(arguments) = &call.args
+            && let [FunctionArg::Unnamed(FunctionArgExpr::Expr(first)), _, ..] = arguments.args.as_slice()
+        {
+            self.maps_labels |= is_label(first);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Whether an expression is a label or computed from one. A list of labels is a list of keys.
+fn is_label(expression: &Expr) -> bool {
+    if matches!(expression, Expr::Array(_)) {
+        return false;
+    }
+    let found = visit_expressions(expression, |part| {
+        let name = match part {
+            Expr::Identifier(name) => Some(name),
+            Expr::CompoundIdentifier(names) => names.last(),
+            _ => None,
+        };
+        match name.is_some_and(|name| name.value.eq_ignore_ascii_case("label")) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    });
+    found.is_break()
+}

@@ -1,0 +1,182 @@
+//! A forest inside the training driver: trees are grown in batches, and each round adds the next one.
+
+use super::grower::grower;
+use super::listwise::{self, NdcgVariant, SplitOrder};
+use super::out_of_bag::OutOfBag;
+use super::view::CodeLanes;
+use super::{OUT_OF_BAG, sample, trees_in_a_scan, values_of};
+use crate::bins::BinnedData;
+use crate::config::{ForestCriterion, ForestSettings};
+use crate::driver::{
+    ForestTree, Learner, LearnerOutputs, LogValue, TrainRequest, TreeGrower, TreeStrength, ValidationSet,
+    misfit, no_split,
+};
+use planetree_base::error::{Error, Result};
+use planetree_base::progress::Meter;
+use planetree_model::model::Tree;
+use std::collections::VecDeque;
+
+/// Grows independent trees.
+pub struct ForestLearner<'a> {
+    request: &'a TrainRequest,
+    parameters: &'a ForestSettings,
+    data: &'a BinnedData,
+    grower: Box<dyn TreeGrower + 'a>,
+    /// Trees that were grown but not added yet.
+    grown: VecDeque<ForestTree>,
+    /// The tree of the current round, if its own metrics are logged.
+    current: Option<ForestTree>,
+    /// Positions of features in a row of codes; `None` for pairs, which have no codes of single rows.
+    lanes: Option<CodeLanes>,
+    validation: Vec<ValidationSet>,
+    out_of_bag: Option<OutOfBag>,
+    /// Strength of the trees so far, if requested.
+    strength: Option<Vec<TreeStrength>>,
+}
+
+impl<'a> ForestLearner<'a> {
+    /// A forest without trees.
+    pub fn new(
+        request: &'a TrainRequest,
+        parameters: &'a ForestSettings,
+        data: &'a BinnedData,
+        validation: Vec<ValidationSet>,
+        out_of_bag: Option<OutOfBag>,
+    ) -> Result<Self> {
+        let lanes = match parameters.learner.pairs_per_document {
+            None => Some(CodeLanes::of(&data.binning.layout)),
+            Some(_) => None,
+        };
+        let grower = match &request.backend {
+            None => grower(parameters, data, request.histogram_bytes())?,
+            Some(backend) => backend.grower(parameters, data)?,
+        };
+        let strength = request.strength.then(Vec::new);
+        let (grown, current) = (VecDeque::new(), None);
+        Ok(ForestLearner {
+            request,
+            parameters,
+            data,
+            grower,
+            grown,
+            current,
+            lanes,
+            validation,
+            out_of_bag,
+            strength,
+        })
+    }
+
+    /// Grows the next batch of trees, starting with number `first`.
+    fn grow_batch(&self, first: u32) -> Result<Vec<ForestTree>> {
+        let parameters = self.parameters;
+        let batch_size = self.grower.batch_size().unwrap_or_else(|| self.batch_size());
+        let last = (first + batch_size - 1).min(parameters.num_trees);
+        let draw = |tree: u32| sample::draw(parameters, &self.data.rows, tree.into());
+        self.grower.grow_batch(first..last + 1, &draw)
+    }
+
+    /// Number of trees per batch.
+    fn batch_size(&self) -> u32 {
+        match self.data.is_in_memory() {
+            // Several per thread, so that few threads wait for the last tree.
+            true => 4 * rayon::current_num_threads() as u32,
+            false => trees_in_a_scan(),
+        }
+    }
+
+    fn add_scores(&mut self, number: u32, tree: &ForestTree, as_model: &Tree) -> Result<()> {
+        self.add_strength(number, tree)?;
+        if let Some(out_of_bag) = &mut self.out_of_bag {
+            out_of_bag.add(number.into(), tree, self.parameters, self.data)?;
+        }
+        for set in &mut self.validation {
+            let values = values_of(set, tree, as_model, self.lanes.as_ref())?;
+            set.add_all(&values);
+        }
+        Ok(())
+    }
+
+    /// Computes the strength of a tree on its own rows and on every validation set.
+    fn add_strength(&mut self, number: u32, tree: &ForestTree) -> Result<()> {
+        let Some(courses) = &mut self.strength else { return Ok(()) };
+        let parameters = self.parameters;
+        // Without a chosen order of splits, level by level is the usual one.
+        let order = match parameters.learner.criterion {
+            ForestCriterion::Listwise(_) => SplitOrder::AsGrown,
+            ForestCriterion::Pointwise(_) | ForestCriterion::Hybrid { .. } => SplitOrder::Breadth,
+        };
+        let variant = NdcgVariant::of(parameters);
+        let mut enter = |split: &str, data: &BinnedData, rows: &[u32]| {
+            let values = listwise::strength(tree, order, (data, rows), &variant)?;
+            courses.push(TreeStrength { tree: number, split: split.to_owned(), values });
+            Ok(())
+        };
+        enter("train", self.data, &sample::draw(parameters, &self.data.rows, number.into()))?;
+        for set in &self.validation {
+            if let Some(data) = set.coded() {
+                enter(&set.name, data, &(0..data.row_count() as u32).collect::<Vec<_>>())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Learner for ForestLearner<'_> {
+    fn replay(&mut self, trees: &[Tree], meter: &dyn Meter) -> Result<()> {
+        for (number, tree) in (1..).zip(trees) {
+            let grown = ForestTree::of_model(tree, &self.data.binning).ok_or_else(misfit)?;
+            self.add_scores(number, &grown, tree)?;
+            meter.advance(1);
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, _round: u32) -> Result<()> {
+        Ok(())
+    }
+
+    fn round(&mut self, round: u32) -> Result<Option<Tree>> {
+        if self.grown.is_empty() {
+            self.grown = self.grow_batch(round)?.into();
+        }
+        let grown = self.grown.pop_front().ok_or_else(|| Error::bug("forest", "a batch without trees"))?;
+        let tree = grown.to_model();
+        self.add_scores(round, &grown, &tree)?;
+        self.current = self.parameters.learner.tree_strength.then_some(grown);
+        Ok(Some(tree))
+    }
+
+    fn evaluate(&mut self, round: u32) -> Result<Vec<LogValue>> {
+        let mut values = Vec::new();
+        if let Some(out_of_bag) = &self.out_of_bag {
+            let means = out_of_bag.evaluate(self.parameters, out_of_bag.rows(self.data))?;
+            values.extend(LogValue::of_means(OUT_OF_BAG, &means));
+        }
+        for set in &self.validation {
+            values.extend(LogValue::of_means(&set.name, &set.evaluate_mean(round)));
+            if let Some(tree) = &self.current {
+                let scores = values_of(set, tree, &tree.to_model(), self.lanes.as_ref())?;
+                values
+                    .extend(LogValue::of_means(&format!("{}.tree", set.name), &set.evaluate_others(&scores)));
+            }
+        }
+        Ok(values)
+    }
+
+    fn can_stream(&self) -> bool {
+        true
+    }
+
+    fn finish(&mut self, last: u32) -> LearnerOutputs {
+        let mut strength = self.strength.take();
+        if let Some(courses) = &mut strength {
+            courses.retain(|course| course.tree <= last); // trees kept in the model
+        }
+        LearnerOutputs { out_of_bag: self.out_of_bag.as_ref().map(OutOfBag::scores), strength }
+    }
+
+    fn no_split(&self) -> Error {
+        no_split(self.request, self.data)
+    }
+}
