@@ -246,17 +246,13 @@ fn queries_that_a_cluster_cannot_run_are_refused() {
         assert_refused(query, &ask(at, query, rest), 1, messages);
     };
     let here = format!("--cluster {}", cluster.url());
-    fails(
-        "SELECT * FROM score('m', 'data')",
-        &here,
-        &["score cannot run on a cluster", "remove --cluster"],
-    );
+    fails("SELECT * FROM score('m', 'data')", &here, &["score cannot run on a cluster", "remove --cluster"]);
     fails(
         "SELECT planetree_score('m', f1, f2) FROM data",
         &here,
         &["planetree_score cannot run on a cluster"],
     );
-    let order = ["equal scores are ranked in the order of the rows", "remove --cluster", "ties=worst"];
+    let order = ["its value depends on the order of rows", "remove --cluster", "ties=worst"];
     fails("SELECT rank_in_query(f1) OVER (PARTITION BY query_id) FROM data", &here, &order);
     fails("SELECT query_id, ndcg(label, f1, 10) FROM data GROUP BY query_id", &here, &order);
     fails("CREATE TABLE t AS SELECT * FROM data", &here, &["CREATE TABLE cannot run on a cluster"]);

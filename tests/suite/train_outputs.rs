@@ -201,7 +201,9 @@ fn training_continues_from_a_start_model() {
         assert_eq!(trees_in(&room.path().join("more")), 20, "{kind}");
         assert!(more.slice(0, half.num_rows()) == half, "{kind}: the trees of the start model changed");
         for (split, metric) in [("train", "rmse"), ("valid", "rmse")] {
-            let joined = [course(&first, split, metric), course(&then, split, metric)].concat();
+            let (before, after) = (course(&first, split, metric), course(&then, split, metric));
+            assert_close(after[0], before[9], 1e-9, &format!("{kind} {split} {metric}: the start model alone"));
+            let joined = [&before[..], &after[1..]].concat();
             assert_eq!(joined.len(), 20, "{kind} {split} {metric}");
             for (found, expected) in joined.iter().zip(course(&whole, split, metric)) {
                 assert_close(*found, expected, 1e-9, &format!("{kind} {split} {metric}"));
@@ -216,6 +218,29 @@ fn training_continues_from_a_start_model() {
             }
         }
     }
+}
+
+/// Rounds that only make it worse are dropped: the start model alone is round 0.
+#[test]
+fn early_stopping_may_keep_the_start_model_alone() {
+    let room = room();
+    let good = graded(63, 40, 20);
+    let reversed: Vec<Example> =
+        good.iter().map(|example| Example { label: 4.0 - example.label, ..example.clone() }).collect();
+    dataset(room.path(), "good", &good, "");
+    dataset(room.path(), "reversed", &reversed, "");
+    train(room.path(), "--preset planet --data good --model start --set num_trees=20");
+    let ran = run(
+        room.path(),
+        "train --preset planet --data reversed --valid good --start-model start --model kept --rounds rounds \
+         --set num_trees=10 --set early_stopping_rounds=3",
+    )
+    .ok();
+    let note = "stopped early: none of 3 rounds is better than the start model";
+    assert!(ran.stderr.contains(note), "{}", ran.stderr);
+    assert_eq!(trees_in(&room.path().join("kept")), 20);
+    assert_eq!(table_of(&room.path().join("kept")), table_of(&room.path().join("start")));
+    assert_eq!(rounds_of(&room.path().join("rounds")).iter().map(|entry| entry.round).max(), Some(3));
 }
 
 #[test]

@@ -88,9 +88,9 @@ impl RemoteEvaluator for Cluster {
             snapshot: &Vec::new,
         };
         let outcome = scan.run(&mut |answer| {
-            let Answer::Evaluated(stretches) = answer else { return Err(malformed()) };
-            for bytes in &stretches {
-                if !sink(stretch_from_bytes(bytes)?)? {
+            let Answer::Evaluated(partials) = answer else { return Err(malformed()) };
+            for bytes in &partials {
+                if !sink(partial_from_bytes(bytes)?)? {
                     return Ok(false);
                 }
             }
@@ -137,22 +137,22 @@ pub fn judge(
     groups: &[usize],
 ) -> Result<Vec<Vec<u8>>> {
     let settings = question.settings()?;
-    let judge = |group: &usize| stretch_to_bytes(&judge_group(predictions, &settings, *group)?);
+    let judge = |group: &usize| partial_to_bytes(&judge_group(predictions, &settings, *group)?);
     groups.par_iter().map(judge).collect()
 }
 
-fn stretch_to_bytes(stretch: &PartialEvaluation) -> Result<Vec<u8>> {
+fn partial_to_bytes(partial: &PartialEvaluation) -> Result<Vec<u8>> {
     let mut writer = WireWriter::default();
-    writer.list(&rows_to_bytes(&stretch.head)?);
-    writer.count(u64::from(stretch.tail.is_some()));
-    if let Some(tail) = &stretch.tail {
+    writer.list(&rows_to_bytes(&partial.head)?);
+    writer.count(u64::from(partial.tail.is_some()));
+    if let Some(tail) = &partial.tail {
         writer.list(&rows_to_bytes(tail)?);
     }
-    stretch.between.write(&mut writer);
+    partial.between.write(&mut writer);
     Ok(writer.into_bytes())
 }
 
-fn stretch_from_bytes(bytes: &[u8]) -> Result<PartialEvaluation> {
+fn partial_from_bytes(bytes: &[u8]) -> Result<PartialEvaluation> {
     let mut reader = WireReader::new(bytes);
     let head = rows_from_bytes(reader.list()?)?;
     let tail = match reader.count()? {

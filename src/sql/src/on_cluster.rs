@@ -110,7 +110,7 @@ pub fn refuse_order_dependence(plan: &Arc<dyn ExecutionPlan>) -> EngineResult<()
 fn order_dependent(name: &str) -> datafusion::error::DataFusionError {
     to_engine_error(Error::place(
         "query",
-        format_args!("{name} cannot run on a cluster: equal scores are ranked in the order of the rows"),
+        format_args!("{name} cannot run on a cluster: its value depends on the order of rows"),
         "remove --cluster, choose a convention that does not depend on it, such as 'planetree,ties=worst', or use \
          `planetree evaluate --cluster`",
     ))

@@ -64,6 +64,7 @@ pub fn some_text(queries: usize, documents: usize) -> String {
 }
 
 /// A row to learn from.
+#[derive(Clone)]
 pub struct Example {
     pub query: usize,
     pub label: f64,

@@ -83,7 +83,7 @@ impl Observer for TrainingProgress {
                     let phase = self.phase.clone();
                     let total = Some(rounds.into());
                     let bar = self.replace_bar(true, || Bar::start(&phase, total, BarUnit::Count("trees")));
-                    bar.resume(u64::from(round) - 1);
+                    bar.resume(u64::from(round.saturating_sub(1))); // round 0 is the start model
                     bar
                 }
             };

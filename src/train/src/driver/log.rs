@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// One value of the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LogEntry {
-    /// From 1: the number of trees in the scores.
+    /// The number of trees in the scores besides those of the start model; 0 for the start model alone.
     pub round: u32,
     /// `train`, or the name of a validation set.
     pub split: String,
@@ -50,7 +50,7 @@ impl LogValue {
 /// The best round by the metric that drives early stopping.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct BestRound {
-    /// Counted from 1.
+    /// Counted from 1; 0 for the start model alone.
     pub round: u32,
     /// Its value.
     pub value: f64,

@@ -134,6 +134,10 @@ impl<'a> Training<'a> {
         observer: &mut dyn Observer,
     ) -> Result<StopReason> {
         learner.start(self.model.rounds + 1)?;
+        if self.start_trees > 0 && self.model.rounds == 0 && self.log.is_empty() {
+            // The start model alone is a round like any other: later rounds may be worse.
+            self.enter(0, learner.evaluate(0)?, observer);
+        }
         loop {
             if self.is_due_to_stop() {
                 return Ok(StopReason::Early);
@@ -246,7 +250,10 @@ impl<'a> Training<'a> {
             }
             (stop, Some(best)) if best.round < rounds => {
                 let prefix = if matches!(stop, StopReason::Early) { "stopped early: " } else { "" };
-                observer.note(&format!("{prefix}the best round is {} of {rounds}", best.round));
+                observer.note(&match best.round {
+                    0 => format!("{prefix}none of {rounds} rounds is better than the start model"),
+                    round => format!("{prefix}the best round is {round} of {rounds}"),
+                });
             }
             _ => {}
         }
