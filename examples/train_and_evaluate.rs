@@ -4,7 +4,7 @@
 //! are converted to Parquet first.
 
 use planetree::error::Result;
-use planetree::evaluate::{Ranking, EvaluateRequest, EvaluationSummary, evaluate};
+use planetree::evaluate::{EvaluateRequest, EvaluationSummary, Ranking, evaluate};
 use planetree::metric::{Convention, Metric};
 use planetree::storage::{Access, Location};
 use planetree::train::{Silent, TrainRequest, config, train};

@@ -16,6 +16,11 @@ mod names;
 mod options;
 mod predict;
 mod progress;
+#[cfg(feature = "cluster")]
+mod remote;
+#[cfg(not(feature = "cluster"))]
+#[path = "no_remote.rs"]
+mod remote;
 mod report;
 mod run;
 mod sample;
@@ -33,7 +38,7 @@ use std::process::ExitCode;
 /// Learning to rank with gradient-boosted trees and random forests
 ///
 /// Converts judgments to Parquet datasets, trains models on them, scores and evaluates rankings, and tests whether one
-/// ranking is better than another. Every output is a table that Parquet readers and SQL can open.
+/// ranking is better than another. Datasets, models, predictions and metrics are Parquet tables.
 #[derive(Debug, Parser)]
 #[command(name = "planetree", version, propagate_version = true, max_term_width = 100)]
 struct Arguments {

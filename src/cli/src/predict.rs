@@ -57,10 +57,7 @@ pub fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
     let started = Instant::now();
     let store = &arguments.execution.store;
     let threads = arguments.execution.threads.requested();
-    #[cfg(feature = "cluster")]
     let cluster = arguments.execution.cluster(threads)?;
-    #[cfg(not(feature = "cluster"))]
-    arguments.execution.refuse_cluster()?;
     let model_file = store.locate(&arguments.model)?;
     let model = Model::read(&model_file)?;
     let reader = DatasetReader::open(&store.locate(&arguments.data)?)?;
@@ -85,7 +82,6 @@ pub fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
         text.as_mut().map_or(Ok(()), |text| text.write(&group.scores))?;
         table.as_mut().map_or(Ok(()), |table| table.write(group))
     };
-    #[cfg(feature = "cluster")]
     let report = match &cluster {
         Some(cluster) => {
             let file = model_file.read_all()?.ok_or_else(|| model_file.absent())?;
@@ -93,14 +89,11 @@ pub fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
         }
         None => predict(&reader, &model, threads, &mut sink)?,
     };
-    #[cfg(not(feature = "cluster"))]
-    let report = predict(&reader, &model, threads, &mut sink)?;
     progress.finish();
     table.map_or(Ok(()), |table| table.finish(&model_file, &model, &reader))?;
     text.map_or(Ok(()), |text| text.output.commit())?;
     let total = started.elapsed().as_secs_f64();
     if let Some(stats) = stats {
-        #[cfg_attr(not(feature = "cluster"), allow(unused_mut))]
         let mut statistics = json!({
             "load_s": report.load_seconds,
             "predict_s": report.predict_seconds,
@@ -110,9 +103,8 @@ pub fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
             "thread_count": report.threads,
             "peak_memory_bytes": peak_memory_bytes(),
         });
-        #[cfg(feature = "cluster")]
         if let Some(cluster) = &cluster {
-            statistics["cluster"] = super::execution::traffic_stats(&cluster.traffic());
+            statistics["cluster"] = cluster.traffic();
         }
         write_stats(&stats, &statistics)?;
     }

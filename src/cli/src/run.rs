@@ -175,11 +175,7 @@ fn dry_run(plan: &PipelinePlan) -> Result<String> {
         }
         for output in 0..step.outputs.len() {
             let key = &step.outputs[output].key;
-            let _ = writeln!(
-                text,
-                "       writes {key:<14} {}",
-                redacted(&plan.output_text(step, output))
-            );
+            let _ = writeln!(text, "       writes {key:<14} {}", redacted(&plan.output_text(step, output)));
         }
     }
     let skipped = plan.steps.len() - will - may;

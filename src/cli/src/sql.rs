@@ -178,7 +178,6 @@ impl SqlArguments {
     }
 
     /// The cluster that queries run on, if one is requested.
-    #[cfg(feature = "cluster")]
     fn sql_cluster(&self, threads: usize) -> Result<Option<SqlCluster>> {
         let Some(cluster) = self.execution.cluster(threads)? else { return Ok(None) };
         if self.execution.store.instance_credentials() {
@@ -188,11 +187,6 @@ impl SqlArguments {
             ));
         }
         cluster.queries().map(Some)
-    }
-
-    #[cfg(not(feature = "cluster"))]
-    fn sql_cluster(&self, _threads: usize) -> Result<Option<SqlCluster>> {
-        self.execution.refuse_cluster().map(|()| None)
     }
 
     fn print_statement(&self, done: &StatementSummary, quiet: bool) {

@@ -14,13 +14,13 @@ use super::trees::ClusterGrower;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 use planetree_base::wire::malformed;
-use planetree_data::source::{LabelledRows, LabelledData};
+use planetree_data::source::{LabelledData, LabelledRows};
 use planetree_train::BoostWorker;
 use planetree_train::TreeGrower;
 use planetree_train::bins::{BinOptions, BinnedData, SAMPLED_ROWS, ValueDistribution};
 use planetree_train::config::{
-    BaseScore, BoostCandidates, BoostParameters, BoostSettings, ForestSettings, LearnerParameters, ObjectiveParameters,
-    PairLoss,
+    BaseScore, BoostCandidates, BoostParameters, BoostSettings, ForestSettings, LearnerParameters,
+    ObjectiveParameters, PairLoss,
 };
 use planetree_train::{Backend, TrainRequest};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -151,7 +151,9 @@ fn check_boost(boost: &BoostParameters) -> std::result::Result<(), &'static str>
     match boost.candidates {
         BoostCandidates::Static { .. } => {}
         BoostCandidates::Streaming(streaming) if streaming.value_groups > 0 && streaming.workers == 1 => {}
-        BoostCandidates::Streaming(_) => return Err("a streaming model with several workers or value_groups=0"),
+        BoostCandidates::Streaming(_) => {
+            return Err("a streaming model with several workers or value_groups=0");
+        }
         BoostCandidates::Exact => return Err("a model with these candidates"),
     }
     if let ObjectiveParameters::Pairwise(pairwise) = &boost.objective

@@ -13,7 +13,7 @@ use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Access, Location};
 use planetree_base::wire::{WireReader, WireWriter, malformed};
 use planetree_judge::evaluate::{
-    EvaluationJob, Predictions, RemoteEvaluator, Results, EvaluationSettings, PartialEvaluation, judge_group,
+    EvaluationJob, EvaluationSettings, PartialEvaluation, Predictions, RemoteEvaluator, Results, judge_group,
 };
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -67,7 +67,11 @@ impl RemoteEvaluator for Cluster {
         check_place(location, self.address())
     }
 
-    fn judge(&self, job: &EvaluationJob<'_>, sink: &mut dyn FnMut(PartialEvaluation) -> Result<bool>) -> Result<()> {
+    fn judge(
+        &self,
+        job: &EvaluationJob<'_>,
+        sink: &mut dyn FnMut(PartialEvaluation) -> Result<bool>,
+    ) -> Result<()> {
         let location = job.predictions.location();
         let place = place_of(location)?;
         let rows = job.predictions.group_rows();

@@ -181,10 +181,13 @@ mod tests {
 
     #[test]
     fn errors_of_our_functions_come_back_as_they_were() {
-        let error = Error::place("auc", "rows of \"1\" and \"9\"", "add GROUP BY query_id");
-        let text = format!("Shared(External(DataFusionError(External({error:?}))))");
-        let found = ours(&text).unwrap();
-        assert_eq!((found.to_string(), found.remedy()), (error.to_string(), error.remedy()));
+        let cause = std::io::Error::from_raw_os_error(2);
+        let place = Error::place("auc", "rows of \"1\" and \"9\"", "add GROUP BY query_id");
+        for error in [place, Error::io("p.parquet", "open", cause)] {
+            let text = format!("Shared(External(DataFusionError(External({error:?}))))");
+            let found = ours(&text).unwrap();
+            assert_eq!((found.to_string(), found.remedy()), (error.to_string(), error.remedy()));
+        }
         assert!(ours("Cast error: Cannot cast string '1x'").is_none());
     }
 }

@@ -234,7 +234,13 @@ impl<C: WireCell> BoostWorker<C> for RemoteRows<C> {
     fn start_tree(&mut self, start: &TreeStart) -> Result<()> {
         let rows = self.data.row_count();
         let queries = self.data.rows.iter().map(|rows| rows.query_bounds.len() as u64 - 1).sum();
-        let limit = draw_limit(&self.parameters.learner.tree.sampling, self.parameters.seed, rows, queries, start.tree);
+        let limit = draw_limit(
+            &self.parameters.learner.tree.sampling,
+            self.parameters.seed,
+            rows,
+            queries,
+            start.tree,
+        );
         self.tree = Some((TreeStart { limit, ..start.clone() }, Vec::new()));
         self.children.clear();
         self.root = None;

@@ -28,8 +28,7 @@ pub struct Token {
 impl Token {
     /// Reads a file that contains only the token.
     pub fn read(file: &Path) -> Result<Self> {
-        let text =
-            std::fs::read_to_string(file).map_err(|error| Error::io(file.display(), "read", error))?;
+        let text = std::fs::read_to_string(file).map_err(|error| Error::io(file.display(), "read", error))?;
         let word = text.trim();
         if word.len() < SHORTEST || !word.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(Error::place(

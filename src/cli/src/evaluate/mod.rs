@@ -133,12 +133,7 @@ pub fn run(arguments: &EvaluateArguments, quiet: bool) -> Result<()> {
     let started = Instant::now();
     let rankings = arguments.rankings()?;
     let mut request = arguments.request(rankings.len())?;
-    #[cfg(feature = "cluster")]
-    if let Some(cluster) = arguments.execution.cluster(request.threads)? {
-        request.remote = Some(cluster);
-    }
-    #[cfg(not(feature = "cluster"))]
-    arguments.execution.refuse_cluster()?;
+    request.remote = arguments.execution.cluster(request.threads)?.map(|cluster| cluster.evaluator());
     let points = match &arguments.curve {
         Some(_) => CurvePoint::all(rankings.iter().map(|(name, _)| name.as_str()))?,
         None => Vec::new(),

@@ -9,6 +9,7 @@ pub use progress::TrainingProgress;
 use super::execution::ExecutionOptions;
 use super::help;
 use super::options::ParameterOptions;
+use super::remote::RemoteCluster;
 use super::stats::StatsOptions;
 use clap::Args;
 use outputs::{TrainOutputs, write_train_stats};
@@ -114,19 +115,12 @@ fn parse_every(text: &str) -> std::result::Result<Every, String> {
 /// Runs the command.
 pub fn run(arguments: &TrainArguments, quiet: bool) -> Result<()> {
     let started = Instant::now();
-    #[cfg_attr(not(feature = "cluster"), allow(unused_mut))]
     let mut request = arguments.request()?;
     let outputs = TrainOutputs::check(arguments, &request)?;
     let pool = arguments.execution.threads.pool()?;
     let threads = pool.current_num_threads();
-    #[cfg(feature = "cluster")]
     let cluster = arguments.execution.cluster(threads)?;
-    #[cfg(feature = "cluster")]
-    if let Some(cluster) = &cluster {
-        request.backend = Some(cluster.clone());
-    }
-    #[cfg(not(feature = "cluster"))]
-    arguments.execution.refuse_cluster()?;
+    request.backend = cluster.as_ref().map(RemoteCluster::backend);
     let mut progress = TrainingProgress::new(quiet);
     let outcome = pool.install(|| train(&request, &mut progress));
     progress.finish();
@@ -137,10 +131,7 @@ pub fn run(arguments: &TrainArguments, quiet: bool) -> Result<()> {
         plan.location.remove()?;
     }
     if let Some(stats) = &outputs.stats {
-        #[cfg(feature = "cluster")]
-        let traffic = cluster.map(|cluster| outputs::level_traffic_stats(&cluster.traffic()));
-        #[cfg(not(feature = "cluster"))]
-        let traffic: Option<serde_json::Value> = None;
+        let traffic = cluster.as_ref().map(RemoteCluster::level_traffic);
         write_train_stats(stats, &outcome, started, threads, traffic)?;
     }
     if !quiet {

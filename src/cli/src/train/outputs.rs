@@ -124,28 +124,3 @@ pub fn write_train_stats(
     }
     write_stats(location, &stats)
 }
-
-/// Network traffic of a training on a cluster: time and size of its levels.
-#[cfg(feature = "cluster")]
-pub fn level_traffic_stats(traffic: &planetree_cluster::Traffic) -> serde_json::Value {
-    let quantiles = |number: fn(&(f64, u64, u64)) -> f64| {
-        let mut sorted: Vec<f64> = traffic.levels.iter().map(number).collect();
-        sorted.sort_by(f64::total_cmp);
-        move |share: f64| sorted.get((share * sorted.len() as f64) as usize).copied().unwrap_or_default()
-    };
-    let milliseconds = quantiles(|level| level.0);
-    let bytes = quantiles(|level| level.1 as f64);
-    let largest_answer = quantiles(|level| level.2 as f64);
-    json!({
-        "levels": traffic.levels.len(),
-        "level_ms_p50": milliseconds(0.5),
-        "level_ms_p95": milliseconds(0.95),
-        "level_bytes_p50": bytes(0.5),
-        "level_bytes_p95": bytes(0.95),
-        "level_bytes_at_once_p95": largest_answer(0.95),
-        "received_bytes": traffic.levels.iter().map(|level| level.1).sum::<u64>(),
-        "sent_bytes": traffic.sent,
-        "repeated": traffic.repeated,
-        "rebuilt": traffic.rebuilt,
-    })
-}

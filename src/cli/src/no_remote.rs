@@ -1,0 +1,60 @@
+//! The items of `remote.rs` for builds without cluster support: there is no cluster, and asking for one is an error.
+
+use clap::Args;
+use planetree_base::error::{Error, Result};
+use planetree_data::dataset::DatasetReader;
+use planetree_judge::evaluate::RemoteEvaluator;
+use planetree_model::model::Model;
+use planetree_model::predict::{PredictReport, PredictedGroup};
+#[cfg(feature = "sql")]
+use planetree_sql::SqlCluster;
+use planetree_train::Backend;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// No options.
+#[derive(Debug, Args)]
+pub struct SecurityOptions {}
+
+/// A cluster, of which there are none.
+pub enum RemoteCluster {}
+
+impl RemoteCluster {
+    pub fn new(_: &str, _: &SecurityOptions, _: usize, _: bool) -> Result<Self> {
+        Err(Error::usage(
+            "--cluster: this planetree was built without cluster support",
+            "build it with the feature `cluster`: cargo install planetree --features cluster",
+        ))
+    }
+
+    pub fn backend(&self) -> Arc<dyn Backend> {
+        match *self {}
+    }
+
+    pub fn evaluator(&self) -> Arc<dyn RemoteEvaluator> {
+        match *self {}
+    }
+
+    pub fn predict(
+        &self,
+        _: &DatasetReader,
+        _: &Model,
+        _: &[u8],
+        _: &mut dyn FnMut(PredictedGroup) -> Result<()>,
+    ) -> Result<PredictReport> {
+        match *self {}
+    }
+
+    #[cfg(feature = "sql")]
+    pub fn queries(&self) -> Result<SqlCluster> {
+        match *self {}
+    }
+
+    pub fn traffic(&self) -> Value {
+        match *self {}
+    }
+
+    pub fn level_traffic(&self) -> Value {
+        match *self {}
+    }
+}

@@ -1,0 +1,98 @@
+//! A cluster that a command runs on. `no_remote.rs` has the same items for builds without cluster support.
+
+pub use super::cluster::SecurityOptions;
+
+use planetree_base::error::{Error, Result};
+use planetree_cluster::{Address, Cluster};
+use planetree_data::dataset::DatasetReader;
+use planetree_judge::evaluate::RemoteEvaluator;
+use planetree_model::model::Model;
+use planetree_model::predict::{PredictReport, PredictedGroup};
+use planetree_sql::SqlCluster;
+use planetree_train::Backend;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// A cluster.
+pub struct RemoteCluster(Arc<Cluster>);
+
+impl RemoteCluster {
+    /// The cluster at an address. Executors started on this machine share `threads`.
+    pub fn new(
+        address: &str,
+        security: &SecurityOptions,
+        threads: usize,
+        instance_credentials: bool,
+    ) -> Result<Self> {
+        let parsed = Address::parse(address)?;
+        if matches!(parsed, Address::Local { .. }) && security.is_given() {
+            return Err(Error::usage(
+                format_args!("--cluster {address}: a local cluster takes neither certificates nor a token"),
+                "remove --tls-... and --token-file, or name a scheduler: --cluster df://HOST:PORT",
+            ));
+        }
+        Ok(RemoteCluster(Arc::new(Cluster::new(parsed, security.read()?, threads, instance_credentials))))
+    }
+
+    /// The rows of a training.
+    pub fn backend(&self) -> Arc<dyn Backend> {
+        self.0.clone()
+    }
+
+    /// The evaluation of rankings.
+    pub fn evaluator(&self) -> Arc<dyn RemoteEvaluator> {
+        self.0.clone()
+    }
+
+    /// Scores a dataset; see [`Cluster::predict`].
+    pub fn predict(
+        &self,
+        reader: &DatasetReader,
+        model: &Model,
+        model_file: &[u8],
+        sink: &mut dyn FnMut(PredictedGroup) -> Result<()>,
+    ) -> Result<PredictReport> {
+        self.0.predict(reader, model, model_file, sink)
+    }
+
+    /// The execution of SQL.
+    pub fn queries(&self) -> Result<SqlCluster> {
+        self.0.queries()
+    }
+
+    /// Network traffic, for `--stats`.
+    pub fn traffic(&self) -> Value {
+        let traffic = self.0.traffic();
+        json!({
+            "sent_bytes": traffic.sent,
+            "received_bytes": traffic.received,
+            "repeated": traffic.repeated,
+            "rebuilt": traffic.rebuilt,
+        })
+    }
+
+    /// Network traffic of a training: time and size of its levels.
+    pub fn level_traffic(&self) -> Value {
+        let traffic = self.0.traffic();
+        let quantiles = |number: fn(&(f64, u64, u64)) -> f64| {
+            let mut sorted: Vec<f64> = traffic.levels.iter().map(number).collect();
+            sorted.sort_by(f64::total_cmp);
+            move |share: f64| sorted.get((share * sorted.len() as f64) as usize).copied().unwrap_or_default()
+        };
+        let milliseconds = quantiles(|level| level.0);
+        let bytes = quantiles(|level| level.1 as f64);
+        let largest_answer = quantiles(|level| level.2 as f64);
+        json!({
+            "levels": traffic.levels.len(),
+            "level_ms_p50": milliseconds(0.5),
+            "level_ms_p95": milliseconds(0.95),
+            "level_bytes_p50": bytes(0.5),
+            "level_bytes_p95": bytes(0.95),
+            "level_bytes_at_once_p95": largest_answer(0.95),
+            "received_bytes": traffic.levels.iter().map(|level| level.1).sum::<u64>(),
+            "sent_bytes": traffic.sent,
+            "repeated": traffic.repeated,
+            "rebuilt": traffic.rebuilt,
+        })
+    }
+}
