@@ -203,8 +203,8 @@ fn a_sample_of_queries_is_in_every_larger_one() {
     assert_eq!(rows("--query-fraction 1.0"), rows(""));
     let before = names_in(temporary.path());
     for (fraction, problem) in [
-        ("0", "no share of the queries"),
-        ("1.5", "no share of the queries"),
+        ("0", "is out of range"),
+        ("1.5", "is out of range"),
         ("0.000001", "selects no query"),
     ] {
         let ran =

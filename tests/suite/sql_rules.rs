@@ -137,7 +137,7 @@ fn copy_is_atomic_and_replaces_no_table() {
     run(room.path(), "convert rows.txt --output ds").ok();
     for place in ["ds/_manifest.json", "ds/part.parquet", "run.json"] {
         let ran = go(&format!("COPY (SELECT 1) TO '{place}'")).failed();
-        assert!(ran.stderr.contains("not replaced"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("refusing to overwrite: this is"), "{}", ran.stderr);
     }
     go("COPY (SELECT 1) TO 'new'").failed();
     go("COPY 'p.parquet' TO 'copy.ndjson'; COPY (SELECT * FROM 'p.parquet') TO 'copy.dat' STORED AS PARQUET")

@@ -233,7 +233,7 @@ fn early_stopping_may_keep_the_start_model_alone() {
     let ran = run(
         room.path(),
         "train --preset planet --data reversed --valid good --start-model start --model kept --rounds rounds \
-         --set num_trees=10 --set early_stopping_rounds=3",
+         --set num_trees=10 --set early_stopping_rounds=3 --set metric=rmse",
     )
     .ok();
     let note = "stopped early: none of 3 rounds is better than the start model";

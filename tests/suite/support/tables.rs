@@ -53,12 +53,14 @@ pub fn rounds_of(file: &Path) -> Vec<RoundMetric> {
     (0..table.num_rows()).map(row).collect()
 }
 
-/// The values of a metric on a split, one per round.
+/// The values of a metric on a split, one per round: from round 1, or from round 0 if the training has a start model.
 pub fn course(log: &[RoundMetric], split: &str, metric: &str) -> Vec<f64> {
     let rows: Vec<&RoundMetric> =
         log.iter().filter(|row| row.split == split && row.metric == metric).collect();
+    let first = rows.first().map_or(1, |row| row.round as usize);
+    assert!(first <= 1, "{split} {metric} starts at round {first}");
     for (place, row) in rows.iter().enumerate() {
-        assert_eq!(row.round as usize, place + 1, "{split} {metric}");
+        assert_eq!(row.round as usize, first + place, "{split} {metric}");
     }
     rows.iter().map(|row| row.value).collect()
 }

@@ -200,7 +200,7 @@ mod tests {
     fn a_query_must_count_for_all_systems_or_none() {
         let a = system("a", &[("1", Some(0.5)), ("2", None)]);
         let b = system("b", &[("1", Some(0.25)), ("2", Some(0.0))]);
-        assert_eq!(problem(&[a.clone(), b]), "a and b: only one of them has a value for 2");
+        assert_eq!(problem(&[a.clone(), b]), "a and b: only one of the two has a value for 2");
         let nothing = system("n", &[("1", None), ("2", None)]);
         assert_eq!(problem(&[nothing.clone(), nothing]), "n: no query has a value under its convention");
     }

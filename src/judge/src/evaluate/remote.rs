@@ -36,7 +36,7 @@ pub fn check(remote: &dyn RemoteEvaluator, ranking: &Ranking, request: &Evaluate
     let refuse = |what: &str| {
         Err(Error::usage(
             format_args!("--cluster: {what} cannot be evaluated on a cluster"),
-            "omit --cluster; clusters support only predictions in Parquet that include labels",
+            "remove --cluster; clusters support only predictions in Parquet that include labels",
         ))
     };
     match (ranking, &request.judgments) {
