@@ -58,12 +58,12 @@ fn each_fault_has_its_exact_message() {
         ),
         (
             "1 qid:1 10001:2".into(),
-            "2:9: found \"10001:2\", expected an index within --max-features".into(),
+            "2:9: found \"10001:2\", expected an index of at most --max-features".into(),
             "raise --max-features, or complete the --names file, if there really are that many features",
         ),
         (
             "1 qid:1 99999999999999999999:2".into(),
-            "2:9: found \"99999999999999999999:2\", expected an index within --max-features".into(),
+            "2:9: found \"99999999999999999999:2\", expected an index of at most --max-features".into(),
             "raise --max-features, or complete the --names file, if there really are that many features",
         ),
         (
@@ -105,7 +105,7 @@ fn a_repeated_query_reports_both_lines_and_can_be_sorted() {
     let text = b"0 qid:a 1:1\n1 qid:b 1:2\n2 qid:b 1:3\n1 qid:a 1:4\n";
     assert_eq!(
         rejected(text, ""),
-        "error: in.txt:4:1: found query \"a\" again, expected all its rows together: they started at in.txt:1\n  help: sort the input by query, or pass --sort-queries to sort it during the conversion\n"
+        "error: in.txt:4:1: found query \"a\" again, expected all its rows to be consecutive: the first one is at in.txt:1\n  help: sort the input by query, or pass --sort-queries to sort it during the conversion\n"
     );
     let (rows, _) = accepted(text, "--sort-queries");
     let order: Vec<(String, Option<f32>)> =
@@ -321,11 +321,11 @@ fn unreadable_files_and_unwritable_directories_are_rejected() {
     };
     assert_eq!(
         as_nobody("secret.txt"),
-        "error: secret.txt: cannot open: Permission denied\n  help: check the permissions, or choose another place\n"
+        "error: secret.txt: cannot open: Permission denied\n  help: check the permissions, or choose another location\n"
     );
     assert_eq!(
         as_nobody("in.txt"),
-        "error: out: cannot create the output: Permission denied\n  help: check the permissions, or choose another place\n"
+        "error: out: cannot create the output: Permission denied\n  help: check the permissions, or choose another location\n"
     );
 }
 

@@ -173,7 +173,7 @@ fn errors_of_other_commands_name_the_problem_and_a_remedy() {
         fails(&format!("{command} --cluster df://10.99.99.99:1"), 1, &elsewhere);
         fails(&format!("{command} --cluster http://host"), 2, &["df://host:port"]);
     }
-    let own = ["a local cluster takes neither certificates nor a token", "df://HOST:PORT"];
+    let own = ["a local cluster uses neither certificates nor a token", "df://HOST:PORT"];
     fails("predict --model m --data data --output q --cluster local:2 --token-file token", 2, &own);
     assert!(!at.join("q").exists());
     let alone = ["cannot be evaluated on a cluster", "omit --cluster"];

@@ -247,7 +247,7 @@ fn incomparable_files_are_rejected() {
         (
             "good twice",
             "twice: query \"q3\" appears more than once",
-            "each query must appear once per system",
+            "remove the duplicate rows: each query may appear only once per system",
         ),
         ("good nan", "nan: query \"q5\": ndcg@10 is NaN", "evaluate it again"),
         (

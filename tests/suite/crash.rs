@@ -85,7 +85,7 @@ fn a_full_disk_is_an_error_that_leaves_nothing() {
     assert_eq!(ran.code, 1);
     assert_eq!(
         ran.stderr,
-        "error: small/out: cannot write: No space left on device\n  help: free some space or choose another place; nothing was left behind\n"
+        "error: small/out: cannot write: No space left on device\n  help: free some disk space or choose another location; no incomplete output was left behind\n"
     );
     assert_eq!(left, Vec::<String>::new());
 }

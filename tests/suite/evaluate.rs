@@ -291,7 +291,7 @@ fn queries_in_only_one_file_are_counted() {
     let stderr = run(at, "evaluate --run run --qrels other").failed().stderr;
     assert!(stderr.contains("no query has judgments"), "{stderr}");
     let ran = run(at, "evaluate --run run");
-    assert!(ran.code == 2 && ran.stderr.contains("a run has no labels"), "{}", ran.stderr);
+    assert!(ran.code == 2 && ran.stderr.contains("a TREC run has no labels"), "{}", ran.stderr);
 }
 
 #[test]

@@ -200,7 +200,10 @@ fn forests_on_unsuitable_data_or_options_are_refused() {
         ("--preset rf-point --data same", "every label is 2: there is nothing to learn"),
         ("--preset rf-point --data unlabelled", "20 of 60 rows have no label"),
         ("--preset rf-pair --data flat", "no query has documents with different labels"),
-        ("--preset rf-point --data real", "there are 60 different labels; entropy and gini take at most 32"),
+        (
+            "--preset rf-point --data real",
+            "there are 60 different labels; entropy and gini support at most 32",
+        ),
         (
             "--preset rf-point --data data --set query_fraction=0.01",
             "bagging_fraction = 0.01 of 30 queries rounds to 0",
@@ -228,7 +231,7 @@ fn forests_on_unsuitable_data_or_options_are_refused() {
     let ran = run(room.path(), "train --preset rf-point --data data --start-model m --model n");
     assert!(ran.code == 2 && ran.stderr.contains("a forest cannot continue from a model"), "{}", ran.stderr);
     let ran = run(room.path(), "train --data data --start-model m --model n");
-    assert!(ran.stderr.contains("the start model is a forest"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("--start-model is a forest"), "{}", ran.stderr);
 }
 
 #[test]

@@ -199,7 +199,7 @@ fn a_names_file_gives_feature_names() {
     write(temporary.path(), "names", "a\nb\n");
     let stderr = run(temporary.path(), "convert in.txt --output bad --names names").failed().stderr;
     assert!(
-        stderr.contains("in.txt:1:13: found \"3:6\", expected an index within --max-features"),
+        stderr.contains("in.txt:1:13: found \"3:6\", expected an index of at most --max-features"),
         "{stderr}"
     );
 }
@@ -267,9 +267,9 @@ fn inputs_after_the_first_must_have_the_same_columns() {
             "error: words.csv: column a: categorical here and numeric in numbers.csv, or vice versa\n  help: pass --categorical a to treat both as categorical",
         ),
         ("words.csv numbers.csv", "error: numbers.csv: column a: categorical here and numeric in words.csv"),
-        ("numbers.csv weighted.csv", "error: weighted.csv: its columns differ from those of numbers.csv\n"),
-        ("numbers.csv other.csv", "error: other.csv: its columns differ from those of numbers.csv\n"),
-        ("numbers.csv letor.txt", "error: letor.txt: its format differs from that of numbers.csv\n"),
+        ("numbers.csv weighted.csv", "error: weighted.csv: does not have the same columns as numbers.csv\n"),
+        ("numbers.csv other.csv", "error: other.csv: does not have the same columns as numbers.csv\n"),
+        ("numbers.csv letor.txt", "error: letor.txt: does not have the same format as numbers.csv\n"),
     ] {
         let stderr = run(temporary.path(), &format!("convert {inputs} --output bad")).failed().stderr;
         assert!(stderr.contains(message), "{inputs}: {stderr}");
@@ -285,7 +285,7 @@ fn inputs_after_the_first_must_have_the_same_columns() {
     write(temporary.path(), "b.txt.weight", "2\n");
     let stderr = run(temporary.path(), "convert a.txt b.txt --output bad").failed().stderr;
     assert!(
-        stderr.starts_with("error: b.txt: its side files (.weight, .position) differ from those of a.txt\n"),
+        stderr.starts_with("error: b.txt: does not have the same side files (.weight, .position) as a.txt\n"),
         "{stderr}"
     );
     // Numbered and named queries could have the same ids.

@@ -171,7 +171,7 @@ fn repeated_queries_are_found_beyond_memory() {
     text.push_str("1 qid:77 1:1\n");
     fs::write(temporary.path().join("in.txt"), &text).unwrap();
     let stderr = run(temporary.path(), "convert in.txt --output again").failed().stderr;
-    assert!(stderr.starts_with("error: in.txt:1200001:1: found the query of this line again, expected all its rows together: they started at in.txt:78\n"), "{stderr}");
+    assert!(stderr.starts_with("error: in.txt:1200001:1: found the query of this line again, expected all its rows to be consecutive: the first one is at in.txt:78\n"), "{stderr}");
 }
 
 #[test]

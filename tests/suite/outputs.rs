@@ -218,7 +218,7 @@ fn an_unsupported_extension_is_invalid_usage() {
     let ran = run(temporary, "predict --model model.parquet --data data --output x.xlsx");
     assert!(
         ran.stderr.contains(
-            "x.xlsx: cannot write predictions as .xlsx\n  help: use .parquet (or no extension), .csv, .tsv, .json or .ndjson; text also with .gz or .zst after it\n"
+            "x.xlsx: cannot write predictions as .xlsx\n  help: use .parquet (or no extension), .csv, .tsv, .json or .ndjson; append .gz or .zst to compress text\n"
         ),
         "{}",
         ran.stderr

@@ -68,7 +68,7 @@ fn wrong_credentials_are_refused_and_never_printed() {
         "describe s3://bucket/out",
     ] {
         let ran = run_with(room.path(), &format!("--log trace {arguments}"), &variables).failed();
-        assert!(ran.stderr.contains("access denied with these credentials\n  help: check the credentials in the environment and what they allow\n"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("access denied with these credentials\n  help: check the credentials in the environment variables and their permissions\n"), "{}", ran.stderr);
         assert!(!ran.stderr.contains("another-sentinel"), "{}", ran.stderr);
     }
     variables.remove(1);

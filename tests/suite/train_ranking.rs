@@ -171,7 +171,7 @@ fn gains_too_large_to_distinguish_are_refused_by_objectives_and_metrics() {
     let cases = [
         (
             "--preset lambdamart",
-            "the label 512 has no gain in label_gain = exp2, or one below 0 or above 1e30",
+            "the label 512 has no gain in label_gain = exp2, or its gain is below 0 or above 1e30",
         ),
         ("--preset lambdamart --set label_gain=linear", of_log),
         ("--preset xendcg --set metric=rmse", "the label 512 has a gain 2^label - 1 above 1e30"),

@@ -454,5 +454,5 @@ fn categories_of_an_imported_model_are_not_replaced() {
     run(temporary.path(), "export m --format lightgbm --output m.txt").ok();
     run(temporary.path(), "import m.txt --output same --categories-from one").ok();
     let stderr = run(temporary.path(), "import m.txt --output wrong --categories-from other").failed().stderr;
-    assert!(stderr.contains("the model has other categories for colour"), "{stderr}");
+    assert!(stderr.contains("the model has different categories for colour"), "{stderr}");
 }

@@ -1,10 +1,10 @@
-//! The error type of the library. A user error has a place, a problem and a remedy; the program
-//! prints [`Error`] and then its [`Error::remedy`]. Errors of the system and of other libraries remain
-//! available through [`std::error::Error::source`].
+//! The error type of the library. A user error states where the problem is, what is wrong, and what the user can do.
+//! The program prints the [`Error`] and then its [`Error::remedy`]. Errors of the system and of other libraries
+//! remain available through [`std::error::Error::source`].
 
 use std::fmt;
 
-/// The error of the system or of another library that caused an [`Error`].
+/// An error of the operating system or of another library that caused an [`Error`].
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// Result with planetree's error type.
@@ -20,13 +20,13 @@ pub enum Error {
     /// An unusable file, directory or object.
     #[error("{place}: {problem}")]
     Place {
-        /// Path or URL, without credentials.
+        /// Path or URL of the file, directory or object, without credentials.
         place: String,
-        /// What is wrong with it.
+        /// What is wrong with the file, directory or object.
         problem: String,
-        /// What to do about it.
+        /// What the user can do about the problem.
         remedy: String,
-        /// What caused it, if another library reported it.
+        /// The underlying error, if another library reported one.
         source: Option<Cause>,
     },
 
@@ -39,27 +39,27 @@ pub enum Error {
         remedy: String,
     },
 
-    /// Data and parameters that cannot give a model; the inner error is the cause. Retrying cannot help.
+    /// The data and parameters cannot produce a model, for the reason given by the inner error. Retrying cannot help.
     #[error(transparent)]
     Untrainable(Box<Error>),
 
-    /// A bug in planetree: a state that no input should be able to cause.
+    /// A bug in planetree: the program reached a state that no input should be able to cause.
     #[error("internal error: {at}: {problem}")]
     Bug {
         /// The operation that failed.
         at: String,
         /// What went wrong.
         problem: String,
-        /// What caused it, if another library reported it.
+        /// The underlying error, if another library reported one.
         source: Option<Cause>,
     },
 
-    /// Stopped by Ctrl-C or a termination signal.
+    /// The command was stopped by Ctrl-C or a termination signal.
     #[error("interrupted; nothing was written")]
     Interrupted,
 
-    /// The same, with a checkpoint to resume from.
-    #[error("interrupted after round {round}; {place} has everything so far")]
+    /// Training was stopped by Ctrl-C or a termination signal and can be resumed from a checkpoint.
+    #[error("interrupted after round {round}; the progress is saved in {place}")]
     Stopped {
         /// The last complete round.
         round: u32,
@@ -68,25 +68,25 @@ pub enum Error {
     },
 }
 
-/// An error in a line of an input.
+/// An error in one line of an input file.
 #[derive(Debug)]
 pub struct InputError {
-    /// Where it is.
+    /// The file, line and column of the error.
     pub at: Position,
     /// What was found and what was expected.
     pub problem: String,
-    /// What to do about it.
+    /// What the user can do about the problem.
     pub remedy: String,
 }
 
-/// A place in an input: lines and columns count from 1, columns in bytes.
+/// A position in an input file, displayed as `file:line:column`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Position {
-    /// Path or URL as given by the user, `<stdin>` for standard input.
+    /// Path or URL as given by the user, or `<stdin>` for standard input.
     pub file: String,
     /// Line number, counted from 1.
     pub line: u64,
-    /// Byte within the line, counted from 1.
+    /// Column in bytes, counted from 1.
     pub column: u64,
 }
 
@@ -97,18 +97,18 @@ impl fmt::Display for Position {
 }
 
 impl Error {
-    /// An error about a file, directory or object.
+    /// Creates an error about a file, directory or object.
     pub fn place(place: impl fmt::Display, problem: impl fmt::Display, remedy: impl fmt::Display) -> Self {
         let (place, problem, remedy) = (place.to_string(), problem.to_string(), remedy.to_string());
         Error::Place { place, problem, remedy, source: None }
     }
 
-    /// A bug in planetree, noticed during the operation `at`.
+    /// Creates an error for a bug in planetree that was detected during the operation `at`.
     pub fn bug(at: impl fmt::Display, problem: impl fmt::Display) -> Self {
         Error::Bug { at: at.to_string(), problem: problem.to_string(), source: None }
     }
 
-    /// Keeps the error that caused this one as its source. Usage errors have none.
+    /// Attaches the underlying error as the source. Only [`Error::Place`] and [`Error::Bug`] store it.
     pub fn caused_by(mut self, cause: impl Into<Cause>) -> Self {
         if let Error::Place { source, .. } | Error::Bug { source, .. } = &mut self {
             *source = Some(cause.into());
@@ -116,25 +116,25 @@ impl Error {
         self
     }
 
-    /// An error about the command line or request.
+    /// Creates an error about the command line or a request.
     pub fn usage(problem: impl fmt::Display, remedy: impl fmt::Display) -> Self {
         Error::Usage { problem: problem.to_string(), remedy: remedy.to_string() }
     }
 
-    /// A failed system call on `place`, with the remedy its kind suggests.
+    /// Creates an error for a failed system call on `place`. The remedy depends on the kind of the system error.
     pub fn io(place: impl fmt::Display, doing: &str, error: std::io::Error) -> Self {
         use std::io::ErrorKind;
         let remedy = match error.kind() {
             ErrorKind::NotFound => "check the spelling of the path",
             ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-                "check the permissions, or choose another place"
+                "check the permissions, or choose another location"
             }
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-                "free some space or choose another place; nothing was left behind"
+                "free some disk space or choose another location; no incomplete output was left behind"
             }
-            ErrorKind::IsADirectory => "name a file",
-            ErrorKind::NotADirectory => "name a directory",
-            _ => "check the file and the device it is on",
+            ErrorKind::IsADirectory => "give the path of a file",
+            ErrorKind::NotADirectory => "give the path of a directory",
+            _ => "check the file and the disk or network drive that holds it",
         };
         // Drop the "(os error N)" suffix, which does not help users.
         let text = error.to_string();
@@ -142,20 +142,22 @@ impl Error {
         Error::place(place, format_args!("cannot {doing}: {text}"), remedy).caused_by(error)
     }
 
-    /// What the user can do about it.
+    /// Returns what the user can do about the error; `None` if there is no advice.
     pub fn remedy(&self) -> Option<&str> {
         match self {
             Error::Input(input) => Some(input.remedy.as_str()),
             Error::Place { remedy, .. } | Error::Usage { remedy, .. } => Some(remedy.as_str()),
             Error::Untrainable(inner) => inner.remedy(),
             Error::Stopped { .. } => Some("run the same command with --resume to continue"),
-            Error::Bug { .. } => Some("this is a bug in planetree: please report it with the command and its output"),
+            Error::Bug { .. } => {
+                Some("this is a bug in planetree: please report it with the command and its output")
+            }
             Error::Interrupted => None,
         }
         .filter(|remedy| !remedy.is_empty())
     }
 
-    /// The exit code of a process that ends with this error: 2 for misuse, 1 for failure.
+    /// Returns the exit code of a process that ends with this error: 2 for incorrect usage, 1 for all other errors.
     pub fn exit_code(&self) -> u8 {
         match self {
             Error::Usage { .. } => 2,
@@ -165,7 +167,7 @@ impl Error {
     }
 }
 
-/// A copy of a system error that is only borrowed: its kind and code, or its text.
+/// Copies a system error, which does not implement `Clone`. The copy has the same kind and message.
 pub fn copy_of(error: &std::io::Error) -> std::io::Error {
     match error.raw_os_error() {
         Some(code) => std::io::Error::from_raw_os_error(code),
@@ -191,7 +193,7 @@ mod tests {
         let inner = Error::io("a.txt", "open", std::io::Error::from_raw_os_error(13));
         let error = Error::Untrainable(Box::new(inner));
         assert!(error.source().is_some_and(|source| source.is::<std::io::Error>()));
-        assert_eq!(error.remedy(), Some("check the permissions, or choose another place"));
+        assert_eq!(error.remedy(), Some("check the permissions, or choose another location"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Foundations of the other planetree crates: errors, storage, random numbers, progress.
+//! Shared foundations of the planetree crates: errors, storage, random numbers, progress and binary encoding.
 
 pub mod error;
 pub mod progress;

@@ -1,18 +1,18 @@
-//! Progress of long steps: workers report to a meter, which a display may show. No result depends on
-//! it.
+//! Progress of long steps. Workers report to a meter, and a progress display may show it. Results never depend on a
+//! meter.
 
 use std::fmt::Debug;
 use std::sync::Arc;
 
 /// Receives the progress of a step from any thread.
 pub trait Meter: Debug + Send + Sync {
-    /// Starts or restarts the step, with the total amount of work if known.
+    /// Starts or restarts the step. `total` is the total amount of work, if known.
     fn begin(&self, total: Option<u64>);
-    /// Adds completed work.
+    /// Adds `by` to the amount of completed work.
     fn advance(&self, by: u64);
 }
 
-/// A shared meter.
+/// A meter that several threads share.
 pub type SharedMeter = Arc<dyn Meter>;
 
 /// A meter that ignores all reports.

@@ -1,5 +1,5 @@
-//! Counter-based random numbers: a stream is keyed by numbers such as (seed, tree, node, query)
-//! instead of by what was drawn before, so that the order of work cannot change a result.
+//! Counter-based random numbers. A stream depends only on its key, such as (seed, tree, node, query), and not on
+//! earlier draws from other streams. The order in which threads work therefore cannot change a result.
 
 /// Mixes a key into 64 bits (the finaliser of SplitMix64, Steele et al. 2014).
 #[inline]
@@ -12,7 +12,7 @@ pub fn mix(key: u64) -> u64 {
 
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Random numbers of one key.
+/// A stream of random numbers that is determined by its key.
 #[derive(Debug, Clone)]
 pub struct Stream {
     key: u64,
@@ -20,26 +20,26 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// The stream of a key.
+    /// Creates the stream for a key. Equal keys give equal streams.
     pub fn new(key: &[u64]) -> Self {
         Stream { key: key.iter().fold(0, |state, part| mix(state ^ mix(*part))), drawn: 0 }
     }
 
-    /// The next 64 random bits.
+    /// Draws 64 random bits.
     #[inline]
     pub fn bits(&mut self) -> u64 {
         self.drawn = self.drawn.wrapping_add(GOLDEN);
         mix(self.key ^ self.drawn)
     }
 
-    /// A uniform number in [0, 1).
+    /// Draws a uniformly distributed number in [0, 1).
     #[inline]
     pub fn uniform(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// An approximately normal number of mean 0 and variance 1: a sum of four uniform ones. It needs
-    /// no transcendental function, so it is the same on every machine.
+    /// Draws an approximately normal number with mean 0 and variance 1, as the scaled sum of four uniform numbers. No
+    /// transcendental function is involved, so the result is the same on every machine.
     #[inline]
     pub fn normal(&mut self) -> f64 {
         let bits = self.bits();

@@ -1,6 +1,6 @@
-//! Human-readable sizes: `512MiB`, `2g`, `1000000`.
+//! Parsing and formatting of sizes and counts, such as `512MiB`, `2g` and `1,000,000`.
 
-/// Parses a number of bytes.
+/// Parses a size such as `512MiB`, `2g` or `1000000` and returns the number of bytes. All units are powers of 1024.
 pub fn parse_size(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let digits = text.find(|letter: char| !(letter.is_ascii_digit() || letter == '.')).unwrap_or(text.len());
@@ -20,7 +20,7 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Formats a number of bytes with a binary unit.
+/// Formats a number of bytes with a binary unit, such as `1.5 KiB`.
 pub fn shown_size(bytes: u64) -> String {
     let mut size = bytes as f64;
     let mut unit = "B";
@@ -34,7 +34,7 @@ pub fn shown_size(bytes: u64) -> String {
     if unit == "B" { format!("{bytes} B") } else { format!("{size:.1} {unit}") }
 }
 
-/// Formats a count with thousands separators.
+/// Formats a count with thousands separators, such as `1,234,567`.
 pub fn shown_count(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::new();

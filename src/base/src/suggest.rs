@@ -1,10 +1,10 @@
 //! Suggestions for misspelt names.
 
-/// Up to three names nearest to the input; none if nothing is near.
+/// Returns up to three of the names that are most similar to `written`, or none if no name is similar enough.
 pub fn nearest<'n>(written: &str, names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
     const MOST: usize = 3;
     let written = plain(written);
-    // A third of the letters may be wrong: more would give misleading suggestions.
+    // At most a third of the letters may differ, because less similar names would be misleading suggestions.
     let mut least = written.len().div_ceil(3).min(4);
     let mut found = Vec::new();
     for name in names {
@@ -20,7 +20,7 @@ pub fn nearest<'n>(written: &str, names: impl IntoIterator<Item = &'n str>) -> V
     found
 }
 
-/// Formats suggestions as a remedy, or returns `otherwise` if there are none.
+/// Formats suggestions as a question such as "did you mean a or b?". Returns `otherwise` if there are none.
 pub fn did_you_mean(suggestions: &[&str], otherwise: &str) -> String {
     match suggestions {
         [] => otherwise.to_owned(),
@@ -29,12 +29,13 @@ pub fn did_you_mean(suggestions: &[&str], otherwise: &str) -> String {
     }
 }
 
-/// Normalises case and the kind of dash.
+/// Converts a name to lower case and replaces `-` by `_`, so that spelling variants compare equal.
 fn plain(name: &str) -> Vec<char> {
     name.chars().map(|letter| if letter == '-' { '_' } else { letter.to_ascii_lowercase() }).collect()
 }
 
-/// Edit distance with insertions, deletions, substitutions and transpositions (optimal string alignment).
+/// Computes the edit distance with insertions, deletions, substitutions and transpositions (optimal string
+/// alignment).
 fn distance(left: &[char], right: &[char]) -> usize {
     let mut before_previous: Vec<usize> = Vec::new();
     let mut previous: Vec<usize> = (0..=right.len()).collect();

@@ -1,20 +1,21 @@
-//! Compact binary encoding of cluster answers: variable-length integers and length-prefixed lists.
+//! Compact binary encoding of the responses of cluster workers, with variable-length integers and length-prefixed
+//! lists.
 
 use crate::error::{Error, Result};
 
-/// Encoder.
+/// Encodes values into a byte buffer.
 #[derive(Debug, Default)]
 pub struct WireWriter {
     bytes: Vec<u8>,
 }
 
 impl WireWriter {
-    /// The encoded bytes.
+    /// Returns the encoded bytes.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 
-    /// Writes an unsigned integer in LEB128: seven bits per byte, lowest first.
+    /// Writes an unsigned integer in LEB128 encoding: seven bits per byte, least significant bits first.
     #[inline]
     pub fn count(&mut self, mut value: u64) {
         while value >= 0x80 {
@@ -30,29 +31,30 @@ impl WireWriter {
         self.count((value << 1 ^ value >> 63) as u64);
     }
 
-    /// Writes the bits of a number.
+    /// Writes an `f64` as eight little-endian bytes.
     pub fn float(&mut self, value: f64) {
         self.bytes.extend_from_slice(&value.to_bits().to_le_bytes());
     }
 
-    /// Writes length-prefixed bytes.
+    /// Writes the number of bytes, followed by the bytes.
     pub fn list(&mut self, bytes: &[u8]) {
         self.count(bytes.len() as u64);
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Writes length-prefixed UTF-8.
+    /// Writes the length of a string in bytes, followed by its UTF-8 bytes.
     pub fn text(&mut self, text: &str) {
         self.list(text.as_bytes());
     }
 
-    /// Writes the length-prefixed bits of numbers.
+    /// Writes the number of values, followed by each value as four little-endian bytes.
     pub fn floats(&mut self, values: &[f32]) {
         self.count(values.len() as u64);
         values.iter().for_each(|value| self.bytes.extend_from_slice(&value.to_bits().to_le_bytes()));
     }
 
-    /// Writes ascending numbers as differences.
+    /// Writes the number of values, followed by the difference of each value from the previous one. The values must
+    /// be in ascending order, which keeps the differences short.
     pub fn ascending(&mut self, values: impl ExactSizeIterator<Item = u32>) {
         self.count(values.len() as u64);
         let mut before = 0;
@@ -63,19 +65,19 @@ impl WireWriter {
     }
 }
 
-/// Decoder of what [`WireWriter`] wrote.
+/// Decodes bytes that [`WireWriter`] encoded. Values must be read in the order in which they were written.
 #[derive(Debug)]
 pub struct WireReader<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> WireReader<'a> {
-    /// Starts at the first byte.
+    /// Creates a decoder that starts at the first byte.
     pub fn new(bytes: &'a [u8]) -> Self {
         WireReader { rest: bytes }
     }
 
-    /// Whether all bytes were read.
+    /// Checks whether all bytes have been read.
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
@@ -86,7 +88,7 @@ impl<'a> WireReader<'a> {
         Ok(taken)
     }
 
-    /// See [`WireWriter::count`].
+    /// Reads an integer written by [`WireWriter::count`].
     #[inline]
     pub fn count(&mut self) -> Result<u64> {
         let (mut value, mut shift) = (0u64, 0);
@@ -101,7 +103,8 @@ impl<'a> WireReader<'a> {
         }
     }
 
-    /// Reads a number of items, each of at least `least_bytes` bytes; fails if they cannot follow.
+    /// Reads the number of items in a list. Fails if the remaining bytes are too few for that many items of at least
+    /// `least_bytes` bytes each, so that a malformed length cannot cause a huge allocation.
     pub fn length(&mut self, least_bytes: usize) -> Result<usize> {
         let length = usize::try_from(self.count()?).map_err(|_| malformed())?;
         match length.checked_mul(least_bytes) {
@@ -110,38 +113,38 @@ impl<'a> WireReader<'a> {
         }
     }
 
-    /// See [`WireWriter::signed`].
+    /// Reads an integer written by [`WireWriter::signed`].
     #[inline]
     pub fn signed(&mut self) -> Result<i64> {
         let value = self.count()?;
         Ok((value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
-    /// See [`WireWriter::float`].
+    /// Reads a number written by [`WireWriter::float`].
     pub fn float(&mut self) -> Result<f64> {
         let bytes = self.take(8)?.try_into().map_err(|_| malformed())?;
         Ok(f64::from_bits(u64::from_le_bytes(bytes)))
     }
 
-    /// See [`WireWriter::list`].
+    /// Reads bytes written by [`WireWriter::list`].
     pub fn list(&mut self) -> Result<&'a [u8]> {
         let length = self.length(1)?;
         self.take(length)
     }
 
-    /// See [`WireWriter::text`].
+    /// Reads a string written by [`WireWriter::text`].
     pub fn text(&mut self) -> Result<String> {
         String::from_utf8(self.list()?.to_vec()).map_err(|_| malformed())
     }
 
-    /// See [`WireWriter::floats`].
+    /// Reads numbers written by [`WireWriter::floats`].
     pub fn floats(&mut self) -> Result<Vec<f32>> {
         let length = self.length(4)?;
         let words = self.take(4 * length)?.as_chunks::<4>().0;
         Ok(words.iter().map(|word| f32::from_bits(u32::from_le_bytes(*word))).collect())
     }
 
-    /// See [`WireWriter::ascending`].
+    /// Reads numbers written by [`WireWriter::ascending`].
     pub fn ascending(&mut self) -> Result<Vec<u32>> {
         let length = self.length(1)?;
         let mut before = 0u32;
@@ -154,11 +157,11 @@ impl<'a> WireReader<'a> {
     }
 }
 
-/// The error for an answer that cannot be decoded.
+/// Returns the error for a cluster response that cannot be decoded.
 pub fn malformed() -> Error {
     Error::usage(
-        "an answer of the cluster is truncated or malformed",
-        "run the same build of planetree everywhere",
+        "a response from a cluster worker is truncated or malformed",
+        "run the same build of planetree on all machines",
     )
 }
 
@@ -194,7 +197,7 @@ mod tests {
             prop_assert_eq!(reader.ascending().unwrap(), ascending);
             prop_assert_eq!(reader.text().unwrap(), "fünf");
             prop_assert!(reader.is_empty());
-            // A truncated input is an error unless nothing needed was cut.
+            // Reading a truncated buffer must return an error, not panic.
             let mut reader = WireReader::new(&bytes[..cut.min(bytes.len())]);
             while reader.list().is_ok() {}
         }

@@ -10,25 +10,25 @@ use std::path::PathBuf;
 /// Encryption and authentication between the processes of a cluster.
 #[derive(Debug, Args)]
 pub struct SecurityOptions {
-    /// PEM file with the certificate of the authority that signed the certificates of all processes of the cluster
+    /// PEM file with the certificate of the authority that signed the certificates of all cluster processes
     #[arg(long, value_name = "FILE", help_heading = "Encryption")]
     tls_ca: Option<PathBuf>,
 
-    /// PEM file with the certificate of this process, issued for the host name by which others reach it
+    /// PEM file with the certificate of this process, issued for the host name by which other processes reach it
     #[arg(long, value_name = "FILE", help_heading = "Encryption")]
     tls_certificate: Option<PathBuf>,
 
-    /// PEM file with the private key of that certificate
+    /// PEM file with the private key of --tls-certificate
     #[arg(long, value_name = "FILE", help_heading = "Encryption")]
     tls_key: Option<PathBuf>,
 
-    /// File with the token of the cluster, one word; clients without it are refused
+    /// File with the token of the cluster, a single word; clients that do not present it are refused
     #[arg(long, value_name = "FILE", help_heading = "Encryption")]
     token_file: Option<PathBuf>,
 }
 
 impl SecurityOptions {
-    /// Whether any of the options is given.
+    /// Returns whether any of the options is given.
     pub fn is_given(&self) -> bool {
         [&self.tls_ca, &self.tls_certificate, &self.tls_key, &self.token_file]
             .into_iter()
@@ -42,10 +42,10 @@ impl SecurityOptions {
     }
 }
 
-/// The address of a process of a cluster.
+/// Options for the address that a scheduler or executor listens on.
 #[derive(Debug, Args)]
 struct ListenOptions {
-    /// Address to listen on; any but a loopback address needs certificates or --plaintext
+    /// Address to listen on; an address other than loopback requires certificates or --plaintext
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     bind: String,
 
@@ -67,8 +67,8 @@ struct ListenOptions {
 
 /// Run the scheduler of a cluster
 ///
-/// A cluster has one scheduler, that of Apache Ballista. It assigns tasks to executors and keeps each part of the data
-/// on the same executor. Start the scheduler, then executors, then run train, predict, evaluate or sql with
+/// A cluster has one scheduler, which is provided by Apache Ballista. It assigns tasks to executors and keeps each part
+/// of the data on the same executor. Start the scheduler, then executors, then run train, predict, evaluate or sql with
 /// --cluster df://HOST:PORT.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -89,8 +89,8 @@ pub struct SchedulerArguments {
 
 /// Run an executor of a cluster
 ///
-/// Executors hold binned parts of the data in memory and compute on them. All their state is a cache: an executor may
-/// be killed at any time, and the remaining ones take over its work.
+/// Executors hold binned parts of the data in memory and compute on them. This state is only a cache: an executor may
+/// be killed at any time, and the other executors take over its work.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   planetree executor
@@ -103,7 +103,7 @@ pub struct ExecutorArguments {
     #[command(flatten)]
     listen: ListenOptions,
 
-    /// Port for results; tasks use the next one. 0 selects free ports
+    /// Port from which results are fetched; tasks are sent to the next port. 0 selects free ports
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     port: u16,
 
@@ -114,7 +114,7 @@ pub struct ExecutorArguments {
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     cache_memory: Option<u64>,
 
-    /// Directory for results until they are fetched [default: a temporary one]
+    /// Directory that stores results until they are fetched [default: a temporary directory]
     #[arg(long, value_name = "DIR")]
     work_dir: Option<PathBuf>,
 }

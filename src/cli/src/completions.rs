@@ -13,7 +13,7 @@ use std::io::Write;
   planetree completions zsh > \"${fpath[1]}/_planetree\"
   planetree completions fish > ~/.config/fish/completions/planetree.fish")]
 pub struct CompletionsArguments {
-    /// Shell
+    /// Shell to print completions for
     #[arg(value_enum)]
     shell: Shell,
 }
@@ -24,7 +24,7 @@ pub struct CompletionsArguments {
   planetree man train | man -l -
   planetree man --output ~/.local/share/man/man1")]
 pub struct ManArguments {
-    /// Command [default: the page of planetree itself]
+    /// Command whose page is printed [default: the page of planetree itself]
     #[arg(value_name = "COMMAND", conflicts_with = "output")]
     command: Option<String>,
 
@@ -68,12 +68,12 @@ pub fn man(arguments: &ManArguments, root: Command) -> Result<()> {
     Ok(())
 }
 
-/// Whether a file is a manual page of planetree.
+/// Checks whether a file is a manual page of planetree, which may be replaced.
 fn is_page(head: &Head) -> bool {
     head.lines().is_some_and(|mut lines| lines.any(|line| line.starts_with(".TH planetree")))
 }
 
-/// Names and texts of all pages: that of planetree itself, then one per command.
+/// Returns the names and texts of all pages: first the page of planetree itself, then one page per command.
 fn pages(mut root: Command) -> Result<Vec<(String, String)>> {
     root = root.disable_help_subcommand(true);
     root.build();
@@ -93,7 +93,7 @@ fn page(command: Command) -> Result<String> {
     Ok(with_examples(&String::from_utf8_lossy(&text)))
 }
 
-/// Moves the examples and tables to their own section, with line breaks preserved.
+/// Moves the examples and tables to a section of their own, with line breaks preserved.
 fn with_examples(page: &str) -> String {
     let Some((before, rest)) = page.split_once("\n.SH EXTRA\n") else { return page.to_owned() };
     let (lines, after) = rest.split_once("\n.SH ").unwrap_or((rest, ""));

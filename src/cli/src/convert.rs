@@ -55,11 +55,11 @@ pub struct ConvertArguments {
     #[arg(long)]
     sort_queries: bool,
 
-    /// Fraction of queries to keep, sampled by query id; a larger fraction includes the queries of a smaller one
+    /// Fraction of queries to keep, sampled by query id; a larger fraction includes all queries of a smaller one
     #[arg(long, value_name = "SHARE", default_value_t = 1.0)]
     query_fraction: f64,
 
-    /// Random seed of that sample
+    /// Random seed of the sample of --query-fraction
     #[arg(long, value_name = "N", default_value_t = 0)]
     query_seed: u64,
 
@@ -67,7 +67,7 @@ pub struct ConvertArguments {
     #[arg(long, value_name = "0|1", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=1))]
     index_base: u32,
 
-    /// Maximum feature index; larger ones are errors
+    /// Maximum feature index; larger indices are errors
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     max_features: u32,
 
@@ -83,27 +83,27 @@ pub struct ConvertArguments {
     #[arg(long, value_name = "N", requires = "lenient")]
     max_errors: Option<u64>,
 
-    /// File with the feature names, one per line, optionally after the index of the feature
+    /// File with one feature name per line, optionally preceded by the index of the feature
     #[arg(long, value_name = "FILE")]
     names: Option<String>,
 
-    /// Column with query ids (CSV, Parquet) [default: by name]
+    /// Column with query ids (CSV, Parquet) [default: detected by name]
     #[arg(long, value_name = "NAME")]
     query_column: Option<String>,
 
-    /// Column with labels [default: by name]
+    /// Column with labels [default: detected by name]
     #[arg(long, value_name = "NAME")]
     label_column: Option<String>,
 
-    /// Column with document ids [default: by name]
+    /// Column with document ids [default: detected by name]
     #[arg(long, value_name = "NAME")]
     doc_column: Option<String>,
 
-    /// Column with row weights [default: by name]
+    /// Column with row weights [default: detected by name]
     #[arg(long, value_name = "NAME")]
     weight_column: Option<String>,
 
-    /// Column with the positions at which documents were shown [default: by name]
+    /// Column with the positions at which documents were shown [default: detected by name]
     #[arg(long, value_name = "NAME")]
     position_column: Option<String>,
 
@@ -111,7 +111,7 @@ pub struct ConvertArguments {
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     ignore_columns: Vec<String>,
 
-    /// Columns to keep even if they are the index of a data frame
+    /// Columns to keep even if they look like the index of a data frame
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     keep_columns: Vec<String>,
 
@@ -119,8 +119,8 @@ pub struct ConvertArguments {
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     categorical: Vec<String>,
 
-    /// Use the category codes of this dataset, for other programs that read the files; models match categories by
-    /// their text and do not need it
+    /// Use the same category codes as this dataset. Only other programs that read the files need this: models match
+    /// categories by their text
     #[arg(long, value_name = "DATASET")]
     categories_from: Option<String>,
 
@@ -136,7 +136,7 @@ pub struct ConvertArguments {
     #[arg(long)]
     decimal_comma: bool,
 
-    /// CSV input has no header line; columns are named 0, 1, 2, ...
+    /// Treat the first line of CSV input as data; columns are named 0, 1, 2, ...
     #[arg(long = "no-header", action = ArgAction::SetFalse)]
     header: bool,
 

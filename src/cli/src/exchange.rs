@@ -19,8 +19,9 @@ const AUTO: &str = "auto";
 
 /// Export a model to LightGBM, XGBoost or JSON
 ///
-/// LightGBM and XGBoost load the file and compute the same scores: LightGBM to the last bit, XGBoost, which uses
-/// 32-bit floats, to about seven digits. Missing values must be NaN there and take the same branches.
+/// LightGBM and XGBoost can load the file and compute the same scores: LightGBM to the last bit, and XGBoost, which
+/// uses 32-bit floats, to about seven digits. Missing values must be passed to them as NaN and then take the same
+/// branches.
 #[derive(Debug, Args)]
 #[command(after_help = format!("Formats:\n{}
 Examples:
@@ -35,7 +36,7 @@ pub struct ExportArguments {
     #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(MODEL_FORMATS.iter().map(|format| format.name)))]
     format: String,
 
-    /// File or URL to write; only an earlier export is replaced
+    /// File or URL to write; an existing file is replaced only if it is an earlier export
     #[arg(long, short, value_name = "FILE")]
     output: String,
 
@@ -49,8 +50,8 @@ pub struct ExportArguments {
 
 /// Import a model from LightGBM, XGBoost or JSON
 ///
-/// The result is a model like any other: predict, describe, explanations and SQL work with it. Scores are those of
-/// the other program before any transformation (LightGBM's raw_score, XGBoost's output_margin). Categorical splits,
+/// The result is a model like any other: predict, describe, explanations and SQL work with it. It computes the scores
+/// of the other program before any transformation (LightGBM's raw_score, XGBoost's output_margin). Categorical splits,
 /// several scores per row and linear trees are not supported.
 #[derive(Debug, Args)]
 #[command(after_help = format!("Formats:\n  auto      by the content of the file\n{}
@@ -76,12 +77,12 @@ pub struct ImportArguments {
     #[arg(long, value_name = "FILE")]
     names: Option<String>,
 
-    /// Dataset whose category codes the model was trained on [default: the categories in the model]
+    /// Dataset that defines the category codes of the model's training data [default: the categories in the model]
     #[arg(long, value_name = "DATASET")]
     categories_from: Option<String>,
 
-    /// Index of the first feature, if the model has no feature names. Models that LightGBM or XGBoost trained directly
-    /// on LETOR text have one more feature and need 0
+    /// Index of the first feature, if the model has no feature names. Pass 0 for models that LightGBM or XGBoost
+    /// trained directly on LETOR text, because their features start with f0
     #[arg(long, value_name = "0|1", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=1))]
     index_base: u32,
 
@@ -112,7 +113,7 @@ pub fn export(arguments: &ExportArguments, quiet: bool) -> Result<()> {
     file.commit()?;
     if !quiet {
         let trees = shown_count(model.trees.len() as u64);
-        super::message(format_args!("{output}: {trees} trees, {}", format.description));
+        super::message(format_args!("wrote {output}: {trees} trees, in {} format", format.name));
     }
     Ok(())
 }
@@ -144,7 +145,7 @@ pub fn import(arguments: &ImportArguments, quiet: bool) -> Result<()> {
     if !quiet {
         let trees = shown_count(imported.model.trees.len() as u64);
         let features = shown_count(imported.model.features.len() as u64);
-        super::message(format_args!("{output}: {trees} trees, {features} features"));
+        super::message(format_args!("wrote {output}: {trees} trees, {features} features"));
     }
     Ok(())
 }
@@ -160,7 +161,7 @@ fn add_categories(model: &mut Model, dataset: &Location) -> Result<()> {
         if !feature.words.is_empty() && feature.words != column.words {
             return Err(Error::place(
                 dataset,
-                format_args!("the model has other categories for {}", feature.name),
+                format_args!("the model has different categories for {}", feature.name),
                 "remove --categories-from: the file contains the categories of its training data",
             ));
         }
@@ -177,7 +178,7 @@ fn add_categories(model: &mut Model, dataset: &Location) -> Result<()> {
     }
 }
 
-/// Prints notes and losses. A loss is an error unless `--lossy` is given.
+/// Prints notes and losses of information. A loss is an error unless `--lossy` is given.
 fn print_notes(
     notes: &[String],
     losses: &[String],

@@ -1,4 +1,4 @@
-//! Where a command runs: on threads of this machine or on a cluster.
+//! Options that decide where a command runs: on threads of this machine or on a cluster.
 
 use super::options::{StoreOptions, ThreadOptions};
 use super::remote::{RemoteCluster, SecurityOptions};
@@ -24,7 +24,8 @@ pub struct ExecutionOptions {
 }
 
 impl ExecutionOptions {
-    /// The cluster, if one is requested. Executors started on this machine share `threads`; 0 stands for all cores.
+    /// Returns the cluster, if one is requested. Executors that are started on this machine share `threads` threads; 0
+    /// means all cores.
     pub fn cluster(&self, threads: usize) -> Result<Option<RemoteCluster>> {
         let Some(address) = &self.cluster else { return Ok(None) };
         let threads = if threads == 0 { super::options::available_cores() } else { threads };

@@ -1,4 +1,5 @@
-//! Parts of `--help` that are generated from tables, so that they stay up to date.
+//! Parts of `--help` that are generated from the tables of presets, metrics and conventions, so that they stay up to
+//! date.
 
 use planetree_metric as metric;
 use planetree_train::config;
@@ -6,14 +7,14 @@ use planetree_train::config;
 /// Column at which the descriptions start.
 const INDENT: usize = 24;
 
-/// The help of `--preset`: all names in one line.
+/// Returns the help of `--preset`, which lists the names of all presets in one line.
 pub fn preset_names() -> String {
     let names: Vec<&str> = config::presets().iter().map(|preset| preset.name).collect();
     let default = names.first().copied().unwrap_or_default();
     format!("Training preset: {} [default: {default}]", names.join(", "))
 }
 
-/// The presets with their papers.
+/// Returns the list of presets with their papers.
 pub fn presets() -> String {
     table(config::presets().iter().map(|preset| {
         let paper = if preset.paper.is_empty() { String::new() } else { format!(" ({})", preset.paper) };
@@ -21,18 +22,18 @@ pub fn presets() -> String {
     }))
 }
 
-/// The metrics with their meanings.
+/// Returns the list of metrics with their meanings.
 pub fn metrics() -> String {
     table(metric::help_table().into_iter().map(|(name, help)| (name, help.to_owned())))
 }
 
-/// The presets of metric conventions.
+/// Returns the list of metric conventions.
 pub fn conventions() -> String {
     let presets = metric::Convention::presets().iter();
     table(presets.map(|preset| (preset.name.to_owned(), preset.help.to_owned())))
 }
 
-/// Lines of a name and its description, at most 100 columns wide.
+/// Formats names and their descriptions as lines of at most 100 columns.
 fn table(rows: impl Iterator<Item = (String, String)>) -> String {
     let mut text = String::new();
     for (name, help) in rows {
@@ -46,7 +47,7 @@ mod tests {
     use crate::Arguments;
     use clap::CommandFactory;
 
-    /// The long help of a command.
+    /// Returns the long help of a command.
     fn help_of(name: &str) -> String {
         let mut root = Arguments::command();
         root.build();

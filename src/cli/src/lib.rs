@@ -35,6 +35,10 @@ use planetree_run::pipeline;
 use std::io::Write;
 use std::process::ExitCode;
 
+/// Display order of the options that all commands share. It is larger than the number of options of any command, so
+/// that they come last, and smaller than the order of `--help` and `--version`, which is 999.
+const GLOBAL_ORDER: usize = 900;
+
 /// Learning to rank with gradient-boosted trees and random forests
 ///
 /// Converts judgments to Parquet datasets, trains models on them, scores and evaluates rankings, and tests whether one
@@ -46,11 +50,11 @@ struct Arguments {
     command: Command,
 
     /// Suppress progress messages, notes and warnings
-    #[arg(long, short, global = true)]
+    #[arg(long, short, global = true, display_order = GLOBAL_ORDER)]
     quiet: bool,
 
     /// Level of log messages on stderr: error, warn, info, debug or trace
-    #[arg(long, global = true, value_name = "LEVEL", default_value = "warn")]
+    #[arg(long, global = true, value_name = "LEVEL", default_value = "warn", display_order = GLOBAL_ORDER + 1)]
     log: tracing::Level,
 
     /// Run as a step of a pipeline: stop when standard input closes, and print resource usage at the end
@@ -82,7 +86,7 @@ enum Command {
     Executor(cluster::ExecutorArguments),
 }
 
-/// Ends the process when an interrupt cannot wait for a safe point.
+/// Ends the process immediately after an interrupt. Prints `error` first, if there is one.
 fn abort(error: Option<planetree_base::error::Error>) {
     if let Some(error) = error {
         let _ = writeln!(std::io::stderr(), "error: {error}"); // nowhere left to report a failure
@@ -140,7 +144,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// The definition of all commands and options.
+/// Returns the definition of all commands and options.
 pub fn command_line() -> clap::Command {
     Arguments::command()
 }
@@ -153,12 +157,12 @@ fn print_error(error: &Error) {
     }
 }
 
-/// Prints a line on standard error; a closed stream is not an error.
+/// Prints a line on standard error. A closed stream is not an error.
 fn message(text: std::fmt::Arguments<'_>) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-/// Prints a result on standard output; a reader that closes the pipe early (`| head`) is not an error.
+/// Prints a result on standard output. It is not an error if the reader closes the pipe early, as in `| head`.
 fn print(text: &str) -> planetree_base::error::Result<()> {
     match std::io::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {

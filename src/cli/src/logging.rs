@@ -1,11 +1,12 @@
-//! Log messages on stderr. Only those of planetree: dependencies may log confidential data.
+//! Log messages on standard error. Only planetree's own messages are printed, because dependencies may log confidential
+//! data.
 
 use tracing::Level;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Starts logging; `quiet` keeps errors only.
+/// Starts logging. With `quiet`, only errors are logged.
 pub fn start(level: Level, quiet: bool) {
     let level = if quiet { Level::ERROR } else { level };
     let lines = tracing_subscriber::fmt::layer()
@@ -14,5 +15,6 @@ pub fn start(level: Level, quiet: bool) {
         .without_time()
         .with_ansi(false);
     let ours = Targets::new().with_target("planetree", level);
-    let _ = tracing_subscriber::registry().with(lines).with(ours).try_init(); // already started: keep the first level
+    // This fails if logging was already started, which keeps its first level.
+    let _ = tracing_subscriber::registry().with(lines).with(ours).try_init();
 }

@@ -1,4 +1,4 @@
-//! The items of `remote.rs` for builds without cluster support: there is no cluster, and asking for one is an error.
+//! The items of `remote.rs` for builds without cluster support. There is no cluster, and requesting one is an error.
 
 use clap::Args;
 use planetree_base::error::{Error, Result};
@@ -12,11 +12,11 @@ use planetree_train::Backend;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// No options.
+/// Security options of a cluster, which do not exist in this build.
 #[derive(Debug, Args)]
 pub struct SecurityOptions {}
 
-/// A cluster, of which there are none.
+/// A cluster, which cannot exist in this build.
 pub enum RemoteCluster {}
 
 impl RemoteCluster {

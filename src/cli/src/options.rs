@@ -17,12 +17,12 @@ pub struct StoreOptions {
 }
 
 impl StoreOptions {
-    /// Whether the metadata service may be asked for credentials.
+    /// Returns whether credentials may be requested from the metadata service.
     pub fn instance_credentials(&self) -> bool {
         self.instance_credentials
     }
 
-    /// The source of credentials for locations that the user names.
+    /// Returns the source of credentials for locations that the user names.
     pub fn access(&self) -> Access {
         if self.instance_credentials { Access::InstanceCredentials } else { Access::Explicit }
     }
@@ -52,12 +52,12 @@ pub struct ThreadOptions {
 }
 
 impl ThreadOptions {
-    /// The number that the user passed; 0 stands for all cores.
+    /// Returns the number that the user passed, or 0 for all cores.
     pub fn requested(&self) -> usize {
         self.threads.map_or(0, NonZeroUsize::get)
     }
 
-    /// The number of threads to use.
+    /// Returns the number of threads to use.
     pub fn count(&self) -> usize {
         self.threads.map_or_else(available_cores, NonZeroUsize::get)
     }
@@ -75,7 +75,7 @@ impl ThreadOptions {
     }
 }
 
-/// The number of cores that this process may use.
+/// Returns the number of cores that this process may use.
 pub fn available_cores() -> usize {
     std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
@@ -84,7 +84,7 @@ fn cannot_start(error: &rayon::ThreadPoolBuildError) -> Error {
     Error::usage(format_args!("cannot start threads: {error}"), "lower --threads")
 }
 
-/// Output for programs.
+/// Output in a format for other programs.
 #[derive(Debug, Args)]
 pub struct JsonOptions {
     /// Print the result as one JSON object
@@ -93,7 +93,7 @@ pub struct JsonOptions {
 }
 
 impl JsonOptions {
-    /// Whether JSON is requested.
+    /// Returns whether JSON is requested.
     pub fn json(&self) -> bool {
         self.json
     }
@@ -108,7 +108,7 @@ impl JsonOptions {
     }
 }
 
-/// Training parameters: a preset, then a file, then single values.
+/// Training parameters from a preset, a file and single values. Each source overrides the previous one.
 #[derive(Debug, Args)]
 pub struct ParameterOptions {
     #[arg(long, value_name = "NAME", help = help::preset_names())]
@@ -118,20 +118,20 @@ pub struct ParameterOptions {
     #[arg(long, value_name = "FILE.toml")]
     config: Option<String>,
 
-    /// Set one parameter; may be repeated. `planetree train --help` lists them
+    /// Set one parameter; may be repeated. `planetree train --help` lists all parameters
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
 }
 
 impl ParameterOptions {
-    /// Loads and checks the parameters; `choices` override all other sources.
+    /// Loads and checks the parameters. `choices` override all other sources.
     pub fn load(&self, store: &StoreOptions, choices: &[Choice]) -> Result<Parameters> {
         let file = store.locate_optional(self.config.as_ref())?;
         config::load_with(self.preset.as_deref(), file.as_ref(), &self.set, choices)
     }
 }
 
-/// Splits `[NAME=]PATH`. A name contains no separators: `s3://bucket/a=b` is a path without a name.
+/// Splits `[NAME=]PATH`. A name contains no `/`, `:` or `.`, so `s3://bucket/a=b` is a path without a name.
 pub fn split_name(text: &str) -> (Option<&str>, &str) {
     match text.split_once('=') {
         Some((name, path)) if !name.is_empty() && !name.contains(['/', ':', '.']) => (Some(name), path),
@@ -139,7 +139,7 @@ pub fn split_name(text: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// The last component of a path or a URL.
+/// Returns the last component of a path or a URL.
 pub fn file_name(text: &str) -> &str {
     text.trim_end_matches('/').rsplit('/').next().unwrap_or(text)
 }

@@ -121,7 +121,7 @@ pub fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
     Ok(())
 }
 
-/// Whether a model was trained on a dataset.
+/// Checks whether a model was trained on a dataset.
 fn is_training_data(model: &Model, reader: &DatasetReader) -> Result<bool> {
     let fingerprint = reader.fingerprint()?;
     Ok(model.trained_on().any(|training_data| training_data == fingerprint))
@@ -146,8 +146,8 @@ impl ScoresText {
     }
 }
 
-/// Whether a file contains only scores, as [`write_score`] writes them. A file of whole numbers is more likely to be
-/// the user's labels or query sizes.
+/// Checks whether a file contains only scores, in the form that [`write_score`] writes. A file of whole numbers is not
+/// accepted, because it is more likely to contain the user's labels or query sizes.
 fn is_scores(head: &Head) -> bool {
     let is_score = |line: &str| {
         let mut written = Vec::new();
@@ -159,7 +159,7 @@ fn is_scores(head: &Head) -> bool {
     head.lines().is_some_and(|mut lines| has_fraction(lines.clone()) && lines.all(is_score))
 }
 
-/// Writes a score on a line, in the fewest digits that parse to the same number.
+/// Writes a score on a line, with the fewest digits that parse to the same number.
 fn write_score(output: &mut impl Write, score: f64) -> std::io::Result<()> {
     let is_plain = score == 0.0 || (1e-5..1e16).contains(&score.abs());
     if is_plain { writeln!(output, "{score}") } else { writeln!(output, "{score:e}") }
@@ -187,7 +187,8 @@ mod tests {
         convert: crate::convert::ConvertArguments,
     }
 
-    /// A tree on f1 and one on f2. A value of at most 0 scores 0, a larger one 1 and 10, a missing one 5 and 50.
+    /// Returns a model with one tree on f1 and one on f2. A value of at most 0 scores 0 in both trees. A larger value
+    /// scores 1 in the first tree and 10 in the second. A missing value scores 5 and 50.
     fn model() -> Model {
         let leaf = |value| Node { depth: 1, split: None, value, cover: 1.0 };
         let tree = |feature: u32, above: f64| {

@@ -1,5 +1,5 @@
-//! Progress of long steps: a bar with rate and remaining time on a terminal, otherwise a line every few seconds.
-//! Bars have no colours and are removed at the end.
+//! Shows the progress of long steps: a bar with rate and remaining time on a terminal, otherwise a line every few
+//! seconds. Bars have no colours and are removed at the end.
 
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use planetree_base::progress::{Meter, SharedMeter, unwatched};
@@ -8,7 +8,8 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Whether to draw bars: stderr is a terminal that can rewrite a line, and `--quiet` is not given.
+/// Returns whether to draw bars. This requires that standard error is a terminal that can rewrite a line, and that
+/// `--quiet` is not given.
 pub fn is_live(quiet: bool) -> bool {
     let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     !quiet && !is_dumb && std::io::stderr().is_terminal()
@@ -17,7 +18,7 @@ pub fn is_live(quiet: bool) -> bool {
 /// Maximum length of a step's name, in characters.
 const MAX_NAME: usize = 24;
 
-/// Template of a step of unknown size without a counter.
+/// Template of a spinner, for a step of unknown size without a counter.
 const SPINNER: &str = "{prefix} {spinner} {wide_msg}";
 
 /// Unit of a bar's counter.
@@ -25,11 +26,11 @@ const SPINNER: &str = "{prefix} {spinner} {wide_msg}";
 pub enum BarUnit {
     /// Bytes, shown with binary prefixes.
     Bytes,
-    /// Rows, trees or other items, by their plural.
+    /// Rows, trees or other items. The field is their name in the plural.
     Count(&'static str),
 }
 
-/// A bar on the terminal.
+/// A progress bar on the terminal.
 #[derive(Debug, Clone)]
 pub struct Bar {
     bar: ProgressBar,
@@ -52,11 +53,11 @@ impl Bar {
     }
 
     fn show(bar: ProgressBar, name: &str, unit: BarUnit) -> Self {
-        // A line that wraps cannot be rewritten.
+        // The name is shortened, because a line that wraps cannot be rewritten.
         let is_long = name.chars().count() > MAX_NAME;
         let name: String = name.chars().take(if is_long { MAX_NAME - 1 } else { MAX_NAME }).collect();
         bar.set_prefix(if is_long { format!("{name}…") } else { name });
-        // Redraw without progress, too, so that the user sees that the program is running.
+        // The bar is redrawn even without progress, so that the user sees that the program is running.
         bar.enable_steady_tick(Duration::from_millis(200));
         Bar { bar, unit }
     }
@@ -76,7 +77,7 @@ impl Bar {
         self.bar.set_position(position);
     }
 
-    /// Sets the position without counting the distance in the rate: that work was done before.
+    /// Sets the position without counting the distance in the rate, because that work was done earlier.
     pub fn resume(&self, position: u64) {
         self.bar.set_position(position);
         self.bar.reset_eta();
@@ -103,7 +104,7 @@ impl Meter for Bar {
     }
 }
 
-/// The style of a bar. The text after the numbers is cut to the width of the terminal.
+/// Returns the style of a bar. The text after the numbers is cut to the width of the terminal.
 fn style(has_total: bool, unit: BarUnit) -> ProgressStyle {
     let numbers = match (has_total, unit) {
         (true, BarUnit::Bytes) => "{bytes}/{total_bytes} {binary_bytes_per_sec}".to_owned(),
@@ -122,7 +123,7 @@ fn style(has_total: bool, unit: BarUnit) -> ProgressStyle {
 }
 
 fn write_position(state: &ProgressState, text: &mut dyn std::fmt::Write) {
-    let _ = text.write_str(&abbreviated(state.pos() as f64)); // a String accepts everything
+    let _ = text.write_str(&abbreviated(state.pos() as f64)); // writing to a String cannot fail
 }
 
 fn write_total(state: &ProgressState, text: &mut dyn std::fmt::Write) {
@@ -133,7 +134,7 @@ fn write_rate(state: &ProgressState, text: &mut dyn std::fmt::Write) {
     let _ = text.write_str(&abbreviated(state.per_sec()));
 }
 
-/// A number in at most six characters, up to a thousand billion.
+/// Formats a number. The result has at most six characters if the number is below a thousand billion.
 fn abbreviated(number: f64) -> String {
     match number {
         ..100.0 if number.fract() != 0.0 => format!("{number:.1}"),
@@ -148,7 +149,7 @@ fn styled(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).expect("templates are part of the program and tested")
 }
 
-/// Progress in bytes of input.
+/// Shows progress in bytes of input.
 pub struct ByteProgress {
     bar: Option<Bar>,
     quiet: bool,
@@ -160,18 +161,18 @@ pub struct ByteProgress {
     total: Option<u64>,
 }
 
-/// Interval between lines if there is no bar.
+/// Interval between progress lines if there is no bar.
 const PRINT_INTERVAL: Duration = Duration::from_secs(10);
 
 impl ByteProgress {
-    /// Starts a step of `total` bytes, if that is known.
+    /// Starts a step of `total` bytes; `None` if the size is unknown.
     pub fn start(name: &'static str, total: Option<u64>, quiet: bool) -> Self {
         let bar = is_live(quiet).then(|| Bar::start(name, total, BarUnit::Bytes));
         let now = Instant::now();
         ByteProgress { bar, quiet, name, started: now, printed: now, bytes: 0, rows: 0, total }
     }
 
-    /// Adds bytes read and rows decoded.
+    /// Adds to the numbers of bytes read and rows decoded.
     pub fn step(&mut self, bytes: usize, rows: usize) {
         self.bytes += bytes as u64;
         self.rows += rows as u64;
@@ -205,13 +206,13 @@ impl ByteProgress {
         }
     }
 
-    /// Removes the bar before the end and returns the number of rows so far.
+    /// Removes the bar before the step ends. Returns the number of rows so far.
     pub fn end_bar(&mut self) -> u64 {
         self.bar.take().iter().for_each(Bar::clear);
         self.rows
     }
 
-    /// Ends the step and returns its seconds and bytes per second.
+    /// Ends the step. Returns its duration in seconds and its rate in bytes per second.
     pub fn finish(self) -> (f64, f64) {
         (self.started.elapsed().as_secs_f64(), self.rate())
     }
@@ -223,26 +224,26 @@ impl Drop for ByteProgress {
     }
 }
 
-/// Progress in rows or other items, on a terminal only. Dropping it removes the bar, so that an error message has
-/// its own line.
+/// Shows progress in rows or other items, only on a terminal. Dropping it removes the bar, so that an error message
+/// starts on its own line.
 pub struct CountProgress {
     bar: Option<Arc<Bar>>,
 }
 
 impl CountProgress {
-    /// Starts a step of `total` items, if that is known.
+    /// Starts a step of `total` items; `None` if their number is unknown.
     pub fn start(name: &str, total: Option<u64>, unit: &'static str, quiet: bool) -> Self {
         CountProgress { bar: is_live(quiet).then(|| Arc::new(Bar::start(name, total, BarUnit::Count(unit)))) }
     }
 
-    /// Adds items.
+    /// Advances the bar by a number of items.
     pub fn step(&mut self, by: u64) {
         if let Some(bar) = &self.bar {
             bar.advance(by);
         }
     }
 
-    /// The meter for code that reports its own progress.
+    /// Returns a meter for code that reports its own progress.
     pub fn meter(&self) -> SharedMeter {
         match &self.bar {
             Some(bar) => bar.clone(),

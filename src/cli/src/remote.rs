@@ -1,4 +1,4 @@
-//! A cluster that a command runs on. `no_remote.rs` has the same items for builds without cluster support.
+//! The cluster that a command runs on. `no_remote.rs` has the same items for builds without cluster support.
 
 pub use super::cluster::SecurityOptions;
 
@@ -13,11 +13,11 @@ use planetree_train::Backend;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// A cluster.
+/// A cluster that a command runs on.
 pub struct RemoteCluster(Arc<Cluster>);
 
 impl RemoteCluster {
-    /// The cluster at an address. Executors started on this machine share `threads`.
+    /// Creates a cluster from an address. Executors that are started on this machine share `threads` threads.
     pub fn new(
         address: &str,
         security: &SecurityOptions,
@@ -27,19 +27,19 @@ impl RemoteCluster {
         let parsed = Address::parse(address)?;
         if matches!(parsed, Address::Local { .. }) && security.is_given() {
             return Err(Error::usage(
-                format_args!("--cluster {address}: a local cluster takes neither certificates nor a token"),
-                "remove --tls-... and --token-file, or name a scheduler: --cluster df://HOST:PORT",
+                format_args!("--cluster {address}: a local cluster uses neither certificates nor a token"),
+                "remove the --tls options and --token-file, or name a scheduler: --cluster df://HOST:PORT",
             ));
         }
         Ok(RemoteCluster(Arc::new(Cluster::new(parsed, security.read()?, threads, instance_credentials))))
     }
 
-    /// The rows of a training.
+    /// Returns the backend that holds the rows of a training.
     pub fn backend(&self) -> Arc<dyn Backend> {
         self.0.clone()
     }
 
-    /// The evaluation of rankings.
+    /// Returns the evaluator that computes metrics on the cluster.
     pub fn evaluator(&self) -> Arc<dyn RemoteEvaluator> {
         self.0.clone()
     }
@@ -55,12 +55,12 @@ impl RemoteCluster {
         self.0.predict(reader, model, model_file, sink)
     }
 
-    /// The execution of SQL.
+    /// Returns the cluster in the form that SQL sessions use.
     pub fn queries(&self) -> Result<SqlCluster> {
         self.0.queries()
     }
 
-    /// Network traffic, for `--stats`.
+    /// Returns the network traffic, for `--stats`.
     pub fn traffic(&self) -> Value {
         let traffic = self.0.traffic();
         json!({
@@ -71,7 +71,7 @@ impl RemoteCluster {
         })
     }
 
-    /// Network traffic of a training: time and size of its levels.
+    /// Returns the network traffic of a training, with quantiles of the time and size of its tree levels.
     pub fn level_traffic(&self) -> Value {
         let traffic = self.0.traffic();
         let quantiles = |number: fn(&(f64, u64, u64)) -> f64| {

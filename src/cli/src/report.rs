@@ -34,7 +34,7 @@ pub struct ReportArguments {
     #[arg(long, value_name = "METRIC", default_value = "ndcg@10")]
     metric: String,
 
-    /// Metric convention [default: that of the runs' metrics tables if they agree, else planetree]
+    /// Metric convention [default: the convention of the runs' metrics tables if they agree, else planetree]
     #[arg(long, value_name = "NAME")]
     convention: Option<String>,
 
@@ -42,7 +42,7 @@ pub struct ReportArguments {
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
 
-    /// Accept incomplete runs; the report has a notice at the top
+    /// Accept incomplete runs; the report then has a notice at the top
     #[arg(long)]
     unfinished: bool,
 

@@ -73,11 +73,11 @@ pub struct RunArguments {
     #[arg(long, value_name = "N", default_value = "1")]
     jobs: NonZeroUsize,
 
-    /// Total threads of all running steps [default: all cores]
+    /// Number of threads shared by all running steps [default: all cores]
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
 
-    /// Total memory limit of all running steps, such as 4GiB; each step gets an equal share as its --memory-limit
+    /// Memory limit shared by all running steps, such as 4GiB; each step gets an equal part as its --memory-limit
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     memory_limit: Option<u64>,
 
@@ -131,15 +131,15 @@ fn shown_steps(count: usize) -> String {
     if count == 1 { "1 step".to_owned() } else { format!("{count} steps") }
 }
 
-/// The text of `--dry-run`: what would run, and why.
+/// Returns the text of `--dry-run`: which steps would run, and why.
 fn dry_run(plan: &PipelinePlan) -> Result<String> {
     let mut known = IdentityCache::default();
     plan.check_inputs(&mut known)?;
     let mut text = format!("pipeline {}\nrun directory {}\n", plan.name, plan.run);
     for (name, value) in &plan.parameters {
-        let _ = writeln!(text, "  {name} = {value}"); // a String accepts everything
+        let _ = writeln!(text, "  {name} = {value}"); // writing to a String cannot fail
     }
-    // Steps whose outputs may change.
+    // Indices of the steps whose outputs may change.
     let mut uncertain: BTreeSet<usize> = BTreeSet::new();
     let (mut will, mut may) = (0, 0);
     for (index, step) in plan.steps.iter().enumerate() {
@@ -188,7 +188,7 @@ fn dry_run(plan: &PipelinePlan) -> Result<String> {
     Ok(text)
 }
 
-/// Labels and paths of a step's inputs, with the steps that write them.
+/// Returns the labels and paths of a step's inputs, with the names of the steps that write them.
 fn inputs_of(plan: &PipelinePlan, step: &PipelineStep, record: &RunStep) -> Vec<(String, String)> {
     let shown = |(label, path): (&String, &String)| {
         let input = step.inputs.iter().find(|input| input.label == *label);
@@ -199,8 +199,8 @@ fn inputs_of(plan: &PipelinePlan, step: &PipelineStep, record: &RunStep) -> Vec<
     record.inputs.iter().map(shown).collect()
 }
 
-/// Progress of a run on stderr. On a terminal the latest line of a step is rewritten in place. Otherwise, or if
-/// steps run concurrently, every line is printed with the name of its step.
+/// Shows the progress of a run on standard error. On a terminal, the latest line of a step is rewritten in place.
+/// Otherwise, or if steps run concurrently, every line is printed with the name of its step.
 struct RunConsole {
     quiet: bool,
     live: bool,
@@ -229,7 +229,7 @@ impl RunConsole {
 
     fn print_output(&self, printed: Option<&[u8]>) {
         if let Some(printed) = printed {
-            let _ = super::print(&String::from_utf8_lossy(printed)); // it is also saved in the run directory
+            let _ = super::print(&String::from_utf8_lossy(printed)); // the output is also saved in the run directory
         }
     }
 }
@@ -247,7 +247,7 @@ impl RunObserver for RunConsole {
         if !self.quiet {
             let mut open = self.line_open.lock().unwrap_or_else(PoisonError::into_inner);
             *open = true;
-            // A line that wraps cannot be rewritten.
+            // The text is shortened, because a line that wraps cannot be rewritten.
             let text: String = format!("{step} | {line}").chars().take(79).collect();
             let _ = write!(std::io::stderr(), "\r\x1b[K{text}"); // a closed stream is not an error
         }

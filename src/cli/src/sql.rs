@@ -37,19 +37,20 @@ pub struct SqlArguments {
     #[arg(value_name = "RUN_DIRECTORY")]
     run: Option<String>,
 
-    /// Query, or several separated by `;`; may be repeated
+    /// Query to run, or several separated by `;`; may be repeated
     #[arg(short = 'c', long = "command", value_name = "QUERY", allow_hyphen_values = true)]
     command: Vec<String>,
 
-    /// File with queries, which run after those of -c; `-` is standard input
+    /// File with queries to run after the queries of -c; `-` is standard input
     #[arg(short, long, value_name = "FILE")]
     file: Option<String>,
 
-    /// Name a dataset, table, file or directory of files; may be repeated
+    /// Give a name to a dataset, table, file or directory of files; may be repeated
     #[arg(long, value_name = "NAME=PATH")]
     table: Vec<String>,
 
-    /// Format of results; must not contradict the extension of --output [default: by that extension, else table]
+    /// Format of results; must not contradict the extension of --output [default: the format of that extension, else
+    /// table]
     #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(ResultFormat::names()))]
     format: Option<String>,
 
@@ -71,7 +72,7 @@ pub struct SqlArguments {
     #[arg(long, value_name = "DIR")]
     allow_write: Vec<String>,
 
-    /// Memory limit of queries, beyond which they use temporary files [default: half of the machine's memory]
+    /// Memory limit for queries, beyond which temporary files are used [default: half of the machine's memory]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     memory_limit: Option<u64>,
 
@@ -127,7 +128,7 @@ impl SqlArguments {
         if self.overwrite { ReplacePolicy::Anything } else { ReplacePolicy::Results }
     }
 
-    /// Texts of all queries; empty for an interactive shell.
+    /// Returns the SQL text of `-c`, `-f` and standard input; empty for an interactive shell.
     fn texts(&self) -> Result<Vec<String>> {
         let mut texts = self.command.clone();
         match self.file.as_deref() {
@@ -146,7 +147,7 @@ impl SqlArguments {
     fn session(&self) -> Result<Session> {
         let store = &self.execution.store;
         let run = store.locate_optional(self.run.as_ref())?;
-        // Only a directory, not a file, makes everything below it readable.
+        // Only a directory makes everything below it readable. A single file does not.
         let run_root = match &run {
             Some(Location::Local(path)) if !path.is_dir() => None,
             _ => self.run.as_deref(),
@@ -177,13 +178,13 @@ impl SqlArguments {
         Ok(session)
     }
 
-    /// The cluster that queries run on, if one is requested.
+    /// Returns the cluster that queries run on, if one is requested.
     fn sql_cluster(&self, threads: usize) -> Result<Option<SqlCluster>> {
         let Some(cluster) = self.execution.cluster(threads)? else { return Ok(None) };
         if self.execution.store.instance_credentials() {
             return Err(Error::usage(
-                "--instance-credentials: SQL on a cluster uses the credentials of the cluster's processes",
-                "remove it, and set the object store's environment variables for the executors",
+                "--instance-credentials has no effect on SQL that runs on a cluster: the executors use their own credentials",
+                "remove --instance-credentials, and set the environment variables of the object store for the executors",
             ));
         }
         cluster.queries().map(Some)
@@ -212,7 +213,7 @@ fn not_text(file: &str) -> Error {
     Error::place(file, "not valid UTF-8", "name a file with SQL")
 }
 
-/// Half of the machine's memory; 4 GiB on systems without `/proc`.
+/// Returns half of the machine's memory in bytes; 4 GiB on systems without `/proc`.
 fn half_of_memory() -> u64 {
     let total = || {
         let text = std::fs::read_to_string("/proc/meminfo").ok()?;

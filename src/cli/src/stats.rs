@@ -1,14 +1,14 @@
-//! `--stats`: time and memory of a command as a JSON file.
+//! The option `--stats`, which writes the time and memory of a command to a JSON file.
 
 use clap::Args;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Head, Location, STATS_FORMATS, TextOutput, replaces};
 use std::io::Write;
 
-/// Where to write run time and memory use.
+/// Option to write run time and memory use to a file.
 #[derive(Debug, Args)]
 pub struct StatsOptions {
-    /// Write seconds per phase and peak memory as JSON
+    /// Write the seconds of each phase and the peak memory to a JSON file
     #[arg(long, value_name = "FILE.json")]
     pub stats: Option<String>,
 }
@@ -20,7 +20,7 @@ pub fn write_stats(location: &Location, stats: &serde_json::Value) -> Result<()>
     output.commit()
 }
 
-/// Fails if [`write_stats`] would, so that the error comes before the work.
+/// Fails if [`write_stats`] would fail, so that the error appears before the work starts.
 pub fn check_stats(location: &Location) -> Result<()> {
     create(location).map(drop)
 }
@@ -30,14 +30,14 @@ fn create(location: &Location) -> Result<TextOutput> {
     TextOutput::create(location, compression, replaces(is_stats))
 }
 
-/// Whether a file was written by [`write_stats`].
+/// Checks whether a file was written by [`write_stats`].
 fn is_stats(head: &Head) -> bool {
     let stats = serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(&head.bytes);
     let keys = ["thread_count", "total_s", "peak_memory_bytes"];
     stats.is_ok_and(|stats| keys.iter().all(|key| stats.contains_key(*key)))
 }
 
-/// The peak memory of this process; `None` on systems without `/proc`.
+/// Returns the peak memory of this process in bytes, or `None` on systems without `/proc`.
 pub fn peak_memory_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

@@ -8,31 +8,32 @@ use planetree_base::storage::Location;
 /// Name of the record of a pipeline run, in the run directory.
 pub const RUN_MANIFEST: &str = "run.json";
 
-/// Maximum depth of the search: a run, a cross-validation in it, one of its folds.
+/// Maximum depth of the search. Three levels are enough for a run, a cross-validation in the run, and one of its
+/// folds.
 const DEPTH: usize = 3;
 
 /// The type of a catalog entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CatalogKind {
-    /// A directory with a manifest.
+    /// A dataset, which is a directory with a manifest.
     Dataset,
-    /// A single Parquet file.
+    /// A table, which is a single Parquet file.
     Table(TableKind),
 }
 
 /// A dataset or table in a directory.
 #[derive(Debug, Clone)]
 pub struct CatalogEntry {
-    /// Path relative to the directory, without `.parquet`.
+    /// Path relative to the searched directory, without `.parquet`.
     pub name: String,
     /// Whether it is a dataset or a table, and which kind of table.
     pub kind: CatalogKind,
-    /// Its location.
+    /// Location of the dataset or table.
     pub location: Location,
 }
 
 /// Lists all datasets and tables below a directory or prefix, sorted by name. Skips hidden files, checkpoints and
-/// files that planetree did not write. Only footers are read.
+/// files that planetree did not write. Reads only the footers of the files.
 pub fn catalog_entries(directory: &Location) -> Result<Vec<CatalogEntry>> {
     let mut entries = Vec::new();
     search(directory, "", DEPTH, &mut entries)?;
@@ -40,7 +41,7 @@ pub fn catalog_entries(directory: &Location) -> Result<Vec<CatalogEntry>> {
     Ok(entries)
 }
 
-/// Refuses an output location that holds a file of planetree's own: a table, a part of a dataset, or a manifest.
+/// Fails if an output would overwrite a file that planetree wrote: a table, a part of a dataset, or a manifest.
 pub fn refuse_planetree_files(location: &Location) -> Result<()> {
     let found = match TableReader::kind_of(location)? {
         Some(kind) => Some(kind.noun()),

@@ -1,20 +1,21 @@
-//! AUC: the probability that a relevant document is scored above an irrelevant one, which is the area under the ROC
-//! curve; and the partial area between two false-positive rates (Mohan 2010, chapter 6).
+//! AUC: the probability that a relevant document is scored above an irrelevant one, which equals the area under the
+//! ROC curve. Partial AUC is the area between two false-positive rates (Mohan 2010, chapter 6).
 //!
-//! AUC@[i,j] is not divided by the width of its range: its maximum is (j - i)/100.
+//! AUC@[i,j] is not divided by the width of its range, so its maximum is (j - i)/100.
 
 use super::convention::{Convention, Ties};
 use super::ranked::spans;
 
-/// The area under the curve between two false-positive rates in percent; `None` without a pair to compare.
-/// Labels are in score order; `ends` are the ends of runs of equal scores.
+/// Returns the area under the ROC curve between two false-positive rates in percent, or `None` unless there are both
+/// relevant and irrelevant documents. `labels` are in descending order of scores; `ends` are the end indices of the
+/// runs of equal scores.
 pub fn area(labels: &[f32], ends: &[u32], convention: &Convention, percents: (u32, u32)) -> Option<f64> {
     let relevant = convention.count_relevant(labels);
     let irrelevant = labels.len() - relevant;
     if relevant == 0 || irrelevant == 0 {
         return None;
     }
-    // Ranges of the horizontal axis, in documents that are not relevant.
+    // Converts a bound of the horizontal axis from percent to a number of irrelevant documents.
     let within = |percent: u32| f64::from(percent) / 100.0 * irrelevant as f64;
     let (from, to) = (within(percents.0), within(percents.1));
     let (mut wrong, mut right) = (0.0, 0.0);
@@ -24,8 +25,9 @@ pub fn area(labels: &[f32], ends: &[u32], convention: &Convention, percents: (u3
         let passed = span.len() as f64 - gained;
         let (low, high) = (f64::max(from, wrong), f64::min(to, wrong + passed));
         if high > low {
-            // How much of the span's relevant documents is found in the middle of the stretch: equal scores
-            // make a diagonal.
+            // The fraction of the span's relevant documents that count as found halfway between `low` and `high`.
+            // Unless ties are ordered best or worst first, the ROC curve is a straight line within a run of equal
+            // scores.
             let share = match convention.binary_ties {
                 Ties::Worst => 0.0,
                 Ties::Best => 1.0,

@@ -1,4 +1,4 @@
-//! Custom metrics.
+//! Metrics that are defined by a Rust function.
 
 use super::query::QueryRows;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 
 type CustomFunction = dyn Fn(&QueryRows<'_>) -> Option<f64> + Send + Sync;
 
-/// A custom metric, see [`Metric::custom`](super::Metric::custom).
+/// A metric that is defined by a function, created with [`Metric::custom`](super::Metric::custom).
 #[derive(Clone, Copy)]
 pub struct CustomMetric {
     pub(super) name: &'static str,
@@ -20,7 +20,8 @@ impl CustomMetric {
         higher_is_better: bool,
         value: impl Fn(&QueryRows<'_>) -> Option<f64> + Send + Sync + 'static,
     ) -> Self {
-        // A metric lives as long as the program: it is named in logs and tables, and is a small copyable value everywhere.
+        // The name and the function are leaked deliberately: the metric then lives as long as the program, and stays
+        // a small `Copy` value that logs and tables can refer to.
         let name = Box::leak(name.to_owned().into_boxed_str());
         CustomMetric { name, higher_is_better, value: Box::leak(Box::new(value)) }
     }

@@ -1,9 +1,9 @@
-//! DCG: gains, discounted by rank and added up (Järvelin & Kekäläinen 2002).
+//! DCG: the sum of the gains, each discounted by rank (Järvelin & Kekäläinen 2002).
 
 use super::convention::Convention;
 use super::ranked::{Ranked, Spans, spans};
 
-/// DCG of the first `depth` documents.
+/// Returns the DCG of the first `depth` documents.
 pub fn dcg(ranked: &Ranked<'_>, convention: &Convention, depth: usize) -> f64 {
     let gains = |labels: &[f32]| labels.iter().map(|label| convention.gain(*label)).sum::<f64>();
     match ranked.ties {
@@ -11,7 +11,7 @@ pub fn dcg(ranked: &Ranked<'_>, convention: &Convention, depth: usize) -> f64 {
             let labels = ranked.labels.iter().take(depth).enumerate();
             labels.map(|(rank, label)| convention.gain(*label) * convention.discount(rank)).sum()
         }
-        // A document of a span is at each of its ranks equally often (McSherry & Najork 2008).
+        // Over all orders of ties, a document has each rank of its span equally often (McSherry & Najork 2008).
         Spans::Averaged(ends) => spans(ends)
             .take_while(|span| span.start < depth)
             .map(|span| {

@@ -1,17 +1,17 @@
 //! Rank discounts.
 //!
-//! Logarithms come from a Rust library rather than from the machine's C library, so that all machines
-//! agree on every bit.
+//! Logarithms are computed by a Rust library rather than by the C library of the machine, so that all machines get
+//! identical bits.
 
 use std::fmt;
 use std::sync::LazyLock;
 
-/// Rank discount.
+/// The factor by which a gain is multiplied at a rank. Ranks in the formulas count from 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Discount {
     /// 1 / log2(rank + 1).
     Log2,
-    /// 1 at the ranks 1 and 2, then 1 / log2(rank): LETOR's scripts.
+    /// 1 at ranks 1 and 2, then 1 / log2(rank), as in LETOR's evaluation scripts.
     Letor,
     /// rank^-beta.
     Power(f64),
@@ -20,7 +20,7 @@ pub enum Discount {
 }
 
 impl Discount {
-    /// The discount at a rank, from 0.
+    /// Returns the discount at a rank, counted from 0.
     #[inline]
     pub fn at(self, rank: usize) -> f64 {
         match self {
@@ -31,7 +31,7 @@ impl Discount {
         }
     }
 
-    /// Reads `log2`, `letor`, `power:BETA` or `log2^ALPHA`.
+    /// Parses `log2`, `letor`, `power:BETA` or `log2^ALPHA`; returns `None` for anything else.
     pub fn parse(text: &str) -> Option<Self> {
         let exponent =
             |text: &str| text.parse().ok().filter(|value: &f64| value.is_finite() && *value >= 0.0);

@@ -1,14 +1,14 @@
-//! ERR: the expected reciprocal rank at which a user stops reading from the top (Chapelle et al. 2009). The stopping
-//! probability at a document of label l is (2^l - 1)/2^4, or as set by the convention.
+//! ERR: the expected reciprocal rank at which a user who reads from the top stops (Chapelle et al. 2009). The
+//! probability of stopping at a document with label l is (2^l - 1)/2^4, unless the convention sets another formula.
 
 use super::convention::{Convention, ErrGrade};
 use super::gain::gain;
 use super::ranked::{Ranked, Spans, spans};
 
-/// ERR at `depth`.
+/// Returns the ERR of the first `depth` documents.
 pub fn err(ranked: &Ranked<'_>, convention: &Convention, depth: usize) -> f64 {
     let unsatisfied_by = |label: &f32| 1.0 - satisfies(*label, convention.err_grade);
-    // Who is still reading, before each rank or span.
+    // Probability that the user is still reading before the current rank or span.
     let mut reading = 1.0;
     let mut sum = 0.0;
     match ranked.ties {
@@ -46,7 +46,8 @@ pub fn err(ranked: &Ranked<'_>, convention: &Convention, depth: usize) -> f64 {
     sum
 }
 
-/// The stopping probability of a label. Labels above the highest grade count as that grade, negative labels as 0.
+/// Returns the probability that a user stops at a document with this label. Labels above the highest grade count as
+/// the highest grade, and negative labels count as 0.
 #[inline]
 pub fn satisfies(label: f32, grade: ErrGrade) -> f64 {
     match grade {
@@ -56,14 +57,14 @@ pub fn satisfies(label: f32, grade: ErrGrade) -> f64 {
     }
 }
 
-/// The mean product of the first 0, 1, ... `most` factors over all orders: elementary symmetric
-/// polynomials, each over the number of its terms.
+/// Returns the mean product of the first n factors over all orders of the factors, for each n from 0 to `most`. These
+/// means are elementary symmetric polynomials, each divided by its number of terms.
 fn mean_products(factors: &[f64], most: usize) -> Vec<f64> {
     let mut means = vec![0.0; most + 1];
     means[0] = 1.0;
     for (count, factor) in (1..).zip(factors) {
         for taken in (1..=most.min(count)).rev() {
-            // The new factor is among the first `taken` of `count` with this probability.
+            // Probability that the new factor is among the first `taken` of `count` factors in a random order.
             let among = taken as f64 / count as f64;
             means[taken] = (1.0 - among) * means[taken] + among * factor * means[taken - 1];
         }

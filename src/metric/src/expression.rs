@@ -1,4 +1,4 @@
-//! A formula of the label, such as `2^l-1` or `(l+1)^2`.
+//! Formulas that compute a gain from the label `l`, such as `2^l-1` or `(l+1)^2`.
 //!
 //! ```text
 //! sum     = product { ("+" | "-") product }
@@ -10,7 +10,7 @@
 
 use std::fmt;
 
-/// A parsed formula, with cached values for common labels.
+/// A parsed formula, with cached values for the labels 0 to 31.
 #[derive(Debug, Clone)]
 pub struct Expression {
     text: String,
@@ -29,14 +29,14 @@ enum ExpressionNode {
 type MathFunction = fn(f64) -> f64;
 type Combination = fn(f64, f64) -> f64;
 
-/// Functions of formulas.
+/// Functions that a formula may call.
 const FUNCTIONS: [(&str, MathFunction); 4] =
     [("log2", libm::log2), ("ln", libm::log), ("exp", libm::exp), ("sqrt", libm::sqrt)];
-/// Maximum nesting of parentheses and signs, so that no text exhausts the stack.
+/// Maximum nesting of parentheses, signs and powers, so that no input exhausts the stack.
 const DEEPEST: usize = 50;
 
 impl Expression {
-    /// Parses a formula that contains the label.
+    /// Parses a formula, which must contain the label. The error is a message for the user.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut reader = ExpressionReader { text, rest: text.trim_start(), depth: 0, has_label: false };
         let root = reader.sum()?;
@@ -44,13 +44,13 @@ impl Expression {
             return Err(reader.fault());
         }
         if !reader.has_label {
-            return Err(format!("{text:?} is no formula of the label l"));
+            return Err(format!("{text:?} is not a formula that contains the label l"));
         }
         let whole = (0_u8..32).map(|label| root.value(f64::from(label))).collect();
         Ok(Expression { text: text.trim().to_owned(), root, whole })
     }
 
-    /// The value of the formula for a label.
+    /// Returns the value of the formula for a label.
     #[inline]
     pub fn of(&self, label: f32) -> f64 {
         let place = label as u8;
@@ -179,7 +179,7 @@ impl ExpressionReader<'_> {
     fn fault(&self) -> String {
         match self.rest {
             "" => format!("the formula {:?} ends too early", self.text),
-            rest => format!("the formula {:?} cannot be read from {rest:?} on", self.text),
+            rest => format!("the formula {:?} cannot be parsed at {rest:?}", self.text),
         }
     }
 }
@@ -217,7 +217,7 @@ mod tests {
         {
             assert!(Expression::parse(text).is_err(), "{text}");
         }
-        assert_eq!(Expression::parse("l+?").unwrap_err(), "the formula \"l+?\" cannot be read from \"?\" on");
+        assert_eq!(Expression::parse("l+?").unwrap_err(), "the formula \"l+?\" cannot be parsed at \"?\"");
         assert_eq!(Expression::parse("l+").unwrap_err(), "the formula \"l+\" ends too early");
     }
 }

@@ -1,32 +1,33 @@
-//! Gains of labels.
+//! Gains: the values that metrics assign to labels.
 //!
-//! Powers come from a Rust library rather than from the machine's C library, so that all machines
-//! agree on every bit.
+//! Powers are computed by a Rust library rather than by the C library of the machine, so that all machines get
+//! identical bits.
 
 use super::expression::Expression;
 use std::fmt;
 
-/// Gain of a label.
+/// How a label is converted to a gain.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Gain {
     /// 2^label - 1 (Burges et al. 2005).
     Exp2,
     /// The label itself (Järvelin & Kekäläinen 2002).
     Linear,
-    /// The label, 0 for negative labels.
+    /// The label, or 0 if the label is negative.
     Positive,
-    /// One gain for each of the labels 0, 1, 2 and so on.
+    /// A table with one gain for each of the labels 0, 1, 2 and so on.
     Table(Vec<f64>),
-    /// A formula of the label.
+    /// A formula that contains the label.
     Expression(Expression),
 }
 
-/// The largest gain. Beyond it small gains vanish beside large ones, sums overflow, and 2^label would have to
-/// stop growing somewhere, so that different labels were worth the same.
+/// The largest absolute value of a gain. With larger gains, small gains would be lost in sums with large ones, and
+/// sums would overflow. 2^label would also have to be capped, so that different labels would have the same gain.
 pub const MOST_GAIN: f64 = 1e30;
 
 impl Gain {
-    /// The gain of a label; 0 for NaN and for labels without a gain, see [`Gain::has`].
+    /// Returns the gain of a label. It is 0 for labels missing from a table and for NaN, but a formula may give a
+    /// value that is not finite; see [`Gain::has`].
     #[inline]
     pub fn of(&self, label: f32) -> f64 {
         match self {
@@ -39,7 +40,7 @@ impl Gain {
         }
     }
 
-    /// Whether the label has a gain.
+    /// Whether the label has a gain: it is in the table, or the formula has a finite value for it.
     pub fn has(&self, label: f32) -> bool {
         match self {
             Gain::Table(gains) => whole(label).is_some_and(|place| place < gains.len()),
@@ -48,13 +49,13 @@ impl Gain {
         }
     }
 
-    /// Whether the label has a gain, and it is no larger than [`MOST_GAIN`], with either sign. Metrics and training
-    /// refuse all other labels.
+    /// Whether the label has a gain whose absolute value is at most [`MOST_GAIN`]. Training, and metrics that add up
+    /// gains, reject all other labels.
     pub fn fits(&self, label: f32) -> bool {
         self.has(label) && self.of(label).abs() <= MOST_GAIN
     }
 
-    /// Reads a word, a table such as `0:1:3:7` or a formula such as `3^l-1`.
+    /// Parses a name, a table such as `0:1:3:7` or a formula such as `3^l-1`. The error is a message for the user.
     pub fn parse(text: &str) -> Result<Self, String> {
         match text {
             "exp2" => Ok(Gain::Exp2),
@@ -85,23 +86,23 @@ impl fmt::Display for Gain {
     }
 }
 
-/// The label as an index into a table.
+/// Returns the label as an index into a gain table; `None` if it is negative or not an integer.
 fn whole(label: f32) -> Option<usize> {
     let place = label as u32;
     (place as f32 == label).then_some(place as usize)
 }
 
-/// 2^label - 1. Labels may be fractional; negative labels have gains above -1; NaN has gain 0.
+/// Returns 2^label - 1. Labels may be fractional or negative. The gain of NaN is 0.
 #[inline]
 pub fn gain(label: f32) -> f64 {
-    // Nearly all labels are small whole numbers, whose powers are exact.
+    // Fast path: nearly all labels are small integers, for which a shift gives the exact power.
     let whole = label as u8;
     if whole < 32 && f32::from(whole) == label { ((1_u64 << whole) - 1) as f64 } else { other_gain(label) }
 }
 
 #[cold]
 fn other_gain(label: f32) -> f64 {
-    /// Beyond this, sums of gains could overflow.
+    /// Labels above this are treated as equal to it, because sums of their gains could overflow.
     const MOST: f64 = 512.0;
     if label.is_nan() { 0.0 } else { libm::exp2(f64::from(label).min(MOST)) - 1.0 }
 }

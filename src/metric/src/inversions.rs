@@ -1,25 +1,25 @@
-//! Inverted pairs: the higher label has the lower score.
+//! Counts inverted pairs: pairs of documents in which the higher label has the lower score.
 
 use super::convention::{Convention, Ties};
 use super::ranked::spans;
 
-/// Pair counts of a query.
+/// Numbers of document pairs in a query.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Pairs {
-    /// All pairs.
+    /// All pairs of documents.
     pub all: u64,
-    /// The higher label has the lower score.
+    /// Pairs in which the higher label has the lower score.
     pub inverted: u64,
-    /// Equal scores.
+    /// Pairs with equal scores.
     pub equal_scores: u64,
-    /// Equal labels.
+    /// Pairs with equal labels.
     pub equal_labels: u64,
-    /// Both.
+    /// Pairs with equal scores and equal labels.
     pub equal: u64,
 }
 
-/// The number of inverted pairs. A pair with equal scores and different labels counts half; 0 with the best order of
-/// ties, 1 with the worst.
+/// Returns the number of inverted pairs. A pair with equal scores and different labels counts as half a pair. It
+/// counts as 0 if the convention orders ties best first, and as 1 if it orders them worst first.
 pub fn inversions(labels: &[f32], ends: &[u32], convention: &Convention) -> f64 {
     let pairs = count(labels, ends);
     let tied = match convention.ties {
@@ -30,7 +30,8 @@ pub fn inversions(labels: &[f32], ends: &[u32], convention: &Convention) -> f64 
     pairs.inverted as f64 + tied * (pairs.equal_scores - pairs.equal) as f64
 }
 
-/// Counts the pairs of a query. Labels are in score order; `ends` are the ends of runs of equal scores.
+/// Counts the pairs of a query. `labels` are in descending order of scores; `ends` are the end indices of the runs of
+/// equal scores.
 pub fn count(labels: &[f32], ends: &[u32]) -> Pairs {
     let mut levels = labels.to_vec();
     levels.sort_unstable_by(f32::total_cmp);
@@ -42,7 +43,8 @@ pub fn count(labels: &[f32], ends: &[u32]) -> Pairs {
     for span in spans(ends) {
         of_span.clear();
         of_span.extend(labels[span.clone()].iter().map(level));
-        // Documents of higher scores and lower labels.
+        // Documents seen before this span have higher scores, so each of them with a lower label forms an inverted
+        // pair.
         pairs.inverted += of_span.iter().map(|level| seen.below(*level)).sum::<u64>();
         of_span.iter().for_each(|level| seen.add(*level));
         of_span.sort_unstable();
@@ -60,7 +62,7 @@ fn two_of(count: usize) -> u64 {
     count * count.saturating_sub(1) / 2
 }
 
-/// Counts by level with prefix sums in logarithmic time (Fenwick 1994).
+/// Counts of documents by label, with prefix sums in logarithmic time (Fenwick 1994).
 struct FenwickTree {
     sums: Vec<u64>,
 }

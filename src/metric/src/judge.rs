@@ -1,4 +1,4 @@
-//! Evaluates rankings query by query, under a convention.
+//! Evaluates metrics query by query, under a convention.
 
 use super::convention::Convention;
 use super::mean::Mean;
@@ -7,13 +7,13 @@ use super::query::{QueryRows, Unfit};
 use super::ranked::{RankNeeds, Sorter};
 use super::{Metric, rmse};
 
-/// Evaluates metrics of one query after the other. One sort serves all metrics.
+/// Evaluates metrics for one query after another. Each query is sorted only once for all metrics.
 #[derive(Debug)]
 pub struct Judge {
     metrics: Vec<Metric>,
     convention: Convention,
     look: RankNeeds,
-    /// Depth of the ideal order, if needed.
+    /// Depth of the ideal order: `None` if no metric needs it, `Some(None)` for the whole list.
     best_depth: Option<Option<u32>>,
     counts_relevant: bool,
     sorter: Sorter,
@@ -22,7 +22,7 @@ pub struct Judge {
 }
 
 impl Judge {
-    /// A judge for these metrics.
+    /// Creates an evaluator for these metrics.
     pub fn new(metrics: &[Metric], convention: &Convention) -> Self {
         let with_best = metrics.iter().filter(|metric| metric.needs_best(convention));
         let depths = with_best.filter_map(|metric| convention.depth(metric));
@@ -38,17 +38,17 @@ impl Judge {
         }
     }
 
-    /// Its metrics.
+    /// Returns the metrics, in the order of the values of [`Judge::query`].
     pub fn metrics(&self) -> &[Metric] {
         &self.metrics
     }
 
-    /// Its convention.
+    /// Returns the convention that the evaluation follows.
     pub fn convention(&self) -> &Convention {
         &self.convention
     }
 
-    /// The value of every metric; `None` if the query is excluded.
+    /// Evaluates all metrics for one query. A value is `None` if the query is excluded from the mean of that metric.
     pub fn query(&mut self, rows: &QueryRows<'_>) -> Result<&[Option<f64>], Unfit> {
         check(rows)?;
         let convention = &self.convention;
@@ -71,8 +71,9 @@ impl Judge {
         Ok(&self.values)
     }
 
-    /// Adds the values of the last query to means in the order of the metrics. Excluded queries are skipped. RMSE is over
-    /// rows, so it takes those of the query.
+    /// Adds the values of the last query to `means`, which are in the order of the metrics. Excluded queries are
+    /// skipped. RMSE is a mean over rows, so the squared error of each row is added instead of the value of the
+    /// query.
     pub fn add_to(&self, means: &mut [Mean], rows: &QueryRows<'_>, weight: f64) {
         for ((metric, value), mean) in self.metrics.iter().zip(&self.values).zip(means) {
             match (metric, value) {
@@ -84,14 +85,14 @@ impl Judge {
         }
     }
 
-    /// Ideal DCG of a query.
+    /// Returns the ideal DCG of a query. Without a `depth`, the default depth of the convention applies.
     pub fn ideal_dcg(&mut self, rows: &QueryRows<'_>, depth: Option<u32>) -> f64 {
         let depth = depth.or(self.convention.depth);
         self.best.find(self.convention.judged(rows), &self.convention, depth);
         self.best.ideal(&self.convention, usize::MAX)
     }
 
-    /// Whether a query has no relevant documents, so that the convention sets its value.
+    /// Whether a query has no relevant documents, in which case the convention sets its value.
     pub fn is_empty(&self, rows: &QueryRows<'_>) -> bool {
         self.convention.count_relevant(self.convention.judged(rows)) == 0
     }
@@ -106,10 +107,10 @@ fn check(rows: &QueryRows<'_>) -> Result<(), Unfit> {
     Err(Unfit {
         row: None,
         problem: format!(
-            "{} labels, {} scores and {documents} documents do not belong together",
+            "the columns of the query differ in length: {} labels, {} scores, {documents} documents",
             rows.labels.len(),
             rows.scores.len()
         ),
-        remedy: "give one of each for every row".to_owned(),
+        remedy: "pass one label, one score and one document id for every row".to_owned(),
     })
 }

@@ -1,9 +1,10 @@
-//! Kendall's tau-b between scores and labels: concordant minus discordant pairs, normalised for ties (Kendall 1945).
+//! Kendall's tau-b between scores and labels: the number of concordant pairs minus the number of discordant pairs,
+//! normalised for ties (Kendall 1945).
 
 use super::inversions;
 
-/// Tau-b; `None` if all scores or all labels are equal. Labels are in score order; `ends` are the ends of runs of equal
-/// scores.
+/// Returns tau-b, or `None` if all scores or all labels are equal. `labels` are in descending order of scores; `ends`
+/// are the end indices of the runs of equal scores.
 pub fn tau(labels: &[f32], ends: &[u32]) -> Option<f64> {
     let pairs = inversions::count(labels, ends);
     let by_score = (pairs.all - pairs.equal_scores) as f64;

@@ -1,7 +1,7 @@
-//! Ranking metrics: values per query, and means over queries that merge in any order.
+//! Ranking metrics: one value per query and metric, and means over queries that can be merged in any order.
 //!
 //! ```text
-//! metrics, convention ──► judge ◄── labels, scores of a query
+//! metrics, convention ──► Judge ◄── labels, scores of a query
 //!                           │  rank once, break ties, scan from the top
 //!                           ▼
 //!              one value per metric, or none ──► means, which merge in any order
@@ -9,10 +9,11 @@
 //!
 //! Vocabulary:
 //!
-//! - a *convention* is the set of rules on which tools differ; a *preset* is a named convention;
-//! - a *gain* is the value of a label, a *discount* its factor at a rank; *graded* metrics use gains, *binary* metrics
-//!   relevance, *pairwise* metrics the order of two documents;
-//! - *ties* are documents with equal scores, a *span* the ranks they share;
+//! - a *convention* is the set of rules on which tools differ, and a *preset* is a named convention;
+//! - a *gain* is the value of a label, and a *discount* is the factor by which a gain is multiplied at a rank;
+//! - *graded* metrics use gains, *binary* metrics use relevance, and *pairwise* metrics use the order of two
+//!   documents;
+//! - *ties* are documents with equal scores, and a *span* is the range of ranks that they share;
 //! - an *empty* query has no relevant documents.
 
 mod auc;
@@ -57,10 +58,11 @@ pub use prepared::{Prepared, evaluate};
 pub use query::{QueryRows, Unfit};
 pub use ranking::Scratch;
 
-/// A metric with its depth; `None` for the whole list, or the default depth of the convention.
+/// A metric, with its depth if it has one. The depth `None` stands for the default depth of the convention, which is
+/// usually the whole list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Metric {
-    /// Root mean squared error, over rows.
+    /// Root mean squared error over rows.
     Rmse,
     /// Normalised discounted cumulative gain.
     Ndcg(Option<u32>),
@@ -72,9 +74,9 @@ pub enum Metric {
     Map(Option<u32>),
     /// Reciprocal rank of the first relevant document.
     Mrr(Option<u32>),
-    /// Precision: fraction of the top documents that are relevant.
+    /// Precision: the fraction of the top documents that are relevant.
     Precision(Option<u32>),
-    /// Recall: fraction of the relevant documents that are in the top.
+    /// Recall: the fraction of the relevant documents that are among the top documents.
     Recall(Option<u32>),
     /// Area under the ROC curve.
     Auc,
@@ -84,13 +86,14 @@ pub enum Metric {
     KendallTau,
     /// Number of inverted pairs.
     Inversions,
-    /// A custom metric.
+    /// A metric that is defined by a function.
     Custom(CustomMetric),
 }
 
 impl Metric {
-    /// A custom metric: its name in logs and tables, whether higher values are better, and the value of one query, `None`
-    /// to exclude the query. The function receives labels and scores in input order, and lives as long as the program.
+    /// Creates a metric that is defined by the function `value`. `name` is its name in logs and tables. The function
+    /// receives the labels and scores of one query in input order, and returns `None` to exclude the query from the
+    /// mean. It lives as long as the program.
     ///
     /// ```
     /// use planetree_metric::{Metric, QueryRows};
@@ -106,12 +109,12 @@ impl Metric {
         Metric::Custom(CustomMetric::new(name, higher_is_better, value))
     }
 
-    /// Whether it adds up what labels are worth.
+    /// Whether the metric adds up gains.
     pub fn adds_gains(&self) -> bool {
         matches!(self, Metric::Ndcg(_) | Metric::Dcg(_))
     }
 
-    /// Whether more is better.
+    /// Whether higher values are better.
     pub fn higher_is_better(&self) -> bool {
         match self {
             Metric::Custom(custom) => custom.higher_is_better,
@@ -125,7 +128,7 @@ impl Metric {
     }
 }
 
-/// A missing label counts as 0.
+/// Replaces a missing label (NaN) by 0.
 #[inline]
 fn known(label: f32) -> f32 {
     if label.is_nan() { 0.0 } else { label }

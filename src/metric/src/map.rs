@@ -1,10 +1,10 @@
-//! Average precision: the mean of the precisions at the ranks of relevant documents; MAP is its mean over
-//! queries.
+//! Average precision: the mean of the precisions at the ranks of the relevant documents. MAP is the mean of average
+//! precision over queries.
 
 use super::convention::{Convention, MapNormaliser};
 use super::ranked::{Ranked, Spans, spans};
 
-/// Average precision at `depth`, given the total number of relevant documents.
+/// Returns the average precision at `depth`, given the total number of relevant documents.
 pub fn average_precision(ranked: &Ranked<'_>, convention: &Convention, depth: usize, relevant: usize) -> f64 {
     let (precisions, found) = precisions(ranked, convention, depth);
     let normaliser = match convention.map_normaliser {
@@ -15,8 +15,8 @@ pub fn average_precision(ranked: &Ranked<'_>, convention: &Convention, depth: us
     precisions / normaliser.max(1) as f64
 }
 
-/// The sum of the precisions at relevant documents and the number of relevant documents within the depth, both expected
-/// over the orders of ties.
+/// Returns the sum of the precisions at the relevant documents within the depth, and the number of these documents.
+/// If ties are averaged, the sum is its mean over all orders of ties.
 fn precisions(ranked: &Ranked<'_>, convention: &Convention, depth: usize) -> (f64, usize) {
     let (mut sum, mut found) = (0.0, 0);
     match ranked.ties {
@@ -32,7 +32,8 @@ fn precisions(ranked: &Ranked<'_>, convention: &Convention, depth: usize) -> (f6
             for span in spans(ends).take_while(|span| span.start < depth) {
                 let relevant = convention.count_relevant(&ranked.labels[span.clone()]) as u32;
                 let here = f64::from(relevant) / span.len() as f64;
-                // Of the others in the span, so many come before each that is relevant.
+                // Given a relevant document of the span, the probability that another document of the span is
+                // relevant.
                 let others = f64::from(relevant.max(1) - 1) / (span.len().max(2) - 1) as f64;
                 for (before, rank) in (span.start + 1..=span.end.min(depth)).enumerate() {
                     sum += here * (f64::from(found) + 1.0 + before as f64 * others) / rank as f64;

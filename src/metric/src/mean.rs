@@ -1,9 +1,9 @@
-//! Exact means: the same to the bit in any order of addition.
+//! Exact means: their bits do not depend on the order in which values are added.
 
 use super::Metric;
 
-/// The running mean of a metric: the sum of weight times value over the sum of weights. Floating-point sums depend on the
-/// order of their terms, so both are kept exactly.
+/// The running mean of a metric: the sum of weight times value, divided by the sum of weights. Floating-point sums
+/// depend on the order of their terms, so both sums are kept exactly.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mean {
     metric: Metric,
@@ -11,34 +11,34 @@ pub struct Mean {
     count: u64,
     /// Number of values with weight 1.
     units: u64,
-    /// The weights of the others.
+    /// Sum of the weights other than 1.
     weights: ExactSum,
 }
 
 impl Mean {
-    /// An empty mean.
+    /// Creates a mean without values.
     pub fn new(metric: Metric) -> Self {
         Mean { metric, sum: ExactSum::default(), count: 0, units: 0, weights: ExactSum::default() }
     }
 
-    /// The metric.
+    /// Returns the metric whose values are averaged.
     pub fn metric(&self) -> Metric {
         self.metric
     }
 
-    /// Number of queries added; rows for RMSE.
+    /// Returns the number of values added: queries, or rows for RMSE.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Sum of weights; the count if no weights were given.
+    /// Returns the sum of the weights, which equals the count if all weights are 1.
     pub fn weight(&self) -> f64 {
         let mut weights = self.weights.clone();
         weights.add(self.units as f64);
         weights.value()
     }
 
-    /// Adds the value of a query, or the squared error of a row for RMSE. NaN counts as 0, infinity as the maximum.
+    /// Adds the value of a query, or the squared error of a row for RMSE. NaN counts as 0, and infinity as 1e290.
     #[inline]
     pub fn add(&mut self, value: f64) {
         self.sum.add(value);
@@ -46,7 +46,7 @@ impl Mean {
         self.units += 1;
     }
 
-    /// Adds a value with a weight other than 1.
+    /// Adds a value with a weight. The weight 1 is handled as in [`Mean::add`].
     pub fn add_weighted(&mut self, value: f64, weight: f64) {
         if weight == 1.0 {
             self.add(value);
@@ -57,7 +57,7 @@ impl Mean {
         }
     }
 
-    /// Merges another mean.
+    /// Adds all values of another mean to this one.
     pub fn merge(&mut self, other: &Mean) {
         self.sum.merge(&other.sum);
         self.count += other.count;
@@ -65,13 +65,13 @@ impl Mean {
         self.weights.merge(&other.weights);
     }
 
-    /// Serialises the mean for merging in another process.
+    /// Serialises the mean, so that another process can merge it.
     pub fn to_bytes(&self) -> Vec<u8> {
         let slots = self.sum.slots.iter().chain(&self.weights.slots).flat_map(|slot| slot.to_le_bytes());
         [self.count, self.units].into_iter().flat_map(u64::to_le_bytes).chain(slots).collect()
     }
 
-    /// Deserialises a mean; `None` if the bytes are invalid.
+    /// Deserialises a mean; returns `None` if the number of bytes is wrong.
     pub fn from_bytes(metric: Metric, bytes: &[u8]) -> Option<Self> {
         let (counts, slots) = bytes.split_at_checked(2 * size_of::<u64>())?;
         let mut mean = Mean::new(metric);
@@ -84,18 +84,18 @@ impl Mean {
         (slots.next().is_none() && slots.remainder().is_empty()).then_some(mean)
     }
 
-    /// The value: the mean, and its root for RMSE; NaN if empty.
+    /// Returns the mean of the values, or its square root for RMSE; NaN if there are no values.
     pub fn value(&self) -> f64 {
         let mean = self.sum.value() / self.weight();
         if self.metric == Metric::Rmse { mean.sqrt() } else { mean }
     }
 }
 
-/// An exact sum of floating-point numbers: integers by ranges of exponents.
+/// An exact sum of floating-point numbers, kept as one integer for each range of exponents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ExactSum {
-    /// Slot i counts units of 2^(32 i - 1075). A number has 53 bits, moved by up to 31, so that 2^43
-    /// of them fit a slot.
+    /// Slot i counts units of 2^(32 i - 1075). A number has 53 significant bits and is shifted by up to 31 bits, so a
+    /// slot can hold the sum of 2^43 numbers.
     slots: [i128; 64],
 }
 
@@ -108,12 +108,12 @@ impl Default for ExactSum {
 impl ExactSum {
     #[inline]
     fn add(&mut self, value: f64) {
-        /// Far beyond any squared label, and small enough that sums stay finite.
+        /// Limit for absolute values: far larger than any squared label, and small enough that sums stay finite.
         const MOST: f64 = 1e290;
         let value = if value.is_nan() { 0.0 } else { value.clamp(-MOST, MOST) };
         let bits = value.to_bits();
         let (exponent, fraction) = (bits >> 52 & 0x7FF, bits & ((1 << 52) - 1));
-        // Numbers below all others lack the leading bit and have the exponent of the next ones.
+        // Subnormal numbers lack the implicit leading bit and have the exponent of the smallest normal numbers.
         let (exponent, whole) = if exponent == 0 { (1, fraction) } else { (exponent, fraction | 1 << 52) };
         let units = i128::from(whole) << (exponent % 32);
         self.slots[(exponent / 32) as usize % 64] += if value < 0.0 { -units } else { units };

@@ -1,4 +1,4 @@
-//! The table of metrics: names, aliases, parsing and help.
+//! The table of metrics, with names, aliases and help, and the parser of metric names.
 
 use super::Metric;
 use planetree_base::error::{Error, Result};
@@ -6,7 +6,7 @@ use planetree_base::suggest;
 use std::fmt;
 use std::str::FromStr;
 
-/// An entry of the table of metrics.
+/// Entry of the table of metrics.
 struct NamedMetric {
     name: &'static str,
     aliases: &'static [&'static str],
@@ -14,14 +14,15 @@ struct NamedMetric {
     help: &'static str,
 }
 
-/// Constructor of a metric from its name and suffix.
+/// What may follow the name of a metric, and how the metric is created from it.
 enum MetricSyntax {
     Plain(Metric),
     WithDepth(fn(Option<u32>) -> Metric),
     WithRange(fn(u32, u32) -> Metric),
 }
 
-/// A new metric is one file, one line here and one in `value.rs`.
+/// The table of metrics, in the order that `Metric::name` expects. To add a metric, implement it in a file of its
+/// own, add a variant to [`Metric`], an entry here and a case in `value.rs`.
 const ENTRIES: [NamedMetric; 12] = [
     NamedMetric {
         name: "ndcg",
@@ -97,7 +98,7 @@ const ENTRIES: [NamedMetric; 12] = [
     },
 ];
 
-/// Syntax and help of every metric, for `--help`.
+/// Returns the syntax and the description of every metric, for `--help`.
 pub fn help_table() -> Vec<(String, &'static str)> {
     ENTRIES.iter().map(|entry| (entry.written(), entry.help)).collect()
 }
@@ -116,7 +117,7 @@ impl NamedMetric {
         names.any(|known| known.eq_ignore_ascii_case(name))
     }
 
-    /// How to write the metric, as a remedy.
+    /// Returns the remedy for a malformed metric, which shows how to write it.
     fn remedy(&self) -> String {
         match self.make {
             MetricSyntax::Plain(_) => format!("write {}", self.name),
@@ -129,7 +130,7 @@ impl NamedMetric {
 }
 
 impl Metric {
-    /// Its name without a depth.
+    /// Returns the name without a depth.
     fn name(&self) -> &'static str {
         let place = match self {
             Metric::Custom(custom) => return custom.name,
@@ -207,7 +208,7 @@ impl FromStr for Metric {
     }
 }
 
-/// Two percents, the lower first: `0-5`, or as the thesis writes it, `[0,5]`.
+/// Parses two percentages, the lower first. They are written as `0-5` or, as in Mohan's thesis, as `[0,5]`.
 fn percents(range: &str) -> Option<(u32, u32)> {
     let range = range.strip_prefix('[').and_then(|range| range.strip_suffix(']')).unwrap_or(range);
     let (from, to) = range.split_once(['-', ','])?;

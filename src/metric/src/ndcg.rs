@@ -1,9 +1,9 @@
-//! The ideal order for NDCG.
+//! The ideal DCG, by which NDCG is normalised.
 
 use super::convention::Convention;
 use super::ranking::Scratch;
 
-/// The highest gains of a query, descending; its buffers are reused between queries.
+/// The highest gains of a query, in descending order. The buffers are reused between queries.
 #[derive(Debug, Default)]
 pub struct BestGains {
     scratch: Scratch,
@@ -12,7 +12,7 @@ pub struct BestGains {
 }
 
 impl BestGains {
-    /// Finds the `depth` highest gains, all of them if `None`.
+    /// Finds the `depth` highest gains, or all gains if `depth` is `None`.
     pub fn find(&mut self, labels: &[f32], convention: &Convention, depth: Option<u32>) {
         self.gains.clear();
         self.gains.extend(labels.iter().map(|label| convention.gain(*label)));
@@ -21,13 +21,13 @@ impl BestGains {
         self.best.extend(order.iter().map(|place| self.gains[*place as usize]));
     }
 
-    /// Ideal DCG at `depth`.
+    /// Returns the ideal DCG at `depth`.
     pub fn ideal(&self, convention: &Convention, depth: usize) -> f64 {
         let gains = self.best.iter().take(depth).enumerate();
         gains.map(|(rank, gain)| gain * convention.discount(rank)).sum()
     }
 
-    /// The highest gain.
+    /// Returns the highest gain, or 0 if there are no documents.
     pub fn most(&self) -> f64 {
         self.best.first().copied().unwrap_or(0.0)
     }

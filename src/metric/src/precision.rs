@@ -3,7 +3,7 @@
 use super::convention::{Convention, Short};
 use super::ranked::{Ranked, Spans, spans};
 
-/// Precision at `depth`; 0 without documents.
+/// Returns the precision at `depth`, or 0 if there are no documents.
 pub fn precision(ranked: &Ranked<'_>, convention: &Convention, depth: usize) -> f64 {
     let among = match convention.short {
         Short::Pad | Short::Zero if depth != usize::MAX => depth,
@@ -12,7 +12,8 @@ pub fn precision(ranked: &Ranked<'_>, convention: &Convention, depth: usize) -> 
     hits(ranked, convention, depth) / among.max(1) as f64
 }
 
-/// The number of relevant documents in the top `depth`, expected over the orders of ties.
+/// Returns the number of relevant documents in the top `depth`. If ties are averaged, this is the mean over all
+/// orders of ties.
 pub fn hits(ranked: &Ranked<'_>, convention: &Convention, depth: usize) -> f64 {
     let relevant = |labels: &[f32]| convention.count_relevant(labels) as f64;
     match ranked.ties {

@@ -1,4 +1,4 @@
-//! A metric over a partition, with everything that depends on labels only precomputed.
+//! A metric prepared for repeated evaluation of a partition: everything that depends only on labels is computed once.
 
 use super::convention::Convention;
 use super::mean::Mean;
@@ -10,24 +10,24 @@ use super::{Metric, rmse};
 use planetree_base::error::{Error, Result};
 use std::sync::Arc;
 
-/// A metric prepared for the queries of one partition.
+/// A metric with precomputed label statistics for the queries of one partition.
 #[derive(Debug, Clone)]
 pub struct Prepared {
     metric: Metric,
     convention: Arc<Convention>,
-    /// Label statistics of every query, in order.
+    /// Label statistics of every query, in query order.
     facts: Vec<Facts>,
 }
 
 impl Metric {
-    /// Works out what does not change from round to round, under the default convention. Query `q` has the
-    /// rows from `query_bounds[q]` up to `query_bounds[q + 1]`.
+    /// Precomputes everything that does not change from one training round to the next, under the default convention.
+    /// Query `q` consists of the rows from `query_bounds[q]` up to, but not including, `query_bounds[q + 1]`.
     pub fn prepare(&self, labels: &[f32], query_bounds: &[u32]) -> Result<Prepared> {
         self.prepare_under(&Convention::standard(), labels, query_bounds)
     }
 
-    /// The same under another convention. Ties by document id are refused, for training knows no documents,
-    /// and so are labels without a gain, or with one that is too large.
+    /// Does the same as [`Metric::prepare`] under another convention. Returns an error if the convention breaks ties
+    /// by document id, which training does not know, or if a label has no gain or a gain that is too large.
     pub fn prepare_under(
         &self,
         convention: &Arc<Convention>,
@@ -36,8 +36,8 @@ impl Metric {
     ) -> Result<Prepared> {
         if convention.needs_documents() {
             return Err(Error::usage(
-                format_args!("convention {convention}: ties=docid cannot be followed while training"),
-                "choose other ties, such as ties=input, or evaluate the predictions afterwards",
+                format_args!("convention {convention}: ties=docid is not supported: training has no document ids"),
+                "choose another rule for ties, such as ties=input, or evaluate the predictions after training",
             ));
         }
         convention.check_labels(&[*self], labels).map_err(|unfit| {
@@ -63,18 +63,18 @@ impl Metric {
 }
 
 impl Prepared {
-    /// The metric.
+    /// Returns the metric that was prepared.
     pub fn metric(&self) -> Metric {
         self.metric
     }
 }
 
-/// The means of the metrics over one partition, which merge with those of other partitions. `metrics` must have been
-/// prepared with the same labels and bounds.
+/// Evaluates the metrics over one partition. The means can be merged with the means of other partitions. `metrics`
+/// must have been prepared with the same labels and bounds.
 pub fn evaluate(metrics: &[Prepared], labels: &[f32], scores: &[f64], query_bounds: &[u32]) -> Vec<Mean> {
     let mut means: Vec<Mean> = metrics.iter().map(|prepared| Mean::new(prepared.metric)).collect();
     let mut rest = means.as_mut_slice();
-    // One order serves all metrics of a convention.
+    // Neighbouring metrics with the same convention share one sort of each query.
     for metrics in metrics.chunk_by(|one, other| Arc::ptr_eq(&one.convention, &other.convention)) {
         let (means, others) = rest.split_at_mut(metrics.len());
         evaluate_together(metrics, labels, scores, query_bounds, means);
@@ -105,7 +105,7 @@ fn evaluate_together(
     for (query, rows) in queries(query_bounds).enumerate() {
         let rows =
             QueryRows { labels: &labels[rows.clone()], scores: &scores[rows], documents: None, judged: None };
-        // Ties by document id, which alone could fail, were refused when the metrics were prepared.
+        // Only ties by document id could fail here, and those were rejected when the metrics were prepared.
         let Ok(views) = sorter.views(&rows, &look, &convention) else { continue };
         for (prepared, mean) in &mut by_query {
             if let Some(value) = prepared.metric.value(&views, &prepared.facts[query], &convention) {
@@ -115,7 +115,7 @@ fn evaluate_together(
     }
 }
 
-/// The rows of every query.
+/// Returns the range of rows of every query.
 fn queries(bounds: &[u32]) -> impl Iterator<Item = std::ops::Range<usize>> {
     bounds.windows(2).map(|bounds| bounds[0] as usize..bounds[1] as usize)
 }
@@ -203,10 +203,10 @@ mod tests {
             let convention = Arc::new(text.parse().unwrap());
             Metric::Ndcg(None).prepare_under(&convention, &[0.0, 3.0], &[0, 2]).unwrap_err().to_string()
         };
-        assert_eq!(fault("trec"), "convention trec: ties=docid cannot be followed while training");
+        assert_eq!(fault("trec"), "convention trec: ties=docid is not supported: training has no document ids");
         assert_eq!(
             fault("gain=0:1:3"),
-            "convention planetree,gain=0:1:3: the label 3 has no gain in gain=0:1:3"
+            "convention planetree,gain=0:1:3: gain=0:1:3 defines no gain for label 3"
         );
         assert_eq!(
             fault("gain=9^(12*l)"),

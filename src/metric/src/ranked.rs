@@ -1,4 +1,4 @@
-//! One query in ranked order: labels from the top, ties broken by the convention. One sort serves all metrics.
+//! A query in ranked order, with ties broken as the convention says. One sort serves all metrics.
 
 use super::convention::{Convention, Ties, Width};
 use super::query::{QueryRows, Unfit};
@@ -9,48 +9,50 @@ use std::ops::Range;
 /// Labels in ranked order.
 #[derive(Debug, Clone, Copy)]
 pub struct Ranked<'a> {
-    /// At least to the depth of the metric, or all.
+    /// Labels from the top, at least down to the depth of the metric.
     pub labels: &'a [f32],
-    /// Unresolved ties.
+    /// Ties that the order of the labels does not resolve.
     pub ties: Spans<'a>,
-    /// Number of documents.
+    /// Number of documents of the query.
     pub documents: usize,
 }
 
-/// Spans of ranks shared by ties, by their ends. If there are any, all labels are present.
+/// Spans of ranks that tied documents share, given by their end indices. If there are spans, all labels of the query
+/// are present.
 #[derive(Debug, Clone, Copy)]
 pub enum Spans<'a> {
-    /// No ties.
+    /// All ties are resolved by the order of the labels.
     Settled,
-    /// The metric is the mean over all orders within spans.
+    /// The metric is the mean over all orders within the spans.
     Averaged(&'a [u32]),
-    /// Every document is at the end of its span.
+    /// Every document counts as being at the last rank of its span.
     Last(&'a [u32]),
 }
 
-/// The ranges with these ends.
+/// Returns the ranges with these end indices. Each range starts where the one before it ends.
 pub fn spans(ends: &[u32]) -> impl Iterator<Item = Range<usize>> {
     let starts = [0].into_iter().chain(ends.iter().copied());
     starts.zip(ends).map(|(start, end)| start as usize..*end as usize)
 }
 
-/// A query as seen by the three families of metrics.
+/// A query in the forms that the different families of metrics need.
 #[derive(Debug, Clone, Copy)]
 pub struct Views<'a> {
     /// For NDCG, DCG and ERR.
     pub graded: Ranked<'a>,
     /// For MAP, MRR, precision and recall.
     pub binary: Ranked<'a>,
-    /// For pairwise metrics: all labels by score, and the ends of runs of equal scores.
+    /// For pairwise metrics: all labels in descending order of scores, and the end indices of the runs of equal
+    /// scores.
     pub by_score: (&'a [f32], &'a [u32]),
-    /// For metrics that do not depend on ranks.
+    /// For metrics that do not depend on ranks: the rows in input order.
     pub rows: QueryRows<'a>,
 }
 
-/// The combined needs of several metrics.
+/// What several metrics together need from the ranking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RankNeeds {
-    /// `None` if they do not depend on ranks, `Some(None)` for the whole list.
+    /// Greatest depth of the metrics: `None` if no metric depends on ranks, `Some(None)` for the whole list.
     depth: Option<Option<u32>>,
     graded: bool,
     binary: bool,
@@ -58,7 +60,7 @@ pub struct RankNeeds {
 }
 
 impl RankNeeds {
-    /// The needs of these metrics.
+    /// Combines the needs of these metrics.
     pub fn of<'m>(metrics: impl IntoIterator<Item = &'m Metric>, convention: &Convention) -> Self {
         let mut look = RankNeeds { depth: None, graded: false, binary: false, pairs: false };
         for metric in metrics {
@@ -81,7 +83,7 @@ impl RankNeeds {
     }
 }
 
-/// Ranks queries; its buffers are reused.
+/// Ranks one query after another, reusing its buffers.
 #[derive(Debug, Default)]
 pub struct Sorter {
     scratch: Scratch,
@@ -92,7 +94,7 @@ pub struct Sorter {
 }
 
 impl Sorter {
-    /// The query as needed by the metrics.
+    /// Ranks a query and returns the forms that the metrics need.
     pub fn views<'a>(
         &'a mut self,
         rows: &QueryRows<'a>,
@@ -155,7 +157,7 @@ fn gather(order: &[u32], rows: &QueryRows<'_>, labels: &mut Vec<f32>) {
     labels.extend(order.iter().map(|place| known(rows.labels[*place as usize])));
 }
 
-/// Labels in score order, ties broken by `ties`.
+/// Writes the labels in score order to `labels`, with ties broken by `ties`.
 fn settle(
     ties: Ties,
     order: &mut [u32],
@@ -177,7 +179,7 @@ fn settle(
                             span.len(),
                             rows.scores[row]
                         ),
-                        remedy: "give document ids, or choose other ties, such as ties=input".to_owned(),
+                        remedy: "pass document ids, or choose another rule for ties, such as ties=input".to_owned(),
                     });
                 };
                 let id = |place: &u32| documents[*place as usize];

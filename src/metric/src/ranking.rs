@@ -1,6 +1,6 @@
-//! The order of a query by score, down to a depth.
+//! Ranks the documents of a query by score, down to a depth.
 
-/// Buffers reused between queries.
+/// Buffers for ranking, reused between queries.
 #[derive(Debug, Default)]
 pub struct Scratch {
     best: Vec<(f64, u32)>,
@@ -9,12 +9,12 @@ pub struct Scratch {
     ends: Vec<u32>,
 }
 
-/// Up to this depth, insertion into a short sorted list is faster than selection.
+/// Greatest depth at which insertion into a short sorted list is faster than selection.
 const SHORT: usize = 32;
 
 impl Scratch {
-    /// The indices of the top `depth` documents (`None` for all), best first. Ties keep input order; NaN scores come
-    /// last.
+    /// Returns the indices of the top `depth` documents, or of all documents if `depth` is `None`, best first.
+    /// Documents with equal scores stay in input order; NaN scores come last.
     pub fn rank(&mut self, scores: &[f64], depth: Option<u32>) -> &[u32] {
         let depth = depth.map_or(scores.len(), |depth| scores.len().min(depth as usize));
         self.order.clear();
@@ -28,7 +28,8 @@ impl Scratch {
         &self.order
     }
 
-    /// The indices of all documents in the order of [`Scratch::rank`], and the ends of runs of equal scores.
+    /// Returns the indices of all documents in the order of [`Scratch::rank`], and the end indices of the runs of
+    /// equal scores.
     pub fn rank_groups(&mut self, scores: &[f64]) -> (&mut [u32], &[u32]) {
         self.sort(scores, scores.len());
         self.order.clear();
@@ -55,7 +56,8 @@ impl Scratch {
         let mut worst = best[depth - 1].0;
         for (score, place) in rest.iter().zip(depth as u32..) {
             let score = comparable(*score);
-            // Most documents of a long query are not among the best.
+            // Most documents of a long query are not among the best, so this check is usually all the work for a
+            // document.
             if score > worst {
                 sink(best, (score, place));
                 worst = best[depth - 1].0;
@@ -63,8 +65,8 @@ impl Scratch {
         }
     }
 
-    /// The top `depth` documents in order, as keys: the inverted score above the index. Keys are distinct, so an unstable
-    /// sort suffices.
+    /// Fills `keys` with the top `depth` documents in ranked order. A key holds the inverted score in its high bits
+    /// and the index of the document in its low bits, so all keys are distinct and an unstable sort suffices.
     fn sort(&mut self, scores: &[f64], depth: usize) {
         let keys = &mut self.keys;
         keys.clear();
@@ -78,7 +80,7 @@ impl Scratch {
     }
 }
 
-/// Replaces the last document and moves the new one before all worse ones.
+/// Replaces the last document of `best` by a new document, and moves that ahead of all documents with lower scores.
 #[inline]
 fn sink(best: &mut [(f64, u32)], document: (f64, u32)) {
     let mut at = best.len() - 1;
@@ -89,17 +91,17 @@ fn sink(best: &mut [(f64, u32)], document: (f64, u32)) {
     best[at] = document;
 }
 
-/// Normalises a score: one zero, and NaN below all others.
+/// Normalises a score for comparison: -0 becomes 0, and NaN becomes negative infinity.
 #[inline]
 fn comparable(score: f64) -> f64 {
     if score.is_nan() { f64::NEG_INFINITY } else { score + 0.0 }
 }
 
-/// Bits in the opposite order of the scores.
+/// Converts a score to an integer such that a higher score gives a lower integer.
 #[inline]
 fn descending(score: f64) -> u64 {
     let bits = comparable(score).to_bits();
-    // Negative numbers have descending bits already.
+    // The bits of negative numbers are already in descending order.
     if bits >> 63 == 1 { bits } else { !bits & !(1 << 63) }
 }
 
@@ -108,7 +110,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Naive reference: a stable sort of everything.
+    /// Naive reference implementation: a stable sort of all documents.
     fn rank_slowly(scores: &[f64], depth: Option<u32>) -> Vec<u32> {
         let mut order: Vec<u32> = (0..scores.len() as u32).collect();
         order.sort_by(|a, b| scores[*b as usize].partial_cmp(&scores[*a as usize]).unwrap());
@@ -130,7 +132,7 @@ mod tests {
             depth in proptest::option::of(0_u32..220),
         ) {
             let mut scratch = Scratch::default();
-            scratch.rank(&[3.0, 4.0], None); // what was there before does not matter
+            scratch.rank(&[3.0, 4.0], None); // leftovers in the buffers must not matter
             prop_assert_eq!(scratch.rank(&scores, depth), rank_slowly(&scores, depth));
             let whole = rank_slowly(&scores, None);
             let (order, ends) = scratch.rank_groups(&scores);

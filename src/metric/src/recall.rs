@@ -4,7 +4,7 @@ use super::convention::Convention;
 use super::precision::hits;
 use super::ranked::Ranked;
 
-/// Recall at `depth`, given the total number of relevant documents.
+/// Returns the recall at `depth`, given the total number of relevant documents.
 pub fn recall(ranked: &Ranked<'_>, convention: &Convention, depth: usize, relevant: usize) -> f64 {
     hits(ranked, convention, depth) / relevant as f64
 }

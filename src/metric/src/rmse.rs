@@ -1,6 +1,6 @@
-//! RMSE: root mean squared error of scores against labels. Its mean is over rows, not over queries.
+//! RMSE: the root mean squared error of scores against labels. It is averaged over rows, not over queries.
 
-/// The squared error of every row that has a label.
+/// Returns the squared error of every row that has a label.
 pub fn squared_errors(labels: &[f32], scores: &[f64]) -> impl Iterator<Item = f64> {
     let labelled = labels.iter().zip(scores).filter(|(label, _)| !label.is_nan());
     labelled.map(|(label, score)| {
@@ -9,7 +9,7 @@ pub fn squared_errors(labels: &[f32], scores: &[f64]) -> impl Iterator<Item = f6
     })
 }
 
-/// The root mean squared error of the rows of one query; `None` if none has a label.
+/// Returns the root mean squared error over the rows of one query; `None` if no row has a label.
 pub fn rmse(labels: &[f32], scores: &[f64]) -> Option<f64> {
     let (sum, count) =
         squared_errors(labels, scores).fold((0.0, 0_u32), |(sum, count), error| (sum + error, count + 1));

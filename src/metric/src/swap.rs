@@ -1,5 +1,5 @@
-//! The change of a metric when two documents are swapped: the naive reference. Objectives have closed forms, which are
-//! tested against it.
+//! The change of a metric when two documents are swapped, computed naively. The closed forms in the training
+//! objectives are tested against it.
 
 use super::Metric;
 use super::convention::Convention;
@@ -7,8 +7,9 @@ use super::judge::Judge;
 use super::query::QueryRows;
 
 impl Metric {
-    /// The value after swapping the documents at the ranks `i` and `j`, from 0, minus the value before. Labels are in
-    /// ranked order. 0 if the metric has no value, and for RMSE, which does not depend on ranks.
+    /// Returns the value after swapping the documents at ranks `i` and `j`, minus the value before. Ranks count from
+    /// 0, and `labels` are in ranked order. The result is 0 if the metric has no value, and for RMSE, which does not
+    /// depend on ranks.
     pub fn swap_delta(&self, convention: &Convention, labels: &[f32], i: usize, j: usize) -> f64 {
         if *self == Metric::Rmse {
             return 0.0;
@@ -36,7 +37,7 @@ mod tests {
         let delta = |metric: &str, i, j| -> f64 {
             metric.parse::<Metric>().unwrap().swap_delta(&standard, &labels, i, j)
         };
-        // (3 - 0) (1 - 1/2) = 1.5 of 3 + 1/log2(3)
+        // The DCG changes by (3 - 0) (1 - 1/2) = 1.5, and the ideal DCG is 3 + 1/log2(3).
         assert!((delta("dcg", 0, 2) - 1.5).abs() < 1e-15);
         assert!((delta("ndcg", 0, 2) - 1.5 / (3.0 + 1.0 / 3_f64.log2())).abs() < 1e-15);
         assert_eq!(delta("ndcg", 0, 2), delta("ndcg", 2, 0));

@@ -1,5 +1,5 @@
-//! Every metric under every convention against its literal definition: all orders of ties are enumerated, and each is
-//! evaluated by the published formula.
+//! Tests every metric under every convention against its literal definition: all orders of ties are enumerated, and
+//! each order is evaluated by the published formula.
 
 use super::*;
 use proptest::prelude::*;
@@ -29,7 +29,6 @@ const METRICS: [&str; 22] = [
     "inversions",
 ];
 
-/// A query.
 #[derive(Debug, Clone)]
 struct TestQuery {
     labels: Vec<f32>,
@@ -60,7 +59,7 @@ impl TestQuery {
         self.judge(&[metric], &convention.parse().unwrap())[0]
     }
 
-    /// The judged labels that decide on the ideal.
+    /// Returns the labels that determine the ideal order.
     fn ideal_labels(&self, convention: &Convention) -> &[f32] {
         match (&self.judged, convention.ideal) {
             (Some(judged), Ideal::Judgments) => judged,
@@ -75,7 +74,7 @@ impl TestQuery {
     }
 }
 
-/// All orders of places in which no score is below a later one.
+/// Returns all orders of the document indices in which scores never increase.
 fn orders(scores: &[f64]) -> Vec<Vec<usize>> {
     if scores.is_empty() {
         return vec![vec![]];
@@ -101,7 +100,7 @@ fn orders(scores: &[f64]) -> Vec<Vec<usize>> {
     all
 }
 
-/// What a metric says of labels at ranks, which count from 1 and may be shared.
+/// Evaluates a metric on labels with ranks. Ranks count from 1, and several labels may share a rank.
 fn of_ranks(metric: &Metric, convention: &Convention, query: &TestQuery, ranked: &[(usize, f32)]) -> f64 {
     let n = ranked.len();
     let k = convention.depth(metric).unwrap().map_or(usize::MAX, |k| k as usize);
@@ -162,7 +161,8 @@ fn of_ranks(metric: &Metric, convention: &Convention, query: &TestQuery, ranked:
     }
 }
 
-/// Pairs by trying all; the area under the curve by thousands of thin slices.
+/// Evaluates a pairwise metric. Pairs are counted by comparing all of them, and the area under the curve is the sum
+/// of thousands of thin slices.
 fn of_pairs(metric: &Metric, convention: &Convention, query: &TestQuery) -> Option<f64> {
     let scores = query.compared(convention);
     let labels = &query.labels;
@@ -216,7 +216,7 @@ fn of_pairs(metric: &Metric, convention: &Convention, query: &TestQuery) -> Opti
             };
             let (positive, mut negative) = (rows(true), rows(false));
             negative.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]));
-            let slices = 4200; // divides by all numbers of documents here and by the percents
+            let slices = 4200; // divisible by every number of documents used here, and by 100
             let rate = |slice: usize| {
                 let at = (slice as f64 + 0.5) / slices as f64;
                 if at < from || at > to {
@@ -249,7 +249,8 @@ fn of_pairs(metric: &Metric, convention: &Convention, query: &TestQuery) -> Opti
     }
 }
 
-/// What is given for a query without anything relevant, if it is one.
+/// Returns the value that the convention sets for a query without relevant documents; `None` if it sets none for this
+/// query.
 fn of_empty(metric: &Metric, convention: &Convention, query: &TestQuery) -> Option<Option<f64>> {
     let labels = query.ideal_labels(convention);
     let none_relevant = !labels.iter().any(|label| convention.is_relevant(*label));
@@ -270,7 +271,7 @@ fn of_empty(metric: &Metric, convention: &Convention, query: &TestQuery) -> Opti
     }
 }
 
-/// A naive reference of the judge.
+/// Naive reference implementation of `Judge`.
 fn slowly(metric: &Metric, convention: &Convention, query: &TestQuery) -> Option<f64> {
     if let Some(value) = of_empty(metric, convention, query) {
         return value;
@@ -324,7 +325,7 @@ fn any_query() -> impl Strategy<Value = TestQuery> {
         })
 }
 
-/// Some value of every switch.
+/// Generates conventions: a preset, followed by values for some of the switches.
 pub fn any_convention() -> impl Strategy<Value = String> {
     let values: [(&str, &[&str]); 17] = [
         ("gain", &["exp2", "linear", "positive", "0:1:3:5", "l^2", "0.5:0:2:1"]),
@@ -358,8 +359,9 @@ pub fn any_convention() -> impl Strategy<Value = String> {
     })
 }
 
-/// The worst order of labels need not be the worst of a gain that does not grow with them, nor of average
-/// precision over what was found.
+/// Whether replacing a label by a higher one never lowers a metric, so that the worst order of labels gives the worst
+/// value. That is not so for gains that do not grow with labels, nor for average precision divided by the number of
+/// relevant documents found.
 fn is_monotone(convention: &Convention) -> bool {
     let grows = (0..3_u8).all(|l| convention.gain(f32::from(l)) <= convention.gain(f32::from(l + 1)));
     grows && convention.map_normaliser != MapNormaliser::Found
@@ -436,7 +438,7 @@ fn worked_by_hand() {
     has("auc", "planetree", 0.0);
     has("tau", "planetree", -1.0);
     has("inversions", "planetree", 3.0);
-    // 1/16 at rank 2, then 3/16 of the 15/16 who read on at rank 3
+    // 1/16 of the users stop at rank 2, and 3/16 of the remaining 15/16 stop at rank 3.
     has("err", "yahoo", 1.0 / 32.0 + 3.0 / 16.0 * 15.0 / 16.0 / 3.0);
     has("rmse", "planetree", (11.0_f64 / 3.0).sqrt());
 }
@@ -532,13 +534,13 @@ fn what_cannot_be_judged_says_why() {
         Judge::new(&[Metric::Ndcg(None)], &convention).query(&rows).unwrap_err()
     };
     let unfit = fault("gain=0:1:3", &[0.0, 3.0], &[1.0, 2.0]);
-    assert_eq!((unfit.row, unfit.problem.as_str()), (Some(1), "the label 3 has no gain in gain=0:1:3"));
+    assert_eq!((unfit.row, unfit.problem.as_str()), (Some(1), "gain=0:1:3 defines no gain for label 3"));
     let unfit = fault("trec", &[0.0, 1.0, 0.0], &[1.0, 2.0, 2.0]);
     assert_eq!(unfit.row, Some(1));
     assert!(unfit.problem.starts_with("2 documents have the score 2, and there are no document ids"));
     assert_eq!(unfit.at("runs/a.txt").to_string().split(": ").next(), Some("runs/a.txt"));
     let unfit = fault("planetree", &[0.0], &[]);
-    assert_eq!(unfit.problem, "1 labels, 0 scores and 1 documents do not belong together");
+    assert_eq!(unfit.problem, "the columns of the query differ in length: 1 labels, 0 scores, 1 documents");
 }
 
 #[test]
@@ -560,7 +562,7 @@ fn long_queries_go_the_same_way_as_short_ones() {
         {
             let metric: Metric = name.parse().unwrap();
             if ![convention.ties, convention.binary_ties].iter().any(|ties| {
-                // All orders of five equal scores a hundred times over are too many to list.
+                // A hundred groups of five equal scores have too many orders to enumerate.
                 [Ties::Average, Ties::Worst, Ties::Best].contains(ties)
             }) {
                 let value = query.judge(&[name], &convention)[0].unwrap();

@@ -1,4 +1,4 @@
-//! The value of a metric for one ranked query.
+//! Computes the value of a metric for one ranked query.
 
 use super::convention::{Convention, Empty, Ideal, Short};
 use super::ndcg::BestGains;
@@ -6,19 +6,19 @@ use super::query::QueryRows;
 use super::ranked::Views;
 use super::{Metric, auc, dcg, err, inversions, kendall, map, mrr, precision, recall, rmse};
 
-/// Statistics of a query that depend on labels only.
+/// Statistics of a query that depend only on labels.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts {
     /// Number of relevant documents.
     pub relevant: usize,
-    /// Whether any document has a gain above 0; computed only if such queries are excluded.
+    /// Whether any document has a gain above 0. Valid only for metrics that need the highest gains.
     pub worthy: bool,
-    /// Ideal DCG, for NDCG.
+    /// Ideal DCG; 0 for metrics other than NDCG.
     pub ideal: f64,
 }
 
 impl Convention {
-    /// The labels that determine the ideal order and the number of relevant documents.
+    /// Returns the labels that determine the ideal order and the number of relevant documents.
     pub fn judged<'a>(&self, rows: &QueryRows<'a>) -> &'a [f32] {
         match (self.ideal, rows.judged) {
             (Ideal::Judgments, Some(judged)) => judged,
@@ -26,14 +26,15 @@ impl Convention {
         }
     }
 
-    /// Number of relevant documents.
+    /// Returns the number of labels that count as relevant.
     pub fn count_relevant(&self, labels: &[f32]) -> usize {
         labels.iter().filter(|label| self.is_relevant(**label)).count()
     }
 }
 
 impl Metric {
-    /// Whether it needs the ideal order.
+    /// Whether the metric needs the highest gains of the query: NDCG for the ideal order, DCG and ERR to recognise
+    /// empty queries.
     pub(super) fn needs_best(&self, convention: &Convention) -> bool {
         match self {
             Metric::Ndcg(_) => true,
@@ -42,7 +43,7 @@ impl Metric {
         }
     }
 
-    /// Whether it needs the number of relevant documents.
+    /// Whether the metric needs the number of relevant documents.
     pub(super) fn needs_relevant(&self, convention: &Convention) -> bool {
         match self {
             Metric::Map(_) | Metric::Recall(_) => true,
@@ -51,7 +52,8 @@ impl Metric {
         }
     }
 
-    /// Label statistics of a query; `best` has the highest gains to the depth of this metric.
+    /// Computes the label statistics of a query. `best` holds the highest gains, at least down to the depth of this
+    /// metric.
     pub(super) fn facts(&self, convention: &Convention, relevant: usize, best: &BestGains) -> Facts {
         let ideal = match self {
             Metric::Ndcg(_) => best.ideal(convention, self.places(convention)),
@@ -60,7 +62,7 @@ impl Metric {
         Facts { relevant, worthy: best.most() > 0.0, ideal }
     }
 
-    /// The value for a query; `None` if the query is excluded.
+    /// Computes the value for a query; `None` if the query is excluded from the mean.
     pub(super) fn value(&self, views: &Views<'_>, facts: &Facts, convention: &Convention) -> Option<f64> {
         let depth = self.places(convention);
         let Views { graded, binary, by_score: (labels, ends), rows } = views;
@@ -89,14 +91,14 @@ impl Metric {
         }
     }
 
-    /// Number of ranks it uses.
+    /// Returns the number of ranks that the metric uses; `usize::MAX` for the whole list.
     fn places(&self, convention: &Convention) -> usize {
         convention.depth(self).flatten().map_or(usize::MAX, |depth| depth as usize)
     }
 }
 
 impl Empty {
-    /// The value of an empty query; `None` if it is excluded.
+    /// Returns the value of a query without relevant documents; `None` if it is excluded from the mean.
     pub fn value(self) -> Option<f64> {
         match self {
             Empty::Value(value) => Some(value),

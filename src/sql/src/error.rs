@@ -1,4 +1,5 @@
-//! Errors of the engine as errors of planetree: the position in the query, the problem and a remedy.
+//! Translates errors of the SQL engine into planetree's errors, with the position in the query, the problem and a
+//! remedy.
 
 use datafusion::common::{DataFusionError, SchemaError, Span};
 use datafusion::sql::sqlparser::parser::ParserError;
@@ -6,24 +7,25 @@ use planetree_base::error::Error;
 use planetree_base::storage::without_urls;
 use planetree_base::suggest;
 
-/// Place of errors whose position in the query is unknown.
+/// Location shown in errors whose position in the query is unknown.
 const QUERY: &str = "query";
 
-/// Wraps an error of planetree for transport through the engine.
+/// Wraps a planetree error so that it can pass through the engine. `from_engine_error` unwraps it.
 pub fn to_engine_error(error: Error) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }
 
-/// Known names, for suggestions.
+/// Known names, from which the most similar ones are suggested for a misspelt name.
 #[derive(Debug, Default)]
 pub struct KnownNames {
     /// Names of tables.
     pub tables: Vec<String>,
-    /// Names of functions of all kinds, planetree's first: of equally similar names the first three are suggested.
+    /// Names of functions of all kinds, planetree's own functions first. If more than three names are equally similar,
+    /// the first three are suggested.
     pub functions: Vec<String>,
 }
 
-/// Translates an error of the engine; `text` is the whole query, for showing the line.
+/// Translates an error of the engine. `text` is the whole query, from which the faulty line is shown.
 pub fn from_engine_error(error: &DataFusionError, text: &str, known: &KnownNames) -> Error {
     if let Some(error) = find_planetree_error(error) {
         return as_failure(error);
@@ -52,9 +54,11 @@ pub fn from_engine_error(error: &DataFusionError, text: &str, known: &KnownNames
             store_problem(error),
             "check the location and the environment variables of the store",
         ),
-        DataFusionError::ParquetError(error) => {
-            Error::place(QUERY, format_args!("cannot read Parquet: {error}"), "check the file")
-        }
+        DataFusionError::ParquetError(error) => Error::place(
+            QUERY,
+            format_args!("cannot read Parquet: {error}"),
+            "check that the file is a complete Parquet file",
+        ),
         DataFusionError::Plan(problem) => planning(problem, span, text, known),
         DataFusionError::NotImplemented(problem) => {
             Error::place(QUERY, format_args!("not supported: {}", first_line(problem)), "rewrite the query")
@@ -66,8 +70,8 @@ pub fn from_engine_error(error: &DataFusionError, text: &str, known: &KnownNames
     }
 }
 
-/// A usage error within a query as a failure: the exit code says that a query failed, not that the command line is
-/// wrong.
+/// Turns a usage error within a query into a failure, so that the exit code says that a query failed and not that the
+/// command line is wrong.
 pub fn as_failure(error: Error) -> Error {
     match error {
         Error::Usage { problem, remedy } => Error::place(QUERY, problem, remedy),
@@ -75,7 +79,7 @@ pub fn as_failure(error: Error) -> Error {
     }
 }
 
-/// The error of planetree that the engine passed on, if there is one.
+/// Returns the planetree error that an engine error wraps, if there is one.
 fn find_planetree_error(error: &DataFusionError) -> Option<Error> {
     let mut current: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = current {
@@ -114,7 +118,8 @@ fn span_of(error: &DataFusionError) -> Option<Span> {
     error.diagnostic().and_then(|diagnostic| diagnostic.span)
 }
 
-/// The message of a planetree function about its argument types, without what the engine adds.
+/// Returns the message of a planetree function about wrong argument types, without the text that the engine adds.
+/// Returns `None` for other errors.
 fn argument_type_error(error: &DataFusionError) -> Option<String> {
     let (DataFusionError::Plan(text) | DataFusionError::Execution(text)) = error else { return None };
     let (_, problem) = text.split_once("user-defined coercion failed with: ")?;
@@ -123,16 +128,16 @@ fn argument_type_error(error: &DataFusionError) -> Option<String> {
     Some(problem.trim_end_matches('.').to_owned())
 }
 
-/// Replaces engine errors about `map` where the metric was probably meant: `map` is not an aggregate and takes no
-/// depth.
+/// Replaces engine errors about `map` if the user probably meant the metric. In SQL, `map` is not an aggregate and has
+/// no depth argument.
 fn map_misuse(error: &DataFusionError, text: &str) -> Option<Error> {
     let problem = error.strip_backtrace();
     let signs = ["make_map requires an even number", "must be in GROUP BY or an aggregate function"];
     signs.iter().any(|part| problem.contains(part)).then(|| map_is_not_a_metric(text)).flatten()
 }
 
-/// The error for calls of `map` that mean the metric: in SQL it makes a map of keys and values. `None` if no call is
-/// found.
+/// Returns an error for a call of `map` that is meant as the metric, because `map` builds a map of keys and values in
+/// SQL. Returns `None` if the query does not call `map`.
 pub fn map_is_not_a_metric(text: &str) -> Option<Error> {
     let (line, column) = call_of("map", text)?;
     let problem = "map makes a map of keys and values; it is not a metric";
@@ -141,7 +146,7 @@ pub fn map_is_not_a_metric(text: &str) -> Option<Error> {
     Some(at(line, column, problem, text, remedy))
 }
 
-/// Line and column of the first call of a function, counted from 1.
+/// Returns the line and column of the first call of a function, both counted from 1.
 fn call_of(name: &str, text: &str) -> Option<(u64, u64)> {
     let is_part = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == '"';
     for (line, source) in (1..).zip(text.lines()) {
@@ -157,7 +162,7 @@ fn call_of(name: &str, text: &str) -> Option<(u64, u64)> {
     None
 }
 
-/// A syntax error. The parser appends the position to its message.
+/// Translates a syntax error. The position is parsed from the end of the message, where the parser puts it.
 fn syntax(error: &ParserError, text: &str) -> Error {
     let message = match error {
         ParserError::ParserError(message) | ParserError::TokenizerError(message) => message.as_str(),
@@ -190,16 +195,16 @@ fn parse_position(text: &str) -> Option<(u64, u64)> {
     Some((line.trim().parse().ok()?, column.parse().ok()?))
 }
 
-/// An error at a position of the query: shows the line with a marker below it.
+/// Builds an error at a position in the query. The message shows the line with a marker below the position.
 pub fn at(line: u64, column: u64, problem: &str, text: &str, remedy: &str) -> Error {
-    /// Characters of a long line shown before and after the position.
+    /// Number of characters of a long line that are shown before and after the position.
     const AROUND: usize = 60;
     let source: Vec<char> =
         text.lines().nth(line.saturating_sub(1) as usize).unwrap_or_default().chars().collect();
     let position = (column.saturating_sub(1) as usize).min(source.len());
     let shown = position.saturating_sub(AROUND)..source.len().min(position + AROUND);
     let before = source[shown.start..position].iter().copied();
-    // Keep tabs, so that the marker is aligned whatever their width.
+    // Tabs are kept, so that the marker is aligned for any tab width.
     let indent: String = before.map(|letter| if letter == '\t' { '\t' } else { ' ' }).collect();
     let source: String = source[shown].iter().collect();
     let at = format!("line {line}, column {column}");
@@ -228,13 +233,13 @@ fn schema(error: &SchemaError, span: Option<Span>, text: &str) -> Error {
             span,
             &format!("ambiguous column: several tables have {}", field.name),
             text,
-            "qualify it with the name of the table",
+            "qualify the column with the name of its table",
         ),
         other => with_span(span, &other.to_string(), text, "give the columns different names"),
     }
 }
 
-/// An identifier, quoted if SQL requires it.
+/// Returns an identifier, in quotes if SQL requires them.
 fn quoted(name: &str) -> String {
     let is_plain = name.starts_with(|letter: char| letter.is_ascii_lowercase() || letter == '_')
         && name.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_');
@@ -258,7 +263,7 @@ fn planning(problem: &str, span: Option<Span>, text: &str, known: &KnownNames) -
         let near = suggest::nearest(name, known.functions.iter().map(String::as_str));
         let remedy = suggest::did_you_mean(
             &near,
-            "docs/sql.md lists the functions of planetree, SHOW FUNCTIONS lists all",
+            "docs/sql.md lists planetree's functions, SHOW FUNCTIONS lists all functions",
         );
         return with_span(span, &format!("no such function: {name}"), text, &remedy);
     }
@@ -286,7 +291,7 @@ fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
 }
 
-/// The message of an object store without URLs, which may contain secrets.
+/// Returns the message of an object store error without URLs, because they may contain secrets.
 fn store_problem(error: &object_store::Error) -> String {
     match error {
         object_store::Error::NotFound { path, .. } => format!("no such object: {path}"),

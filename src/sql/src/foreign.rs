@@ -1,5 +1,5 @@
-//! Parquet, CSV and JSON files that planetree did not write, read by the engine's own readers. They have no checksums
-//! to verify.
+//! Tables in Parquet, CSV and JSON files that planetree did not write. The engine's own readers read them, and there
+//! are no checksums to verify.
 
 use super::error::to_engine_error;
 use datafusion::catalog::{Session, TableProvider};
@@ -19,7 +19,7 @@ use url::Url;
 pub enum ForeignFormat {
     /// Parquet.
     Parquet,
-    /// Text with a header and this delimiter.
+    /// Delimited text with a header. The field is the delimiter.
     Delimited(u8),
     /// JSON with one object per line.
     JsonLines,
@@ -27,7 +27,7 @@ pub enum ForeignFormat {
     JsonArray,
 }
 
-/// Formats by extension. A `.json` file may also be an array, which its first byte shows.
+/// Formats by extension. A `.json` file whose first byte is `[` contains one array instead of one object per line.
 const EXTENSIONS: [(&str, ForeignFormat); 8] = [
     (".parquet", ForeignFormat::Parquet),
     (".pq", ForeignFormat::Parquet),
@@ -40,13 +40,13 @@ const EXTENSIONS: [(&str, ForeignFormat); 8] = [
 ];
 
 impl ForeignFormat {
-    /// The format by extension.
+    /// Returns the format that the extension of a file name implies.
     pub fn of_name(name: &str) -> Option<Self> {
         let name = name.to_ascii_lowercase();
         EXTENSIONS.iter().find(|(extension, _)| name.ends_with(extension)).map(|(_, kind)| *kind)
     }
 
-    /// The format by extension and first bytes.
+    /// Detects the format of a file from its extension and its first bytes.
     pub fn of_file(location: &Location) -> Result<Option<Self>> {
         let size = location.size()?.unwrap_or(0);
         let start = if size == 0 { Default::default() } else { location.read_range(0, size.min(64))? };
@@ -63,7 +63,7 @@ impl ForeignFormat {
     fn format(self) -> Arc<dyn FileFormat> {
         match self {
             ForeignFormat::Parquet => Arc::new(ParquetFormat::default()),
-            // Line breaks within quotes are rare, but splitting a file there would give wrong rows.
+            // Quoted values may contain line breaks, and splitting a file at one of them would give wrong rows.
             ForeignFormat::Delimited(byte) => Arc::new(
                 CsvFormat::default().with_has_header(true).with_delimiter(byte).with_newlines_in_values(true),
             ),
@@ -73,7 +73,7 @@ impl ForeignFormat {
     }
 }
 
-/// Opens files of one format as one table, in the given order.
+/// Opens files of one format as one table, with the rows in the given order of the files.
 pub async fn open_foreign(
     state: &dyn Session,
     kind: ForeignFormat,

@@ -8,9 +8,9 @@
 //!
 //! Vocabulary:
 //!
-//! - a *session* is what statements share: tables, functions, threads and memory;
+//! - a *session* holds what all statements share: tables, functions, threads and memory;
 //! - a *root* is a directory or URL prefix that paths in SQL must lie below;
-//! - a *source* is a table of planetree as the engine sees it: row groups, each of which can be read independently;
+//! - a *source* is a table of planetree, presented to the engine as row groups that can be read independently;
 //! - rows are *in order* if the plan below an operator keeps the order of the table; a *run* is a range of adjacent
 //!   rows with the same key.
 

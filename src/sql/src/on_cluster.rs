@@ -1,5 +1,5 @@
-//! Statements on a cluster: which queries can run there. Tables are then plain Parquet, CSV and JSON files, which
-//! every executor reads itself.
+//! Decides which statements can run on a cluster. Tables are then plain Parquet, CSV and JSON files, because every
+//! executor reads them itself.
 
 use super::error::to_engine_error;
 use super::functions::{MetricFunction, RANK_IN_QUERY, needs_model};
@@ -38,13 +38,13 @@ pub type RunOnCluster = Box<
 pub struct SqlCluster {
     /// Turns a local session into one that plans for the cluster.
     pub upgrade: SessionUpgrade,
-    /// Runs a physical plan.
+    /// Runs a physical plan on the cluster.
     pub run: RunOnCluster,
     /// Rejects locations that executors cannot read.
     pub check: LocationCheck,
-    /// Number of partitions that uses all its threads.
+    /// Number of partitions that keeps all threads of the cluster busy.
     pub partitions: usize,
-    /// Kept alive as long as queries may run.
+    /// Keeps the cluster alive as long as queries may run.
     pub guard: Box<dyn Any + Send + Sync>,
 }
 
@@ -54,8 +54,8 @@ impl std::fmt::Debug for SqlCluster {
     }
 }
 
-/// Whether a query runs on the cluster: it does if it reads files. An error if it also needs something that is only
-/// available locally.
+/// Checks whether a query runs on the cluster, which it does if it reads files. Fails if it also needs something that
+/// is only available locally.
 pub fn runs_on_cluster(plan: &LogicalPlan) -> EngineResult<bool> {
     if matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_)) {
         return Err(local_only("EXPLAIN", "it shows the plan of the local machine"));
@@ -87,12 +87,14 @@ pub fn runs_on_cluster(plan: &LogicalPlan) -> EngineResult<bool> {
         })
     })?;
     match local {
-        Some(name) if reads_files => Err(local_only(&name, "it uses a model or rows of the local machine")),
+        Some(name) if reads_files => {
+            Err(local_only(&name, "it needs a model or rows that only the local machine has"))
+        }
         _ => Ok(reads_files),
     }
 }
 
-/// Rejects metrics whose value depends on the order of rows, which a cluster does not keep.
+/// Rejects metrics whose value depends on the order of the rows, because a cluster does not keep that order.
 pub fn refuse_order_dependence(plan: &Arc<dyn ExecutionPlan>) -> EngineResult<()> {
     plan.apply(|node| {
         for aggregate in node.downcast_ref::<AggregateExec>().into_iter().flat_map(AggregateExec::aggr_expr) {
@@ -111,12 +113,12 @@ fn order_dependent(name: &str) -> datafusion::error::DataFusionError {
     to_engine_error(Error::place(
         "query",
         format_args!("{name} cannot run on a cluster: its value depends on the order of rows"),
-        "remove --cluster, choose a convention that does not depend on it, such as 'planetree,ties=worst', or use \
+        "remove --cluster, choose a convention that does not depend on the order, such as 'planetree,ties=worst', or use \
          `planetree evaluate --cluster`",
     ))
 }
 
-/// Rejects tables in the memory of the local machine.
+/// Rejects statements that create a table in the memory of the local machine, because executors cannot read it.
 pub fn refuse_memory_tables(plan: &LogicalPlan) -> EngineResult<()> {
     match plan {
         LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(_)) => {
@@ -130,6 +132,7 @@ fn local_only(what: &str, reason: &str) -> datafusion::error::DataFusionError {
     to_engine_error(Error::place(
         "query",
         format_args!("{what} cannot run on a cluster: {reason}"),
-        "remove --cluster; or score with `planetree predict --cluster` first, and store rows with COPY or a view",
+        "remove --cluster; or score the dataset first with `planetree predict --cluster`, and use a view or a file \
+         written by COPY instead of a table in memory",
     ))
 }

@@ -12,21 +12,21 @@ use planetree_data::dataset::{DatasetReader, MANIFEST};
 use planetree_data::table::{AnyParquet, TableReader};
 use std::sync::Arc;
 
-/// The table at a location.
+/// A table that was found at a location.
 enum DetectedTable {
-    /// Written by planetree: its rows and its files.
+    /// A table written by planetree: its rows, and the files that contain them.
     Ours(Arc<dyn ScanSource>, Vec<Location>),
-    /// Other files of one format.
+    /// Files of one format that planetree did not write.
     Foreign(ForeignFormat, Vec<Location>),
 }
 
-/// Runs code that may block on disks and networks, from within the engine.
+/// Runs code that may block on disks and networks, from within the engine's asynchronous runtime.
 pub fn blocking<T>(work: impl FnOnce() -> Result<T>) -> EngineResult<T> {
     tokio::task::block_in_place(work).map_err(to_engine_error)
 }
 
-/// Opens the table at a location. `check` is called for the files of a directory. For a cluster, whose check is
-/// called for all files, planetree's own tables are plain files, too.
+/// Opens the table at a location. `check` is called for the files of a directory. If a cluster is given, its check is
+/// called for all files, and planetree's own tables are opened as plain Parquet files, too.
 pub async fn open_table(
     state: &dyn Session,
     location: &Location,
@@ -52,7 +52,7 @@ async fn open_detected(
     open_foreign(state, kind, &files).await
 }
 
-/// Opens several files as one table.
+/// Opens several files as one table. `shown` is their path or pattern, for error messages.
 pub async fn open_files(
     state: &dyn Session,
     shown: &str,
@@ -78,13 +78,13 @@ fn detect(location: &Location, check: &(dyn Fn(&Location) -> Result<()> + Sync))
         Some(kind) => Ok(DetectedTable::Foreign(kind, vec![location.clone()])),
         None => Err(Error::place(
             location,
-            "unknown format: neither Parquet nor named .csv, .tsv, .json, .ndjson or .jsonl",
-            "convert the data first (planetree convert), or rename the file",
+            "unknown format: the file is not Parquet, and its name does not end in .csv, .tsv, .json, .ndjson or .jsonl",
+            "rename a CSV or JSON file, or read it with read_csv or read_json; convert other text with `planetree convert`",
         )),
     }
 }
 
-/// Detects several files as one table.
+/// Detects the table that several files form together.
 fn detect_files(shown: &str, files: Vec<Location>) -> Result<DetectedTable> {
     match common_format(shown, &files)? {
         ForeignFormat::Parquet => detect_parquet(shown, files),
@@ -92,7 +92,8 @@ fn detect_files(shown: &str, files: Vec<Location>) -> Result<DetectedTable> {
     }
 }
 
-/// Detects Parquet files: either all written by planetree, which are verified, or none.
+/// Detects Parquet files, of which either all or none must be written by planetree. Files written by planetree are
+/// verified.
 fn detect_parquet(shown: &str, files: Vec<Location>) -> Result<DetectedTable> {
     let mut ours = Vec::new();
     for file in &files {
@@ -109,12 +110,12 @@ fn detect_parquet(shown: &str, files: Vec<Location>) -> Result<DetectedTable> {
         _ => Err(Error::place(
             shown,
             "some of these files were written by planetree, and some were not",
-            "select files of one kind",
+            "select only files written by planetree, or only other files",
         )),
     }
 }
 
-/// The files of a directory that is not a dataset; an error if one of them may not be read.
+/// Returns the files of a directory that is not a dataset. Fails if one of them may not be read.
 fn files_of(location: &Location, check: &(dyn Fn(&Location) -> Result<()> + Sync)) -> Result<Vec<Location>> {
     if matches!(location, Location::Local(path) if !path.is_dir()) || location.is_http() {
         return Err(location.absent());
@@ -122,7 +123,7 @@ fn files_of(location: &Location, check: &(dyn Fn(&Location) -> Result<()> + Sync
     let mut files = Vec::new();
     for name in location.list()? {
         if name.starts_with(['.', '_']) {
-            continue; // marker files of other engines
+            continue; // a hidden file, or a marker file of another engine
         }
         let file = location.join(&name);
         check(&file)?;
@@ -151,8 +152,8 @@ fn common_format(shown: &str, files: &[Location]) -> Result<ForeignFormat> {
         if kind.is_none() || other != kind {
             return Err(Error::place(
                 shown,
-                format_args!("{} and {} are not of the same format", first.name(), file.name()),
-                "name one file, or a pattern of files of one format",
+                format_args!("{} and {} have different formats", first.name(), file.name()),
+                "name one file, or a pattern that matches files of one format",
             ));
         }
     }

@@ -1,5 +1,5 @@
-//! Our physical operators without boilerplate. An [`Operator`] has what is specific to it; [`OperatorExec`] is the
-//! plan node that the engine sees, with the operator's input and properties.
+//! Physical operators of planetree, without the engine's boilerplate. An [`Operator`] contains what is specific to it.
+//! [`OperatorExec`] is the plan node that the engine sees, with the operator's input and properties.
 
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, Statistics, internal_err};
@@ -14,18 +14,18 @@ use datafusion::physical_plan::{
 use std::fmt;
 use std::sync::Arc;
 
-/// A physical operator with at most one input, whose partitions the engine must not split further.
+/// A physical operator with at most one input. The engine does not repartition this input to use more threads.
 pub trait Operator: fmt::Debug + Clone + Send + Sync + 'static {
-    /// The name in plans.
+    /// Name of the operator in plans.
     const NAME: &'static str;
 
     /// The plan that feeds the operator; `()` if it has none.
     type Input: OperatorInput;
 
-    /// Schema, partitioning and behaviour of the output.
+    /// Returns the schema, partitioning and behaviour of the output.
     fn properties(&self, input: &Self::Input) -> PlanProperties;
 
-    /// Starts one partition.
+    /// Starts one partition of the output.
     fn execute(
         &self,
         input: &Self::Input,
@@ -38,53 +38,54 @@ pub trait Operator: fmt::Debug + Clone + Send + Sync + 'static {
         f.write_str(Self::NAME)
     }
 
-    /// How rows of the input must be distributed over its partitions.
+    /// Returns how the rows of the input must be distributed over its partitions.
     fn input_distribution(&self) -> Distribution {
         Distribution::UnspecifiedDistribution
     }
 
-    /// The order that rows of an input partition must have.
+    /// Returns the order that the rows of each input partition must have; `None` if any order will do.
     fn input_ordering(&self) -> Option<OrderingRequirements> {
         None
     }
 
-    /// The expressions that the operator evaluates.
+    /// Returns the expressions that the operator evaluates.
     fn expressions(&self) -> Vec<Arc<dyn PhysicalExpr>> {
         Vec::new()
     }
 
-    /// Which statistics of the input [`statistics`](Self::statistics) uses.
+    /// Returns which statistics of the input [`statistics`](Self::statistics) uses.
     fn input_statistics(&self) -> ChildStats {
         ChildStats::Skip
     }
 
-    /// Statistics of one partition, or of all of them; `None` if unknown.
+    /// Returns the statistics of one partition, or of all partitions if none is given. Returns `None` if they are
+    /// unknown.
     fn statistics(&self, _input: &[Arc<Statistics>], _partition: Option<usize>) -> Option<Arc<Statistics>> {
         None
     }
 
-    /// Metrics for `EXPLAIN ANALYZE`.
+    /// Returns the metrics for `EXPLAIN ANALYZE`.
     fn metrics(&self) -> Option<MetricsSet> {
         None
     }
 
-    /// Maximum number of rows per partition.
+    /// Returns the maximum number of rows per partition; `None` if there is no limit.
     fn fetch(&self) -> Option<usize> {
         None
     }
 
-    /// The same operator with another maximum; `None` if it cannot stop early.
+    /// Returns the operator with another maximum number of rows, or `None` if it cannot stop early.
     fn with_fetch(&self, _fetch: Option<usize>) -> Option<Self> {
         None
     }
 }
 
-/// What an operator reads from: a plan, or nothing.
+/// Input of an operator: one plan or none.
 pub trait OperatorInput: Clone + Send + Sync + Sized + 'static {
-    /// The plans of the input.
+    /// Returns the plans of the input.
     fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>>;
 
-    /// The input with other plans; an error if their number is wrong.
+    /// Creates an input from plans. Fails if their number is wrong.
     fn from_children(children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Self>;
 }
 
@@ -96,7 +97,7 @@ impl OperatorInput for () {
     fn from_children(children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Self> {
         match children.len() {
             0 => Ok(()),
-            count => internal_err!("an operator without inputs was given {count}"),
+            count => internal_err!("an operator without inputs was given {count} inputs"),
         }
     }
 }
@@ -123,13 +124,13 @@ pub struct OperatorExec<O: Operator> {
 }
 
 impl<O: Operator> OperatorExec<O> {
-    /// A node that applies an operator to an input.
+    /// Creates a node that applies an operator to an input.
     pub fn new(operator: O, input: O::Input) -> Self {
         let properties = Arc::new(operator.properties(&input));
         OperatorExec { operator, input, properties }
     }
 
-    /// The operator.
+    /// Returns the operator of this node.
     pub fn operator(&self) -> &O {
         &self.operator
     }

@@ -9,13 +9,13 @@ use datafusion::sql::sqlparser::ast::{
 use planetree_base::error::{Error, Result};
 use std::ops::ControlFlow;
 
-/// Rewrites a statement; `text` is the whole query, for errors.
+/// Rewrites a statement. `text` is the whole query, for error messages.
 ///
-/// - `FROM t` without SELECT, at any depth, is `SELECT * FROM t`; the engine would return rows without columns.
-/// - `map(label, score)` is rejected: the engine would return one map per row, where a metric is meant.
+/// - `FROM t` without SELECT, at any depth, becomes `SELECT * FROM t`. The engine would return rows without columns.
+/// - `map(label, score)` is rejected. The engine would return one map per row, although a metric is meant.
 pub fn rewrite_statement(statement: &mut Statement, text: &str) -> Result<()> {
     let mut rewriter = StatementRewriter { maps_labels: false };
-    // The visitor never breaks.
+    // The visitor never stops early, so there is no result to handle.
     let _ = match statement {
         Statement::Statement(sql) => sql.visit(&mut rewriter),
         Statement::CopyTo(CopyToStatement { source: CopyToSource::Query(query), .. }) => {
@@ -58,7 +58,8 @@ impl VisitorMut for StatementRewriter {
     }
 }
 
-/// Whether an expression is a label or computed from one. A list of labels is a list of keys.
+/// Checks whether an expression is a label or is computed from one. A list of labels does not count, because it can be
+/// the keys of a map.
 fn is_label(expression: &Expr) -> bool {
     if matches!(expression, Expr::Array(_)) {
         return false;

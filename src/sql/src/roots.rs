@@ -1,6 +1,6 @@
-//! Which paths SQL may access. A query may come from an untrusted source, so it reads only below the roots: the
-//! current directory, the run directory, `--allow-path` and `--allow-write`; and it writes only below
-//! `--allow-write`. Links and `..` are resolved before paths are compared, so they cannot lead outside.
+//! Decides which paths SQL may access. A query may come from an untrusted source, so it can read only below the roots:
+//! the current directory, the run directory, and the paths of `--allow-path` and `--allow-write`. It can write only
+//! below `--allow-write`. Links and `..` are resolved before paths are compared, so they cannot lead outside.
 
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Access, Location, redacted_url, refuse_hidden};
@@ -10,11 +10,11 @@ use url::Url;
 /// The directories and URLs that paths in SQL must lie below.
 #[derive(Debug)]
 pub struct Roots {
-    /// Base of relative paths.
+    /// The current directory, from which relative paths start.
     current: PathBuf,
     /// Roots for reading.
     read: RootSet,
-    /// Roots for writing; they are also in `read`.
+    /// Roots for writing. They are also in `read`.
     write: RootSet,
     access: Access,
 }
@@ -22,9 +22,9 @@ pub struct Roots {
 /// Local and remote roots.
 #[derive(Debug, Default)]
 struct RootSet {
-    /// Directories with links resolved.
+    /// Directories, with links resolved.
     local: Vec<PathBuf>,
-    /// URLs, each with a slash at its end.
+    /// URLs, each with a trailing slash.
     remote: Vec<Url>,
 }
 
@@ -32,7 +32,7 @@ impl RootSet {
     fn add(&mut self, text: &str) -> Result<()> {
         match local_path(text)? {
             Some(path) => {
-                // An output directory may not exist yet; links in the existing part are resolved.
+                // An output directory may not exist yet. Links in the existing part of its path are resolved.
                 let path = std::path::absolute(path).map_err(|error| Error::io(text, "open", error))?;
                 self.local.push(resolve_links(&path)?);
             }
@@ -41,7 +41,7 @@ impl RootSet {
         Ok(())
     }
 
-    /// The root that a path lies below.
+    /// Returns the root that contains a path.
     fn root_of(&self, path: &Path) -> Option<&Path> {
         self.local.iter().map(PathBuf::as_path).find(|root| path.starts_with(root))
     }
@@ -52,7 +52,8 @@ impl RootSet {
 }
 
 impl Roots {
-    /// The current directory and the given directories and URLs, for reading and for writing.
+    /// Creates the roots: the current directory for reading, and the given directories and URLs for reading and
+    /// writing.
     pub fn new<'t>(
         readable: impl IntoIterator<Item = &'t str>,
         writable: impl IntoIterator<Item = &'t str>,
@@ -64,7 +65,8 @@ impl Roots {
         let mut read = RootSet { local: vec![current.clone()], remote: Vec::new() };
         for text in readable {
             if let Some(path) = local_path(text)? {
-                path.canonicalize().map_err(|error| Error::io(text, "open", error))?; // most likely misspelt
+                // A path that does not exist is most likely misspelt.
+                path.canonicalize().map_err(|error| Error::io(text, "open", error))?;
             }
             read.add(text)?;
         }
@@ -76,13 +78,13 @@ impl Roots {
         Ok(Roots { current, read, write, access })
     }
 
-    /// Permitted sources of credentials.
+    /// Returns the permitted sources of credentials.
     pub fn access(&self) -> Access {
         self.access
     }
 
-    /// The location of a path in SQL, if it may be read. Links of a local path are resolved, so that what is opened
-    /// is what was checked.
+    /// Returns the location of a path in SQL. Fails if it may not be read. Links in a local path are resolved, so that
+    /// the file that is opened is the file that was checked.
     pub fn resolve(&self, text: &str) -> Result<Location> {
         let Some(path) = local_path(text)? else {
             let url = parse_url(text)?;
@@ -99,7 +101,8 @@ impl Roots {
         Err(unreadable(text, &parent.display().to_string()))
     }
 
-    /// The location of an output path in SQL, if it may be written: below `--allow-write`, and not hidden.
+    /// Returns the location of an output path in SQL. Fails if it may not be written, because it is not below
+    /// `--allow-write` or is hidden.
     pub fn resolve_to_write(&self, text: &str) -> Result<Location> {
         let Some(path) = local_path(text)? else {
             let url = parse_url(text)?;
@@ -112,22 +115,27 @@ impl Roots {
         };
         let path = self.current.join(path);
         if path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink()) {
-            return Err(Error::place(text, "refusing to write through a symbolic link", "name its target"));
+            return Err(Error::place(
+                text,
+                "refusing to write through a symbolic link",
+                "name the target of the link",
+            ));
         }
         let resolved = resolve_links(&path)?;
         let Some(root) = self.write.root_of(&resolved) else {
             let parent = resolved.parent().unwrap_or(&resolved);
             return Err(unwritable(text, &parent.display().to_string()));
         };
-        // A root may be hidden: the user named it.
+        // The root itself may be hidden, because the user named it.
         let below = resolved.strip_prefix(root).unwrap_or(&resolved);
         refuse_hidden(&Location::Local(below.to_owned()))?;
         Ok(Location::Local(resolved))
     }
 
-    /// The files that match a pattern in SQL; an error if one of them may not be read.
+    /// Returns the files that match a pattern in SQL. Fails if one of them may not be read.
     pub fn expand(&self, pattern: &str) -> Result<Vec<Location>> {
-        // Special characters in the name of the current directory are not part of the pattern.
+        // Special characters in the name of the current directory are escaped, because they are not part of the
+        // pattern.
         let full = match Path::new(pattern).is_absolute() {
             true => pattern.to_owned(),
             false => format!("{}/{pattern}", glob::Pattern::escape(&self.current.to_string_lossy())),
@@ -138,7 +146,7 @@ impl Roots {
     }
 }
 
-/// The local path of a text; `None` for the URL of an object store.
+/// Returns the local path that a string names, or `None` if it is the URL of an object store.
 fn local_path(text: &str) -> Result<Option<PathBuf>> {
     match text.split_once("://") {
         None => Ok(Some(PathBuf::from(text))),
@@ -150,7 +158,7 @@ fn local_path(text: &str) -> Result<Option<PathBuf>> {
     }
 }
 
-/// The path with links resolved as far as it exists; the rest must not contain `..`.
+/// Resolves the links in the existing part of a path. The rest must not contain `..`.
 fn resolve_links(path: &Path) -> Result<PathBuf> {
     let mut existing = path;
     let mut rest = Vec::new();
@@ -181,7 +189,7 @@ fn parse_url(text: &str) -> Result<Url> {
     })
 }
 
-/// The URL with a slash at its end, so that `s3://bucket/run` does not allow `s3://bucket/run-2`.
+/// Adds a trailing slash to a URL, so that `s3://bucket/run` does not allow `s3://bucket/run-2`.
 fn as_directory(mut url: Url) -> Url {
     if !url.path().ends_with('/') {
         url.set_path(&format!("{}/", url.path()));
@@ -192,7 +200,7 @@ fn as_directory(mut url: Url) -> Url {
 fn is_below(url: &Url, root: &Url) -> bool {
     let origin =
         |url: &Url| (url.scheme().to_owned(), url.host_str().map(str::to_owned), url.port_or_known_default());
-    // Parsing has resolved dots; percent-encoded ones, which a store may decode later, must not bring them back.
+    // Parsing has resolved dots. Percent-encoded dots and slashes are refused, because a store may decode them later.
     let is_plain = !["%2e", "%2f", "%5c"].iter().any(|code| url.path().to_ascii_lowercase().contains(code));
     let path = as_directory(url.clone());
     is_plain && origin(url) == origin(root) && path.path().starts_with(root.path())
@@ -209,7 +217,7 @@ fn parent_of(url: &Url) -> Url {
 fn unreadable(place: &str, allow: &str) -> Error {
     Error::place(
         place,
-        "SQL may not read this: outside the current directory and all --allow-path directories",
+        "SQL may not read this: it is outside the current directory, the run directory and the paths of --allow-path",
         format_args!("pass --allow-path {allow}, or name the table with --table name=PATH"),
     )
 }
@@ -217,7 +225,7 @@ fn unreadable(place: &str, allow: &str) -> Error {
 fn unwritable(place: &str, allow: &str) -> Error {
     Error::place(
         place,
-        "SQL may not write here: not below an --allow-write directory",
+        "SQL may not write here: the path is not below a directory or URL passed with --allow-write",
         format_args!("pass --allow-write {allow}, or write the result with -o FILE"),
     )
 }

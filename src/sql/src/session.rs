@@ -1,4 +1,4 @@
-//! A session: the tables, functions, threads and memory that statements share.
+//! A session holds the tables, functions, threads and memory that statements share.
 
 use super::error::{KnownNames, as_failure, from_engine_error};
 use super::functions::{OneQuery, ResolveModels, all_function_names, register};
@@ -36,11 +36,11 @@ use tokio::runtime::{Builder, Runtime};
 /// Options of a session.
 #[derive(Debug)]
 pub struct SessionOptions {
-    /// Number of threads, and of partitions.
+    /// Number of threads, which is also the number of partitions.
     pub threads: usize,
-    /// Bytes of memory for queries before they spill to temporary files.
+    /// Memory limit of queries in bytes, beyond which they spill to temporary files.
     pub memory_limit: u64,
-    /// The roots of paths in SQL.
+    /// The directories and URLs that SQL may access.
     pub roots: Roots,
     /// Which files COPY may replace.
     pub replace: ReplacePolicy,
@@ -54,18 +54,18 @@ pub struct Session {
     context: SessionContext,
     pub(super) tables: Arc<Tables>,
     replace: ReplacePolicy,
-    /// The session state for planning on the cluster, and the cluster.
+    /// The session state for planning queries on the cluster, and the cluster; `None` to run queries locally.
     cluster: Option<(SessionState, SqlCluster)>,
 }
 
 /// Outcome of a statement.
 #[derive(Debug, Clone)]
 pub struct StatementSummary {
-    /// Rows returned or written.
+    /// Number of rows returned or written.
     pub rows: u64,
     /// Elapsed time in seconds.
     pub seconds: f64,
-    /// The file written by COPY.
+    /// The file written by COPY; `None` for other statements.
     pub written: Option<String>,
 }
 
@@ -99,7 +99,7 @@ impl Session {
             .map_err(|error| from_engine_error(&error, "", &KnownNames::default()))?;
         let mut config = session_config(threads, pool);
         if cluster.is_some() {
-            // View types cannot be sent to executors.
+            // Arrow's view types cannot be sent to executors.
             config.options_mut().execution.parquet.schema_force_view_types = false;
         }
         let opener = SessionStateBuilder::new()
@@ -125,7 +125,7 @@ impl Session {
         Ok(Session { runtime, context, tables, replace, cluster })
     }
 
-    /// Names a dataset, table or file. The tables of any other directory are named `name/...`.
+    /// Names a dataset, table or file. If the location is any other directory, each table in it is named `name/...`.
     pub fn name_table(&self, name: &str, location: Location) -> Result<()> {
         if location.join(MANIFEST).size()?.is_some() || location.size()?.is_some() {
             self.tables.name(name, location);
@@ -136,7 +136,7 @@ impl Session {
             _ => catalog_entries(&location)?,
         };
         if entries.is_empty() {
-            self.tables.name(name, location); // perhaps a directory of CSV or JSON files
+            self.tables.name(name, location); // it may be a directory of CSV or JSON files
             return Ok(());
         }
         for entry in entries {
@@ -168,17 +168,17 @@ impl Session {
         Ok(())
     }
 
-    /// Which files results may replace.
+    /// Returns which files results may replace.
     pub fn replace(&self) -> ReplacePolicy {
         self.replace
     }
 
-    /// The names of all tables.
+    /// Returns the names of all tables.
     pub fn table_names(&self) -> Vec<String> {
         self.tables.table_names()
     }
 
-    /// The columns of a table with their types.
+    /// Returns the columns of a table with their types.
     pub fn columns_of(&self, table: &str) -> Result<Vec<(String, String)>> {
         let columns = self.wait(async {
             let provider =
@@ -189,7 +189,7 @@ impl Session {
         columns.map_err(|error| self.user_error(&error, table))
     }
 
-    /// The names of all functions.
+    /// Returns the names of all functions, planetree's and the engine's.
     pub fn function_names(&self) -> Vec<String> {
         let state = self.context.state();
         let scalars = state.scalar_functions().keys().chain(state.aggregate_functions().keys());
@@ -200,7 +200,7 @@ impl Session {
         names
     }
 
-    /// Runs the statements of a text in order and calls `done` after each.
+    /// Runs the SQL statements in `text` in order, and calls `done` after each of them.
     pub fn run(
         &self,
         text: &str,
@@ -275,7 +275,7 @@ impl Session {
         Ok(0)
     }
 
-    /// An error if a definition would replace or drop a table on disk.
+    /// Fails if a definition would replace or drop a table on disk.
     fn refuse_stored(&self, plan: &LogicalPlan) -> Result<(), DataFusionError> {
         let LogicalPlan::Ddl(definition) = plan else { return Ok(()) };
         let name = match definition {
@@ -300,7 +300,7 @@ impl Session {
         let stream = self.wait(async {
             let state = self.context.state();
             let plan = state.statement_to_plan(query.clone()).await?;
-            // The statement was checked before; check its plan as well.
+            // The statement was already checked. Its plan is checked as well, as a second line of defence.
             read_only().verify_plan(&plan)?;
             refuse_explained_writes(&plan)?;
             if let Some((state, cluster)) = &self.cluster
@@ -337,7 +337,7 @@ impl Session {
         Ok(rows)
     }
 
-    /// The next batch; an error if the user interrupts.
+    /// Returns the next batch, or `None` at the end of the stream. Fails if the user interrupts the program.
     pub(super) fn next(
         &self,
         stream: &mut SendableRecordBatchStream,
@@ -381,7 +381,7 @@ fn read_only() -> SQLOptions {
     SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false)
 }
 
-/// An error if an explained plan would write: the check of the outer plan does not look into EXPLAIN.
+/// Fails if an explained plan would write, because the check of the outer plan does not look into EXPLAIN.
 fn refuse_explained_writes(plan: &LogicalPlan) -> Result<(), DataFusionError> {
     match plan {
         LogicalPlan::Explain(explain) => read_only().verify_plan(&explain.plan),
@@ -399,12 +399,12 @@ fn session_config(threads: usize, pool: usize) -> SessionConfig {
     let ConfigOptions { sql_parser, optimizer, execution, .. } = config.options_mut();
     sql_parser.dialect = Dialect::DuckDB;
     sql_parser.collect_spans = true;
-    // Keep the ORDER BY of subqueries, views and CTEs: LIMIT, metrics and the output above see its order.
+    // The ORDER BY of subqueries, views and CTEs is kept, because LIMIT, metrics and the output use its order.
     sql_parser.enable_subquery_sort_elimination = false;
-    // Both would move rows between partitions depending on timing and lose the order of a table.
+    // Both options would move rows between partitions depending on timing, and so lose the order of a table.
     optimizer.enable_round_robin_repartition = false;
     execution.enable_file_stream_work_stealing = false;
-    // Memory that a sort reserves for merging its runs; it must not be most of the memory it has.
+    // Memory that a sort reserves for merging its runs. It must not be most of the memory that the sort has.
     let share = pool / (4 * threads.max(1));
     execution.sort_spill_reservation_bytes = execution.sort_spill_reservation_bytes.min(share);
     config

@@ -1,5 +1,5 @@
-//! Parses statements and decides which may run: queries, views and tables of the session, and COPY. Statements that
-//! would change existing tables or settings are rejected.
+//! Parses statements and decides which of them may run: queries, COPY, and definitions of views and tables of the
+//! session. Statements that would change existing tables or settings are rejected.
 
 use super::error::{KnownNames, as_failure, from_engine_error};
 use super::output::ResultFormat;
@@ -15,20 +15,20 @@ use planetree_base::suggest;
 /// A statement that may run.
 #[derive(Debug)]
 pub enum AllowedStatement {
-    /// Returns rows.
+    /// A statement that returns rows.
     Query(Box<Statement>),
-    /// Creates or drops a view or table of the session.
+    /// A statement that creates or drops a view or table of the session.
     Definition(Box<Statement>),
-    /// Writes rows to a file.
+    /// A statement that writes rows to a file.
     Copy(CopyStatement),
 }
 
 /// `COPY (SELECT ...) TO 'file'`.
 #[derive(Debug)]
 pub struct CopyStatement {
-    /// The query whose rows are statement.
+    /// The query whose rows are written.
     pub query: Box<Statement>,
-    /// Path of the output as written in the statement.
+    /// Path of the output, as written in the statement.
     pub target: String,
     /// Format of the output.
     pub format: ResultFormat,
@@ -36,11 +36,11 @@ pub struct CopyStatement {
     pub compression: Compression,
     /// Whether delimited text has a header.
     pub header: bool,
-    /// Delimiter of delimited text, if not the default of the format.
+    /// Delimiter of delimited text; `None` for the default of the format.
     pub delimiter: Option<char>,
 }
 
-/// Parses all statements of a text.
+/// Parses all statements in `text`. Fails if one of them is not allowed.
 pub fn parse(text: &str) -> Result<Vec<AllowedStatement>> {
     let user_error = |error: DataFusionError| from_engine_error(&error, text, &KnownNames::default());
     let dialect = DuckDbDialect {};
@@ -92,7 +92,7 @@ fn allowed(statement: Statement) -> Result<AllowedStatement> {
             }
             other => Err(refused(
                 &first_word(other),
-                "allowed are SELECT, EXPLAIN, DESCRIBE, SHOW, CREATE VIEW, CREATE TABLE AS, DROP and COPY TO",
+                "the allowed statements are SELECT, EXPLAIN, DESCRIBE, SHOW, CREATE VIEW, CREATE TABLE AS, DROP and COPY TO",
             )),
         },
     }

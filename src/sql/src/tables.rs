@@ -1,4 +1,4 @@
-//! The tables of a session: named ones, and those at paths below the roots.
+//! The tables of a session: named tables, and tables at paths below the roots.
 
 use super::error::to_engine_error;
 use super::foreign::{ForeignFormat, open_foreign};
@@ -20,27 +20,28 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Name of the catalog.
+/// Name of the engine's catalog that contains the tables.
 pub const CATALOG: &str = "planetree";
-/// Name of the schema.
+/// Name of the only schema in the catalog.
 pub const SCHEMA: &str = "run";
 
 /// The tables of a session.
 pub struct Tables {
     roots: Roots,
     named: Mutex<BTreeMap<String, TableEntry>>,
-    /// Opens other files: has the session's memory and object stores, but not its tables and functions.
+    /// State for opening files that planetree did not write. It has the session's memory and object stores, but not its
+    /// tables and functions.
     state: SessionState,
-    /// Rejects locations that the executors of the cluster cannot read.
+    /// Rejects locations that the executors of the cluster cannot read; `None` without a cluster.
     cluster: Option<LocationCheck>,
 }
 
 /// A named table.
 #[derive(Clone)]
 enum TableEntry {
-    /// Not opened yet: a run has many tables, and a query uses few.
+    /// A table on disk. It is opened when it is used, because a run has many tables and a query uses only a few.
     Stored(Location),
-    /// Created by a statement.
+    /// A table or view that a statement created.
     Created(Arc<dyn TableProvider>),
 }
 
@@ -51,22 +52,22 @@ impl fmt::Debug for Tables {
 }
 
 impl Tables {
-    /// A session without named tables.
+    /// Creates an empty set of tables.
     pub fn new(roots: Roots, state: SessionState, cluster: Option<LocationCheck>) -> Self {
         Tables { roots, named: Mutex::default(), state, cluster }
     }
 
-    /// The roots of paths in SQL.
+    /// Returns the directories and URLs that SQL may access.
     pub fn roots(&self) -> &Roots {
         &self.roots
     }
 
-    /// Names the table at a location.
+    /// Gives a name to the table at a location.
     pub fn name(&self, name: &str, location: Location) {
         self.lock().insert(name.to_owned(), TableEntry::Stored(location));
     }
 
-    /// The location of a named table, if it is stored.
+    /// Returns the location of a named table, or `None` if there is no such table on disk.
     pub fn location_of(&self, name: &str) -> Option<Location> {
         match self.find(name)?.1 {
             TableEntry::Stored(location) => Some(location),
@@ -74,7 +75,7 @@ impl Tables {
         }
     }
 
-    /// The location of a model or dataset that a function argument names: a table or a path.
+    /// Returns the location of a model or dataset that a function argument names, either as a table or by its path.
     pub fn location(&self, text: &str) -> Result<Location> {
         match self.location_of(text) {
             Some(location) => Ok(location),
@@ -82,8 +83,8 @@ impl Tables {
         }
     }
 
-    /// The table at a path. If a format is given, files that planetree did not write are read in it, regardless of
-    /// their names.
+    /// Opens the table at a path. If a format is given, files that planetree did not write are read in this format,
+    /// regardless of their names.
     pub async fn read(
         &self,
         path: &str,
@@ -109,8 +110,8 @@ impl Tables {
         self.named.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A table by name. SQL converts unquoted names to lower case, so case matters only if it is needed to tell two
-    /// tables apart.
+    /// Finds a table by name. SQL converts unquoted names to lower case, so case is ignored unless it is needed to tell
+    /// two tables apart.
     fn find(&self, name: &str) -> Option<(String, TableEntry)> {
         let named = self.lock();
         if let Some(found) = named.get(name) {
@@ -121,7 +122,7 @@ impl Tables {
         if matching.next().is_some() { None } else { found }
     }
 
-    /// The table at a path; `None` if the text does not look like a path.
+    /// Opens the table at a path. Returns `None` if `text` does not look like a path.
     async fn at_path(&self, text: &str) -> EngineResult<Option<Arc<dyn TableProvider>>> {
         let is_path = text.contains(['/', '.', '*', '?']) || text.contains("://");
         let check = |location: &Location| self.roots.resolve(&location.to_string()).map(drop);
@@ -135,7 +136,8 @@ impl Tables {
             Err(error) => return Err(to_engine_error(error)),
         };
         let table = open_table(&self.state, &location, &check, self.cluster.as_ref()).await;
-        // A plain name may be a dataset or directory in the current directory; otherwise it is misspelt, or a function.
+        // A plain name may be a dataset or a directory in the current directory. Otherwise it is misspelt or a
+        // function.
         if !is_path && table.is_err() && blocking(|| location.join(MANIFEST).size())?.is_none() {
             return Ok(None);
         }
@@ -153,7 +155,7 @@ impl SchemaProvider for Tables {
         match self.find(name) {
             Some((_, TableEntry::Created(table))) => Ok(Some(table)),
             Some((_, TableEntry::Stored(location))) => {
-                // The user named it, so it and all its files may be read.
+                // The user named the table, so SQL may read it and all its files.
                 Ok(Some(open_table(&self.state, &location, &|_| Ok(()), self.cluster.as_ref()).await?))
             }
             None => self.at_path(name).await,
@@ -200,14 +202,14 @@ impl SchemaProvider for Tables {
     }
 }
 
-/// The rows of a new in-memory table as a source, which keeps their order.
+/// Converts a new in-memory table to a source that keeps the order of its rows. Other tables are returned unchanged.
 fn in_order_table(table: &Arc<dyn TableProvider>) -> Arc<dyn TableProvider> {
     let Some(memory) = table.downcast_ref::<MemTable>() else { return table.clone() };
     let mut batches: Vec<RecordBatch> = Vec::new();
     for partition in &memory.batches {
         match partition.try_read() {
             Ok(partition) => batches.extend(partition.iter().cloned()),
-            Err(_) => return table.clone(), // being written to, so not a table that was just created
+            Err(_) => return table.clone(), // another thread writes to it, so it is not a new table
         }
     }
     Arc::new(ScanTable(Arc::new(MemorySource::new(table.schema(), batches))))

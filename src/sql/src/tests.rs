@@ -1,4 +1,5 @@
-//! Compares the functions with direct use of the judges, for various partitions, row orders and memory limits.
+//! Compares the SQL functions with direct calls of the code that computes metrics, for various partitions, row orders
+//! and memory limits.
 
 use super::functions::{all_function_names, function_help};
 use super::output::{ReplacePolicy, ResultFormat};
@@ -32,7 +33,7 @@ const METRICS: [(&str, &str); 9] = [
 /// Query, document, label, score and row number.
 type RankedRow = (String, String, f32, f64, i64);
 
-/// Queries with a few documents each and many equal scores.
+/// Generates queries with a few documents each and many equal scores.
 fn some_rows(seed: u64, queries: usize) -> Vec<RankedRow> {
     let mut draw = Stream::new(&[seed]);
     let mut rows = Vec::new();
@@ -75,7 +76,7 @@ fn session(threads: usize, memory_limit: u64) -> Session {
     .unwrap()
 }
 
-/// A session with a table of rows, cut into batches of a size.
+/// Creates a session with a table of rows, cut into batches of `size` rows.
 fn session_of(rows: &[RankedRow], threads: usize, size: usize) -> Session {
     let session = session(threads, 256 << 20);
     let batches = rows.chunks(size).map(batch_of).collect();
@@ -94,7 +95,7 @@ fn collect(session: &Session, text: &str) -> Vec<RecordBatch> {
     batches
 }
 
-/// Values by query: the first column is the query id, the others are numbers.
+/// Returns the values of each query as bits. The first column is the query id, and the others are numbers.
 fn by_query(batches: &[RecordBatch]) -> BTreeMap<String, Vec<Option<u64>>> {
     let mut found = BTreeMap::new();
     for batch in batches {
@@ -115,7 +116,7 @@ fn by_query(batches: &[RecordBatch]) -> BTreeMap<String, Vec<Option<u64>>> {
     found
 }
 
-/// The same values, computed naively with judges.
+/// Computes the same values naively, query by query.
 fn judged(rows: &[RankedRow], convention: &Convention) -> BTreeMap<String, Vec<Option<u64>>> {
     let mut queries: BTreeMap<String, Vec<&RankedRow>> = BTreeMap::new();
     rows.iter().for_each(|row| queries.entry(row.0.clone()).or_default().push(row));
@@ -168,7 +169,7 @@ fn scattered_queries_are_grouped_in_the_order_of_the_rows() {
         let session = session_of(&rows, threads, size);
         assert_eq!(by_query(&collect(&session, &query_of("planetree", ""))), expected, "{threads} {size}");
     }
-    // Sorted by an ORDER BY, the values are those of the rows in that order.
+    // With ORDER BY, metrics see the rows in the requested order.
     let mut sorted = rows.clone();
     sorted.sort_by_key(|row| row.4);
     let expected = judged(&sorted, &convention);
@@ -212,7 +213,7 @@ fn rows_without_an_order_are_ranked_in_the_worst_order() {
         .replace("FROM rows", "FROM (SELECT a.* FROM rows AS a JOIN rows AS b ON a.place = b.place)");
     for threads in [1, 2, 4] {
         let found = by_query(&collect(&session_of(&rows, threads, 7), &joined));
-        // The sum of the RMSE may be computed in another order.
+        // RMSE may sum the rows in another order, which changes the last bits.
         assert_eq!(rounded(found), rounded(expected.clone()), "{threads}");
     }
 }
@@ -262,7 +263,7 @@ fn a_single_query_needs_no_group_by() {
 #[test]
 fn a_small_memory_limit_does_not_change_results() {
     let mut rows = some_rows(7, 4000);
-    // Scattered, so that all rows are aggregated as one stream and must spill.
+    // The rows are scattered, so that all of them are aggregated as one stream and must spill.
     rows.sort_by_key(|row| (row.4 * 7919) % 26_003);
     let expected = judged(&rows, &Convention::default());
     for (threads, limit) in [(1, 1 << 20), (2, 1 << 20), (2, 256 << 20)] {
@@ -302,7 +303,7 @@ fn ranks_keep_the_order_of_equal_scores() {
     }
 }
 
-/// Casts the first column to plain text.
+/// Casts the first column to plain strings.
 fn as_plain_text(batch: &RecordBatch) -> RecordBatch {
     let mut columns = batch.columns().to_vec();
     columns[0] = arrow::compute::cast(&columns[0], &arrow::datatypes::DataType::Utf8).unwrap();

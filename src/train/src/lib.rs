@@ -1,6 +1,7 @@
 //! Training: parameters ([`config`]), binned data ([`bins`]), objectives, trees, boosting and forests.
 //!
-//! [`train`] takes a [`TrainRequest`] and returns an [`Outcome`]. `driver/` is what boosting and forests share.
+//! [`train`] runs a [`TrainRequest`] and returns an [`Outcome`]. `driver/` contains the code that boosting and forests
+//! share.
 
 pub mod bins;
 pub mod boost;
@@ -15,7 +16,7 @@ pub use driver::*;
 use config::LearnerParameters;
 use planetree_base::error::{Error, Result};
 
-/// Trains a model.
+/// Trains the model that `request` describes, and reports progress to `observer`.
 pub fn train(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Outcome> {
     if let Some(backend) = &request.backend {
         backend.check(request)?;
@@ -30,10 +31,10 @@ pub fn train(request: &TrainRequest, observer: &mut dyn Observer) -> Result<Outc
         }
         (LearnerParameters::Forest(_), Some(custom)) => Err(Error::usage(
             format_args!(
-                "objective {}: a forest grows its trees from the labels and has no objective",
+                "objective {}: forests are trained directly on the labels and do not take an objective",
                 custom.name
             ),
-            "use a preset that boosts, such as planet",
+            "use a boosting preset, such as planet",
         )),
     }
 }

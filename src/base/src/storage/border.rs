@@ -1,5 +1,5 @@
-//! The only crossing between async I/O and synchronous code: the rest of the crate calls [`wait`],
-//! and no future ever runs on a compute thread.
+//! The only place where synchronous code calls async I/O. The rest of the crate calls [`wait`] or
+//! [`wait_or_interrupt`], and spawned tasks run on two I/O threads instead of the compute threads.
 
 use super::interrupt;
 use crate::error::{Error, Result};
@@ -18,12 +18,12 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
         .expect("starting the two I/O threads")
 });
 
-/// Runs a future to completion. For work that must not be interrupted, such as cleaning up.
+/// Blocks until a future completes, even if the user interrupts the command. Used for work such as cleaning up.
 pub fn wait<F: Future>(future: F) -> F::Output {
     RUNTIME.block_on(future)
 }
 
-/// Runs a future to completion or until the user interrupts.
+/// Blocks until a future completes or the user interrupts the command.
 pub fn wait_or_interrupt<F: Future>(future: F) -> Result<F::Output> {
     RUNTIME.block_on(async {
         tokio::select! {
@@ -33,7 +33,7 @@ pub fn wait_or_interrupt<F: Future>(future: F) -> Result<F::Output> {
     })
 }
 
-/// Starts a future in the background.
+/// Starts a future on the I/O threads and returns immediately.
 pub fn start<F>(future: F) -> JoinHandle<F::Output>
 where
     F: Future + Send + 'static,
@@ -42,9 +42,10 @@ where
     RUNTIME.spawn(future)
 }
 
-/// Retries a request after a network failure: broken connections, truncated bodies. The store itself
-/// retries requests that the server refused, but not those that may have arrived; all our requests
-/// are idempotent. Answers such as "not found" are final.
+/// Retries a request after a network failure, such as a broken connection or a truncated body. The `object_store`
+/// crate retries requests that the server refused, but not requests that the server may already have processed.
+/// Repeating those is safe here because all our requests are idempotent. Responses such as "not found" are not
+/// retried.
 pub async fn retry<T, F, R>(mut request: R) -> object_store::Result<T>
 where
     F: Future<Output = object_store::Result<T>>,

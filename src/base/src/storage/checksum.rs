@@ -1,5 +1,6 @@
-//! Checksums of our files. Parquet readers do not detect damage by themselves: a flipped bit reads
-//! back as another value, so every byte range we write is hashed and checked on read.
+//! Checksums of the files that planetree writes. Parquet readers do not detect damage by themselves: a flipped bit
+//! simply reads back as another value. Every byte range is therefore hashed when it is written and verified when it
+//! is read.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -38,33 +39,34 @@ impl<'de> serde::Deserialize<'de> for Digest {
     }
 }
 
-/// Hashes some bytes.
+/// Returns the hash of `bytes`.
 pub fn digest_of(bytes: &[u8]) -> Digest {
     Digest(xxh3_128(bytes))
 }
 
-/// Incremental hash.
+/// A hash that is computed incrementally.
 #[derive(Default)]
 pub struct RunningDigest(Box<Xxh3>);
 
 impl RunningDigest {
-    /// Starts a hash.
+    /// Starts the hash of an empty byte sequence.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds the next bytes.
+    /// Appends bytes to the hashed sequence.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
 
-    /// Hash of all bytes so far.
+    /// Returns the hash of all bytes added so far.
     pub fn digest(&self) -> Digest {
         Digest(self.0.digest128())
     }
 }
 
-/// A writer that hashes the bytes written to it, one range after another.
+/// A writer that hashes the bytes written to it. The bytes can be divided into consecutive ranges with separate
+/// hashes.
 pub struct HashingWriter<W> {
     inner: W,
     hasher: Box<Xxh3>,
@@ -77,14 +79,15 @@ impl<W: Write> HashingWriter<W> {
         HashingWriter { inner, hasher: Box::new(Xxh3::new()), written: 0 }
     }
 
-    /// Ends a range: returns the hash of all bytes since the last call, or since the start.
+    /// Ends the current range and returns its hash. The range contains all bytes written since the previous call, or
+    /// since the start.
     pub fn end_stretch(&mut self) -> Digest {
         let digest = Digest(self.hasher.digest128());
         self.hasher.reset();
         digest
     }
 
-    /// Bytes written so far, in all ranges.
+    /// Returns the number of bytes written so far in all ranges.
     pub fn written(&self) -> u64 {
         self.written
     }

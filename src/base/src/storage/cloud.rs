@@ -1,5 +1,5 @@
-//! Opens object stores from URLs and the usual environment variables. Secrets are read by the store
-//! itself and never appear in our messages, log lines or `{:?}` output.
+//! Opening object stores, given a URL and the usual environment variables. The `object_store` crate reads the
+//! secrets, which never appear in messages, log lines or `{:?}` output of planetree.
 
 use super::location::Access;
 use super::redact::{redacted_url, without_urls};
@@ -15,28 +15,29 @@ use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
 
-/// A kind of store: its URL schemes and the variables that count as explicit credentials.
+/// A kind of object store, with its URL schemes and the environment variables that hold its credentials.
 struct Provider {
     schemes: &'static [&'static str],
-    /// Alternative sets of variables; all variables of any one set are required.
+    /// Alternative sets of environment variables. The credentials are complete if all variables of one set are
+    /// defined.
     credentials: &'static [&'static [&'static str]],
     open: fn(&Url) -> object_store::Result<StoreHandles>,
 }
 
-/// A store and its upload handle, if it is writable.
+/// A store, and a handle for multipart uploads if the store is writable.
 type StoreHandles = (Arc<dyn ObjectStore>, Option<Arc<dyn MultipartStore>>);
 
 /// An open store and a path within it.
 pub struct OpenStore {
-    /// The store.
+    /// The object store or web server.
     pub store: Arc<dyn ObjectStore>,
-    /// Handle for multipart uploads; `None` for web servers.
+    /// Handle for multipart uploads; `None` for web servers, which are read-only.
     pub uploads: Option<Arc<dyn MultipartStore>>,
-    /// The path within it.
+    /// The path within the store.
     pub path: Path,
 }
 
-/// Words of a store's message that are shown.
+/// Maximum number of words of a store's error message that are shown.
 const MESSAGE_WORDS: usize = 60;
 
 const PROVIDERS: &[Provider] = &[
@@ -80,7 +81,7 @@ const PROVIDERS: &[Provider] = &[
     Provider { schemes: &["http", "https"], credentials: &[&[]], open: open_http },
 ];
 
-/// Opens the store of a URL.
+/// Opens the store that a URL refers to. Fails if the scheme is unknown or the credentials are missing.
 pub fn open(url: &Url, access: Access) -> Result<OpenStore> {
     let Some(provider) = PROVIDERS.iter().find(|provider| provider.schemes.contains(&url.scheme())) else {
         return Err(Error::usage(
@@ -101,15 +102,19 @@ pub fn open(url: &Url, access: Access) -> Result<OpenStore> {
         ));
     }
     let (store, uploads) = (provider.open)(url).map_err(|error| {
-        Error::place(redacted_url(url), plain(&error).0, "check the URL and the store's variables")
+        Error::place(
+            redacted_url(url),
+            plain(&error).0,
+            "check the URL and the store's environment variables",
+        )
     })?;
     let path = Path::from_url_path(url.path())
         .map_err(|error| Error::usage(format_args!("{}: {error}", redacted_url(url)), "check the URL"))?;
     Ok(OpenStore { store, uploads, path })
 }
 
-/// Cause and remedy of a store's error. Never includes the response's headers or body, which may
-/// hold secrets.
+/// Returns the cause and the remedy of a store's error. The headers and the body of the response are never included,
+/// because they may contain secrets.
 pub fn plain(error: &object_store::Error) -> (String, &'static str) {
     use object_store::Error as E;
     let text = error.to_string();
@@ -121,10 +126,10 @@ pub fn plain(error: &object_store::Error) -> (String, &'static str) {
     {
         (
             "access denied with these credentials".to_owned(),
-            "check the credentials in the environment and what they allow",
+            "check the credentials in the environment variables and their permissions",
         )
     } else if matches!(error, E::NotSupported { .. } | E::NotImplemented { .. }) {
-        ("operation not supported by this store".to_owned(), "use another kind of URL here")
+        ("operation not supported by this store".to_owned(), "use a local path or another object store")
     } else if says(&["error sending request", "operation timed out"]) {
         (
             "no answer from the store after several retries".to_owned(),
@@ -135,7 +140,8 @@ pub fn plain(error: &object_store::Error) -> (String, &'static str) {
     }
 }
 
-/// The start of a message, without URLs: what follows may be a response's body.
+/// Returns the start of an error message, without URLs. The rest may be the body of a response, which can contain
+/// secrets.
 fn short_message(text: &str) -> String {
     let text = text.split(['\n', '<', '{']).next().unwrap_or_default();
     let words: Vec<&str> = text.split_whitespace().take(MESSAGE_WORDS).collect();
@@ -153,7 +159,7 @@ fn open_s3(url: &Url) -> object_store::Result<StoreHandles> {
         .unwrap_or_default();
     let mut builder = AmazonS3Builder::from_env().with_url(url.as_str()).with_retry(retry_config());
     if endpoint.starts_with("http://") {
-        builder = builder.with_allow_http(true); // the user specified a plain-text endpoint
+        builder = builder.with_allow_http(true); // the user chose an endpoint without TLS
     }
     Ok(writable(builder.build()?))
 }

@@ -1,5 +1,6 @@
-//! What a file's name says of its content. The extension decides the format of every output, by one table; an
-//! extension that an output does not know is an error, never a file of another format.
+//! File formats and compression, as determined by the file name. The same table of extensions applies to all outputs.
+//! An extension that an output does not support is an error, so a file never has a different format than its name
+//! says.
 
 use super::location::Location;
 use crate::error::{Error, Result};
@@ -25,10 +26,10 @@ pub enum FileFormat {
     Html,
 }
 
-/// How a file is compressed as a whole.
+/// The compression of a whole file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compression {
-    /// Not at all.
+    /// The file is not compressed.
     None,
     /// gzip.
     Gzip,
@@ -36,7 +37,7 @@ pub enum Compression {
     Zstd,
 }
 
-/// All extensions and what they mean; the first of a format is the one that messages name.
+/// All known extensions and their formats. If a format has several extensions, messages use the first one.
 const EXTENSIONS: [(&str, FileFormat); 12] = [
     ("parquet", FileFormat::Parquet),
     ("pq", FileFormat::Parquet),
@@ -52,7 +53,7 @@ const EXTENSIONS: [(&str, FileFormat); 12] = [
     ("htm", FileFormat::Html),
 ];
 
-/// Extensions of compressed text, behind that of the format.
+/// Extensions of compressed text, which follow the extension of the format, as in `.csv.gz`.
 const COMPRESSIONS: [(&str, Compression); 2] = [("gz", Compression::Gzip), ("zst", Compression::Zstd)];
 
 impl FileFormat {
@@ -64,13 +65,14 @@ impl FileFormat {
         EXTENSIONS.iter().find(|(_, format)| *format == self).map_or("", |(extension, _)| extension)
     }
 
-    /// Whether a compressed file of this format is of use: Parquet compresses itself, browsers open no `.html.gz`.
+    /// Checks whether files of this format may be compressed. Parquet has its own compression, and browsers do not
+    /// open `.html.gz`.
     fn takes_compression(self) -> bool {
         !matches!(self, FileFormat::Parquet | FileFormat::Html)
     }
 }
 
-/// A file's name, taken apart.
+/// The parts of a file name that determine the format.
 struct Named {
     extension: Option<String>,
     compression: Compression,
@@ -84,7 +86,7 @@ impl Named {
         });
         let (name, compression) = packed.unwrap_or((name, Compression::None));
         let extension = name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()).map(|(_, end)| end);
-        // Dates and versions are none: run.2026-11-17, model.v1.2.
+        // The ends of dates and versions, as in `run.2026-11-17` and `model.v1.2`, are not extensions.
         let is_word = |end: &&str| {
             end.starts_with(|letter: char| letter.is_ascii_alphabetic())
                 && end.bytes().all(|byte| byte.is_ascii_alphanumeric())
@@ -93,20 +95,20 @@ impl Named {
     }
 }
 
-/// The formats that an output is written in.
+/// The formats in which one kind of output can be written.
 #[derive(Debug, Clone, Copy)]
 pub struct OutputFormats {
-    /// What is written, in the plural or as a mass noun.
+    /// What is written, as it appears in messages such as "cannot write a model as .csv".
     pub what: &'static str,
-    /// The formats; the first is that of a name without an extension.
+    /// The supported formats. The first one is used if the file name has no extension.
     pub takes: &'static [FileFormat],
-    /// Whether extensions that mean nothing to planetree (`.model`) are names like any other.
+    /// Whether unknown extensions such as `.model` are permitted and treated like no extension.
     pub takes_unknown: bool,
-    /// Whether `.gz` and `.zst` compress it.
+    /// Whether the output can be compressed by adding `.gz` or `.zst` to its name.
     pub takes_compression: bool,
 }
 
-/// Tables of rows: predictions, metrics, differences, rounds.
+/// Formats of tables, such as predictions, metrics, differences and rounds.
 pub const TABLE_FORMATS: OutputFormats = OutputFormats {
     what: "a table",
     takes: &[FileFormat::Parquet, FileFormat::Csv, FileFormat::Tsv, FileFormat::Json, FileFormat::Ndjson],
@@ -114,7 +116,7 @@ pub const TABLE_FORMATS: OutputFormats = OutputFormats {
     takes_compression: true,
 };
 
-/// Models and whatever else is Parquet under any name.
+/// Formats of models and of other outputs that are always Parquet, whatever their name.
 pub const MODEL_FORMATS: OutputFormats = OutputFormats {
     what: "a model",
     takes: &[FileFormat::Parquet],
@@ -122,7 +124,7 @@ pub const MODEL_FORMATS: OutputFormats = OutputFormats {
     takes_compression: false,
 };
 
-/// One score per line.
+/// Formats of score files, which have one score per line.
 pub const SCORES_FORMATS: OutputFormats = OutputFormats {
     what: "scores",
     takes: &[FileFormat::Text],
@@ -130,10 +132,10 @@ pub const SCORES_FORMATS: OutputFormats = OutputFormats {
     takes_compression: true,
 };
 
-/// A run of trec_eval.
+/// Formats of ranked lists in the run format of trec_eval.
 pub const RUN_FORMATS: OutputFormats = OutputFormats { what: "a run", ..SCORES_FORMATS };
 
-/// What a command took.
+/// Formats of statistics about the time and memory that a command used.
 pub const STATS_FORMATS: OutputFormats = OutputFormats {
     what: "stats",
     takes: &[FileFormat::Json],
@@ -141,7 +143,7 @@ pub const STATS_FORMATS: OutputFormats = OutputFormats {
     takes_compression: true,
 };
 
-/// Reports.
+/// Formats of reports.
 pub const REPORT_FORMATS: OutputFormats = OutputFormats {
     what: "a report",
     takes: &[FileFormat::Html],
@@ -150,12 +152,14 @@ pub const REPORT_FORMATS: OutputFormats = OutputFormats {
 };
 
 impl OutputFormats {
-    /// The format of an output, by its name. An extension that the output does not know is a misuse.
+    /// Determines the format and compression of an output from its name. An extension that the output does not
+    /// support is a usage error.
     pub fn of(&self, location: &Location) -> Result<(FileFormat, Compression)> {
         self.among(location, None)
     }
 
-    /// The same where the user may also have named the format, which an extension must not contradict.
+    /// Determines the format and compression of an output from its name and from the format that the user chose, if
+    /// any. Fails if the two contradict each other.
     pub fn among(
         &self,
         location: &Location,
@@ -164,16 +168,16 @@ impl OutputFormats {
         let Named { extension, compression } = Named::of(&location.name());
         let known = extension.as_deref().and_then(FileFormat::of_extension);
         let format = match (chosen, known, &extension) {
-            // `.txt` says no more than that it is text.
+            // The extension `.txt` agrees with every text format.
             (Some(chosen), Some(FileFormat::Text), _) if chosen != FileFormat::Parquet => chosen,
             (Some(chosen), Some(known), _) if chosen != known => {
                 return Err(Error::usage(
                     format_args!(
-                        "{location}: the extension says .{}, the chosen format is {}",
+                        "{location}: the extension is .{}, but the chosen format is {}",
                         known.extension(),
                         chosen.extension()
                     ),
-                    "leave the format out, or give the file another extension",
+                    "change the extension of the file, or do not pass a format",
                 ));
             }
             (Some(chosen), ..) => chosen,
@@ -196,7 +200,7 @@ impl OutputFormats {
         let last = known.pop().unwrap_or_default();
         let list = if known.is_empty() { last } else { format!("{} or {last}", known.join(", ")) };
         let compresses = self.takes_compression && self.takes.iter().any(|format| format.takes_compression());
-        let compressed = if compresses { "; text also with .gz or .zst after it" } else { "" };
+        let compressed = if compresses { "; append .gz or .zst to compress text" } else { "" };
         Error::usage(
             format_args!("{location}: cannot write {} as .{extension}", self.what),
             format_args!("use {list}{compressed}"),
@@ -204,7 +208,8 @@ impl OutputFormats {
     }
 }
 
-/// The format of text that is to be read, by its name; `None` for what is no table as text.
+/// Determines the format of a text file to be read from its name. Returns `None` if the name is not that of a table
+/// in a text format.
 pub fn text_format(location: &Location) -> Option<FileFormat> {
     let named = Named::of(&location.name());
     let format = FileFormat::of_extension(named.extension.as_deref()?)?;
@@ -241,7 +246,7 @@ mod tests {
             let remedy = error.remedy().unwrap();
             assert_eq!(
                 remedy,
-                "use .parquet (or no extension), .csv, .tsv, .json or .ndjson; text also with .gz or .zst after it"
+                "use .parquet (or no extension), .csv, .tsv, .json or .ndjson; append .gz or .zst to compress text"
             );
         }
         let error = of(REPORT_FORMATS, "r.pdf").unwrap_err();

@@ -1,5 +1,5 @@
-//! What an output may replace: an earlier output of the same kind, recognised by its content, and nothing else.
-//! Hidden files are not written at all.
+//! Protection of existing files. An output may replace only an earlier output of the same kind, which is recognised
+//! by its content. Hidden files are never written.
 
 use super::location::Location;
 use crate::error::{Error, Result};
@@ -8,27 +8,27 @@ use std::io::{self, BufReader, Cursor, Read};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-/// An error if a file that is there must stay. Asked of files that have any content.
+/// Checks whether an existing, non-empty file may be replaced, and fails if it must be kept.
 pub type Guard = Arc<dyn Fn(&Location) -> Result<()> + Send + Sync>;
 
-/// Bytes that a file is recognised by.
+/// Number of bytes at the start of a file that are read to recognise its kind.
 const HEAD_BYTES: u64 = 64 << 10;
 
-/// The beginning of a file, decompressed.
+/// The decompressed beginning of a file.
 pub struct Head {
-    /// Whole lines, unless the first is longer than all that was read.
+    /// The bytes up to the end of the last complete line, or all bytes that were read if they contain no line end.
     pub bytes: Vec<u8>,
-    /// Whether this is all of the file.
+    /// Whether `bytes` is the whole content of the file.
     pub is_whole: bool,
 }
 
 impl Head {
-    /// The lines as text; `None` where it is none.
+    /// Returns the lines, or `None` if the bytes are not valid UTF-8.
     pub fn lines(&self) -> Option<std::str::Lines<'_>> {
         std::str::from_utf8(&self.bytes).ok().map(str::lines)
     }
 
-    /// Whether it has these bytes somewhere.
+    /// Checks whether the beginning of the file contains the given byte sequence.
     pub fn has(&self, bytes: &[u8]) -> bool {
         memchr::memmem::find(&self.bytes, bytes).is_some()
     }
@@ -38,7 +38,7 @@ impl Head {
         let outcome =
             decompressed(location.open()?).and_then(|head| head.take(HEAD_BYTES).read_to_end(&mut bytes));
         if outcome.is_err() {
-            return Err(foreign(location)); // what cannot be decompressed is not an output of ours
+            return Err(foreign(location)); // planetree does not write files that cannot be decompressed
         }
         let is_whole = (bytes.len() as u64) < HEAD_BYTES;
         if !is_whole && let Some(end) = bytes.iter().rposition(|byte| *byte == b'\n') {
@@ -59,17 +59,17 @@ fn decompressed(mut file: Box<dyn Read + Send>) -> io::Result<Box<dyn Read>> {
     })
 }
 
-/// A guard that lets go what looks like ours.
+/// Creates a guard that permits replacing files for which `is_ours` returns true.
 pub fn replaces(is_ours: impl Fn(&Head) -> bool + Send + Sync + 'static) -> Guard {
     Arc::new(move |location| if is_ours(&Head::read(location)?) { Ok(()) } else { Err(foreign(location)) })
 }
 
-/// The beginning of a file that a guard looks at.
+/// Reads the beginning of a file, for guards that inspect it.
 pub fn head_of(location: &Location) -> Result<Head> {
     Head::read(location)
 }
 
-/// The error of a file that planetree did not write.
+/// Returns the error for an output path at which there is a file that planetree did not write.
 pub fn foreign(location: &Location) -> Error {
     Error::place(
         location,
@@ -78,8 +78,8 @@ pub fn foreign(location: &Location) -> Error {
     )
 }
 
-/// An error if an output would be hidden: a file or directory whose name begins with a dot configures programs, and
-/// does not hold results.
+/// Fails if an output would be hidden. Files and directories whose names start with a dot usually hold the
+/// configuration of programs, not results.
 pub fn refuse_hidden(location: &Location) -> Result<()> {
     let is_hidden = match location {
         Location::Local(path) => is_hidden(path) || is_hidden(&resolved(path)),
@@ -91,14 +91,14 @@ pub fn refuse_hidden(location: &Location) -> Result<()> {
     Err(Error::place(
         location,
         "refusing to write a hidden file, or into a hidden directory",
-        "choose a path that is not hidden",
+        "choose a path in which no name starts with a dot",
     ))
 }
 
-/// Directories that never hold results, wherever they are.
+/// Directories that never hold results, even as parents in an absolute path.
 const NEVER: [&str; 6] = [".git", ".hg", ".svn", ".ssh", ".gnupg", ".aws"];
 
-/// The absolute path of an output, with links in its directory followed.
+/// Returns the absolute path of an output, with symbolic links in the path of its directory resolved.
 fn resolved(path: &Path) -> PathBuf {
     let parent = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -106,12 +106,12 @@ fn resolved(path: &Path) -> PathBuf {
     };
     match parent.canonicalize() {
         Ok(parent) => parent.join(path.file_name().unwrap_or_default()),
-        Err(_) => path.to_owned(), // its directory is not there yet
+        Err(_) => path.to_owned(), // the directory does not exist yet
     }
 }
 
-/// Whether a path names something hidden. Of the directories of an absolute path only [`NEVER`] counts: `/home/me/.cache`
-/// may well be where results are kept.
+/// Checks whether a path refers to a hidden file or directory. The parent directories of an absolute path count only
+/// if they are in [`NEVER`], because users may well keep results below `/home/me/.cache`.
 fn is_hidden(path: &Path) -> bool {
     let is_dotted = |name: &OsStr| name.as_encoded_bytes().starts_with(b".");
     let mut names = path.components().filter_map(|part| match part {

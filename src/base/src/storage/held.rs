@@ -1,10 +1,11 @@
-//! A directory or prefix as it was when it was opened, for readers that go from a file that names
-//! others to those others: a replacement in between must not take them away.
+//! A directory or prefix that stays readable in the version that was opened. It is meant for readers that first read
+//! a file with a list of other files, and then those files. The files must not disappear if the directory is replaced
+//! in between.
 //!
-//! On this machine a writer exchanges whole directories. A reader opens the directory, locks it with
-//! others that read it, and finds all files relative to it, so it stays in the one it opened; a writer
-//! removes an old directory only when no reader holds it. In an object store the writer leaves what it
-//! replaced for a while (`staging/bucket.rs`).
+//! On a local file system, a writer replaces whole directories. A reader opens the directory, takes a shared lock on
+//! it, and opens all files relative to the open directory, so it always reads the version that it opened. A writer
+//! removes an old directory only when no reader has locked it. In an object store, a writer keeps replaced files for
+//! a while (see `staging/bucket.rs`).
 
 use super::location::Location;
 use crate::error::{Error, Result};
@@ -16,16 +17,16 @@ use std::io::{self, Read};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
-/// An open directory or prefix.
+/// An open directory or prefix whose files stay readable even if it is replaced.
 #[derive(Debug)]
 pub struct HeldDirectory {
     location: Location,
-    /// Locked against removal; `None` in an object store.
+    /// The open directory, which is locked against removal; `None` in an object store.
     directory: Option<File>,
 }
 
 impl HeldDirectory {
-    /// Opens a directory and reads the file in it that names the others; `None` if it has no such
+    /// Opens a directory and reads the file `marker`, which lists the other files. Returns `None` if there is no such
     /// file.
     pub fn open(location: &Location, marker: &str) -> Result<Option<(Self, Bytes)>> {
         let Location::Local(path) = location else {
@@ -37,14 +38,15 @@ impl HeldDirectory {
             let directory = match open(path, flags, Mode::empty()).map(File::from) {
                 Ok(directory) => directory,
                 Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
-                // A directory that can be entered but not opened is read by its path.
+                // Without permission to read the directory itself, its files may still be readable by their paths.
                 Err(Errno::ACCESS) => {
                     let held = HeldDirectory { location: location.clone(), directory: None };
                     return Ok(location.join(marker).read_all()?.map(|bytes| (held, bytes)));
                 }
                 Err(error) => return Err(Error::io(location, "open", error.into())),
             };
-            // Waits at most until an old directory is gone. Some network file systems lock none.
+            // This waits at most until a writer has removed an old directory. Errors are ignored because some network
+            // file systems cannot lock directories.
             let _ = directory.lock_shared();
             let held = HeldDirectory { location: location.clone(), directory: Some(directory) };
             match held.read_whole(marker) {
@@ -52,19 +54,19 @@ impl HeldDirectory {
                 Err(error) if !is_absent(&error) => {
                     return Err(Error::io(location.join(marker), "read", error));
                 }
-                // It was replaced and removed before we had the lock: there is another by now.
+                // The directory was replaced and removed before it was locked, so open the new one.
                 Err(_) if held.is_replaced(path) => {}
                 Err(_) => return Ok(None),
             }
         }
     }
 
-    /// Where it is.
+    /// Returns the location of the directory or prefix.
     pub fn location(&self) -> &Location {
         &self.location
     }
 
-    /// The names in it; only on this machine.
+    /// Returns the names of all files and directories in a local directory. The list is empty for an object store.
     pub fn names(&self) -> io::Result<Vec<String>> {
         let Some(directory) = &self.directory else { return Ok(Vec::new()) };
         let mut names = Vec::new();
@@ -77,14 +79,14 @@ impl HeldDirectory {
         Ok(names)
     }
 
-    /// Opens a file in it, on this machine; `None` in an object store.
+    /// Opens a file in a local directory. Returns `None` for an object store.
     pub fn open_file(&self, name: &str) -> Option<io::Result<File>> {
         let directory = self.directory.as_ref()?;
         let opened = openat(directory, name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
         Some(opened.map(File::from).map_err(io::Error::from))
     }
 
-    /// How many bytes a file in it has; `None` if there is none.
+    /// Returns the size of a file in bytes, or `None` if the file does not exist.
     pub fn size(&self, name: &str) -> Result<Option<u64>> {
         let failed = |error: io::Error| Error::io(self.location.join(name), "read", error);
         match self.open_file(name) {
@@ -95,7 +97,7 @@ impl HeldDirectory {
         }
     }
 
-    /// Reads a stretch of a file in it; shorter than asked for is an error.
+    /// Reads `length` bytes of a file, from the offset `start` on. Fails if the file is too short.
     pub fn read_range(&self, name: &str, start: u64, length: u64) -> Result<Bytes> {
         let failed = |error: io::Error| Error::io(self.location.join(name), "read", error);
         let Some(opened) = self.open_file(name) else {
@@ -115,7 +117,7 @@ impl HeldDirectory {
         }
     }
 
-    /// Whether another directory is at the path by now.
+    /// Checks whether another directory has taken the path since this one was opened.
     fn is_replaced(&self, path: &Path) -> bool {
         let identity = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
         let held = self.directory.as_ref().and_then(|directory| directory.metadata().ok()).map(identity);

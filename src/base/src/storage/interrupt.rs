@@ -1,4 +1,4 @@
-//! Ctrl-C and termination signals: work stops at the next safe point and cleans up.
+//! Handling of Ctrl-C and termination signals. Work stops at the next safe point and cleans up.
 
 use super::border;
 use crate::error::{Error, Result};
@@ -9,13 +9,13 @@ static REQUESTED: AtomicBool = AtomicBool::new(false);
 static ORDERLY: AtomicBool = AtomicBool::new(false);
 static ABORT: OnceLock<Abort> = OnceLock::new();
 
-/// Ends the process at once. The argument says why, if the user has not been told that the work stops.
+/// A function that ends the process immediately. Its argument is the error to report to the user, if any.
 pub type Abort = fn(Option<Error>);
 
-/// Installs handlers for SIGINT, SIGTERM and SIGHUP. After [`be_orderly`], the first signal requests a
-/// graceful stop and a second one calls `abort`; before that, the first one does.
+/// Installs handlers for SIGINT, SIGTERM and SIGHUP. Before [`be_orderly`] has been called, the first signal calls
+/// `abort`. Afterwards, the first signal requests a graceful stop, and the second one calls `abort`.
 pub fn listen(abort: Abort) {
-    let _ = ABORT.set(abort); // the first caller decides
+    let _ = ABORT.set(abort); // only the first call sets the function
     border::start(async {
         loop {
             if next_signal().await.is_err() {
@@ -26,11 +26,11 @@ pub fn listen(abort: Abort) {
     });
 }
 
-/// Requests a stop when standard input closes: a step of a pipeline ends with its parent process, even
-/// if that was killed, or when the parent closes the pipe.
+/// Requests a stop when standard input is closed. A step of a pipeline thus ends when its parent process closes the
+/// pipe or dies, even if the parent was killed.
 pub fn listen_to_input() {
     std::thread::spawn(|| {
-        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink()); // an error also means that it closed
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink()); // an error also means that input is closed
         request();
     });
 }
@@ -68,24 +68,24 @@ async fn next_signal() -> std::io::Result<()> {
     tokio::signal::ctrl_c().await
 }
 
-/// Makes interrupts graceful from here on: there is something to clean up, and the work calls
-/// [`check`] often enough.
+/// Makes interrupts graceful from now on. Call it when there is something to clean up and the work calls [`check`]
+/// frequently.
 pub fn be_orderly() {
     ORDERLY.store(true, Ordering::SeqCst);
 }
 
-/// Ends graceful handling and clears a pending request, as when a shell waits for the next line.
+/// Ends graceful handling and clears a pending stop request, for example when the SQL shell waits for the next line.
 pub fn forget() {
     REQUESTED.store(false, Ordering::SeqCst);
     ORDERLY.store(false, Ordering::SeqCst);
 }
 
-/// Whether a stop was requested.
+/// Checks whether a stop was requested.
 pub fn requested() -> bool {
     REQUESTED.load(Ordering::Relaxed)
 }
 
-/// Fails if a stop was requested. Call it between units of work that may each run to completion.
+/// Fails if a stop was requested. Call it between units of work that are too short to need interruption themselves.
 pub fn check() -> Result<()> {
     if requested() { Err(Error::Interrupted) } else { Ok(()) }
 }

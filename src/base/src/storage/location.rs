@@ -1,4 +1,4 @@
-//! Locations: local paths and URLs behind one type.
+//! Locations of files and directories: one type for local paths and for URLs of object stores and web servers.
 
 use super::border;
 use super::remote_read::{RangeReader, StreamReader};
@@ -13,7 +13,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Permitted sources of credentials for object stores.
+/// The sources from which credentials for object stores may be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Access {
     /// Environment variables only.
@@ -23,23 +23,23 @@ pub enum Access {
     InstanceCredentials,
 }
 
-/// A file, directory, object or prefix.
+/// The location of a file, directory, object or prefix, which need not exist.
 #[derive(Clone)]
 pub enum Location {
     /// A local path.
     Local(PathBuf),
-    /// A path in an object store.
+    /// A path in an object store or on a web server.
     Remote(Remote),
 }
 
-/// A location in an object store.
+/// A location in an object store or on a web server.
 #[derive(Clone)]
 pub struct Remote {
     pub(super) store: Arc<dyn ObjectStore>,
-    /// Handle for multipart uploads; `None` for web servers.
+    /// Handle for multipart uploads; `None` for web servers, which are read-only.
     pub(super) uploads: Option<Arc<dyn MultipartStore>>,
     pub(super) path: ObjectPath,
-    /// The URL without secrets; it ends where `path` ends.
+    /// The URL without secrets, for messages.
     shown: String,
 }
 
@@ -59,7 +59,7 @@ impl fmt::Debug for Location {
 }
 
 impl Location {
-    /// Parses a path argument. A single letter before the colon is a drive, not a scheme.
+    /// Parses a path or URL. Text without `://` is a local path.
     pub fn parse(text: &str, access: Access) -> Result<Self> {
         let scheme = text.split_once("://").map(|(scheme, _)| scheme);
         match scheme {
@@ -93,12 +93,12 @@ impl Location {
     fn parse_remote(text: &str, _access: Access) -> Result<Self> {
         let scheme = text.split(':').next().unwrap_or_default();
         Err(Error::usage(
-            format_args!("{scheme}: built without support for object stores"),
+            format_args!("{scheme}: this build of planetree supports only local files"),
             "build planetree with the feature `cloud`, or copy the data to a local path",
         ))
     }
 
-    /// For tests: a location in an in-memory object store.
+    /// Returns a location in an in-memory object store, for tests.
     #[doc(hidden)]
     pub fn in_memory(store: &Arc<object_store::memory::InMemory>, path: &str) -> Location {
         Location::Remote(Remote {
@@ -109,7 +109,7 @@ impl Location {
         })
     }
 
-    /// The store and the path within it, for third-party readers.
+    /// Returns the object store and the path within it, for readers of other libraries; `None` for a local path.
     pub fn object(&self) -> Option<(&Arc<dyn ObjectStore>, &ObjectPath)> {
         match self {
             Location::Local(_) => None,
@@ -117,7 +117,7 @@ impl Location {
         }
     }
 
-    /// The location of a name below this one.
+    /// Returns the location of the file or directory `name` below this directory or prefix.
     pub fn join(&self, name: &str) -> Location {
         match self {
             Location::Local(path) => Location::Local(path.join(name)),
@@ -129,7 +129,8 @@ impl Location {
         }
     }
 
-    /// The location of a side file: the suffix `strip`, if present, replaced by `add`.
+    /// Returns the location whose name ends in `add` instead of `strip`. If the name does not end in `strip`, `add`
+    /// is appended.
     pub fn with_suffix(&self, strip: &str, add: &str) -> Location {
         let renamed = |text: &str| format!("{}{add}", text.strip_suffix(strip).unwrap_or(text));
         match self {
@@ -142,7 +143,7 @@ impl Location {
         }
     }
 
-    /// The last component of the path.
+    /// Returns the last component of the path, or an empty string if there is none.
     pub fn name(&self) -> String {
         match self {
             Location::Local(path) => {
@@ -152,7 +153,7 @@ impl Location {
         }
     }
 
-    /// Size of the file or object in bytes; `None` if there is none.
+    /// Returns the size of the file or object in bytes, or `None` if it does not exist.
     pub fn size(&self) -> Result<Option<u64>> {
         match self {
             Location::Local(path) => match std::fs::metadata(path) {
@@ -189,12 +190,12 @@ impl Location {
         }
     }
 
-    /// Reads a byte range; a shorter file is an error.
+    /// Reads `length` bytes from the offset `start` on. Fails if the file is too short.
     pub fn read_range(&self, start: u64, length: u64) -> Result<Bytes> {
         self.read_version(start, length, None)
     }
 
-    /// Reads a byte range of one version of an object; another version is an error.
+    /// Reads a byte range. Fails if the object is no longer in the given version.
     pub(super) fn read_version(&self, start: u64, length: u64, version: Option<String>) -> Result<Bytes> {
         let remote = match self {
             Location::Local(path) => {
@@ -213,7 +214,7 @@ impl Location {
         })?;
         let bytes = match ranged {
             Some(bytes) => bytes,
-            // A web server without range requests: read everything and keep the range.
+            // The web server does not support range requests, so read everything and keep only the range.
             None => {
                 let mut whole = Vec::new();
                 self.stream(remote)?
@@ -232,12 +233,12 @@ impl Location {
     fn changed(&self) -> Error {
         Error::place(
             self,
-            "it was changed while it was read",
-            "run the command again when no other process writes to it",
+            "the file changed while it was being read",
+            "run the command again when no other process is writing to the file",
         )
     }
 
-    /// Reads a whole small file; `None` if there is none.
+    /// Reads a whole file into memory. Returns `None` if it does not exist.
     pub fn read_all(&self) -> Result<Option<Bytes>> {
         match self {
             Location::Local(path) => match std::fs::read(path) {
@@ -245,7 +246,7 @@ impl Location {
                 Err(error) if is_absent(&error) => Ok(None),
                 Err(error) => Err(Error::io(self, "read", error)),
             },
-            // One request, so that it is one version even if it is being replaced.
+            // A single request returns one consistent version, even if the object is being replaced.
             Location::Remote(remote) => {
                 let whole = border::retry(|| async { remote.store.get(&remote.path).await?.bytes().await });
                 match border::wait_or_interrupt(whole)? {
@@ -257,7 +258,7 @@ impl Location {
         }
     }
 
-    /// Opens a file for reading from its start.
+    /// Opens a file or object for reading from start to end.
     pub fn open(&self) -> Result<Box<dyn Read + Send>> {
         let remote = match self {
             Location::Local(path) => {
@@ -268,17 +269,18 @@ impl Location {
         };
         let meta = self.head(remote)?.ok_or_else(|| self.absent())?;
         if meta.size > 0 && !self.knows_ranges(remote)? {
-            return self.stream(remote); // in one stream
+            return self.stream(remote);
         }
         Ok(Box::new(RangeReader::new(self.clone(), meta.size, meta.e_tag)))
     }
 
-    /// Whether the server supports range requests; some web servers do not. The object must not be empty.
+    /// Checks whether the server supports range requests, which some web servers do not. The object must not be
+    /// empty.
     pub(super) fn knows_ranges(&self, remote: &Remote) -> Result<bool> {
         Ok(!self.is_http() || self.ask(|| remote.store.get_range(&remote.path, 0..1))?.is_some())
     }
 
-    /// Whether this is a web server, which supports neither listing nor writing.
+    /// Checks whether this location is on a web server, which supports neither listing nor writing.
     pub fn is_http(&self) -> bool {
         matches!(self, Location::Remote(remote) if remote.uploads.is_none())
     }
@@ -293,12 +295,13 @@ impl Location {
         }))
     }
 
-    /// Names of the files directly in this directory or below this prefix, sorted.
+    /// Returns the sorted names of the files directly in this directory or below this prefix.
     pub fn list(&self) -> Result<Vec<String>> {
         Ok(self.contents()?.0)
     }
 
-    /// Names of the files and of the directories directly in this directory or below this prefix, sorted.
+    /// Returns the sorted names of the files, and the sorted names of the directories, directly in this directory or
+    /// below this prefix.
     pub fn contents(&self) -> Result<(Vec<String>, Vec<String>)> {
         let (mut files, mut folders) = (Vec::new(), Vec::new());
         match self {
@@ -318,7 +321,7 @@ impl Location {
                 let listing = border::retry(|| remote.store.list_with_delimiter(Some(&remote.path)));
                 let listed =
                     border::wait_or_interrupt(listing)?.map_err(|error| self.store_error("list", &error))?;
-                // Cloud consoles mark a folder with an empty object of the same name.
+                // Cloud consoles represent a folder by an empty object with the folder's name, which is not a file.
                 let objects = listed.objects.iter().filter(|meta| meta.location != remote.path);
                 files.extend(objects.filter_map(|meta| meta.location.filename()).map(str::to_owned));
                 let prefixes = listed.common_prefixes.iter();
@@ -330,7 +333,7 @@ impl Location {
         Ok((files, folders))
     }
 
-    /// The error for a missing file or object.
+    /// Returns the error for a file or object that does not exist.
     pub fn absent(&self) -> Error {
         match self {
             Location::Local(_) => Error::io(self, "open", rustix::io::Errno::NOENT.into()),
@@ -340,7 +343,7 @@ impl Location {
         }
     }
 
-    /// Converts a store's error.
+    /// Converts an error of the object store. `doing` is the failed operation, such as "read".
     pub(super) fn store_error(&self, doing: &str, error: &object_store::Error) -> Error {
         #[cfg(feature = "cloud")]
         let (problem, remedy) = super::cloud::plain(error);
@@ -349,7 +352,7 @@ impl Location {
         Error::place(self, format_args!("cannot {doing}: {problem}"), remedy)
     }
 
-    /// Sends a request to the store; `None` if it does not support the operation.
+    /// Sends a request to the store. Returns `None` if the store does not support the operation.
     fn ask<T, F, R>(&self, request: R) -> Result<Option<T>>
     where
         F: Future<Output = object_store::Result<T>>,

@@ -1,9 +1,12 @@
-//! Exclusive lock on a directory or prefix, released when it is dropped or its holder dies.
+//! An exclusive lock on a directory or prefix. It is released when it is dropped or when the process that holds it
+//! dies.
 //!
-//! On a local file system two hidden files are locked. The first lock ends with the process. The
-//! second is inherited by child processes, so that the successor of a killed holder waits until those
-//! have ended, too. Object stores have no locks: a lease object is created on condition that there is
-//! none, and rewritten every few seconds; a lease that stops changing belongs to a dead run.
+//! On a local file system, two hidden files are locked. The lock on the first file ends with the process. The lock on
+//! the second file is inherited by child processes, so that after a run was killed, the next run waits until all
+//! child processes of the killed run have ended.
+//!
+//! Object stores have no locks. Instead, a run creates a lease object on condition that none exists, and rewrites it
+//! every few seconds. If a lease object stops changing, the run that created it is dead.
 
 use super::border::{retry, wait};
 use super::location::{Location, Remote};
@@ -33,8 +36,8 @@ pub struct PlaceLock {
 }
 
 impl PlaceLock {
-    /// Takes the lock; an error if another run holds it. Calls `waiting` with a message when child
-    /// processes of a killed holder must end first.
+    /// Acquires the lock. Fails if another run holds it. Calls `waiting` with a message for the user if it has to
+    /// wait, either for child processes of a killed run or to find out whether another run is still alive.
     pub fn take(place: &Location, waiting: &mut dyn FnMut(&str)) -> Result<Self> {
         interrupt::be_orderly();
         match place {
@@ -54,7 +57,7 @@ impl PlaceLock {
         }
     }
 
-    /// Fails if another run has taken the lock over.
+    /// Fails if another run has taken over the lock, which can happen if this run could not renew its lease in time.
     pub fn check(&self) -> Result<()> {
         match &self.lease {
             Some(lease) if lease.lost.load(Ordering::Relaxed) => Err(taken(&lease.place)),
@@ -71,9 +74,9 @@ fn taken(place: &Location) -> Error {
     )
 }
 
-/// The locked files.
+/// The two locked files, which are unlocked when they are closed.
 struct FileLocks {
-    /// Identifies this machine's lock files; the same for all their holders.
+    /// Identifies the lock files of this machine. All runs that lock the same files read the same id.
     id: String,
     _holder: File,
     _processes: File,
@@ -101,7 +104,7 @@ impl FileLocks {
             interrupt::check()?;
             std::thread::sleep(Duration::from_millis(50));
         }
-        // From here on child processes inherit it.
+        // Without the close-on-exec flag, child processes inherit the lock.
         let _ = rustix::io::fcntl_setfd(&processes, rustix::io::FdFlags::empty());
         let failed = |error: std::io::Error| Error::io(path.display(), "write", error);
         let mut id = String::new();
@@ -114,7 +117,7 @@ impl FileLocks {
     }
 }
 
-/// A held lease.
+/// A lease that this run holds and that a background thread renews.
 struct Lease {
     place: Location,
     lost: Arc<AtomicBool>,
@@ -126,7 +129,8 @@ struct Lease {
 struct Beating {
     object: Location,
     remote: Remote,
-    /// This run; the first word identifies the machine, so that its next run need not wait.
+    /// Identifies this run. The first word identifies the machine, so that the next run on the same machine need not
+    /// wait until the lease of a dead run expires.
     owner: String,
 }
 
@@ -155,15 +159,15 @@ impl Lease {
             let Some(there) = object.read_all()? else { continue };
             let (first, since) = seen.get_or_insert_with(|| (there.to_vec(), Instant::now()));
             if *first != there[..] {
-                return Err(taken(place)); // its holder is alive
+                return Err(taken(place)); // the lease changed, so the run that holds it is alive
             }
-            // We hold this machine's lock files, so their previous holder is dead.
+            // A lease of this machine belongs to a dead run, because this run now holds the machine's lock files.
             if there.starts_with(machine.as_bytes()) || since.elapsed() > DEAD {
                 beating.put(0, PutMode::Overwrite)?;
                 break;
             }
             if since.elapsed() < BEAT / 10 {
-                waiting("found the lock of another run; checking whether it is alive");
+                waiting("found the lock of another run; checking whether that run is still alive");
             }
             std::thread::sleep(BEAT / 10);
         }
@@ -174,7 +178,7 @@ impl Lease {
             let mut beat = 0;
             while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(BEAT) {
                 beat += 1;
-                // A temporarily unreachable store does not end the lease.
+                // The lease is lost only if another run has overwritten the object, not if the store is unreachable.
                 match beating.object.read_all() {
                     Ok(Some(there)) if !there.starts_with(beating.owner.as_bytes()) => {
                         told.store(true, Ordering::Relaxed);
@@ -193,7 +197,8 @@ impl Lease {
 }
 
 impl Beating {
-    /// Writes the object; false if one exists and must not.
+    /// Writes the lease object. Returns false if `mode` requires that no object exists, but another run has created
+    /// one.
     fn put(&self, beat: u64, mode: PutMode) -> Result<bool> {
         let options = PutOptions { mode, ..PutOptions::default() };
         let text = format!("{} {beat}\n", self.owner);
@@ -202,7 +207,7 @@ impl Beating {
         {
             Ok(_) => Ok(true),
             Err(object_store::Error::AlreadyExists { .. } | object_store::Error::Precondition { .. }) => {
-                // It is our own if the answer to an earlier attempt was lost.
+                // If the response to an earlier attempt was lost, the existing object is the one that this run wrote.
                 Ok(self.object.read_all()?.is_some_and(|there| there[..] == *text.as_bytes()))
             }
             Err(error) => Err(self.object.store_error("write", &error)),
@@ -214,7 +219,7 @@ impl Drop for Lease {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(beats) = self.beats.take() {
-            let _ = beats.join(); // the thread removes the object if it is ours
+            let _ = beats.join(); // before it ends, the thread removes the lease object of this run
         }
     }
 }
@@ -248,7 +253,8 @@ mod tests {
         assert!(take(&place).is_err());
         drop(held);
         assert!(place.join(LEASE).read_all().unwrap().is_none(), "it is gone with its holder");
-        // A dead holder of this machine is not waited for; one of another machine is.
+        // A lease of a dead run is taken over at once if that run was on this machine, and otherwise only after a
+        // wait.
         let put = |text: &str| {
             let mut output = super::super::FileOutput::create(&place.join(LEASE)).unwrap();
             output.write_all(text.as_bytes()).unwrap();

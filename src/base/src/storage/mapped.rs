@@ -5,13 +5,13 @@ use memmap2::MmapOptions;
 use std::fs::File;
 use std::io;
 
-/// Maps a byte range of a file; it stays mapped as long as the bytes or slices of them exist.
+/// Maps a byte range of a file into memory. It stays mapped as long as the returned bytes or slices of them exist.
 ///
-/// The file must not shrink meanwhile: reading a truncated part kills the process. We map only files
-/// that we wrote under their own names and never change in place.
+/// The file must not shrink while it is mapped, because reading a truncated part kills the process. Only files that
+/// planetree wrote are mapped. These files are never changed in place.
 #[expect(unsafe_code, reason = "mapping is unsafe because others could change the file; see above")]
 pub fn map_stretch(file: &File, offset: u64, length: usize) -> io::Result<Bytes> {
-    // SAFETY: the file is ours, complete, checked, and replaced only by renaming another over it.
+    // SAFETY: planetree wrote the complete file, verified it, and replaces it only by renaming another file over it.
     let map = unsafe { MmapOptions::new().offset(offset).len(length).map(file)? };
     Ok(Bytes::from_owner(map))
 }

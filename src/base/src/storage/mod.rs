@@ -1,5 +1,5 @@
-//! Storage: local paths and object stores behind one [`Location`], and atomic outputs. Async code of
-//! this crate is confined to this module.
+//! Storage: reading from and atomically writing to local paths and object stores, which share the type [`Location`].
+//! Only this module of the crate contains async code.
 
 pub mod border;
 mod checksum;

@@ -1,5 +1,5 @@
-//! One version of a file, for readers that verify it first and use it later: they use what they
-//! verified, even if the file is replaced meanwhile.
+//! One fixed version of a file, for readers that first verify a file and use it later. They use exactly the bytes
+//! that they verified, even if the file is replaced in between.
 
 use super::location::Location;
 use crate::error::{Error, Result};
@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// A file as it was when it was opened. Reads see that version, or fail.
+/// A file in the version that was opened. Reads return bytes of that version, or fail if it no longer exists.
 pub struct PinnedFile {
     location: Location,
     size: u64,
@@ -16,19 +16,19 @@ pub struct PinnedFile {
 }
 
 enum PinnedContent {
-    /// Content of a small file.
+    /// The content of a small file.
     Memory(Bytes),
-    /// An open file, which keeps its content when another file takes its name.
+    /// An open local file, which remains readable if another file replaces it.
     File(File),
-    /// The object's version, which is part of every request.
+    /// The version (ETag) of an object, which every request must match.
     Object(Option<String>),
 }
 
-/// Maximum size of files that are read at once.
+/// Maximum size in bytes of files that are read into memory when they are opened.
 const SMALL: u64 = 8 << 20;
 
 impl PinnedFile {
-    /// Pins a file or object; `None` if there is none.
+    /// Opens the current version of a file or object. Returns `None` if it does not exist.
     pub fn open(location: &Location) -> Result<Option<Self>> {
         let pinned = match location {
             Location::Local(path) => {
@@ -60,17 +60,17 @@ impl PinnedFile {
         Ok(Some(PinnedFile { held: PinnedContent::Memory(bytes), ..pinned }))
     }
 
-    /// Its location.
+    /// Returns the location of the file.
     pub fn location(&self) -> &Location {
         &self.location
     }
 
-    /// Size in bytes.
+    /// Returns the size of the opened version in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Reads a byte range; a shorter file is an error.
+    /// Reads `length` bytes from the offset `start` on. Fails if the file is too short or an object was replaced.
     pub fn read_range(&self, start: u64, length: u64) -> Result<Bytes> {
         let failed = |error: io::Error| Error::io(&self.location, "read", error);
         if start.checked_add(length).is_none_or(|end| end > self.size) {
@@ -83,7 +83,7 @@ impl PinnedFile {
                 file.read_exact_at(&mut bytes, start).map_err(failed)?;
                 Ok(bytes.into())
             }
-            // Stores reject empty ranges.
+            // Object stores reject requests for empty ranges.
             PinnedContent::Object(_) if length == 0 => Ok(Bytes::new()),
             PinnedContent::Object(version) => self.location.read_version(start, length, version.clone()),
         }
@@ -130,6 +130,8 @@ mod tests {
         let pinned = PinnedFile::open(&location).unwrap().unwrap();
         assert_eq!(pinned.read_range(90, 5).unwrap()[..], [1; 5]);
         write(2);
-        assert!(pinned.read_range(90, 5).unwrap_err().to_string().contains("changed while it was read"));
+        assert!(
+            pinned.read_range(90, 5).unwrap_err().to_string().contains("changed while it was being read")
+        );
     }
 }

@@ -3,10 +3,10 @@
 
 use url::Url;
 
-/// The URL without user, password, query string and fragment.
+/// Returns the URL without user name, password, query string and fragment.
 pub fn redacted_url(url: &Url) -> String {
     let mut url = url.clone();
-    // Both fail only for URLs that cannot have them.
+    // These calls fail only for URLs that cannot have a user name or password.
     let _ = url.set_username("");
     let _ = url.set_password(None);
     url.set_query(None);
@@ -14,8 +14,8 @@ pub fn redacted_url(url: &Url) -> String {
     url.to_string()
 }
 
-/// A command-line argument without the secrets of its URLs: one URL or several separated by commas, each perhaps
-/// after `name=`. URLs without secrets stay as they are written.
+/// Removes the secrets from the URLs in a command-line argument. The argument may contain several URLs separated by
+/// commas, each optionally preceded by `name=`. URLs without secrets are not changed.
 pub fn redacted(text: &str) -> String {
     if !text.contains("://") {
         return text.to_owned();
@@ -40,7 +40,7 @@ fn has_secrets(url: &Url) -> bool {
         || url.fragment().is_some()
 }
 
-/// A message without the secrets of its URLs, each of which is one word.
+/// Removes the secrets from the URLs in a message. URLs are recognised only if they are separated by whitespace.
 pub fn redacted_message(text: &str) -> String {
     let words = text.split_inclusive(char::is_whitespace).map(|word| {
         let (word, space) = word.split_at(word.trim_end().len());
@@ -49,7 +49,7 @@ pub fn redacted_message(text: &str) -> String {
     words.collect()
 }
 
-/// A third-party message with every URL replaced by `(URL)`.
+/// Replaces every URL in a message of another library by `(URL)`.
 pub fn without_urls(text: &str) -> String {
     let words = text.split_whitespace().map(|word| if word.contains("://") { "(URL)" } else { word });
     words.collect::<Vec<_>>().join(" ")

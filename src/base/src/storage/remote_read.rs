@@ -8,8 +8,8 @@ use futures::stream::BoxStream;
 use std::io::{self, Read};
 use std::thread::JoinHandle;
 
-/// Reads an object from start to end in ranges, prefetching the next one. All ranges are of the same
-/// version; a changed object is an error.
+/// Reads an object from start to end in ranges and prefetches the next range in the background. All ranges come from
+/// the same version of the object. If the object changes in between, reading fails.
 pub struct RangeReader {
     location: Location,
     version: Option<String>,
@@ -22,7 +22,7 @@ pub struct RangeReader {
 impl RangeReader {
     const RANGE: u64 = 8 << 20;
 
-    /// Reads `size` bytes of the given version.
+    /// Creates a reader for the first `size` bytes of the given version.
     pub fn new(location: Location, size: u64, version: Option<String>) -> Self {
         let mut reader = RangeReader { location, version, size, next: 0, current: Bytes::new(), ahead: None };
         reader.fetch_ahead();
@@ -54,9 +54,9 @@ impl Read for RangeReader {
     }
 }
 
-/// Reads an object as one stream, from a server without range requests.
+/// Reads an object as one stream, from a server that does not support range requests.
 pub struct StreamReader {
-    /// For messages.
+    /// Location of the object, for error messages.
     pub location: Location,
     /// Chunks not received yet.
     pub chunks: BoxStream<'static, object_store::Result<Bytes>>,

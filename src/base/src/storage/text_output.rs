@@ -1,4 +1,4 @@
-//! A text file on its way out, compressed where its name says so.
+//! Writing text files atomically, with compression if the file name asks for it.
 
 use super::format::Compression;
 use super::guard::Guard;
@@ -8,7 +8,8 @@ use crate::error::{Error, Result};
 use flate2::write::GzEncoder;
 use std::io::{self, Write};
 
-/// A file that nobody sees before [`TextOutput::commit`]. The same text makes the same bytes.
+/// A text file that becomes visible only at [`TextOutput::commit`]. Equal text gives equal bytes, also with
+/// compression.
 pub struct TextOutput {
     sink: Sink,
     shown: Location,
@@ -21,7 +22,7 @@ enum Sink {
 }
 
 impl TextOutput {
-    /// Prepares to write a file, in the place of one that the guard lets go.
+    /// Prepares to write a file. Fails if a file exists that the guard does not permit to replace.
     pub fn create(target: &Location, compression: Compression, guard: Guard) -> Result<Self> {
         let output = FileOutput::guarded(target, guard)?;
         let sink = match compression {
@@ -35,7 +36,7 @@ impl TextOutput {
         Ok(TextOutput { sink, shown: target.clone() })
     }
 
-    /// Makes the file visible.
+    /// Completes the file and makes it visible.
     pub fn commit(self) -> Result<()> {
         let output = match self.sink {
             Sink::Plain(output) => Ok(output),
@@ -56,6 +57,6 @@ impl Write for TextOutput {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        Ok(()) // it flushes when it is complete; a flush in between would cost compression
+        Ok(()) // the encoder is flushed at the end, because flushing earlier would reduce the compression
     }
 }

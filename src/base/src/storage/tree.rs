@@ -1,4 +1,4 @@
-//! Files with their versions: a single one, or all below a directory or prefix.
+//! Finding files with their sizes and versions: a single file, or all files below a directory or prefix.
 
 use super::border;
 use super::location::Location;
@@ -9,16 +9,16 @@ use std::path::Path;
 /// An existing file or object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredFile {
-    /// Its name relative to the location that was listed; empty for that location itself.
+    /// Path relative to the listed directory or prefix; empty if the location itself is the file.
     pub name: String,
     /// Size in bytes.
     pub bytes: u64,
-    /// The store's version of the content (ETag), if any.
+    /// The object store's version of the content (ETag); `None` for local files.
     pub version: Option<String>,
 }
 
 impl Location {
-    /// The file or object at this location; `None` if there is none.
+    /// Returns the file or object at this location, or `None` if it does not exist.
     pub fn found(&self) -> Result<Option<StoredFile>> {
         Ok(match self {
             Location::Local(_) => {
@@ -32,8 +32,8 @@ impl Location {
         })
     }
 
-    /// All files below this directory or prefix, sorted by name; none if it does not exist. Hidden
-    /// files, which are never results, are left out.
+    /// Returns all files below this directory or prefix, sorted by name, or none if it does not exist. Hidden files
+    /// are omitted, because they are never results.
     pub fn tree(&self) -> Result<Vec<StoredFile>> {
         let mut found = Vec::new();
         match self {
@@ -59,7 +59,7 @@ impl Location {
         Ok(found)
     }
 
-    /// Removes a directory or all objects below a prefix, if any.
+    /// Removes a directory with its contents, or all objects below a prefix, if they exist.
     pub fn remove_tree(&self) -> Result<()> {
         match self {
             Location::Local(path) => match std::fs::remove_dir_all(path) {

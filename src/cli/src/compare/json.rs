@@ -1,10 +1,10 @@
-//! A comparison as one JSON object.
+//! Converts a comparison to one JSON object.
 
 use super::Comparison;
 use planetree_judge::compare::PairComparison;
 use serde_json::{Value, json};
 
-/// The whole comparison.
+/// Returns the whole comparison as JSON.
 pub fn object(comparison: &Comparison) -> Value {
     let Comparison { read, aligned, pairs, options, .. } = comparison;
     let systems: Vec<Value> = read

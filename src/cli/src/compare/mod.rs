@@ -18,8 +18,9 @@ use std::num::NonZeroU64;
 ///
 /// Compares systems query by query. Inputs are per-query metrics written by `evaluate --output`, or predictions, which
 /// are evaluated first. Prints the means, their difference with a confidence interval, three significance tests, the
-/// number of queries that improved and worsened, and those that changed most. A difference is the later file minus the
-/// earlier one. With more than two files, all pairs are compared and corrected for multiple testing.
+/// number of queries that improved and worsened, and the queries that changed most. A difference is the value of the
+/// later file minus the value of the earlier one. With more than two files, all pairs are compared and corrected for
+/// multiple testing.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   planetree compare old.parquet new.parquet
@@ -36,11 +37,11 @@ pub struct CompareArguments {
     #[arg(long, value_name = "METRIC", default_value = "ndcg@10")]
     metric: String,
 
-    /// Metric convention for predictions [default: that of the metrics tables, else planetree]
+    /// Metric convention for predictions [default: the convention of the metrics tables, else planetree]
     #[arg(long, value_name = "NAME")]
     convention: Option<String>,
 
-    /// Test that decides about significance
+    /// Test that decides whether a difference is significant
     #[arg(long, value_enum, default_value_t = TestArgument::Randomisation)]
     test: TestArgument,
 
@@ -48,7 +49,7 @@ pub struct CompareArguments {
     #[arg(long, value_name = "P", default_value_t = 0.05, value_parser = parse_share)]
     alpha: f64,
 
-    /// Confidence level of the interval of the difference
+    /// Confidence level of the interval around the mean difference
     #[arg(long, value_name = "SHARE", default_value_t = 0.95, value_parser = parse_share)]
     level: f64,
 
@@ -57,15 +58,15 @@ pub struct CompareArguments {
     #[arg(long, value_name = "N", default_value = "100000")]
     permutations: NonZeroU64,
 
-    /// Number of bootstrap resamples for the interval
+    /// Number of bootstrap resamples for the confidence interval
     #[arg(long, value_name = "N", default_value = "10000")]
     bootstrap: NonZeroU64,
 
-    /// Random seed
+    /// Random seed of the bootstrap and the randomisation test
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
 
-    /// Number of queries to show that improved most, and that worsened most
+    /// Number of most improved and most worsened queries to show
     #[arg(long, value_name = "N", default_value_t = 5)]
     top: usize,
 
@@ -84,7 +85,7 @@ pub struct CompareArguments {
     store: StoreOptions,
 }
 
-/// [`SignificanceTest`] on the command line.
+/// A [`SignificanceTest`] as a value on the command line.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum TestArgument {
     /// Fisher's randomisation test
@@ -172,7 +173,7 @@ fn comparison(arguments: &CompareArguments) -> Result<Comparison> {
     Ok(Comparison { read, aligned, options, means, pairs, notes })
 }
 
-/// Remarks on the validity of the comparison.
+/// Returns notes on the validity of the comparison.
 fn notes(aligned: &AlignedSystems, pairs: &[PairComparison]) -> Vec<String> {
     let mut notes = aligned.notes.clone();
     let same = pairs.iter().filter(|pair| pair.wins + pair.losses == 0).count();
@@ -190,10 +191,11 @@ fn notes(aligned: &AlignedSystems, pairs: &[PairComparison]) -> Vec<String> {
     notes
 }
 
-/// Minimum number of queries of a retrieval experiment (Buckley and Voorhees 2000, who prefer 50).
+/// Number of queries below which the user is warned. A retrieval experiment should have at least 25 queries (Buckley
+/// and Voorhees 2000, who prefer 50).
 const FEW_QUERIES: usize = 25;
 
-/// The name of a test on the command line.
+/// Returns the name of a test on the command line.
 fn test_name(test: SignificanceTest) -> &'static str {
     match test {
         SignificanceTest::Randomisation => "randomisation",

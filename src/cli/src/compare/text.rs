@@ -1,11 +1,11 @@
-//! A comparison as text: two systems in detail, or a matrix of all pairs.
+//! Formats a comparison as text: two systems in detail, or a matrix of all pairs.
 
 use super::Comparison;
 use planetree_base::size::shown_count;
 use planetree_judge::compare::{PairComparison, SignificanceTest};
 use std::fmt::Write;
 
-/// The whole comparison.
+/// Formats the whole comparison.
 pub fn text(comparison: &Comparison) -> String {
     let mut text = String::new();
     let direction = if comparison.read.higher_is_better { "higher" } else { "lower" };
@@ -27,7 +27,7 @@ pub fn text(comparison: &Comparison) -> String {
 }
 
 fn line(text: &mut String, name: &str, value: impl std::fmt::Display) {
-    let _ = writeln!(text, "{name:<22}{value}"); // a String accepts everything
+    let _ = writeln!(text, "{name:<22}{value}"); // writing to a String cannot fail
 }
 
 fn add_pair(text: &mut String, comparison: &Comparison, pair: &PairComparison) {
@@ -151,7 +151,7 @@ fn add_matrix(text: &mut String, comparison: &Comparison) {
     }
 }
 
-/// The mean difference of two systems, with a star if it is significant.
+/// Formats the mean difference of two systems, with a star if it is significant.
 fn cell(pairs: &[PairComparison], row: usize, column: usize) -> String {
     let found = pairs.iter().find(|pair| [pair.a, pair.b] == [row.min(column), row.max(column)]);
     let Some(pair) = found else { return format!("{:>11}", "-  ") };
@@ -159,12 +159,12 @@ fn cell(pairs: &[PairComparison], row: usize, column: usize) -> String {
     format!("{difference:>+10.6}{}", if pair.differs { "*" } else { " " })
 }
 
-/// A probability, in scientific notation if it is small.
+/// Formats a probability, in scientific notation if it is small.
 fn probability(p: f64) -> String {
     if p >= 0.001 { format!("{p:.4}") } else { format!("{p:.2e}") }
 }
 
-/// A fraction as a percentage, without rounding errors.
+/// Converts a fraction to a percentage, rounded so that no floating-point error is visible.
 fn percent(share: f64) -> f64 {
     (share * 1e8).round() / 1e6
 }

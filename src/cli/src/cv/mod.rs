@@ -33,20 +33,20 @@ A search file, for --search:
 /// Cross-validate: train, validate and test on rotating parts of the data
 ///
 /// One dataset is split into parts by query; several datasets are used as the parts. As in LETOR, each fold trains on
-/// all parts but two, validates on one of these to select the best round, and tests on the other. Running the same
+/// all parts but two. It validates on one of the two to select the best round, and tests on the other. Running the same
 /// command again resumes an interrupted cross-validation.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct CvArguments {
-    /// Dataset to split into parts, or several datasets that are the parts: directories or URLs
+    /// Dataset to split into parts, or several datasets to use as the parts: directories or URLs
     #[arg(long, value_name = "DATASET", required = true, num_args = 1..)]
     data: Vec<String>,
 
-    /// Number of folds, and of parts that one dataset is split into [default: 5]
+    /// Number of folds; a single dataset is split into as many parts [default: 5]
     #[arg(long, value_name = "K")]
     folds: Option<usize>,
 
-    /// Random seed of the assignment of queries to parts
+    /// Random seed for assigning queries to parts
     #[arg(long, value_name = "N", default_value_t = 0)]
     fold_seed: u64,
 
@@ -66,7 +66,8 @@ pub struct CvArguments {
     #[arg(long, value_name = "FILE.toml", conflicts_with = "no_valid")]
     search: Option<String>,
 
-    /// Metrics of the test parts [default: the first metric of the parameter `metric`, ndcg@1,3,5,10, err, map]
+    /// Metrics to compute on the test parts [default: the first metric of the parameter `metric`, ndcg@1,3,5,10, err,
+    /// map]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     metrics: Vec<String>,
 
@@ -150,7 +151,7 @@ impl CvArguments {
         })
     }
 
-    /// The convention of all metrics, from the option or the parameter.
+    /// Returns the metric convention for validation and test, from the option or the parameter.
     fn convention(&self, parameters: &Parameters) -> Result<Convention> {
         let Some(text) = &self.convention else { return Ok(parameters.convention.clone()) };
         let convention: Convention = text.parse()?;
@@ -166,7 +167,7 @@ impl CvArguments {
         Ok(convention)
     }
 
-    /// The metrics of the test parts, without duplicates.
+    /// Returns the metrics to compute on the test parts, without duplicates.
     fn test_metrics(&self, parameters: &Parameters) -> Result<Vec<Metric>> {
         const DEFAULT: [&str; 6] = ["ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "err", "map"];
         let names: Vec<&str> = match &self.metrics[..] {
@@ -187,8 +188,8 @@ impl CvArguments {
     }
 }
 
-/// Progress of a cross-validation. Rounds are shown on a terminal only, since there are many, and disappear with
-/// their training.
+/// Shows the progress of a cross-validation. Rounds are shown only on a terminal, because there are many, and disappear
+/// when their training ends.
 struct CvProgress {
     training: TrainingProgress,
     quiet: bool,

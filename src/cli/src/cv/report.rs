@@ -1,4 +1,4 @@
-//! The printed result of a cross-validation: one line per fold or trial, or one JSON object.
+//! Formats the result of a cross-validation: one line per fold or trial, or one JSON object.
 
 use planetree_base::storage::Location;
 use planetree_metric::Convention;
@@ -8,9 +8,9 @@ use std::fmt::Write;
 
 /// The result of a cross-validation or a search.
 pub struct CvSummary {
-    /// As a table.
+    /// The result as a table.
     pub text: String,
-    /// As a JSON object.
+    /// The result as a JSON object.
     pub json: Value,
 }
 
@@ -20,7 +20,7 @@ pub fn of_folds(folds: &[FoldResult], convention: &Convention, output: &Location
     let test = spreads(folds.iter().map(|fold| &fold.test[..]));
     let mut text = String::new();
     let mut line = |first: &str, trees: &str, round: &str, values: &[Option<f64>]| {
-        let _ = write!(text, "{first:<10} {trees:>6} {round:>10}"); // a String accepts everything
+        let _ = write!(text, "{first:<10} {trees:>6} {round:>10}"); // writing to a String cannot fail
         for value in values {
             let shown = value.map_or("-".to_owned(), |value| format!("{value:.4}"));
             let _ = write!(text, " {shown:>12}");
@@ -117,7 +117,7 @@ pub fn of_search(outcome: &SearchOutcome, output: &Location) -> CvSummary {
     CvSummary { text, json }
 }
 
-/// The line below a table that names the convention of its metrics.
+/// Returns the line below a table that names the metric convention.
 fn caption(convention: &Convention) -> String {
     format!("\nMetric convention: {convention}\n")
 }

@@ -80,7 +80,7 @@ fn as_text(location: &Location, manifest: &Manifest, description: &Description) 
     let bytes: u64 = manifest.files.iter().map(|file| file.bytes).sum();
     let groups: usize = manifest.files.iter().map(|file| file.row_groups.len()).sum();
     let mut line = |name: &str, value: String| {
-        let _ = writeln!(text, "{name:<22}{value}"); // a String accepts everything
+        let _ = writeln!(text, "{name:<22}{value}"); // writing to a String cannot fail
     };
     line("dataset", location.to_string());
     line(

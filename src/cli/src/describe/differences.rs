@@ -1,4 +1,5 @@
-//! Description of differences: for each pair of systems, the mean and the number of queries that increased and decreased.
+//! Description of differences: for each pair of systems, the mean difference and the number of queries that increased
+//! and decreased.
 
 use super::{TableDescription, heading, metadata_line};
 use planetree_base::error::Result;
@@ -8,7 +9,7 @@ use planetree_metric::Convention;
 use serde_json::json;
 use std::fmt::Write;
 
-/// Sums over the queries of a pair of systems.
+/// Counts and sums over the queries of one pair of systems.
 struct DifferenceSummary {
     systems: [String; 2],
     queries: u64,
@@ -26,7 +27,7 @@ pub fn describe(table: &TableReader) -> Result<TableDescription> {
         let differences = float_column(table, &batch, "difference")?;
         for row in 0..batch.num_rows() {
             let [a, b] = [systems[0].value(row), systems[1].value(row)];
-            // The rows of a pair are adjacent, so it is nearly always the last one.
+            // The rows of a pair are adjacent, so the pair is nearly always the last one in the list.
             let index = pairs.iter().rposition(|pair| pair.systems == [a, b]).unwrap_or_else(|| {
                 let systems = [a.to_owned(), b.to_owned()];
                 pairs.push(DifferenceSummary { systems, queries: 0, sum: 0.0, up: 0, down: 0 });

@@ -8,7 +8,7 @@ use planetree_run::cv::Spread;
 use serde_json::json;
 use std::fmt::Write;
 
-/// The values of one metric of one split, in the order of the folds.
+/// Values of one metric on one split, in the order of the folds.
 struct FoldValues {
     split: String,
     metric: String,

@@ -1,4 +1,4 @@
-//! Description of metrics: their convention, and the mean of each over the queries that have a value.
+//! Description of metrics: their convention, and the mean of each metric over the queries that have a value.
 
 use super::{TableDescription, heading, line};
 use arrow::datatypes::DataType;
@@ -10,7 +10,7 @@ use planetree_metric::{Mean, Metric};
 use serde_json::json;
 use std::fmt::Write;
 
-/// The mean of one column of metrics.
+/// Mean of one metric over the queries that have a value.
 struct MetricMean<'a> {
     name: &'a str,
     counted: u64,
@@ -21,7 +21,7 @@ struct MetricMean<'a> {
 impl<'a> MetricMean<'a> {
     fn new(name: &'a str) -> Self {
         let is_rmse = name == "rmse";
-        // All other metrics are plain means over queries, as NDCG is.
+        // All other metrics are plain means over queries, like NDCG.
         let metric = if is_rmse { Metric::Rmse } else { Metric::Ndcg(None) };
         MetricMean { name, counted: 0, mean: Mean::new(metric), is_rmse }
     }

@@ -122,20 +122,20 @@ struct TableDescription {
 }
 
 impl TableDescription {
-    /// Adds to `json` the program that wrote the table.
+    /// Creates a description, and adds to `json` the program that wrote the table.
     fn new(table: &TableReader, text: String, mut json: Value) -> Self {
         json["writer"] = json!(table.metadata("planetree.writer"));
         TableDescription { text, json }
     }
 
-    /// Adds to `json` the program that wrote the table, and the convention of its metrics.
+    /// Creates a description, and adds to `json` the program that wrote the table and the metric convention.
     fn with_convention(table: &TableReader, text: String, mut json: Value) -> Self {
         json["convention"] = json!(table.metadata(Convention::KEY));
         Self::new(table, text, json)
     }
 }
 
-/// The first lines of a description: the location of the table, and the program that wrote it.
+/// Returns the first lines of a description: the location of the table, and the program that wrote it.
 fn heading(name: &str, table: &TableReader) -> String {
     let mut text = String::new();
     line(&mut text, name, table.location());
@@ -143,17 +143,17 @@ fn heading(name: &str, table: &TableReader) -> String {
     text
 }
 
-/// One line of a description with a value of the table's metadata.
+/// Appends a line with a value of the table's metadata.
 fn metadata_line(text: &mut String, name: &str, table: &TableReader, key: &str) {
     line(text, name, table.metadata(key).unwrap_or("-"));
 }
 
-/// One line of a description: a name and its value.
+/// Appends a line with a name and its value.
 fn line(text: &mut String, name: &str, value: impl std::fmt::Display) {
-    let _ = writeln!(text, "{name:<22}{value}"); // a String accepts everything
+    let _ = writeln!(text, "{name:<22}{value}"); // writing to a String cannot fail
 }
 
-/// A number in about five significant digits.
+/// Formats a number with about five significant digits.
 fn short(value: f64) -> String {
     let size = value.abs();
     if value == 0.0 || (value.fract() == 0.0 && size < 1e9) {

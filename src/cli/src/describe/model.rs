@@ -178,7 +178,8 @@ fn importance_as_text(model: &Model, summary: &ModelSummary, top: usize) -> Stri
     text
 }
 
-/// A tree as indented lines. Iterative, because a deep tree would overflow the call stack.
+/// Formats a tree as indented lines. The code is iterative, because recursion on a deep tree would overflow the call
+/// stack.
 fn tree_as_text(model: &Model, tree: &Tree) -> String {
     let mut text = String::new();
     let mut pending = vec![(0, "")];
@@ -188,7 +189,7 @@ fn tree_as_text(model: &Model, tree: &Tree) -> String {
         let indent = 2 * node.depth.min(100) as usize;
         let _ = writeln!(text, "{:indent$}{answer}{}", "", node_as_text(model, node));
         if let Some(split) = &node.split {
-            // The last element is popped first.
+            // The last element is popped first, so the lines appear in the order yes, no, missing.
             pending.extend(split.middle.map(|middle| (middle, "missing: ")));
             pending.extend([(split.right, "no: "), (split.left, "yes: ")]);
         }

@@ -14,7 +14,7 @@ use std::fmt::Write;
 /// Default of `--top`.
 const TOP: usize = 20;
 
-/// Computes and describes the permutation importance.
+/// Computes the permutation importance of a model's features and describes it.
 pub fn describe(
     table: &TableReader,
     data: &Location,
@@ -37,7 +37,7 @@ pub fn describe(
     let shown = &importance.features[..importance.features.len().min(top.unwrap_or(TOP))];
     let width =
         shown.iter().map(|feature| name(feature.feature).chars().count()).max().unwrap_or(0).clamp(7, 40);
-    let _ = writeln!(text, "\n{:<width$} {:>14} {:>14}", "feature", "rmse increase", "ndcg@10 drop"); // a String accepts everything
+    let _ = writeln!(text, "\n{:<width$} {:>14} {:>14}", "feature", "rmse increase", "ndcg@10 drop"); // writing to a String cannot fail
     for feature in shown {
         let (rmse, ndcg) = (feature.rmse_increase, feature.ndcg_drop);
         let _ = writeln!(text, "{:<width$} {rmse:>14.6} {ndcg:>14.6}", name(feature.feature));

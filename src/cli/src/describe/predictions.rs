@@ -7,7 +7,7 @@ use planetree_base::size::shown_count;
 use planetree_data::table::{TableReader, float_column, string_column};
 use serde_json::json;
 
-/// Counts and sums over the rows. The rows of a query are adjacent.
+/// Counts and sums over the rows. The rows of a query must be adjacent.
 #[derive(Default)]
 struct PredictionSummary {
     rows: u64,
@@ -16,9 +16,9 @@ struct PredictionSummary {
     least: Option<f64>,
     most: Option<f64>,
     sum: f64,
-    /// Rows whose score is shared by another row of the same query.
+    /// Number of rows that have the same score as another row of their query.
     tied: u64,
-    /// The current query and its scores.
+    /// The current query. Its scores so far are in `scores`.
     query: Option<String>,
     scores: Vec<f64>,
 }
@@ -38,7 +38,7 @@ impl PredictionSummary {
         self.scores.push(score);
     }
 
-    /// Counts the ties of the current query.
+    /// Counts the ties of the current query and clears its scores.
     fn end_query(&mut self) {
         self.scores.sort_by(f64::total_cmp);
         let runs = self.scores.chunk_by(|one, other| one == other);

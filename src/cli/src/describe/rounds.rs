@@ -26,7 +26,7 @@ impl MetricHistory {
     }
 }
 
-/// Lower is better for errors and losses, higher for ranking metrics.
+/// Returns whether lower values are better, as for errors and losses. Higher values are better for ranking metrics.
 fn lower_is_better(metric: &str) -> bool {
     let name = metric.split('@').next().unwrap_or_default();
     matches!(name, "rmse" | "mse" | "mae") || name.contains("loss")

@@ -1,4 +1,4 @@
-//! Description of tree strengths: expected NDCG of the mean tree after some numbers of splits.
+//! Description of tree strength: the mean expected NDCG of the trees after some numbers of splits.
 
 use super::{TableDescription, heading, line};
 use planetree_base::error::Result;
@@ -8,7 +8,7 @@ use planetree_train::{MeanStrength, mean_strengths};
 use serde_json::json;
 use std::fmt::Write;
 
-/// Numbers of splits that are shown, besides the last.
+/// Numbers of splits to show, in addition to the largest number.
 const SHOWN: [usize; 6] = [0, 1, 10, 100, 1000, 10_000];
 
 /// Describes a table of tree strengths.
@@ -19,7 +19,7 @@ pub fn describe(table: &TableReader) -> Result<TableDescription> {
     let mut text = heading("strength of trees", table);
     line(&mut text, "trees", shown_count(trees));
     line(&mut text, "maximum splits", shown_count(longest as u64));
-    let _ = writeln!(text, "\n{:<12} {:>10} {:>14}", "split", "splits", "expected ndcg"); // a String accepts everything
+    let _ = writeln!(text, "\n{:<12} {:>10} {:>14}", "split", "splits", "expected ndcg"); // writing to a String cannot fail
     let mut means = Vec::new();
     for strength in &strengths {
         let split = &strength.split;

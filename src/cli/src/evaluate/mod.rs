@@ -53,11 +53,11 @@ pub struct EvaluateArguments {
     #[arg(long, value_name = "[NAME=]FILE", requires = "data", conflicts_with_all = ["labels", "qrels"])]
     scores: Vec<String>,
 
-    /// Dataset that the scores belong to
+    /// Dataset whose rows --scores belong to
     #[arg(long, value_name = "DATASET", requires = "scores")]
     data: Option<String>,
 
-    /// Run file of trec_eval, with lines of query, Q0, document, rank, score and tag
+    /// Run file of trec_eval: each line has query, Q0, document, rank, score and tag
     #[arg(long, value_name = "[NAME=]FILE")]
     run: Vec<String>,
 
@@ -66,7 +66,7 @@ pub struct EvaluateArguments {
     #[arg(long, value_name = "FILE", conflicts_with = "labels")]
     qrels: Option<String>,
 
-    /// Dataset with the labels, matched by query and document id
+    /// Dataset to take the labels from, matched by query and document id
     #[arg(long, value_name = "DATASET")]
     labels: Option<String>,
 
@@ -74,7 +74,7 @@ pub struct EvaluateArguments {
     #[arg(long)]
     complete: bool,
 
-    /// Metrics, separated by commas; the first one determines the worst queries
+    /// Metrics, separated by commas; the first one selects the worst queries to show
     #[arg(long, value_name = "LIST", default_value = DEFAULT_METRICS)]
     metrics: String,
 
@@ -83,7 +83,7 @@ pub struct EvaluateArguments {
     #[arg(long, value_name = "RULES")]
     convention: Option<String>,
 
-    /// Also show means by the values of a column, in the ranking or in the table of --join
+    /// Also show means for each value of a column, which is in the ranking or in the table of --join
     #[arg(long, value_name = "COLUMN")]
     by: Option<String>,
 
@@ -91,7 +91,7 @@ pub struct EvaluateArguments {
     #[arg(long, value_name = "FILE", requires = "by")]
     join: Option<String>,
 
-    /// Column of that table with the query ids
+    /// Column of the --join table that contains the query ids
     #[arg(long, value_name = "COLUMN", default_value = "query_id", requires = "join")]
     on: String,
 
@@ -120,7 +120,7 @@ pub struct EvaluateArguments {
     #[command(flatten)]
     json: JsonOptions,
 
-    /// Memory limit of sorting, beyond which it uses temporary files [default: 512MiB]
+    /// Memory limit for sorting, beyond which temporary files are used [default: 512MiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     memory_limit: Option<u64>,
 
@@ -144,7 +144,7 @@ pub fn run(arguments: &EvaluateArguments, quiet: bool) -> Result<()> {
     };
     let output = arguments.execution.store.locate_optional(arguments.output.as_ref())?;
     if let Some(output) = &output {
-        TableWriter::check(output, TableKind::Metrics)?; // fail before the work, not after it
+        TableWriter::check(output, TableKind::Metrics)?; // fails before the evaluation, not after it
     }
     let mut systems: Vec<EvaluatedSystem> = Vec::new();
     for (name, ranking) in rankings {
@@ -199,7 +199,7 @@ impl EvaluateArguments {
         self.execution.store.locate(text)
     }
 
-    /// The rankings with their names: predictions, then scores, then runs.
+    /// Returns the rankings with their names: first predictions, then scores, then run files.
     fn rankings(&self) -> Result<Vec<(String, Ranking)>> {
         let mut rankings = Vec::new();
         let data = self.data.as_ref().map(|text| self.locate(text)).transpose()?;
@@ -254,7 +254,7 @@ impl EvaluateArguments {
         }
         if self.output.is_some() && self.output == self.write_run {
             return Err(Error::usage(
-                "--output and --write-run have the same file",
+                "--output and --write-run name the same file",
                 "name a separate file for each",
             ));
         }
@@ -263,7 +263,7 @@ impl EvaluateArguments {
         }
         if !self.run.is_empty() && self.by.is_some() && self.join.is_none() {
             return Err(Error::usage(
-                "--by: run files have no such columns",
+                "--by does not work with --run alone: run files have no columns to group by",
                 "pass a table with the column: --join FILE",
             ));
         }
@@ -284,14 +284,14 @@ impl EvaluateArguments {
     }
 }
 
-/// Name and path of a ranking; the default name is that of the file.
+/// Returns the name and path of a ranking. Without a given name, the file name is used.
 fn system_name(text: &str) -> (String, &str) {
     let (name, path) = split_name(text);
     let shown = redacted(path);
     (name.unwrap_or(file_name(&shown)).to_owned(), path)
 }
 
-/// An error unless two systems ranked the same queries: otherwise their means are not comparable.
+/// Fails unless two systems ranked the same queries, because otherwise their means are not comparable.
 fn check_same_queries(first: &EvaluatedSystem, name: &str, results: &Results) -> Result<()> {
     let (ours, theirs): (HashSet<&str>, HashSet<&str>) =
         (first.results.names().collect(), results.names().collect());

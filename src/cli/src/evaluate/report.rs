@@ -1,4 +1,4 @@
-//! The printed result of an evaluation: tables, or one JSON object.
+//! Formats the result of an evaluation: tables, or one JSON object.
 
 use planetree_base::size::shown_count;
 use planetree_base::storage::Location;
@@ -11,9 +11,9 @@ use std::fmt::Write;
 
 /// A ranking and its metrics.
 pub struct EvaluatedSystem {
-    /// Its name.
+    /// Name of the system.
     pub name: String,
-    /// The file of the ranking.
+    /// File that contains the ranking.
     pub location: Location,
     /// Metrics of each query.
     pub results: Results,
@@ -29,9 +29,9 @@ pub struct EvaluationReport<'a> {
     pub systems: &'a [EvaluatedSystem],
     /// The metrics, in the order of the arguments.
     pub metrics: &'a [Metric],
-    /// The convention of all metrics.
+    /// The metric convention, by which all metrics of all systems are computed.
     pub convention: &'a Convention,
-    /// The column that defines the segments.
+    /// The column that defines the segments, with `--by`.
     pub by: Option<&'a str>,
     /// The systems as points of curves, with `--curve`.
     pub curve: Option<SystemCurve<'a>>,
@@ -39,7 +39,7 @@ pub struct EvaluationReport<'a> {
 
 /// Systems as points of curves.
 pub struct SystemCurve<'a> {
-    /// The quantity that varies.
+    /// Name of the quantity that varies between the systems.
     pub varied: &'a str,
     /// One point per system.
     pub points: &'a [CurvePoint],
@@ -49,7 +49,7 @@ pub struct SystemCurve<'a> {
 const MAX_SEGMENTS: usize = 40;
 
 impl EvaluationReport<'_> {
-    /// As tables.
+    /// Formats the evaluation as tables.
     pub fn text(&self) -> String {
         let mut text = String::new();
         put(&mut text, format_args!("{:<22}{}", "convention", self.convention));
@@ -144,7 +144,7 @@ impl EvaluationReport<'_> {
         }
     }
 
-    /// One line per system, in the order of the arguments.
+    /// Appends one line per system, in the order of the arguments.
     fn put_curves(&self, text: &mut String, curve: &SystemCurve<'_>, systems: &[EvaluatedSystem]) {
         if let Some(first) = systems.first() {
             put_counts(text, &first.summary);
@@ -160,7 +160,7 @@ impl EvaluationReport<'_> {
         }
     }
 
-    /// As one JSON object.
+    /// Converts the evaluation to one JSON object.
     pub fn json(&self) -> Value {
         let names: Vec<String> = self.metrics.iter().map(Metric::to_string).collect();
         let means = |means: &mut dyn Iterator<Item = Option<f64>>| -> Map<String, Value> {
@@ -250,5 +250,5 @@ fn shown(value: Option<f64>) -> String {
 }
 
 fn put(text: &mut String, line: std::fmt::Arguments<'_>) {
-    let _ = writeln!(text, "{line}"); // a String accepts everything
+    let _ = writeln!(text, "{line}"); // writing to a String cannot fail
 }

@@ -44,7 +44,7 @@ pub struct TrainArguments {
     #[arg(long, value_name = "DATASET", required = true, num_args = 1..)]
     data: Vec<String>,
 
-    /// Dataset to evaluate after every round; may be repeated, the first one controls early stopping
+    /// Validation dataset, evaluated after every round; may be repeated, and the first one controls early stopping
     #[arg(long, value_name = "[NAME=]DATASET")]
     valid: Vec<String>,
 
@@ -90,7 +90,7 @@ pub struct TrainArguments {
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     memory_limit: Option<u64>,
 
-    /// Directory of that cache [default: next to the first dataset]
+    /// Directory for the cache of binned data [default: next to the first dataset]
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
 

@@ -1,4 +1,5 @@
-//! The files that a training writes. All are checked before the training, so that none fails after it.
+//! The files that a training writes. All of them are checked before the training, so that writing does not fail after
+//! it.
 
 use super::TrainArguments;
 use crate::stats::{check_stats, peak_memory_bytes, write_stats};
@@ -57,7 +58,7 @@ impl TrainOutputs {
         Ok(outputs)
     }
 
-    /// Writes the model, unless the training has streamed it to its file, and all other tables.
+    /// Writes the model, unless the training has already streamed it to its file, and all other tables.
     pub fn write(
         &self,
         request: &TrainRequest,
@@ -85,7 +86,7 @@ impl TrainOutputs {
         Ok(())
     }
 
-    /// Writes out-of-bag scores of the training rows and returns the number of rows without one.
+    /// Writes the out-of-bag scores of the training rows. Returns the number of rows without such a score.
     fn write_out_of_bag(&self, file: &Location, request: &TrainRequest, scores: &[f64]) -> Result<u64> {
         let readers = request.data.iter().map(DatasetReader::open).collect::<Result<Vec<_>>>()?;
         let mut table = PredictionsTable::create(file)?;
@@ -100,7 +101,7 @@ impl TrainOutputs {
     }
 }
 
-/// Writes time and memory of a training, and its network traffic on a cluster.
+/// Writes the time and memory of a training and, on a cluster, its network traffic.
 pub fn write_train_stats(
     location: &Location,
     outcome: &Outcome,

@@ -1,4 +1,4 @@
-//! Progress of a training: a bar on a terminal, otherwise a line every ten rounds.
+//! Shows the progress of a training: a bar on a terminal, otherwise a line every ten rounds.
 
 use crate::progress::{Bar, BarUnit, is_live};
 use planetree_base::progress::{SharedMeter, unwatched};
@@ -14,7 +14,7 @@ pub struct TrainingProgress {
     bar: Option<Arc<Bar>>,
     /// Whether the bar counts rounds.
     in_rounds: bool,
-    /// The last round, if it is not printed yet.
+    /// Text of the last round, if it has not been printed yet.
     unprinted: Option<String>,
 }
 
@@ -35,7 +35,7 @@ impl TrainingProgress {
         }
     }
 
-    /// Replaces the bar. The old one is removed before the new one is drawn.
+    /// Replaces the bar. The old bar is removed before the new one is drawn.
     fn replace_bar(&mut self, in_rounds: bool, draw: impl FnOnce() -> Bar) -> Arc<Bar> {
         if let Some(old) = self.bar.take() {
             old.clear();

@@ -1,4 +1,4 @@
-//! The request that the arguments of `planetree train` describe.
+//! Builds the training request from the arguments of `planetree train`.
 
 use super::TrainArguments;
 use crate::options::{file_name, split_name};
@@ -73,7 +73,8 @@ impl TrainArguments {
     }
 }
 
-/// The directory for binned data that exceed the memory limit: next to the first dataset if that is local.
+/// Returns the default directory for binned data that exceed the memory limit: next to the first dataset if that is
+/// local, otherwise in the temporary directory.
 fn default_cache(first: Option<&Location>) -> PathBuf {
     match first {
         Some(Location::Local(path)) => {

@@ -1,20 +1,20 @@
-//! Codes of categories: the categories of each feature are numbered in order of first appearance.
+//! Assigns codes to categories. The categories of each feature are numbered from 0 in order of first appearance.
 
 use crate::dataset::{Categories, FeatureNames};
 use planetree_base::error::{Error, Result};
 use std::collections::{BTreeMap, HashMap};
 
-/// A column with more categories is an id or free text.
+/// Maximum number of categories of a feature. A column with more categories holds ids or free text.
 const MAX_CATEGORIES: usize = 1 << 16;
 
-/// The categories seen so far, by feature.
+/// The codes of all categories that have occurred so far, by feature.
 pub struct CategoryCodes {
     names: FeatureNames,
     columns: BTreeMap<u32, HashMap<String, usize>>,
 }
 
 impl CategoryCodes {
-    /// Starts with the categories of another dataset, whose codes are kept.
+    /// Starts with the categories `given` of another dataset, which keep their codes.
     pub fn new(names: &FeatureNames, given: &[Categories]) -> Self {
         let mut columns = BTreeMap::new();
         if let FeatureNames::Given(features) = names {
@@ -28,7 +28,7 @@ impl CategoryCodes {
         CategoryCodes { names: names.clone(), columns }
     }
 
-    /// The codes of some categories; new ones get the next numbers.
+    /// Returns the codes of the given categories of a feature. New categories get the next codes.
     pub fn codes(&mut self, feature: u32, words: &[String]) -> Result<Vec<f32>> {
         let known = self.columns.entry(feature).or_default();
         let codes = words
@@ -51,7 +51,7 @@ impl CategoryCodes {
         Ok(codes)
     }
 
-    /// All categories in the order of their codes.
+    /// Returns the categories of every categorical feature, in the order of their codes.
     pub fn finish(self) -> Vec<Categories> {
         let names = self.names;
         self.columns

@@ -1,18 +1,20 @@
-//! Detection of features that look like identifiers. A model can memorise them, but they do not generalise.
+//! Detection of features that look like identifiers. A model can memorise identifiers, but they do not help with new
+//! data.
 
 use crate::dataset::FeatureNames;
 use crate::rows::{Block, PresentRows};
 
-/// Minimum number of rows; fewer are no evidence.
+/// Minimum number of rows. With fewer rows, the values are not sufficient evidence.
 const MIN_ROWS: usize = 20;
-/// Minimum number of rows other than the first of each query; with fewer, values are distinct by chance.
+/// Minimum number of rows, not counting the first row of each query. With fewer rows, values may be distinct by
+/// chance.
 const MIN_REPEATS: usize = 10;
 
-/// Names of the features of a block that look like identifiers: columns named like one whose whole numbers or
-/// categories are distinct within every query, and columns that number the rows.
+/// Returns the names of the features that look like identifiers. These are columns with a typical name such as `id`
+/// whose values are whole numbers or categories that never repeat within a query, and columns that number the rows.
 pub fn identifiers(block: &Block, names: &FeatureNames) -> Vec<String> {
     let repeats = block.rows().saturating_sub(block.runs.len());
-    // Features of LETOR text have no names and are meant to be learned from.
+    // The features of LETOR text have no names, and none of them are identifiers.
     if block.rows() < MIN_ROWS || matches!(names, FeatureNames::Numbered) {
         return Vec::new();
     }
@@ -38,7 +40,8 @@ fn differ_within_queries(block: &Block, values: &[f32]) -> bool {
     })
 }
 
-/// Whether a column is named like an identifier: `id`, `product_id`, `productId`, `url`, `Unnamed: 0`.
+/// Checks whether a column has a name that is typical of identifiers, such as `id`, `product_id`, `productId`, `url`
+/// or `Unnamed: 0`.
 fn is_identifier_name(name: &str) -> bool {
     const NAMES: [&str; 12] =
         ["id", "index", "idx", "key", "row", "rowid", "rownum", "row_number", "url", "uri", "uuid", "guid"];
@@ -59,7 +62,7 @@ mod tests {
     use super::*;
     use crate::rows::BlockBuilder;
 
-    /// Thirty rows in three queries, with one feature.
+    /// Checks whether a feature is detected as an identifier, given thirty rows in three queries.
     fn found(name: &str, value: impl Fn(usize) -> f32) -> bool {
         let mut builder = BlockBuilder::default();
         for row in 0..30 {

@@ -1,6 +1,6 @@
-//! Converting ranking data of any supported format to a dataset. The stages overlap: one thread reads,
-//! decompresses and splits the input; all cores decode and encode; the calling thread restores the order,
-//! checks the queries and writes.
+//! Converting ranking data of any supported format to a dataset. The stages run concurrently. One thread reads,
+//! decompresses and splits the input. A thread pool decodes the chunks and encodes the row groups. The calling thread
+//! restores the order, checks the queries and writes the files.
 //!
 //! ```text
 //! inputs ─read─► chunks ─decode (pool)─► blocks ─in order─► row groups ─encode (pool)─► files
@@ -43,24 +43,24 @@ pub struct ConvertOptions {
     pub output: Location,
     /// Whether to replace an existing dataset.
     pub overwrite: bool,
-    /// Rows per file, rounded up to whole queries.
+    /// Number of rows per file, rounded up to whole queries; `None` for the default file size.
     pub partition_rows: Option<usize>,
     /// Number of threads that decode and encode.
     pub threads: usize,
     /// Whether to sort the rows by query, so that scattered queries are accepted.
     pub sort_queries: bool,
-    /// Maximum number of faults to repair or skip.
+    /// Maximum number of faults to repair or skip; `None` for no limit.
     pub max_errors: Option<u64>,
     /// The sample of queries to keep.
     pub query_sample: QuerySample,
     /// Memory limit in bytes.
     pub memory_limit: u64,
-    /// Categories of another dataset, whose codes are reused.
+    /// Categories of another dataset. They keep the codes that they have there.
     pub categories: Vec<crate::dataset::Categories>,
 }
 
 impl ConvertOptions {
-    /// Default options: all queries, all cores, and the default memory limit of the command line.
+    /// Returns the default options: all queries, all cores, and the default memory limit of the command line.
     pub fn new(output: Location) -> Self {
         ConvertOptions {
             output,
@@ -76,20 +76,20 @@ impl ConvertOptions {
     }
 }
 
-/// Minimum memory of a conversion: three row groups, and the chunks in flight.
+/// Minimum memory limit of a conversion in bytes. It is enough for three row groups and the queued chunks.
 pub const MIN_MEMORY: u64 = 192 << 20;
 
-/// Progress since the previous report.
+/// Progress of a conversion since the previous report.
 pub struct ConvertProgress {
-    /// Input bytes read.
+    /// Number of input bytes that were read.
     pub bytes: usize,
-    /// Rows read.
+    /// Number of rows that were read.
     pub rows: usize,
-    /// Rows returned by the sort, after all rows have been read.
+    /// Number of rows that the sort returned, after all rows had been read.
     pub gathered: usize,
 }
 
-/// Reads all inputs and writes the dataset.
+/// Reads all inputs, writes the dataset and returns its manifest.
 pub fn convert(
     ingest: Ingest,
     options: &ConvertOptions,
@@ -104,7 +104,7 @@ pub fn convert(
     let pool = ThreadPoolBuilder::new()
         .num_threads(options.threads)
         .thread_name(|number| format!("planetree-{number}"))
-        .panic_handler(|_| {}) // the thread that waits for the result reports it
+        .panic_handler(|_| {}) // the thread that waits for the result reports the panic
         .build()
         .map_err(|error| Error::usage(format_args!("cannot start threads: {error}"), "lower --threads"))?;
     let pool = Arc::new(pool);
@@ -143,7 +143,7 @@ pub fn convert(
             writer,
         },
     };
-    // A chunk is one MiB of text and takes about as much again when decoded.
+    // A chunk is 1 MiB of text, and its decoded form needs about another 1 MiB.
     let queue = (4 + 4 * options.threads).min((options.memory_limit >> 24) as usize);
     let totals = if options.sort_queries {
         let mut sorter = QuerySorter::new(layout, options.memory_limit / 4);
@@ -176,8 +176,8 @@ thread_local! {
     static BUILDER: RefCell<BlockBuilder> = RefCell::default();
 }
 
-/// Reads on a separate thread, decodes on the pool, and passes every chunk to `each` in the order of the
-/// input. At most `chunks_in_flight` chunks are queued.
+/// Reads the inputs on a separate thread, decodes them on the pool, and passes every decoded chunk to `each` in the
+/// order of the input. At most `chunks_in_flight` chunks are queued.
 fn read_in_order<T: Send + 'static>(
     ingest: Ingest,
     pool: &Arc<ThreadPool>,
@@ -199,9 +199,9 @@ fn read_in_order<T: Send + 'static>(
             workers.spawn(move || {
                 let outcome =
                     BUILDER.with_borrow_mut(|builder| work.decode(builder).map(|()| finish(builder)));
-                let _ = sender.send(outcome); // the receiver is gone after an error
+                let _ = sender.send(outcome); // fails if another error has already stopped the receiver
             });
-            // The receiver is gone: it has an error to report.
+            // If the receiver no longer exists, it reports an error of its own, and this one is discarded.
             queue.send(PendingChunk { input, bytes, decoded }).map_err(|_| Error::Interrupted)
         })
     });
@@ -213,7 +213,7 @@ fn read_in_order<T: Send + 'static>(
     reader.join().map_err(|_| thread_ended("reading"))?
 }
 
-/// Receives a value while checking for interrupts; `None` if the sender is gone.
+/// Waits for a value and checks for interrupts in the meantime. Returns `None` if the sender no longer exists.
 fn next<T>(receiver: &Receiver<T>) -> Result<Option<T>> {
     loop {
         interrupt::check()?;
@@ -244,7 +244,8 @@ struct Sequencer {
 }
 
 impl Sequencer {
-    /// Completes a block with what depends on the order: side files, codes of categories, repair counts.
+    /// Performs the steps that must happen in the order of the input: adds the data of side files, assigns category
+    /// codes, and counts repairs.
     fn prepare(&mut self, input: u32, block: &mut Block) -> Result<()> {
         self.sides.add_to(input, block)?;
         for (feature, words) in std::mem::take(&mut block.categories) {
@@ -296,8 +297,7 @@ impl Sequencer {
         )
     }
 
-    /// Warns of features that look like identifiers. Examines the first block only, which is sufficient and
-    /// cheap.
+    /// Warns about features that look like identifiers. Examines only the first block, which is cheap and sufficient.
     fn warn_of_identifiers(&self, block: &Block) {
         let found = identifiers::identifiers(block, &self.features);
         let (names, list) = (found.join(", "), found.join(","));
@@ -341,14 +341,14 @@ impl Sequencer {
     }
 }
 
-/// The side files of the current input.
+/// Reads the side files of the current input, such as weights and query sizes.
 struct CurrentSideFiles {
     all: Vec<crate::ingest::SideFiles>,
     names: Vec<String>,
     open: Option<(u32, SideReader)>,
-    /// Number of queries without an id so far.
+    /// Number of queries so far whose sizes come from a side file.
     query: u64,
-    /// Whether the inputs have query ids.
+    /// Whether the inputs have query ids; `None` until the first row is read.
     named: Option<bool>,
 }
 
@@ -378,7 +378,7 @@ impl CurrentSideFiles {
     }
 }
 
-/// Encodes row groups on the pool and appends them in order.
+/// Encodes row groups on the thread pool and appends them to the dataset in order.
 struct GroupEncoder {
     pool: Arc<ThreadPool>,
     layout: Layout,
@@ -387,7 +387,7 @@ struct GroupEncoder {
 }
 
 impl GroupEncoder {
-    /// One group is encoded while the next one is collected.
+    /// Maximum number of row groups in the encoder: one group is encoded while the next one is collected.
     const MAX_PENDING: usize = 1;
 
     fn encode(&mut self, group: RowGroup) -> Result<()> {
@@ -397,7 +397,7 @@ impl GroupEncoder {
         let (sender, encoded) = sync_channel(1);
         let layout = self.layout.clone();
         self.pool.spawn(move || {
-            let _ = sender.send(encode_group(&group, &layout)); // the receiver is gone after an error
+            let _ = sender.send(encode_group(&group, &layout)); // fails if an error has stopped the receiver
         });
         self.pending.push_back(encoded);
         Ok(())

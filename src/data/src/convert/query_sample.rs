@@ -1,11 +1,11 @@
-//! Sampling of queries, for subsets of large data and learning curves.
+//! Random samples of queries, for working with a subset of large data and for learning curves.
 
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Digest, digest_of};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// A random sample of queries. Each query is selected by its id alone, independent of the order of rows and
-/// of other queries, so a larger sample contains every smaller one with the same seed.
+/// A random sample of queries. Whether a query is selected depends only on its id and the seed. A larger sample
+/// therefore contains every smaller sample with the same seed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct QuerySample {
     fraction: f64,
@@ -13,10 +13,10 @@ pub struct QuerySample {
 }
 
 impl QuerySample {
-    /// All queries.
+    /// The sample that contains all queries.
     pub const ALL: QuerySample = QuerySample { fraction: 1.0, seed: 0 };
 
-    /// A sample of the given fraction, above 0 and at most 1.
+    /// Creates a sample of the given fraction of queries, which must be above 0 and at most 1.
     pub fn new(fraction: f64, seed: u64) -> Result<Self> {
         if fraction > 0.0 && fraction <= 1.0 {
             return Ok(QuerySample { fraction, seed });
@@ -27,14 +27,14 @@ impl QuerySample {
         ))
     }
 
-    /// Whether a query is in the sample.
+    /// Checks whether a query is in the sample.
     pub fn contains(&self, query: &str) -> bool {
         // The upper 53 bits of the hash give a number in [0, 1).
         let drawn = (xxh3_64_with_seed(query.as_bytes(), self.seed) >> 11) as f64 / (1u64 << 53) as f64;
         drawn < self.fraction
     }
 
-    /// Fingerprint of the sampled source, given that of the whole source.
+    /// Returns the fingerprint of the sampled input, given the fingerprint of the whole input.
     pub fn fingerprint(&self, source: Digest) -> Digest {
         match self.fraction {
             1.0 => source,
@@ -42,7 +42,7 @@ impl QuerySample {
         }
     }
 
-    /// The error for a sample that contains no query.
+    /// Returns the error for a sample that contains no query.
     pub fn empty_sample_error(&self) -> Error {
         Error::usage(
             format_args!("--query-fraction {} selects no query", self.fraction),

@@ -1,6 +1,5 @@
-//! External sort that brings together the rows of each query. Rows are collected up to a memory budget,
-//! sorted by query in order of first appearance and written to a temporary file; finally the files are
-//! merged.
+//! An external sort that brings together the rows of each query. Rows are collected up to a memory budget, sorted by
+//! the first appearance of their query, and written to a temporary file. At the end, the files are merged.
 
 use crate::dataset::Layout;
 use crate::rows::BlockBuilder;
@@ -11,15 +10,15 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use xxhash_rust::xxh3::xxh3_128;
 
-/// Sorts rows by query; see the [module](self) for the method.
+/// Sorts rows by query. Queries are in order of first appearance, and the rows of a query keep their order.
 pub struct QuerySorter {
     layout: Layout,
     budget: u64,
-    /// Number of each query, in order of first appearance.
+    /// Maps the hash of each query id to the number of the query, in order of first appearance.
     numbers: HashMap<u128, u64>,
-    /// Records of the rows since the last file.
+    /// Serialised rows that have not been written to a file yet.
     records: Vec<u8>,
-    /// Query number and offset in `records` of each row.
+    /// For each row in `records`, the number of its query and the offset of the row.
     order: Vec<(u64, usize)>,
     runs: Vec<File>,
 }
@@ -37,7 +36,7 @@ impl QuerySorter {
         }
     }
 
-    /// Adds rows in the order of the input.
+    /// Adds rows. They must be added in the order of the input.
     pub fn add(&mut self, rows: &RowMajorBlock) -> Result<()> {
         let block = &rows.block;
         for run in 0..block.runs.len() {
@@ -52,7 +51,7 @@ impl QuerySorter {
         if self.numbers.len() as u64 * 64 > self.budget {
             return Err(Error::place(
                 "--sort-queries",
-                format_args!("{} queries do not fit in memory", self.numbers.len()),
+                format_args!("the ids of {} queries do not fit in memory", self.numbers.len()),
                 "raise --memory-limit, or sort the input by query first",
             ));
         }
@@ -63,7 +62,7 @@ impl QuerySorter {
     }
 
     fn spill(&mut self) -> io::Result<()> {
-        self.order.sort_unstable(); // the offset, in input order, breaks ties
+        self.order.sort_unstable(); // rows of the same query are ordered by offset, which is the input order
         let mut file = BufWriter::with_capacity(1 << 18, tempfile::tempfile()?);
         for (number, start) in self.order.drain(..) {
             let length = u32_at(&self.records, start) as usize;
@@ -77,7 +76,7 @@ impl QuerySorter {
         Ok(())
     }
 
-    /// Passes all rows to `each`, query by query.
+    /// Passes all rows to `each`, query by query, in blocks of about 1 MiB.
     pub fn finish(mut self, each: &mut dyn FnMut(Block) -> Result<()>) -> Result<()> {
         self.spill().map_err(temporary_file_error)?;
         self.records = Vec::new();
@@ -91,7 +90,7 @@ impl QuerySorter {
         const BLOCK_BYTES: usize = 1 << 20;
         let mut builder = BlockBuilder::default();
         let mut bytes = 0;
-        // Runs are in input order, so the first of several equal numbers is the earliest.
+        // The runs are in input order, so among rows of the same query, the first run has the earliest rows.
         while let Some(run) = (0..runs.len())
             .filter(|run| runs[*run].number.is_some())
             .min_by_key(|run| (runs[*run].number, *run))
@@ -138,7 +137,8 @@ impl RunReader {
 
 const NONE: u32 = u32::MAX;
 
-/// Serialises a row: its length, then label, weight, position, query, document and entries.
+/// Serialises a row. The record starts with its length, followed by the label, weight and position, the lengths of
+/// the query id and document id, the entries, and the two ids.
 fn write_record(out: &mut Vec<u8>, rows: &RowMajorBlock, row: usize, query: &[u8]) {
     let start = out.len();
     let block = &rows.block;
@@ -146,7 +146,7 @@ fn write_record(out: &mut Vec<u8>, rows: &RowMajorBlock, row: usize, query: &[u8
     put(0);
     put(block.labels[row].to_bits());
     put(block.weights.as_ref().map_or(f32::NAN, |weights| weights[row]).to_bits());
-    // The minimum stands for a missing position.
+    // The minimum of `i32` marks a missing position.
     put(block.positions.as_ref().and_then(|positions| positions[row]).unwrap_or(i32::MIN) as u32);
     let document = block.documents.get(row);
     put(query.len() as u32);
@@ -196,7 +196,7 @@ mod tests {
     use super::*;
     use crate::dataset::FeatureNames;
 
-    /// Compares with a stable sort in memory.
+    /// Compares the result with a stable sort in memory.
     #[test]
     fn queries_are_sorted_by_first_appearance_with_any_budget() {
         let layout = Layout { features: FeatureNames::Numbered, weight: true, position: true };

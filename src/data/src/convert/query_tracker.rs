@@ -1,6 +1,6 @@
-//! Detection of queries that reappear after other queries. About a million queries are tracked in memory.
-//! Beyond that, they are written to temporary files as sorted runs, and repetitions across runs are detected
-//! at the end, before the dataset is published.
+//! Detection of queries whose rows are not consecutive. About a million queries are tracked in memory. If there are
+//! more, they are written to temporary files as sorted runs, and repetitions across runs are detected at the end,
+//! before the dataset is published.
 
 use crate::dataset::InputLine;
 use planetree_base::error::{Error, InputError, Position, Result};
@@ -10,10 +10,10 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::io::{BufReader, BufWriter, Read, Seek, Write};
 use xxhash_rust::xxh3::xxh3_128;
 
-/// Maximum number of entries in memory: about 64 MiB.
+/// Maximum number of queries in memory, which need about 64 MiB.
 const MAX_IN_MEMORY: usize = 1 << 20;
 
-/// Tracks the queries that have started.
+/// Tracks which queries have started, and where.
 pub struct QueryTracker {
     inputs: Vec<String>,
     max_in_memory: usize,
@@ -21,7 +21,7 @@ pub struct QueryTracker {
     runs: Vec<File>,
 }
 
-/// Hasher for keys that are hashes themselves.
+/// A hasher for keys that already are hashes, so that they are not hashed again.
 #[derive(Default)]
 struct IdentityHasher(u64);
 
@@ -42,22 +42,22 @@ impl Hasher for IdentityHasher {
 }
 
 impl QueryTracker {
-    /// An empty tracker; `inputs` are the names of the inputs, for messages.
+    /// Creates an empty tracker. `inputs` are the names of the inputs, for messages.
     pub fn new(inputs: Vec<String>) -> Self {
         QueryTracker { inputs, max_in_memory: MAX_IN_MEMORY, seen: HashMap::default(), runs: Vec::new() }
     }
 
-    /// Whether no query has started.
+    /// Checks whether no query has started yet.
     pub fn is_empty(&self) -> bool {
         self.seen.is_empty() && self.runs.is_empty()
     }
 
-    /// The name of the first input.
+    /// Returns the name of the first input, for messages.
     pub fn first_input(&self) -> &str {
         self.inputs.first().map_or("input", String::as_str)
     }
 
-    /// Records the start of a query; returns an error if it started before.
+    /// Records the start of a query. Fails if the query has already started earlier, as far as it is still in memory.
     pub fn begin(&mut self, name: &str, place: InputLine) -> Result<()> {
         if let Some(first) = self.seen.insert(xxh3_128(name.as_bytes()), place) {
             return Err(self.repeated_query(&format!("query {name:?}"), first, place));
@@ -73,7 +73,7 @@ impl QueryTracker {
         Error::Input(Box::new(InputError {
             at: Position { file: file(second), line: second.line, column: 1 },
             problem: format!(
-                "found {query} again, expected all its rows together: they started at {}:{}",
+                "found {query} again, expected all its rows to be consecutive: the first one is at {}:{}",
                 file(first),
                 first.line
             ),
@@ -102,7 +102,7 @@ impl QueryTracker {
         Ok(())
     }
 
-    /// Final check: no query is in two runs.
+    /// Performs the final check: fails if a query occurs in two runs.
     pub fn finish(mut self) -> Result<()> {
         if self.runs.is_empty() {
             return Ok(());
@@ -120,7 +120,8 @@ impl QueryTracker {
 
 type SortedRun = Box<dyn Iterator<Item = std::io::Result<(u128, InputLine)>>>;
 
-/// Merges sorted runs and returns the repeated query whose second occurrence is the earliest.
+/// Merges the sorted runs and finds repeated queries. Returns the first and second occurrence of the query whose
+/// second occurrence comes first in the input.
 fn first_repetition(
     files: Vec<File>,
     in_memory: Vec<(u128, InputLine)>,
@@ -200,12 +201,12 @@ mod tests {
         assert_eq!(run(2, &["a", "b", "c", "d", "e"]), None);
         assert_eq!(
             run(100, &names).unwrap(),
-            "a.txt:6:1: found query \"q\" again, expected all its rows together: they started at a.txt:2"
+            "a.txt:6:1: found query \"q\" again, expected all its rows to be consecutive: the first one is at a.txt:2"
         );
         for max_in_memory in 1..4 {
             let found = run(max_in_memory, &names).unwrap();
             assert!(
-                found.starts_with("a.txt:6:1: ") && found.ends_with("started at a.txt:2"),
+                found.starts_with("a.txt:6:1: ") && found.ends_with("the first one is at a.txt:2"),
                 "{max_in_memory}: {found}"
             );
         }

@@ -1,9 +1,9 @@
-//! A dataset does not depend on how its input is split into chunks.
+//! Tests that a dataset does not depend on how its input is split into chunks.
 
 use super::*;
 use crate::ingest::{IngestOptions, Input, RoleOptions};
 
-/// Converts text with chunks of about `chunk_bytes`. Returns the manifest as bytes, or the error message.
+/// Converts text in chunks of about `chunk_bytes` bytes. Returns the bytes of the manifest, or the error message.
 fn converted(text: &str, chunk_bytes: usize) -> Result<Vec<u8>, String> {
     let temporary = tempfile::tempdir().unwrap();
     let (input, output) = (temporary.path().join("in"), Location::Local(temporary.path().join("out")));
@@ -67,7 +67,7 @@ fn chunking_does_not_change_the_dataset() {
 
 #[test]
 fn a_number_in_a_categorical_column_is_an_error_on_any_line() {
-    // Text values beyond the first MiB, which is all that the detection examines.
+    // The file is larger than 1 MiB, and the detection of categorical columns examines only the first MiB.
     let words: String = (0..100_000).map(|row| format!("{},0,word{}\n", row / 100, row % 7)).collect();
     let text = format!("qid,label,a\n{words}");
     assert!(text.len() > 1 << 20);

@@ -1,5 +1,5 @@
-//! Encoding the columns of a row group as compressed Parquet column chunks. Chunks are independent, so they
-//! are encoded on all cores, and a chunk depends only on its values.
+//! Encodes the columns of a row group as compressed Parquet column chunks. A chunk depends only on the values of its
+//! column, so the columns are encoded in parallel.
 
 use super::fingerprint::{ColumnSums, RowKeys};
 use super::float_chunk::{ZSTD_LEVEL, encode_floats};
@@ -19,15 +19,15 @@ use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
-/// A column chunk and its metadata for the footer.
+/// An encoded column chunk, and its metadata for the footer.
 pub struct EncodedColumn {
-    /// The pages.
+    /// The encoded pages.
     pub bytes: Bytes,
-    /// The metadata, with offsets into `bytes`.
+    /// The metadata of the chunk, with offsets into `bytes`.
     pub close: ColumnCloseResult,
 }
 
-/// A row group, ready to be appended to a file.
+/// An encoded row group that can be appended to a file.
 pub struct EncodedGroup {
     /// One chunk per column, in the order of [`Layout::columns`].
     pub columns: Vec<EncodedColumn>,
@@ -64,14 +64,14 @@ pub fn encode_group(group: &RowGroup, layout: &Layout) -> Result<EncodedGroup> {
     Ok(EncodedGroup { columns, rows, queries, width, unlabelled, sums })
 }
 
-/// Encodes a column without values, for row groups written before the feature first occurred.
+/// Encodes a column without values. It is needed for row groups that were written before the feature first occurred.
 pub fn encode_absent(rows: usize, column: ColumnDescPtr) -> Result<EncodedColumn> {
     let mut present = BooleanBufferBuilder::new(rows);
     present.append_n(rows, false);
     encode_floats(column, &[], &present)
 }
 
-/// Encodes a column and computes its fingerprint sum.
+/// Encodes a column, and computes its contribution to the dataset's fingerprint.
 fn encode_column(
     group: &RowGroup,
     role: DatasetColumn,
@@ -95,7 +95,7 @@ fn encode_column(
     }
 }
 
-/// Appends a range of rows of a column: the present values, and for each row whether it has one.
+/// Appends a range of rows to a column: adds the present values to `values`, and one bit per row to `present`.
 fn gather(
     column: FeatureColumn<'_>,
     rows: Range<usize>,
@@ -240,7 +240,7 @@ static DICTIONARY: LazyLock<WriterPropertiesPtr> =
     LazyLock::new(|| Arc::new(properties().set_dictionary_enabled(true).build()));
 static PLAIN: LazyLock<WriterPropertiesPtr> =
     LazyLock::new(|| Arc::new(properties().set_dictionary_enabled(false).build()));
-/// Writer properties of all chunks and files.
+/// Returns the Parquet writer properties that all files of datasets use.
 pub fn properties() -> parquet::file::properties::WriterPropertiesBuilder {
     WriterProperties::builder()
         .set_created_by(concat!("planetree ", env!("CARGO_PKG_VERSION")).to_owned())
@@ -258,7 +258,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Compares with a naive loop over the rows' bits.
+        /// Compares the result with a naive loop over the bits of the rows.
         #[test]
         fn gather_copies_a_range_of_rows(cells in prop::collection::vec(prop::option::of(0i8..9), 1..300), cut in 0.0f64..1.0, len in 0.0f64..1.0) {
             let mut bitmap = vec![0u8; cells.len().div_ceil(8)];

@@ -1,4 +1,5 @@
-//! Mapping features to the columns of a dataset by name, and categories to codes.
+//! Maps the features of a model, or of other data, to the columns of a dataset by name, and their categories to
+//! codes.
 
 use super::manifest::Manifest;
 use super::words::{KnownFeature, Recoding};
@@ -8,31 +9,32 @@ use planetree_base::storage::Location;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// The columns of a dataset that correspond to a list of features.
+/// The mapping of a list of features to the columns of a dataset.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FeatureMapping {
-    /// Index of each feature among the dataset's features; `None` if it is treated as missing.
+    /// For each feature, its index among the features of the dataset; `None` if the dataset lacks it and it is
+    /// treated as missing.
     pub columns: Vec<Option<usize>>,
-    /// Names of the features that are treated as missing.
+    /// Names of the features that the dataset lacks and that are treated as missing.
     pub absent: Vec<String>,
-    /// How the codes of each feature are mapped; `None` if values are used unchanged.
+    /// For each feature, the mapping of its category codes; `None` if its values are used unchanged.
     recodings: Vec<Option<Recoding>>,
-    /// Categories that are treated as missing.
+    /// Categories that are unknown to the model or reference dataset and are treated as missing.
     unknown: Vec<UnknownCategories>,
 }
 
-/// Categories of a feature that a model or reference dataset does not have.
+/// Categories of a feature that are unknown to a model or reference dataset.
 #[derive(Debug, Clone, PartialEq)]
 struct UnknownCategories {
     feature: String,
     words: Vec<String>,
-    /// The model or dataset that does not have them.
+    /// The model or reference dataset to which the categories are unknown, for messages.
     place: String,
 }
 
 impl FeatureMapping {
-    /// Finds all features. LETOR text lists only present values, so a feature that never occurs there is
-    /// missing in all rows. For other formats, an absent column is an error.
+    /// Finds all features in a dataset. A feature that never occurs in LETOR text is treated as missing in all rows,
+    /// because LETOR text lists only present values. For other formats, fails if a column is absent.
     pub fn find(known: &[KnownFeature], manifest: &Manifest, location: &Location) -> Result<Self> {
         let names = known.iter().map(|feature| feature.name.as_str());
         let by_name: HashMap<&str, usize> =
@@ -78,12 +80,13 @@ impl FeatureMapping {
         Ok(())
     }
 
-    /// Maps values of a feature to the known codes, in place. Missing values are NaN.
+    /// Replaces the category codes in the values of a feature by the known codes. Unknown categories become NaN.
     pub fn recode(&self, feature: usize, values: &mut [f32]) -> Result<()> {
         self.recodings[feature].as_ref().map_or(Ok(()), |recoding| recoding.values(values))
     }
 
-    /// Maps a column of a feature to the known codes.
+    /// Returns the column of a feature with the category codes replaced by the known codes. Unknown categories become
+    /// null.
     pub fn recoded<'a>(&self, feature: usize, column: &'a Float32Array) -> Result<Cow<'a, Float32Array>> {
         match &self.recodings[feature] {
             None => Ok(Cow::Borrowed(column)),
@@ -91,7 +94,7 @@ impl FeatureMapping {
         }
     }
 
-    /// Identifies the mapping: different mappings of the same dataset have different identities.
+    /// Returns a string that identifies the mapping. Different mappings of the same dataset have different strings.
     pub fn identity(&self) -> String {
         let mut text = format!("{:?}", self.columns);
         for (feature, recoding) in self.recodings.iter().enumerate() {
@@ -102,7 +105,7 @@ impl FeatureMapping {
         text
     }
 
-    /// Warnings for the user about absent features and unknown categories.
+    /// Returns a warning for the user about absent features and unknown categories, or `None` if there are none.
     pub fn warning(&self) -> Option<String> {
         let (are, count) = (if self.absent.len() == 1 { " is" } else { "s are" }, self.absent.len());
         let absent = (count > 0).then(|| {
@@ -131,13 +134,13 @@ impl FeatureMapping {
     }
 }
 
-/// Whether this is the name that a feature of LETOR text gets from its index.
+/// Checks whether this is the default name of a feature in LETOR text, such as `f12`.
 fn is_numbered(name: &str) -> bool {
     name.strip_prefix('f')
         .is_some_and(|index| !index.is_empty() && index.bytes().all(|digit| digit.is_ascii_digit()))
 }
 
-/// The first few names, for messages.
+/// Returns the first few names as a comma-separated list, for messages.
 fn first_few(names: &[String]) -> String {
     const FEW: usize = 5;
     format!("{}{}", names[..names.len().min(FEW)].join(", "), if names.len() > FEW { ", ..." } else { "" })

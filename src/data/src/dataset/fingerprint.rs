@@ -1,10 +1,11 @@
-//! The fingerprint of a dataset: a hash of its rows that does not depend on row groups and files.
+//! The fingerprint of a dataset: a hash of its rows that does not depend on how they are divided into row groups and
+//! files.
 //!
-//! Every row has a key derived from its number. The *sum* of a column is the 128-bit sum, over all present
-//! values, of the row's key times the value. Sums of row groups add up to the sum of the dataset in any order
-//! and on any number of threads, and absent values cost nothing. Two different columns have the same sum with
-//! probability 2^-64 (multilinear hashing: Lemire and Kaser 2014, "Strongly universal string hashing is
-//! fast"). The fingerprint is the hash of counts, names, categories and sums.
+//! Every row has a key derived from its number. Each present value of a column is multiplied by the key of its row,
+//! and the *sum* of the column is the 128-bit sum of these products. The sums of row groups can be added in any order
+//! and on any number of threads to get the sum of the dataset, and absent values cost nothing. Two different columns
+//! have the same sum with probability 2^-64 (multilinear hashing: Lemire and Kaser 2014, "Strongly universal string
+//! hashing is fast"). The fingerprint is the hash of the counts, names, categories and sums.
 
 use super::manifest::Manifest;
 use super::read::{DatasetReader, GroupReader};
@@ -17,10 +18,10 @@ use planetree_base::storage::{Digest, RunningDigest, interrupt};
 use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Version of the definition.
+/// Version of the definition of fingerprints.
 const VERSION: u32 = 1;
 
-/// Keys of consecutive rows.
+/// The keys of consecutive rows.
 pub struct RowKeys {
     keys: Vec<u64>,
     /// Sum of all keys.
@@ -28,13 +29,13 @@ pub struct RowKeys {
 }
 
 impl RowKeys {
-    /// The keys of `rows` rows, starting at row `first_row` of the dataset.
+    /// Computes the keys of `rows` rows, starting at row `first_row` of the dataset.
     pub fn new(first_row: u64, rows: usize) -> Self {
         let keys: Vec<u64> = (first_row..first_row + rows as u64).map(mix).collect();
         RowKeys { total: keys.iter().map(|key| u128::from(*key)).sum(), keys }
     }
 
-    /// Sum of a float column, given its present values and a bitmap of the rows that have one.
+    /// Computes the sum of a float column, given its present values and a bitmap of the rows that have a value.
     pub fn sum_of_floats(&self, values: &[f32], present: &BooleanBufferBuilder) -> u128 {
         if values.len() == self.keys.len() {
             return self.sum_of_all(values);
@@ -43,9 +44,9 @@ impl RowKeys {
         rows.zip(values).map(|(row, value)| product(self.keys[row], value.to_bits())).sum()
     }
 
-    /// Sum of a float column without missing values. Keys are split in halves, because all vector units have
-    /// 32-bit products. Nothing overflows below 2^31 rows; the wrapping operations only avoid overflow checks
-    /// in the loop.
+    /// Computes the sum of a float column without missing values. Keys are split into two halves, because all
+    /// processors can multiply vectors of 32-bit numbers. Nothing overflows with fewer than 2^31 rows. The wrapping
+    /// operations only avoid overflow checks in the loop.
     fn sum_of_all(&self, values: &[f32]) -> u128 {
         const HALF: u64 = 0xFFFF_FFFF;
         let (mut low, mut middle, mut high) = (0u64, 0u64, 0u64);
@@ -59,13 +60,14 @@ impl RowKeys {
         self.total + u128::from(low) + (u128::from(middle) << 32) + (u128::from(high) << 64)
     }
 
-    /// Sum of a column of positions.
+    /// Computes the sum of a column of positions.
     pub fn sum_of_positions(&self, positions: impl Iterator<Item = Option<i32>>) -> u128 {
         let present = self.keys.iter().zip(positions);
         present.filter_map(|(key, position)| Some(product(*key, position? as u32))).sum()
     }
 
-    /// Sum of a column of strings, given as rows and texts. A query id counts at the first row of each query.
+    /// Computes the sum of a column of strings, given as pairs of a row index and a string. A query id is passed only
+    /// for the first row of each query.
     pub fn sum_of_texts<'t>(&self, texts: impl Iterator<Item = (usize, &'t [u8])>) -> u128 {
         texts.fold(0, |sum: u128, (row, text)| {
             sum.wrapping_add(u128::from(self.keys[row]) * u128::from(xxh3_64(text)))
@@ -73,26 +75,26 @@ impl RowKeys {
     }
 }
 
-/// Contribution of a value to its column's sum. One is added to the bits, so that 0 differs from an absent
-/// value. The sum of 2^28 contributions is far below 2^128.
+/// Computes the contribution of a value to the sum of its column. One is added to the bits, so that 0 differs from an
+/// absent value. The sum of 2^28 contributions is far below 2^128.
 #[inline]
 fn product(key: u64, bits: u32) -> u128 {
     u128::from(key).wrapping_mul(u128::from(bits) + 1)
 }
 
-/// The sums of all columns of a dataset, or of some of its rows, in column order. Features that have not
-/// occurred yet have no element.
+/// The sums of all columns of a dataset, or of some of its rows, in column order. Trailing features that do not occur
+/// in these rows have no element.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ColumnSums(pub Vec<u128>);
 
 impl ColumnSums {
-    /// Adds the sums of other rows.
+    /// Adds the sums of other rows of the same dataset.
     pub fn add(&mut self, other: &ColumnSums) {
         self.0.resize(self.0.len().max(other.0.len()), 0);
         self.0.iter_mut().zip(&other.0).for_each(|(sum, other)| *sum = sum.wrapping_add(*other));
     }
 
-    /// The fingerprint of the rows that a manifest describes.
+    /// Computes the fingerprint of the rows that a manifest describes.
     pub fn fingerprint(&self, manifest: &Manifest) -> Digest {
         let mut digest = RunningDigest::new();
         let mut text = |text: &str| {
@@ -116,8 +118,9 @@ impl ColumnSums {
 }
 
 impl DatasetReader {
-    /// Hash of the rows: queries, documents, labels, weights, positions, features, names and categories. If
-    /// the manifest has no fingerprint, as in earlier versions, it is computed by reading the dataset.
+    /// Returns the fingerprint of the dataset, which covers queries, documents, labels, weights, positions, features,
+    /// names and categories. If the manifest has no fingerprint, because an earlier version wrote it, reads the
+    /// dataset to compute it.
     pub fn fingerprint(&self) -> Result<Digest> {
         if let Some(known) = self.manifest().fingerprint.or_else(|| self.scanned.get().copied()) {
             return Ok(known);
@@ -160,7 +163,8 @@ impl DatasetReader {
     }
 }
 
-/// Sum of a column as read from a dataset; `is_query` states whether it holds query ids.
+/// Computes the sum of a column that was read from a dataset. `is_query` states whether it is the column of query
+/// ids. Returns `None` if the column has an unexpected type.
 fn sum_of(keys: &RowKeys, column: &ArrayRef, is_query: bool) -> Option<u128> {
     if let Some(texts) = column.as_string_opt::<i32>() {
         let counts = |row: &usize| match is_query {
@@ -198,8 +202,8 @@ mod tests {
         features: Vec<Option<f32>>,
     }
 
-    /// Fingerprint of rows that arrive in blocks of `block_rows` and are written to files of
-    /// `partition_rows`.
+    /// Computes the fingerprint of rows that arrive in blocks of `block_rows` rows and are written to files of
+    /// `partition_rows` rows.
     fn fingerprint(rows: &[Row], words: &[&str], block_rows: usize, partition_rows: usize) -> Digest {
         let layout = Layout { features: FeatureNames::Numbered, weight: true, position: true };
         let (mut sums, mut groups, mut width, mut queries) = (ColumnSums::default(), Vec::new(), 0, 0);
@@ -224,7 +228,7 @@ mod tests {
             grouper.push(Arc::new(builder.finish()), &mut |_, _| Ok(true), &mut emit).unwrap();
         }
         grouper.finish().map_or(Ok(()), &mut emit).unwrap();
-        // In any order: on several threads, groups finish in any order.
+        // The order is arbitrary, as it is if several threads finish groups in any order.
         for group in groups.iter().rev() {
             sums.add(&group.sums);
             (width, queries) = (width.max(group.width), queries + group.queries as u64);
@@ -299,7 +303,7 @@ mod tests {
                     bits(std::mem::replace(&mut row.features[feature], value)) != bits(value)
                 }
                 6 => {
-                    // Splits a query in two, or joins two.
+                    // This splits a query in two, or joins two queries.
                     let before = place > 0 && rows[place - 1].query == row.query;
                     let old = row.query;
                     changed[place..].iter_mut().for_each(|row| row.query += u32::from(row.query == old) * 500);

@@ -1,10 +1,11 @@
-//! Encoding float columns as Parquet column chunks, page by page instead of with the general column writer:
-//! presence bitmaps are copied into the page unchanged, the dictionary is a small hash table, and the
-//! compressor is reused between columns. A third of a conversion's time is spent here. The Parquet crate
-//! still writes page headers and metadata.
+//! Encodes float columns as Parquet column chunks. This is faster than the general column writer of the Parquet
+//! crate, because bitmaps are copied into pages unchanged, the dictionary is a small hash table, and the compressor
+//! is reused between columns. The speed matters, because a third of a conversion's time is spent here. The Parquet
+//! crate still writes page headers and metadata.
 //!
-//! Terms of the Parquet format: *definition levels* state for each row whether it has a value; the *hybrid*
-//! encoding mixes repeated runs and bit-packed groups of eight.
+//! Terms of the Parquet format: *definition levels* state for each row whether it has a value. The *hybrid* encoding
+//! of integers consists of repeated runs, which store a value and its count, and of bit-packed groups of eight
+//! values.
 
 use super::encode::EncodedColumn;
 use arrow::array::BooleanBufferBuilder;
@@ -19,12 +20,12 @@ use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
 use std::cell::RefCell;
 
-/// zstd level of all compression.
+/// Compression level of zstd for all columns.
 pub const ZSTD_LEVEL: i32 = 1;
-/// Rows per page: one page per chunk, unless a query is huge. A multiple of eight.
+/// Maximum number of rows per page, a multiple of eight. A chunk has only one page, unless a query is very large.
 const PAGE_ROWS: usize = 1 << 18;
 
-/// Encodes a column, given its present values and a bitmap of the rows that have one.
+/// Encodes a column, given its present values and a bitmap of the rows that have a value.
 pub fn encode_floats(
     column: ColumnDescPtr,
     values: &[f32],
@@ -88,7 +89,7 @@ pub fn encode_floats(
     Ok(EncodedColumn { bytes, close })
 }
 
-/// Whether a dictionary is likely to pay off: many values of a sample occur more than once.
+/// Estimates from a sample of the values whether they repeat often enough for a dictionary to save space.
 fn repeats_often(values: &[f32]) -> bool {
     const SAMPLE: usize = 256;
     let step = (values.len() / SAMPLE).max(1);
@@ -107,7 +108,7 @@ fn statistics(values: &[f32], rows: usize, dictionary: Option<&Dictionary>) -> S
         least = least.min(*value);
         most = most.max(*value);
     }
-    // Readers may not distinguish the two zeros, so the bounds include both.
+    // Readers may treat -0 and 0 as equal, so a bound of zero must include both.
     let bound = |value: f32, zero: f32| (!seen.is_empty()).then_some(if value == 0.0 { zero } else { value });
     let distinct = dictionary.map(|dictionary| dictionary.values.len() as u64);
     Statistics::new(bound(least, -0.0), bound(most, 0.0), distinct, Some((rows - values.len()) as u64), false)
@@ -122,8 +123,8 @@ fn count_ones(bits: &[u8], rows: usize) -> usize {
     (in_words + in_tail + in_rest) as usize
 }
 
-/// Writes the definition levels of a page: a repeated run if all rows are alike, otherwise the bitmap itself,
-/// which already is a bit-packed run of width 1.
+/// Writes the definition levels of a page. If all rows or no rows have a value, this is a repeated run. Otherwise, it
+/// is the bitmap itself, which already has the form of a bit-packed run with one bit per value.
 fn write_levels(bits: &[u8], rows: usize, values: usize, page: &mut Vec<u8>) {
     let start = page.len();
     page.extend_from_slice(&[0; 4]);
@@ -136,7 +137,7 @@ fn write_levels(bits: &[u8], rows: usize, values: usize, page: &mut Vec<u8>) {
         if !rows.is_multiple_of(8)
             && let Some(last) = page.last_mut()
         {
-            *last &= (1 << (rows % 8)) - 1; // clears the bits after the last row
+            *last &= (1 << (rows % 8)) - 1; // clear the unused bits after the last row
         }
     }
     let length = (page.len() - start - 4) as u32;
@@ -151,7 +152,8 @@ fn write_varint(mut number: u64, out: &mut Vec<u8>) {
     out.push(number as u8);
 }
 
-/// Writes all first bytes, then all second bytes, and so on: similar bytes are adjacent and compress well.
+/// Writes the first bytes of all values, then the second bytes of all values, and so on. This places similar bytes
+/// next to each other, so that they compress well.
 fn split_bytes(values: &[f32], page: &mut Vec<u8>) {
     let (start, count) = (page.len(), values.len());
     page.resize(start + 4 * count, 0);
@@ -163,19 +165,20 @@ fn split_bytes(values: &[f32], page: &mut Vec<u8>) {
     }
 }
 
-/// The distinct values of a column, and the index of each value among them.
+/// The distinct values of a column, and for each value of the column its index (code) among them.
 struct Dictionary {
     values: Vec<f32>,
     codes: Vec<u32>,
 }
 
 impl Dictionary {
-    /// `None` if there are too many distinct values for a dictionary to pay off.
+    /// Builds the dictionary of a column. Returns `None` if there are too many distinct values to save space.
     fn of(values: &[f32]) -> Option<Self> {
         let max_distinct = values.len() / 3 + 64;
         let mut distinct: Vec<f32> = Vec::new();
         let mut codes = Vec::with_capacity(values.len());
-        // Open addressing. A slot holds the bits of a value and its code + 1; 0 is free.
+        // A hash table with open addressing. A slot contains the bits of a value and its code plus 1, or 0 if it is
+        // free.
         let mut slots = vec![0u64; 1 << 10];
         let mut shift = 64 - 10;
         let hash =
@@ -215,23 +218,23 @@ impl Dictionary {
         (distinct.len() <= max_distinct).then_some(Dictionary { values: distinct, codes })
     }
 
-    /// Bits per code.
+    /// Returns the number of bits per code.
     fn width(&self) -> u32 {
         (self.values.len().max(2) as u32 - 1).ilog2() + 1
     }
 }
 
-/// Writes codes in the hybrid encoding, preceded by their width.
+/// Writes the number of bits per code, followed by the codes in the hybrid encoding.
 fn write_codes(codes: &[u32], width: u32, page: &mut Vec<u8>) {
-    /// Minimum length of a repeated run; shorter runs are bit-packed.
+    /// Minimum number of equal codes that are written as a repeated run. Fewer equal codes are bit-packed.
     const MIN_RUN: usize = 24;
     page.push(width as u8);
-    let mut unpacked = 0; // all codes before this one are written
+    let mut unpacked = 0; // index of the first code that has not been written yet
     let mut at = 0;
     while at < codes.len() {
         let run = codes[at..].iter().take_while(|code| **code == codes[at]).count();
         if run >= MIN_RUN {
-            // Packed groups have eight codes, so the first codes of the run complete the last group.
+            // Packed groups consist of eight codes, so the first codes of the run fill up the last group.
             let packed = (at - unpacked).next_multiple_of(8);
             pack(&codes[unpacked..unpacked + packed], width, page);
             write_varint(((at + run - unpacked - packed) as u64) << 1, page);
@@ -243,7 +246,7 @@ fn write_codes(codes: &[u32], width: u32, page: &mut Vec<u8>) {
     pack(&codes[unpacked..], width, page);
 }
 
-/// Writes a bit-packed run: the codes, padded to a multiple of eight.
+/// Writes a bit-packed run of codes, padded to a multiple of eight codes.
 fn pack(codes: &[u32], width: u32, page: &mut Vec<u8>) {
     if codes.is_empty() {
         return;
@@ -269,7 +272,7 @@ fn pack(codes: &[u32], width: u32, page: &mut Vec<u8>) {
     }
 }
 
-/// PageSizes and offsets of the pages, for the metadata.
+/// Sizes, offsets and number of the pages in a chunk, for the metadata.
 #[derive(Default)]
 struct PageSizes {
     compressed: usize,
@@ -335,7 +338,7 @@ impl ChunkWriter<'_> {
 }
 
 thread_local! {
-    /// Creating a compressor costs more than compressing a small page.
+    /// One compressor per thread, which is reused because creating it takes longer than compressing a small page.
     static COMPRESSOR: RefCell<Option<zstd::bulk::Compressor<'static>>> = const { RefCell::new(None) };
 }
 

@@ -1,23 +1,23 @@
-//! Collecting blocks into row groups. A row group ends with a query, once it has enough rows. Where it ends
-//! depends only on the rows, not on blocks, threads or memory, so equal rows give equal files.
+//! Collects blocks into row groups. A row group ends at the end of a query, once it has enough rows or values. Where
+//! it ends depends only on the rows, not on blocks, threads or memory, so equal rows give equal files.
 
 use crate::rows::Block;
 use planetree_base::error::{Error, Result};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Where a query starts: index of the input, and line.
+/// The position in the inputs at which a query starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InputLine {
     /// Index of the input.
     pub input: u32,
-    /// Line, from 1.
+    /// Line number, counted from 1.
     pub line: u64,
 }
 
-/// Rows after which a row group ends, at the end of the current query.
+/// Number of rows after which a row group ends. It is completed to the end of the current query.
 pub const GROUP_ROWS: usize = 1 << 16;
-/// Present values after which a row group ends, at the end of the current query.
+/// Number of present feature values after which a row group ends. It is completed to the end of the current query.
 pub const GROUP_ENTRIES: usize = 1 << 23;
 
 /// A query within a row group.
@@ -29,18 +29,18 @@ pub struct GroupQuery {
     pub rows: usize,
 }
 
-/// Whole queries, ready to be encoded.
+/// The rows of one row group, which consists of whole queries, before they are encoded.
 #[derive(Debug, Default)]
 pub struct RowGroup {
-    /// Ranges of rows of blocks, in order.
+    /// The rows of the group in order. Each element selects a range of rows from a block.
     pub slices: Vec<(Arc<Block>, Range<usize>)>,
     /// The queries, in order.
     pub queries: Vec<GroupQuery>,
-    /// Number of the first row in the dataset.
+    /// Number of the group's first row in the dataset, counted from 0.
     pub first_row: u64,
     /// Number of rows.
     pub rows: usize,
-    /// Number of features in the input so far: at least as many as in these rows.
+    /// Number of features in the input so far, including earlier row groups.
     pub width: usize,
     entries: usize,
     heap: usize,
@@ -52,19 +52,20 @@ pub struct Grouper {
     max_bytes: usize,
     open: RowGroup,
     width: usize,
-    /// Rows in the current file before the open group.
+    /// Number of rows in the current file before the open row group.
     part_rows: usize,
-    /// Rows in all groups before the open one.
+    /// Number of rows in all row groups before the open one.
     rows: u64,
-    /// The query that is currently being skipped.
+    /// Id of the query whose rows are currently skipped, if any.
     skipped_query: Option<String>,
-    /// Whether any query was skipped. If so, the remaining rows are copied, since they may be a small part of
-    /// their block.
+    /// Whether any query was skipped. If so, the rows that are kept are copied, so that they do not keep their whole
+    /// block in memory.
     has_skipped: bool,
 }
 
 impl Grouper {
-    /// A file ends with the query that reaches `partition_rows`. `max_bytes` limits the memory of one group.
+    /// Creates an empty grouper. A file ends at the end of the query with which it reaches `partition_rows` rows.
+    /// `max_bytes` limits the memory of one row group.
     pub fn new(partition_rows: usize, max_bytes: usize) -> Self {
         let open = RowGroup::default();
         Grouper {
@@ -79,8 +80,8 @@ impl Grouper {
         }
     }
 
-    /// Adds a block. `begin` is called at the start of every query and returns whether to keep it; `emit`
-    /// receives every full group.
+    /// Adds a block. `begin` is called with the id and the line of every query that starts, and returns whether to
+    /// keep the query. `emit` receives every full row group.
     pub fn push(
         &mut self,
         block: Arc<Block>,
@@ -93,7 +94,7 @@ impl Grouper {
         }
         for run in 0..block.runs.len() {
             let rows = block.runs[run].first_row as usize..block.run_end(run);
-            // Decoders only produce query ids that are UTF-8.
+            // Decoders ensure that query ids are valid UTF-8.
             let name = std::str::from_utf8(block.run_name(run)).unwrap_or_default();
             let last = self.skipped_query.as_ref().or(self.open.queries.last().map(|query| &query.name));
             if last.is_none_or(|last| last != name) {
@@ -155,7 +156,7 @@ impl Grouper {
         RowGroup { first_row, width: self.width, ..std::mem::take(&mut self.open) }
     }
 
-    /// The last group, if it has rows.
+    /// Returns the last row group, or `None` if it has no rows.
     pub fn finish(mut self) -> Option<RowGroup> {
         (self.open.rows > 0).then(|| self.take())
     }

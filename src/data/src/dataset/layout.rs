@@ -7,14 +7,14 @@ use std::sync::Arc;
 /// Names of the feature columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FeatureNames {
-    /// `f1`, `f2`, ..., as many as occur in the data.
+    /// The names `f1`, `f2`, ..., for as many features as occur in the data.
     Numbered,
     /// A fixed list of names.
     Given(Vec<String>),
 }
 
 impl FeatureNames {
-    /// The name of a feature, counted from 0.
+    /// Returns the name of a feature, given its index, counted from 0.
     pub fn name(&self, feature: usize) -> String {
         match self {
             FeatureNames::Given(names) if feature < names.len() => names[feature].clone(),
@@ -22,7 +22,7 @@ impl FeatureNames {
         }
     }
 
-    /// The number of features, if known in advance.
+    /// Returns the number of features if it is known in advance.
     pub fn given(&self) -> Option<usize> {
         match self {
             FeatureNames::Numbered => None,
@@ -31,7 +31,8 @@ impl FeatureNames {
     }
 }
 
-/// The columns of a dataset, except for the number of features, which is known only at the end of text.
+/// The columns of a dataset. The number of features is separate, because it is known only after all text has been
+/// read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     /// Names of the features.
@@ -55,12 +56,12 @@ pub enum DatasetColumn {
     Weight,
     /// `position`.
     Position,
-    /// A feature, counted from 0.
+    /// The feature with this index, counted from 0.
     Feature(usize),
 }
 
 impl Layout {
-    /// All columns in order, for the given number of features.
+    /// Returns all columns in order, for the given number of features.
     pub fn columns(&self, features: usize) -> Vec<DatasetColumn> {
         let mut columns = vec![DatasetColumn::Query, DatasetColumn::Document, DatasetColumn::Label];
         columns.extend(self.weight.then_some(DatasetColumn::Weight));
@@ -69,7 +70,7 @@ impl Layout {
         columns
     }
 
-    /// The Parquet schema, for the given number of features.
+    /// Returns the Parquet schema for the given number of features.
     pub fn schema(&self, features: usize) -> SchemaDescPtr {
         let fields = self.columns(features).iter().map(|column| Arc::new(self.field(*column))).collect();
         let root = Type::group_type_builder("dataset")

@@ -1,5 +1,5 @@
-//! The manifest: the files of a dataset, their contents, and the checksums of all byte ranges, so that damage
-//! is detected in whatever range is read.
+//! The manifest of a dataset. It lists the files with their row groups and the checksums of all byte ranges, so that
+//! damage is detected in any range that is read.
 
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Digest, HeldDirectory, Location, digest_of};
@@ -9,17 +9,18 @@ use serde::{Deserialize, Serialize};
 pub const MANIFEST: &str = "_manifest.json";
 const FORMAT: u32 = 1;
 
-/// Contents of a dataset's manifest.
+/// The manifest of a dataset.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// Version of the manifest format.
     pub planetree_dataset: u32,
-    /// Program and version that wrote the dataset.
+    /// Name and version of the program that wrote the dataset.
     pub writer: String,
-    /// Origin of the rows.
+    /// The inputs that the rows come from.
     pub source: ManifestSource,
-    /// Hash of the rows, independent of files. Datasets of earlier versions have none;
-    /// [`DatasetReader::fingerprint`](super::DatasetReader::fingerprint) computes it from the rows.
+    /// Hash of the rows, which does not depend on how they are divided into files. `None` if an earlier version of
+    /// planetree wrote the dataset. [`DatasetReader::fingerprint`](super::DatasetReader::fingerprint) then computes
+    /// it from the rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<Digest>,
     /// Number of rows in all files.
@@ -34,24 +35,25 @@ pub struct Manifest {
     pub position: bool,
     /// Names of the feature columns.
     pub features: Vec<String>,
-    /// The categories of categorical features, in the order of their codes from 0.
+    /// The categories of each categorical feature.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub categories: Vec<Categories>,
-    /// Counts of repaired and skipped faults, by kind.
+    /// Numbers of faults that were repaired or whose lines were skipped, by kind of fault.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repairs: Vec<RepairCount>,
-    /// The files in row order.
+    /// The Parquet files, in row order.
     pub files: Vec<PartEntry>,
 }
 
-/// Origin of the rows: their content, not file names, so that equal input gives equal output.
+/// The inputs that the rows come from. They are identified by their content, not by file names, so that equal inputs
+/// give equal datasets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ManifestSource {
-    /// `letor`, `csv` or `parquet`.
+    /// Format of the inputs: `letor`, `csv` or `parquet`.
     pub format: String,
-    /// Size of the inputs in bytes, decompressed.
+    /// Total size of the decompressed inputs in bytes.
     pub bytes: u64,
-    /// Hash of the decompressed inputs, concatenated.
+    /// Hash of the concatenated, decompressed inputs.
     pub fingerprint: Digest,
 }
 
@@ -60,14 +62,14 @@ pub struct ManifestSource {
 pub struct Categories {
     /// Name of the feature.
     pub feature: String,
-    /// The categories with the codes 0, 1, 2, ...
+    /// The categories in the order of their codes, which are 0, 1, 2, ...
     pub words: Vec<String>,
 }
 
-/// Number of faults of one kind that were repaired or skipped.
+/// Number of faults of one kind that were repaired or whose lines were skipped.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RepairCount {
-    /// Name of the fault.
+    /// Name of the kind of fault.
     pub kind: String,
     /// Number of occurrences.
     pub count: u64,
@@ -84,9 +86,9 @@ pub struct PartEntry {
     pub queries: u64,
     /// Size in bytes.
     pub bytes: u64,
-    /// The row groups, from the first byte of the file on.
+    /// The row groups, in order. The first one starts at the first byte of the file.
     pub row_groups: Vec<RowGroupEntry>,
-    /// Everything after the last row group.
+    /// The byte range after the last row group, which contains the footer.
     pub footer: ChecksummedRange,
 }
 
@@ -97,7 +99,7 @@ pub struct RowGroupEntry {
     pub rows: u64,
     /// Number of queries.
     pub queries: u64,
-    /// Its byte range.
+    /// The byte range of the row group.
     #[serde(flatten)]
     pub range: ChecksummedRange,
 }
@@ -105,7 +107,7 @@ pub struct RowGroupEntry {
 /// A byte range of a file, with its checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChecksummedRange {
-    /// First byte.
+    /// Offset of the first byte in the file.
     pub offset: u64,
     /// Number of bytes.
     pub bytes: u64,
@@ -114,7 +116,7 @@ pub struct ChecksummedRange {
 }
 
 impl Manifest {
-    /// An empty manifest of this version of the program.
+    /// Creates a manifest without rows and files, which names this version of planetree as the writer.
     pub fn new(source: ManifestSource) -> Self {
         Manifest {
             planetree_dataset: FORMAT,
@@ -133,11 +135,11 @@ impl Manifest {
         }
     }
 
-    /// Serialises the manifest: JSON whose last key is the hash of the rest.
+    /// Serialises the manifest as JSON. The last key contains the hash of everything before it.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut text = serde_json::to_string_pretty(self).expect("strings and numbers always serialise");
         let digest = digest_of(text.as_bytes());
-        // The hash becomes the last key of the same object, so that the file remains plain JSON.
+        // The hash is added as the last key of the same object, so that the file remains valid JSON.
         text.truncate(text.len() - "\n}".len());
         text.push_str(&format!(",\n  \"xxh3\": \"{digest}\"\n}}\n"));
         text.into_bytes()
@@ -148,7 +150,7 @@ impl Manifest {
         Self::open(dataset).map(|(_, manifest)| manifest)
     }
 
-    /// Reads the manifest and keeps the directory open, for reading its files.
+    /// Reads the manifest of the dataset at `dataset`, and keeps the directory open for reading the dataset's files.
     pub fn open(dataset: &Location) -> Result<(HeldDirectory, Self)> {
         match HeldDirectory::open(dataset, MANIFEST)? {
             Some((directory, bytes)) => Ok((directory, Self::from_bytes(&bytes, &dataset.join(MANIFEST))?)),
@@ -160,7 +162,7 @@ impl Manifest {
         }
     }
 
-    /// Parses a manifest; `location` is for messages.
+    /// Parses a manifest and verifies its checksum. `location` is the file of the manifest, for messages.
     pub fn from_bytes(bytes: &[u8], location: &Location) -> Result<Self> {
         let damaged = || {
             Error::place(
@@ -191,7 +193,7 @@ impl Manifest {
         };
         let manifest: Manifest =
             serde_json::from_str(&body).map_err(|error| problem(format_args!("{error}")))?;
-        // All files of a dataset are in its directory.
+        // Names that lead out of the dataset's directory are rejected.
         let is_elsewhere = |name: &str| name.contains(['/', '\\']) || name.starts_with('.');
         match manifest.files.iter().find(|file| is_elsewhere(&file.name)) {
             Some(file) => Err(problem(format_args!("invalid file name {:?}", file.name))),
@@ -199,12 +201,12 @@ impl Manifest {
         }
     }
 
-    /// Number of rows of each row group, in row order.
+    /// Returns the number of rows of each row group, in row order.
     pub fn rows_of_groups(&self) -> impl Iterator<Item = u64> + '_ {
         self.files.iter().flat_map(|file| &file.row_groups).map(|group| group.rows)
     }
 
-    /// Identifies the dataset's files byte for byte: the hash of their hashes.
+    /// Returns a hash that identifies the bytes of all files. It is the hash of the files' hashes.
     pub fn files_digest(&self) -> Digest {
         let digests: String = self.files.iter().map(|file| format!("{}\n", file.digest())).collect();
         digest_of(digests.as_bytes())
@@ -212,7 +214,7 @@ impl Manifest {
 }
 
 impl PartEntry {
-    /// Hash of the file's content: the hash of its ranges' hashes.
+    /// Returns a hash of the file's content. It is the hash of the checksums of its byte ranges.
     pub fn digest(&self) -> Digest {
         let ranges = self.row_groups.iter().map(|group| &group.range).chain([&self.footer]);
         let digests: String = ranges.map(|range| format!("{}\n", range.xxh3)).collect();

@@ -1,5 +1,5 @@
-//! Datasets: directories of Parquet files with whole queries per row group and file, and a manifest with the
-//! files and the checksums of all their bytes.
+//! Datasets. A dataset is a directory of Parquet files, in which no query spans two row groups or files. Its manifest
+//! lists the files and the checksums of all their bytes.
 
 mod encode;
 mod features;

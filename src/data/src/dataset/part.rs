@@ -1,4 +1,4 @@
-//! Writing one Parquet file of a dataset.
+//! Writes one Parquet file (part) of a dataset.
 
 use super::encode::{EncodedGroup, encode_absent, properties};
 use super::layout::Layout;
@@ -22,7 +22,8 @@ pub struct Part {
 }
 
 impl Part {
-    /// Starts a file with `width` feature columns; `source` is the input format of its rows.
+    /// Starts a file with `width` feature columns. `number` is the index of the file in the dataset, and `source` is
+    /// the input format that its rows come from.
     pub fn new(file: StagedFile, layout: &Layout, width: usize, number: usize, source: &str) -> Result<Self> {
         let metadata = vec![
             KeyValue::new("planetree.table".to_owned(), "dataset".to_owned()),
@@ -51,22 +52,22 @@ impl Part {
         })
     }
 
-    /// Number of feature columns.
+    /// Returns the number of feature columns.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// Number of rows so far.
+    /// Returns the number of rows so far.
     pub fn rows(&self) -> usize {
         self.entry.rows as usize
     }
 
-    /// Number of row groups so far.
+    /// Returns the number of row groups so far.
     pub fn row_groups(&self) -> usize {
         self.entry.row_groups.len()
     }
 
-    /// Appends a row group; features that it does not have are absent in all its rows.
+    /// Appends a row group. If it has fewer features than the file, the other features are absent in all its rows.
     pub fn append(&mut self, group: EncodedGroup) -> Result<()> {
         let mut columns = self.writer.next_row_group()?;
         for column in group.columns {
@@ -77,8 +78,8 @@ impl Part {
         self.end_group(group.rows as u64, group.queries as u64)
     }
 
-    /// Appends all row groups of an earlier file with fewer columns, byte for byte, and adds the missing
-    /// columns.
+    /// Copies all row groups of an earlier file, which has fewer columns, without encoding them again. Adds the
+    /// missing columns to each of them.
     pub fn append_file(&mut self, file: &File, entry: &PartEntry, width: usize) -> Result<()> {
         let reader = SerializedFileReader::new(file.try_clone()?)?;
         for (metadata, group) in reader.metadata().row_groups().iter().zip(&entry.row_groups) {
@@ -114,8 +115,8 @@ impl Part {
         range_since(self.writer.inner_mut(), &mut self.hashed)
     }
 
-    /// Writes the footer. The file name includes a hash of the content, so files with equal names have equal
-    /// bytes.
+    /// Writes the footer and completes the manifest entry. The file name contains a hash of the content, so files
+    /// with equal names have equal bytes.
     pub fn finish(self) -> Result<(StagedFile, PartEntry)> {
         let Part { writer, mut entry, mut hashed, .. } = self;
         let mut file = writer.into_inner()?;
@@ -126,7 +127,7 @@ impl Part {
     }
 }
 
-/// The range written since the previous one.
+/// Returns the byte range that was written since the end of the previous range, with its checksum.
 fn range_since(writer: &mut HashingWriter<StagedFile>, hashed: &mut u64) -> ChecksummedRange {
     let offset = std::mem::replace(hashed, writer.written());
     ChecksummedRange { offset, bytes: *hashed - offset, xxh3: writer.end_stretch() }

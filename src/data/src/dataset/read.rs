@@ -1,5 +1,5 @@
-//! Reading a dataset. Every byte range is verified against the manifest before it is decoded, so damage is an
-//! error that names the file, never a wrong value.
+//! Reads a dataset. Every byte range is verified against the manifest before it is decoded, so a damaged file gives
+//! an error instead of wrong values.
 
 use super::manifest::{ChecksummedRange, Manifest, PartEntry};
 use crate::table::{FileSlice, guarded};
@@ -20,38 +20,38 @@ use std::sync::{Arc, OnceLock};
 pub struct DatasetReader {
     directory: HeldDirectory,
     manifest: Manifest,
-    /// The fingerprint computed from the rows, if the manifest has none.
+    /// The fingerprint, if the manifest has none and it has been computed from the rows.
     pub(super) scanned: OnceLock<Digest>,
 }
 
-/// A row group of a dataset: index of its file in the manifest, and index of the group within the file.
+/// Identifies a row group of a dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupId {
-    /// Index of the file.
+    /// Index of the file in the manifest.
     pub file: usize,
     /// Index of the row group within the file.
     pub group: usize,
 }
 
 impl DatasetReader {
-    /// Opens a dataset and verifies its manifest. If the dataset is replaced later, the reader keeps the
-    /// opened one.
+    /// Opens a dataset and verifies its manifest. If the dataset is replaced later, the reader still reads the
+    /// version that it opened.
     pub fn open(location: &Location) -> Result<Self> {
         let (directory, manifest) = Manifest::open(location)?;
         Ok(DatasetReader { directory, manifest, scanned: OnceLock::new() })
     }
 
-    /// Location of the dataset.
+    /// Returns the location of the dataset.
     pub fn location(&self) -> &Location {
         self.directory.location()
     }
 
-    /// The dataset's manifest.
+    /// Returns the manifest of the dataset.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// All row groups in row order.
+    /// Returns all row groups in row order.
     pub fn groups(&self) -> Vec<GroupId> {
         let groups_of_file = |(file, entry): (usize, &PartEntry)| {
             (0..entry.row_groups.len()).map(move |group| GroupId { file, group })
@@ -91,7 +91,8 @@ impl DatasetReader {
         read_checked(&self.directory, &entry.name, range).map_err(|error| self.explain_replacement(error))
     }
 
-    /// Reports a failed read of a replaced dataset as such: object stores keep old files for only a day.
+    /// Converts the error of a failed read to a clearer one if the dataset has been replaced. In object stores, the
+    /// files of a replaced dataset are removed after a day.
     fn explain_replacement(&self, error: Error) -> Error {
         let is_replaced = |now: Result<Manifest>| now.is_ok_and(|now| now != self.manifest);
         match error {
@@ -112,27 +113,27 @@ pub struct GroupReader {
 }
 
 impl GroupReader {
-    /// Number of its first row in the dataset, from 0.
+    /// Returns the number of the group's first row in the dataset, counted from 0.
     pub fn first_row(&self) -> u64 {
         self.first_row
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Number of columns.
+    /// Returns the number of columns, including those that are not features.
     pub fn columns(&self) -> usize {
         self.metadata.schema().fields().len()
     }
 
-    /// Names of all columns in order.
+    /// Returns the names of all columns in order.
     pub fn names(&self) -> Vec<&str> {
         self.metadata.schema().fields().iter().map(|field| field.name().as_str()).collect()
     }
 
-    /// Decodes a range of columns. A wide group is best read a few columns at a time.
+    /// Decodes a range of columns. A group with many columns should be read a few columns at a time, to save memory.
     pub fn read(&self, columns: Range<usize>) -> Result<RecordBatch> {
         let mut reader = self.decoder(columns, self.rows)?;
         let empty = || Err(ParquetError::General("the row group is empty".to_owned()));
@@ -142,8 +143,9 @@ impl GroupReader {
         Ok(batch)
     }
 
-    /// Decodes columns, given by ascending indices, and passes batches of `batch_rows` rows to `sink`; the
-    /// last batch may be smaller. For groups that are too wide to hold in decoded form.
+    /// Decodes columns in batches of `batch_rows` rows and passes them to `sink`. The last batch may be smaller.
+    /// `columns` contains ascending column indices. It is meant for groups that are too wide to be decoded as a
+    /// whole.
     pub fn read_batches(
         &self,
         columns: &[usize],
@@ -184,7 +186,8 @@ impl GroupReader {
         if rows == self.rows {
             return Ok(());
         }
-        Err(damaged(&self.location, format_args!("row group {} has {rows} rows", self.group)))
+        let problem = format_args!("row group {} has {rows} rows, expected {}", self.group, self.rows);
+        Err(damaged(&self.location, problem))
     }
 
     /// Decodes all columns.
@@ -193,14 +196,14 @@ impl GroupReader {
     }
 }
 
-/// Verifies a whole file of a dataset against its manifest entry, for code that reads the file by other
-/// means.
+/// Verifies all bytes of a file of a dataset against the checksums in the manifest. It is meant for code that does
+/// not read the file with a [`DatasetReader`].
 pub fn verify_part(directory: &HeldDirectory, entry: &PartEntry) -> Result<()> {
     let ranges = entry.row_groups.iter().map(|group| &group.range).chain([&entry.footer]);
     ranges.into_iter().try_for_each(|range| read_checked(directory, &entry.name, range).map(drop))
 }
 
-/// Reads a byte range of a file and verifies it.
+/// Reads a byte range of a file and verifies its checksum.
 fn read_checked(directory: &HeldDirectory, name: &str, range: &ChecksummedRange) -> Result<Bytes> {
     let end = range.offset + range.bytes;
     let location = directory.location().join(name);

@@ -1,37 +1,39 @@
-//! Mapping categories between datasets and models. Every conversion numbers the categories of a column in
-//! order of appearance, so the same category has different codes in different datasets. Code that reads a
-//! dataset for a model, or together with another dataset, maps the codes by category. Unknown categories
-//! become missing values; categories cannot be mapped to numbers.
+//! Maps category codes between datasets and models. Every conversion numbers the categories of a column in order of
+//! appearance, so the same category may have different codes in different datasets. When a dataset is read for a
+//! model, or together with another dataset, its codes are mapped to the known codes of the same categories. Unknown
+//! categories become missing values. It is an error if a feature is categorical on one side and numeric on the other.
 
 use arrow::array::Float32Array;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 use std::collections::HashMap;
 
-/// A feature as known to a model or to a dataset that was read before.
+/// A feature of a model, or of a dataset that was read before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownFeature {
     /// Name of the feature.
     pub name: String,
-    /// The categories behind its codes, empty for a numeric feature; `None` if its values are not needed.
+    /// The categories in the order of their codes, empty for a numeric feature; `None` if the codes need not be
+    /// mapped.
     pub words: Option<Vec<String>>,
-    /// The model or dataset, for messages.
+    /// Location of the model or dataset that has the feature, for messages.
     pub place: String,
 }
 
-/// Maps the codes of a column of a dataset to known codes.
+/// Maps the category codes in a column of a dataset to the known codes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recoding {
     feature: String,
     dataset: String,
     known: String,
-    /// The known code for each code of the dataset, NaN for an unknown category; `None` if the dataset's
-    /// column is numeric, so that all its values must be missing.
+    /// For each code of the dataset, the known code, or NaN for an unknown category; `None` if the dataset's column
+    /// has no categories, so that all its values must be missing.
     codes: Option<Vec<f32>>,
 }
 
 impl Recoding {
-    /// Maps the categories of a dataset's column to the known ones; `None` if all codes agree.
+    /// Creates the mapping for a column of a dataset with the categories `words`. Returns `None` if no values need to
+    /// be changed.
     pub fn new(known: &KnownFeature, words: &[String], location: &Location) -> Result<Option<Self>> {
         let Some(known_words) = &known.words else { return Ok(None) };
         let recoding = |codes| {
@@ -59,18 +61,18 @@ impl Recoding {
         }
     }
 
-    /// The codes of unknown categories.
+    /// Returns the dataset's codes of unknown categories.
     pub fn unknown(&self) -> impl Iterator<Item = usize> + '_ {
         let codes = self.codes.iter().flatten().enumerate();
         codes.filter(|(_, code)| code.is_nan()).map(|(place, _)| place)
     }
 
-    /// The known code for each code of the dataset; `None` if its column is numeric.
+    /// Returns the known code for each code of the dataset, or `None` if the dataset's column has no categories.
     pub fn codes(&self) -> Option<&[f32]> {
         self.codes.as_deref()
     }
 
-    /// Maps a value to its known code; NaN for missing values.
+    /// Maps a code of the dataset to the known code. Returns NaN for missing values and unknown categories.
     fn value(&self, value: f32) -> Result<f32> {
         if !value.is_finite() {
             return Ok(f32::NAN);
@@ -79,7 +81,7 @@ impl Recoding {
             return Err(Error::place(
                 &self.dataset,
                 format_args!("{} is numeric here, but categorical in {}", self.feature, self.known),
-                format_args!("convert it again with --categorical {}", self.feature),
+                format_args!("convert this dataset again with --categorical {}", self.feature),
             ));
         };
         match codes.get(value as usize).filter(|_| value >= 0.0 && value.fract() == 0.0) {
@@ -92,7 +94,7 @@ impl Recoding {
         }
     }
 
-    /// Maps values to known codes, in place; NaN for missing values.
+    /// Replaces codes of the dataset by the known codes. Missing values and unknown categories become NaN.
     pub fn values(&self, values: &mut [f32]) -> Result<()> {
         values.iter_mut().try_for_each(|value| {
             *value = self.value(*value)?;
@@ -100,7 +102,8 @@ impl Recoding {
         })
     }
 
-    /// Maps a column to known codes; null for missing values.
+    /// Returns a column with the codes replaced by the known codes. Missing values and unknown categories become
+    /// null.
     pub fn column(&self, column: &Float32Array) -> Result<Float32Array> {
         let value = |value: Option<f32>| match value {
             Some(value) => Ok(Some(self.value(value)?).filter(|value| !value.is_nan())),
@@ -153,9 +156,9 @@ mod tests {
         let error = recoding(&[], &["red"]).unwrap_err();
         assert_eq!(error.to_string(), "data: colour is categorical here, but numeric in model");
         let numbers = recoding(&["red"], &[]).unwrap().unwrap();
-        numbers.values(&mut [f32::NAN]).unwrap(); // a column without values is neither
+        numbers.values(&mut [f32::NAN]).unwrap(); // a column without values is neither numeric nor categorical
         let error = numbers.values(&mut [1.0]).unwrap_err();
         assert_eq!(error.to_string(), "data: colour is numeric here, but categorical in model");
-        assert_eq!(error.remedy(), Some("convert it again with --categorical colour"));
+        assert_eq!(error.remedy(), Some("convert this dataset again with --categorical colour"));
     }
 }

@@ -1,4 +1,4 @@
-//! Writing row groups to a dataset.
+//! Writes row groups to the files of a dataset.
 
 use super::encode::EncodedGroup;
 use super::fingerprint::ColumnSums;
@@ -16,22 +16,22 @@ const PART_GROUPS: usize = 4;
 /// Options for writing a dataset.
 #[derive(Debug, Clone, Copy)]
 pub struct WriteOptions {
-    /// Rows per file, rounded up to whole queries.
+    /// Number of rows per file, rounded up to whole queries; `None` for a fixed number of row groups per file.
     pub partition_rows: Option<usize>,
     /// Whether to replace an existing dataset.
     pub overwrite: bool,
-    /// Input format of the rows.
+    /// Name of the input format that the rows come from.
     pub source_format: &'static str,
 }
 
-/// A dataset that is being written. If dropped before [`DatasetWriter::commit`], it leaves nothing behind.
+/// A dataset that is being written. If it is dropped without [`DatasetWriter::commit`], it leaves nothing behind.
 pub struct DatasetWriter {
     target: Location,
     layout: Layout,
     options: WriteOptions,
     staging: Staging,
     open: Option<Part>,
-    /// Finished files, with their numbers of features.
+    /// The finished files, each with its number of feature columns.
     finished: Vec<(PartEntry, usize)>,
     width: usize,
     unlabelled: u64,
@@ -39,7 +39,7 @@ pub struct DatasetWriter {
 }
 
 impl DatasetWriter {
-    /// Prepares to write to `target`.
+    /// Prepares to write a dataset to `target`. Fails if it must not be written there.
     pub fn begin(target: &Location, layout: Layout, options: WriteOptions) -> Result<Self> {
         refuse_hidden(target)?;
         let staging = Staging::begin(target, MANIFEST, options.overwrite)?;
@@ -75,7 +75,7 @@ impl DatasetWriter {
         if is_full { self.finish_part() } else { Ok(()) }
     }
 
-    /// Rewrites the open file with more columns, if it has too few.
+    /// Rewrites the open file with more feature columns, if it has fewer than the data so far.
     fn widen_open_part(&mut self) -> Result<()> {
         if self.open.as_ref().is_none_or(|part| part.width() >= self.width) {
             return Ok(());

@@ -1,12 +1,12 @@
-//! Counting distinct values: exact for exact_values values, otherwise HyperLogLog (Flajolet et al. 2007) with 4,096
-//! registers, a standard error of 1.6 %.
+//! Counts distinct values. The count is exact for up to 64 distinct values. For more, it is estimated with
+//! HyperLogLog (Flajolet et al. 2007) with 4,096 registers, which has a standard error of 1.6 %.
 
 use planetree_base::random::mix;
 
 const BITS: u32 = 12;
 const MAX_EXACT: usize = 64;
 
-/// A mergeable counter of distinct values.
+/// A counter of distinct values. Counters of parts of the data can be merged.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DistinctCounter {
     exact_values: Vec<u32>,
@@ -14,7 +14,7 @@ pub struct DistinctCounter {
 }
 
 impl DistinctCounter {
-    /// Adds a value, given by its bits.
+    /// Adds a value, given as its bit pattern.
     #[inline]
     pub fn add(&mut self, bits: u32) {
         if self.registers.is_empty() {
@@ -46,7 +46,7 @@ impl DistinctCounter {
         *known = (*known).max(rank);
     }
 
-    /// Merges the counter of another part of the data.
+    /// Merges the counter of another part of the data into this one.
     pub fn merge(&mut self, other: &DistinctCounter) {
         for bits in &other.exact_values {
             self.add(*bits);
@@ -61,7 +61,7 @@ impl DistinctCounter {
         }
     }
 
-    /// The count, and whether it is exact.
+    /// Returns the number of distinct values, and whether it is exact.
     pub fn count(&self) -> (u64, bool) {
         if self.registers.is_empty() {
             return (self.exact_values.len() as u64, true);
@@ -71,7 +71,7 @@ impl DistinctCounter {
         let sum: f64 = self.registers.iter().map(|rank| 2f64.powi(-i32::from(*rank))).sum();
         let raw = 0.7213 / (1.0 + 1.079 / registers) * registers * registers / sum;
         let estimate = if raw <= 2.5 * registers && empty > 0 {
-            registers * (registers / empty as f64).ln() // linear counting
+            registers * (registers / empty as f64).ln() // linear counting, which is more accurate for small counts
         } else {
             raw
         };

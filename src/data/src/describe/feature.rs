@@ -1,35 +1,35 @@
-//! Summary statistics of a feature.
+//! Summary statistics of the values of a feature.
 
 use super::distinct::DistinctCounter;
 use arrow::array::{Array, Float32Array};
 use serde::Serialize;
 
-/// Type of a feature's values.
+/// The type of a feature's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FeatureKind {
-    /// No values.
+    /// All values are missing.
     Empty,
-    /// The same value in all rows.
+    /// All rows have the same value.
     Constant,
-    /// Only 0 and 1.
+    /// All values are 0 or 1.
     Binary,
-    /// Whole numbers.
+    /// All values are whole numbers.
     Integer,
-    /// Any numbers.
+    /// Some values are not whole numbers.
     Real,
 }
 
-/// Summary statistics of a feature; summaries of parts of the data can be merged.
+/// Summary statistics of a feature. Summaries of parts of the data can be merged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FeatureSummary {
     /// Number of rows with a value.
     pub present: u64,
     /// Number of rows without a value.
     pub missing: u64,
-    /// Minimum.
+    /// Smallest value; infinity if there are no values.
     pub least: f32,
-    /// Maximum.
+    /// Largest value; negative infinity if there are no values.
     pub most: f32,
     sum: f64,
     whole_numbers: bool,
@@ -51,7 +51,7 @@ impl Default for FeatureSummary {
 }
 
 impl FeatureSummary {
-    /// Summarises a column, and mixes each value into the hash of its row.
+    /// Summarises a column, and adds each value to the hash of its row.
     pub fn of(column: &Float32Array, row_hashes: &mut [u64]) -> Self {
         let mut summary = FeatureSummary { missing: column.null_count() as u64, ..FeatureSummary::default() };
         summary.present = column.len() as u64 - summary.missing;
@@ -67,7 +67,7 @@ impl FeatureSummary {
             summary.least = summary.least.min(*value);
             summary.most = summary.most.max(*value);
             summary.whole_numbers &= value.fract() == 0.0;
-            // Runs of equal values are common, in particular zeros, and are counted once.
+            // Equal consecutive values, in particular zeros, are common, so only the first of them is added.
             if last != Some(value.to_bits()) {
                 last = Some(value.to_bits());
                 summary.distinct.add(value.to_bits());
@@ -76,7 +76,7 @@ impl FeatureSummary {
         summary
     }
 
-    /// Merges the summary of another part of the data.
+    /// Merges the summary of another part of the data into this one.
     pub fn merge(&mut self, other: &FeatureSummary) {
         self.present += other.present;
         self.missing += other.missing;
@@ -87,7 +87,7 @@ impl FeatureSummary {
         self.distinct.merge(&other.distinct);
     }
 
-    /// The type of the values.
+    /// Returns the type of the values.
     pub fn kind(&self) -> FeatureKind {
         match self.distinct.count() {
             (0, _) => FeatureKind::Empty,
@@ -100,22 +100,22 @@ impl FeatureSummary {
         }
     }
 
-    /// Whether all rows have the same value.
+    /// Checks whether all rows have the same value.
     pub fn is_constant(&self) -> bool {
         self.least == self.most && self.missing == 0
     }
 
-    /// Fraction of rows without a value.
+    /// Returns the fraction of rows without a value.
     pub fn missing_share(&self) -> f64 {
         self.missing as f64 / (self.present + self.missing).max(1) as f64
     }
 
-    /// Mean of the values; `None` if there are none.
+    /// Returns the mean of the values, or `None` if there are no values.
     pub fn mean(&self) -> Option<f64> {
         (self.present > 0).then(|| self.sum / self.present as f64)
     }
 
-    /// Number of distinct values, and whether it is exact.
+    /// Returns the number of distinct values, and whether it is exact.
     pub fn distinct(&self) -> (u64, bool) {
         self.distinct.count()
     }

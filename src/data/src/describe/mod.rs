@@ -1,4 +1,4 @@
-//! Summarising a dataset in one pass. Row groups are summarised independently and merged in order.
+//! Summarises a dataset in one pass. Row groups are summarised independently, and the summaries are merged in order.
 
 mod distinct;
 mod feature;
@@ -27,8 +27,8 @@ pub fn describe(reader: &DatasetReader, progress: &mut dyn FnMut(u64)) -> Result
     let features = reader.manifest().features.len();
     let mut whole =
         Description { queries: QuerySummary::default(), features: vec![FeatureSummary::default(); features] };
-    // Row groups are processed in waves of one per thread, which bounds memory. Merging in order makes sums
-    // reproducible on any machine.
+    // As many row groups as there are threads are processed at a time, which limits the memory. Merging in order
+    // makes floating-point sums reproducible on any machine.
     for wave in reader.groups().chunks(rayon::current_num_threads()) {
         interrupt::check()?;
         let parts: Vec<Result<(Description, u64)>> =
@@ -50,7 +50,7 @@ impl Description {
         }
     }
 
-    /// Warnings about properties that may harm training.
+    /// Returns warnings about properties of the data that may harm training.
     pub fn warnings(&self, manifest: &Manifest) -> Vec<String> {
         let mut warnings = self.queries.warnings();
         let named = |pick: fn(&FeatureSummary) -> bool| -> Vec<&str> {
@@ -80,7 +80,7 @@ fn first_few(names: &[&str]) -> String {
 }
 
 fn summarise(reader: &DatasetReader, id: GroupId) -> Result<(Description, u64)> {
-    /// Number of columns decoded at a time, to limit memory for wide sparse groups.
+    /// Number of columns that are decoded at a time, which limits the memory for wide row groups.
     const AT_A_TIME: usize = 32;
     let manifest = reader.manifest();
     let malformed = || {
@@ -96,7 +96,7 @@ fn summarise(reader: &DatasetReader, id: GroupId) -> Result<(Description, u64)> 
     if names[first..] != manifest.features {
         return Err(malformed());
     }
-    // Each feature is mixed into the hashes of the rows, to find duplicate rows.
+    // The hash of a row covers all its features and serves to find duplicate rows.
     let mut row_hashes = vec![0u64; group.rows()];
     let mut features = Vec::with_capacity(manifest.features.len());
     for start in (first..names.len()).step_by(AT_A_TIME) {

@@ -4,12 +4,13 @@ use arrow::array::{Array, Float32Array, StringArray};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Summary of queries; summaries of parts of the data can be merged.
+/// Summary of queries. Summaries of parts of the data can be merged.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct QuerySummary {
-    /// Number of queries by number of documents.
+    /// For each number of documents, the number of queries that have so many documents.
     pub sizes: BTreeMap<u64, u64>,
-    /// Number of rows by label, given as bits. Labels are not negative, so their bits have the same order.
+    /// For each label, the number of rows. The key is the bit pattern of the label. The bit patterns have the same
+    /// order as the labels, because labels are not negative.
     labels: BTreeMap<u32, u64>,
     /// Number of rows without a label.
     pub unlabelled: u64,
@@ -17,14 +18,14 @@ pub struct QuerySummary {
     pub one_label: u64,
     /// Number of queries without a label above 0.
     pub empty: u64,
-    /// Number of documents whose id occurs before in the same query.
+    /// Number of documents whose id already occurs earlier in the same query.
     pub repeated_ids: u64,
     /// Number of rows that equal a previous row of the same query in every feature.
     pub repeated_rows: u64,
 }
 
 impl QuerySummary {
-    /// Adds a query, given its rows.
+    /// Adds the query that consists of the given rows.
     pub fn add_query(
         &mut self,
         rows: Range<usize>,
@@ -54,7 +55,7 @@ impl QuerySummary {
         self.repeated_rows += repeated(row_hashes[rows].to_vec());
     }
 
-    /// Merges the summary of another part of the data.
+    /// Merges the summary of another part of the data into this one.
     pub fn merge(&mut self, other: &QuerySummary) {
         for (size, count) in &other.sizes {
             *self.sizes.entry(*size).or_default() += count;
@@ -69,13 +70,13 @@ impl QuerySummary {
         self.repeated_rows += other.repeated_rows;
     }
 
-    /// Number of queries.
+    /// Returns the number of queries.
     pub fn queries(&self) -> u64 {
         self.sizes.values().sum()
     }
 
-    /// A percentile of the query sizes: the smallest size that at least the fraction `share` of the queries
-    /// does not exceed.
+    /// Returns a percentile of the number of documents per query: the smallest number that at least the fraction
+    /// `share` of the queries does not exceed.
     pub fn size_percentile(&self, share: f64) -> u64 {
         let rank = (share * self.queries() as f64).ceil().max(1.0) as u64;
         let mut seen = 0;
@@ -88,12 +89,12 @@ impl QuerySummary {
         0
     }
 
-    /// Labels in ascending order, with their numbers of rows.
+    /// Returns the labels in ascending order, each with its number of rows.
     pub fn labels(&self) -> Vec<(f32, u64)> {
         self.labels.iter().map(|(bits, count)| (f32::from_bits(*bits), *count)).collect()
     }
 
-    /// Warnings about properties that may harm training.
+    /// Returns warnings about properties of the queries that may harm training.
     pub fn warnings(&self) -> Vec<String> {
         let single = self.sizes.get(&1).copied().unwrap_or(0);
         let queries = self.queries();
@@ -130,7 +131,7 @@ impl QuerySummary {
     }
 }
 
-/// Number of elements that are equal to another one, not counting the first of each.
+/// Returns how many elements are equal to an earlier element.
 fn repeated<T: Ord>(mut all: Vec<T>) -> u64 {
     let count = all.len();
     all.sort_unstable();

@@ -1,39 +1,40 @@
-//! Splitting a stream of bytes into chunks of whole lines, with line numbers.
+//! Splits a stream of bytes into chunks of whole lines and keeps track of the line numbers.
 
 use std::io::{self, Read};
 
 /// A chunk of whole lines of an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextChunk {
-    /// The lines. The last byte is a newline, even if the input does not end with one.
+    /// The lines. The last byte is always a newline, even if the input does not end with one.
     pub text: Vec<u8>,
-    /// Number of the first line, from 1.
+    /// Number of the chunk's first line in the input, counted from 1.
     pub first_line: u64,
-    /// Size of the chunk in the input, in bytes, without a byte order mark.
+    /// Number of bytes of the chunk in the input. Excludes a byte order mark and a final newline that was added.
     pub input_bytes: usize,
 }
 
-/// Errors while splitting a stream.
+/// Errors that can occur while a stream is split.
 #[derive(Debug)]
 pub enum ChunkError {
-    /// The stream cannot be read; with the number of lines read before.
+    /// The stream cannot be read. Contains the number of lines read before.
     Io(io::Error, u64),
-    /// A line exceeds [`MAX_LINE`]; with its number.
+    /// A line is longer than [`MAX_LINE`]. Contains the line number.
     LineTooLong(u64),
-    /// The input ends within a quoted field; with the number of the line where the record starts.
+    /// The input ends within a quoted field. Contains the number of the line where the record starts.
     QuoteOpen(u64),
 }
 
-/// Maximum length of a line: enough for more than 10,000 features, far below any memory limit.
+/// Maximum length of a line in bytes. It is enough for more than 10,000 features and far below any memory limit.
 pub const MAX_LINE: usize = 16 << 20;
 
 /// Splits one input into chunks.
 pub struct LineChunker<R> {
     reader: R,
     target: usize,
-    /// The delimiter, if this is a table, where newlines within double quotes do not end a line.
+    /// The delimiter if the input is a table; `None` otherwise. In a table, newlines within double quotes do not end
+    /// a line.
     quoted: Option<u8>,
-    /// Bytes that were read, but not returned yet.
+    /// Bytes that have been read, but are not part of a returned chunk yet.
     carry: Vec<u8>,
     next_line: u64,
     at_end: bool,
@@ -43,7 +44,7 @@ pub struct LineChunker<R> {
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 impl<R: Read> LineChunker<R> {
-    /// Creates a splitter with chunks of about `target` bytes.
+    /// Creates a chunker whose chunks have about `target` bytes.
     pub fn new(reader: R, target: usize) -> Self {
         LineChunker {
             reader,
@@ -56,22 +57,23 @@ impl<R: Read> LineChunker<R> {
         }
     }
 
-    /// For a table with this delimiter, treats newlines in quoted fields as part of the line from now on.
+    /// Sets the delimiter if the input is a table. From now on, newlines in quoted fields of the table do not end a
+    /// line.
     pub fn set_quoted(&mut self, delimiter: Option<u8>) {
         self.quoted = delimiter;
     }
 
-    /// Sets the chunk size for the following chunks.
+    /// Sets the approximate size in bytes of the following chunks.
     pub fn set_target(&mut self, target: usize) {
         self.target = target;
     }
 
-    /// Whether the input ended without a newline.
+    /// Checks whether the input ended without a newline.
     pub fn lacks_newline(&self) -> bool {
         self.lacks_newline
     }
 
-    /// Returns a chunk, to be split again with different settings.
+    /// Takes back the chunk that was returned last, so that it is split again with different settings.
     pub fn put_back(&mut self, chunk: TextChunk) {
         let mut text = chunk.text;
         if self.lacks_newline && self.carry.is_empty() && self.at_end {
@@ -83,7 +85,7 @@ impl<R: Read> LineChunker<R> {
         self.next_line = chunk.first_line;
     }
 
-    /// The next chunk; `None` at the end of the input.
+    /// Returns the next chunk, or `None` at the end of the input.
     pub fn next_chunk(&mut self) -> Result<Option<TextChunk>, ChunkError> {
         let mut text = Vec::with_capacity(self.target + self.carry.len() + 1);
         text.append(&mut self.carry);
@@ -94,7 +96,7 @@ impl<R: Read> LineChunker<R> {
                 return Ok(None);
             }
             let is_rest = self.at_end && text.len() <= wanted;
-            // A last line without a newline is a complete line.
+            // The last line of the input is complete even without a newline.
             if is_rest && !text.ends_with(b"\n") && !self.ends_within_quotes(&text) {
                 self.lacks_newline = true;
                 text.push(b'\n');
@@ -130,7 +132,7 @@ impl<R: Read> LineChunker<R> {
         text.split(|byte| *byte == b'\n').map(<[u8]>::len).max().unwrap_or(0)
     }
 
-    /// Reads until there are `wanted` bytes or the input ends.
+    /// Reads until `text` has `wanted` bytes or the input ends.
     fn fill(&mut self, text: &mut Vec<u8>, wanted: usize) -> Result<(), ChunkError> {
         let missing = wanted.saturating_sub(text.len());
         if missing == 0 || self.at_end {
@@ -148,7 +150,7 @@ impl<R: Read> LineChunker<R> {
         }
     }
 
-    /// One past the last newline that ends a line.
+    /// Returns the offset after the last newline that ends a line.
     fn last_line_end(&self, text: &[u8]) -> Option<usize> {
         match self.quoted {
             Some(delimiter) if memchr::memchr(b'"', text).is_some() => scan_quotes(text, delimiter).1,
@@ -161,9 +163,9 @@ impl<R: Read> LineChunker<R> {
     }
 }
 
-/// Scans text that starts at the beginning of a line. Returns whether it ends within quotes, and one past its
-/// last newline outside of quotes. Quotes count only around a field; elsewhere (`5" disk`) they are ordinary
-/// characters.
+/// Scans text that starts at the beginning of a line. Returns whether the text ends within quotes, and the offset
+/// after the last newline outside quotes. Only quotes around a whole field count. Elsewhere, as in `5" disk`, they
+/// are ordinary characters.
 fn scan_quotes(text: &[u8], delimiter: u8) -> (bool, Option<usize>) {
     let (mut inside, mut end, mut closed_at) = (false, None, usize::MAX);
     for at in memchr::memchr2_iter(b'"', b'\n', text) {
@@ -188,7 +190,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Returns its bytes in small, uneven portions, as a pipe does.
+    /// A reader that returns its bytes in small, uneven portions, like a pipe.
     struct SlowReader<'a>(&'a [u8], usize);
 
     impl Read for SlowReader<'_> {

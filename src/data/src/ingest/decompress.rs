@@ -1,8 +1,8 @@
-//! Decompression of inputs. The compression is detected from the first bytes, not from the file name.
+//! Decompresses inputs. The compression is detected from the first bytes, not from the file name.
 
 use std::io::{self, BufReader, Cursor, Read};
 
-/// Compression of an input.
+/// The compression of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputCompression {
     /// Uncompressed.
@@ -15,7 +15,7 @@ pub enum InputCompression {
     Xz,
     /// zstd, with one or more frames.
     Zstd,
-    /// A Parquet file, which is read differently.
+    /// A Parquet file, which has its own compression.
     Parquet,
 }
 
@@ -27,11 +27,11 @@ const MAGIC: &[(&[u8], InputCompression)] = &[
     (b"PAR1", InputCompression::Parquet),
 ];
 
-/// Memory limit of the xz decoder: twice the requirement of `xz -9`.
+/// Memory limit of the xz decoder in bytes. It is twice what files written by `xz -9` need.
 const XZ_MEMORY: u64 = 144 << 20;
 
 impl InputCompression {
-    /// Name for messages.
+    /// Returns the name of the compression in messages.
     pub fn name(self) -> &'static str {
         match self {
             InputCompression::Plain => "plain text",

@@ -1,4 +1,4 @@
-//! Detection of the input format from the first lines.
+//! Detects the format of text inputs from their first lines.
 
 use super::decode::delimited::for_each_record;
 use super::decode::{Lines, is_blank};
@@ -6,16 +6,16 @@ use super::decode::{Lines, is_blank};
 /// Supported input formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputFormat {
-    /// LETOR, SVMlight, Yahoo or LightGBM text.
+    /// Text in the formats of LETOR, SVMlight, Yahoo or LightGBM.
     Letor,
-    /// Columns separated by commas, tabs or other characters.
+    /// Text with columns that are separated by commas, tabs or other characters.
     Csv,
     /// Parquet files.
     Parquet,
 }
 
 impl InputFormat {
-    /// Name of the format in manifests and messages.
+    /// Returns the name of the format in manifests and messages.
     pub fn name(self) -> &'static str {
         match self {
             InputFormat::Letor => "letor",
@@ -24,8 +24,8 @@ impl InputFormat {
         }
     }
 
-    /// Detects the format from the first line that is neither blank nor a comment. The second token of LETOR
-    /// text starts with `qid:` or `index:`; other text that contains delimiters is a table.
+    /// Detects the format from the first line that is neither blank nor a comment. In LETOR text, the second token
+    /// starts with `qid:`, or with a feature index and a colon. Other text that contains delimiters is a table.
     pub fn of_text(text: &[u8]) -> InputFormat {
         let Some(line) = first_line(text) else { return InputFormat::Letor };
         let mut tokens = line.split(|byte| is_blank(*byte)).filter(|token| !token.is_empty());
@@ -41,7 +41,7 @@ impl InputFormat {
     }
 }
 
-/// The first line that contains data.
+/// Returns the first line that is neither blank nor a comment.
 fn first_line(text: &[u8]) -> Option<&[u8]> {
     text.split(|byte| *byte == b'\n').find(|line| {
         let line = line.trim_ascii();
@@ -49,22 +49,22 @@ fn first_line(text: &[u8]) -> Option<&[u8]> {
     })
 }
 
-/// Whether the first data line of LETOR text has a query id.
+/// Checks whether the first data line of LETOR text has a query id.
 pub fn has_query_id(text: &[u8]) -> bool {
     let Some(line) = first_line(text) else { return true };
     let mut tokens = line.split(|byte| is_blank(*byte)).filter(|token| !token.is_empty());
     tokens.nth(1).is_some_and(|token| token.starts_with(b"qid:"))
 }
 
-/// The most frequent of the usual delimiters in a line.
+/// Returns the most frequent of the usual delimiters in a line, or `None` if the line contains none.
 pub fn delimiter_of(line: &[u8]) -> Option<u8> {
     let count = |delimiter: u8| memchr::memchr_iter(delimiter, line).count();
     let best = [b'\t', b',', b';', b'|'].into_iter().rev().max_by_key(|delimiter| count(*delimiter))?;
     (count(best) > 0).then_some(best)
 }
 
-/// The delimiter of the first data line of a table. If commas are decimal marks, any other delimiter takes
-/// precedence.
+/// Returns the most likely delimiter of a table, based on its first data line. If commas are decimal marks, any other
+/// delimiter takes precedence.
 pub fn delimiter_of_text(text: &[u8], decimal_comma: bool) -> u8 {
     let Some(line) = first_line(text) else { return b',' };
     let without_commas = || line.iter().copied().filter(|byte| *byte != b',').collect::<Vec<u8>>();
@@ -72,7 +72,7 @@ pub fn delimiter_of_text(text: &[u8], decimal_comma: bool) -> u8 {
     other.or_else(|| delimiter_of(line)).unwrap_or(b',')
 }
 
-/// The fields of the first record.
+/// Returns the fields of the first record, without surrounding blanks.
 pub fn first_record(lines: Lines<'_>, delimiter: u8) -> Vec<String> {
     let mut names = Vec::new();
     let stop = crate::rows::fault::Fault {

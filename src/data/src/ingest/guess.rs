@@ -1,4 +1,4 @@
-//! Detection of column types and of the decimal mark of a delimited table, from its first lines.
+//! Detects the column types and the decimal mark of a delimited table from its first lines.
 
 use super::decode::Lines;
 use super::decode::delimited::{for_each_record, number_or_boolean};
@@ -17,27 +17,28 @@ pub struct ColumnGuess {
     pub comma_columns: Vec<String>,
 }
 
-/// Counts of the values of one column, by their form.
+/// Statistics of the values of one column: how many look like numbers, and in which notation.
 #[derive(Debug, Clone, Default)]
 struct ColumnProfile {
-    /// Values that are not missing.
+    /// Number of values that are not missing.
     values: u64,
-    /// Numbers with a decimal point or without a decimal mark.
+    /// Number of values that are numbers with a decimal point or without a decimal mark.
     numbers: u64,
-    /// Numbers with a decimal point; a subset of `numbers`.
+    /// Number of values that are numbers with a decimal point. They also count in `numbers`.
     points: u64,
-    /// Numbers with a decimal comma.
+    /// Number of values that are numbers with a decimal comma.
     commas: u64,
-    /// Digits with commas that are not decimal numbers: `1,234,567`, `1.234,5`.
+    /// Number of values that consist of digits and commas, but are not decimal numbers, such as `1,234,567` and
+    /// `1.234,5`.
     grouped: u64,
-    /// The first value that contains a comma.
+    /// The first value that contains a comma, for messages.
     example: String,
 }
 
-/// Examines the first lines of a table. A feature none of whose values is a number becomes categorical; one
-/// with both numbers and text remains numeric, so that its first text value is reported as a fault.
-/// `decimal_comma` states that numbers have decimal commas. Otherwise decimal commas are detected only if
-/// fields are separated by semicolons, the convention in countries that use decimal commas.
+/// Examines the first lines of a table and updates the roles of its columns. A feature becomes categorical if none of
+/// its values is a number. A feature with both numbers and text remains numeric, so that its first text value is
+/// reported as a fault. If `decimal_comma` is set, numbers have decimal commas. Otherwise, decimal commas are
+/// detected only if fields are separated by semicolons, which is the convention in countries that use decimal commas.
 pub fn guess(
     lines: Lines<'_>,
     table: &TableDialect<'_>,
@@ -169,7 +170,7 @@ mod tests {
         assert!(guess.decimal_comma);
         assert_eq!(guess.comma_columns, ["a"]);
         assert_eq!(roles.columns[2..], [ColumnRole::Feature(0), ColumnRole::Category(1)]);
-        // A column with both marks is not evidence for either.
+        // A column with both decimal marks is not evidence for either of them.
         assert!(!guessed("qid;label;a\n1;0;0,5\n1;1;0.5\n", b';', false).unwrap().0.decimal_comma);
     }
 

@@ -1,4 +1,4 @@
-//! Input arguments: files, directories, globs, URLs, or `-`.
+//! Input arguments of a command: files, directories, glob patterns, URLs, or `-` for standard input.
 
 use crate::dataset::{Categories, MANIFEST, PartEntry};
 use planetree_base::error::{Error, Result, copy_of};
@@ -6,24 +6,24 @@ use planetree_base::storage::{Access, HeldDirectory, Location};
 use std::io::Read;
 use std::sync::Arc;
 
-/// A file to read.
+/// An input file to read.
 #[derive(Debug, Clone)]
 pub struct Input {
     /// Location of the file; `None` for standard input.
     pub location: Option<Location>,
-    /// Name for messages.
+    /// Name of the input in messages.
     pub name: String,
-    /// The manifest entry and the directory, if the file is part of a dataset.
+    /// The entry in the manifest, and the dataset's directory, if the file is part of a dataset.
     pub part: Option<(PartEntry, Arc<HeldDirectory>)>,
-    /// The categories behind its codes, if the file is part of a dataset.
+    /// The categories of the dataset, in the order of their codes, if the file is part of a dataset.
     pub categories: Vec<Categories>,
 }
 
-/// Suffixes of files that accompany data and are not data themselves.
+/// Suffixes of files that accompany data files and are not data themselves.
 const SIDE_FILES: &[&str] = &[".query", ".weight", ".position", ".cd", ".group", ".init", ".names"];
 
 impl Input {
-    /// An input for a file or object.
+    /// Creates an input for a file or object.
     pub fn at(location: Location) -> Self {
         Input { name: location.to_string(), location: Some(location), part: None, categories: Vec::new() }
     }
@@ -36,13 +36,13 @@ impl Input {
         }
     }
 
-    /// Size in bytes, if known.
+    /// Returns the size in bytes, or `None` if it is unknown.
     pub fn size(&self) -> Option<u64> {
         self.location.as_ref().and_then(|location| location.size().ok().flatten())
     }
 
-    /// The file next to the input whose name is the input's with `suffix` appended, with or without the
-    /// compression suffix.
+    /// Returns the file next to the input whose name is the name of the input plus `suffix`, if it exists. If the
+    /// input is compressed, its suffix such as `.gz` may be omitted from the name.
     pub fn sibling(&self, suffix: &str) -> Result<Option<Location>> {
         let name = self.location.as_ref().map(Location::name).unwrap_or_default();
         let compression = [".gz", ".bz2", ".xz", ".zst"].into_iter().find(|ending| name.ends_with(ending));
@@ -52,7 +52,7 @@ impl Input {
         }
     }
 
-    /// The file next to the input whose name ends in `add` instead of `strip`, if it exists.
+    /// Returns the file next to the input whose name ends in `add` instead of `strip`, if it exists.
     pub fn renamed(&self, strip: &str, add: &str) -> Result<Option<Location>> {
         let Some(location) = &self.location else { return Ok(None) };
         let beside = location.with_suffix(strip, add);
@@ -60,8 +60,8 @@ impl Input {
     }
 }
 
-/// All files that the arguments refer to, in the order of the arguments; sorted by name within a directory or
-/// pattern.
+/// Returns all files that the arguments refer to, in the order of the arguments. The files of a directory or pattern
+/// are sorted by name.
 pub fn expand(arguments: &[String], access: Access) -> Result<Vec<Input>> {
     let mut inputs = Vec::new();
     for argument in arguments {
@@ -86,7 +86,7 @@ pub fn expand(arguments: &[String], access: Access) -> Result<Vec<Input>> {
 
 fn expand_one(argument: &str, access: Access) -> Result<Vec<Input>> {
     let location = Location::parse(argument, access)?;
-    // In a URL, a question mark starts the query string, which may contain secrets.
+    // In a URL, a question mark is not a wildcard, but starts the query string.
     let is_pattern = match &location {
         Location::Local(_) => argument.contains(['*', '?', '[']),
         Location::Remote(_) => argument.split('?').next().unwrap_or_default().contains(['*', '[']),
@@ -121,7 +121,8 @@ fn expand_one(argument: &str, access: Access) -> Result<Vec<Input>> {
     }
 }
 
-/// The data files of a directory or prefix: the parts of a dataset, or all files that look like data.
+/// Returns the data files in a directory or prefix. If it is a dataset, these are its parts, and otherwise all files
+/// except hidden files, side files, and files such as `README`.
 fn in_directory(location: &Location) -> Result<Vec<Input>> {
     let names = location.list()?;
     if names.iter().any(|name| name == MANIFEST) {
@@ -143,7 +144,7 @@ fn in_directory(location: &Location) -> Result<Vec<Input>> {
     Ok(names.iter().filter(is_data).map(|name| Input::at(location.join(name))).collect())
 }
 
-/// Objects below one prefix whose name matches a pattern.
+/// Returns the objects directly below a prefix whose names match a pattern.
 fn remote_pattern(shown: &Location, argument: &str, access: Access) -> Result<Vec<Input>> {
     let (prefix, pattern) = argument.rsplit_once('/').unwrap_or(("", argument));
     if prefix.contains(['*', '[']) {

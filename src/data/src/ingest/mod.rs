@@ -1,5 +1,5 @@
-//! Decoding inputs into rows. One thread reads, decompresses and splits the inputs into chunks. Each chunk is
-//! a [`DecodeTask`] that any thread can run; the caller restores the order.
+//! Decodes inputs into rows. One thread reads and decompresses the inputs and splits them into chunks. Each chunk is
+//! a [`DecodeTask`] that any thread can run. The caller restores the order of the chunks.
 
 mod chunk;
 pub mod decode;

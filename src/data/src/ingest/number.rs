@@ -1,17 +1,17 @@
-//! Parsing decimal text to correctly rounded `f32`, fast for the short numbers that ranking data consist of.
+//! Parses decimal numbers to correctly rounded `f32`. It is fast for short numbers, which are typical of ranking
+//! data.
 //!
-//! Text is processed eight bytes at a time: the leading digits of an eight-byte word are found and converted
-//! with a few multiplications, so the cost of a number does not depend on its length, and no branch depends
-//! on its digits.
+//! Text is processed eight bytes at a time. The leading digits of an eight-byte word are found and converted with a
+//! few multiplications, so the cost does not depend on the number of digits.
 
 /// Result of parsing a token as a number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Number {
-    /// A finite value in the range of `f32`.
+    /// A number in the finite range of `f32`.
     Value(f32),
-    /// One of the spellings of a missing value.
+    /// One of the spellings of a missing value, such as `NULL` or `nan`.
     Missing,
-    /// One of the spellings of infinity.
+    /// One of the spellings of infinity, such as `inf`.
     Infinite,
     /// A finite number that overflows `f32`.
     TooLarge,
@@ -19,13 +19,14 @@ pub enum Number {
     Malformed,
 }
 
-/// The leading digits of eight bytes of text in little-endian order: their count and value.
+/// Returns the number of leading digits in eight bytes of text, and their value. The first byte of the text is the
+/// least significant byte of `word`.
 #[inline(always)]
 fn leading_digits(word: u64) -> (u32, u64) {
     const ZEROS: u64 = 0x3030_3030_3030_3030;
     let digits = word ^ ZEROS;
-    // A byte is a digit if and only if its high nibble is 0 now and is still 0 after adding 6. A carry into
-    // the next byte can only start at a byte that is not a digit, that is, after the leading digits.
+    // A byte is a digit if and only if its high nibble is now 0 and remains 0 after adding 6. Only a byte that is not
+    // a digit can cause a carry into the next byte, so the leading digits are not affected.
     let stops = (digits | digits.wrapping_add(0x0606_0606_0606_0606)) & 0xF0F0_F0F0_F0F0_F0F0;
     let count = stops.trailing_zeros() / 8; // 8 if every byte is a digit
     if count == 0 {
@@ -49,12 +50,13 @@ fn word_at(text: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.try_into().ok()?))
 }
 
-/// Parses a plain decimal number at `at`: an optional `-`, at most seven digits, optionally a point and at
-/// most seven more digits. Returns the value and the end of the number, or `None` for everything else, which
-/// the caller handles: exponents, long numbers, other text, and the last bytes of `text`.
+/// Parses a plain decimal number that starts at the offset `at`: an optional `-`, at most seven digits, and
+/// optionally a decimal point with at most seven more digits. Returns the value and the offset of the end. Returns
+/// `None` for anything else, such as exponents, long numbers, or a number in the last bytes of `text`. The caller
+/// must handle these cases.
 ///
-/// The branches are deliberate: a predicted branch lets the processor start on the next number before the end
-/// of this one is known. The branch-free version is a third slower.
+/// The branches are deliberate: with a predicted branch, the processor can start on the next number before the end of
+/// this one is known. A version without branches is a third slower.
 #[inline(always)]
 pub fn short_decimal(text: &[u8], at: usize) -> Option<(f32, usize)> {
     let word = word_at(text, at)?;
@@ -72,8 +74,8 @@ pub fn short_decimal(text: &[u8], at: usize) -> Option<(f32, usize)> {
             return None;
         }
         end += 1 + places as usize;
-        // The dividend is below 10^14 < 2^53 and the divisor below 10^22, so both are exact and the quotient
-        // is the nearest f64 (Clinger 1990). It rounds to the nearest f32 unless it is the midpoint of two.
+        // The dividend is below 10^14 < 2^53 and the divisor below 10^22, so both are exact, and the quotient is the
+        // nearest f64 (Clinger 1990). Rounding it to f32 is correct unless it is the midpoint of two f32 numbers.
         let exact = whole * WHOLE_POWERS[places as usize] + fraction;
         let quotient = exact as f64 / POWERS[places as usize];
         if is_f32_midpoint(quotient) {
@@ -86,7 +88,8 @@ pub fn short_decimal(text: &[u8], at: usize) -> Option<(f32, usize)> {
     Some((if negative { -magnitude } else { magnitude }, end))
 }
 
-/// Parses `digits:` at `at`, with at most seven digits. Returns the number and the start of the value.
+/// Parses a feature index of at most seven digits and the colon after it, which start at the offset `at`. Returns the
+/// index and the offset after the colon, or `None` for anything else.
 #[inline(always)]
 pub fn index_and_colon(text: &[u8], at: usize) -> Option<(u32, usize)> {
     let word = word_at(text, at)?;
@@ -96,13 +99,14 @@ pub fn index_and_colon(text: &[u8], at: usize) -> Option<(u32, usize)> {
     (digits > 0 && colon).then_some((index as u32, at + digits as usize + 1))
 }
 
-/// Whether rounding this f64 to f32 is a tie. Rounding twice may then differ from rounding once.
+/// Checks whether an f64 is exactly halfway between two f32 numbers. In that case, rounding a decimal number first to
+/// f64 and then to f32 may give a different result than rounding it directly to f32.
 #[inline(always)]
 fn is_f32_midpoint(value: f64) -> bool {
     value.to_bits() & 0x1FFF_FFFF == 0x1000_0000
 }
 
-/// Parses a whole token: any decimal notation, or a spelling of a missing value.
+/// Parses a whole token in any decimal notation, or as a spelling of a missing value or of infinity.
 #[cold]
 #[inline(never)]
 pub fn any_number(token: &[u8]) -> Number {
@@ -116,11 +120,11 @@ pub fn any_number(token: &[u8]) -> Number {
     if ["inf", "infinity"].iter().any(|word| digits.eq_ignore_ascii_case(word.as_bytes())) {
         return Number::Infinite;
     }
-    // Only decimal notation: the float parser accepts further spellings of infinity and NaN.
+    // Accept only decimal notation here, because the float parser accepts further spellings of infinity and NaN.
     if !matches!(digits.first(), Some(b'0'..=b'9' | b'.')) {
         return Number::Malformed;
     }
-    // fast-float accepts a leading minus, but no plus.
+    // The float parser accepts a leading minus sign, but no plus sign.
     let body = if token[0] == b'-' { token } else { digits };
     match fast_float2::parse::<f32, _>(body) {
         Ok(value) if value.is_finite() => Number::Value(value),
@@ -129,8 +133,8 @@ pub fn any_number(token: &[u8]) -> Number {
     }
 }
 
-/// Parses a token with a decimal comma, using a parser for decimal points. A token with a point is malformed:
-/// the point would be a thousands separator or a mistake.
+/// Parses a token with a decimal comma: replaces the comma by a point and calls `parse`. A token that contains a
+/// point is malformed, because the point would be a thousands separator or a mistake.
 pub fn parse_decimal_comma(token: &[u8], parse: fn(&[u8]) -> Number) -> Number {
     if token.contains(&b'.') {
         return Number::Malformed;
@@ -150,8 +154,8 @@ pub fn parse_decimal_comma(token: &[u8], parse: fn(&[u8]) -> Number) -> Number {
     parse(copy)
 }
 
-/// Whether a token is one of the spellings of a missing value in ranking files: `NULL` (LETOR 3), `NA`,
-/// `nan`, `none`, `?`.
+/// Checks whether a token is one of the usual spellings of a missing value in ranking files, such as `NULL` (LETOR
+/// 3), `NA`, `nan`, `none` and `?`.
 fn is_missing_word(token: &[u8]) -> bool {
     let word = match token {
         [b'+' | b'-', rest @ ..] if rest.eq_ignore_ascii_case(b"nan") => rest,
@@ -166,7 +170,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The reference: the correctly rounded parser of the standard library.
+    /// Parses a number with the standard library, whose correctly rounded result is the expected one.
     fn reference(text: &str) -> f32 {
         text.parse().unwrap()
     }
@@ -201,7 +205,7 @@ mod tests {
 
     #[test]
     fn midpoints_are_left_to_the_exact_parser() {
-        // 1 + 2^-24 is the midpoint of two f32; a decimal just above it must round up.
+        // 1 + 2^-24 is the midpoint of two f32 numbers, and a decimal number just above it must round up.
         assert_eq!(
             any_number(b"1.000000059604644775390626"),
             Number::Value(reference("1.000000059604644775390626"))

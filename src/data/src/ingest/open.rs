@@ -1,4 +1,4 @@
-//! Opening an input: detecting its format and choosing the decoder.
+//! Opens an input, detects its format and chooses the decoder.
 
 use super::chunk::LineChunker;
 use super::decode::batch::BatchDecoder;
@@ -16,10 +16,11 @@ use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 use std::sync::Arc;
 
-/// Number of bytes examined to detect the format, independent of the chunk size.
+/// Number of bytes at the start of an input that are examined to detect its format.
 const SAMPLE_BYTES: usize = 1 << 20;
 
-/// Opens an input and examines its first bytes.
+/// Opens an input and detects its format. Returns the opened input, and the roles of the columns if it is a table.
+/// `notes` receives notes for the user on how the input was interpreted.
 pub fn open(
     input: &Input,
     options: &IngestOptions,
@@ -88,7 +89,7 @@ fn delimited(
             None => None,
         },
     };
-    // A file with a column description has no header line. This is CatBoost's convention.
+    // By CatBoost's convention, a file with a column description has no header line.
     let header = options.header && beside.is_none();
     let mut roles = match &beside {
         Some((text, described_by)) => Roles::by_description(text, names.len(), &input.name, described_by)?,
@@ -103,7 +104,7 @@ fn delimited(
         return Err(missing_role(&names, "query", &input.name));
     }
     let table = TableDialect { delimiter, header, file: &input.name };
-    // The description states which columns are numeric and which are categorical.
+    // If there is a description, it states which columns are categorical, and the guess is not used for this.
     let described = beside.is_some().then(|| roles.clone());
     let guess = guess(lines, &table, &mut roles, options.decimal_comma)?;
     let guessed_categorical = if described.is_none() { guess.categorical } else { Vec::new() };
@@ -127,8 +128,8 @@ fn delimited(
     Ok((decoder, roles))
 }
 
-/// The column description next to an input: `train.cd` for `train`, `train.tsv` or `train.tsv.gz`, or the
-/// full name with `.cd` appended.
+/// Returns the location of the column description next to an input, if it exists. For `train.tsv.gz`, this is
+/// `train.tsv.gz.cd`, `train.tsv.cd` or `train.cd`.
 pub fn sibling_description(input: &Input) -> Result<Option<Location>> {
     if let Some(beside) = input.sibling(".cd")? {
         return Ok(Some(beside));

@@ -1,4 +1,4 @@
-//! Parquet inputs, read as record batches.
+//! Reads Parquet inputs as record batches.
 
 use super::decode::batch::is_number;
 use super::input::Input;
@@ -17,17 +17,17 @@ use std::io::Read;
 
 /// An open Parquet input.
 pub struct ParquetInput {
-    /// Name for messages.
+    /// Name of the input in messages.
     pub name: String,
-    /// Column names.
+    /// Names of the columns, in order.
     pub names: Vec<String>,
     types: Vec<DataType>,
-    /// Index columns of the pandas data frame that the file was written from.
+    /// Index columns, if pandas wrote the file from a data frame.
     index: Vec<String>,
     reader: ParquetRecordBatchReader,
 }
 
-/// Maximum number of cells per batch: wide tables are read in batches of few rows.
+/// Approximate number of cells per batch. Wide tables are therefore read in batches of few rows.
 const BATCH_CELLS: usize = 1 << 18;
 
 impl ParquetInput {
@@ -42,7 +42,7 @@ impl ParquetInput {
         };
         let file = match (&input.location, stdin) {
             (Some(Location::Local(path)), _) => part_file.unwrap_or_else(|| File::open(path)),
-            // Parquet needs random access, which streams and object stores do not serve well.
+            // The Parquet reader needs random access, which is slow or impossible for object stores and streams.
             (Some(location), _) => copy_to_temporary(&mut location.open()?),
             (None, Some(stdin)) => copy_to_temporary(stdin),
             (None, None) => unreachable!("an input is a location or standard input"),
@@ -65,7 +65,7 @@ impl ParquetInput {
         })
     }
 
-    /// Assigns roles by column name; columns of strings become categorical.
+    /// Assigns roles to the columns by their names. Features of a string type become categorical.
     pub fn roles(&self, options: &RoleOptions) -> Result<Roles> {
         let options = RoleOptions { index: self.index.clone(), ..options.clone() };
         let mut roles = Roles::by_names(&self.names, &options, &self.name)?;
@@ -83,7 +83,7 @@ impl ParquetInput {
         Ok(roles)
     }
 
-    /// The next batch of rows; `None` at the end.
+    /// Returns the next batch of rows, or `None` at the end.
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         let reader = &mut self.reader;
         guarded(|| reader.next().transpose().map_err(ParquetError::from))
@@ -91,8 +91,8 @@ impl ParquetInput {
     }
 }
 
-/// The index columns according to the metadata that pandas writes (`index_columns`). A range index, which is
-/// not a column, is an object there.
+/// Returns the names of the index columns according to `index_columns` in the metadata that pandas writes. Only
+/// strings are names of columns. An object describes a range index, which is not stored as a column.
 fn pandas_index(metadata: Option<&Vec<KeyValue>>) -> Vec<String> {
     let pandas = metadata.into_iter().flatten().find(|entry| entry.key == "pandas");
     let described: Option<serde_json::Value> =

@@ -1,5 +1,4 @@
-//! The reading side of a conversion: opens the inputs one after the other and splits them into decoding
-//! tasks.
+//! Reads the inputs of a conversion: opens them one after the other and splits them into decoding tasks.
 
 use super::chunk::{ChunkError, LineChunker, MAX_LINE, TextChunk};
 use super::decode::batch::{BatchDecoder, TableFault};
@@ -29,21 +28,21 @@ pub struct IngestOptions {
     pub index_base: u32,
     /// Maximum number of features.
     pub max_features: u32,
-    /// Repair or skip faulty lines instead of stopping.
+    /// Whether to repair or skip faulty lines instead of stopping at the first fault.
     pub lenient: bool,
-    /// Names of the features of LETOR text.
+    /// Names of the features of LETOR text; `f1`, `f2`, ... if `None`.
     pub feature_names: Option<Vec<String>>,
     /// Roles of the columns of tables.
     pub roles: RoleOptions,
-    /// Delimiter of tables; detected if `None`.
+    /// Delimiter of CSV tables; detected if `None`.
     pub delimiter: Option<u8>,
     /// Whether numbers in tables have decimal commas, regardless of the delimiter.
     pub decimal_comma: bool,
     /// Whether tables start with a header line.
     pub header: bool,
-    /// Text of a CatBoost column description, and its name for messages.
+    /// Content of a CatBoost column description, and the name of its file for messages.
     pub description: Option<(String, String)>,
-    /// Chunk size in bytes.
+    /// Approximate size of a chunk in bytes.
     pub chunk_bytes: usize,
 }
 
@@ -92,7 +91,7 @@ impl DecodeTask {
     }
 }
 
-/// A fault of a Parquet table as a user error.
+/// Converts a fault in a Parquet table to a user error.
 fn table_error(name: &str, batch: &RecordBatch, first_row: u64, fault: TableFault) -> Error {
     let column_name = |column: usize| batch.schema().field(column).name().clone();
     match fault {
@@ -112,9 +111,9 @@ fn table_error(name: &str, batch: &RecordBatch, first_row: u64, fault: TableFaul
 /// Totals over all inputs.
 #[derive(Debug, Clone, Copy)]
 pub struct IngestTotals {
-    /// Bytes after decompression.
+    /// Number of bytes after decompression.
     pub bytes: u64,
-    /// Hash of these bytes, with all inputs concatenated.
+    /// Hash of the decompressed bytes of all inputs, concatenated.
     pub fingerprint: Digest,
 }
 
@@ -124,14 +123,14 @@ pub struct Ingest {
     options: IngestOptions,
     format: InputFormat,
     layout: Layout,
-    /// Roles of the columns, for tables.
+    /// Roles of the columns; `None` for LETOR text.
     roles: Option<Roles>,
     sides: Vec<SideFiles>,
     first: Option<OpenInput>,
     notes: Vec<String>,
 }
 
-/// An opened input whose format is known.
+/// An open input whose format is known.
 pub(super) enum OpenInput {
     /// Text in one of the text formats.
     Text {
@@ -170,7 +169,7 @@ impl Ingest {
                 return Err(input_mismatch(
                     input,
                     &inputs[0],
-                    "its side files (.weight, .position) differ from those of",
+                    "does not have the same side files (.weight, .position) as",
                 ));
             }
         }
@@ -178,32 +177,32 @@ impl Ingest {
         Ok(Ingest { inputs, options, format, layout, roles, sides, first: Some(opened), notes })
     }
 
-    /// The format of the inputs.
+    /// Returns the format of the inputs.
     pub fn format(&self) -> InputFormat {
         self.format
     }
 
-    /// The columns of the dataset to be written.
+    /// Returns the columns of the dataset to be written.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// The names of the inputs, for messages.
+    /// Returns the names of the inputs, for messages.
     pub fn names(&self) -> Vec<String> {
         self.inputs.iter().map(|input| input.name.clone()).collect()
     }
 
-    /// The side files of each input.
+    /// Returns the side files of each input.
     pub fn sides(&self) -> &[SideFiles] {
         &self.sides
     }
 
-    /// Notes for the user on how the inputs were interpreted.
+    /// Returns notes for the user on how the inputs were interpreted.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Total size of all inputs on disk, if known and not compressed.
+    /// Returns the total size of all inputs in bytes, or `None` if it is unknown or the inputs are compressed.
     pub fn plain_bytes(&self) -> Option<u64> {
         match &self.first {
             Some(OpenInput::Text { compression: InputCompression::Plain, .. }) => {
@@ -213,7 +212,7 @@ impl Ingest {
         }
     }
 
-    /// Reads all inputs and passes every chunk, with its size in bytes, to `submit`.
+    /// Reads all inputs and passes every chunk and its size in bytes to `submit`, in the order of the input.
     pub fn run(mut self, submit: &mut dyn FnMut(DecodeTask, usize) -> Result<()>) -> Result<IngestTotals> {
         let mut hasher = Box::new(Xxh3::new());
         let mut bytes = 0;
@@ -231,7 +230,7 @@ impl Ingest {
         Ok(IngestTotals { bytes, fingerprint: Digest(hasher.digest128()) })
     }
 
-    /// Opens the next input, which must have the same columns as the first.
+    /// Opens another input. Fails if its format or columns differ from those of the first input.
     fn open_next(&self, input: &Input) -> Result<OpenInput> {
         let (opened, roles) = open(input, &self.options, &mut Vec::new())?;
         if matches!(opened, OpenInput::Empty) {
@@ -239,11 +238,11 @@ impl Ingest {
         }
         let first = &self.inputs[0];
         if opened.format() != self.format {
-            return Err(input_mismatch(input, first, "its format differs from that of"));
+            return Err(input_mismatch(input, first, "does not have the same format as"));
         }
         if let (Some(mine), Some(theirs)) = (&self.roles, &roles) {
             if mine.features != theirs.features || mine.non_features() != theirs.non_features() {
-                return Err(input_mismatch(input, first, "its columns differ from those of"));
+                return Err(input_mismatch(input, first, "does not have the same columns as"));
             }
             if let Some(feature) = mine.first_different_kind(theirs) {
                 return Err(Error::place(
@@ -276,7 +275,7 @@ impl OpenInput {
         }
     }
 
-    /// Reads to the end and returns the number of bytes.
+    /// Reads the input to its end, passes every chunk to `send`, and returns the number of bytes.
     fn read(
         self,
         input: &Input,
@@ -318,7 +317,7 @@ impl OpenInput {
     }
 }
 
-/// Hashes the content of a column of any type: its buffers as they are in memory.
+/// Adds the content of a column of any type to a hash, by hashing its buffers in memory.
 fn hash_column(column: &arrow::array::ArrayRef, hasher: &mut Xxh3) {
     let data = column.to_data();
     for buffer in data.buffers() {
@@ -348,7 +347,8 @@ pub(super) fn chunk_error(input: &Input, compression: InputCompression, error: C
     }
 }
 
-/// An error for a failed read by the system, the object store or the decompressor.
+/// Returns the error for a failed read of an input. The cause may be the operating system, the object store or the
+/// decompressor. `lines` is the number of lines read before.
 pub(super) fn read_error(
     input: &Input,
     compression: InputCompression,
@@ -356,11 +356,15 @@ pub(super) fn read_error(
     lines: u64,
 ) -> Error {
     if error.get_ref().is_some_and(|inner| inner.is::<Error>()) {
-        // An error of planetree, wrapped by a reader.
+        // A reader has wrapped an error of planetree, so return that error.
         if let Some(Ok(error)) = error.into_inner().map(|inner| inner.downcast::<Error>()) {
             return *error;
         }
-        return Error::place(&input.name, "cannot be read", "check the file");
+        return Error::place(
+            &input.name,
+            "reading the file failed for an unknown reason",
+            "check that the file is accessible, then run the command again",
+        );
     }
     if compression == InputCompression::Plain || error.raw_os_error().is_some() {
         return Error::io(&input.name, "read", error);

@@ -1,8 +1,8 @@
-//! Roles of the columns of a table: query, label, document, weight, position or feature.
+//! The roles of columns in a table: query id, label, document id, weight, position or feature.
 
 use planetree_base::error::{Error, Result};
 
-/// Role of a column of an input table.
+/// The role of a column in an input table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ColumnRole {
     /// Query ids.
@@ -15,16 +15,17 @@ pub enum ColumnRole {
     Weight,
     /// Positions at which the documents were shown.
     Position,
-    /// A numeric feature; with its index among the features.
+    /// A numeric feature. Contains its index among the features, counted from 0.
     Feature(u32),
-    /// A categorical feature, to be coded as numbers; with its index among the features.
+    /// A categorical feature, whose categories are coded as numbers. Contains its index among the features, counted
+    /// from 0.
     Category(u32),
-    /// Not used.
+    /// A column that is not used.
     Ignored,
 }
 
-/// Column options given by the user. Columns are identified by name, or by number from 0 if the table has no
-/// header.
+/// Column options that the user chose. Columns are identified by name, or by a number counted from 0 if the table has
+/// no header.
 #[derive(Debug, Clone, Default)]
 pub struct RoleOptions {
     /// Column of query ids.
@@ -41,7 +42,7 @@ pub struct RoleOptions {
     pub ignored: Vec<String>,
     /// Categorical columns.
     pub categories: Vec<String>,
-    /// Columns that are categorical in another dataset whose codes are reused.
+    /// Columns that are categorical in another dataset. Their categories keep the codes that they have there.
     pub known_categories: Vec<String>,
     /// Index columns of a data frame, according to the file's metadata.
     pub index: Vec<String>,
@@ -49,7 +50,7 @@ pub struct RoleOptions {
     pub kept: Vec<String>,
 }
 
-/// Usual column names, the most likely first.
+/// The usual column names for each role, in order of preference.
 const QUERY: &[&str] =
     &["query_id", "qid", "queryid", "query", "group_id", "groupid", "group", "search_id", "srch_id"];
 const LABEL: &[&str] = &[
@@ -68,19 +69,20 @@ const DOCUMENT: &[&str] = &["doc_id", "docid", "document_id", "doc", "document"]
 const WEIGHT: &[&str] = &["weight", "sample_weight"];
 const POSITION: &[&str] = &["position"];
 
-/// Roles of all columns of a table.
+/// The roles of all columns in a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Roles {
     /// One role per column.
     pub columns: Vec<ColumnRole>,
     /// Names of the features.
     pub features: Vec<String>,
-    /// Columns that are skipped because they are the index of a data frame.
+    /// Indices of the columns that are skipped because they are the index of a data frame.
     pub index: Vec<usize>,
 }
 
 impl Roles {
-    /// Assigns roles by the options first, then by the usual names. `file` is for messages.
+    /// Assigns roles to columns, first according to the options, then according to the usual names. `file` is the
+    /// name of the table for messages.
     pub fn by_names(names: &[String], options: &RoleOptions, file: &str) -> Result<Self> {
         let mut columns = vec![None; names.len()];
         let usual: [(&Option<String>, &[&str], ColumnRole, &str); 5] = [
@@ -155,7 +157,8 @@ impl Roles {
         Ok(roles)
     }
 
-    /// Parses a CatBoost column description: lines of `index <tab> kind [<tab> name]`.
+    /// Assigns roles to columns according to a CatBoost column description, which has lines of the form `index <tab>
+    /// kind [<tab> name]`.
     pub fn by_description(text: &str, columns: usize, file: &str, described_by: &str) -> Result<Self> {
         let mut roles = vec![None; columns];
         let mut names = vec![None; columns];
@@ -210,13 +213,17 @@ impl Roles {
             .collect();
         let roles = Roles { columns, features, index: Vec::new() };
         if !roles.has(&ColumnRole::Label) {
-            return Err(Error::place(described_by, "no Label or Target column", "add one"));
+            return Err(Error::place(
+                described_by,
+                "no Label or Target column",
+                "add a line with the kind Label, such as `0 <tab> Label`",
+            ));
         }
         roles.check_names(described_by)?;
         Ok(roles)
     }
 
-    /// Name of a column in messages.
+    /// Returns the name of a column for messages.
     pub fn name_of(&self, place: usize) -> String {
         match &self.columns[place] {
             ColumnRole::Feature(feature) | ColumnRole::Category(feature) => {
@@ -228,12 +235,12 @@ impl Roles {
         }
     }
 
-    /// Whether any column has this role.
+    /// Checks whether any column has this role.
     pub fn has(&self, role: &ColumnRole) -> bool {
         self.columns.contains(role)
     }
 
-    /// The roles that are not features, in a fixed order.
+    /// Returns the roles other than features that occur in the table, in a fixed order.
     pub fn non_features(&self) -> Vec<&ColumnRole> {
         let non_features = [
             ColumnRole::Query,
@@ -245,7 +252,7 @@ impl Roles {
         non_features.iter().filter_map(|part| self.columns.iter().find(|role| *role == part)).collect()
     }
 
-    /// The first feature that is categorical in one table and numeric in the other.
+    /// Returns the name of the first feature that is categorical in one table and numeric in the other.
     pub fn first_different_kind(&self, other: &Roles) -> Option<&str> {
         (0..self.features.len() as u32)
             .find(|feature| {
@@ -255,19 +262,19 @@ impl Roles {
             .map(|feature| self.features[feature as usize].as_str())
     }
 
-    /// Checks that feature names are distinct and differ from the fixed columns of a dataset.
+    /// Fails if feature names are empty, repeated, or reserved for the fixed columns of a dataset.
     fn check_names(&self, file: &str) -> Result<()> {
         check_feature_names(&self.features, file)
     }
 }
 
-/// Whether this is the name that pandas gives an missing_role index: `__index_level_0__`.
+/// Checks whether this is a name that pandas gives to an unnamed index, such as `__index_level_0__`.
 fn is_pandas_index(name: &str) -> bool {
     let level = name.strip_prefix("__index_level_").and_then(|rest| rest.strip_suffix("__"));
     level.is_some_and(|level| !level.is_empty() && level.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Returns an error if a name is empty, repeated, or that of a fixed column of a dataset.
+/// Fails if a feature name is empty, repeated, or reserved for a fixed column of a dataset.
 pub fn check_feature_names(names: &[String], file: &str) -> Result<()> {
     const RESERVED: [&str; 5] = ["query_id", "doc_id", "label", "weight", "position"];
     let mut seen = std::collections::HashSet::new();
@@ -296,7 +303,7 @@ fn find(names: &[String], wanted: &str, file: &str) -> Result<usize> {
     })
 }
 
-/// The error for a table in which no column can be identified for a role.
+/// Returns the error for a table in which no column for the role `role` was found.
 pub fn missing_role(names: &[String], role: &str, file: &str) -> Error {
     Error::usage(
         format_args!("{file}: no {role} column found"),
@@ -347,7 +354,7 @@ mod tests {
                 ColumnRole::Feature(1)
             ]
         );
-        // A second column called `label` would conflict with the dataset's own.
+        // A feature called `label` would conflict with the label column of the dataset.
         assert!(Roles::by_names(&names("qid,a,b,clicks,label"), &options, "t.csv").is_err());
     }
 

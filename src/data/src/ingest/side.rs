@@ -1,4 +1,5 @@
-//! LightGBM's side files: query sizes, weights and positions, one number per line.
+//! Side files in the convention of LightGBM. They are next to an input and contain query sizes, weights or positions,
+//! with one number per line.
 
 use super::decompress::decompress;
 use super::input::Input;
@@ -7,14 +8,14 @@ use planetree_base::error::{Error, InputError, Position, Result};
 use planetree_base::storage::Location;
 use std::io::{BufRead, BufReader, Read};
 
-/// The side files of an input.
+/// The locations of the side files of an input; `None` for those that do not exist.
 #[derive(Debug, Clone, Default)]
 pub struct SideFiles {
-    /// Query sizes, for text without query ids.
+    /// The number of rows of each query, for inputs without query ids.
     pub queries: Option<Location>,
-    /// One weight per row.
+    /// The weight of each row.
     pub weights: Option<Location>,
-    /// One position per row.
+    /// The position of each row.
     pub positions: Option<Location>,
 }
 
@@ -43,10 +44,10 @@ impl SideFiles {
     }
 }
 
-/// Side files, read in step with the rows of their input.
+/// Reads the side files of an input along with its rows.
 pub struct SideReader {
     input: String,
-    /// Opened at the first rows without a query id; rows with query ids do not need it.
+    /// The file of query sizes. It is opened only when rows without query ids occur.
     queries: Option<NumberFile>,
     query_file: Option<Location>,
     weights: Option<NumberFile>,
@@ -56,8 +57,8 @@ pub struct SideReader {
 }
 
 impl SideReader {
-    /// Adds the contents of the side files to a block. `query` counts the queries of all inputs; queries
-    /// without an id are named by this number, from 1.
+    /// Adds the next lines of the side files to a block. `query` is the number of queries so far whose sizes come
+    /// from side files, over all inputs. The ids of such queries are their numbers, counted from 1.
     pub fn add_to(&mut self, block: &mut Block, query: &mut u64) -> Result<()> {
         let rows = block.rows();
         if block.runs.is_empty() && rows > 0 {
@@ -114,7 +115,7 @@ impl SideReader {
         Ok(())
     }
 
-    /// Returns an error if a side file has more rows than its input.
+    /// Fails if a side file covers more rows than its input has.
     pub fn finish(mut self) -> Result<()> {
         let rows = self.rows;
         if self.rows_left_in_query > 0
@@ -156,7 +157,7 @@ impl NumberFile {
             let count = self
                 .reader
                 .by_ref()
-                .take(1 << 16) // longer than any number; keeps a binary file from being read whole
+                .take(1 << 16) // longer than any number, so that a binary file is not read as one huge line
                 .read_line(&mut self.text)
                 .map_err(|error| Error::io(&self.location, "read", error))?;
             if count == 0 {

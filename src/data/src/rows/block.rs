@@ -1,28 +1,28 @@
-//! Decoded rows: the rows of one chunk of input, with features in columns and queries as runs.
+//! Decoded rows in columnar form.
 //!
-//! Vocabulary: a *block* is the rows of one chunk of input; a *run* is a sequence of consecutive rows of one
-//! query; an *entry* is one present value. All costs here are proportional to entries, not to cells.
+//! A *block* consists of the rows of one chunk of input. A *run* is a sequence of consecutive rows of one query. An
+//! *entry* is one feature value that is present in a row. Memory and time are proportional to the number of entries,
+//! not to the number of rows times features.
 
 use super::fault::RepairCounts;
 use std::ops::Range;
 
-/// A feature, counted from 0, and its value in a row. NaN marks a value that is written in the input, but
-/// missing.
+/// The index of a feature, counted from 0, and its value in a row. NaN means that the input explicitly marks the
+/// value as missing.
 pub type SparseEntry = (u32, f32);
 
 /// Consecutive rows of one query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueryRun {
-    /// First row of the run within the block.
+    /// Index of the run's first row within the block.
     pub first_row: u32,
-    /// End of the query's name in [`Block::query_names`]; the name starts where that of the previous run
-    /// ends.
+    /// End of the query id in [`Block::query_names`]. The id starts where the id of the previous run ends.
     pub name_end: u32,
-    /// Input line of the first row.
+    /// Input line of the run's first row, counted from 1.
     pub line: u64,
 }
 
-/// One string per row; null if a row has none.
+/// One optional string per row.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NullableStrings {
     bytes: Vec<u8>,
@@ -34,12 +34,12 @@ impl NullableStrings {
     /// Appends the string of the next row.
     pub fn push(&mut self, text: Option<&[u8]>) {
         self.bytes.extend_from_slice(text.unwrap_or_default());
-        // Cannot overflow: a block comes from a chunk of a few MiB.
+        // This cannot overflow, because a block comes from a chunk of a few MiB.
         self.ends.push(self.bytes.len() as u32);
         self.present.push(text.is_some());
     }
 
-    /// The string of a row.
+    /// Returns the string of a row, or `None` if the row has none.
     pub fn get(&self, row: usize) -> Option<&[u8]> {
         let start = if row == 0 { 0 } else { self.ends[row - 1] as usize };
         self.present[row].then(|| &self.bytes[start..self.ends[row] as usize])
@@ -56,27 +56,27 @@ impl NullableStrings {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FeatureColumns {
     pub(super) rows: usize,
-    /// For each row, the number of values in it and all previous rows.
+    /// For each row, the number of values in this row and all previous rows.
     pub(super) row_ends: Vec<u32>,
-    /// Offset of each column's values; has one more element than there are columns.
+    /// Offset of each column's first value in `values`, followed by the total number of values.
     pub(super) starts: Vec<u32>,
     pub(super) values: Vec<f32>,
-    /// How each column records which rows have a value.
+    /// For each column, the representation of the rows that have a value.
     pub(super) presence: Vec<StoredPresence>,
-    /// One bit per row, least significant first, as in Arrow and Parquet.
+    /// Bitmaps of columns, with one bit per row, least significant bit first, as in Arrow and Parquet.
     pub(super) bitmaps: Vec<u8>,
-    /// Row numbers of columns with few values.
+    /// For columns with few values, the indices of the rows that have a value.
     pub(super) row_lists: Vec<u32>,
 }
 
-/// How a column records which rows have a value.
+/// The representation of the rows that have a value in a column.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum StoredPresence {
     /// Every row has a value.
     All,
-    /// As a bitmap that starts at this offset.
+    /// A bitmap, which starts at this offset of `bitmaps`.
     Bitmap(usize),
-    /// As a list of rows that starts at this offset.
+    /// A list of row indices, which starts at this offset of `row_lists`.
     List(usize),
 }
 
@@ -101,7 +101,7 @@ pub enum PresentRows<'a> {
 }
 
 impl PresentRows<'_> {
-    /// Whether a row has a value.
+    /// Checks whether a row has a value.
     pub fn has(&self, row: usize) -> bool {
         match self {
             PresentRows::All => true,
@@ -112,23 +112,25 @@ impl PresentRows<'_> {
 }
 
 impl FeatureColumns {
-    /// Number of features seen in this block.
+    /// Returns the number of feature columns: the largest index of a feature in this block plus 1, or more if the
+    /// builder set a minimum.
     pub fn width(&self) -> usize {
         self.presence.len()
     }
 
-    /// Number of present values.
+    /// Returns the number of values that are present in all rows and columns.
     pub fn entries(&self) -> usize {
         self.values.len()
     }
 
-    /// Number of present values in a range of rows.
+    /// Returns the number of values that are present in a range of rows.
     pub fn entries_of_rows(&self, rows: Range<usize>) -> usize {
         let before = |row: usize| if row == 0 { 0 } else { self.row_ends[row - 1] as usize };
         before(rows.end) - before(rows.start)
     }
 
-    /// The column of a feature. A feature beyond the width is absent in every row.
+    /// Returns the column of a feature. A feature whose index is not below [`FeatureColumns::width`] is absent in
+    /// every row.
     pub fn column(&self, feature: usize) -> FeatureColumn<'_> {
         if feature >= self.width() {
             return FeatureColumn { values: &[], present: PresentRows::Rows(&[]) };
@@ -184,44 +186,45 @@ impl FeatureColumns {
 pub struct Block {
     /// One label per row; NaN for unlabelled rows.
     pub labels: Vec<f32>,
-    /// The queries in order; empty if the input has no query ids and a side file has the query sizes.
+    /// The runs of queries, in row order. Empty if the input has no query ids, because a side file has the query
+    /// sizes.
     pub runs: Vec<QueryRun>,
-    /// The names of all runs, concatenated.
+    /// The concatenated query ids of all runs.
     pub query_names: Vec<u8>,
-    /// One document id per row.
+    /// The document id of each row, if it has one.
     pub documents: NullableStrings,
-    /// One weight per row, if the input has weights.
+    /// One weight per row; `None` if the input has no weights.
     pub weights: Option<Vec<f32>>,
-    /// One position per row, if the input has positions.
+    /// One optional position per row; `None` if the input has no positions.
     pub positions: Option<Vec<Option<i32>>>,
     /// The feature values.
     pub features: FeatureColumns,
-    /// The distinct categories of each categorical feature, in order of appearance. The values of such a
-    /// feature are indices into its list.
+    /// For each categorical feature, its index and its distinct categories in order of appearance. The values of such
+    /// a feature are indices into this list.
     pub categories: Vec<(u32, Vec<String>)>,
-    /// Counts of repaired and skipped lines.
+    /// Numbers of repaired and skipped lines.
     pub repairs: RepairCounts,
 }
 
 impl Block {
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.labels.len()
     }
 
-    /// The query id of a run.
+    /// Returns the query id of a run.
     pub fn run_name(&self, run: usize) -> &[u8] {
         let start = if run == 0 { 0 } else { self.runs[run - 1].name_end as usize };
         &self.query_names[start..self.runs[run].name_end as usize]
     }
 
-    /// One past the last row of a run.
+    /// Returns the index after the last row of a run.
     pub fn run_end(&self, run: usize) -> usize {
         self.runs.get(run + 1).map_or(self.rows(), |next| next.first_row as usize)
     }
 
-    /// Copies the rows of one run, so that the rest of the block can be freed. Categories must have been
-    /// recoded.
+    /// Copies the rows of one run to a new block, so that the rest of this block can be freed. The values of
+    /// categorical features must already have been replaced by [`Block::recode`].
     pub fn of_run(&self, run: usize) -> Block {
         let rows = self.runs[run].first_row as usize..self.run_end(run);
         let name = self.run_name(run);
@@ -240,7 +243,7 @@ impl Block {
         }
     }
 
-    /// Replaces the values of a categorical feature, using them as indices into `codes`.
+    /// Replaces each value of a categorical feature by `codes[value]`.
     pub fn recode(&mut self, feature: u32, codes: &[f32]) {
         let feature = feature as usize;
         let (start, end) = (self.features.starts[feature], self.features.starts[feature + 1]);
@@ -250,23 +253,23 @@ impl Block {
     }
 }
 
-/// A block whose entries are in row order, for code that reorders rows.
+/// A block whose feature values are stored row by row, for code that reorders rows.
 #[derive(Debug, Default)]
 pub struct RowMajorBlock {
-    /// Everything except the features.
+    /// The rows without their features.
     pub block: Block,
     pub(super) entries: Vec<SparseEntry>,
     pub(super) row_ends: Vec<u32>,
 }
 
 impl RowMajorBlock {
-    /// The entries of a row; NaN for missing values.
+    /// Returns the entries of a row. The value of an entry is NaN if the input explicitly marks it as missing.
     pub fn entries(&self, row: usize) -> &[SparseEntry] {
         let start = if row == 0 { 0 } else { self.row_ends[row - 1] as usize };
         &self.entries[start..self.row_ends[row] as usize]
     }
 
-    /// Replaces the values of a categorical feature, using them as indices into `codes`.
+    /// Replaces each value of a categorical feature by `codes[value]`. Missing values are not changed.
     pub fn recode(&mut self, feature: u32, codes: &[f32]) {
         for (index, value) in &mut self.entries {
             if *index == feature && !value.is_nan() {

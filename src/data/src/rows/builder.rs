@@ -1,54 +1,56 @@
-//! Collecting rows one by one and transposing them to columns.
+//! Collects rows one by one and transposes them to columns.
 
 use super::block::{Block, FeatureColumns, QueryRun, RowMajorBlock, SparseEntry, StoredPresence};
 use super::fault::FaultKind;
 
-/// Collects rows one by one; [`BlockBuilder::finish`] transposes them to columns.
+/// Collects rows one by one. The *open row* is the row that is being added. [`BlockBuilder::finish`] transposes all
+/// rows to columns.
 #[derive(Debug, Default)]
 pub struct BlockBuilder {
     block: Block,
-    /// Entries of all rows, including the open one.
+    /// Entries of all rows, including the open row.
     entries: Vec<SparseEntry>,
     row_ends: Vec<u32>,
-    /// Repairs in the open row.
+    /// Faults that were repaired in the open row.
     open_repairs: Vec<FaultKind>,
-    /// Whether any value is NaN, which marks values written as missing.
+    /// Whether any value is NaN, which means that the input explicitly marks it as missing.
     some_missing: bool,
     width: u32,
 }
 
 impl BlockBuilder {
-    /// Adds an entry to the open row. NaN marks a value that is written, but missing.
+    /// Adds a value to the open row. `index` is the index of the feature, counted from 0.
     #[inline(always)]
     pub fn push_entry(&mut self, index: u32, value: f32) {
         self.entries.push((index, value));
     }
 
-    /// Adds a missing entry, so that a repeated index is still detected.
+    /// Adds an explicitly missing value to the open row. It is stored as an entry, so that a repeated index is still
+    /// detected.
     pub fn push_missing(&mut self, index: u32) {
         self.some_missing = true;
         self.push_entry(index, f32::NAN);
     }
 
-    /// Reserves memory for the entries of a chunk of `bytes` of text.
+    /// Reserves memory for the entries in a chunk of text of `bytes` bytes.
     pub fn reserve(&mut self, bytes: usize) {
-        // "1:0 " is the shortest common entry. If this underestimates, the vector grows once.
+        // Most entries have at least six bytes. If they are shorter, such as "1:0 ", the vector grows once.
         self.entries.reserve(bytes / 6);
     }
 
-    /// The entries of the open row so far.
+    /// Returns the entries that have been added to the open row so far.
     pub fn open_row(&self) -> &[SparseEntry] {
         &self.entries[self.open_row_start()..]
     }
 
-    /// Takes all entries out of the builder, so that a hot loop can append to them directly. Return them with
-    /// [`BlockBuilder::restore_entries`].
+    /// Moves all entries out of the builder, so that a hot loop can append to them directly. The caller must give
+    /// them back with [`BlockBuilder::restore_entries`].
     #[inline(always)]
     pub fn take_entries(&mut self) -> Vec<SparseEntry> {
         std::mem::take(&mut self.entries)
     }
 
-    /// Returns entries taken with [`BlockBuilder::take_entries`].
+    /// Moves entries back into the builder that were taken with [`BlockBuilder::take_entries`].
     #[inline(always)]
     pub fn restore_entries(&mut self, entries: Vec<SparseEntry>) {
         self.entries = entries;
@@ -73,7 +75,7 @@ impl BlockBuilder {
         self.block.documents.truncate(self.row_ends.len());
     }
 
-    /// Completes the open row.
+    /// Completes the open row. The label is NaN for an unlabelled row.
     pub fn finish_row(&mut self, label: f32, document: Option<&[u8]>) {
         for kind in self.open_repairs.drain(..) {
             self.block.repairs.add(kind);
@@ -83,7 +85,7 @@ impl BlockBuilder {
         self.row_ends.push(self.entries.len() as u32);
     }
 
-    /// Sets the query of the next row; starts a new run if it differs from the previous row's.
+    /// Sets the query of the open row. Starts a new run if the query differs from that of the previous row.
     #[inline]
     pub fn query(&mut self, name: &[u8], line: u64) {
         let block = &mut self.block;
@@ -100,7 +102,7 @@ impl BlockBuilder {
         });
     }
 
-    /// Removes the run that an abandoned row started, if any.
+    /// Removes the run that the discarded row has started, if any.
     fn abandon_query(&mut self) {
         let rows = self.block.labels.len() as u32;
         if self.block.runs.last().is_some_and(|run| run.first_row == rows) {
@@ -110,17 +112,17 @@ impl BlockBuilder {
         }
     }
 
-    /// Adds the weight of the row just completed.
+    /// Adds the weight of the row that was completed last.
     pub fn weight(&mut self, weight: f32) {
         self.block.weights.get_or_insert_default().push(weight);
     }
 
-    /// Adds the position of the row just completed.
+    /// Adds the position of the row that was completed last.
     pub fn position(&mut self, position: Option<i32>) {
         self.block.positions.get_or_insert_default().push(position);
     }
 
-    /// Counts a repair in the open row.
+    /// Counts a fault that was repaired in the open row.
     pub fn repaired(&mut self, kind: FaultKind) {
         self.open_repairs.push(kind);
     }
@@ -133,18 +135,18 @@ impl BlockBuilder {
         self.block.repairs.add(kind);
     }
 
-    /// Sets the minimum number of features.
+    /// Sets the minimum number of feature columns.
     pub fn at_least_width(&mut self, width: u32) {
         self.width = self.width.max(width);
     }
 
-    /// Sets the categories of each categorical feature.
+    /// Sets the index and the categories of each categorical feature.
     pub fn set_categories(&mut self, categories: Vec<(u32, Vec<String>)>) {
         self.block.categories = categories;
     }
 
-    /// Builds a block from the collected rows. The builder is empty afterwards and keeps its buffers for the
-    /// next chunk.
+    /// Builds a block from the collected rows. Afterwards, the builder is empty, but keeps its buffers for the next
+    /// chunk.
     pub fn finish(&mut self) -> Block {
         let mut block = std::mem::take(&mut self.block);
         block.features = self.transpose(block.labels.len());
@@ -155,7 +157,7 @@ impl BlockBuilder {
         block
     }
 
-    /// For each row, the number of present values in it and all previous rows.
+    /// Returns for each row the number of present values in this row and all previous rows.
     fn present_ends(&mut self) -> Vec<u32> {
         if !self.some_missing {
             return std::mem::take(&mut self.row_ends);
@@ -180,8 +182,8 @@ impl BlockBuilder {
         }
     }
 
-    /// Transposes rows to columns by counting: the number of entries per feature gives each column's start;
-    /// then every entry is moved to its position.
+    /// Transposes rows to columns with a counting sort: first counts the entries of each feature, which gives the
+    /// start of each column, and then copies every entry to its column.
     fn transpose(&self, rows: usize) -> FeatureColumns {
         let seen = self.entries.iter().map(|(index, _)| index + 1).max().unwrap_or(0);
         let width = seen.max(self.width) as usize;
@@ -199,7 +201,7 @@ impl BlockBuilder {
         let (mut bitmap_bytes, mut listed_rows) = (0, 0);
         for feature in 0..width {
             let count = starts[feature + 1] as usize;
-            // A list takes four bytes per value, a bitmap one bit per row.
+            // Choose the smaller representation: a list needs four bytes per value, and a bitmap one bit per row.
             presence.push(if count == rows {
                 StoredPresence::All
             } else if count * 32 < rows {
@@ -252,7 +254,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Compares with a naive implementation: looking up every cell in the rows.
+        /// Compares the columns with a naive implementation that looks up every cell in the rows.
         #[test]
         fn columns_hold_the_cells_of_the_rows(rows in prop::collection::vec(
             prop::collection::btree_map(0u32..20, prop::option::of(-9i8..9), 0..12), 0..150)) {

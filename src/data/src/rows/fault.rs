@@ -1,8 +1,8 @@
-//! Faults of input lines: their messages, and their treatment under `--lenient`.
+//! Faults that input lines can have, with their messages and their treatment under `--lenient`.
 
 use planetree_base::error::{Error, InputError, Position};
 
-/// Kinds of faults, in the order of [`FAULTS`].
+/// Kinds of faults. They must be in the same order as in [`FAULTS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultKind {
     /// The label is not a number, or the line ends before it.
@@ -31,7 +31,7 @@ pub enum FaultKind {
     ValueMalformed,
     /// The value overflows float32.
     ValueTooLarge,
-    /// The value is infinite; treated as missing even without `--lenient`, but counted.
+    /// The value is infinite. It is treated as missing even without `--lenient`, but counted.
     ValueInfinite,
     /// The weight is not a finite number.
     WeightMalformed,
@@ -47,7 +47,7 @@ pub enum FaultKind {
     DecimalComma,
     /// A number has a decimal point in a file with decimal commas.
     DecimalPoint,
-    /// A number in a column that was detected as categorical.
+    /// A column that was detected as categorical contains a number.
     NumberAmongWords,
 }
 
@@ -64,15 +64,15 @@ pub enum Repair {
     LastWins,
 }
 
-/// An entry of [`FAULTS`]: the texts and the treatment of one kind of fault.
+/// The message texts and the treatment of one kind of fault.
 pub struct FaultEntry {
     /// The kind of fault.
     pub kind: FaultKind,
-    /// Its name in reports and manifests.
+    /// Name of the fault in reports and manifests.
     pub name: &'static str,
-    /// What was expected, for the message.
+    /// What was expected, to complete the message "found ..., expected ...".
     pub expected: &'static str,
-    /// What the user can do about it.
+    /// What the user can do about the fault.
     pub remedy: &'static str,
     /// Treatment under `--lenient`.
     pub repair: Repair,
@@ -82,7 +82,7 @@ const FIX_OR_LENIENT: &str = "correct the line, or pass --lenient to skip such l
 const FIX_OR_MISSING: &str =
     "correct the value, write NULL if it is missing, or pass --lenient to treat it as missing";
 
-/// All faults. To add one, add a variant of [`FaultKind`] and an entry here.
+/// All kinds of faults. To add a kind, add a variant of [`FaultKind`] and an entry here.
 pub const FAULTS: [FaultEntry; 22] = [
     entry(
         FaultKind::LabelMalformed,
@@ -131,7 +131,7 @@ pub const FAULTS: [FaultEntry; 22] = [
     entry(
         FaultKind::IndexTooLarge,
         "index-too-large",
-        "an index within --max-features",
+        "an index of at most --max-features",
         "raise --max-features, or complete the --names file, if there really are that many features",
         Repair::SkipLine,
     ),
@@ -221,27 +221,27 @@ const fn entry(
 }
 
 impl FaultKind {
-    /// Texts and treatment of this kind of fault.
+    /// Returns the message texts and the treatment of this kind of fault.
     pub fn entry(self) -> &'static FaultEntry {
         &FAULTS[self as usize]
     }
 }
 
-/// A fault at a position of a chunk. Decoders do not know the name of the file.
+/// A fault at a position in an input. It does not contain the name of the file, because decoders do not know it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// The kind of fault.
     pub kind: FaultKind,
-    /// Line number in the input, from 1.
+    /// Line number in the input, counted from 1.
     pub line: u64,
-    /// Byte within the line, from 1.
+    /// Column in bytes, counted from 1.
     pub column: u64,
-    /// The faulty text, shortened.
+    /// The faulty text, quoted and shortened for the message.
     pub found: String,
 }
 
 impl Fault {
-    /// The fault as a user error.
+    /// Converts the fault to a user error for the given file.
     pub fn in_file(self, file: &str) -> Error {
         let entry = self.kind.entry();
         Error::Input(Box::new(InputError {
@@ -252,7 +252,7 @@ impl Fault {
     }
 }
 
-/// A token as shown in messages: quoted, escaped and limited to 40 bytes.
+/// Formats a token for messages: quoted, escaped and limited to 40 bytes.
 pub fn quoted_token(token: &[u8]) -> String {
     const MAX_BYTES: usize = 40;
     let token = token.strip_suffix(b"\r").unwrap_or(token);
@@ -265,36 +265,36 @@ pub fn quoted_token(token: &[u8]) -> String {
     format!("{:?}{ellipsis}", text)
 }
 
-/// Numbers of repaired and skipped lines, by kind of fault.
+/// The number of faults of each kind that were repaired or whose lines were skipped.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RepairCounts {
     counts: [u64; FAULTS.len()],
 }
 
 impl RepairCounts {
-    /// Counts a repaired or skipped line.
+    /// Counts one fault.
     pub fn add(&mut self, kind: FaultKind) {
         self.counts[kind as usize] += 1;
     }
 
-    /// Adds the counts of another part of the input.
+    /// Adds the counts from another part of the input.
     pub fn merge(&mut self, other: &RepairCounts) {
         for (mine, theirs) in self.counts.iter_mut().zip(other.counts) {
             *mine += theirs;
         }
     }
 
-    /// Whether any line was skipped.
+    /// Checks whether any line was skipped.
     pub fn skipped_lines(&self) -> bool {
         self.by_kind().any(|(entry, _)| entry.repair == Repair::SkipLine)
     }
 
-    /// Total over all kinds.
+    /// Returns the total number of faults of all kinds.
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// The kinds of faults that occurred, with their counts.
+    /// Returns the kinds of faults that occurred, with their counts.
     pub fn by_kind(&self) -> impl Iterator<Item = (&'static FaultEntry, u64)> + '_ {
         FAULTS.iter().zip(self.counts).filter(|(_, count)| *count > 0)
     }

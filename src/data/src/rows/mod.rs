@@ -1,7 +1,7 @@
-//! Rows in memory, between the decoders that produce them and the dataset writer.
+//! Rows in memory, on their way from the decoders to the dataset writer.
 //!
-//! `block.rs` holds the rows of one chunk in columnar form, `builder.rs` collects rows and transposes them,
-//! `fault.rs` is the table of all faults that a row can have.
+//! `block.rs` defines the columnar form of the rows of one chunk. `builder.rs` collects rows and transposes them.
+//! `fault.rs` lists all faults that a row can have.
 
 mod block;
 mod builder;

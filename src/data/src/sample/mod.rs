@@ -1,5 +1,5 @@
-//! Synthetic ranking data of any size that resemble well-known datasets. Every query has its own random
-//! stream, so the text does not depend on the number of threads.
+//! Generates synthetic ranking data of any size that resemble well-known datasets. Every query has its own random
+//! stream, so the files do not depend on the number of threads.
 
 mod shape;
 mod text;
@@ -12,12 +12,12 @@ use rayon::prelude::*;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Options of the generator.
+/// Options for generating synthetic data.
 #[derive(Debug, Clone)]
 pub struct SampleOptions {
     /// The dataset to resemble.
     pub shape: SampleShape,
-    /// Total number of rows of the three files.
+    /// Total number of rows in the three files.
     pub rows: u64,
     /// Random seed.
     pub seed: u64,
@@ -25,10 +25,10 @@ pub struct SampleOptions {
     pub output: PathBuf,
 }
 
-/// Names of the files and their fractions of the rows, in fifths.
+/// Names of the files, and how many fifths of the rows each file gets.
 const PARTS: [(&str, u64); 3] = [("train", 3), ("vali", 1), ("test", 1)];
 
-/// A file that was written.
+/// A file of synthetic data that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SamplePart {
     /// Path of the file.
@@ -41,7 +41,8 @@ pub struct SamplePart {
     pub bytes: u64,
 }
 
-/// Writes the three files, each atomically.
+/// Writes the three files, each of them atomically. `progress` receives the number of bytes written to the current
+/// file.
 pub fn sample(options: &SampleOptions, progress: &mut dyn FnMut(u64)) -> Result<Vec<SamplePart>> {
     interrupt::be_orderly();
     let generator = shape::Generator::new(options.shape, options.seed);
@@ -67,7 +68,7 @@ fn write_part(
     first_query: u64,
     progress: &mut dyn FnMut(u64),
 ) -> Result<SamplePart> {
-    /// Number of queries generated at a time.
+    /// Number of queries that are generated in parallel before they are written.
     const WAVE: u64 = 256;
     let failed = |error: std::io::Error| Error::io(path.display(), "write", error);
     let mut file = FileOutput::guarded(&Location::Local(path.to_owned()), replaces(is_sample))?;
@@ -93,7 +94,8 @@ fn write_part(
     file.commit().map(|()| part)
 }
 
-/// Whether a file belongs to an earlier sample: its document ids have a form that no real collection uses.
+/// Checks whether a file was written by an earlier call. Its document ids, such as `Q7-D3`, have a form that no real
+/// collection uses.
 fn is_sample(head: &Head) -> bool {
     let is_ours = |line: &str| {
         let name = line.rsplit_once(" #docid = Q").map_or("", |(_, name)| name);

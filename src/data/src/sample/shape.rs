@@ -1,14 +1,14 @@
 //! Characteristics of well-known datasets, and the generation of similar queries.
 //!
-//! A document has three latent traits: how well it matches the query, its quality, and its popularity.
-//! Features are noisy functions of them: heavy-tailed counts with many zeros, scores, ratios, flags, and
-//! properties of the query alone. The label is a nonlinear function of the traits with thresholds and
-//! interactions, plus an offset per query.
+//! A document has three latent traits: how well it matches the query, its quality, and its popularity. Features are
+//! noisy functions of these traits: heavy-tailed counts with many zeros, scores, ratios and flags. Some features
+//! depend only on the query. The utility of a document is a nonlinear function of the traits with thresholds and
+//! interactions, plus a random amount per query. The label is derived from the utility.
 
 use super::text::{push_decimal, push_whole};
 use planetree_base::random::Stream;
 
-/// Datasets that can be imitated.
+/// The well-known datasets that can be imitated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SampleShape {
     /// LETOR 4: 46 features scaled to 0..1, labels 0-2, few documents per query.
@@ -22,9 +22,10 @@ pub enum SampleShape {
 /// Characteristics of a dataset.
 struct ShapeFigures {
     features: usize,
-    /// Mean and standard deviation of the logarithm of the number of documents per query, and its bounds.
+    /// The distribution of the number of documents per query: mean and standard deviation of its logarithm, minimum
+    /// and maximum.
     documents: (f64, f64, f64, f64),
-    /// Fraction of documents with each label.
+    /// Fraction of documents with each label, from label 0 on.
     labels: &'static [f64],
 }
 
@@ -48,14 +49,14 @@ impl SampleShape {
     }
 }
 
-/// How a feature depends on a document's traits.
+/// Describes how the values of a feature depend on the traits of a document.
 struct FeatureView {
     kind: ValueKind,
-    /// Weights of match, quality, popularity, the query's level, and noise.
+    /// Weights of the match with the query, the quality, the popularity, the level of the query, and the noise.
     weights: [f64; 5],
-    /// Probability that the feature is silent, that is, 0 or absent.
+    /// Probability that the value of a document is 0 or absent ("silent").
     silent: f64,
-    /// Features of the same group are silent together.
+    /// Index of the feature's group. All features of a group can be silent together in a document.
     group: usize,
     scale: f64,
 }
@@ -71,23 +72,23 @@ enum ValueKind {
 
 /// Number of groups of features that are silent together.
 const SILENT_GROUPS: usize = 12;
-/// First keys of random streams, by purpose.
+/// Keys that distinguish random streams by their purpose.
 const FOR_VIEWS: u64 = 1;
 const FOR_QUERY: u64 = 2;
 const FOR_DOCUMENT: u64 = 3;
 const FOR_THRESHOLDS: u64 = 4;
 
-/// Generates queries of a shape.
+/// Generates queries that resemble a well-known dataset.
 pub struct Generator {
     shape: SampleShape,
     seed: u64,
     figures: ShapeFigures,
     views: Vec<FeatureView>,
-    /// Minimum utility of each label above 0.
+    /// Minimum utility of a document for each label above 0.
     thresholds: Vec<f64>,
 }
 
-/// Latent traits of a document.
+/// Latent traits of a document: match with the query, quality and popularity.
 struct Traits {
     fit: f64,
     good: f64,
@@ -95,7 +96,8 @@ struct Traits {
 }
 
 impl Generator {
-    /// Features depend only on the shape, so other seeds give more data of the same distribution.
+    /// Creates a generator. The definition of the features depends only on the shape, so data with different seeds
+    /// have the same distribution.
     pub fn new(shape: SampleShape, seed: u64) -> Self {
         let figures = shape.figures();
         let views = (0..figures.features).map(|feature| FeatureView::of(shape, feature)).collect();
@@ -103,7 +105,8 @@ impl Generator {
         Generator { shape, seed, figures, views, thresholds }
     }
 
-    /// Generates a query: its number of documents, and their lines.
+    /// Generates the query with the given number. Returns the number of documents, and the text with one line per
+    /// document.
     pub fn query(&self, query: u64) -> (u64, Vec<u8>) {
         let mut draw = Stream::new(&[self.seed, FOR_QUERY, query]);
         let (mean, deviation, least, most) = self.figures.documents;
@@ -170,7 +173,7 @@ impl FeatureView {
             share if share < 0.92 => ValueKind::Flag,
             _ => ValueKind::OfQuery,
         };
-        // Most features depend mainly on one trait, some on two, a few on none.
+        // Most features depend mainly on one trait, some depend on two traits, and a few on none.
         let mut weights = [0.0; 5];
         let main = (draw.uniform() * 3.4) as usize;
         if main < 3 {
@@ -189,7 +192,7 @@ impl FeatureView {
         FeatureView { kind, weights, silent, group, scale }
     }
 
-    /// Maps a value monotonically to 0..1, and 0 to 0.
+    /// Maps a value to the range from 0 to 1. The value 0 remains 0, and otherwise the mapping is monotonic.
     fn squashed(&self, value: f64) -> f64 {
         let folded = value / (1.0 + value.abs());
         match self.kind {
@@ -221,7 +224,8 @@ impl Traits {
         Traits { fit, good: 0.5 * popular + 0.87 * own_good, popular }
     }
 
-    /// Utility of a document: saturating terms, thresholds, interactions, and a term that is not monotonic.
+    /// Computes the utility of a document, with saturating terms, thresholds, interactions, and a term that is not
+    /// monotonic.
     fn utility(&self) -> f64 {
         let fits = 1.0 / (1.0 + libm::exp(-2.0 * self.fit));
         1.3 * libm::tanh(self.fit)
@@ -232,13 +236,15 @@ impl Traits {
     }
 }
 
-/// Offset of all documents of a query: its difficulty; for some queries so low that no document is relevant.
+/// Draws the amount that is added to the utility of every document of a query. It models how hard the query is. For 3
+/// % of the queries, it is so low that no document is relevant.
 fn query_utility(draw: &mut Stream) -> f64 {
     let level = 0.5 * draw.normal();
     if draw.uniform() < 0.03 { level - 25.0 } else { level }
 }
 
-/// Utility thresholds that give labels approximately the wanted fractions.
+/// Computes the utility thresholds between labels, so that the labels have approximately the frequencies `shares`.
+/// The thresholds are quantiles of the utilities of 20,000 random documents.
 fn thresholds(shares: &[f64]) -> Vec<f64> {
     const DRAWS: usize = 20_000;
     let mut utilities: Vec<f64> = (0..DRAWS)

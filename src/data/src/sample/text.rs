@@ -1,6 +1,6 @@
-//! Formatting numbers as in the files of well-known datasets.
+//! Formats numbers as they appear in the files of well-known datasets.
 
-/// Appends a whole number.
+/// Appends the decimal digits of a whole number.
 pub fn push_whole(number: u64, out: &mut Vec<u8>) {
     let mut digits = [0; 20];
     let mut at = digits.len();
@@ -16,7 +16,8 @@ pub fn push_whole(number: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(&digits[at..]);
 }
 
-/// Appends a number with six decimal places; `trimmed` removes trailing zeros and a bare point.
+/// Appends a number with six decimal places. If `trimmed` is set, trailing zeros are omitted, and so is the decimal
+/// point of a whole number.
 pub fn push_decimal(value: f64, trimmed: bool, out: &mut Vec<u8>) {
     let millionths = (value.abs() * 1e6).round() as u64;
     if value < 0.0 && millionths > 0 {
@@ -38,7 +39,7 @@ pub fn push_decimal(value: f64, trimmed: bool, out: &mut Vec<u8>) {
     out.extend_from_slice(&places[..kept]);
 }
 
-/// The first lines of a text.
+/// Returns the first `lines` lines of a text.
 pub fn first_lines(text: &[u8], lines: u64) -> &[u8] {
     let mut ends = memchr::memchr_iter(b'\n', text).map(|end| end + 1);
     match lines.checked_sub(1) {

@@ -1,5 +1,6 @@
-//! Labelled data for training: one dataset, or several as if concatenated. Features are matched by name,
-//! categories get a common code, and a query must be in only one dataset.
+//! Labelled data for training: one dataset, or several datasets that are read as if they were concatenated. Features
+//! are matched by name, and a category has the same code in all datasets. A query must not occur in more than one
+//! dataset.
 
 mod part;
 mod row_hashes;
@@ -22,13 +23,14 @@ pub struct LabelledData {
     known: Vec<KnownFeature>,
     names: Vec<String>,
     groups: Vec<SourceGroup>,
-    /// The part that contains each query, by the hash of its id; empty if there is only one part.
+    /// Maps the hash of each query id to the index of the part that contains the query. Empty if there is only one
+    /// part.
     queries: Mutex<HashMap<u128, usize>>,
     /// Warnings for the user.
     pub warnings: Vec<String>,
-    /// Receives progress for every value that is read or decoded.
+    /// Receives the number of values that were read or decoded.
     meter: SharedMeter,
-    /// Hashes of rows, if requested.
+    /// Hashes of the rows; `None` unless [`LabelledData::hash_rows`] was called.
     hashes: Option<RowHashes>,
 }
 
@@ -36,13 +38,13 @@ pub struct LabelledData {
 struct SourceGroup {
     part: usize,
     id: GroupId,
-    /// Number of its first row, over all parts.
+    /// Number of the group's first row, counted over all parts from 0.
     first: u64,
-    /// Number of its first row within its part.
+    /// Number of the group's first row, counted within the part from 0.
     first_here: u64,
 }
 
-/// A partition whose bytes are in memory.
+/// A partition whose encoded bytes are in memory.
 pub struct OpenPartition {
     number: usize,
     part: usize,
@@ -50,7 +52,7 @@ pub struct OpenPartition {
 }
 
 impl OpenPartition {
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.group.rows()
     }
@@ -59,34 +61,34 @@ impl OpenPartition {
 /// The rows of a partition without their features.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LabelledRows {
-    /// Number of the first row in the dataset.
+    /// Number of the partition's first row in the data, counted from 0.
     pub first: u64,
-    /// Number of the first query in the dataset.
+    /// Number of the partition's first query in the data, counted from 0.
     pub first_query: u64,
     /// Label of each row.
     pub labels: Vec<f32>,
-    /// Weight of each row, if there are weights.
+    /// Weight of each row; `None` if the data have no weights.
     pub weights: Option<Vec<f32>>,
-    /// Position at which each document was shown, from 0; `None` unless all rows have one.
+    /// Position at which each document was shown, counted from 0; `None` unless all rows have a valid position.
     pub positions: Option<Vec<u32>>,
-    /// First row of each query, followed by the number of rows.
+    /// Index of the first row of each query within the partition, followed by the number of rows.
     pub query_bounds: Vec<u32>,
-    /// Hash of each query's id; cleared when no longer needed.
+    /// Hash of the id of each query. Cleared when it is no longer needed.
     pub query_keys: Vec<u64>,
 }
 
 impl LabelledRows {
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.labels.len()
     }
 
-    /// Whether there are no rows.
+    /// Checks whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty()
     }
 
-    /// The range of rows of each query.
+    /// Returns the range of rows that belongs to each query.
     pub fn queries(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         self.query_bounds.windows(2).map(|bounds| bounds[0] as usize..bounds[1] as usize)
     }
@@ -98,8 +100,8 @@ impl LabelledData {
         Self::open_all(std::slice::from_ref(location), features)
     }
 
-    /// Opens labelled datasets as if concatenated in the given order, with the given `features`. If `None`,
-    /// uses the union of their features and of the categories of each.
+    /// Opens several labelled datasets, which are read as if they were concatenated in the given order. If `features`
+    /// is `None`, uses all features that occur in any of the datasets, with all their categories.
     pub fn open_all(locations: &[Location], features: Option<&[KnownFeature]>) -> Result<Self> {
         let readers = locations.iter().map(SourcePart::open_reader).collect::<Result<Vec<_>>>()?;
         let known = features.map_or_else(|| all_features(&readers), <[KnownFeature]>::to_vec);
@@ -107,7 +109,7 @@ impl LabelledData {
         if let (true, Some(first)) = (names.is_empty(), readers.first()) {
             return Err(Error::place(
                 first.location(),
-                "there are no features",
+                "the dataset has no features",
                 "name a dataset with feature columns",
             ));
         }
@@ -130,63 +132,64 @@ impl LabelledData {
         Ok(LabelledData { parts, known, names, groups, queries, warnings, meter: unwatched(), hashes: None })
     }
 
-    /// Readers of the datasets, in order.
+    /// Returns the readers of the datasets, in the given order.
     pub fn readers(&self) -> impl Iterator<Item = &DatasetReader> {
         self.parts.iter().map(SourcePart::reader)
     }
 
-    /// Manifests of the datasets, in order.
+    /// Returns the manifests of the datasets, in the given order.
     pub fn manifests(&self) -> impl Iterator<Item = &Manifest> {
         self.readers().map(DatasetReader::manifest)
     }
 
-    /// The locations of the datasets, for messages.
+    /// Returns the locations of the datasets as a comma-separated list, for messages.
     pub fn place(&self) -> String {
         let places: Vec<String> = self.readers().map(|reader| reader.location().to_string()).collect();
         places.join(", ")
     }
 
-    /// Number of rows.
+    /// Returns the number of rows in all datasets.
     pub fn row_count(&self) -> u64 {
         self.manifests().map(|manifest| manifest.rows).sum()
     }
 
-    /// Names of the features.
+    /// Returns the names of the features.
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// The features with their categories, for reading other data with the same codes.
+    /// Returns the features with their categories, for reading other data with the same category codes.
     pub fn known(&self) -> &[KnownFeature] {
         &self.known
     }
 
-    /// Whether a feature is categorical.
+    /// Checks whether a feature is categorical.
     pub fn has_words(&self, feature: usize) -> bool {
         self.known[feature].words.as_ref().is_some_and(|words| !words.is_empty())
     }
 
-    /// Number of features.
+    /// Returns the number of features.
     pub fn features(&self) -> usize {
         self.names.len()
     }
 
-    /// Identifies the values: the content of every dataset, and the column and codes of each feature in it.
+    /// Returns a string that identifies all feature values. It covers the content of every dataset, and the column
+    /// and the category codes of each feature.
     pub fn identity(&self) -> String {
         self.parts.iter().map(SourcePart::identity).collect::<Vec<_>>().join(" ")
     }
 
-    /// Number of partitions: the row groups of all datasets.
+    /// Returns the number of partitions. A partition is one row group of one of the datasets.
     pub fn partitions(&self) -> usize {
         self.groups.len()
     }
 
-    /// Number of a partition's first row.
+    /// Returns the number of a partition's first row, counted over all datasets from 0.
     pub fn first_row(&self, partition: usize) -> u64 {
         self.groups[partition].first
     }
 
-    /// Number of a partition's first query, according to the manifests.
+    /// Returns the number of a partition's first query, counted over all datasets from 0, according to the manifests.
     pub fn first_query(&self, partition: usize) -> u64 {
         let queries = |group: &SourceGroup| {
             self.parts[group.part].reader().manifest().files[group.id.file].row_groups[group.id.group].queries
@@ -194,7 +197,7 @@ impl LabelledData {
         self.groups[..partition].iter().map(queries).sum()
     }
 
-    /// The row group of a partition, if there is only one dataset.
+    /// Returns the row group of a partition within its dataset. Meaningful only if there is a single dataset.
     pub fn group_id(&self, partition: usize) -> GroupId {
         self.groups[partition].id
     }
@@ -218,7 +221,7 @@ impl LabelledData {
         self.parts[partition.part].values_of(&partition.group, features)
     }
 
-    /// Enables hashing of rows, by the features that are passed to [`LabelledData::hash`].
+    /// Enables hashing of rows. A hash covers the label and the features that are passed to [`LabelledData::hash`].
     pub fn hash_rows(&mut self) {
         let rows = |group: &SourceGroup| {
             self.parts[group.part].reader().manifest().files[group.id.file].row_groups[group.id.group].rows
@@ -226,36 +229,37 @@ impl LabelledData {
         self.hashes = Some(RowHashes::new(self.groups.iter().map(|group| rows(group) as usize)));
     }
 
-    /// Adds the values of a feature to the hashes of rows, if enabled.
+    /// Adds the values of a feature to the row hashes of a partition, if hashing is enabled.
     pub fn hash(&self, partition: &OpenPartition, feature: usize, values: &[f32]) {
         if let Some(hashes) = &self.hashes {
             hashes.add(partition.number, feature, values);
         }
     }
 
-    /// The hashes of rows by partition, if enabled. Features that never vary do not contribute.
+    /// Returns the row hashes of each partition, if hashing is enabled. Features that were not passed to
+    /// [`LabelledData::hash`], such as constant ones, do not contribute.
     pub fn take_row_hashes(&mut self) -> Option<Vec<Vec<u64>>> {
         self.hashes.take().map(RowHashes::finish)
     }
 
-    /// Number of values, including missing ones.
+    /// Returns the number of feature values in all rows, including missing ones.
     pub fn values_count(&self) -> u64 {
         self.row_count() * self.features() as u64
     }
 
-    /// Announces to the meter that every value will be read or decoded `times` times.
+    /// Restarts the progress meter and announces that every value will be read or decoded `times` times.
     pub fn expect_passes(&self, times: u64) {
         self.meter.begin(Some(times * self.values_count()));
     }
 
-    /// Reports progress to a meter from now on, for every value that is read and for every value that is
+    /// Sets the meter that receives progress from now on. Every value counts once when it is read and once when it is
     /// decoded.
     pub fn watch(&mut self, meter: SharedMeter) {
         self.meter = meter;
     }
 
-    /// Reads labels, weights and queries of a partition. The caller sets `first_query`, which depends on the
-    /// previous partitions.
+    /// Reads the labels, weights, positions and queries of a partition. The caller must set `first_query`, which
+    /// depends on the previous partitions.
     pub fn rows(&self, partition: usize, opened: &OpenPartition) -> Result<LabelledRows> {
         let SourceGroup { part, first, first_here, .. } = self.groups[partition];
         let (rows, queries) = self.parts[part].rows(&opened.group, first, first_here)?;
@@ -268,12 +272,12 @@ impl LabelledData {
         Ok(rows)
     }
 
-    /// Records the part of each query; returns an error if a query is in another part as well.
+    /// Records which part contains each query. Fails if a query also occurs in another part.
     fn check_queries(&self, part: usize, rows: &LabelledRows, queries: &StringArray) -> Result<()> {
         let mut seen = self.queries.lock().expect("no holder of this lock panics");
         for bound in &rows.query_bounds[..rows.query_bounds.len() - 1] {
             if *bound as usize >= queries.len() {
-                continue; // no rows, no query
+                continue; // a partition without rows has no query
             }
             let query = queries.value(*bound as usize);
             let other = *seen.entry(xxh3_128(query.as_bytes())).or_insert(part);
@@ -283,7 +287,7 @@ impl LabelledData {
                 return Err(Error::place(
                     place(two),
                     format_args!("query {query:?} is also in {}", place(one)),
-                    "name datasets without common queries, each of them once",
+                    "use datasets without common queries, and name each dataset only once",
                 ));
             }
         }
@@ -291,8 +295,8 @@ impl LabelledData {
     }
 }
 
-/// The union of the features of all datasets, in order of first appearance, with the union of their
-/// categories.
+/// Returns all features that occur in any of the datasets, in order of first appearance. Each feature has all
+/// categories that occur in any of the datasets.
 fn all_features(readers: &[DatasetReader]) -> Vec<KnownFeature> {
     let mut places: HashMap<&str, usize> = HashMap::new();
     let mut known: Vec<KnownFeature> = Vec::new();
@@ -320,7 +324,7 @@ fn all_features(readers: &[DatasetReader]) -> Vec<KnownFeature> {
 /// Checks that either all datasets have weights or none.
 fn check_agreement(readers: &[DatasetReader]) -> Result<()> {
     let Some((first, others)) = readers.split_first() else {
-        return Err(Error::usage("no training data", "name one with --data"));
+        return Err(Error::usage("no training data", "name a dataset with --data"));
     };
     for other in others {
         if first.manifest().weight != other.manifest().weight {

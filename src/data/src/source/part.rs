@@ -1,4 +1,4 @@
-//! One of the datasets of [`LabelledData`](super::LabelledData): maps its features by name, and checks labels
+//! One of the datasets of [`LabelledData`](super::LabelledData). Matches the features by name, and checks the labels
 //! and weights.
 
 use super::LabelledRows;
@@ -10,24 +10,25 @@ use planetree_base::storage::Location;
 use std::ops::Range;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Maximum position: users do not look further down, and position effects would take too much memory.
+/// Maximum position of a document. Users do not look further down a ranking, and estimating an effect for every
+/// larger position would need too much memory.
 const MAX_POSITION: i32 = 10_000;
 
-/// A labelled dataset with compatible columns.
+/// A labelled dataset whose features are mapped to those of the training data.
 pub struct SourcePart {
     reader: DatasetReader,
-    /// The column of each feature, and the mapping of its codes.
+    /// Maps each feature to its column in this dataset, and the category codes of this dataset to the common codes.
     mapping: FeatureMapping,
 }
 
 impl SourcePart {
-    /// Opens a dataset that has rows, all of them labelled.
+    /// Opens a dataset. Fails if it has no rows, or rows without a label.
     pub fn open_reader(location: &Location) -> Result<DatasetReader> {
         let reader = DatasetReader::open(location)?;
         let manifest = reader.manifest();
         let refuse = |problem: String, remedy: &str| Err(Error::place(location, problem, remedy));
         if manifest.rows == 0 {
-            return refuse("there are no rows".to_owned(), "name a dataset with rows");
+            return refuse("the dataset has no rows".to_owned(), "name a dataset with rows");
         }
         if manifest.unlabelled > 0 {
             let (unlabelled, rows) = (manifest.unlabelled, manifest.rows);
@@ -40,19 +41,20 @@ impl SourcePart {
         Ok(reader)
     }
 
-    /// Maps the features to the columns of a dataset. Returns warnings for the user as well.
+    /// Maps the features to the columns of a dataset. Also returns a warning for the user if features or categories
+    /// are missing.
     pub fn new(reader: DatasetReader, known: &[KnownFeature]) -> Result<(Self, Option<String>)> {
         let mapping = FeatureMapping::find(known, reader.manifest(), reader.location())?;
         let warning = mapping.warning().map(|warning| format!("{}: {warning}", reader.location()));
         Ok((SourcePart { mapping, reader }, warning))
     }
 
-    /// The dataset.
+    /// Returns the reader of the dataset.
     pub fn reader(&self) -> &DatasetReader {
         &self.reader
     }
 
-    /// Identifies the values of this part.
+    /// Returns a string that identifies all feature values of this part.
     pub fn identity(&self) -> String {
         format!("{} {}", self.manifest().files_digest(), self.mapping.identity())
     }
@@ -65,7 +67,7 @@ impl SourcePart {
         self.reader.location()
     }
 
-    /// Reads and verifies the bytes of a row group.
+    /// Reads the bytes of a row group, and verifies the checksum and the names of the columns.
     pub fn open_group(&self, id: GroupId) -> Result<GroupReader> {
         let group = self.reader.open_group(id)?;
         let names = group.names();
@@ -75,8 +77,8 @@ impl SourcePart {
         if is_malformed { Err(self.malformed()) } else { Ok(group) }
     }
 
-    /// Decodes a range of features, which for a wide dataset is faster than one by one. Missing and
-    /// non-finite values are NaN.
+    /// Decodes a range of features at once, which is faster for a wide dataset than decoding them one by one. Missing
+    /// and non-finite values become NaN.
     pub fn values_of(&self, group: &GroupReader, features: Range<usize>) -> Result<Vec<Vec<f32>>> {
         let columns = &self.mapping.columns[features.clone()];
         let (Some(first), Some(last)) = (columns[0], columns[columns.len() - 1]) else {
@@ -111,8 +113,8 @@ impl SourcePart {
         Ok(values)
     }
 
-    /// Reads labels, weights and queries of a row group that starts at row `first` over all parts and
-    /// `first_here` of this one. Returns the query ids of all rows as well.
+    /// Reads the labels, weights, positions and queries of a row group, and also returns the query id of each row.
+    /// The first row of the group has the number `first` in all parts and the number `first_here` in this part.
     pub fn rows(
         &self,
         group: &GroupReader,
@@ -154,13 +156,17 @@ impl SourcePart {
         let labels = numbers("label")?.ok_or_else(|| self.malformed())?;
         let weights = numbers("weight")?;
         if weights.as_ref().is_some_and(|weights| weights.iter().any(|weight| *weight < 0.0)) {
-            return Err(Error::place(self.location(), "negative weight", "weights must be 0 or more"));
+            return Err(Error::place(
+                self.location(),
+                "a weight is negative",
+                "convert the data again with weights of 0 or more",
+            ));
         }
         let positions = match read("position")? {
             None => None,
             Some(column) => {
                 let column = column.as_primitive_opt::<Int32Type>().ok_or_else(|| self.malformed())?;
-                // Positions start at 1 in data and at 0 here.
+                // Positions are counted from 1 in datasets, but from 0 in `LabelledRows`.
                 let known = column.null_count() == 0
                     && column.values().iter().all(|at| (1..=MAX_POSITION).contains(at));
                 known.then(|| column.values().iter().map(|at| (at - 1) as u32).collect())

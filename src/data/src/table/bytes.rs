@@ -1,4 +1,5 @@
-//! Bytes of Parquet files: verified slices, decoders that may panic, and write errors.
+//! Helpers for reading and writing Parquet files: slices of a file, protection against panics of the decoder, and the
+//! conversion of write errors.
 
 use bytes::{Buf, Bytes};
 use parquet::errors::{ParquetError, Result as ParquetResult};
@@ -7,7 +8,8 @@ use planetree_base::error::Error;
 use planetree_base::storage::Location;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs a Parquet decoder and turns panics into errors: decoders panic on some damaged or malicious files.
+/// Runs a Parquet decoder and converts panics to errors, because the decoder panics on some damaged or malicious
+/// files.
 pub fn guarded<T>(decode: impl FnOnce() -> ParquetResult<T>) -> ParquetResult<T> {
     match catch_unwind(AssertUnwindSafe(decode)) {
         Ok(outcome) => outcome,
@@ -22,7 +24,7 @@ pub fn write_failure(target: &Location, error: ParquetError) -> Error {
             Ok(error) => Error::io(target, "write", *error),
             Err(source) => Error::place(target, &source, "run the command again").caused_by(source),
         },
-        // The last flush of the footer passes on the system's error as text only.
+        // When the footer is written, the Parquet crate passes on only the message of the system error.
         error if error.to_string().contains("No space left on device") => {
             Error::io(target, "write", std::io::ErrorKind::StorageFull.into())
         }
@@ -30,12 +32,12 @@ pub fn write_failure(target: &Location, error: ParquetError) -> Error {
     }
 }
 
-/// A slice of a file's bytes that keeps its offset in the file.
+/// A slice of a file's bytes that can be read with offsets relative to the whole file.
 #[derive(Clone)]
 pub struct FileSlice {
-    /// Size of the whole file.
+    /// Size of the whole file in bytes.
     pub file_bytes: u64,
-    /// Offset of the slice.
+    /// Offset of the slice in the file.
     pub offset: u64,
     /// The bytes of the slice.
     pub bytes: Bytes,

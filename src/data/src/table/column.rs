@@ -1,4 +1,4 @@
-//! Reading columns of tables as numbers or strings, whatever their exact types, for descriptions and charts.
+//! Reads columns of tables as numbers or strings, whatever their exact types, for descriptions and charts.
 
 use super::read::TableReader;
 use arrow::array::{ArrayRef, AsArray, Float64Array, RecordBatch, StringArray};
@@ -6,12 +6,12 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type};
 use planetree_base::error::{Error, Result};
 
-/// A column as `f64`, cast if necessary.
+/// Returns the column with the given name as `f64`. Casts the values if the column has another type.
 pub fn float_column(table: &TableReader, batch: &RecordBatch, name: &str) -> Result<Float64Array> {
     Ok(converted(table, batch, name, &DataType::Float64)?.as_primitive::<Float64Type>().clone())
 }
 
-/// A column as strings, cast if necessary.
+/// Returns the column with the given name as strings. Casts the values if the column has another type.
 pub fn string_column(table: &TableReader, batch: &RecordBatch, name: &str) -> Result<StringArray> {
     Ok(converted(table, batch, name, &DataType::Utf8)?.as_string::<i32>().clone())
 }

@@ -1,7 +1,7 @@
-//! The footer of a table and its checksum. The checksum is the last value of the footer's metadata: the hash
-//! of the whole file with the checksum's own digits replaced by zeros. It must be found before anything is
-//! decoded, so the footer is searched for the bytes that Thrift's compact protocol produces for its key and
-//! the length 32.
+//! The footer of a table and its checksum. The checksum is the last value in the metadata of the footer. It is the
+//! hash of the whole file, computed with zeros in place of the digits of the checksum. The file must be verified
+//! before anything is decoded. The digits are therefore found by a search for the bytes that Thrift's compact
+//! protocol produces for the checksum's key and the length 32.
 
 use super::bytes::{FileSlice, guarded};
 use bytes::Bytes;
@@ -10,42 +10,43 @@ use planetree_base::error::Result;
 use planetree_base::storage::{Digest, PinnedFile, RunningDigest, interrupt};
 use std::ops::Range;
 
-/// Metadata key of the kind of table.
+/// Metadata key under which the kind of table is stored.
 pub const TABLE: &str = "planetree.table";
-/// Metadata key of the program that wrote the table.
+/// Metadata key under which the name and version of the program that wrote the table are stored.
 pub const WRITER: &str = "planetree.writer";
-/// Metadata key of the checksum.
+/// Metadata key under which the checksum is stored.
 pub const CHECKSUM: &str = "planetree.xxh3";
 /// Placeholder for the checksum before it is known.
 pub const UNKNOWN: [u8; DIGITS] = [b'0'; DIGITS];
 
 const DIGITS: usize = 32;
 const MAGIC: &[u8] = b"PAR1";
-/// The bytes after the key: "the next field is a string" and "of 32 bytes".
+/// The two bytes between the key and the digits. In Thrift, they mean that a string of 32 bytes follows.
 const BEFORE_DIGITS: [u8; 2] = [0x18, DIGITS as u8];
 
-/// Position of the checksum's digits within a footer.
+/// Returns the range of bytes in a footer that contains the digits of the checksum, or `None` if there is no
+/// checksum.
 pub fn digits_within(footer: &[u8]) -> Option<Range<usize>> {
     let pattern = [CHECKSUM.as_bytes(), &BEFORE_DIGITS].concat();
     let start = memchr::memmem::rfind(footer, &pattern)? + pattern.len();
     (start + DIGITS <= footer.len()).then_some(start..start + DIGITS)
 }
 
-/// The footer of a file, classified without decoding where possible.
+/// The footer of a file, classified by who wrote the file. It is not decoded unless this is necessary.
 pub enum Footer {
-    /// Not a Parquet file.
+    /// The file is not a Parquet file.
     Unknown,
-    /// A Parquet file that planetree did not write as a table.
+    /// The file is a Parquet file that planetree did not write as a table.
     Foreign(ForeignFooter),
-    /// A part of a dataset, whose checksums are in the manifest.
+    /// The file is a part of a dataset. Its checksums are in the manifest.
     DatasetPart,
-    /// A damaged Parquet file, possibly a table of planetree.
+    /// The file is a damaged Parquet file, possibly a table of planetree. Contains the reason.
     Broken(&'static str),
-    /// A table of planetree, with a checksum.
+    /// The file is a table of planetree and has a checksum.
     Table(TableFooter),
 }
 
-/// The footer of a foreign Parquet file.
+/// The footer of a Parquet file that another program wrote.
 pub struct ForeignFooter {
     offset: u64,
     bytes: Bytes,
@@ -68,7 +69,7 @@ pub struct TableFooter {
 impl Footer {
     /// Reads and classifies the footer of a file.
     pub fn read(file: &PinnedFile) -> Result<Self> {
-        const TAIL: u64 = 8; // length of the metadata, and the magic bytes
+        const TAIL: u64 = 8; // four bytes for the length of the metadata, and four magic bytes
         let size = file.size();
         let has_magic = size >= 4 && file.read_range(0, 4)? == MAGIC;
         let tail = file.read_range(size - TAIL.min(size), TAIL.min(size))?;
@@ -95,16 +96,16 @@ impl Footer {
     }
 }
 
-/// Whether the file is a part of a dataset.
+/// Checks whether the file is a part of a dataset.
 fn is_dataset_part(footer: &Bytes, offset: u64, size: u64) -> bool {
     let metadata = decode(footer.clone(), offset, size);
     metadata.is_ok_and(|metadata| value(&metadata, TABLE).is_some_and(|name| name == "dataset"))
 }
 
 impl TableFooter {
-    /// Whether all bytes of the file match the checksum.
+    /// Checks whether all bytes of the file match the checksum.
     pub fn matches(&self, file: &PinnedFile) -> Result<bool> {
-        /// Bytes read at a time.
+        /// Number of bytes that are read at a time.
         const STEP: u64 = 8 << 20;
         let mut digest = RunningDigest::new();
         let mut start = 0;
@@ -117,18 +118,19 @@ impl TableFooter {
         Ok(self.bytes[self.digits.clone()] == *self.expected(digest).to_string().as_bytes())
     }
 
-    /// The checksum of the file, given the hash of everything before the footer.
+    /// Computes the checksum of the file, given the hash of all bytes before the footer.
     fn expected(&self, digest: RunningDigest) -> Digest {
         checksum(digest, &self.bytes, &self.digits)
     }
 
-    /// Decodes the footer, which is reliable only if [`TableFooter::matches`].
+    /// Decodes the footer. The result is reliable only if [`TableFooter::matches`] returned true.
     pub fn decode(&self, file: &PinnedFile) -> parquet::errors::Result<ParquetMetaData> {
         decode(self.bytes.clone(), self.offset, file.size())
     }
 }
 
-/// The checksum of a file, given the hash of everything before the footer.
+/// Computes the checksum of a file, given the hash of all bytes before the footer and the range of the digits in the
+/// footer.
 pub fn checksum(mut before: RunningDigest, footer: &[u8], digits: &Range<usize>) -> Digest {
     before.update(&footer[..digits.start]);
     before.update(&UNKNOWN);
@@ -140,7 +142,7 @@ fn decode(bytes: Bytes, offset: u64, file_bytes: u64) -> parquet::errors::Result
     guarded(|| ParquetMetaDataReader::new().parse_and_finish(&FileSlice { file_bytes, offset, bytes }))
 }
 
-/// A value of the footer's metadata.
+/// Returns the metadata value with the given key.
 pub fn value<'a>(metadata: &'a ParquetMetaData, key: &str) -> Option<&'a str> {
     let pairs = metadata.file_metadata().key_value_metadata()?;
     pairs.iter().find(|pair| pair.key == key)?.value.as_deref()

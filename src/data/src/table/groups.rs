@@ -1,4 +1,4 @@
-//! The row groups of a Parquet file. They are decoded independently, so several can be read in parallel.
+//! Reads the row groups of a Parquet file. They are decoded independently, so several can be read in parallel.
 
 use super::bytes::{FileSlice, guarded};
 use super::read::damaged;
@@ -14,14 +14,14 @@ use planetree_base::error::Result;
 use planetree_base::storage::{Location, PinnedFile};
 use std::sync::Arc;
 
-/// One version of a Parquet file.
+/// A Parquet file in the version that was opened.
 pub struct ParquetFile {
     file: PinnedFile,
     metadata: ArrowReaderMetadata,
 }
 
 impl ParquetFile {
-    /// A file with a decoded footer.
+    /// Creates a file from its decoded footer. Fails if the footer could not be decoded.
     pub(super) fn new(file: PinnedFile, footer: ParquetResult<ParquetMetaData>) -> Result<Self> {
         let metadata = guarded(|| {
             let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
@@ -31,30 +31,30 @@ impl ParquetFile {
         Ok(ParquetFile { file, metadata })
     }
 
-    /// Location of the file.
+    /// Returns the location of the file.
     pub fn location(&self) -> &Location {
         self.file.location()
     }
 
-    /// The columns.
+    /// Returns the names and types of the columns.
     pub fn schema(&self) -> &SchemaRef {
         self.metadata.schema()
     }
 
-    /// The decoded footer.
+    /// Returns the decoded footer.
     pub(super) fn footer(&self) -> &ParquetMetaData {
         self.metadata.metadata()
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> u64 {
         self.footer().file_metadata().num_rows().max(0) as u64
     }
 
-    /// Identifies the file: its size and the hash of its footer, which includes the checksum of a table of
-    /// planetree.
+    /// Returns a string that identifies the content of the file: its size, and a hash of its footer. In a table of
+    /// planetree, the footer contains the checksum of the whole file.
     pub fn identity(&self) -> Result<String> {
-        const TAIL: u64 = 8; // length of the metadata, and the magic bytes
+        const TAIL: u64 = 8; // four bytes for the length of the metadata, and four magic bytes
         let size = self.file.size();
         let tail = self.file.read_range(size.saturating_sub(TAIL), TAIL.min(size))?;
         let length = match tail[..] {
@@ -66,24 +66,24 @@ impl ParquetFile {
         Ok(format!("{size} {}", planetree_base::storage::digest_of(&footer)))
     }
 
-    /// Number of rows of each row group.
+    /// Returns the number of rows in each row group.
     pub fn group_rows(&self) -> Vec<u64> {
         self.footer().row_groups().iter().map(|group| group.num_rows().max(0) as u64).collect()
     }
 
-    /// Number of row groups.
+    /// Returns the number of row groups.
     pub fn groups(&self) -> usize {
         self.footer().num_row_groups()
     }
 
-    /// Number of the first row of a row group, from 0.
+    /// Returns the number of a row group's first row in the file, counted from 0.
     pub fn first_row(&self, group: usize) -> u64 {
         let before = self.footer().row_groups().iter().take(group);
         before.map(|group| group.num_rows().max(0) as u64).sum()
     }
 
-    /// Decodes columns of a row group, given by ascending indices; `None` for all columns. The iterator ends
-    /// after the first error.
+    /// Decodes columns of a row group in batches of `batch_rows` rows. `columns` contains ascending column indices;
+    /// `None` means all columns. The iterator ends after the first error.
     pub fn group_batches(
         self: &Arc<Self>,
         group: usize,
@@ -123,7 +123,7 @@ impl ParquetFile {
     }
 }
 
-/// The rows of one row group, in batches.
+/// An iterator over the rows of one row group, in batches.
 pub struct GroupBatches {
     file: Arc<ParquetFile>,
     reader: Option<ParquetRecordBatchReader>,

@@ -1,8 +1,8 @@
-//! Kinds of tables.
+//! The kinds of tables that planetree writes, with their names, columns and formats.
 
 use planetree_base::storage::{MODEL_FORMATS, OutputFormats, TABLE_FORMATS};
 
-/// Kinds of tables that are stored as single files.
+/// A kind of table that is stored as a single file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TableKind {
     /// A model: one row per node of every tree.
@@ -21,13 +21,13 @@ pub enum TableKind {
     Trials,
     /// Steps of a pipeline run: one row per step.
     Steps,
-    /// Ranking quality of single trees while they grow: one row per tree, split of the data and number of
-    /// splits.
+    /// Ranking quality of single trees while they grow: one row per tree, data split (such as `train`) and number of
+    /// splits in the tree.
     Strength,
 }
 
 impl TableKind {
-    /// All kinds.
+    /// All kinds of tables.
     pub const ALL: [TableKind; 9] = [
         TableKind::Model,
         TableKind::Predictions,
@@ -40,7 +40,7 @@ impl TableKind {
         TableKind::Strength,
     ];
 
-    /// Name of the kind in the file's metadata.
+    /// Returns the name of the kind, as stored in the metadata of the file.
     pub fn name(self) -> &'static str {
         match self {
             TableKind::Model => "model",
@@ -55,12 +55,12 @@ impl TableKind {
         }
     }
 
-    /// The kind with the given name.
+    /// Returns the kind with the given name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// The kind as a noun, to complete a sentence such as "this is ...".
+    /// Returns the kind as a noun that completes a sentence such as "this is ...".
     pub fn noun(self) -> &'static str {
         match self {
             TableKind::Model => "a model",
@@ -75,7 +75,7 @@ impl TableKind {
         }
     }
 
-    /// Output formats of tables of this kind.
+    /// Returns the file formats in which tables of this kind can be written.
     pub fn formats(self) -> OutputFormats {
         let what = self.noun();
         match self {
@@ -86,7 +86,7 @@ impl TableKind {
         }
     }
 
-    /// Whether text with these columns, in any order, is a table of this kind.
+    /// Checks whether a text file with these columns, in any order, is a table of this kind.
     pub(super) fn has_columns(self, names: &[String]) -> bool {
         let (columns, may_have_more): (&[&str], bool) = match self {
             TableKind::Predictions => (&["query_id", "doc_id", "label", "score", "rank"], false),
@@ -102,7 +102,7 @@ impl TableKind {
         has_all && (may_have_more || names.len() == columns.len())
     }
 
-    /// Remedy for a file that is not of this kind.
+    /// Returns the remedy for the error that a file is not of this kind.
     pub(super) fn remedy(self) -> &'static str {
         match self {
             TableKind::Model => "name a model written by `planetree train`",

@@ -1,6 +1,6 @@
-//! Tables that are single Parquet files: models, predictions, rounds, metrics, differences and others. Each
-//! has a checksum over all its bytes and its kind in the metadata of its footer. Tables of results can also
-//! be written as text (`text.rs`), which has neither.
+//! Tables that are single Parquet files: models, predictions, rounds, metrics, differences and others. The metadata
+//! of a table contains its kind and a checksum of all its bytes. Some kinds of tables can also be written as text
+//! (`text.rs`), which has no metadata.
 
 mod bytes;
 mod column;

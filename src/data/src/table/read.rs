@@ -1,5 +1,5 @@
-//! Reading a table. All bytes are verified before any are decoded, so damage is an error that names the file,
-//! never a wrong value. Row groups are read on demand.
+//! Reads a table. All bytes are verified before any are decoded, so a damaged file gives an error instead of wrong
+//! values. Row groups are read on demand.
 
 use super::footer::{self, Footer};
 use super::groups::{GroupBatches, ParquetFile};
@@ -11,7 +11,7 @@ use planetree_base::storage::{Location, PinnedFile};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Rows per batch.
+/// Number of rows per batch.
 const BATCH_ROWS: usize = 1 << 16;
 
 /// A table whose checksum has been verified.
@@ -21,16 +21,16 @@ pub struct TableReader {
     values: BTreeMap<String, String>,
 }
 
-/// A Parquet file written by planetree or another program.
+/// A Parquet file that planetree or another program wrote.
 pub enum AnyParquet {
-    /// A table of planetree, which has been verified.
+    /// A table of planetree whose checksum has been verified.
     Ours(TableReader),
-    /// A file of another program, which cannot be verified.
+    /// A file of another program. It cannot be verified, because it has no checksum.
     Foreign(Arc<ParquetFile>),
 }
 
 impl TableReader {
-    /// Opens a table of the given kind and verifies it.
+    /// Opens a table and verifies its checksum. Fails if the table is not of the given kind.
     pub fn open(location: &Location, kind: TableKind) -> Result<Self> {
         let table = Self::open_as(location, kind.name(), kind.remedy())?;
         if table.kind != kind {
@@ -40,18 +40,18 @@ impl TableReader {
         Ok(table)
     }
 
-    /// Opens a table of any kind and verifies it.
+    /// Opens a table of any kind and verifies its checksum.
     pub fn open_any(location: &Location) -> Result<Self> {
         Self::open_as(location, "table", "name a file or dataset written by planetree")
     }
 
-    /// Opens a table of any kind and verifies it, or a Parquet file of another program. `remedy` is for the
-    /// error if it is neither.
+    /// Opens a table of any kind and verifies its checksum, or opens a Parquet file of another program. `remedy` is
+    /// the advice in the error message for any other file.
     pub fn open_or_foreign(location: &Location, remedy: &str) -> Result<AnyParquet> {
         Self::open_parquet(location, "table", remedy)
     }
 
-    /// Opens a Parquet file that has been verified elsewhere; its bytes are not verified again.
+    /// Opens a Parquet file without verifying its checksum, because the caller has already verified it.
     pub fn open_checked(location: &Location) -> Result<Arc<ParquetFile>> {
         let file = PinnedFile::open(location)?.ok_or_else(|| location.absent())?;
         let decoded = match Footer::read(&file)? {
@@ -104,8 +104,8 @@ impl TableReader {
         }
     }
 
-    /// The kind of a table according to its footer; `None` if the file does not exist or is not a table of
-    /// planetree. The rest of the file is not verified.
+    /// Returns the kind of a table according to its footer, or `None` if the file does not exist or is not a table of
+    /// planetree. The checksum is not verified.
     pub fn kind_of(location: &Location) -> Result<Option<TableKind>> {
         let Some(file) = PinnedFile::open(location)? else { return Ok(None) };
         let Footer::Table(footer) = Footer::read(&file)? else { return Ok(None) };
@@ -113,7 +113,8 @@ impl TableReader {
         Ok(metadata.and_then(|metadata| TableKind::from_name(footer::value(&metadata, footer::TABLE)?)))
     }
 
-    /// Whether a file is a query result: a Parquet file that planetree wrote, but not as a table.
+    /// Checks whether a file is the result of an SQL query. Such a file is a Parquet file that planetree wrote, but
+    /// not a table.
     pub fn is_sql_result(location: &Location) -> Result<bool> {
         let Some(file) = PinnedFile::open(location)? else { return Ok(false) };
         let Footer::Foreign(footer) = Footer::read(&file)? else { return Ok(false) };
@@ -122,8 +123,8 @@ impl TableReader {
         Ok(writer.is_some_and(|writer| writer.starts_with("planetree ")))
     }
 
-    /// Number of rows of any Parquet file, according to its footer; `None` if it is not a Parquet file. The
-    /// rest of the file is not verified.
+    /// Returns the number of rows in any Parquet file according to its footer, or `None` if the file does not exist
+    /// or is not a valid Parquet file. The checksum is not verified.
     pub fn rows_of(location: &Location) -> Result<Option<u64>> {
         let Some(file) = PinnedFile::open(location)? else { return Ok(None) };
         let metadata = match Footer::read(&file)? {
@@ -134,42 +135,42 @@ impl TableReader {
         Ok(metadata.and_then(|metadata| u64::try_from(metadata.file_metadata().num_rows()).ok()))
     }
 
-    /// The kind of table.
+    /// Returns the kind of table.
     pub fn kind(&self) -> TableKind {
         self.kind
     }
 
-    /// Location of the table.
+    /// Returns the location of the table.
     pub fn location(&self) -> &Location {
         self.file.location()
     }
 
-    /// The columns.
+    /// Returns the names and types of the columns.
     pub fn schema(&self) -> &SchemaRef {
         self.file.schema()
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> u64 {
         self.file.rows()
     }
 
-    /// The Parquet file with its row groups.
+    /// Returns the Parquet file, for reading its row groups.
     pub fn file(&self) -> &Arc<ParquetFile> {
         &self.file
     }
 
-    /// A value of the file's metadata.
+    /// Returns the metadata value with the given key.
     pub fn metadata(&self, key: &str) -> Option<&str> {
         self.values.get(key).map(String::as_str)
     }
 
-    /// All metadata of the file.
+    /// Returns all metadata of the file.
     pub fn all_metadata(&self) -> &BTreeMap<String, String> {
         &self.values
     }
 
-    /// The rows in order, in batches. The iterator ends after the first error.
+    /// Returns the rows in order, in batches. The iterator ends after the first error.
     pub fn batches(&self) -> impl Iterator<Item = Result<RecordBatch>> {
         TableBatches { table: self, group: 0, current: None }
     }

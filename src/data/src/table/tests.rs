@@ -1,4 +1,4 @@
-//! A table reads back as it was written, or is rejected.
+//! Tests that a table reads back as it was written, and that a damaged one is rejected.
 
 use super::*;
 use arrow::array::{ArrayRef, Float64Array, Int32Array, RecordBatch, StringArray};
@@ -55,7 +55,7 @@ fn a_table_reads_back_from_any_storage() {
         assert_eq!((table.rows(), table.schema()), (200_000, &written.schema()));
         let batches: Vec<_> = table.batches().collect::<Result<_, _>>().unwrap();
         assert!(concat_batches(&written.schema(), &batches).unwrap() == written);
-        // A table of the same kind is replaced; one of another kind is not.
+        // A table of the same kind is replaced, but a table of another kind is not.
         assert!(TableWriter::create(&location, TableKind::Model, written.schema()).is_err());
         assert!(TableWriter::check(&location, TableKind::Model).is_err());
         TableWriter::create(&location, TableKind::Predictions, written.schema()).unwrap().finish().unwrap();

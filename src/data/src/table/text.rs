@@ -1,6 +1,6 @@
-//! Rows as text: comma- or tab-separated values, quoted according to RFC 4180, or JSON. Numbers have as many
-//! digits as needed to read back the same number. In delimited text NULL is an empty field and an empty
-//! string is `""`; in JSON NULL and NaN are `null`.
+//! Formats rows as text: as JSON, or as comma- or tab-separated values with quotes according to RFC 4180. Numbers
+//! have as many digits as are needed to read back the same number. In delimited text, NULL is an empty field, and an
+//! empty string is `""`. In JSON, NULL and NaN are `null`.
 
 use arrow::array::{Array, RecordBatch};
 use arrow::datatypes::Schema;
@@ -10,13 +10,13 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use planetree_base::storage::FileFormat;
 use std::io::Write;
 
-/// Number of rows formatted at a time.
+/// Number of rows that are formatted at a time.
 const STEP_ROWS: usize = 1 << 13;
 
-/// Formats rows as text incrementally: a beginning, rows in order, an end.
+/// Formats rows as text incrementally: first the beginning of the file, then rows in order, then the end.
 pub struct TextRows {
     form: TextLayout,
-    /// Whether rows have been written before.
+    /// Whether any rows have been written.
     has_rows: bool,
 }
 
@@ -27,7 +27,7 @@ enum TextLayout {
 }
 
 impl TextRows {
-    /// A formatter for a text format of rows; `None` for other formats.
+    /// Creates a formatter for CSV, TSV, JSON or newline-delimited JSON. Returns `None` for other formats.
     pub fn new(format: FileFormat) -> Option<Self> {
         let form = match format {
             FileFormat::Csv => TextLayout::Delimited { separator: ',', header: true },
@@ -39,12 +39,12 @@ impl TextRows {
         Some(TextRows { form, has_rows: false })
     }
 
-    /// A formatter for delimited text with a different separator or without a header.
+    /// Creates a formatter for delimited text with any separator, with or without a header.
     pub fn delimited(separator: char, header: bool) -> Self {
         TextRows { form: TextLayout::Delimited { separator, header }, has_rows: false }
     }
 
-    /// The text before the first row.
+    /// Returns the text before the first row, such as the header.
     pub fn begin(&self, schema: &Schema) -> String {
         match &self.form {
             TextLayout::Delimited { separator, header: true } => {
@@ -56,7 +56,7 @@ impl TextRows {
         }
     }
 
-    /// Writes rows as text, some at a time.
+    /// Writes rows as text to `output`.
     pub fn rows(&mut self, batch: &RecordBatch, output: &mut dyn Write) -> Result<(), ArrowError> {
         for start in (0..batch.num_rows()).step_by(STEP_ROWS) {
             let step = batch.slice(start, STEP_ROWS.min(batch.num_rows() - start));
@@ -80,7 +80,7 @@ impl TextRows {
         Ok(())
     }
 
-    /// The text after the last row.
+    /// Returns the text after the last row.
     pub fn end(&self) -> &'static str {
         if matches!(self.form, TextLayout::Array) { "]\n" } else { "" }
     }
@@ -97,7 +97,7 @@ fn delimited(batch: &RecordBatch, separator: char) -> Result<String, ArrowError>
     let options = FormatOptions::new().with_null("").with_display_error(false);
     let columns = batch.columns().iter().map(|column| ArrayFormatter::try_new(column, &options));
     let columns = columns.collect::<Result<Vec<_>, _>>()?;
-    // An array of type Null has no validity bitmap.
+    // The logical nulls also include arrays of type Null, which have no validity bitmap.
     let nulls: Vec<_> = batch.columns().iter().map(|column| column.logical_nulls()).collect();
     let (mut text, mut value) = (String::new(), String::new());
     for row in 0..batch.num_rows() {
@@ -129,7 +129,8 @@ fn json_lines(batch: &RecordBatch) -> Result<Vec<u8>, ArrowError> {
     Ok(writer.into_inner())
 }
 
-/// Column names of a text, read from its beginning; `None` if the text does not have this format.
+/// Returns the column names of a text file, given its beginning, or `None` if the text does not have the given
+/// format.
 pub fn columns_of(text: &[u8], format: FileFormat) -> Option<Vec<String>> {
     match format {
         FileFormat::Csv | FileFormat::Tsv => {

@@ -1,5 +1,5 @@
-//! Writing a table as Parquet or text. Its bytes depend only on rows and metadata, not on how the rows are
-//! batched.
+//! Writes a table as Parquet or text. The bytes of the file depend only on the rows and the metadata, not on how the
+//! rows are divided into batches.
 
 use super::bytes::write_failure;
 use super::footer::{self, UNKNOWN};
@@ -27,13 +27,14 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-/// Rows per row group.
+/// Number of rows per row group.
 const GROUP_ROWS: usize = 1 << 20;
-/// Rows encoded at a time. The encoder ends pages at the end of its input; a row group is a multiple of this.
+/// Number of rows that are encoded at a time. It is fixed because the encoder ends pages at the end of its input, and
+/// it divides the number of rows per row group.
 const STEP_ROWS: usize = 1 << 16;
 const PROGRAM: &str = concat!("planetree ", env!("CARGO_PKG_VERSION"));
 
-/// A table that is being written and not yet visible. If dropped without [`TableWriter::finish`], it leaves
+/// A table that is being written and is not visible yet. If it is dropped without [`TableWriter::finish`], it leaves
 /// nothing behind.
 pub struct TableWriter {
     location: Location,
@@ -42,15 +43,15 @@ pub struct TableWriter {
     metadata: BTreeMap<String, String>,
 }
 
-/// Output in the format given by the file extension.
+/// The output file, in the format given by its extension.
 enum TableOutput {
     Parquet { writer: Box<ColumnsWriter>, steps: BatchCoalescer },
     Text { rows: TextRows, output: Box<TextOutput> },
 }
 
 impl TableWriter {
-    /// Prepares to write a table in the format given by its file extension. A table of the same kind is
-    /// replaced at the end; any other existing file is an error.
+    /// Prepares to write a table in the format given by its file extension. An existing table of the same kind is
+    /// replaced at the end. Fails if any other file exists at the location.
     pub fn create(location: &Location, kind: TableKind, schema: SchemaRef) -> Result<Self> {
         let (format, compression) = kind.formats().of(location)?;
         let form = match TextRows::new(format) {
@@ -75,7 +76,7 @@ impl TableWriter {
         let output = FileOutput::guarded(location, guard(kind, FileFormat::Parquet))?;
         let options = ArrowWriterOptions::new()
             .with_properties(properties())
-            // It repeats the schema, in an order that differs from run to run.
+            // The Arrow metadata only repeat the schema, in an order that differs from run to run.
             .with_skip_arrow_metadata(true);
         let sink = TableSink { output, digest: RunningDigest::new(), footer: None };
         let (file, factory) = ArrowWriter::try_new_with_options(sink, schema.clone(), options)
@@ -87,14 +88,15 @@ impl TableWriter {
         })
     }
 
-    /// Fails if [`TableWriter::create`] would, to be called before expensive work.
+    /// Fails if [`TableWriter::create`] would fail. Call it before expensive work, to detect problems early.
     pub fn check(location: &Location, kind: TableKind) -> Result<()> {
         let (format, _) = kind.formats().of(location)?;
         TextOutput::create(location, planetree_base::storage::Compression::None, guard(kind, format))
             .map(drop)
     }
 
-    /// Sets a value of the file's metadata, at any time before the end. Text has no metadata.
+    /// Sets a metadata value of the file. It can be called at any time before [`TableWriter::finish`]. Text files
+    /// have no metadata, so the value is discarded.
     pub fn set_metadata(&mut self, key: &str, value: String) {
         self.metadata.insert(key.to_owned(), value);
     }
@@ -117,7 +119,7 @@ impl TableWriter {
                 write_steps(writer, steps, &self.schema).map_err(|error| write_failure(&self.location, error))
             }
             TableOutput::Text { rows, output } => {
-                // Use the table's column names, whatever those of the batch are.
+                // Replace the column names of the batch, which may differ, by those of the table.
                 let batch =
                     RecordBatch::try_new(self.schema.clone(), batch.columns().to_vec()).map_err(failed)?;
                 rows.rows(&batch, output).map_err(|error| match error {
@@ -158,17 +160,17 @@ fn write_steps(
     Ok(())
 }
 
-/// Encodes the columns of a row group in parallel. The bytes are the same as without parallelism.
+/// Writes row groups and encodes their columns in parallel. The number of threads does not change the bytes.
 struct ColumnsWriter {
     file: SerializedFileWriter<TableSink>,
     factory: ArrowRowGroupWriterFactory,
-    /// Column writers of the open row group; empty if there is none.
+    /// Column writers of the open row group; empty if no row group is open.
     columns: Vec<ArrowColumnWriter>,
     rows: usize,
 }
 
 impl ColumnsWriter {
-    /// Appends rows that do not exceed the row group.
+    /// Appends rows to the open row group. They must not exceed its maximum size.
     fn write(&mut self, schema: &SchemaRef, step: &RecordBatch) -> Result<(), ParquetError> {
         if self.columns.is_empty() {
             self.columns = self.factory.create_column_writers(self.file.flushed_row_groups().len())?;
@@ -177,7 +179,7 @@ impl ColumnsWriter {
         for (field, column) in schema.fields().iter().zip(step.columns()) {
             leaves.extend(compute_leaves(field, column)?);
         }
-        // Outside of a thread pool there is no parallelism.
+        // Run in parallel only within a thread pool that the caller has chosen.
         if rayon::current_thread_index().is_some() {
             self.columns.par_iter_mut().zip(leaves).try_for_each(|(column, leaf)| column.write(&leaf))?;
         } else {
@@ -203,7 +205,7 @@ impl ColumnsWriter {
     }
 }
 
-/// Writes the footer with the checksum.
+/// Writes the footer with the metadata and the checksum, and returns the complete file.
 fn write_footer(
     mut writer: ColumnsWriter,
     metadata: BTreeMap<String, String>,
@@ -211,10 +213,10 @@ fn write_footer(
     let external = |error: io::Error| ParquetError::External(Box::new(error));
     writer.end_group()?;
     let mut writer = writer.file;
-    writer.flush().map_err(external)?; // all rows are hashed now
+    writer.flush().map_err(external)?; // after this, all rows have been hashed
     writer.inner_mut().footer = Some(Vec::new());
     let unknown = String::from_utf8_lossy(&UNKNOWN).into_owned();
-    // The checksum must be last: readers search from the end.
+    // The checksum must be the last value, because readers search for it from the end.
     for (key, value) in metadata.into_iter().chain([(footer::CHECKSUM.to_owned(), unknown)]) {
         writer.append_key_value_metadata(KeyValue::new(key, value));
     }
@@ -228,7 +230,7 @@ fn write_footer(
     Ok(output)
 }
 
-/// Writer properties of all tables.
+/// Returns the Parquet writer properties that all tables use.
 fn properties() -> WriterProperties {
     WriterProperties::builder()
         .set_created_by(PROGRAM.to_owned())
@@ -240,7 +242,8 @@ fn properties() -> WriterProperties {
         .build()
 }
 
-/// Permits replacing a table of the same kind: Parquet is recognised by its metadata, text by its columns.
+/// Creates a guard that permits replacing only tables of the same kind. A Parquet table is recognised by its
+/// metadata, and a text table by its columns.
 fn guard(kind: TableKind, format: FileFormat) -> Guard {
     Arc::new(move |location| match TableReader::kind_of(location)? {
         Some(there) if there == kind => Ok(()),
@@ -259,7 +262,7 @@ fn guard(kind: TableKind, format: FileFormat) -> Guard {
     })
 }
 
-/// Hashes what is written, and buffers the footer until its checksum is known.
+/// Hashes all bytes that are written, and buffers the footer until the checksum is known.
 struct TableSink {
     output: FileOutput,
     digest: RunningDigest,

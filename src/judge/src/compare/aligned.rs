@@ -1,38 +1,38 @@
-//! Aligns the values of several systems by query. A query that one of them lacks is an error: means over
+//! Aligns the values of several systems by query. A query that one system lacks is an error, because means over
 //! different queries are not comparable.
 
 use super::query_value::QueryValue;
 use planetree_base::error::{Error, Result};
 use std::cmp::Ordering;
 
-/// A system to compare.
+/// A system to compare, with a value for every query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ComparedSystem {
-    /// Its name in the output.
+    /// Name in the output.
     pub name: String,
-    /// The file it was read from.
+    /// File that the system was read from.
     pub file: String,
-    /// The file and, if it contains several systems, the system's name in it.
+    /// Location for messages: the file and, if the file contains several systems, the name of the system.
     pub place: String,
-    /// Its queries, sorted by name.
+    /// Values of the queries, sorted by query name.
     pub queries: Vec<QueryValue>,
 }
 
 /// The values of all systems, query by query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AlignedSystems {
-    /// The names of the counted queries, sorted.
+    /// Names of the queries that have values, sorted.
     pub queries: Vec<String>,
-    /// For each system, the values of those queries.
+    /// For each system, its values in the order of `queries`.
     pub values: Vec<Vec<f64>>,
-    /// Number of queries without a value in any system, because the convention does not count them.
+    /// Number of queries without a value in any system, because the convention excludes them from the mean.
     pub uncounted: usize,
-    /// Differences in the input that may make the values incomparable.
+    /// Messages about differences in the input that may make the values incomparable.
     pub notes: Vec<String>,
 }
 
 impl AlignedSystems {
-    /// Aligns the systems; fails unless all have values for the same queries.
+    /// Aligns the systems. Returns an error unless all systems have values for the same queries.
     pub fn of(systems: &[ComparedSystem]) -> Result<Self> {
         let [first, others @ ..] = systems else {
             return Ok(AlignedSystems {
@@ -69,7 +69,7 @@ impl AlignedSystems {
     }
 }
 
-/// Fails if only one of the two systems has a query, and names such queries.
+/// Checks that both systems have the same queries. Otherwise, the error names the missing ones.
 fn check_names(first: &ComparedSystem, other: &ComparedSystem) -> Result<()> {
     let (mut only_first, mut only_other) = (Vec::new(), Vec::new());
     let (mut left, mut right) = (first.queries.as_slice(), other.queries.as_slice());
@@ -105,7 +105,7 @@ fn check_names(first: &ComparedSystem, other: &ComparedSystem) -> Result<()> {
     ))
 }
 
-/// Fails if only one of the two systems has a value for a query.
+/// Checks that every query has a value either in both systems or in neither.
 fn check_counted(first: &ComparedSystem, other: &ComparedSystem) -> Result<()> {
     let pairs = first.queries.iter().zip(&other.queries);
     let differing: Vec<&str> = pairs
@@ -122,7 +122,7 @@ fn check_counted(first: &ComparedSystem, other: &ComparedSystem) -> Result<()> {
     ))
 }
 
-/// A note if two systems ranked different documents, because their values may not be comparable.
+/// Returns a note if the numbers of documents differ between two systems, because their values may not be comparable.
 fn document_note(first: &ComparedSystem, other: &ComparedSystem) -> Option<String> {
     let pairs = first.queries.iter().zip(&other.queries);
     let differing = pairs.filter(|(one, two)| {
@@ -139,7 +139,7 @@ fn document_note(first: &ComparedSystem, other: &ComparedSystem) -> Option<Strin
     })
 }
 
-/// The first few queries and the number of the rest.
+/// Returns the names of the first few queries and the number of the remaining ones.
 fn first_few(queries: &[&str]) -> String {
     const SHOWN: usize = 5;
     let shown = queries[..queries.len().min(SHOWN)].join(", ");

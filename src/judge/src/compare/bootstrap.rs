@@ -1,5 +1,5 @@
-//! The percentile bootstrap (Efron 1979): a confidence interval of the mean difference over other queries of the same
-//! population. Queries are resampled with replacement.
+//! The percentile bootstrap (Efron 1979): a confidence interval for the mean difference over other queries from the
+//! same population. It resamples the queries with replacement.
 
 use super::scaled::ScaledIntegers;
 use planetree_base::random::Stream;
@@ -7,20 +7,20 @@ use rayon::prelude::*;
 
 const KEY: u64 = 0x7061_7274_7342;
 
-/// A confidence interval of the mean difference.
+/// A confidence interval for the mean difference.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ConfidenceInterval {
-    /// Lower end.
+    /// Lower bound.
     pub low: f64,
-    /// Upper end.
+    /// Upper bound.
     pub high: f64,
-    /// Confidence level: the share of resampled means within the interval.
+    /// Confidence level: the fraction of resampled means within the interval.
     pub level: f64,
     /// Number of resamples.
     pub resamples: u64,
 }
 
-/// The interval between two percentiles of the resampled means; `None` if there are no differences.
+/// Returns the interval between two percentiles of the resampled means; `None` if there are no differences.
 pub fn bootstrap(differences: &[f64], resamples: u64, level: f64, seed: u64) -> Option<ConfidenceInterval> {
     let scaled = ScaledIntegers::of(differences);
     let count = differences.len() as u64;
@@ -29,7 +29,7 @@ pub fn bootstrap(differences: &[f64], resamples: u64, level: f64, seed: u64) -> 
     }
     let sum = |resample: u64| -> i64 {
         let mut draw = Stream::new(&[seed, KEY, resample]);
-        // The high half of the product is a number below `count`.
+        // The high half of the product is a random index below `count`.
         let mut index = || ((u128::from(draw.bits()) * u128::from(count)) >> 64) as usize;
         (0..count).map(|_| scaled.values[index()]).sum()
     };
@@ -40,7 +40,7 @@ pub fn bootstrap(differences: &[f64], resamples: u64, level: f64, seed: u64) -> 
     Some(ConfidenceInterval { low: mean(outside), high: mean(1.0 - outside), level, resamples })
 }
 
-/// A percentile of sorted values, linearly interpolated as numpy does by default.
+/// Returns a percentile of sorted values, linearly interpolated as numpy does by default.
 fn percentile(sorted: &[i64], share: f64, number: impl Fn(i64) -> f64) -> f64 {
     let position = share * (sorted.len() - 1) as f64;
     let (below, fraction) = (position.floor() as usize, position.fract());
@@ -65,7 +65,7 @@ mod tests {
         assert_eq!(percentile(&[3], 0.7, |value| value as f64), 3.0);
     }
 
-    /// The same draws in floating point, sorted.
+    /// Computes the same resampled means in floating point and takes their percentiles.
     #[test]
     fn an_interval_matches_the_resampled_means() {
         let differences = random_differences(2, 40);
@@ -78,7 +78,7 @@ mod tests {
             .collect();
         means.sort_by(f64::total_cmp);
         let found = bootstrap(&differences, 199, 0.9, 9).unwrap();
-        // 198 steps from the first to the last: 5 % of them are 9.9.
+        // From the first to the last of 199 means there are 198 steps, and 5 % of 198 is 9.9.
         let (low, high) = (means[9] * 0.1 + means[10] * 0.9, means[188] * 0.9 + means[189] * 0.1);
         assert!((found.low - low).abs() < 1e-12 && (found.high - high).abs() < 1e-12, "{found:?}");
     }

@@ -47,7 +47,7 @@ pub fn write_differences(
                 Arc::new(Float64Array::from_iter_values(differences)),
             ],
         );
-        table.write(&batch.expect("the columns are those of the schema"))?;
+        table.write(&batch.expect("the columns match the schema"))?;
     }
     table.finish()
 }

@@ -8,11 +8,11 @@ use planetree_base::error::{Error, Result};
 use planetree_base::suggest;
 use planetree_data::table::TableReader;
 
-/// The values of one system of a metrics table.
+/// The values of one system in a metrics table.
 pub struct TableSystem {
-    /// The system's name, if the table has a column `system`.
+    /// Name of the system; `None` if the table has no column `system`.
     pub name: Option<String>,
-    /// The values, in the order of the rows.
+    /// Values of the queries, in row order.
     pub values: Vec<QueryValue>,
 }
 
@@ -53,10 +53,11 @@ pub fn read_metric(table: &TableReader, metric: &str) -> Result<Vec<TableSystem>
     Ok(systems)
 }
 
-/// The column of system names in a table of several systems.
+/// The column that names the system, in a table of several systems.
 const SYSTEM: &str = "system";
 
-/// The index of a system, which is added if it is new. Rows of a system are contiguous, so it is usually the last.
+/// Returns the index of a system, which is added if it is new. The rows of a system are usually contiguous, so the
+/// search begins with the last system.
 fn system_index(systems: &mut Vec<TableSystem>, name: &str) -> usize {
     let known = systems.iter().rposition(|system| system.name.as_deref() == Some(name));
     known.unwrap_or_else(|| {
@@ -65,7 +66,7 @@ fn system_index(systems: &mut Vec<TableSystem>, name: &str) -> usize {
     })
 }
 
-/// The text of a row; null is an error.
+/// Returns the string in a row. Null is an error.
 fn required_text<'a>(table: &TableReader, column: &'a ArrayRef, row: usize, name: &str) -> Result<&'a str> {
     let texts = column.as_string::<i32>();
     if texts.is_valid(row) {
@@ -75,7 +76,7 @@ fn required_text<'a>(table: &TableReader, column: &'a ArrayRef, row: usize, name
     Err(Error::place(table.location(), problem, "recreate the file with `planetree evaluate --output`"))
 }
 
-/// Fails with the available metrics if `metric` is not one of them.
+/// Checks that the table has the column `metric`. Otherwise, the error lists the available metrics.
 fn check_metric(table: &TableReader, metric: &str) -> Result<()> {
     let fields = table.schema().fields().iter();
     let names: Vec<&str> = fields

@@ -59,19 +59,19 @@ pub struct ComparisonOptions {
     pub test: SignificanceTest,
     /// Significance level.
     pub alpha: f64,
-    /// Number of random sign assignments of the randomisation test.
+    /// Number of random sign assignments in the randomisation test.
     pub permutations: u64,
     /// Number of bootstrap resamples.
     pub resamples: u64,
-    /// Confidence level of the interval.
+    /// Confidence level of the bootstrap interval, from 0 to 1.
     pub level: f64,
     /// Seed of all random draws.
     pub seed: u64,
-    /// Number of most improved and of most worsened queries to list.
+    /// Maximum number of most improved queries to list, and likewise of most worsened queries.
     pub top: usize,
 }
 
-/// Compares every system with every later one.
+/// Compares every system with every later one, and corrects the p-values for the number of pairs.
 pub fn compare(aligned: &AlignedSystems, options: &ComparisonOptions) -> Result<Vec<PairComparison>> {
     let mut pairs = Vec::new();
     for (b, second) in aligned.values.iter().enumerate() {

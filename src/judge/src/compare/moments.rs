@@ -12,7 +12,7 @@ pub struct Moments {
 }
 
 impl Moments {
-    /// Computes the moments in two passes, because the one-pass formula cancels digits.
+    /// Computes the moments in two passes, because the one-pass formula loses digits by cancellation.
     pub fn of(values: &[f64]) -> Self {
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count.max(1.0);
@@ -21,7 +21,8 @@ impl Moments {
         Moments { count: values.len() as u64, mean, deviation }
     }
 
-    /// Cohen's d of paired values: the mean in standard deviations. `None` if the values do not vary.
+    /// Returns Cohen's d of paired values: the mean divided by the standard deviation. `None` if the values do not
+    /// vary.
     pub fn effect_size(&self) -> Option<f64> {
         self.deviation.filter(|deviation| *deviation > 0.0).map(|deviation| self.mean / deviation)
     }

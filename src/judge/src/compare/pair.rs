@@ -1,4 +1,4 @@
-//! The comparison of two systems: differences, tests, wins and losses.
+//! The comparison of two systems: differences, significance tests, wins and losses.
 
 use super::bootstrap::{ConfidenceInterval, bootstrap};
 use super::moments::Moments;
@@ -7,7 +7,7 @@ use super::t_test::{TTest, t_test};
 use super::wilcoxon::{Wilcoxon, wilcoxon};
 use super::{ComparisonOptions, SignificanceTest};
 
-/// The comparison of two systems. Differences are the second's value minus the first's.
+/// The comparison of two systems. A difference is the value of the second system minus the value of the first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PairComparison {
     /// Index of the first system.
@@ -40,12 +40,12 @@ pub struct PairComparison {
     pub worsened: Vec<usize>,
     /// The p-value of the deciding test, corrected for the number of pairs.
     pub corrected: f64,
-    /// Whether the difference is significant.
+    /// Whether the corrected p-value is at most the significance level.
     pub differs: bool,
 }
 
 impl PairComparison {
-    /// Compares two systems by their values of each query. The p-value is corrected later, when all pairs are known.
+    /// Compares two systems by their values for each query. The p-value is corrected later, when all pairs are known.
     pub(super) fn of(systems: [usize; 2], values: [&[f64]; 2], options: &ComparisonOptions) -> Self {
         let [first, second] = values;
         let differences: Vec<f64> = first.iter().zip(second).map(|(a, b)| b - a).collect();
@@ -56,7 +56,7 @@ impl PairComparison {
         let count = |which: fn(f64) -> bool| {
             (0..differences.len()).filter(|query| which(gain(*query))).count() as u64
         };
-        // The sort is stable: equal gains stay in the order of query names.
+        // The sort is stable, so queries with equal gains stay in the order of their names.
         let most = |sign: f64| {
             let mut queries: Vec<usize> =
                 (0..differences.len()).filter(|query| sign * gain(*query) > 0.0).collect();
@@ -86,7 +86,7 @@ impl PairComparison {
         pair
     }
 
-    /// The uncorrected p-value of a test; `None` if the test is undefined.
+    /// Returns the uncorrected p-value of a test; `None` if the test is undefined for these differences.
     pub fn p(&self, test: SignificanceTest) -> Option<f64> {
         match test {
             SignificanceTest::Randomisation => Some(self.randomisation.p),

@@ -1,21 +1,21 @@
-//! A system's value of one query.
+//! The value of one query in one system.
 
 use planetree_base::error::{Error, Result};
 use std::fmt;
 
-/// A system's value of one query.
+/// The value of one query in one system.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueryValue {
-    /// The query's name.
+    /// Name of the query.
     pub query: String,
-    /// The value of the metric; `None` if the convention does not count the query.
+    /// Value of the metric; `None` if the convention excludes the query from the mean.
     pub value: Option<f64>,
-    /// Number of ranked and of relevant documents, if known.
+    /// Numbers of ranked and of relevant documents, if known.
     pub documents: Option<(u64, u64)>,
 }
 
-/// Sorts the queries by name, so that the order of rows does not affect results, and fails on duplicate queries and
-/// non-finite values.
+/// Sorts the queries by name, so that the order of rows does not affect results. Returns an error if there are no
+/// queries, if a query occurs twice, or if a value is not finite.
 pub fn sorted_and_checked(
     place: impl fmt::Display,
     metric: &str,
@@ -29,7 +29,7 @@ pub fn sorted_and_checked(
         return Err(Error::place(
             place,
             format_args!("query {:?} appears more than once", twice[0].query),
-            "each query must appear once per system",
+            "remove the duplicate rows: each query may appear only once per system",
         ));
     }
     let is_not_finite = |query: &&QueryValue| query.value.is_some_and(|value| !value.is_finite());

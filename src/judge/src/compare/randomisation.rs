@@ -1,29 +1,30 @@
-//! Fisher's randomisation test (Fisher 1935; for retrieval, Smucker, Allan and Carterette 2007). Under the null hypothesis
-//! every difference is as likely to have the opposite sign. The p-value is the share of sign assignments for which the sum
-//! of the differences is at least as far from zero as observed.
+//! Fisher's randomisation test (Fisher 1935; for retrieval, Smucker, Allan and Carterette 2007). Under the null
+//! hypothesis, every difference is equally likely to have the opposite sign. The p-value is the fraction of sign
+//! assignments for which the sum of the differences is at least as far from zero as the observed sum.
 
 use super::scaled::ScaledIntegers;
 use planetree_base::random::Stream;
 use rayon::prelude::*;
 
-/// Up to this number of nonzero differences, all sign assignments are enumerated.
+/// Maximum number of nonzero differences for which all sign assignments are enumerated.
 pub const MAX_ENUMERATED: usize = 20;
 const KEY: u64 = 0x7265_6873_6946;
 
-/// The result of the test.
+/// The result of the randomisation test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Randomisation {
     /// Two-sided p-value.
     pub p: f64,
-    /// Number of sign assignments.
+    /// Number of sign assignments that the p-value is based on.
     pub permutations: u64,
     /// Whether all sign assignments were enumerated.
     pub is_exact: bool,
 }
 
-/// Runs the test, with `permutations` random sign assignments unless all can be enumerated.
+/// Runs the test. It enumerates all sign assignments if there are few, and otherwise draws `permutations` random
+/// ones.
 pub fn randomisation(differences: &[f64], permutations: u64, seed: u64) -> Randomisation {
-    // Differences of zero do not change the sum.
+    // Differences of zero do not change the sum, whatever their sign.
     let nonzero: Vec<f64> = differences.iter().copied().filter(|difference| *difference != 0.0).collect();
     let scaled = ScaledIntegers::of(&nonzero);
     let far = scaled.values.iter().sum::<i64>().abs() - scaled.tolerance();
@@ -33,13 +34,14 @@ pub fn randomisation(differences: &[f64], permutations: u64, seed: u64) -> Rando
         return Randomisation { p: found as f64 / tried as f64, permutations, is_exact: true };
     }
     let found = sampled(&scaled.values, far, permutations, seed);
-    // The observed assignment counts as one of them, so that p is never 0 (Phipson and Smyth 2010).
+    // The observed assignment counts as one of the draws, so that p is never 0 (Phipson and Smyth 2010).
     let p = (found + 1) as f64 / (permutations + 1) as f64;
     Randomisation { p, permutations, is_exact: false }
 }
 
-/// The number of sums at least `far` from zero, and the number of sums tried. Flipping all signs gives the same distance,
-/// so the first sign is fixed. Assignments are visited in Gray code order: neighbours differ in one sign.
+/// Returns the number of sums at least `far` from zero, and the number of sums tried. Flipping all signs does not
+/// change the distance from zero, so the first sign is fixed. Assignments are visited in Gray code order, so that
+/// each differs from the one before in a single sign.
 fn enumerated(values: &[i64], far: i64) -> (u64, u64) {
     let free = values.get(1..).unwrap_or_default();
     let tried = 1_u64 << free.len();
@@ -56,8 +58,8 @@ fn enumerated(values: &[i64], far: i64) -> (u64, u64) {
     (found, tried)
 }
 
-/// The number of random sums at least `far` from zero. An assignment depends only on its number and the seed, so threads
-/// may process them in any order.
+/// Returns the number of random sign assignments whose sum is at least `far` from zero. An assignment depends only on
+/// its number and the seed, so threads may process assignments in any order.
 fn sampled(values: &[i64], far: i64, permutations: u64, seed: u64) -> u64 {
     let total: i64 = values.iter().sum();
     let is_far = |permutation: u64| {
@@ -84,7 +86,7 @@ mod tests {
         (0..count).map(|_| draw.normal() + shift).collect()
     }
 
-    /// The p-value by summing every sign assignment from scratch.
+    /// Computes the p-value by summing every sign assignment from scratch.
     fn naive(differences: &[f64]) -> f64 {
         let sum = |signs: u64| -> f64 {
             let signed = differences.iter().enumerate();
@@ -108,7 +110,8 @@ mod tests {
 
     #[test]
     fn rounding_errors_do_not_separate_equal_sums() {
-        // 0.3 - 0.2 and 0.2 - 0.1 differ in their last digit; mathematically both are 0.1.
+        // In floating point, 0.3 - 0.2 and 0.2 - 0.1 differ in their last digit, although both are mathematically
+        // 0.1.
         let tenths: [f64; 7] = [0.3 - 0.2, 0.2 - 0.1, 0.8 - 0.7, 0.1, -(0.4 - 0.3), 0.5 - 0.3, -(0.9 - 0.7)];
         let integers = [1.0, 1.0, 1.0, 1.0, -1.0, 2.0, -2.0];
         assert_eq!(randomisation(&tenths, 10, 1).p, randomisation(&integers, 10, 1).p);

@@ -1,5 +1,5 @@
-//! Reads the systems to compare: values come from metrics tables, or predictions are evaluated. All use the same metric
-//! and convention.
+//! Reads the systems to compare. Their values are read from metrics tables or computed from predictions, all with the
+//! same metric and convention.
 
 use super::aligned::ComparedSystem;
 use super::metrics::{TableSystem, read_metric};
@@ -10,30 +10,31 @@ use planetree_base::storage::Location;
 use planetree_data::table::{TableKind, TableReader};
 use planetree_metric::{Convention, Metric};
 
-/// A file to compare.
+/// A file to compare, which may contain several systems.
 #[derive(Debug, Clone)]
 pub struct ComparedFile {
-    /// The system's name; `None` to take it from the table or the file name.
+    /// Name of the system; `None` to use the name in the table or the file name.
     pub name: Option<String>,
     /// The file or URL.
     pub location: Location,
 }
 
-/// The systems of all files.
+/// The systems in all files, and the metric of their values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReadSystems {
     /// The systems, in the order of the files and of the rows within a file.
     pub systems: Vec<ComparedSystem>,
-    /// The name of the metric.
+    /// Name of the metric.
     pub metric: String,
     /// Whether higher values are better.
     pub higher_is_better: bool,
-    /// The convention of the metric.
+    /// Convention that all values follow.
     pub convention: Convention,
 }
 
-/// Reads the values of a metric from all files. Predictions are evaluated with `convention`; if it is `None`, with that of
-/// the metrics tables, or the default. `threads` of 0 means all cores.
+/// Reads the values of a metric from all files. Predictions are evaluated with `convention`. If it is `None`, they
+/// are evaluated with the convention of the metrics tables, or with the default if there are no tables. `threads` of
+/// 0 means all cores.
 pub fn read_systems(
     files: &[ComparedFile],
     metric: &str,
@@ -41,7 +42,7 @@ pub fn read_systems(
     threads: usize,
 ) -> Result<ReadSystems> {
     let parsed = metric.parse::<Metric>();
-    // A table may have columns that are not metrics of planetree.
+    // A table may have columns that are not metrics of planetree, so an unknown name is used as the name of a column.
     let column = parsed.as_ref().map_or_else(|_| metric.trim().to_owned(), Metric::to_string);
     let tables: Vec<Option<TableReader>> = files.iter().map(open_metrics).collect::<Result<_>>()?;
     let convention = common_convention(&tables, convention)?;
@@ -72,7 +73,7 @@ pub fn read_systems(
     Ok(ReadSystems { systems, metric: column, higher_is_better, convention })
 }
 
-/// Evaluates predictions.
+/// Evaluates one metric for every query in a file of predictions.
 fn evaluate_predictions(
     location: &Location,
     metric: Metric,
@@ -90,7 +91,7 @@ fn evaluate_predictions(
     Ok(queries.map(value).collect())
 }
 
-/// Opens a metrics table; `None` for any other file, which is then read as predictions.
+/// Opens a metrics table. Returns `None` for any other file, which is then read as predictions.
 fn open_metrics(file: &ComparedFile) -> Result<Option<TableReader>> {
     match TableReader::kind_of(&file.location)? {
         Some(TableKind::Metrics) => TableReader::open(&file.location, TableKind::Metrics).map(Some),
@@ -98,14 +99,15 @@ fn open_metrics(file: &ComparedFile) -> Result<Option<TableReader>> {
     }
 }
 
-/// The convention of all tables and of predictions to evaluate; fails if conventions differ.
+/// Returns the convention that all tables share, with which predictions are evaluated. Different conventions are an
+/// error.
 fn common_convention(tables: &[Option<TableReader>], requested: Option<&Convention>) -> Result<Convention> {
     let mut common: Option<(String, Convention)> =
         requested.map(|convention| ("--convention".to_owned(), convention.clone()));
     for table in tables.iter().flatten() {
         let place = table.location().to_string();
         let Some(text) = table.metadata(CONVENTION) else {
-            let problem = "the metadata name no convention";
+            let problem = "the table does not record its convention";
             return Err(Error::place(place, problem, "evaluate the predictions again"));
         };
         let convention: Convention = text.parse().map_err(|error| {
@@ -126,13 +128,14 @@ fn common_convention(tables: &[Option<TableReader>], requested: Option<&Conventi
     Ok(common.map(|(_, convention)| convention).unwrap_or_default())
 }
 
-/// The file name without `.parquet`.
+/// Returns the file name without `.parquet`.
 fn file_stem(file: &str) -> String {
     let name = file.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
     name.strip_suffix(".parquet").unwrap_or(name).to_owned()
 }
 
-/// Makes system names unique: equal names are replaced by their paths, and equal paths are numbered.
+/// Makes system names unique: systems with equal names are renamed to their paths, and systems with equal paths are
+/// numbered.
 fn make_names_unique(systems: &mut [ComparedSystem]) {
     let names: Vec<String> = systems.iter().map(|system| system.name.clone()).collect();
     for system in systems.iter_mut() {

@@ -1,12 +1,13 @@
-//! Differences scaled to integers, so that sums are exact in any order and comparisons of sums do not depend on rounding.
+//! Differences scaled to integers. Sums of integers are exact in any order, so comparing sums does not depend on
+//! rounding.
 
-/// Differences as multiples of a power of two. The unit is small enough that the largest difference keeps all its digits,
-/// and large enough that a sum of all differences cannot overflow.
+/// Differences as multiples of a unit, which is a power of two. The unit is small enough that the largest difference
+/// keeps all its digits, and large enough that the sum of all differences cannot overflow.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScaledIntegers {
-    /// The differences in units.
+    /// Differences, in units.
     pub values: Vec<i64>,
-    /// The unit is 2 to the power of this.
+    /// The unit is 2 to the power of `exponent`.
     exponent: i32,
 }
 
@@ -15,7 +16,7 @@ impl ScaledIntegers {
     pub fn of(differences: &[f64]) -> Self {
         let largest = differences.iter().fold(0.0_f64, |largest, value| largest.max(value.abs()));
         let bits_of_count = (usize::BITS - differences.len().leading_zeros()) as i32;
-        // The largest is below 2^above, so below 2^(62 - bits of the count) in units.
+        // The largest difference is below 2^above, which is 2^(62 - bits_of_count) units.
         let (_, above) = libm::frexp(largest);
         let exponent = above + bits_of_count - 62;
         let in_units = |value: &f64| libm::ldexp(*value, -exponent).round() as i64;
@@ -27,8 +28,9 @@ impl ScaledIntegers {
         libm::ldexp(units as f64, self.exponent)
     }
 
-    /// The distance in units up to which two sums over all values count as equal. Every value is off by at most half a
-    /// unit, and metrics themselves are rounded, so that mathematically equal differences differ in their last digits.
+    /// Returns the distance in units up to which two sums over all values count as equal. Every value is off by at
+    /// most half a unit, and metrics themselves are rounded, so mathematically equal sums may differ in their last
+    /// digits.
     pub fn tolerance(&self) -> i64 {
         let size: i64 = self.values.iter().map(|value| value.abs()).sum();
         self.values.len() as i64 + (size >> 40)

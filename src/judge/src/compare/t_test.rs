@@ -3,10 +3,10 @@
 use super::moments::Moments;
 use super::tails;
 
-/// The result of the test.
+/// The result of the t-test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TTest {
-    /// The t statistic: the mean difference in standard errors.
+    /// The t statistic: the mean difference divided by its standard error.
     pub t: f64,
     /// Degrees of freedom.
     pub degrees: u64,
@@ -14,7 +14,7 @@ pub struct TTest {
     pub p: f64,
 }
 
-/// Runs the test; `None` for fewer than two differences, or if all are equal.
+/// Runs the test. Returns `None` if there are fewer than two differences or if all differences are equal.
 pub fn t_test(moments: &Moments) -> Option<TTest> {
     let t = moments.effect_size()? * (moments.count as f64).sqrt();
     let degrees = moments.count - 1;

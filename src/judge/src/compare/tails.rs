@@ -2,13 +2,14 @@
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
-/// The probability that a standard normal variable is at least as far from zero as `z`.
+/// Returns the probability that a standard normal variable is at least as far from zero as `z`.
 pub fn normal(z: f64) -> f64 {
     libm::erfc(z.abs() * FRAC_1_SQRT_2)
 }
 
-/// The same for Student's t: the regularised incomplete beta function with parameters degrees/2 and 1/2 at
-/// degrees/(degrees + t²) (Abramowitz and Stegun 26.7.1).
+/// Returns the probability that a variable with Student's t distribution is at least as far from zero as `t`. This is
+/// the regularised incomplete beta function with parameters degrees/2 and 1/2 at degrees/(degrees + t²) (Abramowitz
+/// and Stegun 26.7.1).
 pub fn student(t: f64, degrees: u64) -> f64 {
     let half = degrees as f64 / 2.0;
     let ratio = t * t / degrees as f64;
@@ -16,9 +17,9 @@ pub fn student(t: f64, degrees: u64) -> f64 {
         return 0.0;
     }
     let (inside, outside) = (1.0 / (1.0 + ratio), ratio / (1.0 + ratio));
-    // x^a (1 - x)^b / B(a, b) with b = 1/2; log1p keeps the power accurate near 1.
+    // x^a (1 - x)^b / B(a, b) with a = degrees/2 and b = 1/2. log1p keeps the power accurate if x is near 1.
     let front = libm::exp(-half * libm::log1p(ratio)) * (outside / PI).sqrt() * gamma_ratio(degrees);
-    // The continued fraction converges fast only on this side of the mean; the other side is the complement.
+    // The continued fraction converges fast only below the mean, so above it the complement is computed.
     if inside < (half + 1.0) / (half + 2.5) {
         front / half * beta_fraction(half, 0.5, inside)
     } else {
@@ -26,22 +27,22 @@ pub fn student(t: f64, degrees: u64) -> f64 {
     }
 }
 
-/// Γ((n + 1)/2) / Γ(n/2) for an integer n.
+/// Returns Γ((n + 1)/2) / Γ(n/2) for an integer n.
 fn gamma_ratio(n: u64) -> f64 {
     const LARGE: u64 = 200;
     if n > LARGE {
         let a = n as f64 / 2.0;
-        // From here on the asymptotic series of the ratio is exact to the last digit.
+        // For such large n, the asymptotic series of the ratio is exact to the last digit.
         let terms = [-399.0 / 262_144.0, -21.0 / 32_768.0, 5.0 / 1024.0, 1.0 / 128.0, -1.0 / 8.0, 1.0];
         return a.sqrt() * terms.iter().fold(0.0, |sum, term| sum / a + term);
     }
-    // Γ(x + 1) = x Γ(x) leads from one ratio to the next but one.
+    // Because Γ(x + 1) = x Γ(x), the ratio for n + 2 follows from the ratio for n.
     let (first, start) = if n % 2 == 1 { (1, 1.0 / PI.sqrt()) } else { (2, PI.sqrt() / 2.0) };
     (first..n).step_by(2).fold(start, |ratio, n| ratio * (n + 1) as f64 / n as f64)
 }
 
-/// The continued fraction of the incomplete beta function (Press et al., Numerical Recipes, 6.4), by Lentz's method. The
-/// number of steps grows with the square root of the larger parameter.
+/// Evaluates the continued fraction of the incomplete beta function (Press et al., Numerical Recipes, 6.4) by Lentz's
+/// method. The number of steps grows with the square root of the larger parameter.
 fn beta_fraction(a: f64, b: f64, x: f64) -> f64 {
     const MAX_STEPS: u32 = 1_000_000;
     const TINY: f64 = 1e-300; // replaces zero in divisions

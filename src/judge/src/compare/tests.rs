@@ -32,7 +32,8 @@ fn a_pair_worked_by_hand() {
     assert_eq!((pair.wins, pair.ties, pair.losses), (3, 2, 1));
     assert_eq!((pair.improved.as_slice(), pair.worsened.as_slice()), (&[4, 0][..], &[3][..]));
     assert_eq!(pair.difference.mean, 0.5 / 6.0);
-    // Differences of 1, 1, -2 and 2 quarters: only 4 of 16 sign assignments sum to zero.
+    // The differences are 1, 1, -2 and 2 quarters. Of 16 sign assignments, 4 sum to zero, and all others are at least
+    // as far from zero as the observed sum.
     assert_eq!((pair.randomisation.p, pair.randomisation.is_exact), (0.75, true));
     assert_eq!((pair.corrected, pair.differs), (0.75, false));
     let interval = pair.interval.unwrap();

@@ -1,7 +1,7 @@
-//! Wilcoxon's signed-rank test (Wilcoxon 1945): differences are weighted by the rank of their absolute value, so that a few
-//! large ones do not dominate. Queries without a difference are excluded.
+//! Wilcoxon's signed-rank test (Wilcoxon 1945). Differences are weighted by the rank of their absolute value, so that
+//! a few large differences do not dominate. Queries with a difference of zero are excluded.
 //!
-//! Whether the p-value is exact or approximated follows `scipy.stats.wilcoxon`, so that the numbers agree.
+//! The choice between an exact and an approximate p-value follows `scipy.stats.wilcoxon`, so that the results agree.
 
 use super::tails;
 
@@ -10,10 +10,10 @@ const MAX_EXACT: usize = 50;
 /// Maximum number of queries for an exact p-value with ties or zeros.
 const MAX_EXACT_TIED: usize = 13;
 
-/// The result of the test.
+/// The result of the signed-rank test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Wilcoxon {
-    /// Rank sum of the positive differences. Ties share their mean rank.
+    /// Rank sum of the positive differences. Differences with equal absolute values share their mean rank.
     pub positive: f64,
     /// Rank sum of the negative differences.
     pub negative: f64,
@@ -26,13 +26,13 @@ pub struct Wilcoxon {
 }
 
 impl Wilcoxon {
-    /// The test statistic W: the smaller rank sum.
+    /// Returns the test statistic W, which is the smaller of the two rank sums.
     pub fn statistic(&self) -> f64 {
         self.positive.min(self.negative)
     }
 }
 
-/// Runs the test.
+/// Runs the test on the differences of all queries.
 pub fn wilcoxon(differences: &[f64]) -> Wilcoxon {
     let mut nonzero: Vec<f64> = differences.iter().copied().filter(|difference| *difference != 0.0).collect();
     nonzero.sort_unstable_by(|one, other| one.abs().total_cmp(&other.abs()));
@@ -49,17 +49,17 @@ pub fn wilcoxon(differences: &[f64]) -> Wilcoxon {
     Wilcoxon { positive, negative, count: nonzero.len() as u64, z, p }
 }
 
-/// The ranks of differences, doubled so that mean ranks of ties are integers.
+/// Ranks of the differences, doubled so that the mean ranks of ties are integers.
 struct SignedRanks {
     doubled: Vec<u64>,
     positive: u64,
     negative: u64,
-    /// The sum of t³ - t over all groups of t ties.
+    /// Sum of t³ - t over all groups of ties, where t is the size of the group.
     tied: f64,
 }
 
 impl SignedRanks {
-    /// Ranks nonzero differences that are sorted by absolute value.
+    /// Ranks nonzero differences, which must be sorted by absolute value.
     fn of(sorted: &[f64]) -> Self {
         let mut ranks = SignedRanks { doubled: Vec::new(), positive: 0, negative: 0, tied: 0.0 };
         for equal in sorted.chunk_by(|one, other| one.abs() == other.abs()) {
@@ -76,7 +76,7 @@ impl SignedRanks {
         ranks
     }
 
-    /// The positive rank sum minus its expectation, in standard deviations.
+    /// Returns the positive rank sum minus its expectation, divided by its standard deviation.
     fn z(&self) -> f64 {
         let n = self.doubled.len() as f64;
         let expected = n * (n + 1.0) / 4.0;
@@ -85,8 +85,8 @@ impl SignedRanks {
     }
 }
 
-/// The probability that the smaller rank sum is at most `smaller` if every sign is random: twice the share of sign
-/// assignments whose positive rank sum is at most that.
+/// Returns the probability that the smaller rank sum is at most `smaller` if every sign is random. This is twice the
+/// fraction of sign assignments whose positive rank sum is at most `smaller`.
 fn exact_p(doubled: &[u64], smaller: u64) -> f64 {
     let total: u64 = doubled.iter().sum();
     let mut ways = vec![0.0_f64; total as usize + 1];
@@ -99,7 +99,7 @@ fn exact_p(doubled: &[u64], smaller: u64) -> f64 {
             ways[sum] += ways[sum - rank];
         }
     }
-    // All counts are integers below 2^53, so they are exact.
+    // All counts are integers below 2^53, so their floating-point sums are exact.
     let at_most: f64 = ways[..=smaller as usize].iter().sum();
     (2.0 * libm::ldexp(at_most, -(doubled.len() as i32))).min(1.0)
 }
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
     use planetree_base::random::Stream;
 
-    /// Rank sums and p-value by enumerating all sign assignments.
+    /// Computes the rank sums and the p-value by enumerating all sign assignments.
     fn naive(differences: &[f64]) -> (f64, f64, f64) {
         let sizes: Vec<f64> =
             differences.iter().map(|value| value.abs()).filter(|size| *size > 0.0).collect();

@@ -1,22 +1,23 @@
-//! Systems as points of curves: they differ in one quantity, whose value ends their names.
+//! Systems as points on curves. The systems of a curve differ in one quantity, whose value is at the end of their
+//! names.
 
 use planetree_base::error::{Error, Result};
 
-/// Metadata key of the quantity that varies between the systems of a metrics table.
+/// Metadata key for the name of the quantity that varies between the systems of a metrics table.
 pub const CURVE: &str = "planetree.curve";
 
 /// The position of a system on a curve.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CurvePoint {
-    /// The name of the curve; empty if there is only one.
+    /// Name of the curve; empty if there is only one curve.
     pub series: String,
-    /// The value of the varied quantity.
+    /// Value of the quantity that varies.
     pub value: f64,
 }
 
 impl CurvePoint {
-    /// Parses a system's name: `rf-list-0_05` is at 0.05 on the curve `rf-list`. Names contain no dots, so `_` stands for
-    /// the decimal point. `None` if the name does not end in a number.
+    /// Parses the name of a system: `rf-list-0_05` is at 0.05 on the curve `rf-list`. Names contain no dots, so `_`
+    /// stands for the decimal point. Returns `None` if the name does not end in a number.
     pub fn named(name: &str) -> Option<Self> {
         let (series, value) = name.rsplit_once('-').unwrap_or(("", name));
         let starts_as_number = value.starts_with(|letter: char| letter.is_ascii_digit());
@@ -24,7 +25,7 @@ impl CurvePoint {
         Some(CurvePoint { series: series.to_owned(), value })
     }
 
-    /// The points of several systems; fails with the first name that does not end in a number.
+    /// Parses the names of several systems. Returns an error for the first name that does not end in a number.
     pub fn all<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Vec<Self>> {
         let point = |name: &str| {
             CurvePoint::named(name).ok_or_else(|| {

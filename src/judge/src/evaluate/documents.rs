@@ -1,14 +1,14 @@
-//! Looks up documents of one query by id. The hash table is not cleared between queries; slots carry the query's number
-//! instead, so that the cost of a query depends only on its documents.
+//! Looks up the documents of one query by id. The hash table is not cleared between queries. Instead, every slot
+//! stores the number of its query, so that the cost of a query depends only on its own documents.
 
 use arrow::array::StringArray;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// A hash table from document ids to rows of one query.
+/// A hash table from the document ids of one query to their rows.
 #[derive(Default)]
 pub struct DocumentTable {
     slots: Vec<Slot>,
-    /// The current query; slots of other queries are free.
+    /// Number of the current query. Slots of other queries count as free.
     query: u64,
 }
 
@@ -29,7 +29,7 @@ impl DocumentTable {
         }
     }
 
-    /// Inserts the document of a row. Returns the earlier row with the same document, if any.
+    /// Inserts the document of a row. If an earlier row has the same document, returns that row and inserts nothing.
     pub fn insert(&mut self, names: &StringArray, row: usize) -> Option<usize> {
         let name = names.value(row);
         let hash = xxh3_64(name.as_bytes());
@@ -42,12 +42,12 @@ impl DocumentTable {
         }
     }
 
-    /// The row of a document.
+    /// Returns the row of a document; `None` if the query does not have the document.
     pub fn get(&self, names: &StringArray, name: &str) -> Option<usize> {
         self.find(names, name, xxh3_64(name.as_bytes())).ok()
     }
 
-    /// The row of a document id, or the free slot for it.
+    /// Returns the row of a document id, or the index of the free slot for it as the error.
     fn find(&self, names: &StringArray, name: &str, hash: u64) -> Result<usize, usize> {
         let mask = self.slots.len() - 1;
         let mut index = hash as usize & mask;

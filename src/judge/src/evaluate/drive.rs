@@ -1,5 +1,5 @@
-//! Judges all rows of a plan on all cores and assembles the results in the order of the input. A query may span two tasks,
-//! so the first and last query of each task are joined here.
+//! Evaluates all rows of a plan on all cores, and assembles the results in input order. A query may span two tasks,
+//! so the last query of each task is joined here with the first query of the next task.
 
 use super::remote::{EvaluationJob, RemoteEvaluator};
 use super::results::{Results, SeenQueries};
@@ -16,23 +16,23 @@ use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 
-/// Judges the rows of a plan.
+/// Evaluates the rows of a plan.
 pub struct EvaluationDriver<'a> {
-    /// Runs the plan.
+    /// Engine that runs the plan.
     pub engine: &'a Engine,
-    /// Metrics and options.
+    /// Metrics and options of the evaluation.
     pub settings: &'a EvaluationSettings,
-    /// Where to write the ranking as a TREC run.
+    /// Location to which the ranking is written as a TREC run, if requested.
     pub run: Option<&'a Location>,
-    /// Whether rows are sorted by query, so that no query can occur twice.
+    /// Whether rows are sorted by query. If not, the driver checks that the rows of each query are contiguous.
     pub sorted: bool,
-    /// Counts the rows of a plan with a single partition.
+    /// Progress meter, which counts rows if the plan has a single partition or the evaluation is remote.
     pub meter: SharedMeter,
 }
 
 impl EvaluationDriver<'_> {
-    /// The results of all queries, in the order of the rows; `None` if the rows of a query are not contiguous and must be
-    /// sorted first.
+    /// Evaluates all queries in this process. Results are in row order; `None` if the rows of a query are not
+    /// contiguous and must be sorted first.
     pub fn judge(&self, plan: &ScanPlan) -> Result<Option<Results>> {
         let threads = self.engine.threads();
         let pool = ThreadPoolBuilder::new().num_threads(threads).build().map_err(|error| {
@@ -41,7 +41,7 @@ impl EvaluationDriver<'_> {
         let mut assembly = ResultAssembly::new(self)?;
         let mut tasks = JudgeTasks::new(self.engine, plan)?;
         let cancelled = AtomicBool::new(false);
-        // The scope runs on this thread and not in the pool, so that waiting here blocks no worker.
+        // The scope runs on this thread and not in the pool, so that waiting here does not block a worker.
         let outcome = pool.in_place_scope(|scope| {
             let mut pending: VecDeque<Receiver<Result<PartialEvaluation>>> = VecDeque::new();
             let mut collect = || -> Result<bool> {
@@ -53,12 +53,13 @@ impl EvaluationDriver<'_> {
                         let (sender, receiver) = sync_channel(1);
                         let cancelled = &cancelled;
                         scope.spawn(move |_| {
-                            let _ = sender.send(self.judge_task(plan, task, cancelled)); // fails if the receiver is gone after an error
+                            // Sending fails only if an error has already dropped the receiver.
+                            let _ = sender.send(self.judge_task(plan, task, cancelled));
                         });
                         pending.push_back(receiver);
                     }
                     let Some(first) = pending.pop_front() else { return Ok(true) };
-                    // A worker that panics drops its sender; the scope propagates the panic.
+                    // A worker that panics drops its sender, and the scope propagates the panic.
                     if !assembly.add(first.recv().map_err(|_| Error::Interrupted)??)? {
                         return Ok(false);
                     }
@@ -71,7 +72,7 @@ impl EvaluationDriver<'_> {
         if outcome? { assembly.finish() } else { Ok(None) }
     }
 
-    /// The same, judged by a remote evaluator.
+    /// Does the same as [`EvaluationDriver::judge`] in other processes.
     pub fn judge_by(&self, remote: &dyn RemoteEvaluator, job: &EvaluationJob<'_>) -> Result<Option<Results>> {
         let mut assembly = ResultAssembly::new(self)?;
         let mut is_contiguous = true;
@@ -105,11 +106,11 @@ impl EvaluationDriver<'_> {
     }
 }
 
-/// The rows that one thread judges at a time.
+/// The rows that one thread evaluates at a time.
 enum JudgeTask {
     /// A whole partition.
     Partition(usize),
-    /// Rows of the only partition.
+    /// A group of batches of the only partition.
     Batches(Vec<RecordBatch>),
 }
 
@@ -128,7 +129,7 @@ impl JudgeTasks {
     }
 
     fn next_task(&mut self, meter: &dyn Meter) -> Result<Option<JudgeTask>> {
-        /// Minimum rows per task, so that handing it to a thread is worthwhile.
+        /// Minimum number of rows per task. Handing fewer rows to a thread is not worthwhile.
         const MIN_ROWS: usize = 1 << 15;
         match self {
             JudgeTasks::Partitions(partitions) => Ok(partitions.next().map(JudgeTask::Partition)),
@@ -147,10 +148,10 @@ impl JudgeTasks {
     }
 }
 
-/// Collects results in the order of the input.
+/// Collects results in input order.
 struct ResultAssembly<'a> {
     judge: QueryJudge<'a>,
-    /// Rows of the last query, which the next task may continue.
+    /// Rows of the last query so far, which may continue in the next task.
     open: Vec<RecordBatch>,
     results: Results,
     seen: Option<SeenQueries>,
@@ -170,7 +171,7 @@ impl<'a> ResultAssembly<'a> {
         })
     }
 
-    /// Adds the next results; `false` if a query occurs again.
+    /// Adds the results of the next task. Returns `false` if a query occurs a second time.
     fn add(&mut self, partial: PartialEvaluation) -> Result<bool> {
         self.open.extend(partial.head);
         let Some(tail) = partial.tail else { return Ok(true) };

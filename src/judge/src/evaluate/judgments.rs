@@ -1,4 +1,4 @@
-//! Labels from a separate source: a dataset or TREC qrels.
+//! Labels from a source other than the ranking: a dataset or TREC qrels.
 
 use super::rows::{FIRST_JUDGMENT_ROW, RowColumns};
 use super::scores::LabelColumns;
@@ -10,24 +10,24 @@ use planetree_base::storage::Location;
 use planetree_data::dataset::{DatasetReader, GroupReader};
 use std::sync::Arc;
 
-/// A separate source of labels.
+/// A source of labels other than the ranking.
 #[derive(Debug, Clone)]
 pub enum Judgments {
     /// A dataset, which must contain all ranked documents.
     Dataset(Location),
-    /// TREC qrels; documents without a judgment are not relevant.
+    /// TREC qrels. Documents without a judgment count as irrelevant.
     Qrels(Location),
 }
 
 impl Judgments {
-    /// The file, dataset or URL.
+    /// Returns the location of the labels.
     pub fn location(&self) -> &Location {
         match self {
             Judgments::Dataset(location) | Judgments::Qrels(location) => location,
         }
     }
 
-    /// Reads the judgments as rows without scores.
+    /// Returns a reader of the judgments, which are rows without scores.
     pub fn reader(&self) -> OpenReader {
         match self {
             Judgments::Qrels(location) => trec::qrels_reader(location),
@@ -52,7 +52,8 @@ impl Judgments {
     }
 }
 
-/// The labels of a row group. The batches own their memory, because the sort would count each slice as the whole batch.
+/// Reads the labels of a row group. The batches own their memory, because the sort would count a slice at the size of
+/// the whole batch that it belongs to.
 fn labels(group: &GroupReader, location: &Location, first_row: &mut u64) -> Result<Vec<RecordBatch>> {
     let mut batches = Vec::new();
     group.read_batches(&[0, 1, 2], SORT_ROWS, &mut |batch| {

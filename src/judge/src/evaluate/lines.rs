@@ -1,11 +1,11 @@
-//! Reads text line by line, compressed or not, and reports errors with their position.
+//! Reads text files line by line, compressed or not, and reports errors with their line numbers.
 
 use planetree_base::error::{Error, InputError, Position, Result};
 use planetree_base::storage::Location;
 use planetree_data::ingest::decompress;
 use std::io::{BufRead, BufReader, Read};
 
-/// Reads the lines of a file.
+/// Reads the lines of a text file that are not blank.
 pub struct TextLines {
     location: Location,
     reader: BufReader<Box<dyn Read + Send>>,
@@ -14,7 +14,7 @@ pub struct TextLines {
 }
 
 impl TextLines {
-    /// Opens a file.
+    /// Opens a file, which may be compressed.
     pub fn open(location: &Location) -> Result<Self> {
         if location.size()?.is_none() {
             return Err(location.absent());
@@ -25,9 +25,9 @@ impl TextLines {
         Ok(TextLines { location: location.clone(), reader, buffer: Vec::new(), number: 0 })
     }
 
-    /// Reads the next line that is not blank; `false` at the end.
+    /// Reads the next line that is not blank. Returns `false` at the end of the file.
     pub fn advance(&mut self) -> Result<bool> {
-        /// Longer than any valid line, and short enough not to exhaust memory.
+        /// Maximum length of a line in bytes: longer than any valid line, and short enough not to exhaust memory.
         const MAX_LINE: u64 = 1 << 20;
         loop {
             self.buffer.clear();
@@ -51,22 +51,22 @@ impl TextLines {
         }
     }
 
-    /// The current line, trimmed.
+    /// Returns the current line without surrounding white space.
     pub fn text(&self) -> &str {
         std::str::from_utf8(&self.buffer).unwrap_or_default().trim()
     }
 
-    /// The number of the current line, counted from 1.
+    /// Returns the number of the current line, counted from 1.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// The file or URL.
+    /// Returns the location of the file.
     pub fn location(&self) -> &Location {
         &self.location
     }
 
-    /// An error about the current line.
+    /// Creates an error at the current line.
     pub fn fault(&self, problem: impl std::fmt::Display, remedy: impl std::fmt::Display) -> Error {
         Error::Input(Box::new(InputError {
             at: Position { file: self.location.to_string(), line: self.number.max(1), column: 1 },

@@ -1,7 +1,7 @@
-//! Evaluation of rankings: a value per query and metric, and summaries of them.
+//! Evaluates rankings: computes one value per query and metric, and summarises the values.
 //!
 //! ```text
-//! predictions, scores, runs ──► rows ──(sorted, if a query's rows are scattered)──► queries ──judge──► results
+//! predictions, scores, runs ──► rows ──(sorted, if a query's rows are scattered)──► queries ─metrics─► results
 //! separate labels, qrels ─────────┘                                                                      │
 //!                                                             metrics table, summary, segments ◄─────────┘
 //! ```
@@ -48,7 +48,7 @@ pub use remote::judge_group;
 pub use worker::EvaluationSettings;
 pub use worker::PartialEvaluation;
 
-/// The metrics computed by default. The first one determines the worst queries.
+/// Metrics that are computed by default. The worst queries are chosen by the first one.
 pub const DEFAULT_METRICS: &str = "ndcg@10,ndcg@1,ndcg@3,ndcg@5,err,map";
 
 /// The default memory limit of sorting, in bytes.
@@ -57,13 +57,13 @@ pub const DEFAULT_MEMORY: u64 = 512 << 20;
 /// A ranking to evaluate.
 #[derive(Debug, Clone)]
 pub enum Ranking {
-    /// A predictions table, another Parquet file, or text with the same columns.
+    /// Predictions in a table written by planetree, in another Parquet file, or in a text file with the same columns.
     Predictions(Location),
-    /// A text file of scores for the rows of a dataset.
+    /// A text file with one score for each row of a dataset.
     Scores {
-        /// The scores.
+        /// Location of the scores.
         scores: Location,
-        /// The dataset.
+        /// Location of the dataset.
         data: Location,
     },
     /// A TREC run file.
@@ -71,7 +71,7 @@ pub enum Ranking {
 }
 
 impl Ranking {
-    /// The file or URL of the ranking.
+    /// Returns the location of the file with the scores.
     pub fn location(&self) -> &Location {
         match self {
             Ranking::Predictions(location) | Ranking::Run(location) => location,
@@ -80,35 +80,36 @@ impl Ranking {
     }
 }
 
-/// What to evaluate.
+/// Which metrics to compute for a ranking, and how.
 #[derive(Debug, Clone)]
 pub struct EvaluateRequest {
-    /// The metrics.
+    /// Metrics to compute.
     pub metrics: Vec<Metric>,
-    /// The convention of all metrics.
+    /// Convention that all metrics follow.
     pub convention: Convention,
-    /// The source of labels; `None` if the ranking has them.
+    /// Source of the labels; `None` if the ranking itself has labels.
     pub judgments: Option<Judgments>,
-    /// Whether queries with judgments but no ranked documents count as empty rankings.
+    /// Whether queries with judgments but without ranked documents count as queries with an empty ranking. Otherwise
+    /// they are ignored.
     pub complete: bool,
-    /// The column of the ranking to group queries by.
+    /// Column of the ranking by which queries are grouped into segments.
     pub by: Option<String>,
-    /// Whether to compute DCG and its ideal.
+    /// Whether to compute DCG and ideal DCG in addition to the metrics.
     pub gains: bool,
-    /// Where to write the ranking as a TREC run, and its tag.
+    /// Location and tag of the TREC run to which the ranking is written, if requested.
     pub run: Option<(Location, String)>,
     /// Number of threads; 0 for all cores.
     pub threads: usize,
     /// Memory limit of sorting, in bytes.
     pub memory_limit: u64,
-    /// Counts rows as they are read, and again as they are judged if they had to be sorted.
+    /// Progress meter. It counts rows as they are read, and again as they are evaluated if they had to be sorted.
     pub meter: SharedMeter,
-    /// Evaluates row groups of predictions in other processes.
+    /// Evaluates row groups of predictions in other processes; `None` to evaluate them in this process.
     pub remote: Option<Arc<dyn RemoteEvaluator>>,
 }
 
 impl EvaluateRequest {
-    /// A request with defaults for everything else.
+    /// Creates a request with defaults for all other options.
     pub fn new(metrics: Vec<Metric>, convention: Convention) -> Self {
         EvaluateRequest {
             metrics,
@@ -126,7 +127,7 @@ impl EvaluateRequest {
     }
 }
 
-/// Evaluates every query of a ranking. Results are in the order of the input, regardless of threads.
+/// Evaluates every query of a ranking. Results are in input order, whatever the number of threads.
 pub fn evaluate(ranking: &Ranking, request: &EvaluateRequest) -> Result<Results> {
     let threads = match request.threads {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -147,7 +148,7 @@ pub fn evaluate(ranking: &Ranking, request: &EvaluateRequest) -> Result<Results>
     let judge = |readers: Vec<OpenReader>, rows: Option<u64>, sorted: bool| -> Result<Option<Results>> {
         let readers = readers.into_iter().map(|reader| metered(reader, request.meter.clone())).collect();
         let mut plan = engine.scan(rows::schema(), readers)?;
-        // Sorted rows are counted twice: when they are read, and when they are judged.
+        // Sorted rows are counted twice: when they are read and when they are evaluated.
         request.meter.begin(rows.map(|rows| rows * if sorted { 2 } else { 1 }));
         let mut meter = unwatched();
         if sorted {
@@ -223,13 +224,13 @@ pub fn evaluate(ranking: &Ranking, request: &EvaluateRequest) -> Result<Results>
         }
         (Ranking::Scores { .. }, Some(_), _) => {
             return Err(Error::usage(
-                "scores take their labels from the dataset",
+                "--labels and --qrels cannot be combined with --scores: the labels come from the dataset",
                 "omit --labels and --qrels",
             ));
         }
         (Ranking::Run(location), None, _) => {
             return Err(Error::usage(
-                format_args!("{location}: a run has no labels"),
+                format_args!("{location}: a TREC run has no labels"),
                 "pass --qrels FILE or --labels DATASET",
             ));
         }
@@ -253,7 +254,7 @@ pub fn evaluate(ranking: &Ranking, request: &EvaluateRequest) -> Result<Results>
     }
 }
 
-/// Counts the rows of a reader.
+/// Wraps a reader so that the meter counts its rows.
 fn metered(reader: OpenReader, meter: SharedMeter) -> OpenReader {
     Arc::new(move || {
         let meter = meter.clone();

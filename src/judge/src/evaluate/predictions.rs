@@ -12,21 +12,21 @@ use planetree_data::table::provenance::are_of_training_rows;
 use planetree_data::table::{AnyParquet, GroupBatches, ParquetFile, TableKind, TableReader};
 use std::sync::Arc;
 
-/// Rows per batch when nothing is sorted.
+/// Rows per batch if the rows are not sorted.
 const BATCH_ROWS: usize = 1 << 15;
 
 /// A file of predictions.
 pub struct Predictions {
     file: Arc<ParquetFile>,
     columns: PredictionColumns,
-    /// Whether the model was trained on these rows.
+    /// Whether the model was trained on the rows of these predictions.
     pub seen_in_training: bool,
 }
 
-/// The indices of the needed columns among those that are read.
+/// The columns to read, and the indices of the needed columns among them.
 #[derive(Clone)]
 pub struct PredictionColumns {
-    /// Indices in the file of the columns to read, in ascending order.
+    /// Indices of the columns to read within the file, in ascending order.
     pub read: Vec<usize>,
     query: usize,
     document: Option<usize>,
@@ -36,34 +36,34 @@ pub struct PredictionColumns {
 }
 
 impl Predictions {
-    /// Opens predictions that another process has verified: neither kind nor checksum is checked.
+    /// Opens predictions that another process has verified, without checking the kind and the checksum of the file.
     pub fn open_checked(location: &Location, by: Option<&str>) -> Result<Self> {
         let file = TableReader::open_checked(location)?;
         let columns = PredictionColumns::find(file.schema(), location, by)?;
-        Ok(Predictions { file, columns, seen_in_training: false }) // known to the process that verified them
+        Ok(Predictions { file, columns, seen_in_training: false }) // only the verifying process knows this
     }
 
-    /// The file or URL.
+    /// Returns the location of the file.
     pub fn location(&self) -> &Location {
         self.file.location()
     }
 
-    /// Identifies the content of the file.
+    /// Returns a string that identifies the content of the file.
     pub fn identity(&self) -> Result<String> {
         self.file.identity()
     }
 
-    /// Number of rows of each row group.
+    /// Returns the number of rows in each row group.
     pub fn group_rows(&self) -> Vec<u64> {
         self.file.group_rows()
     }
 
-    /// The reader of a row group.
+    /// Returns a reader of one row group.
     pub fn group_reader(&self, group: usize) -> OpenReader {
         self.reader(vec![group], BATCH_ROWS)
     }
 
-    /// Opens predictions. `by` is the column to group queries by.
+    /// Opens predictions. `by` is the column by which queries are grouped into segments.
     pub fn open(location: &Location, by: Option<&str>) -> Result<Self> {
         let remedy = "use predictions in Parquet, .csv, .tsv, .json or .ndjson; for text scores, use --scores and --data; for TREC \
              runs, --run";
@@ -87,18 +87,18 @@ impl Predictions {
         Ok(Predictions { file, columns, seen_in_training })
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> u64 {
         self.file.rows()
     }
 
-    /// One reader per row group, in order.
+    /// Returns one reader per row group, in order.
     pub fn readers(&self) -> Vec<OpenReader> {
         let reader = |group| self.reader(vec![group], BATCH_ROWS);
         (0..self.file.groups()).map(reader).collect()
     }
 
-    /// Up to `count` readers that share the row groups, for rows that will be sorted.
+    /// Returns up to `count` readers that divide the row groups among themselves, for rows that will be sorted.
     pub fn shared_readers(&self, count: usize) -> Vec<OpenReader> {
         let count = count.min(self.file.groups()).max(1);
         let groups = |reader| (reader..self.file.groups()).step_by(count).collect();
@@ -117,7 +117,7 @@ impl Predictions {
 }
 
 impl PredictionColumns {
-    /// Finds the columns by name.
+    /// Finds the columns by name. Returns an error if a required column is missing or has the wrong type.
     pub fn find(schema: &Schema, location: &Location, by: Option<&str>) -> Result<Self> {
         let names = || schema.fields().iter().map(|field| field.name().as_str());
         let place = |name: &str| names().position(|other| other == name);
@@ -162,7 +162,7 @@ impl PredictionColumns {
         })
     }
 
-    /// Converts a batch of the read columns to rows.
+    /// Converts a batch of the columns in `read` to rows in the common form.
     pub fn rows(&self, batch: &RecordBatch, first_row: u64, location: &Location) -> Result<RecordBatch> {
         let text = |place: Option<usize>| -> Result<StringArray> {
             let Some(place) = place else { return Ok(StringArray::new_null(batch.num_rows())) };
@@ -195,7 +195,7 @@ impl PredictionColumns {
     }
 }
 
-/// An error about a missing column.
+/// Creates the error for a missing column, which suggests a similar name or lists all columns.
 pub fn no_such_column<'n>(
     location: &Location,
     name: &str,
@@ -223,7 +223,7 @@ fn converted(batch: &RecordBatch, place: usize, kind: &DataType, location: &Loca
     })
 }
 
-/// Reads row groups as batches of rows.
+/// Iterates over the batches of several row groups, converted to rows in the common form.
 struct PredictionBatches {
     file: Arc<ParquetFile>,
     columns: PredictionColumns,

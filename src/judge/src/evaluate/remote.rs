@@ -1,4 +1,4 @@
-//! Evaluation in other processes, which judge row groups of predictions with the same code.
+//! Evaluates predictions in other processes, which run the same code on single row groups.
 
 use super::predictions::Predictions;
 use super::text_predictions::format_of;
@@ -8,22 +8,22 @@ use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 use std::fmt;
 
-/// Predictions to evaluate and the settings to use.
+/// Predictions to evaluate, and the settings of the evaluation.
 pub struct EvaluationJob<'a> {
-    /// The predictions, with all their row groups.
+    /// The predictions, of which all row groups are evaluated.
     pub predictions: &'a Predictions,
-    /// Metrics and their convention.
+    /// Metrics and options of the evaluation.
     pub settings: &'a EvaluationSettings,
-    /// The column that queries are grouped by.
+    /// Column by which queries are grouped into segments.
     pub by: Option<&'a str>,
 }
 
 /// Evaluates row groups in other processes.
 pub trait RemoteEvaluator: fmt::Debug + Send + Sync {
-    /// Fails if the other processes cannot read a location.
+    /// Checks that the other processes can read a location.
     fn check(&self, location: &Location) -> Result<()>;
 
-    /// Passes the results of all row groups to the sink in order, until it returns `false`.
+    /// Evaluates all row groups and passes their results to `sink` in order, until `sink` returns `false`.
     fn judge(
         &self,
         job: &EvaluationJob<'_>,
@@ -31,7 +31,7 @@ pub trait RemoteEvaluator: fmt::Debug + Send + Sync {
     ) -> Result<()>;
 }
 
-/// Fails for rankings that cannot be evaluated remotely.
+/// Checks that a ranking can be evaluated in other processes.
 pub fn check(remote: &dyn RemoteEvaluator, ranking: &Ranking, request: &EvaluateRequest) -> Result<()> {
     let refuse = |what: &str| {
         Err(Error::usage(
@@ -50,7 +50,7 @@ pub fn check(remote: &dyn RemoteEvaluator, ranking: &Ranking, request: &Evaluate
     }
 }
 
-/// Judges a single row group.
+/// Evaluates a single row group.
 pub fn judge_group(
     predictions: &Predictions,
     settings: &EvaluationSettings,

@@ -4,21 +4,22 @@ use planetree_base::wire::{WireReader, WireWriter, malformed};
 use std::collections::HashSet;
 use xxhash_rust::xxh3::xxh3_128;
 
-/// Results of several queries. Results of consecutive parts of the input can be appended to each other.
+/// Results of several queries, stored by column. Results of consecutive parts of the input can be appended to each
+/// other.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Results {
     /// Number of metrics.
     width: usize,
     names: String,
-    /// The end of each query's name in `names`.
+    /// End of each query's name in `names`, in bytes.
     ends: Vec<usize>,
     /// Number of ranked documents of each query.
     pub documents: Vec<u32>,
     /// Number of relevant documents of each query.
     pub relevant: Vec<u32>,
-    /// The first row of each query in the input.
+    /// Number of each query's first row in the input.
     first_rows: Vec<u64>,
-    /// The values of all metrics, query by query; NaN if a query does not count.
+    /// Values of all metrics, query by query; NaN if the query is excluded from the mean.
     values: Vec<f64>,
     /// DCG of each query, if requested.
     pub dcg: Vec<f64>,
@@ -34,62 +35,62 @@ pub struct Results {
     pub unjudged: u64,
     /// Number of queries with judgments but no ranked documents.
     pub unranked: u64,
-    /// Whether the model was trained on these rows.
+    /// Whether the model was trained on the ranked rows.
     pub seen_in_training: bool,
 }
 
 /// The results of one query.
 pub struct QueryResult<'a> {
-    /// The query's name.
+    /// Name of the query.
     pub name: &'a str,
     /// Number of ranked documents.
     pub documents: usize,
     /// Number of relevant documents.
     pub relevant: usize,
-    /// The query's first row in the input.
+    /// Number of the query's first row in the input.
     pub first_row: u64,
-    /// The value of each metric; `None` if the query does not count.
+    /// Value of each metric; `None` if the query is excluded from the mean.
     pub values: &'a [Option<f64>],
 }
 
 impl Results {
-    /// Empty results for `width` metrics.
+    /// Creates empty results for `width` metrics.
     pub fn new(width: usize) -> Self {
         Results { width, ..Results::default() }
     }
 
-    /// Number of queries.
+    /// Returns the number of queries.
     pub fn queries(&self) -> usize {
         self.ends.len()
     }
 
-    /// Number of metrics.
+    /// Returns the number of metrics.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// The name of a query.
+    /// Returns the name of a query.
     pub fn name(&self, query: usize) -> &str {
         let start = if query == 0 { 0 } else { self.ends[query - 1] };
         &self.names[start..self.ends[query]]
     }
 
-    /// The names of all queries, in order.
+    /// Returns the names of all queries, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         (0..self.queries()).map(|query| self.name(query))
     }
 
-    /// The value of a metric for a query; `None` if the query does not count.
+    /// Returns the value of a metric for a query; `None` if the query is excluded from the mean.
     pub fn value(&self, query: usize, metric: usize) -> Option<f64> {
         Some(self.values[query * self.width + metric]).filter(|value| !value.is_nan())
     }
 
-    /// The values of a metric for all queries.
+    /// Returns the values of a metric for all queries.
     pub fn column(&self, metric: usize) -> impl Iterator<Item = Option<f64>> {
         (0..self.queries()).map(move |query| self.value(query, metric))
     }
 
-    /// Appends a query.
+    /// Appends the results of one query.
     pub fn push(&mut self, query: &QueryResult<'_>) {
         self.names.push_str(query.name);
         self.ends.push(self.names.len());
@@ -143,7 +144,7 @@ impl Results {
         [self.rows, self.unjudged, self.unranked].into_iter().for_each(|count| writer.count(count));
     }
 
-    /// Deserialises what [`Results::write`] wrote.
+    /// Deserialises results that [`Results::write`] wrote.
     pub fn read(reader: &mut WireReader<'_>) -> planetree_base::error::Result<Self> {
         let mut results = Results::new(reader.count()? as usize);
         results.names = reader.text()?;
@@ -177,7 +178,7 @@ impl Results {
         if gains_fit && segments_fit && values_fit && names_fit { Ok(results) } else { Err(malformed()) }
     }
 
-    /// The same queries in the order of their first rows.
+    /// Returns the same results with the queries in the order of their first rows.
     pub fn in_input_order(&self) -> Results {
         let mut order: Vec<usize> = (0..self.queries()).collect();
         order.sort_by_key(|query| self.first_rows[*query]);
@@ -200,12 +201,12 @@ impl Results {
     }
 }
 
-/// The queries seen so far, by the hashes of their names.
+/// The queries seen so far, identified by hashes of their names.
 #[derive(Default)]
 pub struct SeenQueries(HashSet<u128>);
 
 impl SeenQueries {
-    /// Records a query; `true` if it is new.
+    /// Records a query. Returns `true` if the query was not seen before.
     pub fn is_new(&mut self, name: &str) -> bool {
         self.0.insert(xxh3_128(name.as_bytes()))
     }

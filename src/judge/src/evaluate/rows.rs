@@ -1,5 +1,5 @@
 //! The common form of rows from all sources: query, document, label, score and row number. A row without a score is a
-//! judgment: it gives a document's label and not its position in the ranking.
+//! judgment, which gives the label of a document but not its position in the ranking.
 
 use arrow::array::{
     Array, ArrayRef, AsArray, Float32Array, Float64Array, RecordBatch, StringArray, UInt64Array,
@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Field, Float32Type, Float64Type, Schema, Schema
 use planetree_base::error::{Error, Result};
 use std::sync::{Arc, LazyLock};
 
-/// Row numbers of judgments start here, so that they sort after the rows of the ranking.
+/// Row number of the first judgment. It is so high that judgments sort after the rows of the ranking.
 pub const FIRST_JUDGMENT_ROW: u64 = 1 << 62;
 
 static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
@@ -22,7 +22,7 @@ static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
     ]))
 });
 
-/// The schema of all rows.
+/// Returns the schema of all rows.
 pub fn schema() -> &'static SchemaRef {
     &SCHEMA
 }
@@ -37,21 +37,21 @@ pub struct RowColumns {
     pub labels: Float32Array,
     /// Scores; null for judgments.
     pub scores: Float64Array,
-    /// The number of the first row in the input.
+    /// Number of the first row in the input, counted from 0.
     pub first_row: u64,
-    /// Segments of the queries, if requested.
+    /// Segment of each row's query, if requested.
     pub segments: Option<StringArray>,
 }
 
 impl RowColumns {
-    /// Builds a batch with consecutive row numbers.
+    /// Builds a batch whose rows are numbered consecutively from `first_row`.
     pub fn into_batch(self) -> Result<RecordBatch> {
         let rows = self.query_ids.len();
         let numbers = UInt64Array::from_iter_values((self.first_row..).take(rows));
         self.with_numbers(numbers)
     }
 
-    /// Builds a batch with these row numbers.
+    /// Builds a batch with the given row numbers.
     pub fn with_numbers(self, numbers: UInt64Array) -> Result<RecordBatch> {
         let rows = self.query_ids.len();
         let columns: Vec<ArrayRef> = vec![
@@ -67,7 +67,7 @@ impl RowColumns {
     }
 }
 
-/// A view of a batch of rows.
+/// The columns of a batch that was built by [`RowColumns`].
 pub struct RowView<'a> {
     /// Query ids.
     pub query_ids: &'a StringArray,
@@ -79,12 +79,12 @@ pub struct RowView<'a> {
     pub scores: &'a Float64Array,
     /// Row numbers in the input.
     pub rows: &'a UInt64Array,
-    /// Segments of the queries.
+    /// Segment of each row's query; null if unknown.
     pub segments: &'a StringArray,
 }
 
 impl<'a> RowView<'a> {
-    /// A view of a batch built by [`RowColumns`].
+    /// Views a batch that was built by [`RowColumns`].
     pub fn of(batch: &'a RecordBatch) -> Self {
         RowView {
             query_ids: batch.column(0).as_string(),
@@ -96,7 +96,7 @@ impl<'a> RowView<'a> {
         }
     }
 
-    /// The end of the consecutive rows of one query that begin at `start`.
+    /// Returns the end of the consecutive rows that start at `start` and belong to the same query.
     pub fn query_end(&self, start: usize) -> usize {
         let name = self.query_ids.value(start);
         let rows = self.query_ids.len();

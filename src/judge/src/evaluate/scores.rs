@@ -1,5 +1,5 @@
-//! Scores in a text file, one per line, for the rows of a dataset in order, as `predict --scores`, LightGBM, XGBoost and
-//! RankLib write them.
+//! Reads scores from a text file with one score per line, in the order of the rows of a dataset. `predict --scores`,
+//! LightGBM, XGBoost and RankLib write such files.
 
 use super::lines::TextLines;
 use super::predictions::no_such_column;
@@ -13,7 +13,7 @@ use planetree_base::storage::Location;
 use planetree_data::dataset::{DatasetReader, GroupReader};
 use std::sync::Arc;
 
-/// Reads the rows of a dataset with scores from a file.
+/// Returns a reader of the rows of a dataset, with scores from a text file.
 pub fn reader(scores: &Location, data: &Location, by: Option<&str>) -> OpenReader {
     let (scores, data, by) = (scores.clone(), data.clone(), by.map(str::to_owned));
     Arc::new(move || {
@@ -56,13 +56,13 @@ impl ScoredRows {
         .into_batch()
     }
 
-    /// Reads the next score, which must belong to this query if the line names one.
+    /// Reads the next score. If the line names a query, it must be `query`.
     fn next_score(&mut self, query: &str) -> Result<f64> {
         if !self.lines.advance()? {
             return Err(self.count_mismatch("only "));
         }
         let line = self.lines.text();
-        // RankLib writes query, row and score.
+        // RankLib writes a query, a row number and a score on each line.
         let mut words = line.split_ascii_whitespace();
         let score = match (words.next(), words.next(), words.next(), words.next()) {
             (Some(score), None, ..) => score,
@@ -96,7 +96,7 @@ impl ScoredRows {
 
     fn count_mismatch(&self, qualifier: &str) -> Error {
         let rows = self.dataset.manifest().rows;
-        // Surplus lines are not counted.
+        // Lines beyond the number of rows are not counted.
         let found = if qualifier == "only " { self.lines.number() } else { rows };
         Error::place(
             self.lines.location(),
@@ -114,12 +114,12 @@ pub struct LabelColumns {
     pub doc_ids: StringArray,
     /// Labels; null if unknown.
     pub labels: arrow::array::Float32Array,
-    /// The column to group queries by, as text.
+    /// Values of the column by which queries are grouped into segments, as strings.
     pub segments: Option<StringArray>,
 }
 
 impl LabelColumns {
-    /// Reads the columns of a row group, and the column `by`.
+    /// Reads the columns of a row group. `by` is the column by which queries are grouped into segments.
     pub fn read(group: &GroupReader, location: &Location, by: Option<&str>) -> Result<Self> {
         let names = group.names();
         let columns = Self::of(&group.read(0..3)?, location)?;
@@ -137,7 +137,7 @@ impl LabelColumns {
         Ok(LabelColumns { segments, ..columns })
     }
 
-    /// The first three columns of a batch, which are the same in every dataset.
+    /// Takes query ids, document ids and labels from a batch. Every dataset begins with these three columns.
     pub fn of(batch: &RecordBatch, location: &Location) -> Result<Self> {
         let text = |name: &str| batch.column_by_name(name)?.as_string_opt::<i32>().cloned();
         let labels = || batch.column_by_name("label")?.as_primitive_opt::<Float32Type>().cloned();
@@ -149,7 +149,7 @@ impl LabelColumns {
         }
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.query_ids.len()
     }

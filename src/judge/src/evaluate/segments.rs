@@ -1,5 +1,5 @@
-//! Segments of queries from another table: a Parquet file or a dataset with one row per query, or several rows with the
-//! same value.
+//! Reads the segments of queries from another table: a Parquet file or a dataset with one row per query, or with
+//! several rows per query that agree on the segment.
 
 use super::predictions::no_such_column;
 use super::results::Results;
@@ -13,7 +13,7 @@ use planetree_data::table::{AnyParquet, ParquetFile, TableReader};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// A column of another table, keyed by query.
+/// The segments of queries, read from a column of another table.
 pub struct SegmentJoin {
     by: String,
     location: Location,
@@ -21,7 +21,7 @@ pub struct SegmentJoin {
 }
 
 impl SegmentJoin {
-    /// Reads the column `by`, keyed by the column `on`.
+    /// Reads the column `by`, which holds the segments, and the column `on`, which holds the query ids.
     pub fn read(location: &Location, on: &str, by: &str) -> Result<Self> {
         let mut join =
             SegmentJoin { by: by.to_owned(), location: location.clone(), segments: HashMap::new() };
@@ -94,7 +94,8 @@ impl SegmentJoin {
         Ok(())
     }
 
-    /// Assigns a segment to every query. Returns the number of queries that are not in the table.
+    /// Assigns a segment to every query. Returns the number of queries that are not in the table, or an error if no
+    /// query is in it.
     pub fn assign(&self, results: &mut Results) -> Result<usize> {
         let found: Vec<Option<&Option<String>>> =
             results.names().map(|name| self.segments.get(name)).collect();
@@ -103,8 +104,8 @@ impl SegmentJoin {
             let query = results.names().next().unwrap_or_default().to_owned();
             return Err(Error::place(
                 &self.location,
-                format_args!("contains none of the queries, for example {query:?}"),
-                "choose a table of these queries; --on names its column of query ids",
+                format_args!("contains none of the evaluated queries, such as {query:?}"),
+                "choose a table that contains these queries, or name its column of query ids with --on",
             ));
         }
         results.segments = found.into_iter().map(|segment| segment.cloned().flatten()).collect();

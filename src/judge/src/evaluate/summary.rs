@@ -4,60 +4,61 @@ use super::results::Results;
 use planetree_metric::{Mean, Metric};
 use std::collections::BTreeMap;
 
-/// The percentiles in a summary.
+/// Percentiles that a summary contains.
 pub const PERCENTILES: [u32; 5] = [5, 25, 50, 75, 95];
 
-/// One metric over all queries.
+/// Summary of one metric over all queries.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MetricSummary {
     /// The metric.
     pub metric: Metric,
-    /// The mean over the counted queries; `None` if there are none.
+    /// Mean over the counted queries; `None` if there are none. A query is counted unless the convention excludes it.
     pub mean: Option<f64>,
     /// Number of counted queries.
     pub counted: usize,
-    /// The mean without empty queries.
+    /// Mean over the counted queries that have relevant documents; `None` if there are none.
     pub mean_without_empty: Option<f64>,
-    /// The values at [`PERCENTILES`], linearly interpolated.
+    /// Values at [`PERCENTILES`], linearly interpolated; `None` if no query is counted.
     pub percentiles: Option<[f64; 5]>,
 }
 
-/// All metrics over all queries.
+/// Summary of all metrics over all queries.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EvaluationSummary {
     /// Number of ranked documents.
     pub rows: u64,
     /// Number of queries.
     pub queries: usize,
-    /// Number of empty queries, which have no relevant documents.
+    /// Number of queries without relevant documents.
     pub empty: usize,
     /// Number of ranked queries without judgments, which are skipped.
     pub unjudged: u64,
     /// Number of judged queries without ranked documents.
     pub unranked: u64,
-    /// The summary of each metric.
+    /// Summary of each metric, in the order of the metrics.
     pub metrics: Vec<MetricSummary>,
-    /// The non-empty queries with the worst values of the first metric, the worst first.
+    /// Indices of the queries with the worst values of the first metric, the worst first. Queries without relevant
+    /// documents are left out.
     pub worst: Vec<usize>,
 }
 
 /// The summary of one segment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SegmentSummary {
-    /// The value of the column; `None` for queries without one.
+    /// Value of the column that defines the segments; `None` for queries without a value.
     pub segment: Option<String>,
     /// Number of ranked documents.
     pub rows: u64,
     /// Number of queries.
     pub queries: usize,
-    /// Number of empty queries, which have no relevant documents.
+    /// Number of queries without relevant documents.
     pub empty: usize,
-    /// The mean of every metric.
+    /// Mean of each metric; `None` if no query is counted.
     pub means: Vec<Option<f64>>,
 }
 
 impl EvaluationSummary {
-    /// Summarises results, with up to `worst` worst queries.
+    /// Summarises results, and lists up to `worst` of the worst queries.
     pub fn of(results: &Results, metrics: &[Metric], worst: usize) -> Self {
         let is_empty = |query: &usize| results.relevant[*query] == 0;
         let all = || 0..results.queries();
@@ -81,7 +82,7 @@ impl EvaluationSummary {
 }
 
 impl SegmentSummary {
-    /// Summarises every segment, sorted by name; queries without a segment are last.
+    /// Summarises every segment. Segments are sorted by name; queries without a segment come last.
     pub fn of(results: &Results, metrics: &[Metric]) -> Vec<Self> {
         let mut segments: BTreeMap<(bool, Option<&str>), Vec<usize>> = BTreeMap::new();
         for (query, segment) in results.segments.iter().enumerate() {
@@ -101,7 +102,7 @@ impl SegmentSummary {
     }
 }
 
-/// The mean of a metric over the counted ones of some queries.
+/// Returns the mean of a metric over the counted queries among `queries`.
 fn mean(
     results: &Results,
     column: usize,
@@ -113,7 +114,7 @@ fn mean(
     mean_of(*metric, counted)
 }
 
-/// The mean of a metric over counted queries, each with its value and number of documents.
+/// Returns the mean of a metric over counted queries, each given as its value and its number of documents.
 pub fn mean_of(metric: Metric, queries: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
     let mut mean = Mean::new(metric);
     for (value, documents) in queries {
@@ -137,7 +138,8 @@ fn percentiles(mut values: Vec<f64>) -> Option<[f64; 5]> {
     }))
 }
 
-/// The sort is stable: of equal values, the earlier query comes first.
+/// Returns the `count` worst queries. The sort is stable, so of two queries with equal values the earlier one comes
+/// first.
 fn worst_queries(results: &Results, metric: &Metric, count: usize) -> Vec<usize> {
     let counts = |query: &usize| results.relevant[*query] > 0 && results.value(*query, 0).is_some();
     let mut queries: Vec<usize> = (0..results.queries()).filter(counts).collect();

@@ -12,12 +12,12 @@ use planetree_data::table::{TableKind, TableReader, TableWriter};
 use planetree_metric::{Convention, Metric};
 use std::sync::Arc;
 
-/// Metadata key of the convention that the values follow.
+/// Metadata key for the convention that the values follow.
 pub const CONVENTION: &str = Convention::KEY;
-/// Metadata key of the names of all metrics.
+/// Metadata key for the names of the metrics, separated by commas.
 pub const METRICS: &str = "planetree.metrics";
 
-/// The columns that follow the metrics: DCG and its ideal.
+/// Columns for DCG and ideal DCG, which follow the metrics.
 const GAINS: [&str; 2] = ["dcg", "idcg"];
 
 /// The columns and metadata of a metrics table.
@@ -25,7 +25,7 @@ const GAINS: [&str; 2] = ["dcg", "idcg"];
 pub struct MetricsLayout<'a> {
     /// The metrics, one column each.
     pub metrics: &'a [Metric],
-    /// The convention of all metrics.
+    /// Convention that all metrics follow.
     pub convention: &'a Convention,
     /// Whether there is a column `segment`.
     pub segments: bool,
@@ -33,16 +33,17 @@ pub struct MetricsLayout<'a> {
     pub systems: bool,
     /// Whether there is a column `fold`.
     pub folds: bool,
-    /// The name of the quantity that varies between systems, if they are points of curves.
+    /// Name of the quantity that varies between systems, if the systems are points on curves.
     pub curve: Option<&'a str>,
 }
 
-/// Where the rows of one [`MetricsTable::write`] come from; used only for columns that the layout has.
+/// Where the rows of one [`MetricsTable::write`] come from. A field is written only if the layout has a column for
+/// it.
 #[derive(Debug, Clone, Copy)]
 pub struct RowOrigin<'a> {
-    /// The system that ranked the queries.
+    /// System that ranked the queries.
     pub system: &'a str,
-    /// The fold that the queries were tested in.
+    /// Fold in which the queries were tested.
     pub fold: usize,
 }
 
@@ -79,7 +80,7 @@ impl<'a> MetricsTable<'a> {
         Ok(MetricsTable { layout, writer, schema })
     }
 
-    /// Appends results, which must include DCG and its ideal.
+    /// Appends results, which must include DCG and ideal DCG.
     pub fn write(&mut self, results: &Results, origin: RowOrigin<'_>) -> Result<()> {
         let queries = results.queries();
         let counts = |counts: &[u32]| -> ArrayRef {
@@ -94,7 +95,7 @@ impl<'a> MetricsTable<'a> {
             columns.push(Arc::new(results.column(metric).collect::<Float64Array>()));
         }
         for (name, values) in GAINS.iter().zip([&results.dcg, &results.ideal_dcg]) {
-            // If it is one of the metrics, the column exists already.
+            // The column already exists if DCG is one of the metrics.
             if !self.schema.fields()[3..3 + results.width()].iter().any(|field| field.name() == name) {
                 columns.push(Arc::new(Float64Array::from(values.clone())));
             }
@@ -114,17 +115,17 @@ impl<'a> MetricsTable<'a> {
         self.writer.write(&batch)
     }
 
-    /// Completes the table and moves it into place.
+    /// Completes the table and moves it to its final location.
     pub fn finish(self) -> Result<()> {
         self.writer.finish()
     }
 }
 
-/// Metric values of every query, and their convention.
+/// Metric values of every query, and the convention that they follow.
 pub struct PerQueryMetrics {
     /// The metrics, in the order of the columns of `results`.
     pub metrics: Vec<Metric>,
-    /// The convention of all metrics.
+    /// Convention that all metrics follow.
     pub convention: Convention,
     /// The values of all queries.
     pub results: Results,
@@ -132,8 +133,8 @@ pub struct PerQueryMetrics {
 
 /// Reads the values of every query from a metrics table, or computes them from predictions.
 ///
-/// If `metrics` is empty, all metrics of the table are read, or the default ones computed. If `convention` is `None`, it
-/// is that of the table, or the default.
+/// If `metrics` is empty, all metrics of the table are read, or the default metrics are computed. If `convention` is
+/// `None`, the convention of the table applies, or the default convention for predictions.
 pub fn per_query_metrics(
     location: &Location,
     metrics: &[Metric],
@@ -149,7 +150,7 @@ pub fn per_query_metrics(
     Ok(PerQueryMetrics { metrics, convention, results })
 }
 
-/// [`DEFAULT_METRICS`], parsed.
+/// Parses [`DEFAULT_METRICS`].
 pub fn default_metrics() -> Result<Vec<Metric>> {
     DEFAULT_METRICS.split(',').map(str::parse).collect()
 }
@@ -165,8 +166,10 @@ fn read(table: &TableReader, metrics: &[Metric], convention: Option<&Convention>
     if let Some(requested) = convention.filter(|requested| **requested != stored) {
         return Err(Error::place(
             location,
-            format_args!("its metrics follow convention {stored}, not {requested}"),
-            format_args!("omit --convention, or evaluate the predictions again with --convention {requested}"),
+            format_args!("the metrics follow convention {stored}, not {requested}"),
+            format_args!(
+                "omit --convention, or evaluate the predictions again with --convention {requested}"
+            ),
         ));
     }
     if table.schema().column_with_name("system").is_some() {
@@ -185,7 +188,7 @@ fn read(table: &TableReader, metrics: &[Metric], convention: Option<&Convention>
     let shown: Vec<String> = metrics.iter().map(Metric::to_string).collect();
     if let Some(absent) = shown.iter().find(|name| table.schema().column_with_name(name).is_none()) {
         let otherwise = format!(
-            "available: {}; or evaluate the predictions again with --metrics {absent}",
+            "choose one of {}, or evaluate the predictions again with --metrics {absent}",
             names.join(", ")
         );
         let near = suggest::nearest(absent, names.iter().copied());

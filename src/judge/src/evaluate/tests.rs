@@ -1,4 +1,4 @@
-//! Results computed from predictions equal those read back from the metrics table.
+//! Tests that results computed from predictions equal the results read back from the metrics table.
 
 use super::*;
 use arrow::array::{ArrayRef, Float32Array, Float64Array, RecordBatch, StringArray};

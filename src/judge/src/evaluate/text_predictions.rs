@@ -1,5 +1,5 @@
-//! Reads predictions from CSV, TSV, JSON or NDJSON with the columns of the Parquet table, compressed or not. Numbers are
-//! parsed exactly, and ids stay text even if they look like numbers.
+//! Reads predictions from CSV, TSV, JSON or NDJSON, compressed or not, with the same columns as in the Parquet table.
+//! Numbers are parsed exactly, and ids stay strings even if they look like numbers.
 
 use super::predictions::PredictionColumns;
 use crate::plan::{BatchIterator, OpenReader, SORT_ROWS};
@@ -12,16 +12,16 @@ use serde_json::{Map, Value};
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::Arc;
 
-/// The format of text predictions; `None` for Parquet and for unknown extensions.
+/// Returns the format of text predictions; `None` for Parquet files and for unknown extensions.
 pub fn format_of(location: &Location) -> Result<Option<FileFormat>> {
     let Some(format) = text_format(location) else { return Ok(None) };
     let Some(size) = location.size()? else { return Ok(None) };
-    // A Parquet file is recognised under any name.
+    // A Parquet file is recognised by its first bytes, whatever its name.
     let is_parquet = size >= 4 && location.read_range(0, 4)? == b"PAR1"[..];
     Ok((!is_parquet).then_some(format))
 }
 
-/// Reads text predictions as rows.
+/// Returns a reader of text predictions.
 pub fn reader(location: &Location, format: FileFormat, by: Option<&str>) -> OpenReader {
     let (location, by) = (location.clone(), by.map(str::to_owned));
     Arc::new(move || {
@@ -36,15 +36,15 @@ pub fn reader(location: &Location, format: FileFormat, by: Option<&str>) -> Open
     })
 }
 
-/// Reads text as rows of cells.
+/// Reads a text format as rows of cells.
 trait CellReader: Send {
-    /// The column names.
+    /// Returns the column names.
     fn names(&self) -> &[String];
 
-    /// Reads the next row, one cell per column; `false` at the end.
+    /// Reads the next row into `cells`, one cell per column. Returns `false` at the end.
     fn read(&mut self, cells: &mut Vec<Option<String>>) -> Result<bool>;
 
-    /// An error about the current row.
+    /// Creates an error at the current row.
     fn fault(&self, problem: String, remedy: &str) -> Error;
 }
 
@@ -125,7 +125,7 @@ impl TextColumn {
         }
     }
 
-    /// Appends a cell; returns it as the error if it is invalid.
+    /// Appends a cell. If the cell is not a valid number, returns it as the error.
     fn push(&mut self, cell: Option<String>) -> Result<(), String> {
         match self {
             TextColumn::Text(texts) => texts.push(cell),
@@ -151,16 +151,16 @@ fn number<N: fast_float2::FastFloat>(cell: Option<String>) -> Result<Option<N>, 
 
 type TextInput = BufReader<Box<dyn Read + Send>>;
 
-/// Maximum bytes of a row: longer than any valid one, and short enough not to exhaust memory.
+/// Maximum length of a row in bytes: longer than any valid row, and short enough not to exhaust memory.
 const MAX_ROW_BYTES: usize = 1 << 20;
 
-/// Comma- or tab-separated values.
+/// Reads comma- or tab-separated values.
 struct DelimitedCells {
     location: Location,
     input: TextInput,
     core: csv_core::Reader,
     names: Vec<String>,
-    /// The current row: its text, the ends of its cells, and the line it began on.
+    /// The current row: its bytes, the end of each cell in them, and the line on which the row begins.
     text: Vec<u8>,
     ends: Vec<usize>,
     line: u64,
@@ -188,7 +188,7 @@ impl DelimitedCells {
         Ok(rows)
     }
 
-    /// Reads the next row; `false` at the end.
+    /// Reads the next row. Returns `false` at the end.
     fn advance(&mut self) -> Result<bool> {
         let (mut length, mut count) = (0, 0);
         self.line = self.core.line();
@@ -253,13 +253,13 @@ impl CellReader for DelimitedCells {
     }
 }
 
-/// JSON objects, one per line or in one array.
+/// Reads JSON objects, one per line or in one array.
 struct JsonCells {
     location: Location,
     objects:
         serde_json::StreamDeserializer<'static, serde_json::de::IoRead<ArrayElements>, Map<String, Value>>,
     names: Vec<String>,
-    /// The first object, which was read for its names.
+    /// The first object, which was read ahead for its column names.
     first: Option<Map<String, Value>>,
     number: u64,
 }
@@ -324,8 +324,8 @@ impl CellReader for JsonCells {
     }
 }
 
-/// Replaces the brackets and commas of an outermost JSON array by spaces, so that its elements become a sequence of values
-/// at the same byte offsets.
+/// Replaces the brackets and commas of an outermost JSON array by spaces, so that its elements can be read as a
+/// sequence of values at the same byte offsets.
 struct ArrayElements {
     input: TextInput,
     /// Number of open brackets and braces.

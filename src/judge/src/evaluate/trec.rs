@@ -10,12 +10,12 @@ use planetree_base::storage::{Location, RUN_FORMATS, TextOutput, replaces};
 use std::io::Write;
 use std::sync::Arc;
 
-/// Reads the rows of a run, which have no labels.
+/// Returns a reader of a run, whose rows have no labels.
 pub fn run_reader(location: &Location) -> OpenReader {
     reader(location, TrecFormat::Run)
 }
 
-/// Reads the judgments of qrels.
+/// Returns a reader of the judgments in qrels.
 pub fn qrels_reader(location: &Location) -> OpenReader {
     reader(location, TrecFormat::Qrels)
 }
@@ -62,7 +62,7 @@ fn next_batch(lines: &mut TextLines, format: TrecFormat) -> Result<Option<Record
             let count = line.split_ascii_whitespace().count();
             return Err(lines.fault(
                 format_args!("expected a line of {what} ({expected}), found {count} words"),
-                "check the file, and names for white space",
+                "check that this is the right file, and that no name contains white space",
             ));
         };
         let parsed = fast_float2::parse::<f64, _>(value).ok().filter(|value| !value.is_nan());
@@ -99,7 +99,7 @@ fn next_batch(lines: &mut TextLines, format: TrecFormat) -> Result<Option<Record
     .map(Some)
 }
 
-/// Creates a run file. It may replace only a run with the same tag.
+/// Creates a run file. An existing file is replaced only if it is a run with the same tag.
 pub fn run_output(location: &Location, tag: String) -> Result<TextOutput> {
     let (_, compression) = RUN_FORMATS.of(location)?;
     let is_ours = move |line: &str| {
@@ -111,9 +111,9 @@ pub fn run_output(location: &Location, tag: String) -> Result<TextOutput> {
     TextOutput::create(location, compression, guard)
 }
 
-/// The documents of a query with their scores.
+/// The documents of a query with their scores, in input order.
 pub struct RankedQuery<'a> {
-    /// The query's name.
+    /// Name of the query.
     pub query: &'a str,
     /// Document ids.
     pub documents: &'a StringArray,
@@ -121,14 +121,14 @@ pub struct RankedQuery<'a> {
     pub scores: &'a [f64],
 }
 
-/// Appends a query as lines of a run, by descending score; ties stay in the order given.
+/// Appends a query to a run, in descending order of scores. Documents with equal scores stay in input order.
 pub fn write_run(text: &mut Vec<u8>, ranked: &RankedQuery<'_>, tag: &str) -> Result<()> {
     let RankedQuery { query, documents, scores } = ranked;
     let invalid = |what: &str, name: &str| {
         Error::place(
             format_args!("query {query:?}"),
             format_args!("{what} {name:?} is empty or contains white space, which a run cannot express"),
-            "omit --write-run, or rename it",
+            "omit --write-run, or choose a name without white space",
         )
     };
     let is_invalid =

@@ -1,5 +1,5 @@
-//! Judges the queries of consecutive rows. The rows may begin and end within a query, so the rows of the first and the
-//! last query are returned unjudged, to be joined with those of the neighbours.
+//! Evaluates the queries in consecutive rows. The rows may begin and end within a query, so the first and the last
+//! query are not evaluated. Their rows are returned, to be joined with the neighbouring rows.
 
 use super::documents::DocumentTable;
 use super::judgments::Judgments;
@@ -14,39 +14,39 @@ use std::ops::Range;
 
 /// Metrics and options of an evaluation.
 pub struct EvaluationSettings {
-    /// The metrics.
+    /// Metrics to compute.
     pub metrics: Vec<Metric>,
-    /// The convention of all metrics.
+    /// Convention that all metrics follow.
     pub convention: Convention,
-    /// The source of labels; `None` if the rows have them.
+    /// Source of the labels; `None` if the rows themselves have labels.
     pub judgments: Option<Judgments>,
-    /// Whether queries with judgments but no ranked documents count as empty rankings.
+    /// Whether queries with judgments but without ranked documents count as queries with an empty ranking.
     pub complete: bool,
-    /// Whether to compute DCG and its ideal.
+    /// Whether to compute DCG and ideal DCG in addition to the metrics.
     pub gains: bool,
     /// Whether to record the segment of each query.
     pub segments: bool,
-    /// The tag of the TREC run to write, if any.
+    /// Tag of the TREC run to write; `None` if no run is written.
     pub tag: Option<String>,
-    /// The name of the input in messages.
+    /// Name of the input in messages.
     pub input: String,
 }
 
-/// The results of consecutive rows.
+/// The evaluation of consecutive rows, except for the first and the last query.
 pub struct PartialEvaluation {
-    /// The rows of the first query.
+    /// Rows of the first query.
     pub head: Vec<RecordBatch>,
-    /// Results of the queries in between.
+    /// Results of the queries between the first and the last.
     pub between: Results,
-    /// The rows of the last query; `None` if there is only one query.
+    /// Rows of the last query; `None` if there is only one query.
     pub tail: Option<Vec<RecordBatch>>,
 }
 
-/// Judges queries and collects their results.
+/// Evaluates queries and collects their results.
 pub struct QueryJudge<'s> {
     settings: &'s EvaluationSettings,
     judge: Judge,
-    /// Computes DCG, if requested.
+    /// Evaluates DCG, if requested.
     dcg: Option<Judge>,
     /// Whether ties are broken by document ids.
     needs_documents: bool,
@@ -55,7 +55,7 @@ pub struct QueryJudge<'s> {
 }
 
 impl<'s> QueryJudge<'s> {
-    /// A judge without results.
+    /// Creates an evaluator without results.
     pub fn new(settings: &'s EvaluationSettings) -> Self {
         let EvaluationSettings { metrics, convention, gains, .. } = settings;
         QueryJudge {
@@ -68,12 +68,12 @@ impl<'s> QueryJudge<'s> {
         }
     }
 
-    /// Takes the results so far.
+    /// Returns the results so far, and starts again without results.
     pub fn take_results(&mut self) -> Results {
         std::mem::replace(&mut self.results, Results::new(self.settings.metrics.len()))
     }
 
-    /// Judges all queries but the first and the last.
+    /// Evaluates all queries except the first and the last.
     pub fn judge_batches(
         mut self,
         batches: impl Iterator<Item = Result<RecordBatch>>,
@@ -123,11 +123,11 @@ impl<'s> QueryJudge<'s> {
         Ok(PartialEvaluation { head, between: self.results, tail })
     }
 
-    /// Judges the queries of complete rows.
+    /// Evaluates all queries in these rows, which must contain whole queries.
     pub fn judge_rows(&mut self, batches: &[RecordBatch]) -> Result<()> {
         let Some(first) = batches.first() else { return Ok(()) };
         let joined = concat_batches(first.schema_ref(), batches).map_err(|error| {
-            Error::place(&self.settings.input, &error, "a query may have at most 2 GiB of document ids")
+            Error::place(&self.settings.input, &error, "shorten the document ids: a query may have at most 2 GiB of them")
                 .caused_by(error)
         })?;
         let rows = RowView::of(&joined);
@@ -147,7 +147,7 @@ impl<'s> QueryJudge<'s> {
         }
     }
 
-    /// Judges a query whose rows have labels.
+    /// Evaluates a query whose rows have labels.
     fn judge_labelled(&mut self, rows: &RowView<'_>, range: Range<usize>) -> Result<()> {
         let labels = &rows.labels.values()[range.clone()];
         let is_missing = |row: &usize| rows.labels.is_null(*row) || rows.labels.value(*row).is_nan();
@@ -166,9 +166,9 @@ impl<'s> QueryJudge<'s> {
         self.judge_complete(&query)
     }
 
-    /// Judges a query whose rows are ranked documents followed by judgments.
+    /// Evaluates a query whose rows are ranked documents followed by judgments.
     fn judge_with(&mut self, judgments: &Judgments, rows: &RowView<'_>, range: Range<usize>) -> Result<()> {
-        // Judgments have higher row numbers, so they come last.
+        // Judgments have higher row numbers than ranked documents, so they come last.
         let ranked = range.start..range.clone().find(|row| rows.scores.is_null(*row)).unwrap_or(range.end);
         let judged = ranked.end..range.end;
         let name = rows.query_ids.value(range.start);
@@ -240,7 +240,7 @@ impl<'s> QueryJudge<'s> {
         self.judge_complete(&query)
     }
 
-    /// Judges a query whose labels are known.
+    /// Evaluates a query whose labels are known.
     fn judge_complete(&mut self, query: &QueryInput<'_>) -> Result<()> {
         let QueryInput { rows, range, labels, scores, judged } = query;
         let (settings, name) = (self.settings, rows.query_ids.value(range.start));
@@ -302,7 +302,7 @@ impl<'s> QueryJudge<'s> {
         Ok(())
     }
 
-    /// Fails if a query has a document twice.
+    /// Checks that no document occurs twice in a query.
     fn check_documents(&mut self, rows: &RowView<'_>, range: Range<usize>) -> Result<()> {
         if rows.doc_ids.null_count() == rows.doc_ids.len() {
             return Ok(());
@@ -334,7 +334,7 @@ impl<'s> QueryJudge<'s> {
     }
 }
 
-/// The rows of one query, with known labels.
+/// The rows of one query, with their labels.
 struct QueryInput<'a> {
     rows: &'a RowView<'a>,
     range: Range<usize>,

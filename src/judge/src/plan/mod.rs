@@ -1,6 +1,6 @@
-//! Runs DataFusion's operators over planetree's readers. A plan scans partitions and optionally sorts them; its output is
-//! plain iterators of record batches. Async code is confined to this module: readers run on blocking threads, and the
-//! consumer of batches blocks its own thread.
+//! Runs DataFusion operators over planetree's readers. A plan scans partitions and optionally sorts them. Its output
+//! is a plain iterator of record batches for each partition. Async code is confined to this module: readers run on
+//! blocking threads, and the thread that consumes batches blocks until they arrive.
 
 mod partition;
 
@@ -29,16 +29,17 @@ use tokio::runtime::{Builder, Handle, Runtime};
 /// Rows per batch of a sort.
 pub const SORT_ROWS: usize = 1 << 12;
 
-/// Rows per batch of a sort with little memory: a merge holds two batches of each of its inputs.
+/// Rows per batch of a sort with little memory. Batches are smaller then, because a merge holds two batches of each
+/// of its inputs.
 const SMALL_SORT_ROWS: usize = 1 << 10;
 
-/// Minimum memory pool: with less, a sort cannot merge what it spilled to disk.
+/// Minimum size of the memory pool in bytes. With less, a sort cannot merge the rows that it spilled to disk.
 const MIN_POOL: usize = 8 << 20;
 
-/// Minimum memory per sort; with less, there is one sort instead of one per partition.
+/// Minimum memory per sort in bytes. With less, there is one sort for all partitions instead of one per partition.
 const SORT_BYTES: usize = 16 << 20;
 
-/// Runs plans, with threads and the memory that sorts may use before they spill to disk.
+/// Runs plans with a number of threads, and with a limit on the memory that sorts may use before they spill to disk.
 pub struct Engine {
     runtime: Runtime,
     context: Arc<TaskContext>,
@@ -61,14 +62,14 @@ impl Engine {
             .map_err(|error| {
                 Error::usage(format_args!("cannot start threads: {error}"), "lower --threads")
             })?;
-        // The rest is for reading, decoding, copying and merging, which the pool does not track.
+        // The rest of the limit is for reading, decoding, copying and merging, which the pool does not track.
         let pool = usize::try_from(memory_limit / 3).unwrap_or(usize::MAX).max(MIN_POOL);
         let environment =
             RuntimeEnvBuilder::new().with_memory_pool(Arc::new(FairSpillPool::new(pool))).build_arc();
         let batch_rows = if pool < SORT_BYTES { SMALL_SORT_ROWS } else { SORT_ROWS };
         let mut config = SessionConfig::new().with_batch_size(batch_rows);
         let execution = &mut config.options_mut().execution;
-        // Reserved for merging spilled runs; it must not be most of the sort's memory.
+        // This memory is reserved for merging spilled runs. It must not be most of the memory of the sort.
         execution.sort_spill_reservation_bytes = execution.sort_spill_reservation_bytes.min(pool / 3);
         let context = TaskContext::default()
             .with_session_config(config)
@@ -76,12 +77,12 @@ impl Engine {
         Ok(Engine { runtime, context: Arc::new(context), failure: ReaderFailure::default(), threads, pool })
     }
 
-    /// Number of threads.
+    /// Returns the number of threads.
     pub fn threads(&self) -> usize {
         self.threads
     }
 
-    /// A scan with one partition per reader.
+    /// Creates a plan that reads the rows of the readers, with one partition per reader.
     pub fn scan(&self, schema: &SchemaRef, readers: Vec<OpenReader>) -> Result<ScanPlan> {
         let partition = |open: OpenReader| -> Arc<dyn PartitionStream> {
             Arc::new(ReaderPartition { schema: schema.clone(), open, failure: self.failure.clone() })
@@ -91,7 +92,8 @@ impl Engine {
         Ok(ScanPlan(Arc::new(scan.map_err(|error| failed(&error))?)))
     }
 
-    /// Sorts the rows by columns, ascending, into one partition. Spills to temporary files if memory is short.
+    /// Sorts the rows in ascending order of the columns, into one partition. The sort spills to temporary files if
+    /// memory is short.
     pub fn sort(&self, plan: ScanPlan, columns: &[&str]) -> Result<ScanPlan> {
         let schema = plan.0.schema();
         let expressions = columns.iter().map(|name| Ok(PhysicalSortExpr::new_default(col(name, &schema)?)));
@@ -105,7 +107,7 @@ impl Engine {
         Ok(ScanPlan(Arc::new(SortPreservingMergeExec::new(order, Arc::new(sorted)))))
     }
 
-    /// Executes one partition of a plan.
+    /// Executes one partition of a plan and returns its batches.
     pub fn batches(&self, plan: &ScanPlan, partition: usize) -> Result<PlanBatches> {
         let _entered = self.runtime.enter(); // operators spawn tasks on this runtime
         let stream = plan.0.execute(partition, self.context.clone()).map_err(|error| failed(&error))?;
@@ -118,7 +120,7 @@ impl Engine {
 }
 
 impl ScanPlan {
-    /// Number of partitions.
+    /// Returns the number of partitions.
     pub fn partitions(&self) -> usize {
         self.0.output_partitioning().partition_count()
     }
@@ -140,7 +142,7 @@ impl Iterator for PlanBatches {
             Some(Ok(batch)) => Some(Ok(batch)),
             Some(Err(error)) => {
                 self.stream = None;
-                // The reader's own error has more detail than DataFusion's wrapper.
+                // The reader's own error has more detail than the DataFusion error that wraps it.
                 Some(Err(self.failure.take().unwrap_or_else(|| failed(&error))))
             }
             None => {
@@ -151,7 +153,7 @@ impl Iterator for PlanBatches {
     }
 }
 
-/// Converts an error of DataFusion.
+/// Converts a DataFusion error to a planetree error.
 fn failed(error: &DataFusionError) -> Error {
     let root = error.find_root();
     let text = root.to_string();

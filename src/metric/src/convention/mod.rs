@@ -1,7 +1,8 @@
-//! Metric conventions: tools compute different values from the same scores, so the rules are data.
+//! Metric conventions. Tools compute different metric values from the same scores, so the rules on which they differ
+//! are explicit settings.
 //!
 //! ```text
-//! preset ──► switches ──► convention ──► every value, and the text stored with it
+//! preset ──► switches ──► convention ──► metric values, and the string stored with them
 //! ```
 
 mod presets;
@@ -19,53 +20,55 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::{Arc, LazyLock};
 
-/// All rules of evaluation. Its text form is a preset and then switches: `letor4,gain=linear`.
+/// All evaluation rules on which tools differ. Its string form is a preset followed by switches:
+/// `letor4,gain=linear`.
 #[derive(Debug, Clone)]
 pub struct Convention {
-    /// The preset it is based on.
+    /// Name of the preset that the switches modify.
     pub base: &'static str,
-    /// Gain of a label, for NDCG and DCG.
+    /// How labels are converted to gains, for NDCG and DCG.
     pub gain: Gain,
-    /// Rank discount.
+    /// How gains are discounted by rank, for NDCG and DCG.
     pub discount: Discount,
-    /// Default depth of NDCG and DCG.
+    /// Depth of NDCG and DCG if the metric names none; `None` for the whole list.
     pub depth: Option<u32>,
-    /// Default depth of MAP, MRR, precision and recall.
+    /// Depth of MAP, MRR, precision and recall if the metric names none; `None` for the whole list.
     pub binary_depth: Option<u32>,
-    /// NDCG of an empty query.
+    /// NDCG of a query without relevant documents. `Skip` also excludes such queries from DCG, ERR, MRR and
+    /// precision.
     pub empty: Empty,
-    /// MAP of an empty query.
+    /// Average precision of a query without relevant documents.
     pub map_empty: Empty,
-    /// Recall of an empty query.
+    /// Recall of a query without relevant documents.
     pub recall_empty: Empty,
     /// Treatment of queries with fewer documents than the depth.
     pub short: Short,
-    /// Order of ties, for NDCG, DCG, ERR and inversions.
+    /// Order of documents with equal scores, for NDCG, DCG, ERR and inversions.
     pub ties: Ties,
-    /// Order of ties, for MAP, MRR, precision, recall and AUC.
+    /// Order of documents with equal scores, for MAP, MRR, precision, recall and AUC.
     pub binary_ties: Ties,
-    /// Relevance threshold, for MAP, MRR, precision, recall and AUC.
+    /// Which labels count as relevant, for MAP, MRR, precision, recall and AUC.
     pub relevant: Threshold,
     /// Denominator of average precision.
     pub map_normaliser: MapNormaliser,
-    /// Whether MAP uses the whole list, whatever its depth.
+    /// Whether MAP uses the whole list even if the metric names a depth.
     pub map_whole: bool,
-    /// Stopping probability of a label, for ERR.
+    /// How a label determines the probability that a user stops reading at the document, for ERR.
     pub err_grade: ErrGrade,
-    /// Default depth of ERR.
+    /// Depth of ERR if the metric names none; `None` for the whole list.
     pub err_depth: Option<u32>,
-    /// Source of the ideal order and of the number of relevant documents.
+    /// Which documents determine the ideal order and the number of relevant documents.
     pub ideal: Ideal,
-    /// Precision of score comparison.
+    /// Precision with which scores are compared.
     pub scores: Width,
 }
 
-/// Value of an empty query.
+/// Value of a metric for a query without relevant documents.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Empty {
     /// A fixed value.
     Value(f64),
-    /// Excluded from the mean.
+    /// The query is excluded from the mean.
     Skip,
 }
 
@@ -74,35 +77,35 @@ pub enum Empty {
 pub enum Short {
     /// The depth is reduced to the number of documents.
     Truncate,
-    /// The list is padded with irrelevant documents: precision is divided by the depth.
+    /// The list is padded with irrelevant documents, so precision is divided by the depth.
     Pad,
-    /// NDCG and DCG are 0, precision is divided by the depth.
+    /// NDCG and DCG are 0, and precision is divided by the depth.
     Zero,
 }
 
 /// Order of documents with equal scores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ties {
-    /// Input order.
+    /// Documents stay in input order.
     Input,
-    /// Greater document id first.
+    /// The greater document id comes first.
     Document,
-    /// The metric is the mean over all orders.
+    /// The metric is the mean over all possible orders.
     Average,
-    /// Lower label first.
+    /// The lower label comes first.
     Worst,
-    /// Higher label first.
+    /// The higher label comes first.
     Best,
-    /// All at the last of their ranks.
+    /// Every tied document counts as being at the last of the ranks that the ties share.
     Last,
 }
 
-/// Relevance threshold.
+/// Which labels count as relevant.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Threshold {
-    /// This label and higher ones.
+    /// This label and all higher ones.
     From(f32),
-    /// Higher labels only.
+    /// All labels higher than this one.
     Above(f32),
 }
 
@@ -111,65 +114,65 @@ pub enum Threshold {
 pub enum MapNormaliser {
     /// The number of relevant documents.
     Relevant,
-    /// The number of relevant documents, at most the depth.
+    /// The number of relevant documents, but at most the depth.
     Depth,
     /// The number of relevant documents within the depth.
     Found,
 }
 
-/// Stopping probability of a label, for ERR.
+/// How a label determines the probability that a user stops reading at the document, for ERR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrGrade {
-    /// (2^label - 1) / 2^this.
+    /// The probability is (2^label - 1) / 2^g, where g is this highest grade.
     Highest(u32),
-    /// The label is the probability.
+    /// The label itself is the probability.
     Label,
 }
 
-/// Source of the ideal order.
+/// Which documents determine the ideal order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ideal {
     /// The ranked documents.
     List,
-    /// All judged documents, if given.
+    /// All judged documents if they are given, otherwise the ranked documents.
     Judgments,
 }
 
-/// Precision of score comparison.
+/// Precision with which scores are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Width {
-    /// Exact.
+    /// Scores are compared exactly.
     Float64,
-    /// Rounded to float32.
+    /// Scores are rounded to float32 before they are compared.
     Float32,
 }
 
 impl Convention {
-    /// The metadata key of tables under which their convention is stored.
+    /// Metadata key under which a table stores its convention.
     pub const KEY: &'static str = "planetree.convention";
 
-    /// The default, shared.
+    /// Returns a shared instance of the default convention.
     pub fn standard() -> Arc<Convention> {
         static STANDARD: LazyLock<Arc<Convention>> = LazyLock::new(Arc::default);
         Arc::clone(&STANDARD)
     }
 
-    /// All presets, the default first.
+    /// Returns all presets, the default first.
     pub fn presets() -> &'static [ConventionPreset] {
         presets()
     }
 
-    /// Every switch and its value, in the order of the table.
+    /// Returns the name and value of every switch, in the order of the switch table.
     pub fn values(&self) -> Vec<(&'static str, String)> {
         switches().iter().map(|switch| (switch.name, (switch.print)(self))).collect()
     }
 
-    /// Whether ties are settled by document ids, which training does not know.
+    /// Whether ties are broken by document ids, which are not available in training.
     pub fn needs_documents(&self) -> bool {
         [self.ties, self.binary_ties].contains(&Ties::Document)
     }
 
-    /// Whether a document of this label counts as relevant.
+    /// Whether a document with this label counts as relevant. NaN is a missing label and counts as label 0.
     #[inline]
     pub fn is_relevant(&self, label: f32) -> bool {
         let label = known(label);
@@ -179,19 +182,19 @@ impl Convention {
         }
     }
 
-    /// Gain of a label.
+    /// Returns the gain of a label. NaN is a missing label and counts as label 0.
     #[inline]
     pub fn gain(&self, label: f32) -> f64 {
         self.gain.of(known(label))
     }
 
-    /// Discount at a rank, from 0.
+    /// Returns the discount at a rank, counted from 0.
     #[inline]
     pub fn discount(&self, rank: usize) -> f64 {
         self.discount.at(rank)
     }
 
-    /// Depth of a metric: `None` if it does not depend on ranks, `Some(None)` for the whole list.
+    /// Returns the depth of a metric: `None` if the metric does not depend on ranks, `Some(None)` for the whole list.
     pub fn depth(&self, metric: &Metric) -> Option<Option<u32>> {
         match metric {
             Metric::Rmse | Metric::Custom(_) => None,
@@ -205,8 +208,8 @@ impl Convention {
         }
     }
 
-    /// Refuses labels that have no gain: those beyond a table, or without a value in a formula; and, if one of the
-    /// metrics adds gains up, labels whose gains are too large to be told apart.
+    /// Rejects labels without a gain: labels missing from a gain table, or for which a gain formula has no finite
+    /// value. If a metric adds up gains, labels with gains larger than [`MOST_GAIN`] are rejected too.
     pub fn check_labels(&self, metrics: &[Metric], labels: &[f32]) -> Result<(), Unfit> {
         let lacks = |label: f32| !label.is_nan() && !self.gain.has(label);
         let exceeds = |label: f32| !label.is_nan() && !self.gain.fits(label);
@@ -217,8 +220,8 @@ impl Convention {
         Err(match lacks(label) {
             true => Unfit {
                 row: Some(row),
-                problem: format!("the label {label} has no gain in gain={gain}"),
-                remedy: "choose a gain that has a value for every label".to_owned(),
+                problem: format!("gain={gain} defines no gain for label {label}"),
+                remedy: "choose a gain that is defined for every label".to_owned(),
             },
             false => Unfit {
                 row: Some(row),
@@ -234,8 +237,8 @@ impl Convention {
     fn check(self, text: &str) -> Result<Self> {
         if self.map_normaliser == MapNormaliser::Found && self.binary_ties == Ties::Average {
             return Err(Error::usage(
-                format_args!("convention {text:?}: map_normaliser=found conflicts with averaged ties"),
-                "choose other binary_ties, such as worst, or map_normaliser=depth",
+                format_args!("convention {text:?}: map_normaliser=found cannot be combined with binary_ties=average"),
+                "choose another value, such as binary_ties=worst or map_normaliser=depth",
             ));
         }
         Ok(self)
@@ -257,7 +260,7 @@ impl Convention {
                 format_args!("convention {text:?}: unknown switch {name:?}"),
                 suggest::did_you_mean(
                     &suggest::nearest(name, names.iter().copied()),
-                    &format!("there are {}", names.join(", ")),
+                    &format!("the switches are {}", names.join(", ")),
                 ),
             ));
         };
@@ -265,7 +268,7 @@ impl Convention {
             let nearest = suggest::nearest(value, switch.values.split(", "));
             Error::usage(
                 format_args!("convention {text:?}: {}={value}: {problem}", switch.name),
-                suggest::did_you_mean(&nearest, &format!("{} may be {}", switch.name, switch.values)),
+                suggest::did_you_mean(&nearest, &format!("valid values of {}: {}", switch.name, switch.values)),
             )
         })
     }
@@ -292,11 +295,12 @@ impl FromStr for Convention {
     }
 }
 
-/// The preset and every switch that differs from it; reads back as the same convention.
+/// Prints the preset and every switch that differs from it. Parsing the output gives an equal convention.
 impl fmt::Display for Convention {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.base)?;
-        // As it will be read: a switch may set others, which follow it in the table.
+        // The convention that a parser has built from the output so far. A switch may also set switches that follow
+        // it in the table, which then need not be printed.
         let mut read = ConventionPreset::named(self.base)
             .and_then(|preset| preset.convention())
             .map_err(|_| fmt::Error)?;
@@ -311,14 +315,14 @@ impl fmt::Display for Convention {
     }
 }
 
-/// Equal rules, whatever preset they began with.
+/// Conventions are equal if all their rules are equal, whatever preset they are based on.
 impl PartialEq for Convention {
     fn eq(&self, other: &Self) -> bool {
         switches().iter().all(|switch| (switch.print)(self) == (switch.print)(other))
     }
 }
 
-/// The convention of planetree: what most learners do, with nothing for a query without anything to find.
+/// planetree's own convention: the rules that most learners use, and 0 for queries without relevant documents.
 impl Default for Convention {
     fn default() -> Self {
         Convention {

@@ -1,24 +1,25 @@
-//! The conventions of other tools and of published results, as switches on top of the default.
+//! Presets for the conventions of other tools and of published results, written as switches that differ from the
+//! default.
 
 use super::Convention;
 use planetree_base::error::{Error, Result};
 use planetree_base::suggest;
 
-/// The default convention.
+/// Name of the default preset.
 pub const DEFAULT: &str = "planetree";
 
 /// A named convention.
 #[derive(Debug)]
 pub struct ConventionPreset {
-    /// Its name.
+    /// Name; parsing ignores case.
     pub name: &'static str,
-    /// The switches that differ from the default.
+    /// The switches that differ from the default, separated by commas.
     pub switches: &'static str,
-    /// One line of help.
+    /// One-line description for `--help`.
     pub help: &'static str,
 }
 
-/// A new preset is one line here.
+/// All presets, the default first. A new preset needs only an entry here.
 const PRESETS: [ConventionPreset; 14] = [
     ConventionPreset {
         name: DEFAULT,
@@ -92,13 +93,13 @@ const PRESETS: [ConventionPreset; 14] = [
     },
 ];
 
-/// All presets, the default first.
+/// Returns all presets, the default first.
 pub fn presets() -> &'static [ConventionPreset] {
     &PRESETS
 }
 
 impl ConventionPreset {
-    /// The preset with this name, or an error that suggests the nearest.
+    /// Returns the preset with this name, or an error that suggests the most similar name.
     pub fn named(name: &str) -> Result<&'static ConventionPreset> {
         let found = PRESETS.iter().find(|preset| preset.name.eq_ignore_ascii_case(name));
         found.ok_or_else(|| {
@@ -111,7 +112,7 @@ impl ConventionPreset {
         })
     }
 
-    /// Its convention.
+    /// Builds the convention that the preset stands for.
     pub fn convention(&self) -> Result<Convention> {
         let mut convention = Convention { base: self.name, ..Convention::default() };
         for setting in self.switches.split(',').filter(|setting| !setting.is_empty()) {

@@ -1,20 +1,20 @@
-//! The table of all switches of a convention: reading, printing and `--help` walk it.
+//! The table of all convention switches. Parsing, printing and `--help` iterate over it.
 
 use super::*;
 
-/// One switch.
+/// One rule of a convention, written as `name=value`.
 pub struct Switch {
-    /// Its name.
+    /// Name; parsing ignores case.
     pub name: &'static str,
-    /// Valid values.
+    /// Valid values, for `--help` and error messages.
     pub values: &'static str,
-    /// One line of help.
+    /// One-line description for `--help`.
     pub help: &'static str,
     pub(super) read: fn(&mut Convention, &str) -> Result<(), String>,
     pub(super) print: fn(&Convention) -> String,
 }
 
-/// Switches that set others come before them.
+/// All switches. A switch that also sets other switches must come before them.
 const SWITCHES: [Switch; 17] = [
     Switch {
         name: "gain",
@@ -163,7 +163,7 @@ const SWITCHES: [Switch; 17] = [
     },
 ];
 
-/// All switches, in printing order.
+/// Returns all switches, in printing order.
 pub fn switches() -> &'static [Switch] {
     &SWITCHES
 }

@@ -46,18 +46,18 @@ fn faults_name_what_was_meant() {
         fault("ties=worse"),
         ("convention \"ties=worse\": ties=worse: no such value".into(), "did you mean worst?".into())
     );
-    assert_eq!(fault("depth=0").1, "depth may be all, a depth such as 10");
+    assert_eq!(fault("depth=0").1, "valid values of depth: all, a depth such as 10");
     assert_eq!(
         fault("gain=l+"),
         (
             "convention \"gain=l+\": gain=l+: the formula \"l+\" ends too early".into(),
-            "gain may be exp2, linear, positive, a table such as 0:1:3:7, a formula such as 3^l-1".into()
+            "valid values of gain: exp2, linear, positive, a table such as 0:1:3:7, a formula such as 3^l-1".into()
         )
     );
     assert_eq!(fault("gain=linear,letor4").1, "did you mean letor4?");
     assert_eq!(
         fault("ydf,binary_ties=average").0,
-        "convention \"ydf,binary_ties=average\": map_normaliser=found conflicts with averaged ties"
+        "convention \"ydf,binary_ties=average\": map_normaliser=found cannot be combined with binary_ties=average"
     );
     for text in [
         "relevant=x",

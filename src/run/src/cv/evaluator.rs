@@ -1,4 +1,4 @@
-//! Metrics of a fold's test part, computed query by query from its predictions.
+//! Evaluates the test part of a fold query by query, from its predictions.
 
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{Float32Type, Float64Type};
@@ -8,18 +8,18 @@ use planetree_data::table::TableReader;
 use planetree_judge::evaluate::{QueryResult, Results};
 use planetree_metric::{Convention, Judge, Mean, Metric, QueryRows, Unfit};
 
-/// Queries that are passed on together.
+/// Number of queries whose results are passed to the sink together.
 const BATCH_QUERIES: usize = 1 << 14;
 
-/// Receives the results of queries, in order.
+/// Receives the results of several queries at a time, in order.
 pub type ResultSink<'a> = dyn FnMut(&Results) -> Result<()> + 'a;
 
-/// Computes metrics and their means from predictions.
+/// Computes metrics of every query and their means from the predictions of a fold.
 pub struct FoldEvaluator {
     judge: Judge,
     dcg: Judge,
     means: Vec<Mean>,
-    /// Results that have not been passed on yet.
+    /// Results that have not been passed to the sink yet.
     results: Results,
     query: Option<String>,
     labels: Vec<f32>,
@@ -28,7 +28,7 @@ pub struct FoldEvaluator {
 }
 
 impl FoldEvaluator {
-    /// An evaluator for these metrics.
+    /// Creates an evaluator for these metrics.
     pub fn new(metrics: &[Metric], convention: &Convention) -> Self {
         FoldEvaluator {
             judge: Judge::new(metrics, convention),
@@ -42,7 +42,7 @@ impl FoldEvaluator {
         }
     }
 
-    /// Evaluates all predictions, passes the results to `sink`, and returns the means over all queries.
+    /// Evaluates all predictions, passes the results to `sink`, and returns the mean of each metric over all queries.
     pub fn evaluate(mut self, table: &TableReader, sink: &mut ResultSink<'_>) -> Result<Vec<Mean>> {
         for batch in table.batches() {
             interrupt::check()?;

@@ -1,5 +1,5 @@
-//! One fold: trains a model, scores the test part and writes a record. A fold is not run again if its record matches the
-//! data, the parameters and the files.
+//! One fold: trains a model, scores the test part and writes a record. A finished fold is not run again if its record
+//! still matches the data, the parameters and the output files.
 
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Digest, FileOutput, Location, RunningDigest, digest_of};
@@ -15,29 +15,29 @@ use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Incremented whenever the results of a fold would change.
+/// Version of the folds, which must be incremented whenever their results would change.
 const FORMAT: u32 = 1;
-/// The name of the validation part in the log.
+/// Name of the validation part in the log.
 pub const VALID: &str = "valid";
 const CHECKPOINT_SUFFIX: &str = ".checkpoint";
 
 /// A fold to run.
 pub struct Fold<'a> {
-    /// The fold's number, counted from 1.
+    /// Number of the fold, counted from 1.
     pub number: usize,
-    /// The parts to train on, in order.
+    /// Parts to train on, in order.
     pub train: Vec<&'a DatasetReader>,
-    /// The part to validate on.
+    /// Part to validate on, if any.
     pub valid: Option<&'a DatasetReader>,
-    /// The part to test on.
+    /// Part to test on.
     pub test: &'a DatasetReader,
-    /// Training parameters. With a validation part, they keep the best round.
+    /// Training parameters. If there is a validation part, training keeps the best round.
     pub parameters: Parameters,
-    /// Directory of the outputs.
+    /// Directory for the outputs.
     pub directory: Location,
 }
 
-/// Resources of a training. They do not affect the results.
+/// Resources of the training. They do not affect the results.
 #[derive(Debug, Clone)]
 pub struct FoldResources {
     /// Memory limit in bytes.
@@ -49,22 +49,22 @@ pub struct FoldResources {
 /// A metric and its value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MetricValue {
-    /// The metric's name.
+    /// Name of the metric.
     pub metric: String,
-    /// Its value.
+    /// Value of the metric.
     pub value: f64,
 }
 
 /// The record of a finished fold.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FoldRecord {
-    /// Hash of data and parameters.
+    /// Hash of the data and the parameters.
     key: Digest,
-    /// The best round on the validation part.
+    /// Best round on the validation part; `None` without a validation part.
     pub best_round: Option<u32>,
-    /// Number of trees of the model.
+    /// Number of trees in the model.
     pub trees: u32,
-    /// Metrics of the validation part at the best round.
+    /// Metrics on the validation part at the best round.
     pub valid: Vec<MetricValue>,
     /// Duration of training and scoring, in seconds.
     pub seconds: f64,
@@ -81,17 +81,17 @@ struct RecordFile {
 }
 
 impl Fold<'_> {
-    /// Location of the model.
+    /// Returns the location of the model.
     pub fn model(&self) -> Location {
         self.directory.join("model.parquet")
     }
 
-    /// Location of the training log.
+    /// Returns the location of the training log.
     pub fn rounds(&self) -> Location {
         self.directory.join("rounds.parquet")
     }
 
-    /// Location of the predictions of the test part.
+    /// Returns the location of the predictions for the test part.
     pub fn predictions(&self) -> Location {
         self.directory.join("predictions.parquet")
     }
@@ -100,7 +100,7 @@ impl Fold<'_> {
         self.directory.join("fold.json")
     }
 
-    /// Hash of everything that determines the results.
+    /// Returns a hash of everything that determines the results.
     fn key(&self) -> Result<Digest> {
         let mut text = format!("{FORMAT} {}\n{}", env!("CARGO_PKG_VERSION"), self.parameters.to_toml());
         let train = self.train.iter().map(|part| ("train", *part));
@@ -112,7 +112,7 @@ impl Fold<'_> {
         Ok(digest_of(text.as_bytes()))
     }
 
-    /// The record of the fold, if it is complete and matches data, parameters and files.
+    /// Returns the record of the fold if it is complete and matches the data, the parameters and the output files.
     pub fn finished(&self) -> Result<Option<FoldRecord>> {
         let Some(bytes) = self.record().read_all()? else { return Ok(None) };
         let Ok(file) = serde_json::from_slice::<RecordFile>(&bytes) else { return Ok(None) };
@@ -133,13 +133,14 @@ impl Fold<'_> {
         Ok(Some(record))
     }
 
-    /// Runs the fold. Resumes from the checkpoint of an interrupted run.
+    /// Runs the fold. If an interrupted run left a checkpoint, training resumes from it.
     pub fn run(&self, resources: &FoldResources, observer: &mut dyn Observer) -> Result<FoldRecord> {
         let started = Instant::now();
         let key = self.key()?;
         let name = format!("model-{}{CHECKPOINT_SUFFIX}", &key.to_string()[..16]);
         self.remove_other_checkpoints(&name);
-        TableWriter::check(&self.directory.join(&name), TableKind::Model)?; // removes a partial file of a killed run
+        // This removes the partial file that a killed run may have left.
+        TableWriter::check(&self.directory.join(&name), TableKind::Model)?;
         let request = TrainRequest {
             data: self.train.iter().map(|part| part.location().clone()).collect(),
             validation: self
@@ -185,7 +186,7 @@ impl Fold<'_> {
             rounds: digest_of_file(&self.rounds())?,
             predictions: digest_of_file(&self.predictions())?,
         };
-        self.write_record(&record)?; // last: its existence marks the fold as complete
+        self.write_record(&record)?; // written last, because it marks the fold as complete
         self.directory.join(&name).remove()?;
         Ok(record)
     }
@@ -199,17 +200,17 @@ impl Fold<'_> {
         output.commit()
     }
 
-    /// Removes checkpoints of other data or parameters.
+    /// Removes checkpoints of trainings with other data or parameters.
     fn remove_other_checkpoints(&self, keep: &str) {
         for name in self.directory.list().unwrap_or_default() {
             if name.starts_with("model-") && name.ends_with(CHECKPOINT_SUFFIX) && name != keep {
-                let _ = self.directory.join(&name).remove(); // unused from now on, so a failure does not matter
+                let _ = self.directory.join(&name).remove(); // the file is no longer used, so a failure does not matter
             }
         }
     }
 }
 
-/// Metrics of the validation part at the best round.
+/// Returns the metrics on the validation part at the best round.
 fn at_best_round(outcome: &Outcome) -> Vec<MetricValue> {
     let Some(best) = outcome.best else { return Vec::new() };
     let entries = outcome.log.iter().filter(|entry| entry.split == VALID && entry.round == best.round);

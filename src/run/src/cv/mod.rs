@@ -1,5 +1,5 @@
-//! Cross-validation: every fold trains on most parts of the data, validates on one and tests on another. A search
-//! cross-validates combinations of parameters and ranks them.
+//! Cross-validation: every fold trains on most parts of the data, validates on one part and tests on another. A
+//! search cross-validates several combinations of parameters and ranks them.
 //!
 //! ```text
 //! dataset ─split──► parts ──rotate──► folds: train ──► best round on the validation part ──► test part
@@ -41,27 +41,28 @@ use tables::{FoldPredictions, write_folds, write_predictions_and_metrics};
 /// What to cross-validate.
 #[derive(Debug, Clone)]
 pub struct CvRequest {
-    /// One dataset to split into parts, or several datasets, each of them a part.
+    /// One dataset to split into parts, or several datasets, each of which is a part.
     pub data: Vec<Location>,
-    /// Number of parts to split one dataset into.
+    /// Number of parts into which a single dataset is split; `None` for the default.
     pub folds: Option<usize>,
-    /// Seed of the split.
+    /// Seed for the split.
     pub fold_seed: u64,
-    /// Whether each fold has a validation part, which determines the number of trees.
+    /// Whether each fold has a validation part, which determines the best round.
     pub validate: bool,
-    /// Directory of all outputs.
+    /// Directory for all outputs.
     pub output: Location,
-    /// Metrics of the test parts.
+    /// Metrics to compute on the test parts.
     pub metrics: Vec<Metric>,
-    /// The convention of all metrics, both of the test parts and of the validation parts, which determine the best round.
+    /// Convention of all metrics, both on the test parts and on the validation parts.
     pub convention: Convention,
     /// Resources of each training.
     pub resources: FoldResources,
 }
 
 impl CvRequest {
-    /// The parameters of every fold. With a validation part, early stopping is set to the number of trees unless it is
-    /// given, so that all rounds are trained and the best one is kept. Validation and test parts use the same convention.
+    /// Returns the parameters for every fold. If there is a validation part and early stopping is not set, it is set
+    /// to the number of trees, so that all rounds are trained and the best one is kept. The metrics on validation
+    /// parts follow the same convention as those on test parts.
     pub fn fold_parameters(&self, parameters: &Parameters) -> Result<Parameters> {
         let early_stopping_rounds = match (self.validate, parameters.early_stopping_rounds) {
             (true, given) => Some(given.unwrap_or(parameters.num_trees)),
@@ -86,32 +87,32 @@ impl CvRequest {
                     "choose another rule for ties, such as ties=input, or pass --no-valid",
                 ));
             }
-            // It only affects the training logs.
+            // Without a validation part, this convention affects only the training logs.
             (true, false) => parameters.convention.clone(),
         };
         Ok(Parameters { early_stopping_rounds, convention, ..parameters.clone() })
     }
 }
 
-/// Default number of folds of one dataset.
+/// Default number of parts into which a single dataset is split.
 const DEFAULT_FOLDS: usize = 5;
 
 /// The result of a fold.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FoldResult {
-    /// The fold's number, counted from 1.
+    /// Number of the fold, counted from 1.
     pub number: usize,
-    /// The record of its training.
+    /// Record of the training.
     pub record: FoldRecord,
-    /// Metrics of the test part.
+    /// Metrics on the test part.
     pub test: Vec<MetricValue>,
-    /// Number of queries of the validation part.
+    /// Number of queries in the validation part; 0 without one.
     pub valid_queries: u64,
-    /// Number of queries of the test part.
+    /// Number of queries in the test part.
     pub test_queries: u64,
 }
 
-/// A prepared cross-validation: its parts and their assignment to folds.
+/// A cross-validation that is ready to run: its parts, and their assignment to folds.
 pub struct CrossValidation {
     request: CvRequest,
     parts: Vec<DatasetReader>,
@@ -154,17 +155,17 @@ impl CrossValidation {
         Ok(CrossValidation { request, parts, rotations })
     }
 
-    /// The convention of all metrics.
+    /// Returns the convention of all metrics.
     pub fn convention(&self) -> &Convention {
         &self.request.convention
     }
 
-    /// Directory of all outputs.
+    /// Returns the directory for all outputs.
     pub fn output(&self) -> &Location {
         &self.request.output
     }
 
-    /// Runs all folds that are not finished yet and writes the tables over all folds, below `output`.
+    /// Runs all folds that are not finished yet, and writes the tables over all folds below `output`.
     pub fn run(
         &self,
         parameters: &Parameters,
@@ -191,7 +192,7 @@ impl CrossValidation {
             ));
             records.push(record);
         }
-        // In the order of the parts, so that rows are in the order of the data.
+        // Sort by part, so that the rows of the tables are in the order of the data.
         tested.sort_by_key(|(part, _)| *part);
         let tested: Vec<FoldPredictions> = tested.into_iter().map(|(_, tested)| tested).collect();
         let means =
@@ -250,7 +251,7 @@ fn run_fold(
     Ok(record)
 }
 
-/// Mean and deviation of every metric over the folds, in the order of the first fold.
+/// Returns the mean and deviation of every metric over the folds. Metrics are in the order of the first fold.
 pub fn spreads<'a>(folds: impl Iterator<Item = &'a [MetricValue]> + Clone) -> Vec<(String, Spread)> {
     let names = folds.clone().next().into_iter().flatten().map(|value| value.metric.clone());
     names
@@ -263,7 +264,7 @@ pub fn spreads<'a>(folds: impl Iterator<Item = &'a [MetricValue]> + Clone) -> Ve
         .collect()
 }
 
-/// Fails if rows lack labels: every part is trained on in some fold.
+/// Checks that all rows have labels, because every part is used for training in some fold.
 fn check_labelled(reader: &DatasetReader) -> Result<()> {
     let (rows, unlabelled) = (reader.manifest().rows, reader.manifest().unlabelled);
     if rows == 0 || unlabelled > 0 {
@@ -276,7 +277,7 @@ fn check_labelled(reader: &DatasetReader) -> Result<()> {
     Ok(())
 }
 
-/// Prepends the fold's number to an error.
+/// Adds the number of the fold to the beginning of an error.
 fn in_fold(error: Error, number: usize) -> Error {
     match error {
         Error::Usage { problem, remedy } => Error::usage(format_args!("fold {number}: {problem}"), remedy),
@@ -289,7 +290,7 @@ fn in_fold(error: Error, number: usize) -> Error {
     }
 }
 
-/// Adds to an interruption that finished work is kept.
+/// Turns an interruption into an error which says that completed folds are kept.
 fn resumable(error: Error, output: &Location) -> Error {
     match error {
         Error::Interrupted | Error::Stopped { .. } => Error::place(
@@ -301,7 +302,7 @@ fn resumable(error: Error, output: &Location) -> Error {
     }
 }
 
-/// Passes on the progress of a training, prefixed with the fold's number.
+/// Passes on the progress of a training, and adds the number of the fold to its messages.
 struct FoldObserver<'a> {
     number: usize,
     observer: &'a mut dyn Observer,

@@ -1,5 +1,5 @@
-//! `cv.json`: the data and folds of a cross-validation. It is written first, so that a run over other data in the same
-//! directory is rejected.
+//! `cv.json`: the data and folds of a cross-validation. The file is written first, so that a later run with different
+//! data in the same directory is rejected.
 
 use super::CvRequest;
 use planetree_base::error::{Error, Result};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::io::Write;
 
 const FILE: &str = "cv.json";
-/// Since version 2, datasets are identified by the fingerprints of their rows.
+/// Format version. Since version 2, datasets are identified by the fingerprints of their rows.
 const FORMAT: u32 = 2;
 
 /// The contents of `cv.json`.
@@ -18,7 +18,7 @@ pub struct CvPlan {
     planetree_cv: u32,
     writer: String,
     folds: usize,
-    /// The seed of the split, if one dataset is split.
+    /// Seed for the split; `None` if several datasets are given.
     fold_seed: Option<u64>,
     validate: bool,
     data: Vec<CvData>,
@@ -33,7 +33,7 @@ struct CvData {
 }
 
 impl CvPlan {
-    /// The plan of a request.
+    /// Creates the plan for a request.
     pub fn of(request: &CvRequest, folds: usize, readers: &[DatasetReader]) -> Result<Self> {
         let data = readers.iter().map(|reader| {
             let Manifest { rows, queries, .. } = *reader.manifest();
@@ -49,7 +49,7 @@ impl CvPlan {
         })
     }
 
-    /// Fails if the directory contains another cross-validation.
+    /// Checks that the directory does not contain another cross-validation.
     pub fn check(&self, output: &Location) -> Result<()> {
         let Some(bytes) = output.join(FILE).read_all()? else { return Ok(()) };
         let existing: Option<CvPlan> = serde_json::from_slice(&bytes).ok();
@@ -84,7 +84,7 @@ impl CvPlan {
         }
     }
 
-    /// Writes the plan into a directory.
+    /// Writes the plan to a directory.
     pub fn write(&self, output: &Location) -> Result<()> {
         let location = output.join(FILE);
         let text = serde_json::to_string_pretty(self).expect("numbers and strings always serialise");

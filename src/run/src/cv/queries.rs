@@ -1,4 +1,4 @@
-//! Queries of datasets by the hashes of their ids, to split a dataset and to detect queries that are in two datasets.
+//! Hashes the query ids of datasets, to split a dataset by query and to detect queries that are in two datasets.
 
 use arrow::array::{Array, AsArray, StringArray};
 use planetree_base::error::{Error, Result};
@@ -8,12 +8,12 @@ use rayon::prelude::*;
 use std::collections::HashMap;
 use xxhash_rust::xxh3::{xxh3_128, xxh3_128_with_seed};
 
-/// The seeded hash of a query id.
+/// Returns the hash of a query id, which depends on the seed.
 pub fn hash_of(query: &str, seed: u64) -> u128 {
     xxh3_128_with_seed(query.as_bytes(), seed)
 }
 
-/// Maps every query of a dataset, in the order of the rows.
+/// Applies a function to every query id of a dataset, in row order.
 fn map_queries<T: Send>(reader: &DatasetReader, map: impl Fn(&str) -> T + Sync) -> Result<Vec<T>> {
     let of_group = |id: GroupId| -> Result<Vec<T>> {
         interrupt::check()?;
@@ -25,17 +25,17 @@ fn map_queries<T: Send>(reader: &DatasetReader, map: impl Fn(&str) -> T + Sync) 
     Ok(groups.into_iter().flatten().collect())
 }
 
-/// The first row of each query.
+/// Returns the first row of each query.
 pub fn first_rows(ids: &StringArray) -> impl Iterator<Item = usize> {
     (0..ids.len()).filter(|row| *row == 0 || ids.value(*row) != ids.value(row - 1))
 }
 
-/// The seeded hashes of all queries of a dataset.
+/// Returns the hashes of all query ids of a dataset, in row order.
 pub fn hashes(reader: &DatasetReader, seed: u64) -> Result<Vec<u128>> {
     map_queries(reader, |query| hash_of(query, seed))
 }
 
-/// Fails if a query is in two of the datasets.
+/// Checks that no query is in two of the datasets.
 pub fn check_disjoint(readers: &[DatasetReader]) -> Result<()> {
     let mut seen: HashMap<u128, usize> = HashMap::new();
     for (index, reader) in readers.iter().enumerate() {
@@ -45,7 +45,7 @@ pub fn check_disjoint(readers: &[DatasetReader]) -> Result<()> {
                 return Err(Error::place(
                     reader.location(),
                     format_args!("query {query:?} is also in {}", readers[other].location()),
-                    "use datasets without common queries, each of them once",
+                    "use datasets without common queries, and pass each dataset only once",
                 ));
             }
         }
@@ -53,7 +53,7 @@ pub fn check_disjoint(readers: &[DatasetReader]) -> Result<()> {
     Ok(())
 }
 
-/// An error about missing or mistyped columns.
+/// Creates the error for missing columns and for columns of the wrong type.
 pub fn invalid_columns(reader: &DatasetReader) -> Error {
     Error::place(reader.location(), "malformed dataset: unexpected columns", "convert the data again")
 }

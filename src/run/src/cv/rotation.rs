@@ -1,20 +1,20 @@
-//! Assigns parts to folds in LETOR's rotation: of S1 to S5, the first fold trains on S1, S2 and S3, validates on S4 and
-//! tests on S5; the second fold starts with S2.
+//! Assigns parts to folds in the same rotation as LETOR. With the parts S1 to S5, the first fold trains on S1, S2 and S3,
+//! validates on S4 and tests on S5. The second fold trains on S2, S3 and S4, validates on S5 and tests on S1.
 
 use planetree_base::error::{Error, Result};
 
-/// Indices of the parts of one fold.
+/// The parts of one fold, as indices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rotation {
     /// Parts to train on, in order.
     pub train: Vec<usize>,
-    /// Part to validate on.
+    /// Part to validate on, if any.
     pub valid: Option<usize>,
     /// Part to test on.
     pub test: usize,
 }
 
-/// The folds over `parts` parts. Without validation, that part is used for training.
+/// Returns the folds for a number of parts. Without validation, the validation part is used for training.
 pub fn rotations(parts: usize, validate: bool) -> Result<Vec<Rotation>> {
     let held_back = 1 + usize::from(validate);
     if parts <= held_back {

@@ -1,5 +1,5 @@
-//! Parameter search: every trial is a cross-validation, and trials are ranked by their validation metric. Test metrics are
-//! reported but do not affect the ranking.
+//! Parameter search: every trial is a cross-validation, and trials are ranked by a metric on the validation parts.
+//! Metrics on the test parts are reported but do not affect the ranking.
 
 use super::space::{SearchSpace, Trial};
 use super::spread::Spread;
@@ -11,35 +11,35 @@ use planetree_metric::{Convention, Metric};
 use planetree_train::Observer;
 use planetree_train::config::Parameters;
 
-/// A trial with valid parameters.
+/// A trial whose parameters are valid.
 pub struct CheckedTrial {
-    /// The trial.
+    /// The trial, with the values of the searched parameters.
     pub trial: Trial,
-    /// Its parameters.
+    /// All parameters of the trial.
     pub parameters: Parameters,
 }
 
 /// The result of a trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrialResult {
-    /// The trial.
+    /// The trial, with the values of the searched parameters.
     pub trial: Trial,
-    /// Metrics of the validation parts at the best rounds.
+    /// Metrics on the validation parts at the best rounds, as mean and deviation over the folds.
     pub valid: Vec<(String, Spread)>,
-    /// Metrics of the test parts.
+    /// Metrics on the test parts, as mean and deviation over the folds.
     pub test: Vec<(String, Spread)>,
-    /// The best round of each fold.
+    /// Best round of each fold.
     pub best_rounds: Vec<u32>,
-    /// Why training failed; the trial has no values then.
+    /// Why the training failed; `None` if it succeeded. A failed trial has no metrics.
     pub problem: Option<String>,
 }
 
 /// The result of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchOutcome {
-    /// The metric that ranks the trials.
+    /// Metric by which the trials are ranked.
     pub metric: Metric,
-    /// The convention of all metrics.
+    /// Convention of all metrics.
     pub convention: Convention,
     /// All trials, best first.
     pub ranking: Vec<TrialResult>,
@@ -58,7 +58,7 @@ impl TrialResult {
         }
     }
 
-    /// A trial whose training failed.
+    /// Creates the result of a trial whose training failed.
     fn failed(trial: &Trial, error: &Error) -> Self {
         TrialResult {
             trial: trial.clone(),
@@ -69,14 +69,14 @@ impl TrialResult {
         }
     }
 
-    /// Mean and deviation of a metric on the validation parts.
+    /// Returns the mean and deviation of a metric on the validation parts; `None` if the training failed.
     pub fn valid_of(&self, metric: &Metric) -> Option<Spread> {
         let name = metric.to_string();
         self.valid.iter().find(|(metric, _)| *metric == name).map(|(_, spread)| *spread)
     }
 }
 
-/// Checks the parameters of all trials, before any is trained.
+/// Checks the parameters of all trials before any trial is trained.
 pub fn check_trials(
     space: &SearchSpace,
     load: &dyn Fn(&Trial) -> Result<Parameters>,
@@ -88,8 +88,8 @@ pub fn check_trials(
     space.trials().into_iter().map(check).collect()
 }
 
-/// Cross-validates all trials that are not finished yet, and ranks them. A trial that cannot be trained is ranked last and
-/// does not end the search.
+/// Cross-validates all trials that are not finished yet, and ranks them. If a trial cannot be trained, the search
+/// continues and ranks the trial last.
 pub fn search(
     validation: &CrossValidation,
     space: &SearchSpace,
@@ -112,18 +112,20 @@ pub fn search(
             }
             Err(error) => return Err(in_trial(error, trial)),
         });
-        write_trials(space, &results, (&metric, validation.convention()), &table)?; // intermediate results can be inspected
+        // The table is written after every trial, so that users can inspect intermediate results.
+        write_trials(space, &results, (&metric, validation.convention()), &table)?;
     }
     let sort_key = |result: &TrialResult| {
         let value = result.valid_of(&metric).map_or(f64::NAN, |spread| spread.mean);
         let value = if metric.higher_is_better() { -value } else { value };
         if value.is_nan() { f64::INFINITY } else { value }
     };
-    results.sort_by(|one, other| sort_key(one).total_cmp(&sort_key(other))); // stable: the earlier of equal trials comes first
+    // The sort is stable, so of two equal trials the earlier one comes first.
+    results.sort_by(|one, other| sort_key(one).total_cmp(&sort_key(other)));
     Ok(SearchOutcome { metric, convention: validation.convention().clone(), ranking: results })
 }
 
-/// Prepends the trial's number to an error.
+/// Adds the number of the trial to the beginning of an error.
 fn in_trial(error: Error, trial: &Trial) -> Error {
     let number = trial.number;
     match error {

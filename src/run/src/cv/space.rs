@@ -1,8 +1,8 @@
-//! The search space: a TOML file with a list or a range of values for each searched parameter. Lists alone form a grid,
-//! with every combination once; with `trials`, combinations are drawn at random.
+//! The search space: a TOML file with a list or a range of values for each searched parameter. If there are only
+//! lists, every combination of their values is tried once. With `trials`, combinations are drawn at random.
 //!
-//! Draws are keyed by the seed, the trial's number and the parameter, so that raising `trials` does not change the first
-//! ones.
+//! A draw depends only on the seed, the number of the trial and the parameter, so that raising `trials` adds trials
+//! without changing the earlier ones.
 
 use planetree_base::error::{Error, Result};
 use planetree_base::random::Stream;
@@ -13,12 +13,12 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Maximum number of trials; more are assumed to be a mistake.
+/// Maximum number of trials. A larger number is assumed to be a mistake.
 const MAX_TRIALS: u64 = 100_000;
-/// Number of repeated combinations after which the space counts as exhausted.
+/// Number of draws without a new combination after which the space counts as exhausted.
 const MAX_DRAWS: u64 = 1_000;
 
-/// The parameters to search and how to draw them.
+/// The parameters to search, and how to draw their values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchSpace {
     keys: Vec<SearchedKey>,
@@ -29,9 +29,9 @@ pub struct SearchSpace {
 /// A searched parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SearchedKey {
-    /// The parameter's canonical name.
+    /// Canonical name of the parameter.
     pub name: &'static str,
-    /// The type of its values.
+    /// Type of the values.
     pub kind: ValueKind,
     written: String,
     place: String,
@@ -40,23 +40,23 @@ pub struct SearchedKey {
 
 #[derive(Debug, Clone, PartialEq)]
 enum SearchValues {
-    /// One of a list.
+    /// A list of values.
     List(Vec<String>),
-    /// Values from `min` to `max`; with `log`, uniform in the logarithm.
+    /// All values from `min` to `max`, drawn uniformly or, with `log`, uniformly in the logarithm.
     Range { min: f64, max: f64, log: bool },
 }
 
-/// A combination of parameters to try.
+/// A combination of parameter values to try.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial {
-    /// The trial's number, counted from 1.
+    /// Number of the trial, counted from 1.
     pub number: u64,
-    /// One value per searched parameter, in order.
+    /// One value for each searched parameter, in the order of the file.
     pub choices: Vec<Choice>,
 }
 
 impl Trial {
-    /// The choices on one line.
+    /// Returns the values on one line, for messages.
     pub fn shown(&self) -> String {
         let choices: Vec<String> =
             self.choices.iter().map(|choice| format!("{}={}", choice.key, choice.value)).collect();
@@ -65,7 +65,7 @@ impl Trial {
 }
 
 impl SearchSpace {
-    /// Reads a search file.
+    /// Reads a search space from a TOML file.
     pub fn read(location: &Location) -> Result<Self> {
         let bytes = location.read_all()?.ok_or_else(|| location.absent())?;
         let text = std::str::from_utf8(&bytes)
@@ -147,12 +147,12 @@ impl SearchSpace {
         Ok(self)
     }
 
-    /// The searched parameters.
+    /// Returns the searched parameters, in the order of the file.
     pub fn keys(&self) -> &[SearchedKey] {
         &self.keys
     }
 
-    /// Number of combinations; `None` if a range is searched or the number overflows.
+    /// Returns the number of combinations; `None` if a parameter has a range or the number overflows.
     fn grid_size(&self) -> Option<u64> {
         self.keys.iter().try_fold(1u64, |size, key| match &key.values {
             SearchValues::List(values) => size.checked_mul(values.len() as u64),
@@ -160,7 +160,7 @@ impl SearchSpace {
         })
     }
 
-    /// The trials: the whole grid, or random draws.
+    /// Returns the trials: all combinations, or random draws.
     pub fn trials(&self) -> Vec<Trial> {
         let size = self.grid_size();
         match (self.trials, size) {
@@ -170,7 +170,7 @@ impl SearchSpace {
         }
     }
 
-    /// Every combination; the last parameter varies fastest.
+    /// Returns every combination of the listed values. The last parameter varies fastest.
     fn whole_grid(&self, size: u64) -> Vec<Trial> {
         let trial = |number: u64| {
             let mut rest = number;
@@ -186,7 +186,7 @@ impl SearchSpace {
         (0..size).map(trial).collect()
     }
 
-    /// Random combinations without repetition.
+    /// Draws random combinations without repetition.
     fn drawn(&self, trials: u64) -> Vec<Trial> {
         let mut tried = HashSet::new();
         let mut all = Vec::new();
@@ -204,7 +204,7 @@ impl SearchSpace {
     }
 }
 
-/// The entries of a table in the order of the text.
+/// Returns the entries of a table in the order of the file.
 fn in_order<'t, 'd>(table: &'t DeTable<'d>) -> Vec<TomlEntry<'t, 'd>> {
     let mut entries: Vec<TomlEntry<'t, 'd>> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
@@ -219,7 +219,7 @@ impl SearchedKey {
         let fixed = [("metric", "--set metric=ndcg@10"), ("convention", "--convention letor4")];
         if let Some((_, option)) = fixed.iter().find(|(fixed, _)| *fixed == name) {
             return Err(Error::usage(
-                format_args!("{place}: {name} cannot be searched: all trials must use the same"),
+                format_args!("{place}: {name} cannot be searched: all trials must use the same {name}"),
                 format_args!("set it for all trials with {option}"),
             ));
         }
@@ -271,7 +271,7 @@ impl SearchedKey {
         Choice { key: self.written.clone(), value, place: self.place.clone() }
     }
 
-    /// Draws a value with a key.
+    /// Draws a value that depends only on the key and the name of the parameter.
     fn draw(&self, key: &[u64; 3]) -> String {
         let uniform = Stream::new(&[key[0], key[1], key[2], xxh3_64(self.name.as_bytes())]).uniform();
         match &self.values {
@@ -281,7 +281,7 @@ impl SearchedKey {
             }
             SearchValues::Range { min, max, log } => {
                 let is_whole = self.kind == ValueKind::Whole;
-                // Makes all integers equally likely.
+                // Extending the range by 1 makes all integers equally likely, because draws are rounded down.
                 let end = if is_whole { max + 1.0 } else { *max };
                 let value = match log {
                     true => libm::exp(libm::log(*min) + uniform * (libm::log(end) - libm::log(*min))),
@@ -297,7 +297,7 @@ impl SearchedKey {
     }
 }
 
-/// The problem of an invalid range and its remedy.
+/// Returns the problem and the remedy if a range is invalid.
 fn range_fault(min: f64, max: f64, log: bool, kind: ValueKind) -> Option<(&'static str, &'static str)> {
     if !(min.is_finite() && max.is_finite() && min <= max) {
         Some(("min is greater than max", "swap min and max"))
@@ -310,7 +310,7 @@ fn range_fault(min: f64, max: f64, log: bool, kind: ValueKind) -> Option<(&'stat
     }
 }
 
-/// Rounds to six significant digits, which are easy to read and copy.
+/// Rounds to six significant digits, so that the value is easy to read and copy.
 fn rounded(value: f64, min: f64, max: f64) -> String {
     let short: f64 = format!("{value:.5e}").parse().unwrap_or(value);
     format!("{:?}", short.clamp(min, max))
@@ -353,7 +353,7 @@ mod tests {
         assert_eq!(all.len(), 2000);
         let value = |trial: &Trial, key: usize| trial.choices[key].value.parse::<f64>().unwrap();
         assert!(all.iter().all(|trial| (0.001..=1.0).contains(&value(trial, 0))));
-        // About a third in each order of magnitude.
+        // About a third of the draws must be in each order of magnitude.
         for (low, high) in [(0.001, 0.01), (0.01, 0.1), (0.1, 1.0)] {
             let share = all.iter().filter(|trial| (low..high).contains(&value(trial, 0))).count();
             assert!((560..770).contains(&share), "{low}: {share}");

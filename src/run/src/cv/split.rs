@@ -1,6 +1,6 @@
-//! Splits a dataset into parts of whole queries. Queries are sorted by a seeded hash of their ids and assigned to parts in
-//! turn, so that the sizes of parts differ by at most one query. The part of a query depends on the ids of all queries and
-//! the seed, and not on the order of the rows or the files they are in.
+//! Splits a dataset into parts of whole queries. Queries are sorted by a seeded hash of their ids and assigned to the
+//! parts in turn, so the sizes of the parts differ by at most one query. The part of a query depends only on the seed
+//! and the ids of all queries, and not on the order of the rows or on the files that contain them.
 
 use super::queries::{first_rows, hash_of, hashes, invalid_columns};
 use arrow::array::{Array, AsArray, Float32Array, Int32Array, RecordBatch, StringArray};
@@ -23,11 +23,12 @@ use std::sync::Arc;
 pub struct QuerySplit {
     /// Number of parts.
     pub parts: usize,
-    /// Seed of the hash.
+    /// Seed for the hash of query ids.
     pub seed: u64,
 }
 
-/// Writes the parts below `directory`. Parts from an earlier run with the same data and split are kept.
+/// Writes the parts to directories below `directory`. Parts that an earlier run wrote with the same data and split
+/// are kept.
 pub fn split_dataset(
     reader: &DatasetReader,
     split: QuerySplit,
@@ -52,13 +53,13 @@ pub fn split_dataset(
     targets.iter().map(DatasetReader::open).collect()
 }
 
-/// Identifies a part by the dataset's rows and the split.
+/// Returns a hash that identifies a part by the rows of the dataset and the split.
 fn fingerprint(data: Digest, split: QuerySplit, part: usize) -> Digest {
     let QuerySplit { parts, seed } = split;
     digest_of(format!("{data} part {part} of {parts} by {seed}").as_bytes())
 }
 
-/// The part of each query.
+/// Assigns each query, given by its hash, to a part.
 fn assign_parts(mut hashes: Vec<u128>, parts: usize) -> HashMap<u128, usize> {
     hashes.sort_unstable();
     hashes.into_iter().zip((0..parts).cycle()).collect()
@@ -98,18 +99,18 @@ fn write_part(
     writer.commit(Manifest { categories, ..Manifest::new(source) }).map(drop)
 }
 
-/// The format's name as a static string.
+/// Returns the name of a format as a static string.
 fn format_name(name: &str) -> &'static str {
     ["letor", "csv", "parquet"].into_iter().find(|known| *known == name).unwrap_or("dataset")
 }
 
-/// The rows of the selected queries of a row group.
+/// Returns the rows of a row group whose queries are selected.
 fn selected_rows(
     reader: &DatasetReader,
     id: GroupId,
     is_selected: &(dyn Fn(&str) -> bool + Sync),
 ) -> Result<Vec<Block>> {
-    /// Values decoded at a time.
+    /// Maximum number of values to decode at a time.
     const VALUES: usize = 1 << 21;
     let group = reader.open_group(id)?;
     let columns: Vec<usize> = (0..group.columns()).collect();
@@ -124,7 +125,7 @@ fn selected_rows(
     Ok(blocks)
 }
 
-/// The typed columns of a batch of a dataset.
+/// The columns of a batch of a dataset, with their types.
 struct TypedColumns<'a> {
     queries: &'a StringArray,
     documents: &'a StringArray,
@@ -191,7 +192,7 @@ fn value_or_nan(values: &Float32Array, row: usize) -> f32 {
     if values.is_valid(row) { values.value(row) } else { f32::NAN }
 }
 
-/// Fails if there are more parts than queries.
+/// Checks that there are at least as many queries as parts.
 pub fn check_count(reader: &DatasetReader, parts: usize) -> Result<()> {
     let queries = reader.manifest().queries;
     if (parts as u64) > queries {

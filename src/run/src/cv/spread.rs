@@ -1,16 +1,16 @@
-//! Mean and deviation over folds.
+//! Mean and standard deviation over folds.
 
-/// Mean and standard deviation over the folds.
+/// Mean and standard deviation of a value over the folds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
-    /// Mean of the folds' values.
+    /// Mean over the folds.
     pub mean: f64,
     /// Sample standard deviation (divided by the number of folds minus one).
     pub deviation: f64,
 }
 
 impl Spread {
-    /// Mean and deviation of values; the mean of none is NaN, the deviation of one is 0.
+    /// Computes the mean and deviation. Without values, the mean is NaN; the deviation of a single value is 0.
     pub fn of(values: &[f64]) -> Self {
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count;

@@ -1,5 +1,5 @@
-//! Tables over all folds: predictions, per-query metrics, and the folds themselves. Rows are in the order of the parts,
-//! whichever fold tested them.
+//! Writes the tables over all folds: predictions, metrics per query, and the folds themselves. Rows are in the order
+//! of the parts, whichever fold tested them.
 
 use super::FoldResult;
 use super::evaluator::FoldEvaluator;
@@ -14,15 +14,16 @@ use planetree_metric::{Convention, Mean, Metric};
 use planetree_model::predict::predictions_schema;
 use std::sync::Arc;
 
-/// The predictions of a fold's test part.
+/// The predictions for the test part of a fold.
 pub struct FoldPredictions {
-    /// The fold's number, counted from 1.
+    /// Number of the fold, counted from 1.
     pub fold: usize,
-    /// Where the predictions are.
+    /// Location of the predictions.
     pub predictions: Location,
 }
 
-/// Writes the predictions and per-query metrics of all folds. Returns the means of each fold, in the order given.
+/// Writes the predictions and the metrics per query of all folds. Returns the means of each fold, in the order of
+/// `folds`.
 pub fn write_predictions_and_metrics(
     folds: &[FoldPredictions],
     metrics: &[Metric],
@@ -55,7 +56,7 @@ pub fn write_predictions_and_metrics(
     Ok(means)
 }
 
-/// The schema with a column `fold` inserted at `place`.
+/// Returns the schema with a column `fold` inserted at the index `place`.
 fn with_fold(schema: &SchemaRef, place: usize) -> SchemaRef {
     let mut fields: Vec<_> = schema.fields().iter().cloned().collect();
     fields.insert(place, Arc::new(Field::new("fold", DataType::Int32, false)));

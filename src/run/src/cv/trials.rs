@@ -12,7 +12,7 @@ use planetree_metric::{Convention, Metric};
 use planetree_train::config::ValueKind;
 use std::sync::Arc;
 
-/// Writes all trials so far, in order, with the ranking metric and the convention as metadata.
+/// Writes all trials so far in order, with the metric that ranks them and the convention as metadata.
 pub fn write_trials(
     space: &SearchSpace,
     trials: &[TrialResult],
@@ -56,7 +56,7 @@ pub fn write_trials(
     writer.finish()
 }
 
-/// Adds two columns per metric of a split: mean and deviation over the folds.
+/// Adds two columns for each metric of a split: the mean and the deviation over the folds.
 fn add_spreads(
     split: &str,
     trials: &[TrialResult],

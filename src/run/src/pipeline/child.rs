@@ -1,8 +1,8 @@
-//! Runs a step as a separate process, so that its peak memory can be measured and a crash does not affect the run.
+//! Runs a step as a separate process, so that its peak memory can be measured and a crash does not end the whole run.
 //!
-//! The process is started with a hidden option. It then stops when its standard input is closed, which the run does to
-//! stop a step and which also happens if the run is killed. Before it exits, it writes a line with its resource usage to
-//! stderr, which is removed from the step's messages.
+//! The process is started with a hidden option, which makes it stop when its standard input is closed. The run closes
+//! it to stop a step, and the system closes it if the run is killed. Before the process exits, it writes a line with
+//! its resource usage to stderr, which the run removes from the messages of the step.
 
 use planetree_base::error::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -12,41 +12,42 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The hidden option that marks a process as a step. Unlike an environment variable, it is not inherited.
+/// Hidden option that marks a process as a step. Unlike an environment variable, it is not inherited by child
+/// processes.
 pub const AS_STEP: &str = "as-step";
-/// The first character of the usage line; no message begins with it.
+/// First character of the usage line. No message begins with it.
 const USAGE_MARK: char = '\u{1e}';
 
-/// Resource usage of a finished process.
+/// Resource usage of a finished step.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct StepUsage {
     /// Peak memory in bytes, if known.
     pub peak_memory_bytes: Option<u64>,
 }
 
-/// The usage line.
+/// Returns the line that reports the resource usage of a step to the run.
 pub fn usage_line(usage: &StepUsage) -> String {
     let json = serde_json::to_string(usage).unwrap_or_default(); // a number always serialises
     format!("{USAGE_MARK}{json}")
 }
 
-/// The outcome of a process.
+/// The outcome of a step.
 #[derive(Debug)]
 pub struct FinishedStep {
-    /// Its standard output.
+    /// Standard output.
     pub printed: Vec<u8>,
-    /// Its resource usage, if it was reported.
+    /// Resource usage, if the step reported it.
     pub usage: Option<StepUsage>,
-    /// Problem and remedy, if it failed.
+    /// Problem and remedy, if the step failed.
     pub failure: Option<(String, String)>,
-    /// Duration in seconds.
+    /// Duration of the step in seconds.
     pub seconds: f64,
 }
 
 /// A running step.
 pub struct StepProcess {
     child: Child,
-    /// The process stops when this is closed.
+    /// Standard input of the process, which stops when this is closed.
     stdin: Option<ChildStdin>,
     started: Instant,
     stop_requested: Option<Instant>,
@@ -55,7 +56,7 @@ pub struct StepProcess {
     captured: Arc<Mutex<CapturedStderr>>,
 }
 
-/// Parts of a process's stderr that are not just passed on.
+/// Lines of a process's stderr that are not passed on as messages.
 #[derive(Default)]
 struct CapturedStderr {
     usage: Option<StepUsage>,
@@ -63,7 +64,7 @@ struct CapturedStderr {
 }
 
 impl StepProcess {
-    /// Starts this program with `arguments`. Lines of stderr are passed to `on_line`.
+    /// Starts this program with `arguments`. Lines of its stderr are passed to `on_line`.
     pub fn start(arguments: &[String], on_line: impl Fn(&str) + Send + 'static) -> Result<Self> {
         let failed = |error: std::io::Error| Error::io("this program", "start as a step", error);
         let program = std::env::current_exe().map_err(failed)?;
@@ -73,7 +74,7 @@ impl StepProcess {
         #[cfg(unix)]
         {
             use std::os::unix::process::CommandExt;
-            // Ctrl-C in a terminal must reach only the run, which then stops the step.
+            // Ctrl-C in a terminal must reach only the run, which then stops its steps.
             command.process_group(0);
         }
         let mut child = command.spawn().map_err(failed)?;
@@ -100,18 +101,19 @@ impl StepProcess {
         })
     }
 
-    /// Asks the step to stop, and kills it if it does not stop in time.
+    /// Requests the step to stop, and kills it if it is still running after a grace period. Must be called repeatedly
+    /// until the step ends.
     pub fn stop(&mut self) {
-        /// Long enough to abort any upload.
+        /// Long enough for a step to abort any upload.
         const GRACE_PERIOD: Duration = Duration::from_secs(60);
         self.stdin = None;
         let requested = *self.stop_requested.get_or_insert_with(Instant::now);
         if requested.elapsed() > GRACE_PERIOD {
-            let _ = self.child.kill(); // fails only if it has exited already
+            let _ = self.child.kill(); // fails only if the process has already exited
         }
     }
 
-    /// The outcome; `None` while the step is running.
+    /// Returns the outcome of the step; `None` while it is running.
     pub fn poll(&mut self) -> Result<Option<FinishedStep>> {
         let status = match self.child.try_wait() {
             Ok(None) => return Ok(None),
@@ -121,7 +123,7 @@ impl StepProcess {
         let seconds = self.started.elapsed().as_secs_f64();
         let printed = self.stdout.take().and_then(|thread| thread.join().ok()?.ok()).unwrap_or_default();
         if let Some(thread) = self.stderr.take() {
-            let _ = thread.join(); // a panic of the reader loses only messages
+            let _ = thread.join(); // if the reader panicked, only messages are lost
         }
         let captured = std::mem::take(&mut *self.captured.lock().unwrap_or_else(PoisonError::into_inner));
         let failure = (!status.success()).then(|| failure(&captured.error, status));
@@ -131,7 +133,7 @@ impl StepProcess {
 
 impl Drop for StepProcess {
     fn drop(&mut self) {
-        // Only if the run ends early: the step must not outlive it.
+        // The process is still running only if the run ends early. It must not outlive the run.
         self.stdin = None;
         let _ = self.child.wait();
     }
@@ -153,12 +155,12 @@ fn read_stderr(pipe: impl Read, captured: &Mutex<CapturedStderr>, on_line: &impl
     }
 }
 
-/// Problem and remedy from the messages of a failed process.
+/// Returns the problem and the remedy from the messages of a failed process.
 fn failure(error: &[String], status: std::process::ExitStatus) -> (String, String) {
     if error.is_empty() {
         return (
             format!("the process ended without an error message ({status})"),
-            "check memory and the system log".to_owned(),
+            "check the available memory and the system log".to_owned(),
         );
     }
     let (remedies, problems): (Vec<&String>, Vec<&String>) =

@@ -1,5 +1,5 @@
-//! Decides whether a step must run. It is skipped if its inputs, its options and the program are unchanged since it last
-//! finished, and its outputs are as it wrote them.
+//! Decides whether a step must run. A step is skipped if its inputs, its options and the program have not changed
+//! since it last finished, and if its outputs are still as it wrote them.
 
 use super::graph::{PipelineStep, StepInput, WordContent};
 use super::identity::{ContentIdentity, IdentityCheck, identify, identify_external};
@@ -14,21 +14,21 @@ const PROGRAM: &str = concat!("planetree ", env!("CARGO_PKG_VERSION"));
 /// Why a step runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunReason {
-    /// It has not run in this directory yet.
+    /// The step has not run in this directory yet.
     New,
-    /// It started but did not finish.
+    /// The step started but did not finish.
     Unfinished,
-    /// `--force` names it.
+    /// `--force` names the step.
     Forced,
-    /// Another version of the program ran it.
+    /// Another version of the program ran the step.
     Program,
-    /// Its options have changed.
+    /// The options of the step have changed.
     Arguments,
-    /// The content of an input has changed.
+    /// The content of the input with this label has changed.
     Input(String),
-    /// An output is missing.
+    /// The output with this key is missing.
     OutputMissing(String),
-    /// An output was modified since the step wrote it.
+    /// The output with this key was modified after the step wrote it.
     OutputChanged(String),
 }
 
@@ -47,22 +47,22 @@ impl std::fmt::Display for RunReason {
     }
 }
 
-/// The decision about a step.
+/// Whether a step runs, and the state of its inputs.
 pub struct StepDecision {
     /// Why the step runs; `None` if it is skipped.
     pub reason: Option<RunReason>,
-    /// Its fingerprint.
+    /// Fingerprint of the step: a hash of its inputs, its options and the version of the program.
     pub fingerprint: String,
-    /// The identities of its inputs.
+    /// Identities of the inputs, by label.
     pub inputs: BTreeMap<String, Digest>,
 }
 
-/// Caches the identities of locations.
+/// Identities of locations, cached so that each location is read only once.
 #[derive(Default)]
 pub struct IdentityCache(BTreeMap<String, Option<ContentIdentity>>);
 
 impl IdentityCache {
-    /// Drops the identities of a step's outputs.
+    /// Drops the identities of a step's outputs, because the step has just written them.
     pub fn forget(&mut self, plan: &PipelinePlan, step: &PipelineStep) {
         let texts: Vec<String> = (0..step.outputs.len()).map(|index| plan.output_text(step, index)).collect();
         self.0.retain(|key, _| !texts.iter().any(|text| key.contains(text.as_str())));
@@ -70,7 +70,7 @@ impl IdentityCache {
 }
 
 impl PipelinePlan {
-    /// The identity of an input; `None` if it does not exist.
+    /// Returns the identity of an input; `None` if the input does not exist.
     pub(super) fn identify_input(
         &self,
         step: &PipelineStep,
@@ -90,7 +90,7 @@ impl PipelinePlan {
         Ok(identity)
     }
 
-    /// Decides about a step whose inputs all exist.
+    /// Decides whether a step runs. All its inputs must exist.
     pub fn decide(
         &self,
         step: &PipelineStep,
@@ -101,8 +101,9 @@ impl PipelinePlan {
         for input in &step.inputs {
             let Some(identity) = self.identify_input(step, input, identities)? else {
                 let problem =
-                    format_args!("step {}: {} does not exist", step.name, redacted(&self.input_text(input)));
-                return Err(Error::place(&input.place, problem, "run the pipeline again"));
+                    format_args!("step {}: its input {} no longer exists", step.name, redacted(&self.input_text(input)));
+                let remedy = "restore it if it is not written by the pipeline, then run the pipeline again";
+                return Err(Error::place(&input.place, problem, remedy));
             };
             inputs.insert(input.label.clone(), identity.digest);
         }
@@ -114,7 +115,8 @@ impl PipelinePlan {
         Ok(StepDecision { reason, fingerprint, inputs })
     }
 
-    /// The arguments that affect the outputs. Outputs are named relative to the run directory, so that it can be moved.
+    /// Returns the arguments that affect the outputs. Outputs are named relative to the run directory, so that moving
+    /// the directory does not change the arguments.
     fn relevant_arguments(&self, step: &PipelineStep) -> Vec<String> {
         let words = step.words.iter().filter(|word| word.affects_output).map(|word| match &word.text {
             WordContent::Plain(text) => text.clone(),
@@ -132,7 +134,7 @@ impl PipelinePlan {
         std::iter::once(step.kind.name.to_owned()).chain(words).chain(printed).collect()
     }
 
-    /// Whether a step runs regardless of its inputs.
+    /// Whether a step must run, whatever the content of its inputs.
     pub fn must_run(&self, step: &PipelineStep, record: &RunStep) -> Result<bool> {
         let options = digest_of(self.relevant_arguments(step).join("\n").as_bytes()).to_string();
         let is_same = record.fingerprint.split(' ').nth(1) == Some(options.as_str());

@@ -1,4 +1,4 @@
-//! Parses the TOML of a pipeline. Every key and value keeps its position, so that later errors can name it.
+//! Parses the TOML of a pipeline. Every key and value keeps its position, so that later errors can report it.
 
 use planetree_base::error::{Error, Result};
 use planetree_base::suggest;
@@ -6,21 +6,21 @@ use planetree_train::config::value_text;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// A value and its position.
+/// A value with its position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LocatedValue {
     /// The value.
     pub value: PipelineValue,
-    /// File, line and column, or the command-line option.
+    /// Position: file, line and column, or the command-line option that sets the value.
     pub place: String,
 }
 
-/// A value of a pipeline file.
+/// A value in a pipeline file.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PipelineValue {
     /// A string.
     Text(String),
-    /// A number or date, as written on the command line.
+    /// A number or date, in the form that the command line expects.
     Plain(String),
     /// `true` or `false`.
     Flag(bool),
@@ -30,7 +30,7 @@ pub enum PipelineValue {
     Table(Vec<LocatedEntry>),
 }
 
-/// A key, its value and their positions.
+/// A key and its value, with their positions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LocatedEntry {
     /// The key.
@@ -44,38 +44,38 @@ pub struct LocatedEntry {
 /// A parsed pipeline file.
 #[derive(Debug)]
 pub struct Document {
-    /// File name.
+    /// Name of the file, for messages.
     pub file: String,
-    /// Name of the pipeline.
+    /// Name of the pipeline, if it is set.
     pub name: Option<LocatedValue>,
-    /// Description; may be empty.
+    /// Description of the pipeline; may be empty.
     pub description: String,
-    /// The run directory.
+    /// Run directory, if it is set.
     pub output: Option<LocatedValue>,
-    /// The parameters, in order.
+    /// Parameters, in the order of the file.
     pub parameters: Vec<LocatedEntry>,
-    /// The steps, in order.
+    /// Steps, in the order of the file.
     pub steps: Vec<StepText>,
 }
 
-/// A step as written in the file.
+/// A step as it is written in the file.
 #[derive(Debug, Clone)]
 pub struct StepText {
     /// Name of the step.
     pub name: String,
-    /// Position of its section.
+    /// Position of the section.
     pub place: String,
-    /// All its keys.
+    /// All keys of the section, in the order of the file.
     pub entries: Vec<LocatedEntry>,
 }
 
 impl LocatedValue {
-    /// An error about this value.
+    /// Creates an error at the position of this value.
     pub fn fault(&self, problem: impl std::fmt::Display, remedy: impl std::fmt::Display) -> Error {
         fault(&self.place, problem, remedy)
     }
 
-    /// A value that is neither list nor table, as text.
+    /// Returns the value as a string; `None` for lists and tables.
     pub fn text(&self) -> Option<&str> {
         match &self.value {
             PipelineValue::Text(text) | PipelineValue::Plain(text) => Some(text),
@@ -85,7 +85,7 @@ impl LocatedValue {
         }
     }
 
-    /// The text of the value, or the texts of its members joined by commas.
+    /// Returns the value as a string. The members of a list are joined by commas; `None` for tables.
     pub fn joined(&self) -> Option<String> {
         match &self.value {
             PipelineValue::List(items) => {
@@ -96,7 +96,7 @@ impl LocatedValue {
     }
 }
 
-/// A usage error at a position of the pipeline.
+/// Creates a usage error at a position in the pipeline.
 pub fn fault(place: &str, problem: impl std::fmt::Display, remedy: impl std::fmt::Display) -> Error {
     Error::usage(format_args!("{place}: {problem}"), remedy)
 }
@@ -135,7 +135,7 @@ impl PipelineText<'_> {
         LocatedValue { value, place }
     }
 
-    /// The entries of a table, in the order of the text.
+    /// Returns the entries of a table, in the order of the file.
     fn entries(&self, table: &DeTable<'_>) -> Vec<LocatedEntry> {
         let mut entries: Vec<_> = table.iter().collect();
         entries.sort_by_key(|(key, _)| key.span().start);
@@ -150,7 +150,7 @@ impl PipelineText<'_> {
 }
 
 impl Document {
-    /// Parses the text of the pipeline in `file`.
+    /// Parses the content of a pipeline file. `file` is its name in messages.
     pub fn parse(file: &str, text: &str) -> Result<Self> {
         let source = PipelineText { name: file, text };
         let table = DeTable::parse(text).map_err(|error| {
@@ -245,7 +245,8 @@ fn table_of(entry: LocatedEntry) -> Result<Vec<LocatedEntry>> {
     }
 }
 
-/// Names become parts of paths and references, so their characters are restricted.
+/// Checks the name of a step or parameter. Names become parts of paths and references, so only some characters are
+/// allowed.
 fn check_name(entry: &LocatedEntry, what: &str) -> Result<()> {
     let plain = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == '-';
     if !entry.key.is_empty() && entry.key.chars().all(plain) && !entry.key.starts_with('-') {

@@ -1,5 +1,5 @@
-//! Drafts of steps: `for_each` is expanded, `{name}` substituted, and the outputs of every step determined. Inputs are
-//! resolved later, when the outputs of all steps are known.
+//! Drafts of steps: expands `for_each`, substitutes `{name}` and determines the outputs of every step. Inputs are
+//! resolved later, because they may refer to the outputs of any step.
 
 use super::document::{Document, LocatedEntry, LocatedValue, PipelineValue, StepText, fault};
 use super::kinds::{KINDS, Prints, StepKind};
@@ -7,7 +7,7 @@ use super::parameters::{Locals, PipelineParameters};
 use planetree_base::error::Result;
 use planetree_base::suggest;
 
-/// The key of the output that holds a step's standard output.
+/// Key of the output that holds the standard output of a step.
 pub const PRINT: &str = "print";
 
 /// A step whose outputs are known.
@@ -15,13 +15,13 @@ pub const PRINT: &str = "print";
 pub struct StepDraft {
     /// Name of the step, with the values of `for_each` appended.
     pub name: String,
-    /// Position of its section.
+    /// Position of the section.
     pub place: String,
-    /// The command to run.
+    /// Command to run.
     pub kind: &'static StepKind,
-    /// The options of the command, with parameters substituted.
+    /// Options of the command, with parameters substituted.
     pub entries: Vec<LocatedEntry>,
-    /// Steps that must finish first.
+    /// Names of steps that must finish first.
     pub after: Vec<LocatedValue>,
     /// Outputs, the main one first.
     pub outputs: Vec<StepOutput>,
@@ -30,16 +30,16 @@ pub struct StepDraft {
 /// One output of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepOutput {
-    /// The option that names it.
+    /// Option that names the output.
     pub key: String,
     /// Path or URL as written; relative paths are below the run directory.
     pub text: String,
-    /// Position in the file; that of the step for a default.
+    /// Position of the path in the file, or of the step if the path is a default.
     pub place: String,
 }
 
 impl StepDraft {
-    /// All steps of a pipeline, in order.
+    /// Drafts all steps of a pipeline, in the order of the file.
     pub fn all(document: &Document, parameters: &PipelineParameters) -> Result<Vec<StepDraft>> {
         let mut drafts: Vec<StepDraft> = Vec::new();
         for step in &document.steps {
@@ -88,7 +88,7 @@ impl StepDraft {
         Ok(draft)
     }
 
-    /// The value of an option.
+    /// Returns the value of an option, if it is set.
     pub fn option(&self, key: &str) -> Option<&LocatedValue> {
         self.entries.iter().find(|entry| entry.key == key).map(|entry| &entry.item)
     }
@@ -165,7 +165,7 @@ fn kind_names() -> String {
     super::document::listed(KINDS.iter().map(|kind| kind.name))
 }
 
-/// The members of a list, or the value itself if it is not a list.
+/// Returns the members of a list, or the value itself if it is not a list.
 pub fn members(item: &LocatedValue) -> Vec<LocatedValue> {
     match &item.value {
         PipelineValue::List(items) => items.clone(),
@@ -173,8 +173,8 @@ pub fn members(item: &LocatedValue) -> Vec<LocatedValue> {
     }
 }
 
-/// All combinations of the values of `for_each`, each with the suffix of the step's name; the last variable varies fastest.
-/// Without `for_each`, one combination without variables.
+/// Returns all combinations of the values of `for_each`, each with the suffix for the name of the step. The last
+/// variable varies fastest. Without `for_each`, there is one combination without variables.
 fn combinations(step: &StepText, parameters: &PipelineParameters) -> Result<Vec<(String, Locals)>> {
     let mut all = vec![(String::new(), Locals::new())];
     let Some(each) = step.entries.iter().find(|entry| entry.key == "for_each") else { return Ok(all) };
@@ -206,7 +206,7 @@ fn combinations(step: &StepText, parameters: &PipelineParameters) -> Result<Vec<
     Ok(all)
 }
 
-/// Replaces characters that are not allowed in names.
+/// Replaces characters that are not allowed in names by `_`.
 fn sanitised(text: &str) -> String {
     let keeps = |letter: char| letter.is_alphanumeric() || matches!(letter, '.' | '_' | '-');
     text.chars().map(|letter| if keeps(letter) { letter } else { '_' }).collect()

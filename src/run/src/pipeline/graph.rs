@@ -1,4 +1,4 @@
-//! The graph of a pipeline: resolves the inputs of every step and orders the steps.
+//! The graph of a pipeline: resolves the inputs of every step, and sorts the steps by their dependencies.
 
 use super::document::{LocatedEntry, LocatedValue, PipelineValue, fault};
 use super::draft::{StepDraft, StepOutput};
@@ -9,39 +9,39 @@ use planetree_base::error::Result;
 use planetree_base::suggest;
 use std::collections::BTreeSet;
 
-/// A step with its command line.
+/// A step with its inputs, outputs and command line.
 #[derive(Debug)]
 pub struct PipelineStep {
     /// Name of the step.
     pub name: String,
-    /// Position of its section.
+    /// Position of the section.
     pub place: String,
-    /// The command to run.
+    /// Command to run.
     pub kind: &'static StepKind,
-    /// Inputs.
+    /// Inputs, in the order of the command line.
     pub inputs: Vec<StepInput>,
     /// Outputs, the main one first.
     pub outputs: Vec<StepOutput>,
     /// Command-line arguments after the command.
     pub words: Vec<CommandWord>,
-    /// Keys set in the pipeline, which the run does not override.
+    /// Keys that the pipeline sets, and that the run therefore does not override.
     pub keys: BTreeSet<String>,
-    /// Indices of the steps it depends on.
+    /// Indices of the steps that must finish first.
     pub needs: BTreeSet<usize>,
 }
 
 /// One input of a step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepInput {
-    /// The name in the record, such as `data`, `data.2` or `predictions.mart`.
+    /// Name of the input in the record, such as `data`, `data.2` or `predictions.mart`.
     pub label: String,
-    /// The option that names it.
+    /// Option that names the input.
     pub key: &'static str,
-    /// The text as written, without `NAME=`.
+    /// Path, URL or reference as written, without `NAME=`.
     pub text: String,
     /// Position in the file.
     pub place: String,
-    /// The output of another step; `None` for an external input.
+    /// Output of another step that this input refers to; `None` for an external input.
     pub from: Option<OutputReference>,
 }
 
@@ -50,37 +50,37 @@ pub struct StepInput {
 pub struct CommandWord {
     /// The content of the argument.
     pub text: WordContent,
-    /// Whether it affects the outputs.
+    /// Whether the argument affects the outputs.
     pub affects_output: bool,
 }
 
 /// The content of a command-line argument.
 #[derive(Debug, Clone, PartialEq)]
 pub enum WordContent {
-    /// Literal text.
+    /// A literal string.
     Plain(String),
-    /// An input, optionally after `NAME=`.
+    /// An input, after `NAME=` if it is named.
     Input {
         /// `NAME=`, or empty.
         prefix: String,
-        /// Index of the input.
+        /// Index of the input in the step.
         input: usize,
     },
-    /// An output, by index.
+    /// An output, as its index in the step.
     Output(usize),
     /// The run directory.
     Run,
 }
 
-/// The steps of a pipeline, ordered by dependencies.
+/// The steps of a pipeline, sorted by dependencies.
 #[derive(Debug)]
 pub struct StepGraph {
-    /// Every step follows those it depends on.
+    /// The steps. Every step comes after the steps that it depends on.
     pub steps: Vec<PipelineStep>,
 }
 
 impl StepGraph {
-    /// Resolves all inputs and orders the steps.
+    /// Resolves all inputs and sorts the steps.
     pub fn of(drafts: Vec<StepDraft>, commands: &Commands) -> Result<Self> {
         let names = OutputNames::of(&drafts)?;
         let mut steps =
@@ -97,7 +97,8 @@ impl StepGraph {
     }
 }
 
-/// A step that reads the run itself depends on all steps that do not depend on it, and reads their outputs.
+/// Adds the inputs of a step that reads the whole run, such as a report. The step depends on all steps that do not
+/// depend on it, and reads their outputs.
 fn add_run_inputs(steps: &mut [PipelineStep], index: usize, reads_run: &[bool]) {
     for other in 0..steps.len() {
         if reads_run[other] || depends_on(steps, other, index) {
@@ -118,7 +119,7 @@ fn add_run_inputs(steps: &mut [PipelineStep], index: usize, reads_run: &[bool]) 
     }
 }
 
-/// Whether a step depends on another, directly or indirectly.
+/// Whether a step depends on another step, directly or indirectly.
 fn depends_on(steps: &[PipelineStep], from: usize, to: usize) -> bool {
     let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
     while let Some(step) = open.pop() {
@@ -130,10 +131,10 @@ fn depends_on(steps: &[PipelineStep], from: usize, to: usize) -> bool {
     false
 }
 
-/// Fails with the steps of a cycle, if there is one.
+/// Checks that no steps depend on each other in a cycle. Otherwise, the error names the steps of the cycle.
 fn check_acyclic(steps: &[PipelineStep]) -> Result<()> {
     for start in 0..steps.len() {
-        // Follows dependencies that lead back to the start.
+        // Finds a dependency of the step that leads back to the start.
         let back =
             |step: usize| steps[step].needs.iter().copied().find(|need| depends_on(steps, *need, start));
         let Some(mut step) = back(start) else { continue };
@@ -147,13 +148,13 @@ fn check_acyclic(steps: &[PipelineStep]) -> Result<()> {
         return Err(fault(
             &steps[start].place,
             format_args!("steps depend on each other: {}", path.join(" needs ")),
-            "break the cycle: change an input of one of them",
+            "break the cycle: change an input of one of these steps",
         ));
     }
     Ok(())
 }
 
-/// Sorts the steps by dependencies, otherwise in the order of the text.
+/// Sorts the steps by dependencies. Apart from that, they stay in the order of the file.
 fn sorted(steps: Vec<PipelineStep>) -> Vec<PipelineStep> {
     let mut order: Vec<usize> = Vec::new();
     while order.len() < steps.len() {
@@ -179,7 +180,7 @@ fn sorted(steps: Vec<PipelineStep>) -> Vec<PipelineStep> {
         .collect()
 }
 
-/// Resolves the command line and dependencies of a step.
+/// Resolves the inputs, the command line and the dependencies of a step.
 fn resolve(draft: &StepDraft, names: &OutputNames<'_>, commands: &Commands) -> Result<PipelineStep> {
     commands.check_kind(draft)?;
     let mut step = PipelineStep {
@@ -207,7 +208,7 @@ fn resolve(draft: &StepDraft, names: &OutputNames<'_>, commands: &Commands) -> R
             for (prefix, input) in inputs_of(entry, key, draft, names)? {
                 if option.arity != OptionArity::Many && step.inputs.iter().any(|other| other.key == input.key)
                 {
-                    let problem = format_args!("{} takes one value", entry.key);
+                    let problem = format_args!("{} accepts only one value", entry.key);
                     return Err(entry.item.fault(problem, "write one value"));
                 }
                 if let Some(from) = &input.from {
@@ -262,14 +263,14 @@ fn resolve(draft: &StepDraft, names: &OutputNames<'_>, commands: &Commands) -> R
 }
 
 impl PipelineStep {
-    /// The command line, beginning with the command.
+    /// Returns the command line, which begins with the command. `word` converts each argument to a string.
     pub fn command_line(&self, word: impl Fn(&WordContent) -> String) -> Vec<String> {
         let words = self.words.iter().map(|each| word(&each.text));
         std::iter::once(self.kind.name.to_owned()).chain(words).collect()
     }
 }
 
-/// The inputs that an entry names, each with its prefix on the command line.
+/// Returns the inputs that an entry names, each with its prefix on the command line.
 fn inputs_of(
     entry: &LocatedEntry,
     key: &'static InputKey,
@@ -282,7 +283,7 @@ fn inputs_of(
             written.extend(entries.iter().map(|entry| (Some(entry.key.clone()), &entry.item)));
         }
         PipelineValue::Table(_) => {
-            let problem = format_args!("{} does not take names", entry.key);
+            let problem = format_args!("{} does not accept names", entry.key);
             return Err(entry.item.fault(problem, "write a path, the name of a step, or a list of them"));
         }
         PipelineValue::List(items) => written.extend(items.iter().map(|item| (None, item))),
@@ -295,7 +296,7 @@ fn inputs_of(
             return Err(item.fault(problem, "write a file name, a URL or the name of a step"));
         };
         let (name, text) = match text.split_once('=') {
-            // As on the command line, names have no separators: s3://bucket/a=b is a path.
+            // As on the command line, names contain no separators, so `s3://bucket/a=b` is a path.
             Some((name, path)) if key.named && !name.is_empty() && !name.contains(['/', ':', '.']) => {
                 (Some(name.to_owned()), path)
             }
@@ -310,7 +311,7 @@ fn inputs_of(
             found.push((name, text.to_owned(), item.place.clone(), names.find(text)));
         }
         for (inner, reference) in several {
-            // A name with a dot would be read as a path.
+            // On the command line, a name with a dot would be read as a path.
             let name = key.named.then(|| inner.replace('.', "_"));
             found.push((name, text.to_owned(), item.place.clone(), Some(reference)));
         }
@@ -326,7 +327,7 @@ fn inputs_of(
         let prefix = name.map(|name| format!("{name}=")).unwrap_or_default();
         if from.as_ref().is_some_and(|from| std::ptr::eq(names.draft(from.step), draft)) {
             let problem = format_args!("step {} reads its own output {text}", draft.name);
-            return Err(fault(&place, problem, "change the input; ./NAME is always a path"));
+            return Err(fault(&place, problem, "change the input, or write ./NAME to read a file with this name"));
         }
         inputs.push((prefix, StepInput { label, key: key.key, text, place, from }));
     }

@@ -1,5 +1,5 @@
-//! Identifies the content of a file, dataset or directory, independent of its name and modification time. Datasets are
-//! identified by their manifest, objects by their version in the store; other files are hashed.
+//! Identifies the content of a file, dataset or directory, independently of its name and modification time. A dataset
+//! is identified by its manifest, and an object by its version in the store; other files are hashed.
 
 use super::graph::StepInput;
 use planetree_base::error::{Error, Result};
@@ -20,16 +20,16 @@ pub struct ContentIdentity {
     pub bytes: u64,
 }
 
-/// How thoroughly to check datasets.
+/// How thoroughly the files of a dataset are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IdentityCheck {
-    /// Trust the manifest of a dataset; readers verify its files.
+    /// Trust the manifest of a dataset, because commands that read the dataset verify its files.
     Quick,
-    /// Verify every byte of local files and every size in a store, to detect manual changes.
+    /// Verify every byte of local files, and the size of every object in a store, to detect manual changes.
     Thorough,
 }
 
-/// The identity of a location; `None` if nothing exists there.
+/// Returns the identity of a location; `None` if nothing exists there.
 pub fn identify(location: &Location, check: IdentityCheck) -> Result<Option<ContentIdentity>> {
     interrupt::check()?;
     if let Some((directory, bytes)) = HeldDirectory::open(location, MANIFEST)? {
@@ -53,7 +53,7 @@ pub fn identify(location: &Location, check: IdentityCheck) -> Result<Option<Cont
     Ok(Some(ContentIdentity { digest: digest.digest(), bytes }))
 }
 
-/// The identity of a dataset. A damaged dataset never equals an intact one.
+/// Returns the identity of a dataset. The identity of a damaged dataset differs from that of an intact one.
 fn dataset(directory: &HeldDirectory, bytes: &[u8], check: IdentityCheck) -> Result<ContentIdentity> {
     let mut digest = RunningDigest::new();
     digest.update(bytes);
@@ -75,7 +75,7 @@ fn dataset(directory: &HeldDirectory, bytes: &[u8], check: IdentityCheck) -> Res
     Ok(ContentIdentity { digest: digest.digest(), bytes: bytes.len() as u64 + files })
 }
 
-/// The hash of one file, or of its version in a store.
+/// Returns a hash of a file's content, or of its version if it is in a store.
 fn file(location: &Location, found: &StoredFile) -> Result<Digest> {
     let mut digest = RunningDigest::new();
     if let Some(version) = &found.version {
@@ -94,13 +94,13 @@ fn file(location: &Location, found: &StoredFile) -> Result<Digest> {
     }
 }
 
-/// The identity of an external input; `None` if it does not exist.
+/// Returns the identity of an input that no step writes; `None` if it does not exist.
 pub fn identify_external(input: &StepInput, kind: &str, access: Access) -> Result<Option<ContentIdentity>> {
     let location = Location::parse(&input.text, access)?;
     if kind != "convert" || input.key != "input" {
         return identify(&location, IdentityCheck::Quick);
     }
-    // Inputs of convert may be directories and patterns, and have side files that are read with them.
+    // The inputs of `convert` may be directories or patterns, and side files may be read together with them.
     let Ok(files) = expand(std::slice::from_ref(&input.text), access) else { return Ok(None) };
     if location.join(MANIFEST).found()?.is_some() {
         return identify(&location, IdentityCheck::Quick);
@@ -128,7 +128,7 @@ fn with_side_files(input: &Input) -> Result<Vec<Location>> {
     Ok(locations)
 }
 
-/// Number of rows of a dataset or Parquet file; `None` for anything else.
+/// Returns the number of rows of a dataset or Parquet file; `None` for anything else.
 pub fn rows_of(location: &Location) -> Option<u64> {
     if let Ok(manifest) = Manifest::read(location) {
         return Some(manifest.rows);

@@ -1,17 +1,18 @@
-//! The commands that can be steps, and which of their options name inputs and outputs. Other options are passed through.
+//! The commands that can be steps, and which of their options name inputs and outputs. All other options are passed
+//! to the command unchanged.
 
 /// A command that can be a step.
 #[derive(Debug)]
 pub struct StepKind {
     /// Name of the command.
     pub name: &'static str,
-    /// The key of the positional arguments.
+    /// Key for the positional arguments, if the command has any.
     pub positional: Option<&'static str>,
     /// Options that name inputs.
     pub inputs: &'static [InputKey],
-    /// Options that name outputs. The step's name refers to the first.
+    /// Options that name outputs. A reference to the name of the step means the first of them.
     pub outputs: &'static [OutputKey],
-    /// Whether standard output is a result to keep.
+    /// Whether the standard output is a result to keep.
     pub prints: Prints,
 }
 
@@ -20,7 +21,7 @@ pub struct StepKind {
 pub struct InputKey {
     /// The key in the pipeline.
     pub key: &'static str,
-    /// Whether inputs may be named, as in `NAME=PATH`.
+    /// Whether inputs may have names, as in `NAME=PATH`.
     pub named: bool,
 }
 
@@ -29,11 +30,12 @@ pub struct InputKey {
 pub struct OutputKey {
     /// The key in the pipeline.
     pub key: &'static str,
-    /// The suffix of the default name, which is the step's name with it; `None` if there is no output by default.
+    /// Suffix of the default path, which is the name of the step followed by the suffix. `None` if the output is
+    /// written only on request.
     pub default: Option<&'static str>,
 }
 
-/// Whether standard output is a result.
+/// Whether the standard output of a step is a result.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Prints {
     /// Always.
@@ -155,7 +157,7 @@ pub const KINDS: &[StepKind] = &[
     },
 ];
 
-/// Keys that affect how a step runs and not its outputs. Changing them does not run the step again.
+/// Keys that affect how a step runs but not its outputs. If only these change, the step does not run again.
 pub const RESOURCE_KEYS: &[&str] = &[
     "threads",
     "memory_limit",
@@ -169,17 +171,17 @@ pub const RESOURCE_KEYS: &[&str] = &[
     "token_file",
 ];
 
-/// Options that a run sets itself, so that pipelines cannot.
+/// Options that the run sets itself, and that pipelines therefore cannot set.
 pub const RUN_CONTROLLED: &[&str] =
     &["overwrite", "allow_write", "resume", "checkpoint", "help", "version", "quiet", "log", "as_step"];
 
 impl StepKind {
-    /// Finds a kind by name.
+    /// Returns the kind with this name.
     pub fn named(name: &str) -> Option<&'static StepKind> {
         KINDS.iter().find(|kind| kind.name == name)
     }
 
-    /// The input option of a key.
+    /// Returns the input option for a key; `None` if the key does not name inputs.
     pub fn input(&self, key: &str) -> Option<&'static InputKey> {
         self.inputs.iter().find(|input| input.key == key)
     }

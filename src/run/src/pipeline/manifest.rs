@@ -1,5 +1,5 @@
-//! `run.json`: the state of a pipeline run. It is rewritten atomically after each step, so that a rerun knows which steps
-//! are done, and reports and queries know which outputs exist.
+//! `run.json`: the state of a pipeline run. The file is rewritten atomically after each step. From it, a later run
+//! knows which steps are done, and reports and queries know which outputs exist.
 
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Digest, FileOutput, Location};
@@ -7,28 +7,28 @@ use planetree_data::catalog::RUN_MANIFEST;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The table of steps, written next to `run.json` when the run ends.
+/// File name of the table of steps, which is written next to `run.json` when the run ends.
 pub const STEPS_TABLE: &str = "steps.parquet";
 const FORMAT: u32 = 1;
 
-/// A run of a pipeline.
+/// The state of a pipeline run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunManifest {
-    /// Version of the format.
+    /// Version of the file format.
     pub format: u32,
-    /// The pipeline's name.
+    /// Name of the pipeline.
     pub pipeline: String,
-    /// Description; may be empty.
+    /// Description of the pipeline; may be empty.
     #[serde(default)]
     pub description: String,
-    /// Program and version.
+    /// Program that wrote the file, with its version.
     pub program: String,
     /// Status of the run.
     pub status: RunStatus,
-    /// Values of the parameters; members of lists are joined by commas.
+    /// Values of the parameters. The members of lists are joined by commas.
     #[serde(default)]
     pub parameters: BTreeMap<String, String>,
-    /// The steps; every step follows those it depends on.
+    /// The steps. Every step comes after the steps that it depends on.
     pub steps: Vec<RunStep>,
 }
 
@@ -36,7 +36,7 @@ pub struct RunManifest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunStatus {
-    /// Running, or killed.
+    /// The run is in progress, or it was killed.
     Running,
     /// All steps are finished.
     Complete,
@@ -47,19 +47,20 @@ pub enum RunStatus {
 /// The record of a step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunStep {
-    /// Its name in the pipeline.
+    /// Name of the step in the pipeline.
     pub name: String,
-    /// The command: `convert`, `train`, ...
+    /// Command of the step: `convert`, `train`, ...
     pub kind: String,
     /// Status of the step.
     pub status: StepStatus,
-    /// Hash of inputs, arguments and program, which decides whether the step must run again. Empty until it first runs.
+    /// Hash of the inputs, the arguments and the program, from which a later run decides whether the step must run
+    /// again. Empty until the step first runs.
     #[serde(default)]
     pub fingerprint: String,
     /// Duration of the last run, in seconds.
     #[serde(default)]
     pub seconds: Option<f64>,
-    /// Number of rows of the first output, if it is a table or dataset.
+    /// Number of rows in the first output, if it is a table or dataset.
     #[serde(default)]
     pub rows: Option<u64>,
     /// Total size of the outputs, in bytes.
@@ -68,17 +69,17 @@ pub struct RunStep {
     /// Peak memory in bytes, if known.
     #[serde(default)]
     pub peak_memory_bytes: Option<u64>,
-    /// Inputs: paths as given, or URLs. Keys are `data`, `data.1` if there are several, or `predictions.mart` if they are
-    /// named.
+    /// Inputs as paths or URLs, by label. Labels are `data`, `data.1` if there are several inputs, or
+    /// `predictions.mart` if they have names.
     #[serde(default)]
     pub inputs: BTreeMap<String, String>,
-    /// Outputs: paths relative to the run directory, absolute paths, or URLs.
+    /// Outputs by key: paths relative to the run directory, absolute paths, or URLs.
     #[serde(default)]
     pub outputs: BTreeMap<String, String>,
-    /// The command line, without the program.
+    /// Command line, without the program.
     #[serde(default)]
     pub arguments: Vec<String>,
-    /// The error message, if it failed.
+    /// Error message, if the step failed.
     #[serde(default)]
     pub error: Option<String>,
     /// Identities of the inputs when the step last ran.
@@ -93,18 +94,18 @@ pub struct RunStep {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StepStatus {
-    /// Finished in this run.
+    /// The step finished in this run.
     Done,
-    /// Unchanged since an earlier run.
+    /// The step did not run, because it is unchanged since an earlier run.
     Skipped,
-    /// Failed.
+    /// The step failed.
     Failed,
-    /// Not started, or not finished.
+    /// The step has not started or not finished.
     Pending,
 }
 
 impl StepStatus {
-    /// The name in `run.json`.
+    /// Returns the name in `run.json`.
     pub fn name(self) -> &'static str {
         match self {
             StepStatus::Done => "done",
@@ -114,14 +115,14 @@ impl StepStatus {
         }
     }
 
-    /// Whether its outputs are complete.
+    /// Whether the outputs of the step are complete.
     pub fn is_finished(self) -> bool {
         matches!(self, StepStatus::Done | StepStatus::Skipped)
     }
 }
 
 impl RunManifest {
-    /// The manifest of a new run.
+    /// Creates the manifest of a new run.
     pub fn new(pipeline: &str, description: &str) -> Self {
         RunManifest {
             format: FORMAT,
@@ -134,19 +135,19 @@ impl RunManifest {
         }
     }
 
-    /// Finds a step by name.
+    /// Returns the record of the step with this name.
     pub fn step(&self, name: &str) -> Option<&RunStep> {
         self.steps.iter().find(|step| step.name == name)
     }
 
-    /// Whether a report can be written: the run is complete, or only its reports are missing.
+    /// Whether a report can be written: the run is complete, or only report steps are not finished.
     pub fn is_reportable(&self) -> bool {
         let finished = |step: &RunStep| step.status.is_finished() || step.kind == "report";
         self.status == RunStatus::Complete
             || (self.status == RunStatus::Running && self.steps.iter().all(finished))
     }
 
-    /// Reads `run.json` of a run directory; `None` if there is none.
+    /// Reads `run.json` from a run directory; `None` if there is no such file.
     pub fn read(run: &Location) -> Result<Option<Self>> {
         let location = run.join(RUN_MANIFEST);
         let Some(bytes) = location.read_all()? else { return Ok(None) };
@@ -172,14 +173,14 @@ impl RunManifest {
             .map_err(|error| Error::place(&location, format_args!("invalid run manifest: {error}"), remedy))
     }
 
-    /// Writes `run.json` into a run directory, replacing an earlier one.
+    /// Writes `run.json` to a run directory, replacing an earlier one.
     pub fn write(&self, run: &Location) -> Result<()> {
         let location = run.join(RUN_MANIFEST);
         let text = serde_json::to_string_pretty(self).expect("strings and finite numbers always serialise");
         FileOutput::put(&location, format!("{text}\n").as_bytes())
     }
 
-    /// The location of an output of a step.
+    /// Returns the location of an output that is recorded in the manifest as `written`.
     pub fn output(run: &Location, written: &str) -> Result<Location> {
         if written.contains("://") || written.starts_with('/') {
             return Location::parse(written, planetree_base::storage::Access::Explicit);

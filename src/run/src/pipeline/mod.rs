@@ -1,4 +1,4 @@
-//! Pipelines: commands described in a TOML file. A step runs only if something it depends on has changed.
+//! Pipelines of commands, described in a TOML file. A step runs only if something that it depends on has changed.
 //!
 //! ```text
 //! TOML ──document──► keys with their positions
@@ -10,9 +10,13 @@
 //!                    run: one process per step ──► outputs, run.json, steps.parquet
 //! ```
 //!
-//! Vocabulary: a *kind* is the command of a step; a *reference* is an input that another step writes; an *identity* is a
-//! hash of the content of a file or dataset; a step's *fingerprint* is a hash of the identities of its inputs, its options
-//! and the program's version; *resource options* affect how a step runs and not its outputs.
+//! Vocabulary:
+//!
+//! - a *kind* is the command of a step;
+//! - a *reference* is an input that another step writes;
+//! - an *identity* is a hash of the content of a file or dataset;
+//! - a *fingerprint* is a hash of the inputs of a step, its options and the version of the program;
+//! - *resource options* affect how a step runs but not its outputs.
 
 mod child;
 mod decide;

@@ -1,5 +1,5 @@
-//! Resolves references: a text in place of a path may name a step, an output of a step, a path below it, or an external
-//! location.
+//! Resolves the inputs of steps. Where a path is expected, a string may name a step, an output of a step, a path
+//! below such an output, or an external location.
 
 use super::document::fault;
 use super::draft::StepDraft;
@@ -15,18 +15,18 @@ pub struct OutputReference {
     pub step: usize,
     /// Index of the output.
     pub output: usize,
-    /// The path below the output, beginning with a slash; empty for the output itself.
+    /// Path below the output, which begins with a slash; empty for the output itself.
     pub below: String,
 }
 
-/// The names of all outputs.
+/// The names by which inputs can refer to outputs.
 pub struct OutputNames<'d> {
     drafts: &'d [StepDraft],
     known: BTreeMap<String, (usize, usize)>,
 }
 
 impl<'d> OutputNames<'d> {
-    /// Collects the names; fails if two steps write the same output.
+    /// Collects the names. Returns an error if two steps write the same output.
     pub fn of(drafts: &'d [StepDraft]) -> Result<Self> {
         check_outputs_distinct(drafts)?;
         let mut known: BTreeMap<String, (usize, usize)> = BTreeMap::new();
@@ -55,7 +55,7 @@ impl<'d> OutputNames<'d> {
         Ok(OutputNames { drafts, known })
     }
 
-    /// Resolves a text; `None` for an external location.
+    /// Resolves a string to an output; `None` if it is an external location.
     pub fn find(&self, text: &str) -> Option<OutputReference> {
         let text = text.trim_end_matches('/');
         let reference = |name: &str, below: &str| {
@@ -65,14 +65,15 @@ impl<'d> OutputNames<'d> {
                 below: below.to_owned(),
             })
         };
-        // The longest name wins.
+        // Of several names that match, the longest one wins.
         let ends = text.match_indices('/').map(|(end, _)| end);
         let ends: Vec<usize> = ends.chain([text.len()]).collect();
         ends.into_iter().rev().find_map(|end| reference(&text[..end], &text[end..]))
     }
 
-    /// The steps or outputs that match a text with `*`, each with the text that `*` matches. The part after a slash is a path
-    /// below each of them. Empty if the text has no `*` or nothing matches.
+    /// Returns the steps that match a string with `*`, or the outputs if no step matches, each with the characters
+    /// that `*` stands for. What follows a slash is a path below each output. The result is empty if the string has
+    /// no `*` or if nothing matches.
     pub fn matching(&self, text: &str) -> Vec<(String, OutputReference)> {
         let Some((before, after)) = text.split_once('*') else { return Vec::new() };
         let (after, below) = after.split_at(after.find('/').unwrap_or(after.len()));
@@ -99,18 +100,18 @@ impl<'d> OutputNames<'d> {
         found
     }
 
-    /// The step with this index.
+    /// Returns the step with this index.
     pub fn draft(&self, step: usize) -> &'d StepDraft {
         &self.drafts[step]
     }
 
-    /// All names.
+    /// Returns all names.
     pub fn all(&self) -> impl Iterator<Item = &str> {
         self.known.keys().map(String::as_str)
     }
 }
 
-/// Fails if two outputs are the same, or one is inside another.
+/// Checks that no output is the same as another output or inside it.
 fn check_outputs_distinct(drafts: &[StepDraft]) -> Result<()> {
     let mut written: BTreeMap<&str, (&str, &str)> = BTreeMap::new();
     for draft in drafts {

@@ -1,5 +1,5 @@
-//! Maps keys of a step to options of its command. The options are taken from the command-line description, so that keys
-//! and options always have the same names.
+//! Maps the keys of a step to the options of its command. The options come from the definition of the command line,
+//! so that keys and options always have the same names.
 
 use super::document::{LocatedEntry, LocatedValue, PipelineValue, fault};
 use super::draft::{PRINT, StepDraft};
@@ -8,16 +8,16 @@ use clap::ArgAction;
 use planetree_base::error::Result;
 use planetree_base::suggest;
 
-/// The program's commands.
+/// The commands of the program.
 #[derive(Debug, Clone)]
 pub struct Commands {
     root: clap::Command,
 }
 
-/// How many values an option takes.
+/// How many values an option accepts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OptionArity {
-    /// None, as in `--json`.
+    /// No value, as in `--json`.
     Flag,
     /// One value.
     Single,
@@ -28,14 +28,14 @@ pub enum OptionArity {
 /// An option of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandOption {
-    /// The option, such as `--data`; empty for positional arguments.
+    /// Name of the option, such as `--data`; empty for positional arguments.
     pub name: String,
-    /// How many values it takes.
+    /// How many values the option accepts.
     pub arity: OptionArity,
 }
 
 impl Commands {
-    /// Wraps the command-line description of the program.
+    /// Wraps the definition of the program's command line.
     pub fn new(mut root: clap::Command) -> Self {
         root.build();
         Commands { root }
@@ -45,13 +45,13 @@ impl Commands {
         self.root.find_subcommand(kind.name)
     }
 
-    /// Whether a command has an option.
+    /// Whether a command has the option `--long`.
     pub fn has(&self, kind: &StepKind, long: &str) -> bool {
         self.command(kind)
             .is_some_and(|command| command.get_arguments().any(|argument| argument.get_long() == Some(long)))
     }
 
-    /// Fails if this build lacks the step's command.
+    /// Checks that this build of planetree has the command of the step.
     pub fn check_kind(&self, draft: &StepDraft) -> Result<()> {
         match self.command(draft.kind) {
             Some(_) => Ok(()),
@@ -66,7 +66,7 @@ impl Commands {
         }
     }
 
-    /// The option for a key of a step.
+    /// Returns the option for a key of a step.
     pub fn option(&self, draft: &StepDraft, entry: &LocatedEntry) -> Result<CommandOption> {
         let kind = draft.kind;
         let arguments = || self.command(kind).into_iter().flat_map(clap::Command::get_arguments);
@@ -110,7 +110,7 @@ impl Commands {
         }
     }
 
-    /// Fails if the command does not accept the step's arguments.
+    /// Checks that the command accepts the arguments of the step.
     pub fn check(&self, draft: &StepDraft, words: &[String]) -> Result<()> {
         let line = std::iter::once("planetree").chain(words.iter().map(String::as_str));
         let Err(error) = self.root.clone().try_get_matches_from(line) else { return Ok(()) };
@@ -127,11 +127,11 @@ fn is_many(argument: &clap::Arg) -> bool {
         || argument.get_num_args().is_some_and(|count| count.max_values() > 1)
 }
 
-/// The command-line arguments of an option that is neither input nor output.
+/// Returns the command-line arguments for an option that names neither inputs nor outputs.
 pub fn plain_words(option: &CommandOption, entry: &LocatedEntry) -> Result<Vec<String>> {
     let item = &entry.item;
     let invalid =
-        || item.fault(format_args!("{} does not take a table", entry.key), "write a value or a list");
+        || item.fault(format_args!("{} does not accept a table", entry.key), "write a value or a list");
     let texts: Vec<String> = match (&option.arity, &item.value) {
         (OptionArity::Flag, PipelineValue::Flag(true)) => return Ok(vec![option.name.clone()]),
         (OptionArity::Flag, PipelineValue::Flag(false)) => return Ok(Vec::new()),
@@ -160,7 +160,7 @@ pub fn plain_words(option: &CommandOption, entry: &LocatedEntry) -> Result<Vec<S
     Ok(texts.iter().flat_map(|text| with_option(&option.name, text)).collect())
 }
 
-/// An option and its value. If the value begins with `-`, both form one argument.
+/// Returns the arguments for an option and its value. If the value begins with `-`, both form one argument.
 pub fn with_option(name: &str, text: &str) -> Vec<String> {
     if name.is_empty() {
         vec![text.to_owned()]

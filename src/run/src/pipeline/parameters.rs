@@ -1,4 +1,4 @@
-//! Parameters of a pipeline, and the substitution of `{name}`.
+//! Resolves the parameters of a pipeline, and substitutes `{name}` by their values.
 
 use super::document::{LocatedEntry, LocatedValue, PipelineValue, fault};
 use planetree_base::error::{Error, Result};
@@ -9,18 +9,19 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The parameters of a run and their values.
 #[derive(Debug)]
 pub struct PipelineParameters {
-    /// In the order of the text.
+    /// Declarations, in the order of the file.
     declared: Vec<LocatedEntry>,
     values: BTreeMap<String, LocatedValue>,
-    /// Parameters that were substituted somewhere.
+    /// Names of the parameters that were substituted somewhere.
     used: RefCell<BTreeSet<String>>,
 }
 
-/// Variables of `for_each`, which are visible only in their step.
+/// Variables of `for_each`, which are visible only in the step that declares them.
 pub type Locals = BTreeMap<String, LocatedValue>;
 
 impl PipelineParameters {
-    /// Determines the values: defaults, overridden by those of an earlier run, overridden by `--set`.
+    /// Determines the values. A value set with `--set` has priority over a value from an earlier run, and both have
+    /// priority over the default.
     pub fn resolve(
         declared: &[LocatedEntry],
         earlier: &BTreeMap<String, String>,
@@ -75,13 +76,13 @@ impl PipelineParameters {
         Ok(parameters)
     }
 
-    /// The values as text.
+    /// Returns the values as strings.
     pub fn texts(&self) -> BTreeMap<String, String> {
         let text = |(name, item): (&String, &LocatedValue)| (name.clone(), item.joined().unwrap_or_default());
         self.values.iter().map(text).collect()
     }
 
-    /// Substitutes every `{name}` in a value.
+    /// Replaces every `{name}` in a value by the value of the parameter.
     pub fn substitute(&self, item: &LocatedValue, locals: &Locals) -> Result<LocatedValue> {
         let place = item.place.clone();
         let value = match &item.value {
@@ -89,7 +90,8 @@ impl PipelineParameters {
                 if let Some(name) = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'))
                     && is_name(name)
                 {
-                    // A text that consists of one parameter becomes its value, which may be a list.
+                    // A string that consists of one parameter becomes the value of the parameter, which may be a
+                    // list.
                     return Ok(LocatedValue { place, ..self.value(name, &item.place, locals)?.clone() });
                 }
                 PipelineValue::Text(self.substitute_text(text, &item.place, locals)?)
@@ -114,7 +116,7 @@ impl PipelineParameters {
         Ok(LocatedValue { value, place })
     }
 
-    /// Substitutes in keys and values.
+    /// Replaces every `{name}` in keys and values.
     pub fn substitute_entries(&self, entries: &[LocatedEntry], locals: &Locals) -> Result<Vec<LocatedEntry>> {
         let filled = |entry: &LocatedEntry| {
             let key = self.substitute_text(&entry.key, &entry.place, locals)?;
@@ -169,7 +171,7 @@ impl PipelineParameters {
         })
     }
 
-    /// Fails if a declared parameter is never used, which usually is a misspelling.
+    /// Checks that every declared parameter is used. An unused one is usually a misspelling.
     pub fn check_all_used(&self) -> Result<()> {
         let used = self.used.borrow();
         match self.declared.iter().find(|entry| !used.contains(&entry.key)) {
@@ -183,7 +185,7 @@ impl PipelineParameters {
     }
 }
 
-/// The default of a parameter: the value itself, or the key `default` of a table.
+/// Returns the default of a parameter: the value itself or, for a table, the value of its key `default`.
 fn default_of(entry: &LocatedEntry) -> Result<Option<&LocatedValue>> {
     let PipelineValue::Table(inner) = &entry.item.value else { return Ok(Some(&entry.item)) };
     let mut default = None;
@@ -209,7 +211,7 @@ fn help_of(entry: &LocatedEntry) -> String {
     help.map(|help| format!(": {help}")).unwrap_or_default()
 }
 
-/// Parses a value from the command line as the type of the default.
+/// Parses a value from the command line or an earlier run. It must have the same type as the default.
 fn chosen_value(name: &str, text: &str, place: &str, default: Option<&LocatedValue>) -> Result<LocatedValue> {
     let item = |value: PipelineValue| LocatedValue { value, place: place.to_owned() };
     let expected = |what: &str, example: &str| {

@@ -1,4 +1,5 @@
-//! The plan of a run: steps with locations and command lines, checked as far as possible before anything runs.
+//! The plan of a run: steps with locations and command lines. Everything that can be checked before a step runs is
+//! checked here.
 
 use super::decide::IdentityCache;
 use super::document::{Document, fault};
@@ -13,38 +14,38 @@ use planetree_base::suggest;
 use planetree_train::config;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What to run.
+/// Which pipeline to run, and how.
 #[derive(Debug, Clone)]
 pub struct RunRequest {
     /// File or URL of the pipeline.
     pub pipeline: String,
-    /// The run directory; `None` for that of the pipeline.
+    /// Run directory; `None` to use the directory that the pipeline names, or `runs/NAME` if it names none.
     pub output: Option<String>,
-    /// Parameters as `key=value`.
+    /// Values of parameters, each as `key=value`.
     pub set: Vec<String>,
-    /// Names or patterns of steps to run in any case.
+    /// Names or patterns of steps that run even if nothing has changed.
     pub force: Vec<String>,
-    /// Whether to use the parameters of the earlier run.
+    /// Whether to use the parameter values of the earlier run.
     pub resume: bool,
     /// Allowed sources of credentials.
     pub access: Access,
 }
 
-/// A pipeline ready to run.
+/// A pipeline that is ready to run.
 pub struct PipelinePlan {
     /// Name of the pipeline.
     pub name: String,
-    /// Description; may be empty.
+    /// Description of the pipeline; may be empty.
     pub description: String,
     /// The run directory.
     pub run: Location,
-    /// The run directory as text, for command lines.
+    /// Run directory as a string, for command lines.
     run_text: String,
-    /// Values of the parameters, without secrets.
+    /// Values of the parameters, with secrets removed.
     pub parameters: BTreeMap<String, String>,
-    /// The steps; every step follows those it depends on.
+    /// The steps. Every step comes after the steps that it depends on.
     pub steps: Vec<PipelineStep>,
-    /// The earlier run in the same directory, if any.
+    /// Manifest of an earlier run in the same directory, if any.
     pub earlier: Option<RunManifest>,
     pub(super) forced: BTreeSet<String>,
     pub(super) access: Access,
@@ -70,7 +71,8 @@ impl PipelinePlan {
             let problem = format_args!("invalid pipeline name {name:?}");
             return Err(fault(&place, problem, "use letters, digits, -, _ and ."));
         }
-        // The run directory may depend on parameters, and with --resume these depend on the earlier run.
+        // The run directory may depend on parameters, whose values come from the earlier run with `--resume`. So the
+        // parameters are first resolved without it, to find the run directory.
         let none = BTreeMap::new();
         let mut parameters =
             PipelineParameters::resolve(&document.parameters, &none, &request.set).or_else(|error| {
@@ -86,14 +88,14 @@ impl PipelinePlan {
         if let Some(other) = earlier.as_ref().filter(|earlier| earlier.pipeline != name) {
             return Err(Error::place(
                 &run,
-                format_args!("run directory of another pipeline: {}", other.pipeline),
+                format_args!("this is the run directory of another pipeline: {}", other.pipeline),
                 "choose another --output",
             ));
         }
         if request.resume {
             let of_earlier = earlier.as_ref().map_or(&none, |earlier| &earlier.parameters);
             parameters = PipelineParameters::resolve(&document.parameters, of_earlier, &request.set)?;
-            // Marks the parameters of the run directory as used.
+            // This marks the parameters that the run directory uses as used.
             run_text_of(&document, &parameters)?;
         }
         let drafts = StepDraft::all(&document, &parameters)?;
@@ -115,7 +117,7 @@ impl PipelinePlan {
         Ok(plan)
     }
 
-    /// Fails if an output is not a valid location.
+    /// Checks that all outputs are valid locations.
     fn check_outputs(&self) -> Result<()> {
         for step in &self.steps {
             for index in 0..step.outputs.len() {
@@ -126,7 +128,7 @@ impl PipelinePlan {
         Ok(())
     }
 
-    /// Checks training parameters before anything runs.
+    /// Checks the training parameters of all steps before any step runs.
     fn check_settings(&self) -> Result<()> {
         for step in self.steps.iter().filter(|step| matches!(step.kind.name, "train" | "cv")) {
             let words = self.arguments(step);
@@ -146,7 +148,7 @@ impl PipelinePlan {
                 continue; // reported later as a missing input
             }
             let preset = values("--preset").pop();
-            // With a search, the settings may be valid only together with the searched values.
+            // In a search, the settings may be valid only together with the searched values.
             if step.inputs.iter().all(|input| input.key != "search") {
                 config::load(preset.as_deref(), file.as_ref(), &values("--set"))
                     .map_err(|error| at_position(&format!("{}: step {}", step.place, step.name), &error))?;
@@ -155,7 +157,7 @@ impl PipelinePlan {
         Ok(())
     }
 
-    /// Fails with the first external input that does not exist.
+    /// Checks that all external inputs exist. Otherwise, the error names the first that does not.
     pub fn check_inputs(&self, identities: &mut IdentityCache) -> Result<()> {
         for step in &self.steps {
             for input in step.inputs.iter().filter(|input| input.from.is_none()) {
@@ -182,12 +184,12 @@ impl PipelinePlan {
         Ok(())
     }
 
-    /// The location of an output.
+    /// Returns the location of an output.
     pub fn output(&self, step: &PipelineStep, index: usize) -> Result<Location> {
         Location::parse(&self.output_text(step, index), self.access)
     }
 
-    /// The path or URL of an output on the command line.
+    /// Returns the path or URL of an output for the command line.
     pub fn output_text(&self, step: &PipelineStep, index: usize) -> String {
         let text = &step.outputs[index].text;
         if text.contains("://") || text.starts_with('/') {
@@ -197,7 +199,7 @@ impl PipelinePlan {
         }
     }
 
-    /// The path or URL of an input on the command line.
+    /// Returns the path or URL of an input for the command line.
     pub fn input_text(&self, input: &StepInput) -> String {
         match &input.from {
             None => input.text.clone(),
@@ -207,7 +209,7 @@ impl PipelinePlan {
         }
     }
 
-    /// The command line of a step.
+    /// Returns the command line of a step.
     pub fn arguments(&self, step: &PipelineStep) -> Vec<String> {
         step.command_line(|word| match word {
             WordContent::Plain(text) => text.clone(),
@@ -219,12 +221,12 @@ impl PipelinePlan {
         })
     }
 
-    /// The index of the output that holds the step's standard output.
+    /// Returns the index of the output that holds the standard output of the step, if there is one.
     pub fn printed(step: &PipelineStep) -> Option<usize> {
         step.outputs.iter().position(|output| output.key == PRINT)
     }
 
-    /// The record of a step before it runs, based on that of the earlier run.
+    /// Returns the record of a step before it runs, which continues the record of the earlier run.
     pub fn record(&self, step: &PipelineStep) -> RunStep {
         let earlier = self.earlier.as_ref().and_then(|earlier| earlier.step(&step.name));
         let blank = RunStep {
@@ -246,7 +248,7 @@ impl PipelinePlan {
         let inputs = step.inputs.iter().map(|input| (input.label.clone(), redacted(&self.input_text(input))));
         let outputs = step.outputs.iter().map(|output| (output.key.clone(), redacted(&output.text)));
         let outputs: BTreeMap<String, String> = outputs.collect();
-        // The record of a cross-validation in another directory does not apply to this one.
+        // The record of a cross-validation with another output directory does not apply to this one.
         let is_known = |earlier: &&RunStep| {
             earlier.kind == step.kind.name && (earlier.kind != "cv" || earlier.outputs == outputs)
         };
@@ -255,7 +257,7 @@ impl PipelinePlan {
     }
 }
 
-/// The run directory.
+/// Returns the run directory as a path or URL.
 fn run_text(
     request: &RunRequest,
     document: &Document,
@@ -265,12 +267,12 @@ fn run_text(
     let own = run_text_of(document, parameters);
     match &request.output {
         Some(text) if text.is_empty() => Err(Error::usage("--output is empty", "pass a directory or a URL")),
-        Some(text) => Ok(text.clone()), // the pipeline's own directory may lack parameters then
+        Some(text) => Ok(text.clone()), // so an error in the pipeline's own directory does not matter
         None => Ok(own?.unwrap_or_else(|| format!("runs/{name}"))),
     }
 }
 
-/// The run directory named in the pipeline, if any.
+/// Returns the run directory that the pipeline names, if any.
 fn run_text_of(document: &Document, parameters: &PipelineParameters) -> Result<Option<String>> {
     let Some(item) = &document.output else { return Ok(None) };
     let filled = parameters.substitute(item, &Locals::new())?;
@@ -280,7 +282,7 @@ fn run_text_of(document: &Document, parameters: &PipelineParameters) -> Result<O
     }
 }
 
-/// The steps that `--force` names.
+/// Returns the names of the steps that match `--force`.
 fn forced(steps: &[PipelineStep], names: &[String]) -> Result<BTreeSet<String>> {
     let mut forced = BTreeSet::new();
     for name in names {
@@ -302,7 +304,7 @@ fn forced(steps: &[PipelineStep], names: &[String]) -> Result<BTreeSet<String>> 
     Ok(forced)
 }
 
-/// Prepends a position in the pipeline to an error.
+/// Adds a position in the pipeline to the beginning of an error.
 fn at_position(place: &str, error: &Error) -> Error {
     let remedy = error.remedy().unwrap_or_default().to_owned();
     match error {

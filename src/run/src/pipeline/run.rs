@@ -1,5 +1,5 @@
-//! Runs a plan. Steps whose inputs are ready are decided about in order, and those that must run are started as processes,
-//! several at a time. `run.json` is rewritten after every change.
+//! Runs a plan. As soon as the inputs of a step are ready, the run decides whether the step must run, and if so
+//! starts it as a process. Several processes may run at a time. `run.json` is rewritten after every change.
 
 use super::child::{FinishedStep, StepProcess};
 use super::decide::{IdentityCache, RunReason, StepDecision};
@@ -20,38 +20,38 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Resources and common options of a run.
+/// Resources of a run, and options for all its steps.
 #[derive(Debug, Clone)]
 pub struct RunBudget {
     /// Maximum number of concurrent steps.
     pub jobs: NonZeroUsize,
-    /// Threads of all steps together.
+    /// Number of threads for all steps together.
     pub threads: NonZeroUsize,
-    /// Memory limit of all steps together, in bytes.
+    /// Memory limit for all steps together, in bytes.
     pub memory_limit: Option<u64>,
-    /// Arguments passed to every step, such as `--quiet` or `--log debug`.
+    /// Arguments that are passed to every step, such as `--quiet` or `--log debug`.
     pub words: Vec<String>,
-    /// Whether steps may request credentials from the metadata service.
+    /// Whether steps may request credentials from the metadata service of the cloud instance.
     pub instance_credentials: bool,
 }
 
 /// Receives the progress of a run.
 pub trait RunObserver: Send + Sync {
-    /// A step starts, for this reason.
+    /// Called when a step starts, with the reason why it runs.
     fn started(&self, step: &str, kind: &str, reason: &RunReason);
-    /// A line of a step's stderr.
+    /// Called for every line that a step writes to stderr.
     fn message(&self, step: &str, line: &str);
-    /// A step is done; `printed` is its standard output, if that is a result.
+    /// Called when a step is done. `printed` is its standard output, if that is a result.
     fn done(&self, step: &str, seconds: f64, printed: Option<&[u8]>);
-    /// A step is skipped; `printed` is its standard output from an earlier run.
+    /// Called when a step is skipped. `printed` is its standard output from an earlier run, if that is a result.
     fn skipped(&self, step: &str, printed: Option<&[u8]>);
-    /// A step failed; others may still be running.
+    /// Called when a step has failed. Other steps may still be running.
     fn failed(&self, step: &str);
-    /// Any other message.
+    /// Called with any other message.
     fn note(&self, text: &str);
 }
 
-/// The number of steps of a run by outcome.
+/// Numbers of steps by outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunCounts {
     /// Steps that ran.
@@ -60,7 +60,7 @@ pub struct RunCounts {
     pub skipped: usize,
 }
 
-/// Runs a plan.
+/// Runs all steps of a plan that must run. Returns an error if a step fails.
 pub fn run(
     plan: &PipelinePlan,
     commands: &Commands,
@@ -96,11 +96,11 @@ struct Runner<'r> {
     lock: &'r PlaceLock,
     identities: IdentityCache,
     manifest: RunManifest,
-    /// Running processes, by index of their step.
+    /// Running processes, by the index of the step.
     running: BTreeMap<usize, StepProcess>,
-    /// Steps that are done or skipped.
+    /// Indices of the steps that are done or skipped.
     finished: BTreeSet<usize>,
-    /// The first failure; no step starts after it.
+    /// The first failure. No step starts after it.
     failure: Option<Error>,
 }
 
@@ -150,7 +150,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Stops all processes if the run is interrupted, or if the lock of the run directory is lost.
+    /// Stops all processes if the run is interrupted or has lost the lock of the run directory.
     fn check_interrupts(&mut self) {
         let outcome = interrupt::check().and_then(|()| self.lock.check());
         if outcome.is_err() {
@@ -171,7 +171,7 @@ impl Runner<'_> {
         (0..self.plan.steps.len()).any(|index| self.is_ready(index))
     }
 
-    /// Decides about steps that are ready, and starts those that must run, up to the maximum number of jobs.
+    /// Decides which of the ready steps must run, and starts these, up to the maximum number of concurrent steps.
     fn start_ready(&mut self) -> Result<()> {
         let mut index = 0;
         while index < self.plan.steps.len() {
@@ -183,7 +183,7 @@ impl Runner<'_> {
                 continue;
             }
             self.begin(index)?;
-            index = 0; // a skipped step may have made an earlier one ready
+            index = 0; // if this step was skipped, an earlier one may be ready now
         }
         Ok(())
     }
@@ -213,7 +213,7 @@ impl Runner<'_> {
         }
         let wrote = self.wrote_outputs_before(index);
         let record = &mut self.manifest.steps[index];
-        // A training that started with the same inputs and options resumes from its checkpoint.
+        // A training that was started with the same inputs and options resumes from its checkpoint.
         let resumes = record.fingerprint == fingerprint && record.output_checksums.is_empty();
         let arguments = self.plan.arguments(step);
         let earlier = EarlierOutputs { resumes, wrote };
@@ -236,7 +236,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Whether this step started in an earlier run, with the same outputs.
+    /// Whether an earlier run started this step with the same outputs.
     fn has_run_before(&self, index: usize) -> bool {
         let record = &self.manifest.steps[index];
         let earlier = self.plan.earlier.as_ref().and_then(|earlier| earlier.step(&record.name));
@@ -247,7 +247,7 @@ impl Runner<'_> {
         })
     }
 
-    /// Whether steps of an earlier run started to write all outputs of this step.
+    /// Whether steps of an earlier run have started to write all outputs of this step.
     fn wrote_outputs_before(&self, index: usize) -> bool {
         let earlier = self.plan.earlier.iter().flat_map(|earlier| &earlier.steps);
         let started = earlier.filter(|step| !step.fingerprint.is_empty());
@@ -255,7 +255,7 @@ impl Runner<'_> {
         self.manifest.steps[index].outputs.values().all(|output| written.contains(output))
     }
 
-    /// Collects finished processes; `false` if there were none.
+    /// Collects the outcomes of finished processes. Returns `false` if no process has finished.
     fn collect_finished(&mut self) -> Result<bool> {
         let mut finished = Vec::new();
         for (index, process) in &mut self.running {
@@ -282,7 +282,7 @@ impl Runner<'_> {
         self.manifest.steps[index].peak_memory_bytes =
             finished.usage.and_then(|usage| usage.peak_memory_bytes);
         if let Some((problem, remedy)) = &finished.failure {
-            interrupt::check()?; // the run stopped it; it did not fail
+            interrupt::check()?; // if interrupted, the run stopped the step, so it did not fail
             return Err(self.fail(index, problem, remedy));
         }
         let printed = PipelinePlan::printed(step);
@@ -329,8 +329,8 @@ impl Runner<'_> {
     }
 }
 
-/// Removes state that a step would resume from although its inputs or options differ: the checkpoint of a training, and the
-/// folds of a cross-validation, if this pipeline created them.
+/// Removes state from which a step would resume although its inputs or options have changed: the checkpoint of a
+/// training and, if this pipeline created them, the folds of a cross-validation.
 fn remove_stale_state(step: &PipelineStep, output: &Location, is_own: bool) -> Result<()> {
     match step.kind.name {
         "train" => {
@@ -345,15 +345,15 @@ fn remove_stale_state(step: &PipelineStep, output: &Location, is_own: bool) -> R
     }
 }
 
-/// What an earlier run left of a step.
+/// What an earlier run left behind for a step.
 struct EarlierOutputs {
-    /// Whether the step started with the same inputs and options.
+    /// Whether the earlier run started the step with the same inputs and options, so that the step resumes.
     resumes: bool,
-    /// Whether it wrote, or started to write, the step's outputs.
+    /// Whether the earlier run wrote the outputs of the step, or started to write them.
     wrote: bool,
 }
 
-/// Resource options of a step that the pipeline does not set.
+/// Returns the resource options that the run sets for a step, because the pipeline does not.
 fn resource_options(
     plan: &PipelinePlan,
     step: &PipelineStep,
@@ -380,7 +380,7 @@ fn resource_options(
     }
     match step.kind.name {
         "convert" => words.push("--overwrite".to_owned()),
-        // Text files cannot be recognised by content, but the record knows them.
+        // Text files written by planetree cannot be recognised by their content, but the record lists them.
         "sql" if earlier.wrote => words.push("--overwrite".to_owned()),
         "train" => {
             if wants("checkpoint_every", "checkpoint-every") {
@@ -395,8 +395,8 @@ fn resource_options(
     words
 }
 
-/// Writes the standard output of a step. Text files cannot be recognised by content, so `is_recorded` says whether an
-/// existing file is an earlier output.
+/// Writes the standard output of a step to a file. Text files written by planetree cannot be recognised by their
+/// content, so `is_recorded` says whether an existing file is an earlier output and may be replaced.
 fn write_printed(location: &Location, printed: &[u8], is_recorded: bool) -> Result<()> {
     let guard: Guard = Arc::new(move |location| if is_recorded { Ok(()) } else { Err(foreign(location)) });
     let mut output = FileOutput::guarded(location, guard)?;

@@ -8,7 +8,7 @@ use planetree_base::storage::Location;
 use planetree_data::table::{TableKind, TableWriter};
 use std::sync::Arc;
 
-/// The schema of the table.
+/// Returns the schema of the table.
 pub fn steps_schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
         Field::new("step", DataType::Utf8, false),
@@ -22,7 +22,7 @@ pub fn steps_schema() -> SchemaRef {
     ]))
 }
 
-/// Writes the table into a run directory.
+/// Writes the table to a run directory.
 pub fn write_steps(manifest: &RunManifest, run: &Location) -> Result<()> {
     let location = run.join(STEPS_TABLE);
     let steps = &manifest.steps;

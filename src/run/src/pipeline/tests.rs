@@ -1,4 +1,4 @@
-//! Graphs, names, command lines, and errors that are reported before a step runs.
+//! Tests graphs, names and command lines, and the errors that are reported before a step runs.
 
 use super::document::Document;
 use super::draft::StepDraft;
@@ -22,7 +22,8 @@ fn graph(text: &str) -> Result<StepGraph> {
     StepGraph::of(StepDraft::all(&document, &parameters)?, &commands())
 }
 
-/// For each step: its name, its dependencies, and its command line with names in place of paths.
+/// Returns, for each step, its name, its dependencies and its command line. Inputs from other steps are marked with
+/// `@`, outputs with `>`.
 fn shown(graph: &StepGraph) -> Vec<(String, Vec<String>, String)> {
     let steps = &graph.steps;
     let of = |step: &PipelineStep| {
@@ -217,9 +218,9 @@ fn invalid_pipelines_are_rejected_with_their_position() {
         ),
         (
             "[step.a]\nkind = \"predict\"\nmodel = [\"x\", \"y\"]\ndata = \"d\"\n",
-            "p.toml:3:9: model takes one value",
+            "p.toml:3:9: model accepts only one value",
         ),
-        ("[step.a]\nkind = \"predict\"\nmodel = { m = \"y\" }\ndata = \"d\"\n", "model does not take names"),
+        ("[step.a]\nkind = \"predict\"\nmodel = { m = \"y\" }\ndata = \"d\"\n", "model does not accept names"),
         ("[step.a]\nkind = \"convert\"\ninput = \"-\"\n", "p.toml:3:9: steps have no standard input"),
         ("[step.a]\nkind = \"convert\"\ninput = \"\"\n", "p.toml:3:9: input must be a path"),
         ("[step.a]\nkind = \"convert\"\ninput = \"x\"\noutput = [1]\n", "p.toml:4:10: output must be a path"),
@@ -306,7 +307,7 @@ fn the_table_of_kinds_matches_the_command_line() {
         }
         let positional = command.get_positionals().count();
         assert_eq!(positional, usize::from(kind.positional.is_some()), "{}", kind.name);
-        // A file option that is missing here would be read or written without the run noticing.
+        // If a file option were missing from the table, a step could read or write a file without the run noticing.
         for argument in command.get_arguments().filter(|argument| !argument.is_positional()) {
             let key = argument.get_long().unwrap_or_default().replace('-', "_");
             let value_names = argument
@@ -332,7 +333,7 @@ fn the_table_of_kinds_matches_the_command_line() {
     }
 }
 
-/// Plans a pipeline in a directory.
+/// Plans a pipeline whose file and run directory are in `root`.
 fn plan(root: &Path, text: &str, set: &[&str], force: &[&str]) -> Result<PipelinePlan> {
     fs::write(root.join("p.toml"), text).unwrap();
     let owned = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();

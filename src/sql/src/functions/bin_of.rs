@@ -1,4 +1,5 @@
-//! The bin of a feature's value: which thresholds of a model it lies between.
+//! The function `bin_of`, which returns the bin of a feature's value: the number of the model's thresholds below the
+//! value.
 
 use super::feature_argument::{FeatureArgument, WordCodes, feature_index};
 use super::{FunctionKind, SqlFunction};
@@ -19,13 +20,14 @@ pub const FUNCTION: SqlFunction = SqlFunction {
     kind: FunctionKind::Scalar(|| ScalarUDF::new_from_impl(BinOf::with(Vec::new()))),
 };
 
-/// The function, with the thresholds in ascending order once it is bound to a model.
+/// The function `bin_of`, as written in a query or bound to a model.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct BinOf {
     signature: Signature,
-    /// As bits, which implement `Eq` and `Hash`.
+    /// Distinct thresholds of the feature in ascending order, stored as bits because these implement `Eq` and `Hash`.
+    /// Empty until the function is bound to a model.
     thresholds: Vec<u32>,
-    /// How the value is read; `None` until the function is bound to a model.
+    /// Conversion of the argument to numbers; `None` until the function is bound to a model.
     words: Option<WordCodes>,
 }
 
@@ -34,7 +36,7 @@ impl BinOf {
         BinOf { signature: Signature::any(3, Volatility::Immutable), thresholds, words: None }
     }
 
-    /// Binds a call to the thresholds of its model.
+    /// Binds a call to the thresholds that the model has for the feature.
     pub fn resolve(
         name: &str,
         model: &Model,
@@ -54,7 +56,7 @@ impl BinOf {
     }
 }
 
-/// The distinct thresholds of a feature, in ascending order.
+/// Returns the distinct thresholds of a feature, in ascending order.
 fn thresholds_of(model: &Model, feature: usize) -> Vec<f32> {
     let splits = model.trees.iter().flat_map(|tree| &tree.nodes).filter_map(|node| node.split.as_ref());
     let mut thresholds: Vec<f32> =
@@ -83,7 +85,8 @@ impl ScalarUDFImpl for BinOf {
         let is_constant = matches!(arguments.args[0], ColumnarValue::Scalar(_));
         let rows = if is_constant { 1 } else { arguments.number_rows };
         let values = words.numbers(&arguments.args[0].to_array(rows)?);
-        // A row goes left if its value is at most the threshold, so equal thresholds are not below it.
+        // A row goes to the left child if its value is at most the threshold, so a threshold equal to the value is not
+        // below it.
         let bin = |value: f32| thresholds.partition_point(|threshold| *threshold < value) as i32;
         let bins: Int32Array =
             values.iter().map(|value| value.filter(|value| !value.is_nan()).map(bin)).collect();

@@ -1,5 +1,5 @@
-//! Table functions of a model and a dataset: their common opening. The arguments are string literals, the first two
-//! of which name the model and the dataset.
+//! Common code of the table functions that apply a model to a dataset. Their arguments are string literals, the first
+//! two of which name the model and the dataset.
 
 use super::SqlFunction;
 use super::models::{read_model, string_literal};
@@ -17,23 +17,23 @@ use std::sync::Arc;
 
 /// A table function with `MORE` arguments after the model and the dataset.
 pub struct DatasetFunction<const MORE: usize> {
-    /// Name and usage.
+    /// Name and usage of the function.
     pub function: &'static SqlFunction,
-    /// The arguments in words, for errors.
+    /// Description of the arguments, for error messages.
     pub arguments: &'static str,
     /// The tables of the session.
     pub tables: Arc<Tables>,
-    /// Builds the result.
+    /// Builds the result from the model, the dataset and the remaining arguments.
     pub build: fn(ModelAndDataset, [&str; MORE]) -> Result<Arc<dyn ScanSource>>,
 }
 
-/// A model and a dataset that a query names.
+/// A model and a dataset that a query names, both opened.
 pub struct ModelAndDataset {
     /// The model.
     pub model: Model,
     /// The model's name in the query.
     pub model_name: String,
-    /// The dataset.
+    /// Reader of the dataset.
     pub reader: Arc<DatasetReader>,
 }
 

@@ -1,4 +1,5 @@
-//! The mean as `planetree evaluate` computes it: from exact sums, so that it does not depend on the order of the rows.
+//! The function `exact_avg`, which computes a mean as `planetree evaluate` does: from exact sums, so that the result
+//! does not depend on the order of the rows.
 
 use super::{FunctionKind, SqlFunction};
 use arrow::array::{ArrayRef, AsArray};
@@ -85,7 +86,7 @@ impl Accumulator for ExactMean {
         for state in states[0].as_binary::<i32>().iter().flatten() {
             match Mean::from_bytes(self.0.metric(), state) {
                 Some(mean) => self.0.merge(&mean),
-                None => return exec_err!("a partial mean arrived damaged"),
+                None => return exec_err!("exact_avg: received a malformed partial mean"),
             }
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Why one document of a query ranks above another.
+//! The function `explain_difference`, which shows why one document of a query ranks above another.
 
 use super::dataset_function::{DatasetFunction, ModelAndDataset};
 use super::{FunctionKind, SqlFunction};
@@ -23,7 +23,7 @@ fn build(opened: ModelAndDataset, [query, one, other]: [&str; 3]) -> Result<Arc<
     Ok(Arc::new(MemorySource::new(batch.schema(), vec![batch])))
 }
 
-/// Contribution and value of every used feature of a document.
+/// Contribution and value of each feature that the trees use, for one document. A missing value is `None`.
 type FeatureEffects = Vec<(f64, Option<f32>)>;
 
 fn difference(opened: &ModelAndDataset, query: &str, documents: [&str; 2]) -> Result<RecordBatch> {
@@ -34,7 +34,7 @@ fn difference(opened: &ModelAndDataset, query: &str, documents: [&str; 2]) -> Re
     let [one, other] = explain_documents(&explainer, features.len(), reader, query, documents)?;
     let mut rows: Vec<usize> = (0..features.len()).filter(|row| one[*row].0 != other[*row].0).collect();
     let size = |row: &usize| (one[*row].0 - other[*row].0).abs();
-    // A stable sort: equal differences stay in the order of the features.
+    // The sort is stable, so features with equal differences keep their order.
     rows.sort_by(|a, b| size(b).total_cmp(&size(a)));
     let values = |effects: &FeatureEffects| -> ArrayRef {
         Arc::new(rows.iter().map(|row| effects[*row].1).collect::<Float32Array>())
@@ -55,7 +55,7 @@ fn difference(opened: &ModelAndDataset, query: &str, documents: [&str; 2]) -> Re
         .map_err(|error| Error::bug(FUNCTION.name, &error).caused_by(error))
 }
 
-/// Finds two documents of a query and explains them.
+/// Finds two documents of a query and computes the contributions of their features.
 fn explain_documents(
     explainer: &RowExplainer,
     features: usize,

@@ -1,4 +1,4 @@
-//! The contribution of every feature to the score of every row.
+//! The function `explain_score`, which returns the contribution of every feature to the score of every row.
 
 use super::dataset_function::{DatasetFunction, ModelAndDataset};
 use super::{FunctionKind, SqlFunction};

@@ -1,5 +1,5 @@
-//! Function arguments that stand for features of a model: numbers, or the words themselves for a categorical feature.
-//! A number would be a word's code, which depends on the dataset, and the dataset is unknown here.
+//! Function arguments that stand for features of a model. A numeric feature needs a number. A categorical feature needs
+//! the name of a category, because its numeric code depends on the dataset, which is unknown here.
 
 use super::SqlFunction;
 use crate::error::to_engine_error;
@@ -14,12 +14,13 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Converts an argument to numbers: by the codes of the model's words if the feature is categorical.
+/// Converts the values of an argument to the numbers that the model expects. Names of categories are replaced by the
+/// codes that the model uses for them.
 #[derive(Debug, Clone)]
 pub struct WordCodes {
-    /// Words and codes, sorted by word; `None` for a numeric feature.
+    /// Names of categories and their codes, sorted by name; `None` for a numeric feature.
     codes: Option<Vec<(String, u32)>>,
-    /// Whether unknown words were already reported.
+    /// Whether a warning about unknown categories has already been logged.
     warned: Arc<AtomicBool>,
 }
 
@@ -37,18 +38,19 @@ impl Hash for WordCodes {
     }
 }
 
-/// An argument that stands for a feature.
+/// A function argument that stands for a feature of a model.
 pub struct FeatureArgument<'a> {
-    /// The function called.
+    /// The function that is called.
     pub function: &'a SqlFunction,
-    /// Its name in messages.
+    /// Name of the argument in messages.
     pub name: &'a str,
-    /// The feature of the model.
+    /// The feature that the argument stands for.
     pub feature: &'a ModelFeature,
 }
 
 impl FeatureArgument<'_> {
-    /// The argument, cast to the type that is read later, and its conversion to numbers.
+    /// Returns the argument, cast to the type that `WordCodes::numbers` reads, and its conversion to numbers. Fails if
+    /// the type of the argument does not fit the feature.
     pub fn resolve(&self, value: Expr, schema: &DFSchema) -> Result<(Expr, WordCodes)> {
         let FeatureArgument { function, name, feature } = self;
         let kind = value.get_type(schema)?;
@@ -62,7 +64,7 @@ impl FeatureArgument<'_> {
         if !is_text(&kind) && !kind.is_null() {
             let problem =
                 format!("{name} is of type {kind}, but {} is categorical in the model", feature.name);
-            let remedy = "pass the words as text, or call score('model', 'dataset'), which maps the codes of a dataset";
+            let remedy = "pass the names of the categories as strings, or call score('model', 'dataset')";
             return Err(to_engine_error(Error::place(function.name, problem, remedy)));
         }
         let mut codes: Vec<(String, u32)> = feature.words.iter().cloned().zip(0..).collect();
@@ -71,7 +73,7 @@ impl FeatureArgument<'_> {
     }
 }
 
-/// Index of a feature in a model that `model_name` names.
+/// Returns the index of a feature in a model. `model_name` is the model's name in the query, for error messages.
 pub fn feature_index(
     function: &SqlFunction,
     model_name: &str,
@@ -87,7 +89,7 @@ pub fn feature_index(
 }
 
 impl WordCodes {
-    /// The values of an argument as numbers. Words unknown to the model become missing values.
+    /// Converts the values of an argument to numbers. Categories that the model does not know become missing values.
     pub fn numbers(&self, values: &ArrayRef) -> Float32Array {
         let Some(codes) = &self.codes else { return values.as_primitive::<Float32Type>().clone() };
         let code = |word: &str| {
@@ -98,7 +100,7 @@ impl WordCodes {
         let unknown = words.iter().flatten().filter(|word| code(word).is_none()).count();
         if unknown > 0 && !self.warned.swap(true, Ordering::Relaxed) {
             tracing::warn!(
-                "words unknown to the model are treated as missing: {unknown} of the first {} rows",
+                "categories unknown to the model are treated as missing: {unknown} of the first {} rows",
                 words.len()
             );
         }

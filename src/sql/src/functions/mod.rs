@@ -1,4 +1,4 @@
-//! The SQL functions of planetree. To add one, add a file and a line in the table.
+//! The SQL functions of planetree. To add a function, add a file and a line in `FUNCTIONS`.
 
 mod auc;
 mod average_precision;
@@ -38,17 +38,17 @@ use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
 use ranking::MetricEntry;
 use std::sync::Arc;
 
-/// A function of planetree.
+/// A SQL function of planetree.
 struct SqlFunction {
     name: &'static str,
-    /// The call with its arguments.
+    /// The call with its arguments. Optional arguments are in brackets.
     usage: &'static str,
-    /// One line of help.
+    /// One-line description.
     help: &'static str,
     kind: FunctionKind,
 }
 
-/// The kind of a function, with its constructor.
+/// Kind of a function, with its constructor.
 enum FunctionKind {
     Metric(&'static MetricEntry),
     Aggregate(fn() -> AggregateUDF),
@@ -81,20 +81,20 @@ const FUNCTIONS: [SqlFunction; 20] = [
     read::TABLE,
 ];
 
-/// Help on a function, for the manual, `\df` and the shell's completion.
+/// Description of a function, for the manual, the shell command `\df` and the shell's completion.
 #[derive(Debug, Clone, Copy)]
 pub struct FunctionHelp {
     /// Name of the function.
     pub name: &'static str,
-    /// The call with its arguments.
+    /// The call with its arguments. Optional arguments are in brackets.
     pub usage: &'static str,
-    /// One line of help.
+    /// One-line description.
     pub help: &'static str,
     /// `aggregate`, `window`, `scalar` or `table`.
     pub kind: &'static str,
 }
 
-/// Help on all functions of planetree.
+/// Returns the descriptions of all functions of planetree, in the order of the manual.
 pub fn function_help() -> Vec<FunctionHelp> {
     let help = |function: &SqlFunction| FunctionHelp {
         name: function.name,
@@ -110,7 +110,7 @@ pub fn function_help() -> Vec<FunctionHelp> {
     FUNCTIONS.iter().map(help).collect()
 }
 
-/// The names of all functions of planetree, including aliases and pooled variants.
+/// Returns the names of all functions of planetree, including aliases and pooled variants.
 pub fn all_function_names() -> Vec<&'static str> {
     let names = |function: &SqlFunction| match function.kind {
         FunctionKind::Metric(entry) => {
@@ -121,15 +121,15 @@ pub fn all_function_names() -> Vec<&'static str> {
     FUNCTIONS.iter().flat_map(names).collect()
 }
 
-/// The only window function of planetree.
+/// Name of planetree's only window function.
 pub const RANK_IN_QUERY: &str = rank_in_query::FUNCTION.name;
 
-/// Whether a function is bound to a model before it runs, and so cannot run on a cluster.
+/// Checks whether a function is bound to a model before it runs. Such a function cannot run on a cluster.
 pub fn needs_model(name: &str) -> bool {
     FUNCTIONS.iter().any(|function| function.name == name && matches!(function.kind, FunctionKind::Scalar(_)))
 }
 
-/// The functions that executors of a cluster need for a query that was planned here.
+/// Returns the functions that the executors of a cluster need to run a query that was planned by this process.
 pub fn distributed_functions() -> Vec<AggregateUDF> {
     let aggregate = |function: &SqlFunction| match function.kind {
         FunctionKind::Metric(entry) => {

@@ -1,4 +1,4 @@
-//! Binds functions to the models that they name: once per query, before it is planned.
+//! Binds function calls to the models that they name. This is done once per query, before it is planned.
 
 use super::bin_of::{self, BinOf};
 use super::planetree_score::{self, PlanetreeScore};
@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// Analyzer rule that reads the models that a query names and puts them into its function calls.
+/// Analyzer rule that reads the models named in a query and binds the function calls to them.
 pub struct ResolveModels(pub Arc<Tables>);
 
 impl fmt::Debug for ResolveModels {
@@ -49,7 +49,7 @@ impl AnalyzerRule for ResolveModels {
     }
 }
 
-/// The models of one query.
+/// The models that one query names. Each model is read once.
 struct ModelCache<'t> {
     tables: &'t Tables,
     read: HashMap<String, Arc<Model>>,
@@ -90,12 +90,12 @@ impl ModelCache<'_> {
     }
 }
 
-/// Reads the model that a query names: a table, or a path.
+/// Reads a model that a query names, either as a table or by its path.
 pub fn read_model(tables: &Tables, name: &str) -> Result<Model> {
     Model::read(&tables.location(name)?)
 }
 
-/// The text of a string literal; `None` for other expressions.
+/// Returns the value of a string literal, or `None` for other expressions.
 pub fn string_literal(expression: &Expr) -> Option<String> {
     match expression {
         Expr::Literal(

@@ -7,7 +7,7 @@ use planetree_metric::Metric;
 pub const FUNCTION: SqlFunction = SqlFunction {
     name: "ndcg",
     usage: USAGE,
-    help: "DCG divided by that of the ideal order",
+    help: "DCG divided by the DCG of the ideal order",
     kind: FunctionKind::Metric(&ENTRY),
 };
 

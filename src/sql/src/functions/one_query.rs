@@ -1,5 +1,5 @@
-//! Guards ranking metrics against rows of several queries. A metric is defined on the ranking of one query; with a
-//! forgotten GROUP BY, its value over several would look plausible, so it is an error. `ndcg_pooled` and the other
+//! Rejects ranking metrics over the rows of several queries. A metric is defined on the ranking of one query. If GROUP
+//! BY is forgotten, its value over several queries would look plausible, so it is an error. `ndcg_pooled` and the other
 //! pooled metrics accept rows of several queries.
 //!
 //! ```text
@@ -9,9 +9,9 @@
 //!                                            TableScan
 //! ```
 //!
-//! The query id is traced through the plan, even through subqueries, views and CTEs that leave it out; the rows
-//! decide at run time whether there are several. So anything that selects one query (WHERE, a join, groups within a
-//! query) is accepted. Groups by the id itself need no check, and tables without a query id get none.
+//! The rule finds the query id column in the plan, even if subqueries, views and CTEs do not select it. Whether the
+//! rows belong to several queries is decided at run time, so anything that selects one query (WHERE, a join, groups
+//! within a query) is accepted. No check is added if the rows are grouped by the query id, or if the table has none.
 
 use super::ranking::MetricFunction;
 use super::within_query::within_query;
@@ -28,13 +28,13 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::analyzer::AnalyzerRule;
 use std::sync::Arc;
 
-/// Analyzer rule that adds the check to metrics.
+/// Analyzer rule that makes a metric fail if its rows belong to several queries.
 #[derive(Debug)]
 pub struct OneQuery;
 
-/// Names of the query id column: in planetree's tables, and in LETOR files.
+/// Names of the query id column in planetree's tables and in LETOR files.
 const QUERY_NAMES: [&str; 2] = ["query_id", "qid"];
-/// Its name where a subquery leaves it out and this rule adds it.
+/// Name of the query id column that this rule adds to subqueries that do not select one.
 const CARRIED: &str = "__query";
 const LOWEST: &str = "__lowest_query";
 const HIGHEST: &str = "__highest_query";
@@ -57,9 +57,9 @@ impl AnalyzerRule for OneQuery {
     }
 }
 
-/// A call of a metric among the expressions of a plan node.
+/// A metric that a plan node computes.
 struct MetricCall {
-    /// Index among the expressions.
+    /// Index among the expressions of the node.
     index: usize,
     name: String,
     pooled: &'static str,
@@ -135,12 +135,14 @@ fn guarded_window(window: &Window) -> Result<Option<LogicalPlan>> {
     with_check(LogicalPlan::Window(plan), &window.schema, window.window_expr.len(), metrics).map(Some)
 }
 
-/// The aggregates of the query id that show whether a metric saw one query, and their names.
+/// Returns the minimum and the maximum of the query id as aggregates, with their names. They are equal if the rows of a
+/// metric belong to one query.
 fn query_bounds(index: usize) -> [(Arc<AggregateUDF>, String); 2] {
     [(min_udaf(), format!("{LOWEST}{index}")), (max_udaf(), format!("{HIGHEST}{index}"))]
 }
 
-/// The original columns of a node, the last `calls` of which are its calls, with the check around metrics.
+/// Projects a node to its original columns and adds the check to each metric. The last `calls` columns are the node's
+/// aggregate or window functions.
 fn with_check(
     plan: LogicalPlan,
     before: &DFSchema,
@@ -160,7 +162,7 @@ fn with_check(
     Ok(LogicalPlan::Projection(Projection::try_new(columns, Arc::new(plan))?))
 }
 
-/// Whether the check was already added: the rule may run twice on a plan.
+/// Checks whether the check was already added, because the rule may run twice on a plan.
 fn is_guarded(schema: &DFSchema) -> bool {
     schema.fields().iter().any(|field| field.name().starts_with(LOWEST))
 }
@@ -172,7 +174,8 @@ fn without_alias(expression: &Expr) -> &Expr {
     }
 }
 
-/// Whether one of the keys is the query id. Grouping sets do not count: some of their groups span all queries.
+/// Checks whether one of the keys is the query id. Grouping sets do not count, because some of their groups span all
+/// queries.
 fn groups_by_query(keys: &[Expr]) -> bool {
     let is_query = |key: &Expr| matches!(without_alias(key), Expr::Column(column) if QUERY_NAMES.contains(&column.name.as_str()));
     keys.iter().any(is_query) && !keys.iter().any(|key| matches!(key, Expr::GroupingSet(_)))
@@ -183,7 +186,8 @@ fn query_column(schema: &DFSchema) -> Option<Column> {
     QUERY_NAMES.into_iter().chain([CARRIED]).find_map(find)
 }
 
-/// The plan with a query id column, if one can be found; a column is only ever added at the end.
+/// Returns the plan with a query id column, and the column; `None` if the plan has no query id. A column is only added
+/// at the end, so that the indices of the others do not change.
 fn with_query(plan: &LogicalPlan) -> Result<Option<(LogicalPlan, Column)>> {
     if let Some(column) = query_column(plan.schema()) {
         return Ok(Some((plan.clone(), column)));
@@ -209,7 +213,7 @@ fn with_query(plan: &LogicalPlan) -> Result<Option<(LogicalPlan, Column)>> {
                 let mut inputs: Vec<LogicalPlan> = inputs.iter().map(|input| (*input).clone()).collect();
                 inputs[index] = with_id;
                 let plan = plan.with_new_exprs(plan.expressions(), inputs)?;
-                // A semi join outputs only one side.
+                // A semi join outputs only one side, which may not have the column.
                 if let Some(column) = query_column(plan.schema()) {
                     return Ok(Some((plan, column)));
                 }

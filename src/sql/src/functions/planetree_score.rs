@@ -1,4 +1,4 @@
-//! The score of a model for the features of any table.
+//! The function `planetree_score`, which scores the rows of any table with a model.
 
 use super::feature_argument::{FeatureArgument, WordCodes, feature_index};
 use super::{FunctionKind, SqlFunction};
@@ -23,29 +23,29 @@ pub const FUNCTION: SqlFunction = SqlFunction {
     kind: FunctionKind::Scalar(|| ScalarUDF::new_from_impl(PlanetreeScore::unresolved())),
 };
 
-/// The function: as written, or bound to its model.
+/// The function `planetree_score`, as written in a query or bound to its model.
 #[derive(Debug)]
 pub struct PlanetreeScore {
     signature: Signature,
     model: Option<BoundModel>,
 }
 
-/// A model and how the arguments map to its features.
+/// A model, and the mapping of the arguments to its features.
 #[derive(Debug, Clone)]
 struct BoundModel {
     name: String,
     scorer: Arc<Scorer>,
-    /// The names of the model's features.
+    /// Names of all features of the model.
     names: Arc<[String]>,
-    /// The feature of each argument.
+    /// Index of the feature that each argument stands for.
     features: Vec<usize>,
-    /// How each argument is read.
+    /// Conversion of each argument to numbers.
     words: Vec<WordCodes>,
 }
 
 impl BoundModel {
-    /// The error for a row whose score is not finite. Row numbers are unknown here, so it shows the values of the
-    /// features.
+    /// Returns the error for a row whose score is not finite. The error shows the values of the features, because the
+    /// number of the row is unknown here.
     fn not_finite(&self, columns: &[Option<&Float32Array>], row: usize) -> Error {
         const FEW: usize = 8;
         let known = columns.iter().enumerate().filter_map(|(feature, column)| Some((feature, (*column)?)));
@@ -84,12 +84,12 @@ impl PlanetreeScore {
         PlanetreeScore { signature: Signature::variadic_any(Volatility::Immutable), model: None }
     }
 
-    /// Whether the function is bound to its model.
+    /// Returns whether the function is bound to its model.
     pub fn is_resolved(&self) -> bool {
         self.model.is_some()
     }
 
-    /// Binds a call to its model, with arguments matched to the model's features.
+    /// Binds a call to its model and matches the arguments to the model's features.
     pub fn resolve(name: &str, model: &Model, arguments: &[Expr], schema: &DFSchema) -> EngineResult<Expr> {
         model.check_single_rows(name).map_err(to_engine_error)?;
         let scorer = Arc::new(Scorer::new(model));
@@ -121,7 +121,7 @@ impl PlanetreeScore {
             return Err(to_engine_error(Error::place(
                 FUNCTION.name,
                 format_args!("{name} also needs {}", few(&missing)),
-                "pass all features that the trees use, or call score('model', 'dataset'), which finds them itself",
+                "pass all features that the trees use, or call score('model', 'dataset'), which reads them from the dataset",
             )));
         }
         let (mut features, mut values, mut words) = (Vec::new(), Vec::new(), Vec::new());
@@ -147,7 +147,8 @@ impl PlanetreeScore {
     }
 }
 
-/// The features that the arguments name; `None` unless all arguments are columns named like features.
+/// Returns the features that the arguments name, or `None` unless every argument is a column with the name of a
+/// feature.
 fn by_names(model: &Model, arguments: &[Expr]) -> Option<Vec<usize>> {
     let feature = |argument: &Expr| {
         let name = match argument {
@@ -160,7 +161,7 @@ fn by_names(model: &Model, arguments: &[Expr]) -> Option<Vec<usize>> {
     arguments.iter().map(feature).collect()
 }
 
-/// Checks that the arguments can be all features in the model's order.
+/// Checks that there are as many arguments as features, so that they can be the features in the model's order.
 fn check_count(name: &str, model: &Model, arguments: &[Expr]) -> Result<()> {
     if arguments.len() == model.features.len() {
         return Ok(());

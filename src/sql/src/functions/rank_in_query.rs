@@ -1,4 +1,5 @@
-//! The rank of a document within its query, as in predictions.
+//! The function `rank_in_query`, which returns the rank of a document within its query, like the column `rank` of
+//! predictions.
 
 use super::{FunctionKind, SqlFunction};
 use arrow::array::{Array, ArrayRef, AsArray, Int32Array};
@@ -15,7 +16,7 @@ pub const FUNCTION: SqlFunction = SqlFunction {
     kind: FunctionKind::Window(|| WindowUDF::new_from_impl(RankInQuery::new())),
 };
 
-/// The window function.
+/// The window function `rank_in_query`.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct RankInQuery {
     signature: Signature,
@@ -61,7 +62,7 @@ struct RankEvaluator;
 impl PartitionEvaluator for RankEvaluator {
     fn evaluate_all(&mut self, values: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
         let scores = values[0].as_primitive::<Float64Type>();
-        // Adding zero turns -0.0 into 0.0. NULL and NaN come last.
+        // Adding zero turns -0.0 into 0.0, so that the two are equal. NULL and NaN come last.
         let key = |row: &usize| match scores.is_valid(*row) && !scores.value(*row).is_nan() {
             true => Some(scores.value(*row) + 0.0),
             false => None,

@@ -1,6 +1,6 @@
-//! The rows of many groups, collected until they are judged. Rows of a group are usually adjacent, so a group is a
-//! few spans of the columns, each with the number of its first row: spilled states still know their order when they
-//! are merged later.
+//! Collects the rows of many groups until their metrics are computed. The rows of a group are usually adjacent, so a
+//! group is stored as a few spans of the columns. Each span has the number of its first row, so that states that were
+//! spilled to disk can be merged in the order of their rows.
 
 use crate::error::to_engine_error;
 use arrow::array::{
@@ -24,28 +24,28 @@ pub struct RankedGroups {
     judge: Judge,
     labels: Vec<f32>,
     scores: Vec<f64>,
-    /// Document ids, if they break ties.
+    /// Document ids, if they are used to break ties.
     documents: Option<Vec<String>>,
     spans: Vec<GroupSpan>,
     /// Number of groups so far.
     groups: usize,
-    /// Number of rows so far, including those already emitted.
+    /// Number of rows so far, including the rows of groups that were already emitted.
     seen: u64,
 }
 
-/// Index of the document id argument.
+/// Index of the document id among the arguments.
 const DOCUMENTS: usize = 4;
 
-/// Adjacent rows of one group, up to the start of the next span.
+/// A range of adjacent rows of one group. It ends where the next span starts.
 #[derive(Debug, Clone, Copy)]
 struct GroupSpan {
     group: usize,
-    /// Number of its first row.
+    /// Number of the first row, counted over all rows that the accumulator has received.
     position: u64,
     start: usize,
 }
 
-/// The columns of a partial state.
+/// Returns the columns of a partial state.
 pub fn state_fields(name: &str, has_documents: bool) -> Vec<FieldRef> {
     let list = |part: &str, kind: DataType| {
         let item = Arc::new(Field::new_list_field(kind, true));
@@ -58,7 +58,7 @@ pub fn state_fields(name: &str, has_documents: bool) -> Vec<FieldRef> {
 }
 
 impl RankedGroups {
-    /// An accumulator without rows.
+    /// Creates an accumulator without rows.
     pub fn new(name: &'static str, judge: Judge, has_documents: bool) -> Self {
         RankedGroups {
             name,
@@ -135,7 +135,7 @@ impl RankedGroups {
         }
     }
 
-    /// The spans of the first `groups` groups, each in the order of its rows.
+    /// Returns the row ranges of each of the first `groups` groups, in the order of the rows.
     fn by_group(&self, groups: usize) -> Vec<Vec<Range<usize>>> {
         let mut all: Vec<Vec<(u64, Range<usize>)>> = vec![Vec::new(); groups];
         for (index, span) in self.spans.iter().enumerate() {
@@ -151,7 +151,7 @@ impl RankedGroups {
         all.into_iter().map(in_order).collect()
     }
 
-    /// Number of groups to emit.
+    /// Returns the number of groups to emit.
     fn emitted(&self, emit: EmitTo) -> usize {
         match emit {
             EmitTo::All => self.groups,
@@ -314,12 +314,12 @@ impl GroupsAccumulator for RankedGroups {
     }
 }
 
-/// Accumulator of a ranking metric for one group: without GROUP BY, and in windows.
+/// Accumulator of a ranking metric for a single group, used in windows and in queries without GROUP BY.
 #[derive(Debug)]
 pub struct RankedAccumulator(RankedGroups);
 
 impl RankedAccumulator {
-    /// An accumulator without rows.
+    /// Wraps an accumulator without rows.
     pub fn new(mut rows: RankedGroups) -> Self {
         rows.groups = 1;
         RankedAccumulator(rows)
@@ -332,7 +332,7 @@ impl Accumulator for RankedAccumulator {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        // Windows evaluate repeatedly, so the rows are kept.
+        // A window evaluates its accumulator repeatedly, so the rows are kept.
         let spans = self.0.by_group(1);
         Ok(ScalarValue::Float64(self.0.judge(&spans[0])?))
     }

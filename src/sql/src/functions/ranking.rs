@@ -1,9 +1,9 @@
-//! Ranking metrics as aggregates. The rows of each group are judged by the code of `planetree evaluate`, so the
-//! values are bit-identical.
+//! Ranking metrics as aggregate functions. They are computed by the code of `planetree evaluate`, so the values are
+//! bit-identical.
 //!
-//! Where equal scores keep the order of the rows (`ties=input`), the aggregate must know that order. If `order/`
-//! feeds it rows in order, it uses that order. Otherwise it takes the worst order (`ties=worst`), which does not
-//! depend on how rows arrive, so that no result depends on threads.
+//! If equal scores keep the order of the rows (`ties=input`), the aggregate must know that order. It uses the order in
+//! which the rows arrive if the rules in `order/` guarantee it. Otherwise it assumes the worst order (`ties=worst`), so
+//! that the result does not depend on the number of threads.
 
 use super::ranked_rows::{RankedAccumulator, RankedGroups, state_fields};
 use crate::error::to_engine_error;
@@ -19,32 +19,32 @@ use planetree_metric::{Convention, Judge, Metric, Ties};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-/// Whether a metric takes a depth argument.
+/// Whether a metric has the depth argument `k`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DepthArgument {
-    /// May be omitted.
+    /// The depth may be omitted.
     Optional,
-    /// Required.
+    /// The depth is required.
     Required,
-    /// Not accepted.
+    /// The metric has no depth.
     None,
 }
 
-/// A metric and its functions.
+/// A metric and the names of its SQL functions.
 #[derive(Debug)]
 pub struct MetricEntry {
     /// Name of the function.
     pub name: &'static str,
     /// Other names of the function.
     pub aliases: &'static [&'static str],
-    /// The function that accepts rows of several queries; `None` if the metric does so itself, because it is defined
-    /// on rows.
+    /// Name of the function that accepts rows of several queries. `None` if the metric is defined on rows, so that its
+    /// only function accepts them.
     pub pooled: Option<&'static str>,
-    /// The call with its arguments.
+    /// The call with its arguments. Optional arguments are in brackets.
     pub usage: &'static str,
-    /// Whether it takes a depth.
+    /// Whether the function has a depth argument.
     pub depth: DepthArgument,
-    /// The metric at a depth.
+    /// Returns the metric at a depth.
     pub metric: fn(Option<u32>) -> Metric,
 }
 
@@ -55,7 +55,7 @@ pub struct MetricFunction {
     name: &'static str,
     aliases: Vec<String>,
     signature: Signature,
-    /// Whether rows arrive in the order that decides ties.
+    /// Whether rows arrive in the order that decides between equal scores.
     in_order: bool,
 }
 
@@ -73,7 +73,7 @@ impl Hash for MetricFunction {
     }
 }
 
-/// The values of the constant arguments.
+/// Values of the arguments that must be constant.
 struct MetricSettings {
     metric: Metric,
     convention: Convention,
@@ -81,7 +81,8 @@ struct MetricSettings {
 }
 
 impl MetricFunction {
-    /// The functions of a metric: for the rows of one query, and the pooled one. Both expect rows in any order.
+    /// Returns the functions of a metric: one for the rows of a single query, and the pooled one, if any. Both accept
+    /// rows in any order.
     pub fn all(entry: &'static MetricEntry) -> Vec<Self> {
         let function = |name: &'static str, aliases: &[&str]| MetricFunction {
             entry,
@@ -94,17 +95,17 @@ impl MetricFunction {
         [function(entry.name, entry.aliases)].into_iter().chain(pooled).collect()
     }
 
-    /// The name of the pooled function, if this one accepts rows of one query only.
+    /// Returns the name of the pooled function, or `None` if this function accepts rows of several queries itself.
     pub fn pooled_name(&self) -> Option<&'static str> {
         self.entry.pooled.filter(|pooled| *pooled != self.name)
     }
 
-    /// The same function for rows that arrive in order.
+    /// Returns this function for rows that arrive in order.
     pub fn in_order(&self) -> Self {
         MetricFunction { in_order: true, ..self.clone() }
     }
 
-    /// Whether the order of the rows can change the value.
+    /// Checks whether the order of the rows can change the value.
     pub fn depends_on_order(&self, aggregate: &AggregateFunctionExpr) -> Result<bool> {
         let MetricSettings { metric, convention, .. } = self.settings(&aggregate.expressions())?;
         Ok(match metric {
@@ -115,7 +116,7 @@ impl MetricFunction {
         })
     }
 
-    /// Indices of the depth, convention and document id arguments.
+    /// Returns the indices of the depth, convention and document id arguments.
     fn argument_indices(&self) -> (Option<usize>, usize, usize) {
         match self.entry.depth {
             DepthArgument::None => (None, 2, 3),
@@ -146,15 +147,17 @@ impl MetricFunction {
                 return Err(self.fault(&format!("k must be a whole number, not {other}"), "pass an integer"));
             }
             None if self.entry.depth == DepthArgument::Required => {
-                return Err(self.fault("k must not be NULL", "pass the number of documents to look at"));
+                return Err(self.fault("k must not be NULL", "pass the number of top documents to evaluate"));
             }
             None => None,
         };
         let convention: Convention = match constant(convention, "the convention")? {
             Some(ScalarValue::Utf8(Some(text))) => text.parse().map_err(to_engine_error)?,
             Some(other) => {
-                return Err(self
-                    .fault(&format!("the convention must be a text, not {other}"), "pass a string literal"));
+                return Err(self.fault(
+                    &format!("the convention must be a string, not {other}"),
+                    "pass a string literal",
+                ));
             }
             None => Convention::default(),
         };
@@ -175,7 +178,7 @@ impl MetricFunction {
         Ok(RankedGroups::new(self.name, Judge::new(&[metric], &convention), has_documents))
     }
 
-    /// The call with its arguments.
+    /// Returns the call with its arguments, for error messages.
     fn usage(&self) -> String {
         self.entry.usage.replacen(self.entry.name, self.name, 1)
     }
@@ -222,8 +225,8 @@ impl AggregateUDFImpl for MetricFunction {
                 0 => ("label", "a number", DataType::Float32),
                 1 => ("score", "a number", DataType::Float64),
                 _ if Some(index) == depth_index => ("k", "a whole number", DataType::Int64),
-                _ if index == convention => ("convention", "a text such as 'trec'", DataType::Utf8),
-                _ if index == documents => ("doc_id", "a text", DataType::Utf8),
+                _ if index == convention => ("convention", "a string such as 'trec'", DataType::Utf8),
+                _ if index == documents => ("doc_id", "a string", DataType::Utf8),
                 _ => return plan_err!("{name}: too many arguments: {usage}"),
             };
             let fits = match (&wanted, kind) {

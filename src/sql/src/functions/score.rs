@@ -1,4 +1,4 @@
-//! Predictions without a file: the rows of a dataset, scored as they are read.
+//! The function `score`, which scores the rows of a dataset as they are read, without a file of predictions.
 
 use super::dataset_function::{DatasetFunction, ModelAndDataset};
 use super::{FunctionKind, SqlFunction};

@@ -1,5 +1,5 @@
-//! Returns the value of a metric if its rows belong to one query, and fails otherwise. The rule of `one_query.rs`
-//! puts it around metrics; it is not for use in queries.
+//! The internal function `within_query`, which returns the value of a metric if its rows belong to one query and fails
+//! otherwise. The rule in `one_query.rs` puts it around metrics. Users do not call it.
 
 use crate::error::to_engine_error;
 use arrow::array::{Array, ArrayRef, AsArray};
@@ -13,7 +13,8 @@ use datafusion::logical_expr::{
 use planetree_base::error::Error;
 use std::sync::{Arc, LazyLock};
 
-/// The function: `(value, lowest query, highest query, metric, pooled metric)`.
+/// Returns the function. Its arguments are the value of the metric, the lowest and the highest query id, and the names
+/// of the metric and of the pooled metric.
 pub fn within_query() -> Arc<ScalarUDF> {
     static FUNCTION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
         Arc::new(ScalarUDF::new_from_impl(WithinQuery {
@@ -46,7 +47,7 @@ impl ScalarUDFImpl for WithinQuery {
         let columns = ColumnarValue::values_to_arrays(&arguments.args)?;
         let (value, lowest, highest) = (&columns[0], &columns[1], &columns[2]);
         let differ = neq(lowest, highest)?;
-        // Both are NULL for groups without rows.
+        // Both bounds are NULL for a group without rows.
         if let Some(row) = (0..differ.len()).find(|row| differ.is_valid(*row) && differ.value(*row)) {
             return Err(several_queries(&columns, row)?);
         }

@@ -1,5 +1,5 @@
-//! Concatenates partitions in their order. All partitions run concurrently, each a few batches ahead. If a sort order
-//! is required, the input is a single partition in that order.
+//! Concatenates the partitions of a plan in their order. All partitions run concurrently, and each may be a few batches
+//! ahead of the output. If a sort order is required, the input is a single partition in that order.
 
 use crate::operator::{Operator, OperatorExec};
 use datafusion::common::{Result, Statistics};
@@ -12,16 +12,16 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitio
 use futures::StreamExt;
 use std::sync::Arc;
 
-/// Batches buffered per partition.
+/// Number of batches buffered per partition.
 const BUFFERED_BATCHES: usize = 4;
 
-/// The partitions of a plan as one, in order.
+/// Plan node that concatenates the partitions of its input in order.
 pub type InOrderExec = OperatorExec<ConcatPartitions>;
 
 /// The operator of [`InOrderExec`].
 #[derive(Debug, Clone, Default)]
 pub struct ConcatPartitions {
-    /// Required order of the rows; `None` keeps that of the input.
+    /// Required order of the rows; `None` keeps the order of the input.
     pub order: Option<LexOrdering>,
 }
 

@@ -1,5 +1,5 @@
-//! The order of rows. SQL guarantees none, but a ranking with equal scores needs one: that of the table. Where a plan
-//! can keep it, these rules make it do so, on any number of threads.
+//! Rules that keep the order of rows. SQL guarantees no order, but a ranking with equal scores needs one, and planetree
+//! uses the order of the table. Where a plan can keep that order, these rules make it do so, on any number of threads.
 //!
 //! ```text
 //! AggregateExec (final)                      RunAggregateExec       one thread per partition aggregates

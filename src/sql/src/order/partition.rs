@@ -1,5 +1,5 @@
-//! Aggregates the runs of one partition. Its first and last runs may continue in the neighbouring partitions, so they
-//! are returned as rows.
+//! Aggregates the runs of one partition. The first and the last run may continue in a neighbouring partition, so their
+//! rows are returned without being aggregated.
 
 use arrow::array::{Array, ArrayAccessor, ArrayRef, AsArray, BooleanArray, RecordBatch, UInt32Array};
 use arrow::compute::{concat, partition, take};
@@ -13,10 +13,10 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Groups that are emitted from the accumulators at once.
+/// Number of groups that are emitted from the accumulators at once.
 const EMIT_GROUPS: usize = 1024;
 
-/// Expressions to evaluate for each run.
+/// Keys and aggregates to evaluate for each run.
 #[derive(Debug)]
 pub struct RunSpec {
     /// The grouping keys.
@@ -31,7 +31,8 @@ pub struct RunSpec {
     pub schema: SchemaRef,
 }
 
-/// EvaluatedRows with all expressions evaluated: keys, then arguments and filter of each aggregate.
+/// Rows of a batch with all expressions evaluated. The columns are the keys, followed by the arguments and the filter
+/// of each aggregate.
 #[derive(Clone)]
 pub struct EvaluatedRows {
     columns: Vec<ArrayRef>,
@@ -44,7 +45,7 @@ impl EvaluatedRows {
         EvaluatedRows { columns, count: range.len() }
     }
 
-    /// Concatenates rows.
+    /// Concatenates pieces that have the same columns.
     fn concatenated(rows: &[EvaluatedRows]) -> Result<EvaluatedRows> {
         let column = |index: usize| -> Result<ArrayRef> {
             let pieces: Vec<&dyn Array> = rows.iter().map(|rows| &*rows.columns[index]).collect();
@@ -72,10 +73,10 @@ impl RunSpec {
         Ok(EvaluatedRows { columns, count })
     }
 
-    /// The ranges of rows with equal keys.
+    /// Returns the ranges of adjacent rows with equal keys.
     fn runs(&self, rows: &EvaluatedRows) -> Result<Vec<Range<usize>>> {
         let keys = &rows.columns[..self.keys.len()];
-        // The key is nearly always the query id, so text has a loop of its own.
+        // The key is nearly always the query id, so a single string column has a faster loop of its own.
         let by_text = match keys {
             [key] if key.null_count() == 0 => match key.data_type() {
                 DataType::Utf8 => Some(runs_of(key.as_string::<i32>())),
@@ -91,7 +92,7 @@ impl RunSpec {
     }
 }
 
-/// The ranges of adjacent equal texts.
+/// Returns the ranges of adjacent equal strings.
 fn runs_of<'a>(keys: impl ArrayAccessor<Item = &'a str>) -> Vec<Range<usize>> {
     let (mut runs, mut start) = (Vec::new(), 0);
     let rows = keys.len();
@@ -104,21 +105,21 @@ fn runs_of<'a>(keys: impl ArrayAccessor<Item = &'a str>) -> Vec<Range<usize>> {
     runs
 }
 
-/// Whether the last row of `left` and the first of `right` have the same key.
+/// Checks whether the last row of `left` and the first row of `right` have the same key.
 fn same_key(spec: &RunSpec, left: &EvaluatedRows, right: &EvaluatedRows) -> Result<bool> {
     let last = left.slice(left.count - 1..left.count);
     let joined = EvaluatedRows::concatenated(&[last, right.slice(0..1)])?;
     Ok(spec.runs(&joined)?.len() == 1)
 }
 
-/// One aggregated partition.
+/// Result of aggregating one partition.
 #[derive(Default)]
 pub struct PartitionResult {
-    /// The rows of the first run.
+    /// Rows of the first run, not aggregated.
     pub first: Vec<EvaluatedRows>,
-    /// The results of the runs between the first and the last.
+    /// Results of the runs between the first and the last one.
     pub inner: Vec<RecordBatch>,
-    /// The rows of the last run; `None` if there is only one.
+    /// Rows of the last run, not aggregated; `None` if the partition has only one run.
     pub last: Option<Vec<EvaluatedRows>>,
 }
 
@@ -126,14 +127,14 @@ pub struct PartitionResult {
 pub struct RunAggregator<'w> {
     spec: &'w RunSpec,
     accumulators: Vec<Box<dyn GroupsAccumulator>>,
-    /// The first row of every run in the accumulators.
+    /// Keys of all runs in the accumulators.
     keys: Vec<EvaluatedRows>,
     results: Vec<RecordBatch>,
     seen: SeenKeys,
 }
 
-/// Hashes of the keys seen so far. A hash collision looks like a key that returned, which costs time but not
-/// correctness.
+/// Hashes of the keys seen so far. A hash collision is mistaken for a key that occurs again, which costs time but does
+/// not change the result.
 #[derive(Default)]
 pub struct SeenKeys {
     hashes: HashSet<u64>,
@@ -141,7 +142,7 @@ pub struct SeenKeys {
 }
 
 impl SeenKeys {
-    /// Adds keys; `false` if one of them was seen before.
+    /// Adds keys. Returns `false` if one of them was seen before.
     pub fn add(&mut self, keys: &[ArrayRef]) -> Result<bool> {
         let mut hashes = vec![0; keys.first().map_or(0, |keys| keys.len())];
         create_hashes(keys, &self.state, &mut hashes)?;
@@ -150,7 +151,7 @@ impl SeenKeys {
 }
 
 impl<'w> RunAggregator<'w> {
-    /// An aggregator without runs.
+    /// Creates an aggregator without runs.
     pub fn new(spec: &'w RunSpec) -> Result<Self> {
         let accumulators = spec.aggregates.iter().map(accumulator).collect::<Result<_>>()?;
         Ok(RunAggregator {
@@ -162,7 +163,7 @@ impl<'w> RunAggregator<'w> {
         })
     }
 
-    /// Adds complete runs; `false` if one of their keys was seen before.
+    /// Adds complete runs. Returns `false` if one of their keys was seen before.
     pub fn add(&mut self, rows: &EvaluatedRows, runs: &[Range<usize>]) -> Result<bool> {
         let (Some(first), Some(last)) = (runs.first(), runs.last()) else { return Ok(true) };
         let keys: UInt32Array = runs.iter().map(|run| Some(run.start as u32)).collect();
@@ -187,7 +188,7 @@ impl<'w> RunAggregator<'w> {
         Ok(true)
     }
 
-    /// Adds one complete run, given in pieces.
+    /// Adds one complete run, given in pieces. Returns `false` if its key was seen before.
     fn add_pieces(&mut self, pieces: &[EvaluatedRows]) -> Result<bool> {
         let joined = EvaluatedRows::concatenated(pieces)?;
         self.add(&joined, std::slice::from_ref(&(0..joined.count)))
@@ -225,7 +226,7 @@ impl<'w> RunAggregator<'w> {
         Ok(())
     }
 
-    /// Takes the results so far.
+    /// Returns the results so far and removes them from the aggregator.
     pub fn take_results(&mut self) -> Result<Vec<RecordBatch>> {
         self.emit()?;
         Ok(std::mem::take(&mut self.results))
@@ -245,17 +246,17 @@ pub struct PartitionAggregator<'w> {
     runs: RunAggregator<'w>,
     /// The rows of the first run, once it has ended.
     first: Option<Vec<EvaluatedRows>>,
-    /// The rows of the current run, which the next batch may continue.
+    /// The rows of the current run, which may continue in the next batch.
     open: Vec<EvaluatedRows>,
 }
 
 impl<'w> PartitionAggregator<'w> {
-    /// An aggregator that has read nothing.
+    /// Creates an aggregator that has read nothing.
     pub fn new(spec: &'w RunSpec) -> Result<Self> {
         Ok(PartitionAggregator { runs: RunAggregator::new(spec)?, first: None, open: Vec::new() })
     }
 
-    /// Adds a batch; `false` if a key returned after other keys.
+    /// Adds a batch. Returns `false` if a key occurs again after other keys.
     pub fn add(&mut self, batch: &RecordBatch) -> Result<bool> {
         if batch.num_rows() == 0 {
             return Ok(true);
@@ -293,7 +294,7 @@ impl<'w> PartitionAggregator<'w> {
         self.runs.add_pieces(&ended)
     }
 
-    /// The result of the partition.
+    /// Returns the result of the partition.
     pub fn finish(mut self) -> Result<PartitionResult> {
         let inner = self.runs.take_results()?;
         Ok(match self.first {
@@ -303,7 +304,7 @@ impl<'w> PartitionAggregator<'w> {
     }
 }
 
-/// The results of complete runs; `None` if a key returned after other keys.
+/// Aggregates complete runs. Returns `None` if a key occurs again after other keys.
 pub fn aggregate_rows(spec: &RunSpec, rows: &[EvaluatedRows]) -> Result<Option<Vec<RecordBatch>>> {
     if rows.is_empty() {
         return Ok(Some(Vec::new()));

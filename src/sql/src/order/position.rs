@@ -1,4 +1,5 @@
-//! Adds each row's position in the table as a last column, so that a sort can keep the table's order among equal rows.
+//! Adds each row's position in the table as the last column, so that a sort can keep the table's order among rows that
+//! compare equal.
 
 use crate::operator::{Operator, OperatorExec};
 use arrow::array::{ArrayRef, RecordBatch, UInt64Array};
@@ -14,10 +15,11 @@ use std::sync::Arc;
 /// Name of the added column.
 pub const POSITION: &str = "__position";
 
-/// Low bits of a position: the row's number within its partition. The high bits are the partition.
+/// Number of low bits of a position, which hold the number of the row within its partition. The high bits hold the
+/// number of the partition.
 const ROW_BITS: u32 = 40;
 
-/// Adds positions to the rows of a plan whose partitions are in order.
+/// Plan node that adds positions to the rows of a plan whose partitions are in order.
 pub type PositionExec = OperatorExec<AddPosition>;
 
 /// The operator of [`PositionExec`].

@@ -33,22 +33,23 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use planetree_base::error::Error;
 use std::sync::Arc;
 
-/// Gives functions that depend on the order of rows the order of the table, or that of their ORDER BY. Runs first,
-/// before rows are distributed over partitions.
+/// Optimizer rule for functions that depend on the order of rows. It gives them the order of the table or of their
+/// ORDER BY. It runs first, before rows are distributed over partitions.
 #[derive(Debug)]
 pub struct KeepOrder;
 
-/// Merges partitions in their order, so that a query returns a table's rows in the table's order. Runs last.
+/// Optimizer rule that merges partitions in their order, so that a query returns a table's rows in the table's order.
+/// It runs last.
 #[derive(Debug)]
 pub struct MergeInOrder;
 
-/// Functions of the engine whose results have the order of their input. Only the ORDER BY of a subquery makes them
-/// ordered here.
+/// Functions of the engine whose results have the order of their input. They are evaluated in order only if the input
+/// is a subquery with ORDER BY.
 const ORDERED_RESULTS: [&str; 5] = ["array_agg", "string_agg", "first_value", "last_value", "nth_value"];
 
-/// Whether the partitions of a plan, concatenated, give rows in a definite order.
+/// Checks whether the concatenated partitions of a plan have their rows in a definite order.
 fn is_in_order(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    // Files are cut into adjacent ranges, but batches in memory are distributed by size.
+    // Files are cut into adjacent ranges, but batches in memory are distributed by size and lose their order.
     let is_file = |scan: &DataSourceExec| scan.data_source().is::<FileScanConfig>();
     let is_leaf = plan.is::<ScanExec>()
         || plan.is::<PlaceholderRowExec>()
@@ -64,7 +65,7 @@ fn is_in_order(plan: &Arc<dyn ExecutionPlan>) -> bool {
     is_leaf || sets_order || (keeps && plan.children().into_iter().all(is_in_order))
 }
 
-/// Whether an operator returns rows in the order of its input.
+/// Checks whether an operator returns rows in the order of its input.
 fn keeps_order(plan: &Arc<dyn ExecutionPlan>) -> bool {
     plan.is::<FilterExec>()
         || plan.is::<ProjectionExec>()
@@ -75,7 +76,7 @@ fn keeps_order(plan: &Arc<dyn ExecutionPlan>) -> bool {
         || plan.is::<PositionExec>()
 }
 
-/// Whether rows are in the order of a sort: the ORDER BY of a subquery.
+/// Checks whether the rows have the order of a sort, which comes from the ORDER BY of a subquery.
 fn is_sorted_below(plan: &Arc<dyn ExecutionPlan>) -> bool {
     match plan.children().as_slice() {
         [child] => plan.is::<SortExec>() || (keeps_order(plan) && is_sorted_below(child)),
@@ -104,9 +105,10 @@ impl PhysicalOptimizerRule for KeepOrder {
     }
 }
 
-/// The aggregation over rows in order, if one of its functions depends on the order and the input has one.
+/// Returns the aggregation over rows in order, or `None` if its functions do not depend on the order or its input has
+/// none.
 fn ordered_aggregate(last: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-    // The planner splits an aggregation in two; the first one sees the rows.
+    // The planner splits an aggregation into a partial one, which reads the rows, and a final one.
     let first = match last.mode() {
         AggregateMode::Final | AggregateMode::FinalPartitioned => {
             match last.input().downcast_ref::<AggregateExec>() {
@@ -158,13 +160,13 @@ fn ordered_aggregate(last: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPla
     Ok(is_same.then(|| Arc::new(single) as Arc<dyn ExecutionPlan>))
 }
 
-/// A plan that keeps its sort, the ORDER BY of a subquery. Later rules drop a sort that no operator above requires,
-/// so an operator that requires it is put in its place. Rows that compare equal keep their previous order, if they
-/// had one.
+/// Makes a plan keep its sort, which comes from the ORDER BY of a subquery. Later rules remove a sort that no operator
+/// above it requires, so it is replaced by an operator that requires it. Rows that compare equal keep their previous
+/// order, if they had one.
 fn with_sorts_kept(plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let kept = plan.clone().transform_down(|plan| {
         let Some(sort) = plan.downcast_ref::<SortExec>().filter(|sort| sort.fetch().is_none()) else {
-            // Other operators decide the order of their rows themselves.
+            // Below an operator that changes the order of its rows, sorts do not matter.
             let next = if keeps_order(&plan) { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Jump };
             return Ok(Transformed::new(plan, false, next));
         };
@@ -189,7 +191,7 @@ fn with_sorts_kept(plan: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPla
     Ok(kept.data)
 }
 
-/// The order that the aggregates request by ORDER BY; empty if none does.
+/// Returns the order that the ORDER BY clauses of the aggregates request; empty if there are none.
 fn requested_order(aggregates: &[Arc<AggregateFunctionExpr>]) -> Result<Vec<PhysicalSortExpr>> {
     let orders = aggregates.iter().map(|aggregate| aggregate.order_bys());
     let longest = orders.max_by_key(|order| order.len()).unwrap_or_default();
@@ -203,7 +205,7 @@ fn requested_order(aggregates: &[Arc<AggregateFunctionExpr>]) -> Result<Vec<Phys
     Ok(longest.to_vec())
 }
 
-/// The metric function with its input declared to be in order; other functions unchanged.
+/// Declares to a metric function that its input is in order. Other functions are returned unchanged.
 fn in_order(
     aggregate: &Arc<AggregateFunctionExpr>,
     exec: &AggregateExec,
@@ -221,8 +223,8 @@ fn in_order(
     Ok(Arc::new(built))
 }
 
-/// Gives a window with `rank_in_query` and without ORDER BY the order of the table. Its other functions stay
-/// unchanged, in a second window above.
+/// Makes `rank_in_query` in a window without ORDER BY use the order of the table. The other functions of the window are
+/// moved to a second window above.
 fn ordered_window(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let (windows, input) = if let Some(window) = plan.downcast_ref::<WindowAggExec>() {
         (window.window_expr(), window.input())
@@ -245,7 +247,7 @@ fn ordered_window(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn Execut
     if !others.is_empty() {
         plan = Arc::new(WindowAggExec::try_new(others, plan, true)?);
     }
-    // The ranks now follow the position, before the other results: restore the order of the columns.
+    // The ranks now precede the results of the other functions, so the original order of the columns is restored.
     let first_other = input_columns + 1 + windows.iter().filter(|window| is_ranking(window)).count();
     let (mut next_rank, mut next_other) = (input_columns + 1, first_other);
     let mut order: Vec<usize> = (0..input_columns).collect();
@@ -269,7 +271,7 @@ fn is_ranking(window: &Arc<dyn WindowExpr>) -> bool {
     function.is_some_and(|function| function.fun().inner().is::<RankInQuery>())
 }
 
-/// A ranking window with an order; `None` for other windows.
+/// Returns a ranking window with an order, or `None` for other windows.
 fn with_order(window: &Arc<dyn WindowExpr>, order: &[PhysicalSortExpr]) -> Option<Arc<dyn WindowExpr>> {
     let standard = window.as_any().downcast_ref::<StandardWindowExpr>().filter(|_| is_ranking(window))?;
     let (keys, frame) = (window.partition_by(), window.get_window_frame().clone());
@@ -310,8 +312,8 @@ impl PhysicalOptimizerRule for MergeInOrder {
     }
 }
 
-/// Whether rows, or partial aggregates of rows, are in order. Partial aggregates are merged in order as well, so that
-/// sums do not depend on which partition finishes first.
+/// Checks whether rows, or partial aggregates of rows, are in order. Partial aggregates are also merged in order, so
+/// that sums do not depend on which partition finishes first.
 fn can_merge_in_order(plan: &Arc<dyn ExecutionPlan>) -> bool {
     match plan.downcast_ref::<AggregateExec>() {
         Some(aggregate) if *aggregate.mode() == AggregateMode::Partial => is_in_order(aggregate.input()),

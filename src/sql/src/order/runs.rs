@@ -1,9 +1,10 @@
-//! Aggregation over rows that are in order. Rows with the same key are adjacent in our tables, so each partition is
-//! aggregated on its own, run by run, without hashing or shuffling; runs that cross a partition boundary are joined
-//! at the end. If a key returns after other keys, these results are discarded and the rows are aggregated as one
-//! stream, in their order.
+//! Aggregates rows that are in order. Rows with the same key are adjacent in planetree's tables, so each partition is
+//! aggregated on its own, run by run, without hashing or shuffling. Runs that cross a partition boundary are joined at
+//! the end. If a key occurs again after other keys, these results are discarded, and all rows are aggregated as one
+//! stream in their order.
 //!
-//! Results are held until all rows have been read: one row per key, which any aggregation has to hold.
+//! The results are held in memory until all rows have been read. There is one row per key, which any aggregation has to
+//! hold.
 
 use super::in_order::{ConcatPartitions, InOrderExec};
 use super::partition::{PartitionAggregator, PartitionResult, RunSpec, SeenKeys, aggregate_rows};
@@ -30,10 +31,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Aggregates the rows of a plan whose partitions are in order.
+/// Plan node that aggregates the rows of a plan whose partitions are in order.
 pub type RunAggregateExec = OperatorExec<Aggregation>;
 
-/// Keys and aggregates: the operator of [`RunAggregateExec`].
+/// The operator of [`RunAggregateExec`]: its keys and aggregates.
 #[derive(Debug, Clone)]
 pub struct Aggregation {
     /// The grouping keys.
@@ -42,7 +43,7 @@ pub struct Aggregation {
     pub aggregates: Vec<Arc<AggregateFunctionExpr>>,
     /// The `FILTER` of each aggregate.
     pub filters: Vec<Option<Arc<dyn PhysicalExpr>>>,
-    /// Required order of the rows of a key; empty keeps that of the input.
+    /// Required order of the rows with the same key. If it is empty, they keep the order of the input.
     pub order: Vec<PhysicalSortExpr>,
     /// Columns of the input.
     pub input_schema: SchemaRef,
@@ -51,7 +52,7 @@ pub struct Aggregation {
 }
 
 impl Aggregation {
-    /// The same aggregation over a single stream, in which keys may return.
+    /// Returns the same aggregation over a single stream, in which a key may occur again after other keys.
     pub fn single_stream(&self, input: Arc<dyn ExecutionPlan>) -> Result<AggregateExec> {
         let order = LexOrdering::new(self.order.clone());
         AggregateExec::try_new(
@@ -64,7 +65,7 @@ impl Aggregation {
         )
     }
 
-    /// The order by key and within it; `None` if no order is required.
+    /// Returns the order by keys and then by `order`, or `None` if no order is required.
     fn sort_order(&self) -> Option<LexOrdering> {
         if self.order.is_empty() {
             return None;
@@ -105,7 +106,7 @@ impl Operator for Aggregation {
     }
 
     fn input_distribution(&self) -> Distribution {
-        // Rows sorted by key may be in any partition, as long as those of one key are in the same.
+        // Sorted rows may be in any partition, as long as all rows with the same key are in the same partition.
         match self.order.is_empty() {
             true => Distribution::UnspecifiedDistribution,
             false => Distribution::KeyPartitioned(self.keys.input_exprs()),
@@ -142,7 +143,7 @@ impl Operator for Aggregation {
     }
 }
 
-/// The results of all runs in their order; `None` if a key returned after other keys.
+/// Aggregates all runs and returns the results in order. Returns `None` if a key occurs again after other keys.
 async fn by_runs(
     aggregation: &Aggregation,
     input: &Arc<dyn ExecutionPlan>,
@@ -169,7 +170,7 @@ async fn by_runs(
     tokio::task::block_in_place(|| join_partitions(&spec, partitions, &memory))
 }
 
-/// Aggregates one partition; `None` if a key returned in it or in another partition.
+/// Aggregates one partition. Returns `None` if a key occurs again after other keys in any partition.
 async fn aggregate_partition(
     spec: &RunSpec,
     mut stream: SendableRecordBatchStream,
@@ -185,7 +186,8 @@ async fn aggregate_partition(
     aggregator.finish().map(Some)
 }
 
-/// Joins the results of partitions in order, aggregating the runs that cross their boundaries.
+/// Joins the results of the partitions in order, and aggregates the runs that cross their boundaries. Returns `None` if
+/// a key occurs again after other keys.
 fn join_partitions(
     spec: &RunSpec,
     partitions: impl Iterator<Item = PartitionResult>,

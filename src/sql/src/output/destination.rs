@@ -1,4 +1,4 @@
-//! Destinations of results: standard output, or a file that appears when it is complete.
+//! Destinations of query results: standard output, or a file that becomes visible only when it is complete.
 
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Compression, Guard, Location, TextOutput};
@@ -8,19 +8,19 @@ use std::io::{self, BufWriter, Stdout, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Standard output or a file.
+/// Destination of query results: standard output or a file.
 pub struct Destination {
     target: OutputTarget,
-    /// Whether the reader closed the pipe, which is not a failure (`| head`).
+    /// Whether the reader has closed the pipe, as in `| head`. This is not an error.
     is_closed: Arc<AtomicBool>,
 }
 
-/// Which files a result may replace.
+/// Which existing files a query result may replace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplacePolicy {
-    /// Files recognisable as results of SQL: Parquet files written by planetree.
+    /// Only Parquet files that an earlier query wrote. Files in other formats do not show which program wrote them.
     Results,
-    /// Any file except tables and datasets of planetree.
+    /// Any file except planetree's tables and datasets.
     Anything,
 }
 
@@ -30,13 +30,14 @@ enum OutputTarget {
 }
 
 impl Destination {
-    /// Standard output.
+    /// Creates a destination that writes to standard output.
     pub fn stdout() -> Self {
         Destination { target: OutputTarget::Stdout(BufWriter::new(io::stdout())), is_closed: Arc::default() }
     }
 
-    /// A file. Tables of planetree are never replaced: they may be models, or may have taken hours to create. Other
-    /// files are replaced only if SQL wrote them or the user allows it: text does not show which program wrote it.
+    /// Creates a destination that writes to a file. Tables of planetree are never replaced, because they may be models
+    /// or may have taken hours to compute. Other files are replaced only if SQL wrote them or the user allows it. Text
+    /// does not show which program wrote it.
     pub fn file(location: &Location, compression: Compression, replace: ReplacePolicy) -> Result<Self> {
         let guard: Guard = Arc::new(move |location| {
             refuse_planetree_files(location)?;
@@ -55,17 +56,17 @@ impl Destination {
         Ok(Destination { target: OutputTarget::File(Box::new(output)), is_closed: Arc::default() })
     }
 
-    /// Whether the reader has closed the output.
+    /// Returns whether the reader has closed the output.
     pub fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::Relaxed)
     }
 
-    /// The flag of [`is_closed`](Self::is_closed), for use while the output is borrowed.
+    /// Returns the flag behind [`is_closed`](Self::is_closed), which can be read while the destination is borrowed.
     pub fn closed(&self) -> Arc<AtomicBool> {
         self.is_closed.clone()
     }
 
-    /// Flushes the output and makes a file visible.
+    /// Flushes the output. If it is a file, the file becomes visible.
     pub fn commit(mut self) -> Result<()> {
         self.flush().map_err(super::failed)?;
         match self.target {

@@ -11,7 +11,7 @@ use std::io::Write;
 pub struct MarkdownWriter<'a>(Box<dyn Write + Send + 'a>);
 
 impl<'a> MarkdownWriter<'a> {
-    /// Writes the header.
+    /// Creates a writer and writes the header of the table.
     pub fn new(schema: &SchemaRef, mut output: Box<dyn Write + Send + 'a>) -> Result<Self> {
         let names: Vec<String> = schema.fields().iter().map(|field| escaped(field.name())).collect();
         let alignments = schema.fields().iter().map(|field| match field.data_type().is_numeric() {

@@ -1,4 +1,4 @@
-//! Results as text or Parquet, written as they arrive.
+//! Writes query results as text or Parquet, as the rows arrive.
 
 mod destination;
 mod markdown;
@@ -18,10 +18,10 @@ use planetree_base::storage::{Compression, FileFormat, Location, OutputFormats, 
 use planetree_data::table::TextRows;
 use std::io::{self, Write};
 
-/// Format of results.
+/// Format of query results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResultFormat {
-    /// A table with boxes.
+    /// A table with borders.
     Table,
     /// Comma-separated values with a header.
     Csv,
@@ -37,7 +37,7 @@ pub enum ResultFormat {
     Parquet,
 }
 
-/// All formats by name.
+/// All formats with their names.
 const FORMATS: [(&str, ResultFormat); 7] = [
     ("table", ResultFormat::Table),
     ("csv", ResultFormat::Csv),
@@ -48,7 +48,7 @@ const FORMATS: [(&str, ResultFormat); 7] = [
     ("parquet", ResultFormat::Parquet),
 ];
 
-/// The formats of files; the first one is used for names without an extension.
+/// File formats of results. The first one is used for file names without an extension.
 const RESULTS: &[FileFormat] = &[
     FileFormat::Text,
     FileFormat::Csv,
@@ -60,12 +60,12 @@ const RESULTS: &[FileFormat] = &[
 ];
 
 impl ResultFormat {
-    /// The names of all formats.
+    /// Returns the names of all formats.
     pub fn names() -> [&'static str; 7] {
         FORMATS.map(|(name, _)| name)
     }
 
-    /// The format of a name; names of DuckDB are accepted, too.
+    /// Returns the format with the given name. DuckDB's names are accepted, too.
     pub fn named(name: &str) -> Option<Self> {
         let name = match name.to_ascii_lowercase().as_str() {
             "jsonlines" | "jsonl" => "ndjson".to_owned(),
@@ -75,8 +75,9 @@ impl ResultFormat {
         FORMATS.iter().find(|(known, _)| *known == name).map(|(_, format)| *format)
     }
 
-    /// The format of a file: the chosen one, or that of its extension; `None` if neither is given. A choice that
-    /// contradicts the extension is an error, and so is an unknown extension.
+    /// Returns the format and compression of a file. The format is the chosen one, or else the one that the extension
+    /// implies; it is `None` if there is neither. An unknown extension is an error, and so is a choice that contradicts
+    /// the extension.
     pub fn of_file(location: &Location, chosen: Option<Self>) -> Result<(Option<Self>, Compression)> {
         let formats = OutputFormats { what: "results", takes: RESULTS, ..TABLE_FORMATS };
         let (format, compression) = formats.among(location, chosen.map(Self::file))?;
@@ -104,7 +105,7 @@ impl ResultFormat {
         }
     }
 
-    /// A writer for rows of these columns.
+    /// Creates a writer for rows with the given columns.
     pub fn writer<'a>(
         self,
         schema: &SchemaRef,
@@ -124,19 +125,19 @@ impl ResultFormat {
 
 /// Writes the rows of a result.
 pub trait ResultWriter {
-    /// Writes some rows.
+    /// Writes a batch of rows.
     fn write(&mut self, batch: &RecordBatch) -> Result<()>;
 
-    /// Writes the end of the output.
+    /// Writes the end of the output and flushes it.
     fn finish(self: Box<Self>) -> Result<()>;
 }
 
-/// The error of a failed write.
+/// Returns the error for a failed write.
 fn failed(error: io::Error) -> Error {
     Error::io("the output", "write", error)
 }
 
-/// The error for a value that cannot be written as text.
+/// Returns the error for a value that cannot be written as text.
 fn unwritable(error: ArrowError) -> Error {
     match error {
         ArrowError::IoError(_, error) => failed(error),
@@ -144,7 +145,7 @@ fn unwritable(error: ArrowError) -> Error {
     }
 }
 
-/// Formatters of all columns.
+/// Creates formatters for all columns of a batch.
 fn formatters<'b>(batch: &'b RecordBatch, options: &'b FormatOptions<'b>) -> Result<Vec<ArrayFormatter<'b>>> {
     let columns = batch.columns().iter();
     columns.map(|column| ArrayFormatter::try_new(column, options).map_err(unwritable)).collect()

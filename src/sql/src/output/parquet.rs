@@ -14,7 +14,7 @@ use std::io::Write;
 pub struct ParquetWriter<'a>(ArrowWriter<Box<dyn Write + Send + 'a>>);
 
 impl<'a> ParquetWriter<'a> {
-    /// Starts the file.
+    /// Creates a writer and starts the file.
     pub fn new(schema: &SchemaRef, output: Box<dyn Write + Send + 'a>) -> Result<Self> {
         let properties = WriterProperties::builder()
             .set_created_by(concat!("planetree ", env!("CARGO_PKG_VERSION")).to_owned())

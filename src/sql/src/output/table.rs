@@ -8,23 +8,23 @@ use arrow::util::display::FormatOptions;
 use planetree_base::error::Result;
 use std::io::{self, Write};
 
-/// Number of rows that decide the widths.
+/// Number of rows that decide the column widths.
 const FIRST_ROWS: usize = 2000;
 
-/// Writes a table with boxes.
+/// Writes a table with borders.
 pub struct BoxWriter<'a> {
     output: Box<dyn Write + Send + 'a>,
     names: Vec<String>,
-    /// Whether a column is right-aligned.
+    /// Whether each column is numeric and therefore right-aligned.
     is_number: Vec<bool>,
     /// Rows that are not written yet.
     pending: Vec<Vec<String>>,
-    /// The column widths, once known.
+    /// The column widths; `None` until the first rows are written.
     widths: Option<Vec<usize>>,
 }
 
 impl<'a> BoxWriter<'a> {
-    /// A writer that has written nothing.
+    /// Creates a writer that has written nothing.
     pub fn new(schema: &SchemaRef, output: Box<dyn Write + Send + 'a>) -> Self {
         let fields = schema.fields();
         BoxWriter {
@@ -36,7 +36,7 @@ impl<'a> BoxWriter<'a> {
         }
     }
 
-    /// Writes the pending rows, with the header before the first ones.
+    /// Writes the pending rows. The first call also writes the header.
     fn write_pending(&mut self) -> io::Result<()> {
         let rows = std::mem::take(&mut self.pending);
         if self.widths.is_none() {
@@ -61,7 +61,7 @@ impl<'a> BoxWriter<'a> {
         writeln!(self.output, "{left}{}{right}", bars.join(&between.to_string()))
     }
 
-    /// Writes a row; values may have several lines.
+    /// Writes a row, whose values may have several lines.
     fn row(&mut self, values: &[String]) -> io::Result<()> {
         let widths = self.widths.as_deref().unwrap_or_default();
         let height = values.iter().map(|value| value.lines().count()).max().unwrap_or(1).max(1);
@@ -79,7 +79,7 @@ impl<'a> BoxWriter<'a> {
     }
 }
 
-/// Width on a terminal, counting every character as one column.
+/// Returns the width on a terminal, if every character takes one column.
 fn width(text: &str) -> usize {
     text.chars().count()
 }

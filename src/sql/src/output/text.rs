@@ -1,4 +1,4 @@
-//! Results as delimited text or JSON, with the writer that all tables use.
+//! Writes results as delimited text or JSON, with the same code that writes planetree's own tables as text.
 
 use super::{ResultWriter, failed, unwritable};
 use arrow::array::RecordBatch;
@@ -14,7 +14,7 @@ pub struct TextResult<'a> {
 }
 
 impl<'a> TextResult<'a> {
-    /// Writes the text before the rows.
+    /// Creates a writer and writes the text before the rows, such as a header.
     pub fn new(schema: &SchemaRef, mut output: Box<dyn Write + Send + 'a>, rows: TextRows) -> Result<Self> {
         output.write_all(rows.begin(schema).as_bytes()).map_err(failed)?;
         Ok(TextResult { rows, output })

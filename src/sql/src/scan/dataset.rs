@@ -1,4 +1,4 @@
-//! Datasets. Every row group is verified against the manifest when it is read.
+//! Datasets as sources of rows. Every row group is verified against the manifest when it is read.
 
 use super::{BatchSink, ScanRequest, ScanSource};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -14,14 +14,14 @@ pub struct DatasetSource {
 }
 
 impl DatasetSource {
-    /// A source that reads an open dataset.
+    /// Creates a source that reads an open dataset.
     pub fn new(reader: Arc<DatasetReader>) -> Self {
         let schema = Arc::new(dataset_schema(reader.manifest()));
         DatasetSource { reader, schema }
     }
 }
 
-/// The columns of a dataset.
+/// Returns the columns of a dataset.
 pub fn dataset_schema(manifest: &Manifest) -> Schema {
     let mut fields = vec![
         Field::new("query_id", DataType::Utf8, false),

@@ -1,5 +1,5 @@
-//! The operator that scans a source. Each partition runs in a thread of its own, which may block on disks and
-//! networks and stops when its rows are no longer needed.
+//! The operator that scans a source. Each partition runs in its own thread, which may block on disks and networks. The
+//! thread stops when its rows are no longer needed.
 
 use super::{BatchSink, ScanRequest, ScanSource};
 use crate::error::to_engine_error;
@@ -20,7 +20,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Batches buffered per partition.
+/// Number of batches buffered per partition.
 const BUFFERED_BATCHES: usize = 2;
 /// Rows per batch: enough to amortise the transfer between threads, few enough to stay in the cache.
 const BATCH_ROWS: usize = 8192;
@@ -34,16 +34,16 @@ pub struct Scan {
     source: Arc<dyn ScanSource>,
     columns: Vec<usize>,
     schema: SchemaRef,
-    /// The row groups of each partition.
+    /// The range of row groups in each partition.
     partitions: Vec<Range<usize>>,
-    /// Rows per partition.
+    /// Number of rows in each partition.
     rows: Vec<u64>,
     limit: Option<usize>,
     metrics: ExecutionPlanMetricsSet,
 }
 
 impl Scan {
-    /// A scan of some columns in at most `max_partitions` partitions.
+    /// Creates a scan of some columns in at most `max_partitions` partitions, with at most `limit` rows per partition.
     pub fn new(
         source: Arc<dyn ScanSource>,
         columns: Vec<usize>,
@@ -59,7 +59,7 @@ impl Scan {
     }
 }
 
-/// Splits row groups into adjacent ranges with about equal numbers of rows; at least one range.
+/// Splits row groups into adjacent ranges with about equal numbers of rows. There is always at least one range.
 fn partition_row_groups(row_groups: &[u64], max_partitions: usize) -> Vec<Range<usize>> {
     let total: u64 = row_groups.iter().sum();
     let count = max_partitions.clamp(1, row_groups.len().max(1)) as u64;
@@ -124,7 +124,7 @@ impl Operator for Scan {
                 left -= batch.num_rows();
                 baseline.record_output(batch.num_rows());
                 let is_needed = sender.blocking_send(Ok(batch)).is_ok() && left > 0;
-                // Ends the scan; a receiver that needs no more rows does not see the error.
+                // This error ends the scan. It is not reported, unless the user has interrupted the program.
                 if is_needed { Ok(()) } else { Err(Error::Interrupted) }
             };
             let outcome = if request.columns.is_empty() {
@@ -166,7 +166,7 @@ impl Operator for Scan {
     }
 }
 
-/// Batches without columns, such as for `count(*)`: only the number of rows matters.
+/// Sends batches without columns, for queries such as `count(*)` that only need the number of rows.
 fn rows_without_columns(
     mut rows: u64,
     request: &ScanRequest,

@@ -1,4 +1,5 @@
-//! A dataset with the contribution of every feature to its scores: one row per document and feature.
+//! A dataset with the contribution of every feature to the score of every document. There is one row per document and
+//! feature.
 
 use super::{BatchSink, ScanRequest, ScanSource, warn, wrong_columns};
 use arrow::array::{Array, ArrayRef, Float32Array, Float64Array, RecordBatch, StringArray, UInt32Array};
@@ -12,12 +13,12 @@ use planetree_model::predict::{ColumnPlan, GroupScorer};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Contributions computed at once.
+/// Number of contributions computed at once.
 const BATCH_CONTRIBUTIONS: usize = 1 << 16;
 /// Number of key columns: `query_id`, `doc_id` and `label`.
 const KEY_COLUMNS: usize = 3;
 
-/// A dataset with explained scores.
+/// Source of a dataset's rows with explained scores.
 pub struct ExplainedSource {
     reader: Arc<DatasetReader>,
     explained: RowExplainer,
@@ -30,7 +31,7 @@ pub struct ExplainedSource {
 pub struct RowExplainer {
     explainer: Explainer,
     plan: ColumnPlan,
-    /// Index and name of the features that the trees use.
+    /// Index and name of each feature that the trees use.
     used: Vec<(usize, String)>,
 }
 
@@ -38,7 +39,7 @@ pub struct RowExplainer {
 pub struct ExplainedRows {
     /// `query_id`, `doc_id` and `label`.
     pub keys: Vec<ArrayRef>,
-    /// The values of every used feature; `None` if the dataset lacks it.
+    /// The values of each used feature; `None` if the dataset does not have the feature.
     values: Vec<Option<Float32Array>>,
     /// The contributions of all features of the model, row by row.
     contributions: Vec<f64>,
@@ -46,7 +47,7 @@ pub struct ExplainedRows {
 }
 
 impl RowExplainer {
-    /// Prepares a model for a dataset.
+    /// Prepares the explanation of a dataset's rows by a model.
     pub fn new(model: &Model, reader: &DatasetReader) -> Result<Self> {
         let explainer = Explainer::new(model)?;
         let plan = ColumnPlan::new(model, explainer.used_features(), reader)?;
@@ -55,12 +56,12 @@ impl RowExplainer {
         Ok(RowExplainer { explainer, plan, used })
     }
 
-    /// A warning if model and dataset do not match fully.
+    /// Returns a warning if the model and the dataset do not match completely.
     pub fn warning(&self) -> Option<String> {
         self.plan.found.warning()
     }
 
-    /// The names of the features that the trees use.
+    /// Returns the names of the features that the trees use.
     pub fn features(&self) -> impl Iterator<Item = &str> {
         self.used.iter().map(|(_, name)| name.as_str())
     }
@@ -90,7 +91,7 @@ impl RowExplainer {
         })
     }
 
-    /// Contribution and value of the `used`-th used feature in a row.
+    /// Returns the contribution and the value of a feature in a row. `used` is the index among the used features.
     pub fn contribution(&self, explained: &ExplainedRows, row: usize, used: usize) -> (f64, Option<f32>) {
         let width = self.explainer.features().max(1);
         let value = explained.values[used].as_ref().filter(|column| column.is_valid(row));
@@ -99,7 +100,7 @@ impl RowExplainer {
 }
 
 impl ExplainedSource {
-    /// Explains a dataset's scores by a model; `shown` names the model in plans.
+    /// Creates a source that explains the scores of a dataset's rows. `shown` is the name of the model in plans.
     pub fn new(reader: Arc<DatasetReader>, model: &Model, shown: String) -> Result<Self> {
         let explained = RowExplainer::new(model, &reader)?;
         warn(&reader, explained.warning());
@@ -117,7 +118,7 @@ impl ExplainedSource {
         Ok(ExplainedSource { reader, explained, scorer, model: shown, schema })
     }
 
-    /// All columns, with one row per document and feature.
+    /// Returns all columns, with one row per document and feature.
     fn rows(&self, explained: &ExplainedRows, scores: &[f64]) -> Result<Vec<ArrayRef>> {
         let RowExplainer { explainer, used, .. } = &self.explained;
         let cells: Vec<(usize, usize)> =

@@ -1,5 +1,5 @@
-//! Tables written by planetree, whose checksums were verified when they were opened: one file, or several with the
-//! same columns.
+//! Tables written by planetree as sources of rows: one file, or several files with the same columns. Their checksums
+//! were verified when they were opened.
 
 use super::{BatchSink, ScanRequest, ScanSource};
 use arrow::datatypes::SchemaRef;
@@ -15,7 +15,7 @@ pub struct FileSource {
 }
 
 impl FileSource {
-    /// Concatenates tables; `shown` is the path or pattern for messages.
+    /// Concatenates tables. `shown` is their path or pattern, for error messages.
     pub fn new(tables: Vec<TableReader>, shown: &str) -> Result<Self> {
         let Some(first) = tables.first() else {
             return Err(Error::place(shown, "no such file", "check the spelling of the path"));
@@ -29,13 +29,13 @@ impl FileSource {
                     first.location().name(),
                     other.location().name()
                 ),
-                "select files of one kind",
+                "select files with the same columns",
             ));
         }
         Ok(FileSource { tables, schema })
     }
 
-    /// The file of a row group and its number within the file.
+    /// Returns the file that contains a row group, and the index of the row group within this file.
     fn find(&self, row_group: usize) -> Option<(&Arc<ParquetFile>, usize)> {
         let mut before = 0;
         for table in &self.tables {

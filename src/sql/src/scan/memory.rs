@@ -1,4 +1,4 @@
-//! Rows in memory: `CREATE TABLE name AS ...` and small results of table functions.
+//! Rows in memory: tables created by `CREATE TABLE name AS ...`, and small results of table functions.
 
 use super::{BatchSink, ScanRequest, ScanSource};
 use arrow::array::RecordBatch;
@@ -6,14 +6,14 @@ use arrow::datatypes::SchemaRef;
 use planetree_base::error::{Error, Result};
 use std::ops::Range;
 
-/// Batches in memory, one row group each.
+/// Batches in memory. Each batch is one row group.
 pub struct MemorySource {
     schema: SchemaRef,
     batches: Vec<RecordBatch>,
 }
 
 impl MemorySource {
-    /// A source of these batches, in order.
+    /// Creates a source of these batches, in order.
     pub fn new(schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
         MemorySource { schema, batches }
     }

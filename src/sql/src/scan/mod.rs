@@ -1,5 +1,5 @@
-//! planetree's tables as the engine sees them: row groups, each of which can be read independently. A partition of a
-//! scan is a range of adjacent row groups, so the partitions, concatenated, are the rows in their order.
+//! Presents planetree's tables to the engine as row groups that can be read independently. A partition of a scan is a
+//! range of adjacent row groups, so the concatenated partitions have the rows in the order of the table.
 
 mod dataset;
 mod exec;
@@ -34,9 +34,9 @@ pub type BatchSink<'a> = dyn FnMut(RecordBatch) -> Result<()> + 'a;
 /// The columns that a scan requests from a source.
 #[derive(Debug, Clone)]
 pub struct ScanRequest {
-    /// Column indices in any order; at least one.
+    /// Column indices in any order. There is at least one.
     pub columns: Vec<usize>,
-    /// The schema of these columns.
+    /// The schema of the requested columns.
     pub schema: SchemaRef,
     /// Rows per batch.
     pub batch_rows: usize,
@@ -44,21 +44,21 @@ pub struct ScanRequest {
 
 /// A table that is read by row groups.
 pub trait ScanSource: Send + Sync {
-    /// The columns of the table.
+    /// Returns the columns of the table.
     fn schema(&self) -> &SchemaRef;
 
-    /// The text that plans show; never contains secrets.
+    /// Returns the text that plans show for the table. It never contains secrets.
     fn description(&self) -> String;
 
-    /// Number of rows in each row group.
+    /// Returns the number of rows in each row group.
     fn row_group_rows(&self) -> Vec<u64>;
 
-    /// Reads some row groups in order. Runs in a thread that may block.
+    /// Reads some row groups in order. It runs in a thread that may block.
     fn read(&self, row_groups: Range<usize>, request: &ScanRequest, sink: &mut BatchSink<'_>) -> Result<()>;
 }
 
 impl ScanRequest {
-    /// The columns in ascending order without duplicates, which is how readers return them.
+    /// Returns the requested columns in ascending order without duplicates, as readers return them.
     pub fn ascending(&self) -> Vec<usize> {
         let mut columns = self.columns.clone();
         columns.sort_unstable();
@@ -66,7 +66,7 @@ impl ScanRequest {
         columns
     }
 
-    /// Reorders the columns of a batch that has them in ascending order.
+    /// Brings the columns of a batch, which are in ascending order, into the requested order.
     pub fn reordered(&self, batch: &RecordBatch, ascending: &[usize]) -> Result<RecordBatch> {
         let columns = self.columns.iter().map(|column| {
             let index = ascending.partition_point(|other| other < column);
@@ -85,12 +85,12 @@ pub fn warn(reader: &DatasetReader, warning: Option<String>) {
     }
 }
 
-/// The error for a dataset whose columns contradict its manifest.
+/// Returns the error for a dataset whose columns contradict its manifest.
 fn wrong_columns(reader: &DatasetReader) -> Error {
     Error::place(reader.location(), "malformed dataset: unexpected columns", "convert the data again")
 }
 
-/// A source as a table of the engine.
+/// A source that the engine uses as a table.
 pub struct ScanTable(pub Arc<dyn ScanSource>);
 
 impl fmt::Debug for ScanTable {

@@ -1,4 +1,4 @@
-//! A dataset with the scores of a model, computed as its rows are read.
+//! A dataset with the scores of a model, which are computed as the rows are read.
 
 use super::dataset::dataset_schema;
 use super::{BatchSink, ScanRequest, ScanSource, warn, wrong_columns};
@@ -25,7 +25,7 @@ pub struct ScoredSource {
 }
 
 impl ScoredSource {
-    /// Scores a dataset with a model; `shown` names the model in plans.
+    /// Creates a source that scores a dataset with a model. `shown` is the name of the model in plans.
     pub fn new(reader: Arc<DatasetReader>, model: &Model, shown: String) -> Result<Self> {
         let scorer = GroupScorer::new(model, &reader)?;
         warn(&reader, scorer.warning());
@@ -38,7 +38,7 @@ impl ScoredSource {
     }
 }
 
-/// The columns of a dataset. Those whose names are reserved get the prefix `feature_`.
+/// Returns the columns of a dataset. A column with a reserved name gets the prefix `feature_`.
 fn renamed_columns(dataset: &Schema, reserved: &[&str]) -> Vec<Field> {
     let renamed = |field: &Field| {
         let is_reserved = reserved.contains(&field.name().as_str());
@@ -64,7 +64,8 @@ impl ScanSource for ScoredSource {
     fn read(&self, row_groups: Range<usize>, request: &ScanRequest, sink: &mut BatchSink<'_>) -> Result<()> {
         let is_added = |column: &&usize| (KEY_COLUMNS..KEY_COLUMNS + SCORE_COLUMNS).contains(*column);
         let needs_scores = request.columns.iter().any(|column| is_added(&column));
-        // Indices in the dataset of its own columns; always at least one, which gives the number of rows.
+        // Indices of the requested columns within the dataset. There is always at least one, which gives the number of
+        // rows.
         let mut own: Vec<usize> =
             request.columns.iter().filter(|column| !is_added(column)).copied().collect();
         own.iter_mut().filter(|column| **column >= KEY_COLUMNS).for_each(|column| *column -= SCORE_COLUMNS);

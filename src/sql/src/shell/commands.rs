@@ -1,4 +1,4 @@
-//! Commands of the shell: with a backslash as in psql, with a dot as in DuckDB.
+//! Commands of the shell. They start with a backslash as in psql, or with a dot as in DuckDB.
 
 use super::{Shell, print_note};
 use crate::functions::function_help;
@@ -38,7 +38,7 @@ pub struct ShellCommand {
     argument: String,
 }
 
-/// Names, argument, action and help of each command.
+/// Names, argument, action and description of each command.
 const COMMANDS: [(&[&str], &str, ShellAction, &str); 9] = [
     (&["\\h", "\\?", ".help"], "", ShellAction::Help, "show this list"),
     (
@@ -71,13 +71,13 @@ const COMMANDS: [(&[&str], &str, ShellAction, &str); 9] = [
     (&["\\q", ".quit", ".exit"], "", ShellAction::Quit, "leave the shell"),
 ];
 
-/// All names of commands.
+/// Returns the names of all commands.
 pub fn names() -> impl Iterator<Item = &'static str> {
     COMMANDS.iter().flat_map(|(names, ..)| names.iter().copied())
 }
 
 impl ShellCommand {
-    /// The command of an input; `None` if it is SQL.
+    /// Parses an input as a command. Returns `None` if it is SQL.
     pub fn read(input: &str) -> Option<Result<ShellCommand>> {
         if !input.starts_with(['.', '\\']) {
             return None;
@@ -136,7 +136,13 @@ impl Shell {
                     self.timer = !self.timer;
                     print_note(if self.timer { "timer on" } else { "timer off" });
                 }
-                _ => return Err(Error::place("shell", "the timer must be on or off", "write .timer on")),
+                _ => {
+                    return Err(Error::place(
+                        "shell",
+                        "the timer must be on or off",
+                        "write .timer on or .timer off",
+                    ));
+                }
             },
             ShellAction::Read => {
                 let location = Location::parse(&argument, self.access)?;
@@ -169,7 +175,7 @@ impl Shell {
         names.iter().filter(|name| name.contains(part)).try_for_each(|name| self.print(name))
     }
 
-    /// Prints a line to the destination of results.
+    /// Prints a line to the destination of query results.
     fn print(&mut self, line: &str) -> Result<()> {
         let output = &mut self.printer.destination;
         let written = writeln!(output, "{line}").and_then(|()| output.flush());

@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Keywords to complete.
+/// Keywords that the shell can complete.
 const KEYWORDS: [&str; 36] = [
     "SELECT",
     "FROM",
@@ -56,12 +56,12 @@ pub struct ShellHelper {
     session: Arc<Session>,
     files: FilenameCompleter,
     functions: Vec<String>,
-    /// Columns of the tables used so far.
+    /// Columns of the tables used so far, by table.
     columns: RefCell<HashMap<String, Vec<String>>>,
 }
 
 impl ShellHelper {
-    /// A helper for a session.
+    /// Creates a helper for a session.
     pub fn new(session: Arc<Session>) -> Self {
         let mut functions: Vec<String> = function_help().iter().map(|one| one.name.to_owned()).collect();
         functions.extend(session.function_names());
@@ -69,7 +69,7 @@ impl ShellHelper {
         ShellHelper { session, files: FilenameCompleter::new(), functions, columns: RefCell::default() }
     }
 
-    /// The columns of the tables that a line names.
+    /// Returns the columns of the tables that a line names.
     fn columns_in(&self, line: &str) -> Vec<String> {
         let known = self.session.table_names();
         let words = line.split(|letter: char| letter.is_whitespace() || ",;()".contains(letter));
@@ -90,7 +90,7 @@ impl ShellHelper {
     }
 }
 
-/// An identifier, quoted if SQL requires it.
+/// Returns an identifier, in quotes if SQL requires them.
 fn quoted(name: &str) -> String {
     let is_plain = name.starts_with(|letter: char| letter.is_ascii_lowercase() || letter == '_')
         && name.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_');
@@ -108,7 +108,7 @@ impl Completer for ShellHelper {
     ) -> rustyline::Result<(usize, Vec<Pair>)> {
         let before = &line[..cursor];
         if before.matches('\'').count() % 2 == 1 {
-            return self.files.complete(line, cursor, context); // within quotes: a path
+            return self.files.complete(line, cursor, context); // the cursor is within quotes, that is, in a path
         }
         let start = before
             .rfind(|letter: char| !(letter.is_alphanumeric() || "_\\.@\"".contains(letter)))
@@ -149,7 +149,8 @@ impl Validator for ShellHelper {
 
 impl Helper for ShellHelper {}
 
-/// Whether an input can be run: empty, a command, or statements that end with a `;` outside of strings and comments.
+/// Checks whether an input can be run: it is empty, a command, or statements that end with a `;` outside of strings and
+/// comments.
 pub fn is_complete(input: &str) -> bool {
     let trimmed = input.trim();
     if trimmed.is_empty() || trimmed.starts_with(['.', '\\']) {

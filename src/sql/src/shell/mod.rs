@@ -1,4 +1,5 @@
-//! The interactive shell: reads lines until a statement is complete, saves them in the history, and runs it.
+//! The interactive shell. It reads lines until a statement is complete, saves them in the history, and runs the
+//! statement.
 
 mod commands;
 mod helper;
@@ -16,21 +17,21 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Lines kept in the history.
+/// Number of lines kept in the history.
 const HISTORY_LINES: usize = 10_000;
 
-/// The shell.
+/// The interactive shell.
 pub struct Shell {
     session: Arc<Session>,
     printer: Printer,
-    /// Format of results on the terminal; that of a file follows from its extension.
+    /// Format of results on the terminal. The format of a file follows from its extension.
     mode: ResultFormat,
     timer: bool,
     access: Access,
 }
 
 impl Shell {
-    /// A shell for a session.
+    /// Creates a shell for a session.
     pub fn new(session: Session, format: ResultFormat, timer: bool, access: Access) -> Self {
         let printer = Printer { format, destination: Destination::stdout(), results: 0 };
         Shell { session: Arc::new(session), printer, mode: format, timer, access }
@@ -50,7 +51,7 @@ impl Shell {
         editor.set_helper(Some(ShellHelper::new(self.session.clone())));
         let history = history_file();
         if let Some(path) = &history {
-            let _ = editor.load_history(path); // absent the first time
+            let _ = editor.load_history(path); // the file does not exist at first
         }
         print_note("planetree sql: \\h for help, \\q or Ctrl-D to leave; end statements with ;");
         loop {
@@ -88,7 +89,7 @@ impl Shell {
         })
     }
 
-    /// Runs statements.
+    /// Runs SQL statements.
     fn query(&mut self, text: &str) -> Result<()> {
         let timer = self.timer;
         self.printer.results = 0; // a file may hold several results, unless it is Parquet
@@ -96,7 +97,7 @@ impl Shell {
     }
 }
 
-/// Prints the file that a statement wrote and, if the timer is on, rows and time.
+/// Prints the file that a statement wrote and, if the timer is on, the number of rows and the time.
 fn print_summary(done: &StatementSummary, timer: bool) {
     if let Some(file) = &done.written {
         print_note(&format!("{file}: {} rows", done.rows));
@@ -118,7 +119,7 @@ fn print_note(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-/// The history file, in the user's state directory.
+/// Returns the path of the history file in the user's state directory, or `None` if there is no such directory.
 fn history_file() -> Option<PathBuf> {
     let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/state"));

@@ -1,6 +1,6 @@
-//! On-disk cache of binned partitions: one Arrow IPC file with one record batch per partition, memory-mapped in pieces,
-//! and a description file with the bins and the checksum. File names derive from the dataset's content and the binning
-//! options, so later runs can reuse them.
+//! On-disk cache of binned partitions. It consists of an Arrow IPC file with one record batch per partition, which is
+//! memory-mapped in pieces, and a description file with the bins and a checksum. File names are derived from the
+//! dataset's content and the binning options, so later runs can reuse the files.
 
 use super::cuts::FeatureBins;
 use super::layout::BinLayout;
@@ -22,10 +22,11 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::Xxh3;
 
-/// Bump whenever codes or groups change, together with the build identifier of cluster executors.
+/// Version of the cache format. Increase it whenever codes or groups change, together with the build identifier of
+/// cluster executors.
 const FORMAT: u32 = 5;
 
-/// Key of a cache: the content of a dataset and its binning options.
+/// Identifies a cache by the dataset's content and the binning options.
 #[derive(Debug, Clone)]
 pub struct CacheKey {
     directory: PathBuf,
@@ -33,7 +34,7 @@ pub struct CacheKey {
 }
 
 impl CacheKey {
-    /// The key for a source, with the cache directory.
+    /// Creates the key for a dataset whose cache is in `directory`.
     pub fn new(directory: &Path, source: &LabelledData, options: &BinOptions) -> Self {
         let what = format!("{FORMAT} {options:?} {}", source.identity());
         CacheKey { directory: directory.to_owned(), name: digest_of(what.as_bytes()).to_string() }
@@ -58,7 +59,7 @@ struct CacheDescription {
     sparse: bool,
 }
 
-/// Bins with floats as bit patterns, so that they are restored exactly.
+/// Bins of a feature with floats as bit patterns, so that they are restored exactly.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DescribedBins {
     cuts: Vec<u32>,
@@ -71,7 +72,7 @@ pub struct DescribedBins {
 }
 
 impl DescribedBins {
-    /// Converts bins to bit patterns.
+    /// Converts floats to bit patterns.
     pub fn of(bins: &FeatureBins) -> Self {
         let bits = |values: &[f32]| values.iter().map(|value| value.to_bits()).collect();
         DescribedBins {
@@ -85,7 +86,7 @@ impl DescribedBins {
         }
     }
 
-    /// Restores the bins.
+    /// Converts bit patterns back to floats.
     pub fn bins(&self) -> FeatureBins {
         let values = |bits: &[u32]| bits.iter().map(|bits| f32::from_bits(*bits)).collect();
         FeatureBins {
@@ -100,7 +101,7 @@ impl DescribedBins {
     }
 }
 
-/// Writer of a cache.
+/// Writes a cache, one partition at a time.
 pub struct CacheWriter {
     key: CacheKey,
     grouped: bool,
@@ -111,7 +112,7 @@ pub struct CacheWriter {
 }
 
 impl CacheWriter {
-    /// Starts a cache; it becomes visible with [`CacheWriter::finish`].
+    /// Starts a cache. Other runs see it only after [`CacheWriter::finish`].
     pub fn create(key: &CacheKey, options: &BinOptions) -> Result<Self> {
         let output = FileOutput::create(&Location::Local(key.codes()))?;
         let grouped = options.max_bin.is_some();
@@ -138,7 +139,7 @@ impl CacheWriter {
         writer.write(batch).map_err(|error| self.failed(error))
     }
 
-    /// Makes the cache visible and opens it.
+    /// Completes the cache, so that other runs see it, and opens it.
     pub fn finish(mut self) -> Result<BinCache> {
         let mut writer = self.writer.take().expect("a cache begins with its bins");
         writer.finish().map_err(|error| self.failed(error))?;
@@ -152,7 +153,7 @@ impl CacheWriter {
             sparse: self.sparse,
         };
         output.into_inner().commit()?;
-        // The description comes last: without it the codes are ignored.
+        // The description is written last, because codes without a description are ignored.
         let mut text = serde_json::to_string(&description).expect("numbers and strings always serialise");
         text.push_str(&format!("\n{}\n", digest_of(text.as_bytes())));
         let mut output = FileOutput::create(&Location::Local(self.key.description()))?;
@@ -174,7 +175,7 @@ impl CacheWriter {
     }
 }
 
-/// A complete cache.
+/// A complete cache, opened for reading.
 pub struct BinCache {
     path: PathBuf,
     file: File,
@@ -184,13 +185,14 @@ pub struct BinCache {
 }
 
 impl BinCache {
-    /// Opens the cache for a key, if it exists and is undamaged; a damaged one is removed.
+    /// Opens the cache for a key. Returns `None` if there is no cache or if it is damaged; the description of a damaged
+    /// cache is removed.
     pub fn find(key: &CacheKey) -> Result<Option<(BinCache, Binning)>> {
         let Ok(text) = fs::read(key.description()) else { return Ok(None) };
         let found = Self::check(key, &text);
         if found.is_none() {
             tracing::warn!("{} is damaged and will be rebuilt", key.codes().display());
-            let _ = fs::remove_file(key.description()); // it is replaced anyway
+            let _ = fs::remove_file(key.description()); // a failure is harmless: the file will be replaced
         }
         Ok(found)
     }
@@ -246,7 +248,7 @@ impl BinCache {
         })
     }
 
-    /// Maps columns of a partition.
+    /// Memory-maps the given columns of a partition.
     pub fn codes(&self, partition: usize, columns: &[usize]) -> Result<Codes> {
         let mapped = || -> std::result::Result<Option<RecordBatch>, arrow::error::ArrowError> {
             let block = &self.blocks[partition];

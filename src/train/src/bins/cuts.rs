@@ -5,28 +5,29 @@ use crate::config::MissingPolicy;
 
 /// The bins of one feature.
 ///
-/// Codes `0..bins()` are bins of ascending values; if missing values are kept, they have one more code. Equal values
-/// have equal codes.
+/// Codes `0..bins()` number the bins in ascending order of their values. If missing values are kept, they have one more
+/// code. Equal values have equal codes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FeatureBins {
     /// Boundaries: a value has code `i` if it is above `cuts[i - 1]` and at most `cuts[i]`.
     pub cuts: Vec<f32>,
-    /// The mean of each bin's values.
+    /// Mean of the values in each bin.
     pub centres: Vec<f32>,
-    /// Replacement of missing values; `None` if they are kept.
+    /// Value that replaces missing values; `None` if missing values have a code of their own.
     pub fill: Option<f32>,
-    /// The code of missing values, if they are kept.
+    /// Code of missing values; `None` if they are replaced by `fill`.
     pub missing_code: Option<u32>,
     /// Whether any row of the training data has the missing code.
     pub missing_seen: bool,
-    /// The most frequent code.
+    /// Most frequent code.
     pub common_code: u32,
-    /// Estimated fraction of rows with that code.
+    /// Estimated fraction of rows that have `common_code`.
     pub common_share: f32,
 }
 
 impl FeatureBins {
-    /// At most `max_bin` bins of about equal depth; at most `max_bin` distinct values get one bin each.
+    /// Chooses at most `max_bin` bins with about equal numbers of rows. If there are at most `max_bin` distinct values,
+    /// each value gets its own bin.
     pub fn equal_depth(summary: &ValueDistribution, missing: MissingPolicy, max_bin: usize) -> Self {
         let fill = fill_of(summary, missing);
         let runs = match summary.few_values(max_bin) {
@@ -44,7 +45,7 @@ impl FeatureBins {
         }
     }
 
-    /// One bin per distinct value; `centres` are the values.
+    /// Creates one bin per distinct value, so that `centres` are the values themselves.
     pub fn every_value(summary: &ValueDistribution, missing: MissingPolicy) -> Self {
         let fill = fill_of(summary, missing);
         let runs = with_fill(summary.runs.clone(), summary, fill);
@@ -75,22 +76,22 @@ impl FeatureBins {
         }
     }
 
-    /// Number of bins, without the missing code.
+    /// Returns the number of bins, not counting the code for missing values.
     pub fn bins(&self) -> usize {
         self.cuts.len() + 1
     }
 
-    /// Number of codes.
+    /// Returns the number of codes, including the code for missing values.
     pub fn codes(&self) -> usize {
         self.bins() + usize::from(self.missing_code.is_some())
     }
 
-    /// Whether all rows have the same code, so that no split can use the feature.
+    /// Returns whether all rows have the same code, so that no split can use the feature.
     pub fn is_constant(&self) -> bool {
         self.bins() < 2 && !self.missing_seen
     }
 
-    /// The code of a value; NaN is missing.
+    /// Returns the code of a value; NaN means missing.
     pub fn code_of(&self, value: f32) -> u32 {
         let value = if value.is_nan() { self.fill.unwrap_or(f32::NAN) } else { value };
         if value.is_nan() {
@@ -99,21 +100,21 @@ impl FeatureBins {
         self.cuts.partition_point(|cut| *cut < value) as u32
     }
 
-    /// The last code whose values are at most `threshold`.
+    /// Returns the last code whose centre is at most `threshold`, or 0 if there is none.
     pub fn code_up_to(&self, threshold: f32) -> u32 {
         self.centres.partition_point(|centre| *centre <= threshold).saturating_sub(1) as u32
     }
 
-    /// The codes of a column, for features whose codes fit a byte.
+    /// Encodes a column whose codes fit in a byte. The codes replace the contents of `codes`.
     pub fn encode_bytes(&self, values: &[f32], codes: &mut Vec<u8>) {
-        /// Maximum number of cuts, plus 1.
+        /// Length of the padded table of cuts: the maximum number of cuts, plus 1.
         const SLOTS: usize = 256;
         let mut cuts = [f32::INFINITY; SLOTS];
         cuts[..self.cuts.len()].copy_from_slice(&self.cuts);
-        let missing = self.code_of(f32::NAN) as u8; // at most 255: there are at most 255 bins
+        let missing = self.code_of(f32::NAN) as u8; // at most 255, because there are at most 255 bins
         codes.clear();
         codes.extend(values.iter().map(|value| {
-            // A branchless binary search; the processor overlaps neighbouring rows.
+            // This binary search has no branches, so the processor can work on several rows at once.
             let mut code = 0usize;
             for step in [128, 64, 32, 16, 8, 4, 2, 1] {
                 code += if cuts[(code + step - 1) % SLOTS] < *value { step } else { 0 };
@@ -123,7 +124,7 @@ impl FeatureBins {
     }
 }
 
-/// The replacement of missing values.
+/// Returns the value that replaces missing values; `None` if they are kept.
 fn fill_of(summary: &ValueDistribution, missing: MissingPolicy) -> Option<f32> {
     match missing {
         MissingPolicy::Zero => Some(0.0),
@@ -134,7 +135,7 @@ fn fill_of(summary: &ValueDistribution, missing: MissingPolicy) -> Option<f32> {
     }
 }
 
-/// The runs after replacing missing values.
+/// Returns the value counts after missing values are replaced. The result is never empty.
 fn with_fill(mut runs: Vec<ValueCount>, summary: &ValueDistribution, fill: Option<f32>) -> Vec<ValueCount> {
     if let (Some(fill), true) = (fill, summary.missing > 0) {
         let key = key_of(fill);
@@ -150,15 +151,16 @@ fn with_fill(mut runs: Vec<ValueCount>, summary: &ValueDistribution, fill: Optio
     runs
 }
 
-/// Divides runs into at most `max_bin` groups of about equal count. A value heavy enough to fill a group gets its own,
-/// and the rest is divided evenly.
+/// Divides the values into at most `max_bin` groups with about equal numbers of rows. A heavy value, which has enough
+/// rows to fill a group, gets its own group. The other values share the remaining groups evenly.
 fn equal_groups(runs: &[ValueCount], max_bin: usize) -> Vec<&[ValueCount]> {
     let total: u64 = runs.iter().map(|run| u64::from(run.count)).sum();
     let is_heavy = |run: &ValueCount| u64::from(run.count) * max_bin as u64 >= total;
     let heavy = runs.iter().filter(|run| is_heavy(run)).count();
     let mut left_rows: u64 =
         total - runs.iter().filter(|run| is_heavy(run)).map(|run| u64::from(run.count)).sum::<u64>();
-    // A heavy value may also divide a sequence of light ones in two, so its group is reserved.
+    // One group is reserved for each heavy value. `spare` limits how many groups may end early because a heavy value
+    // follows.
     let mut left_groups = max_bin.saturating_sub(heavy).max(1) as u64;
     let mut spare = left_groups / 2;
     let mut groups = Vec::with_capacity(max_bin);
@@ -173,9 +175,9 @@ fn equal_groups(runs: &[ValueCount], max_bin: usize) -> Vec<&[ValueCount]> {
         if !heavy_now {
             left_rows -= u64::from(run.count);
         }
-        // Target size of a light group, from the remaining rows and groups.
+        // Target number of rows in a group of light values, from the remaining rows and groups.
         let wanted = (left_rows + depth).div_ceil(left_groups.max(1));
-        // A few light rows before a heavy value get their own group while spare groups remain.
+        // A few light rows before a heavy value get their own group as long as spare groups remain.
         let keeps_apart = next_is_heavy && !heavy_now && (depth * 2 >= wanted || spare > 0);
         if keeps_apart && depth * 2 < wanted {
             spare -= 1;
@@ -196,7 +198,7 @@ fn equal_groups(runs: &[ValueCount], max_bin: usize) -> Vec<&[ValueCount]> {
     groups
 }
 
-/// The midpoint of `low` and `high`, rounded so that it is at least `low` and below `high`.
+/// Returns the midpoint of `low` and `high`, rounded so that it is at least `low` and below `high`.
 pub fn middle(low: f32, high: f32) -> f32 {
     let middle = ((f64::from(low) + f64::from(high)) / 2.0) as f32;
     if middle < high { middle } else { low }
@@ -205,7 +207,7 @@ pub fn middle(low: f32, high: f32) -> f32 {
 fn centre(group: &[ValueCount]) -> f32 {
     let rows: f64 = group.iter().map(|run| f64::from(run.count.max(1))).sum();
     let sum: f64 = group.iter().map(|run| f64::from(value_of(run.key)) * f64::from(run.count.max(1))).sum();
-    // Rounding must not move the mean out of its group.
+    // Rounding must not move the mean out of the group's range.
     ((sum / rows) as f32).clamp(value_of(group[0].key), value_of(group[group.len() - 1].key))
 }
 

@@ -1,53 +1,57 @@
-//! Grouping of features for the histogram loop.
+//! Layout of the binned features: how they are grouped for the histogram loop.
 //!
-//! - *Dense*: up to 64 features, one byte each: a row is one cache line, and its blocks of sixteen features are added
-//!   one after the other, so that their histograms stay in the L1 cache.
-//! - *Joint*: features with few codes share a lane of two bytes, up to 32 lanes per row. Their combined codes are one
-//!   number, so that one addition serves them all; the sums of each feature are marginals of the joint sums.
-//! - *Sparse*: up to 248 features whose common code most rows have; a row lists the other codes only, so time and memory
-//!   are proportional to the entries. The sums of the common code are the node's total minus the rest. If there are few
-//!   such features, they are dense or joint instead: a list has overhead.
-//! - *Column*: one feature with one code per value, for exact splits; or one of few features that would otherwise need
-//!   their own block.
+//! - *Dense* groups hold up to 64 features with one byte each, so a row is one cache line. The loop adds one block of
+//!   16 features after the other, so that their histograms stay in the L1 cache.
+//! - *Joint* groups hold features with few codes, several of which share a lane of two bytes; a row has up to 32 lanes.
+//!   The codes of a lane's features are combined into one number, so that one addition serves all of them. The sums of
+//!   a single feature are marginals of the joint sums.
+//! - *Sparse* groups hold up to 248 features for which most rows have the same, common code. A row lists only its other
+//!   codes, so time and memory are proportional to the number of entries. The sums for the common code are the node's
+//!   total minus the sums for the other codes. Lists have overhead, so a small number of such features goes to dense or
+//!   joint groups instead.
+//! - *Column* groups hold one feature each: a feature with one code per distinct value, for exact splits, or one of a
+//!   few features for which a block of their own would be too large.
 //!
-//! Constant features are in no group. The layout depends on the bins only and does not affect results.
+//! Constant features belong to no group. The layout depends only on the bins and does not affect results.
 
 use super::cuts::FeatureBins;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Bytes per block of a row: the features of a block in a dense group.
+/// Bytes per block, which is also the number of features per block of a dense group.
 pub const LANES: usize = 16;
-/// Maximum blocks per row.
+/// Maximum number of blocks per row.
 pub const BLOCKS: usize = 4;
-/// Lanes per block of a joint group.
+/// Number of lanes per block of a joint group.
 pub const JOINT_LANES: usize = LANES / 2;
-/// Maximum joint codes per lane: two features of 25 bins and a missing code. More would not fit the L1 cache.
+/// Maximum number of joint codes per lane: enough for two features with 25 bins and a missing code each. More would not
+/// fit in the L1 cache.
 pub const JOINT_CODES: usize = 26 * 26;
-/// Up to this many features of a block are faster as columns.
+/// Up to this many features are faster as columns than as a block of their own.
 const FEW_COLUMNS: usize = 3;
-/// Maximum features of a sparse group: entries have two bytes.
+/// Maximum number of features in a sparse group, so that entries fit in two bytes.
 const SPARSE_LANES: usize = u16::MAX as usize / STRIDE;
-/// Cells between the starts of two features of a sparse or dense group. Not a power of two, to avoid cache conflicts
-/// between equal bins of different features.
+/// Number of histogram cells from the start of one feature to the start of the next, in dense and sparse groups. It is
+/// not a power of two, to avoid cache conflicts between equal bins of different features.
 pub const STRIDE: usize = 264;
-/// Minimum fraction of the common code of a sparse feature.
+/// Minimum fraction of rows that must have the common code for a feature to be stored sparsely.
 const SPARSE_SHARE: f32 = 0.75;
-/// Overhead of a row of a sparse group, in entries: its offset, and a loop whose end is mispredicted.
+/// Overhead per row of a sparse group, measured in entries. It covers reading the row's offset and mispredicting the
+/// end of the loop.
 const SPARSE_ROW: f32 = 16.0;
-/// Cost of a lane of a dense row, in entries.
+/// Cost per lane of a dense row, measured in entries of a sparse row.
 const DENSE_LANE: f32 = 0.55;
 
 /// Features that the histogram loop processes together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {
-    /// Storage of their codes.
+    /// How the codes are stored.
     pub kind: GroupKind,
-    /// The features.
+    /// Indices of the features.
     pub features: Vec<u32>,
-    /// Joint groups: the features of each lane.
+    /// The features of each lane, as ranges of `features`; empty unless the group is joint.
     pub lanes: Vec<Range<usize>>,
-    /// The first cell of each feature in a histogram of the group.
+    /// Index of each feature's first cell in the group's histogram.
     pub starts: Vec<usize>,
 }
 
@@ -66,12 +70,12 @@ impl Group {
         group
     }
 
-    /// Blocks per row of a dense or joint group.
+    /// Returns the number of blocks per row of a dense or joint group.
     pub fn blocks(&self) -> usize {
         self.half_blocks().div_ceil(2)
     }
 
-    /// Approximate cost of adding a row, in lanes.
+    /// Estimates the cost of adding a row to a histogram, in lanes.
     pub fn lanes_per_row(&self) -> usize {
         match self.kind {
             GroupKind::Dense => self.half_blocks() * LANES / 2,
@@ -81,7 +85,7 @@ impl Group {
         }
     }
 
-    /// Half blocks with codes.
+    /// Returns the number of half blocks per row that contain codes.
     pub fn half_blocks(&self) -> usize {
         match self.kind {
             GroupKind::Joint => self.lanes.len().div_ceil(JOINT_LANES / 2),
@@ -90,45 +94,46 @@ impl Group {
     }
 }
 
-/// Storage of the codes of a group.
+/// How the codes of a group are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupKind {
-    /// One byte per feature, whole blocks of [`LANES`] per row.
+    /// One byte per feature, in whole blocks of [`LANES`] bytes per row.
     Dense,
-    /// Two bytes per lane, whole blocks of [`JOINT_LANES`] per row. Joint codes are mixed-radix numbers with the code of
-    /// the first feature as the least significant digit.
+    /// Two bytes per lane, in whole blocks of [`JOINT_LANES`] lanes per row. A joint code is a mixed-radix number whose
+    /// least significant digit is the code of the lane's first feature.
     Joint,
-    /// One list of entries per row.
+    /// A list of entries per row.
     Sparse,
-    /// One column of codes of this many bytes.
+    /// One column with this many bytes per code.
     Column(u8),
 }
 
 /// Location of a feature in the layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FeaturePlace {
-    /// The group.
+    /// Index of the group.
     pub group: usize,
-    /// Index within the group.
+    /// Index of the feature within the group.
     pub lane: usize,
-    /// The column of the partition for looking up single rows: that of a dense or joint feature, or that of the group.
+    /// Index of the partition's column in which single rows are looked up. It is the feature's extra column in dense
+    /// and joint groups, and the group's column otherwise.
     pub column: usize,
 }
 
-/// The groups of a dataset.
+/// Assignment of a dataset's features to groups.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BinLayout {
     /// All groups.
     pub groups: Vec<Group>,
-    /// Location of each feature; `None` for constant ones.
+    /// Location of each feature; `None` for constant features.
     pub places: Vec<Option<FeaturePlace>>,
-    /// Features that also have their own column, after the groups: those of dense and joint groups, because looking up
-    /// one byte should not load a row of 64.
+    /// Features with an extra column, in the order of these columns, which come after the columns of the groups. The
+    /// features of dense and joint groups have one, because looking up one byte should not load a row of 64 bytes.
     pub columns: Vec<u32>,
 }
 
 impl BinLayout {
-    /// The layout of bins: in groups, with or without sparse ones, or in columns.
+    /// Chooses a layout: groups with or without sparse ones, or one column per feature.
     pub fn of_kind(grouped: bool, sparse: bool, features: &[FeatureBins]) -> Self {
         match (grouped, sparse) {
             (true, true) => Self::grouped(features),
@@ -137,7 +142,7 @@ impl BinLayout {
         }
     }
 
-    /// Groups features for histograms.
+    /// Groups features for building histograms.
     pub fn grouped(features: &[FeatureBins]) -> Self {
         let share = |feature: &u32| features[*feature as usize].common_share;
         let (sparse, mut others): (Vec<u32>, Vec<u32>) =
@@ -164,13 +169,13 @@ impl BinLayout {
         Self::of(groups, features)
     }
 
-    /// Groups features for lookups by row: one byte each.
+    /// Groups features for lookups by row, with one byte per feature.
     pub fn dense(features: &[FeatureBins]) -> Self {
         let all: Vec<u32> = varying(features).collect();
         Self::of(dense_groups(&all).collect(), features)
     }
 
-    /// One column per feature.
+    /// Stores each feature in a column of its own.
     pub fn columns(features: &[FeatureBins]) -> Self {
         let varying = features.iter().enumerate().filter(|(_, bins)| !bins.is_constant());
         let groups = varying.map(|(feature, bins)| {
@@ -221,7 +226,8 @@ fn dense_groups(features: &[u32]) -> impl Iterator<Item = Group> {
     features.chunks(LANES * BLOCKS).map(|features| Group::new(GroupKind::Dense, features.to_vec()))
 }
 
-/// Combines features with few codes into lanes, greedily from the largest; also returns the features that share none.
+/// Combines features with few codes into shared lanes, greedily from the largest number of codes. Returns these lanes,
+/// and the features that share no lane.
 fn share_lanes(features: &[u32], bins: &[FeatureBins]) -> (Vec<Vec<u32>>, Vec<u32>) {
     let codes = |feature: u32| bins[feature as usize].codes();
     let most = features.iter().map(|feature| codes(*feature)).max().unwrap_or(0);

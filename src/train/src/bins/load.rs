@@ -1,4 +1,4 @@
-//! Bins a dataset: summarises every feature, chooses its bins, encodes the partitions.
+//! Bins a dataset: summarises every feature, chooses its bins, and encodes the partitions.
 
 use super::cache::{BinCache, CacheWriter};
 use super::cuts::FeatureBins;
@@ -16,16 +16,17 @@ use std::sync::Mutex;
 /// Binning options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BinOptions {
-    /// Maximum bins per feature; `None` keeps all values distinct.
+    /// Maximum number of bins per feature; `None` gives each distinct value its own bin.
     pub max_bin: Option<usize>,
-    /// Replacement of missing values.
+    /// How missing values are handled.
     pub missing: MissingPolicy,
-    /// Whether features with a dominant code may be stored sparsely.
+    /// Whether features that have the same code in most rows may be stored sparsely.
     pub sparse: bool,
 }
 
 impl BinOptions {
-    /// The options of one feature. No number stands for a missing word, so missing words always keep a bin of their own.
+    /// Returns the options for one feature. No number can replace a missing word, so features with words always keep
+    /// missing values as a code of their own.
     pub fn of_feature(self, source: &LabelledData, feature: usize) -> Self {
         match source.has_words(feature) {
             true => BinOptions { missing: MissingPolicy::Learned, ..self },
@@ -33,9 +34,9 @@ impl BinOptions {
         }
     }
 
-    /// The options of a training.
+    /// Derives the binning options from training parameters.
     pub fn of(parameters: &Parameters) -> Self {
-        // Forests look up single codes of a few features per node, so they use no sparse groups.
+        // Forests look up the codes of single rows for a few features per node, so they do not use sparse groups.
         let (max_bin, sparse) = match &parameters.learner {
             LearnerParameters::Boost(boost) => (boost.candidates.max_bin(), true),
             LearnerParameters::Forest(forest) => (forest.candidates.max_bin(), false),
@@ -47,7 +48,7 @@ impl BinOptions {
         if self.max_bin.is_some() { RowSample::sample_of(rows) } else { RowSample::ALL }
     }
 
-    /// The bins of a feature.
+    /// Chooses the bins of a feature from its summary.
     pub fn bins(&self, summary: &ValueDistribution) -> FeatureBins {
         match self.max_bin {
             Some(max_bin) => FeatureBins::equal_depth(summary, self.missing, max_bin),
@@ -55,7 +56,7 @@ impl BinOptions {
         }
     }
 
-    /// The binning of features with these bins.
+    /// Combines the bins of all features with the layout that these options require.
     pub fn binning(&self, features: Vec<FeatureBins>) -> Binning {
         Binning { layout: self.layout(&features), features }
     }
@@ -70,15 +71,15 @@ impl BinOptions {
 pub struct Binning {
     /// The bins of each feature.
     pub features: Vec<FeatureBins>,
-    /// Grouping of features.
+    /// Assignment of features to groups.
     pub layout: BinLayout,
 }
 
-/// A binned dataset.
+/// A binned dataset: the codes of all features, with labels and queries.
 pub struct BinnedData {
     /// Bins and layout.
     pub binning: Binning,
-    /// Labels and queries by partition.
+    /// Labels and queries of each partition.
     pub rows: Vec<LabelledRows>,
     store: Store,
 }
@@ -86,14 +87,14 @@ pub struct BinnedData {
 enum Store {
     Memory(Vec<Codes>),
     Cache(BinCache),
-    /// In the processes of a backend.
+    /// The codes are held by the processes of a backend.
     Remote,
 }
 
 impl BinnedData {
-    /// Bins a dataset in memory, feature by feature, each decoded once.
+    /// Bins a dataset in memory. Features are processed one at a time, so each is decoded only once.
     pub fn in_memory(source: &LabelledData, options: &BinOptions) -> Result<Self> {
-        source.expect_passes(2); // read, coded
+        source.expect_passes(2); // one to read, one to encode
         let (groups, rows) = open_all(source)?;
         let keep = options.keep(source.row_count());
         let kept = kept_places(keep, &rows);
@@ -138,7 +139,7 @@ impl BinnedData {
         Ok(BinnedData { binning, rows, store: Store::Memory(partitions) })
     }
 
-    /// Encodes a dataset in memory by given bins.
+    /// Encodes a dataset in memory with the given bins.
     pub fn by_bins(source: &LabelledData, binning: &Binning) -> Result<Self> {
         source.expect_passes(2);
         let (groups, rows) = open_all(source)?;
@@ -147,8 +148,8 @@ impl BinnedData {
         Ok(BinnedData { binning: binning.clone(), rows, store: Store::Memory(partitions) })
     }
 
-    /// Bins a dataset into a cache on disk within about `budget` bytes of memory: summarises features in batches over
-    /// all partitions, then encodes one partition after the other.
+    /// Bins a dataset into a cache on disk, using about `budget` bytes of memory. Features are summarised in batches
+    /// over all partitions; then the partitions are encoded one at a time.
     pub fn in_cache(
         source: &LabelledData,
         options: &BinOptions,
@@ -158,9 +159,10 @@ impl BinnedData {
         let all_rows = source.row_count();
         let keep = options.keep(all_rows);
         let kept_rows = if keep == RowSample::ALL { all_rows } else { all_rows.min(SAMPLED_ROWS) };
-        // A run takes 8 bytes, and merging needs it twice.
+        // A value count takes 8 bytes, and merging holds two copies of it.
         let at_a_time = (budget / 4 / (kept_rows * 16)).clamp(1, source.features() as u64) as usize;
-        // Read once for each of the passes and once to be encoded; summarised; encoded.
+        // The data is read once per batch of features and once for encoding. Summarising and encoding count as one pass
+        // each.
         source.expect_passes(source.features().div_ceil(at_a_time) as u64 + 3);
         let mut features = Vec::with_capacity(source.features());
         let mut rows: Vec<LabelledRows> = Vec::new();
@@ -196,22 +198,22 @@ impl BinnedData {
         Ok((binning, rows))
     }
 
-    /// A dataset whose codes are in a cache.
+    /// Creates a dataset whose codes are in a cache.
     pub fn of_cache(binning: Binning, rows: Vec<LabelledRows>, cache: BinCache) -> Self {
         BinnedData { binning, rows, store: Store::Cache(cache) }
     }
 
-    /// A dataset whose codes are in the processes of a backend.
+    /// Creates a dataset whose codes are held by the processes of a backend.
     pub fn remote(binning: Binning, rows: Vec<LabelledRows>) -> Self {
         BinnedData { binning, rows, store: Store::Remote }
     }
 
-    /// A dataset whose codes are in memory.
+    /// Creates a dataset whose codes are in memory.
     pub(super) fn of_memory(binning: Binning, rows: Vec<LabelledRows>, partitions: Vec<Codes>) -> Self {
         BinnedData { binning, rows, store: Store::Memory(partitions) }
     }
 
-    /// Columns of a partition: in memory, or mapped as long as the result lives.
+    /// Returns columns of a partition. They are in memory, or memory-mapped as long as the result lives.
     pub fn codes(&self, partition: usize, columns: &[usize]) -> Result<Codes> {
         match &self.store {
             Store::Memory(partitions) => Ok(partitions[partition].clone()),
@@ -220,29 +222,30 @@ impl BinnedData {
         }
     }
 
-    /// All columns of a partition.
+    /// Returns all columns of a partition.
     pub fn all_codes(&self, partition: usize) -> Result<Codes> {
         let layout = &self.binning.layout;
         self.codes(partition, &(0..layout.groups.len() + layout.columns.len()).collect::<Vec<_>>())
     }
 
-    /// Whether all codes are in memory.
+    /// Returns whether all codes are in memory.
     pub fn is_in_memory(&self) -> bool {
         matches!(self.store, Store::Memory(_))
     }
 
-    /// Number of partitions.
+    /// Returns the number of partitions.
     pub fn partitions(&self) -> usize {
         self.rows.len()
     }
 
-    /// Number of rows.
+    /// Returns the number of rows in all partitions.
     pub fn row_count(&self) -> u64 {
         self.rows.iter().map(|rows| rows.len() as u64).sum()
     }
 }
 
-/// The bins of a feature and its codes by partition; no codes if it is constant.
+/// Chooses the bins of a feature and encodes its values. Returns one column of codes per partition, or no columns if
+/// the feature is constant.
 pub(super) fn code_feature(
     values: &[Vec<f32>],
     kept: &[Option<Vec<u32>>],
@@ -274,11 +277,11 @@ impl Binning {
     }
 }
 
-/// The error for codes held by a backend.
+/// Returns the error for training that reads codes held by a backend.
 fn remote() -> planetree_base::error::Error {
     planetree_base::error::Error::usage(
-        "this training needs access to single rows, which are on the cluster",
-        "remove --cluster",
+        "training with these parameters reads single rows, which a cluster does not support",
+        "train without --cluster",
     )
 }
 
@@ -314,7 +317,7 @@ pub(super) fn open_all(source: &LabelledData) -> Result<(Vec<OpenPartition>, Vec
     Ok((groups, rows))
 }
 
-/// Reads labels and queries only, if the codes are cached.
+/// Reads labels and queries only. This is sufficient if the codes are cached.
 pub fn read_rows(source: &LabelledData) -> Result<Vec<LabelledRows>> {
     source.expect_passes(1);
     let read = |partition| source.rows(partition, &source.open_partition(partition)?);
@@ -337,7 +340,8 @@ pub(super) fn kept_places(keep: RowSample, rows: &[LabelledRows]) -> Vec<Option<
 
 #[doc(hidden)]
 impl BinnedData {
-    /// For tests: data from columns of values, NaN for missing, in partitions of `partition_rows` rows.
+    /// Creates a dataset for tests from columns of values, in which NaN means missing. Partitions have `partition_rows`
+    /// rows.
     pub fn of_values(
         columns: &[Vec<f32>],
         labels: &[f32],
@@ -370,7 +374,8 @@ impl BinnedData {
     }
 }
 
-/// Columns with many zeros, few or many distinct values, missing values; from the 40th on they are mostly zero.
+/// Returns test columns with many zeros, few or many distinct values, and missing values. From the 40th column on, most
+/// values are zero.
 #[cfg(test)]
 pub fn mixed_columns(
     rows: usize,

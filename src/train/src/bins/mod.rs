@@ -1,7 +1,8 @@
-//! Binning: features become small integers. Summaries of partitions are merged, bins are chosen, values are encoded.
+//! Binning replaces feature values with small integers in three steps: it merges summaries of all partitions, chooses
+//! the bins of each feature, and encodes the values.
 //!
-//! Vocabulary: a *partition* is a row group of the dataset (or of one of several); a *bin* is an interval of values; a
-//! *code* is the number of a bin, or represents a missing value; a *group* is a set of features that the histogram loop
+//! Vocabulary: a *partition* is a row group of a training dataset; a *bin* is an interval of values; a *code* is the
+//! index of a bin, or an extra number for missing values; a *group* is a set of features that the histogram loop
 //! processes together.
 
 mod cache;

@@ -1,8 +1,10 @@
-//! Document pairs as rows: features are the differences of the two documents' values, the label is 1 if the first
-//! document is better. A forest trained on them predicts which of two documents ranks higher.
+//! Training rows made from document pairs. Each feature is the difference between the two documents' values, and the
+//! label is 1 if the first document is more relevant, otherwise 0. A forest trained on such rows predicts which of two
+//! documents ranks higher.
 //!
-//! The number of all pairs is quadratic in the documents of a query. Therefore each document gets a limited number of
-//! partners, sampled by seed, query and document; with few documents that is every pair.
+//! The number of pairs grows with the square of the query length. Each document is therefore paired with a limited
+//! number of other documents, which are sampled with random numbers keyed by seed, query and document. A query with few
+//! documents keeps all its pairs.
 
 use super::cuts::FeatureBins;
 use super::load::{BinOptions, BinnedData, Binning, code_feature, kept_places, open_all};
@@ -15,12 +17,12 @@ use rayon::prelude::*;
 
 const OF_PAIRS: u64 = 0x7372_6950;
 
-/// Two rows of a partition; the label refers to the first.
+/// Row numbers of two documents in a partition. The label is 1 if the first document is more relevant.
 type RowPair = (u32, u32);
 
 impl BinnedData {
-    /// Bins pairs of documents, with at most `per_document` sampled partners each. Missing values are filled before
-    /// differences are taken.
+    /// Bins document pairs. For each document, up to `per_document` partners with a different label are sampled.
+    /// Missing values are filled before the differences are computed.
     pub fn of_pairs(
         source: &LabelledData,
         options: &BinOptions,
@@ -74,7 +76,7 @@ impl BinnedData {
     }
 }
 
-/// The pairs of every query of a partition.
+/// Draws the document pairs of a partition. Returns one list of pairs per query.
 fn draw_pairs(rows: &LabelledRows, per_document: usize, seed: u64) -> Vec<Vec<RowPair>> {
     let draw = |(number, query): (u64, std::ops::Range<usize>)| {
         let labels = &rows.labels[query.clone()];
@@ -96,8 +98,8 @@ fn draw_pairs(rows: &LabelledRows, per_document: usize, seed: u64) -> Vec<Vec<Ro
             pairs.extend(partners.map(|other| (document.min(*other), document.max(*other))));
         }
         pairs.sort_unstable();
-        pairs.dedup(); // both may have sampled each other
-        // The order of the two is random, so that both labels are equally likely.
+        pairs.dedup(); // two documents may have sampled each other
+        // Put the two documents of a pair in random order, so that both labels are equally likely.
         let first = query.start as u32;
         let turn = |(one, other): RowPair| {
             let key = [seed, OF_PAIRS, rows.first_query + number, u64::from(one) << 32 | u64::from(other)];
@@ -109,7 +111,8 @@ fn draw_pairs(rows: &LabelledRows, per_document: usize, seed: u64) -> Vec<Vec<Ro
     (0..).zip(rows.queries()).map(draw).collect()
 }
 
-/// The pairs as rows of a dataset, with the queries of the documents.
+/// Converts pairs to training rows. Each pair stays in its query, and its weight is the mean of the two documents'
+/// weights.
 fn rows_of_pairs(documents: &[LabelledRows], pairs: &[Vec<Vec<RowPair>>]) -> Vec<LabelledRows> {
     let mut first = 0;
     let rows = documents.iter().zip(pairs).map(|(documents, queries)| {
@@ -140,7 +143,8 @@ fn rows_of_pairs(documents: &[LabelledRows], pairs: &[Vec<Vec<RowPair>>]) -> Vec
     rows.collect()
 }
 
-/// The differences of a feature; missing if one of the two values is missing and not filled.
+/// Computes a feature's value for each pair: the difference between the two documents' values. The difference is
+/// missing (NaN) if a value is missing and `fill` is `None`.
 fn differences_of(values: &[f32], fill: Option<f32>, pairs: &[Vec<RowPair>]) -> Vec<f32> {
     let filled = |row: u32| {
         let value = values[row as usize];
@@ -148,7 +152,7 @@ fn differences_of(values: &[f32], fill: Option<f32>, pairs: &[Vec<RowPair>]) -> 
     };
     let difference = |(one, other): &RowPair| {
         let difference = filled(*one) - filled(*other);
-        // The difference of two huge numbers may overflow.
+        // The difference between two huge numbers may overflow to infinity.
         if difference.is_infinite() { difference.signum() * f32::MAX } else { difference }
     };
     pairs.iter().flatten().map(difference).collect()

@@ -1,4 +1,4 @@
-//! The codes of one partition as Arrow arrays: one column per group.
+//! Codes of one partition as Arrow arrays: one column per group, followed by extra columns for single features.
 
 use super::cuts::FeatureBins;
 use super::layout::{BinLayout, FeaturePlace, Group, GroupKind, LANES, STRIDE};
@@ -13,34 +13,35 @@ use std::sync::Arc;
 /// The codes of a partition.
 #[derive(Debug, Clone)]
 pub struct Codes {
-    /// Shared between all users of its columns.
+    /// The Arrow data, shared by all clones.
     batch: Arc<RecordBatch>,
-    /// The columns of the partition that are present; `None` for all.
+    /// Columns of the partition that `batch` contains, in this order; `None` if it contains all columns.
     held: Option<Vec<usize>>,
 }
 
 /// The codes of one group.
 #[derive(Debug, Clone, Copy)]
 pub enum GroupCodes<'a> {
-    /// Blocks of bytes, of a dense or joint group.
+    /// Byte blocks of a dense or joint group.
     Blocks {
-        /// All blocks, by row.
+        /// All blocks, row after row.
         blocks: &'a [[u8; LANES]],
         /// Blocks per row.
         per_row: usize,
     },
-    /// Entries `lane * STRIDE + code` of row `i` from `offsets[i]` to `offsets[i + 1]`, ascending.
+    /// Entries of a sparse group. Row `i` has the entries `offsets[i]..offsets[i + 1]` in ascending order. An entry is
+    /// `lane * STRIDE + code`.
     Sparse {
-        /// Start of the entries of each row.
+        /// Index of each row's first entry. The last element is the number of entries.
         offsets: &'a [i32],
         /// All entries.
         entries: &'a [u16],
     },
-    /// One byte per row.
+    /// A column with one byte per row.
     Bytes(&'a [u8]),
-    /// Two bytes per row.
+    /// A column with two bytes per row.
     Words(&'a [u16]),
-    /// Four bytes per row.
+    /// A column with four bytes per row.
     Longs(&'a [u32]),
 }
 
@@ -53,7 +54,7 @@ pub struct FeatureCodes<'a> {
 }
 
 impl FeatureCodes<'_> {
-    /// The code of a row.
+    /// Returns the code of a row.
     #[inline]
     pub fn code(&self, row: u32) -> u32 {
         let row = row as usize;
@@ -62,7 +63,8 @@ impl FeatureCodes<'_> {
             GroupCodes::Sparse { offsets, entries } => {
                 let entries = &entries[offsets[row] as usize..offsets[row + 1] as usize];
                 let first = (self.lane * STRIDE) as u16;
-                // Counting all is faster than stopping early: there are few, and no branches.
+                // Counting all smaller entries is faster than stopping at the first larger one: lists are short, and
+                // this loop has no branches.
                 let before: usize = entries.iter().map(|entry| usize::from(*entry < first)).sum();
                 match entries.get(before) {
                     Some(entry) if *entry < first + STRIDE as u16 => u32::from(entry - first),
@@ -75,7 +77,7 @@ impl FeatureCodes<'_> {
         }
     }
 
-    /// The codes as bytes, if stored so, for specialised loops.
+    /// Returns the codes as bytes, for specialised loops; `None` if they are not stored as bytes.
     pub fn bytes(&self) -> Option<&[u8]> {
         match self.codes {
             GroupCodes::Bytes(codes) => Some(codes),
@@ -85,22 +87,22 @@ impl FeatureCodes<'_> {
 }
 
 impl Codes {
-    /// Wraps the batch of a partition: one column per group, then those of single features.
+    /// Wraps the batch of a partition. It has one column per group, followed by the extra columns of single features.
     pub fn new(batch: RecordBatch) -> Self {
         Codes { batch: Arc::new(batch), held: None }
     }
 
-    /// Wraps a subset of these columns.
+    /// Wraps a batch that contains only the columns `held`.
     pub fn some(batch: RecordBatch, held: Vec<usize>) -> Self {
         Codes { batch: Arc::new(batch), held: Some(held) }
     }
 
-    /// The Arrow batch.
+    /// Returns the underlying Arrow batch.
     pub fn batch(&self) -> &RecordBatch {
         &self.batch
     }
 
-    /// The codes of a group, or of the own column of a feature.
+    /// Returns the codes in a column, which belongs to a group or to a single feature.
     pub fn group(&self, column: usize) -> GroupCodes<'_> {
         let place = match &self.held {
             None => column,
@@ -123,13 +125,13 @@ impl Codes {
         }
     }
 
-    /// The codes of one feature.
+    /// Returns the codes of one feature, for lookups by row.
     pub fn column(&self, place: FeaturePlace, bins: &FeatureBins) -> FeatureCodes<'_> {
         FeatureCodes { codes: self.group(place.column), lane: place.lane, common: bins.common_code }
     }
 }
 
-/// The schema of a partition's batch.
+/// Returns the Arrow schema of a partition's batch.
 pub fn schema(layout: &BinLayout) -> SchemaRef {
     let field = |(place, group): (usize, &Group)| {
         let kind = match group.kind {
@@ -151,18 +153,18 @@ fn entry_field() -> Arc<Field> {
     Arc::new(Field::new("entry", DataType::UInt16, false))
 }
 
-/// The codes of a feature in the narrowest type.
+/// Codes of one feature, in the narrowest integer type that fits.
 pub enum CodeColumn {
-    /// Up to 256 codes.
+    /// For up to 256 codes.
     Bytes(Vec<u8>),
-    /// Up to 65,536 codes.
+    /// For up to 65,536 codes.
     Words(Vec<u16>),
-    /// More.
+    /// For more than 65,536 codes.
     Longs(Vec<u32>),
 }
 
 impl CodeColumn {
-    /// Encodes a column of values; NaN is missing.
+    /// Encodes a column of values; NaN means missing.
     pub fn encode(bins: &FeatureBins, values: &[f32]) -> Self {
         let codes = values.iter().map(|value| bins.code_of(*value));
         match bins.codes() {
@@ -192,8 +194,8 @@ impl CodeColumn {
     }
 }
 
-/// Assembles a group: its array, and the own columns of its features if it is dense or joint. `take` returns the codes
-/// of a feature.
+/// Assembles the columns of a group. Returns the group's own column and, if the group is dense or joint, an extra
+/// column for each feature. `take` returns the codes of a feature.
 pub fn assemble(
     group: &Group,
     rows: usize,
@@ -221,11 +223,11 @@ pub fn assemble(
     }
 }
 
-/// Rows interleaved at a time, so that they stay in the cache.
+/// Number of rows interleaved at a time; few enough to stay in the cache.
 const CHUNK: usize = 256;
 
 fn interleave(columns: &[CodeColumn], rows: usize, row_bytes: usize) -> ArrayRef {
-    // Arrow buffers are aligned to cache lines, so that a row of 64 bytes is one line.
+    // Arrow buffers are aligned to cache lines, so a row of 64 bytes occupies exactly one line.
     let mut bytes = MutableBuffer::from_len_zeroed(rows * row_bytes);
     for (chunk, out) in bytes.as_slice_mut().chunks_mut(CHUNK * row_bytes).enumerate() {
         let first = chunk * CHUNK;
@@ -239,7 +241,8 @@ fn interleave(columns: &[CodeColumn], rows: usize, row_bytes: usize) -> ArrayRef
     Arc::new(FixedSizeBinaryArray::new(row_bytes as i32, bytes.into(), None))
 }
 
-/// Rows of joint codes; `codes` are the numbers of codes by feature.
+/// Combines the codes of each lane's features into joint codes, row by row. `codes` is the number of codes of each
+/// feature.
 fn join(columns: &[CodeColumn], codes: &[usize], group: &Group, rows: usize) -> ArrayRef {
     let row_bytes = group.blocks() * LANES;
     let mut bytes = MutableBuffer::from_len_zeroed(rows * row_bytes);
@@ -248,7 +251,7 @@ fn join(columns: &[CodeColumn], codes: &[usize], group: &Group, rows: usize) -> 
         let first = chunk * CHUNK;
         for (lane, members) in group.lanes.iter().enumerate() {
             joint.fill(0);
-            // The last feature is the most significant digit.
+            // The last feature of the lane is the most significant digit.
             for feature in members.clone().rev() {
                 let codes_of_feature = codes[feature] as u16;
                 for (joint, code) in joint.iter_mut().zip(&columns[feature].bytes()[first..]) {
@@ -271,7 +274,7 @@ fn list_entries(columns: &[CodeColumn], common: &[u8], rows: usize) -> ArrayRef 
     let mut used = 0;
     for row in 0..rows {
         entries.resize(used + columns.len(), 0);
-        // Branchless: each code is written, and kept only if it is not the common one.
+        // Avoid branches: write every entry, but advance only if its code is not the common one.
         for (lane, (column, common)) in columns.iter().zip(common).enumerate() {
             let code = column[row];
             entries[used] = (lane * STRIDE) as u16 + u16::from(code);

@@ -1,36 +1,36 @@
-//! Summary of the distribution of one feature. Merging is commutative and associative, so bins do not depend on the
-//! partitioning of a dataset.
+//! Mergeable summary of one feature's distribution. Merging is commutative and associative, so the bins do not depend
+//! on how a dataset is partitioned.
 //!
-//! Up to [`SAMPLED_ROWS`] rows the summary is exact. Beyond, it holds the values of a sample of about that many rows,
-//! chosen by row number, and still tracks the distinct values of all rows while they are few.
+//! The summary is exact for up to [`SAMPLED_ROWS`] rows. For larger datasets, it holds the values of a sample of about
+//! that many rows, chosen by row number. It also tracks the distinct values of all rows as long as there are few.
 
 use planetree_base::random::mix;
 use std::cmp::Ordering;
 
-/// Target number of rows whose values are kept.
+/// Target number of sampled rows.
 pub const SAMPLED_ROWS: u64 = 1 << 18;
-/// Maximum number of distinct values tracked over all rows.
+/// Maximum number of distinct values that are tracked over all rows.
 const FEW: usize = 256;
 
-/// A value and its count among the kept rows.
+/// A value and the number of kept rows that have it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ValueCount {
-    /// The value as an ordered integer, see [`value_of`].
+    /// The value as an integer with the same order, see [`key_of`].
     pub key: u32,
-    /// Number of rows.
+    /// Number of kept rows with this value.
     pub count: u32,
 }
 
 /// Summary of the distribution of one feature.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ValueDistribution {
-    /// Values of the kept rows, ascending.
+    /// Distinct values of the kept rows, in ascending order.
     pub runs: Vec<ValueCount>,
-    /// Missing values among the kept rows.
+    /// Number of missing values among the kept rows.
     pub missing_kept: u64,
-    /// Missing values among all rows.
+    /// Number of missing values among all rows.
     pub missing: u64,
-    /// Distinct values of all rows, ascending, while they are few.
+    /// Distinct values of all rows in ascending order, as long as there are few.
     few: DistinctKeys,
 }
 
@@ -46,26 +46,26 @@ impl Default for DistinctKeys {
     }
 }
 
-/// The rows of a dataset that are kept: all, or a sample by row number.
+/// Selects the rows whose values are kept: all rows, or a sample by row number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowSample {
     below: u64,
 }
 
 impl RowSample {
-    /// Every row.
+    /// Keeps every row.
     pub const ALL: RowSample = RowSample { below: u64::MAX };
 
-    /// About [`SAMPLED_ROWS`] of `rows` rows.
+    /// Keeps about [`SAMPLED_ROWS`] of `rows` rows, or all if there are fewer.
     pub fn sample_of(rows: u64) -> RowSample {
         if rows <= SAMPLED_ROWS {
             return RowSample::ALL;
         }
         let below = u128::from(u64::MAX) * u128::from(SAMPLED_ROWS) / u128::from(rows);
-        RowSample { below: below as u64 } // a fraction below 1, in 64 bits
+        RowSample { below: below as u64 } // fits, because the sampled fraction is below 1
     }
 
-    /// The kept ones of `rows` rows, relative to `first`; `None` for all.
+    /// Returns which of the `rows` rows from row `first` on are kept, relative to `first`; `None` if all are.
     pub fn places(self, first: u64, rows: usize) -> Option<Vec<u32>> {
         if self == RowSample::ALL {
             return None;
@@ -74,21 +74,21 @@ impl RowSample {
     }
 }
 
-/// Maps a float to an integer of the same order; both zeros map to one.
+/// Maps a float to an integer with the same order. Both zeros map to the same integer.
 #[inline]
 pub fn key_of(value: f32) -> u32 {
     let bits = (value + 0.0).to_bits();
     if bits >> 31 == 1 { !bits } else { bits | 1 << 31 }
 }
 
-/// The float of a key.
+/// Converts a key back to its float.
 #[inline]
 pub fn value_of(key: u32) -> f32 {
     f32::from_bits(if key >> 31 == 1 { key & !(1 << 31) } else { !key })
 }
 
 impl ValueDistribution {
-    /// Summarises values; NaN is missing. `kept` are the indices of the kept rows.
+    /// Summarises values; NaN means missing. `kept` contains the indices of the kept rows; `None` keeps all rows.
     pub fn of(values: &[f32], kept: Option<&[u32]>) -> Self {
         let mut summary = ValueDistribution {
             missing: values.iter().filter(|value| value.is_nan()).count() as u64,
@@ -118,7 +118,7 @@ impl ValueDistribution {
         summary
     }
 
-    /// Merges another summary.
+    /// Merges another summary into this one.
     pub fn merge(&mut self, other: ValueDistribution) {
         self.missing += other.missing;
         self.missing_kept += other.missing_kept;
@@ -131,7 +131,7 @@ impl ValueDistribution {
         };
     }
 
-    /// Merges many summaries as a balanced tree, so that each run is copied few times.
+    /// Merges many summaries in the order of a balanced tree, so that each value is copied only a few times.
     pub fn merge_all(mut summaries: Vec<ValueDistribution>) -> ValueDistribution {
         while summaries.len() > 1 {
             let mut halved = Vec::with_capacity(summaries.len().div_ceil(2));
@@ -147,7 +147,8 @@ impl ValueDistribution {
         summaries.pop().unwrap_or_default()
     }
 
-    /// All distinct values, ascending, if there are at most `limit`; the count is 0 for values that no kept row has.
+    /// Returns all distinct values in ascending order if there are at most `limit`. The count of a value is 0 if it
+    /// occurs only in rows that are not kept.
     pub fn few_values(&self, limit: usize) -> Option<Vec<ValueCount>> {
         match &self.few {
             DistinctKeys::Keys(keys) if keys.len() <= limit => {
@@ -165,14 +166,14 @@ impl ValueDistribution {
         }
     }
 
-    /// The mean of the kept values.
+    /// Returns the mean of the kept values; `None` if there are none.
     pub fn mean(&self) -> Option<f64> {
         let rows: u64 = self.runs.iter().map(|run| u64::from(run.count)).sum();
         let sum: f64 = self.runs.iter().map(|run| f64::from(value_of(run.key)) * f64::from(run.count)).sum();
         (rows > 0).then(|| sum / rows as f64)
     }
 
-    /// The lower median of the kept values.
+    /// Returns the lower median of the kept values; `None` if there are none.
     pub fn median(&self) -> Option<f32> {
         let rows: u64 = self.runs.iter().map(|run| u64::from(run.count)).sum();
         let mut before = 0;
@@ -187,7 +188,7 @@ impl ValueDistribution {
 }
 
 impl ValueDistribution {
-    /// Serialises the summary for merging in another process.
+    /// Serialises the summary, so that another process can merge it.
     pub fn write(&self, writer: &mut planetree_base::wire::WireWriter) {
         writer.ascending(self.runs.iter().map(|run| run.key));
         self.runs.iter().for_each(|run| writer.count(u64::from(run.count)));
@@ -242,7 +243,7 @@ impl DistinctKeys {
     }
 }
 
-/// Counts distinct values while they are few: a hash table that gives up when half full.
+/// Hash table that counts distinct values as long as there are few. It gives up when it is half full.
 struct Counter {
     slots: Box<[ValueCount; Counter::SLOTS]>,
     used: usize,
@@ -285,7 +286,8 @@ impl Counter {
     }
 }
 
-/// Radix sort with three passes of 11 bits, faster than a comparison sort from a few hundred keys on.
+/// Sorts keys by radix sort with three passes of 11 bits, which is faster than a comparison sort from a few hundred
+/// keys on.
 fn sort_keys(keys: &mut Vec<u32>) {
     const BITS: u32 = 11;
     const MASK: u32 = (1 << BITS) - 1;

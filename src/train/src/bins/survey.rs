@@ -1,5 +1,5 @@
-//! Binning on an executor of a cluster, which holds some partitions: it summarises features, and encodes its partitions
-//! by the bins that the driver chose.
+//! Binning on a cluster executor. An executor reads some of the partitions: it summarises their features, and encodes
+//! them with the bins that the driver chose.
 
 use super::load::{BinOptions, BinnedData, Binning, encode_partition};
 use super::summary::ValueDistribution;
@@ -9,16 +9,16 @@ use planetree_data::source::{LabelledData, LabelledRows, OpenPartition};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Rows and feature summaries of some partitions.
+/// Result of [`survey`]: the rows and feature summaries of the given partitions.
 #[derive(Debug, PartialEq)]
 pub struct Surveyed {
-    /// Labels and queries by partition; empty if not requested.
+    /// Labels and queries of each partition; empty unless requested.
     pub rows: Vec<LabelledRows>,
-    /// Distribution of each feature.
+    /// Value distribution of each requested feature.
     pub summaries: Vec<ValueDistribution>,
 }
 
-/// Summarises features over some partitions, and reads their rows if `wants_rows`.
+/// Summarises the given features over the given partitions. Also reads labels and queries if `wants_rows` is set.
 pub fn survey(
     source: &LabelledData,
     partitions: &[usize],
@@ -59,7 +59,7 @@ fn rows_of(
 }
 
 impl BinnedData {
-    /// Encodes some partitions of a dataset by given bins.
+    /// Encodes the given partitions with bins that the driver has chosen.
     pub fn of_partitions(source: &LabelledData, partitions: &[usize], binning: Binning) -> Result<Self> {
         let coded = partitions.par_iter().map(|partition| {
             let group = source.open_partition(*partition)?;
@@ -71,9 +71,10 @@ impl BinnedData {
         Ok(BinnedData::of_memory(binning, rows.into_iter().flatten().collect(), codes))
     }
 
-    /// Approximate memory of codes and of the training state per row.
+    /// Estimates the memory needed for the codes and for the training state of all rows, in bytes.
     pub fn bytes(&self) -> Result<u64> {
-        /// Score, gradient, hessian, label, row index, target, and copies of the last two while a node is split.
+        /// Training state of a row: score, gradient, hessian, label, row index and target, plus copies of the last two
+        /// while a node is split.
         const BYTES_PER_ROW: u64 = 40;
         let codes = |partition| Ok(self.all_codes(partition)?.batch().get_array_memory_size() as u64);
         let codes: u64 = (0..self.partitions()).map(codes).sum::<Result<u64>>()?;
@@ -82,7 +83,7 @@ impl BinnedData {
 }
 
 impl Surveyed {
-    /// Serialises it for merging in another process.
+    /// Serialises the survey, so that another process can merge it.
     pub fn write(&self, writer: &mut WireWriter) {
         writer.count(self.rows.len() as u64);
         for rows in &self.rows {

@@ -138,7 +138,7 @@ fn start_features(request: &TrainRequest, parameters: &BoostSettings) -> Result<
     }
     if start.ensemble != Ensemble::Boost {
         return Err(Error::usage(
-            "the start model is a forest, to which boosting cannot add trees",
+            "--start-model is a forest; boosting can only continue from a boosted model",
             "start from a boosted model",
         ));
     }

@@ -1,5 +1,4 @@
-//! Parameters set by a caller, such as a hyperparameter search: their value types, and chosen values with their
-//! origin.
+//! Parameter values that are chosen by a program, such as a hyperparameter search.
 
 use super::keys::KeyKind;
 use super::source::{Setting, find_key};
@@ -10,13 +9,13 @@ use planetree_base::error::Result;
 pub enum ValueKind {
     /// Integers.
     Whole,
-    /// Numbers.
+    /// Real numbers.
     Real,
-    /// Anything else.
+    /// All other values, written as words.
     Word,
 }
 
-/// Canonical name and value type of a parameter. The error for an unknown name begins with `place`.
+/// Returns the canonical name and value type of a parameter. If there is none, the error message begins with `place`.
 pub fn kind_of(written: &str, place: &str) -> Result<(&'static str, ValueKind)> {
     let key = find_key(written, &format!("{place}: "))?;
     let kind = match key.kind {
@@ -27,10 +26,10 @@ pub fn kind_of(written: &str, place: &str) -> Result<(&'static str, ValueKind)> 
     Ok((key.name, kind))
 }
 
-/// A value chosen for a parameter.
+/// A parameter value chosen by a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
-    /// The parameter as it was written.
+    /// Name or alias of the parameter, as it was written.
     pub key: String,
     /// The value as it would be written after `--set key=`.
     pub value: String,

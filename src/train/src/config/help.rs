@@ -1,11 +1,11 @@
-//! All parameters as text for `planetree train --help`.
+//! Formats all parameters for `planetree train --help`.
 
 use super::keys::{KEYS, KeyKind};
 
 const WIDTH: usize = 100;
 const INDENT: usize = 24;
 
-/// The table of parameters with ranges, defaults and aliases, at most 100 columns wide.
+/// Returns the table of parameters with ranges, defaults and aliases, at most 100 columns wide.
 pub fn help_table() -> String {
     let mut text = String::new();
     let mut agreed = Vec::new();
@@ -33,7 +33,7 @@ pub fn help_table() -> String {
     text
 }
 
-/// Appends `words` after `begin`, wrapped; continuation lines are indented by the length of `begin`.
+/// Appends `begin` and `words` to the text, wrapped. Continuation lines are indented by the length of `begin`.
 pub fn wrap(text: &mut String, begin: &str, words: &str) {
     let mut line = begin.to_owned();
     let mut is_empty = true;

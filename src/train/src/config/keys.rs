@@ -1,5 +1,5 @@
-//! The one table of all parameters: names, ranges, defaults, help. Reading, checking, printing and
-//! `train --help` all walk it, so a new parameter is a field of [`RawParameters`] and an entry here.
+//! The table of all parameters, with names, ranges, defaults and help. Parsing, validation, printing and `train --help`
+//! all use this table. To add a parameter, add a field to [`RawParameters`] and an entry here.
 
 use super::raw::RawParameters;
 use super::words::{NamedEnum, choose, names};
@@ -12,9 +12,9 @@ pub struct Key {
     pub name: &'static str,
     /// Other names, such as LightGBM's, XGBoost's and scikit-learn's.
     pub aliases: &'static [&'static str],
-    /// Type and range of its values, with accessors.
+    /// Type and range of the values, with accessors.
     pub kind: KeyKind,
-    /// The default, as it would be written.
+    /// The default value, as a user would write it.
     pub default: &'static str,
     /// One line of help.
     pub help: &'static str,
@@ -24,7 +24,7 @@ pub struct Key {
 pub enum KeyKind {
     /// An integer.
     Whole { range: RangeInclusive<u64>, set: fn(&mut RawParameters, u64), get: fn(&RawParameters) -> u64 },
-    /// An integer, or 0 or -1 for none.
+    /// An integer, or 0 or -1 for no limit.
     Limit {
         range: RangeInclusive<u32>,
         set: fn(&mut RawParameters, Option<u32>),
@@ -32,7 +32,7 @@ pub enum KeyKind {
     },
     /// A number.
     Real { range: Reals, set: fn(&mut RawParameters, f64), get: fn(&RawParameters) -> f64 },
-    /// An enumeration; `set` returns whether the word is valid.
+    /// A word from a fixed list; `set` returns whether the word is valid.
     Word {
         words: fn() -> Vec<&'static str>,
         set: fn(&mut RawParameters, &str) -> bool,
@@ -44,7 +44,7 @@ pub enum KeyKind {
     Metrics,
     /// The metric that LambdaRank optimises.
     LambdaMetric,
-    /// Metric convention.
+    /// Convention for computing metrics.
     Convention,
     /// Gain of each label.
     LabelGain,
@@ -54,24 +54,25 @@ pub enum KeyKind {
     BaseScore,
     /// A boolean.
     Flag { set: fn(&mut RawParameters, bool), get: fn(&RawParameters) -> bool },
-    /// A shorthand for two other parameters, expanded when read.
+    /// A shorthand for two other parameters, into which it is expanded when read.
     QueryFraction,
-    /// Not a parameter: accepted only with the values that match planetree's fixed behaviour.
+    /// A key of other tools that is not a parameter of planetree. It is accepted only with values that match
+    /// planetree's fixed behaviour.
     Agreed { values: &'static [&'static str], does: &'static str },
 }
 
-/// A range of numbers from 0 up to and including `most`.
+/// Numbers from 0 up to and including `most`.
 pub struct Reals {
     /// Whether 0 is included.
     pub zero: bool,
-    /// The maximum; infinite for no upper bound.
+    /// The maximum; infinity for no upper bound.
     pub most: f64,
 }
 
 const SHARE: Reals = Reals { zero: false, most: 1.0 };
 const NOT_NEGATIVE: Reals = Reals { zero: true, most: f64::INFINITY };
 
-/// Aliases of `features_per_node` under which every number is a fraction, even an integer.
+/// Aliases of `features_per_node` for which every number is a fraction, even an integer.
 pub const ALWAYS_FRACTIONS: [&str; 2] = ["colsample_bynode", "feature_fraction_bynode"];
 
 /// All parameters, in the order in which they are printed.
@@ -153,7 +154,7 @@ pub static KEYS: [Key; 45] = [
         aliases: &["gain"],
         kind: KeyKind::LabelGain,
         default: "exp2",
-        help: "LambdaRank on NDCG and listwise trees: gain of each label: exp2, linear, a table such as 0,1,3,7,15, or an expression",
+        help: "LambdaRank on NDCG and listwise trees: gain of each label, as exp2, linear, a table such as 0,1,3,7,15, or an expression",
     },
     Key {
         name: "relevant_from",
@@ -174,7 +175,7 @@ pub static KEYS: [Key; 45] = [
             get: |parameters| parameters.unbiased,
         },
         default: "false",
-        help: "RankNet and LambdaRank: treat labels as clicks and correct for the position bias of the position column",
+        help: "RankNet and LambdaRank: treat labels as clicks and correct for position bias, using the position column",
     },
     Key {
         name: "bias_norm",
@@ -243,7 +244,7 @@ pub static KEYS: [Key; 45] = [
         aliases: &[],
         kind: KeyKind::Discount,
         default: "log2",
-        help: "Listwise trees: rank discount: log2, log2^ALPHA, power:BETA or letor",
+        help: "Listwise trees: discount of a document's gain by rank, as log2, log2^ALPHA, power:BETA or letor",
     },
     Key {
         name: "listwise_truncation",
@@ -254,7 +255,7 @@ pub static KEYS: [Key; 45] = [
             get: |parameters| parameters.forest.listwise.truncation,
         },
         default: "0",
-        help: "Listwise trees: number of top ranks that count; 0 counts all",
+        help: "Listwise trees: number of top ranks that contribute to NDCG; 0 for all",
     },
     Key {
         name: "pairs_per_document",
@@ -265,7 +266,7 @@ pub static KEYS: [Key; 45] = [
             get: |parameters| parameters.forest.pairs_per_document,
         },
         default: "0",
-        help: "Forests: maximum pairs per document; a tree learns which document of a pair is better from their feature differences; 0 learns labels",
+        help: "Forests: train on the feature differences of document pairs, with at most this many pairs per document; 0 trains on single documents",
     },
     Key {
         name: "num_trees",
@@ -327,7 +328,7 @@ pub static KEYS: [Key; 45] = [
         aliases: &["min_data", "min_child_samples", "min_samples_leaf", "min_examples", "min_rows"],
         kind: KeyKind::Whole {
             range: 0..=i64::MAX as u64,
-            // A leaf has at least one row anyway.
+            // Every leaf has at least one row, so 0 means 1.
             set: |parameters, value| parameters.min_data_in_leaf = value.max(1),
             get: |parameters| parameters.min_data_in_leaf,
         },
@@ -365,7 +366,7 @@ pub static KEYS: [Key; 45] = [
             get: |parameters| parameters.min_sum_hessian,
         },
         default: "0.0",
-        help: "Minimum sum of hessians per leaf; for squared error, of row weights",
+        help: "Minimum sum of hessians per leaf; with squared error, the hessian of a row is its weight",
     },
     Key {
         name: "max_bin",
@@ -466,7 +467,7 @@ pub static KEYS: [Key; 45] = [
         aliases: &["max_features", "colsample_bynode", "feature_fraction_bynode"],
         kind: KeyKind::Features,
         default: "all",
-        help: "Number of features sampled for each node, out of those of the tree",
+        help: "Number of features sampled for each node from the features of its tree",
     },
     Key {
         name: "missing",
@@ -477,13 +478,13 @@ pub static KEYS: [Key; 45] = [
             get: |parameters| parameters.missing.name(),
         },
         default: "zero",
-        help: "Replacement of missing values; learned: each split sends them to the side with the higher gain",
+        help: "Replacement of missing values; learned keeps them, and each split sends them to the side with the higher gain",
     },
     Key {
         name: "seed",
         aliases: &["random_seed", "random_state"],
         kind: KeyKind::Whole {
-            // What TOML holds at most.
+            // The largest integer that TOML can represent.
             range: 0..=i64::MAX as u64,
             set: |parameters, value| parameters.seed = value,
             get: |parameters| parameters.seed,
@@ -510,7 +511,7 @@ pub static KEYS: [Key; 45] = [
             get: |parameters| parameters.forest.tree_strength,
         },
         default: "false",
-        help: "Forests: also log the metrics of each single tree, as split NAME.tree of every validation set",
+        help: "Forests: also log the metrics of each single tree, under NAME.tree for each validation set NAME",
     },
     Key {
         name: "metric",
@@ -524,7 +525,7 @@ pub static KEYS: [Key; 45] = [
         aliases: &[],
         kind: KeyKind::Convention,
         default: "planetree",
-        help: "Metric convention: that of a tool (lightgbm, xgboost, trec, letor4, ...), and switches; see evaluate",
+        help: "Rules by which metrics are computed: the name of a tool (lightgbm, xgboost, trec, letor4, ...), and switches; see planetree evaluate --help",
     },
     Key {
         name: "lambda_l1",
@@ -543,17 +544,17 @@ pub static KEYS: [Key; 45] = [
 ];
 
 impl Key {
-    /// All names, the canonical one first.
+    /// Returns all names, the canonical name first.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         std::iter::once(self.name).chain(self.aliases.iter().copied())
     }
 
-    /// All names, separated by commas.
+    /// Returns all names, separated by commas.
     pub fn names_listed(&self) -> String {
         self.names().collect::<Vec<_>>().join(", ")
     }
 
-    /// The parameter with this name or alias.
+    /// Finds a parameter by name or alias.
     pub fn named(name: &str) -> Option<&'static Key> {
         KEYS.iter().find(|key| key.names().any(|known| known == name))
     }

@@ -1,4 +1,4 @@
-//! Training parameters: names and aliases, presets, validation.
+//! Training parameters: names, aliases, presets and validation.
 //!
 //! ```text
 //! preset ──► config file ──► --set ──► settings ──check──► parameters
@@ -30,50 +30,50 @@ use std::fmt::Write;
 /// Training objective.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ObjectiveName {
-    /// Regression on the labels, squared error.
+    /// Regression on the labels with squared error.
     Squared,
-    /// Binary relevance, log loss.
+    /// Classification as relevant or not, with log loss.
     Logistic,
-    /// Pairwise, logistic loss.
+    /// Pairwise ranking with logistic loss.
     RankNet,
-    /// RankNet with every pair weighted by the change of a metric under a swap.
+    /// RankNet with each pair weighted by how much a metric changes when the two documents are swapped.
     LambdaRank,
-    /// Pairwise, squared hinge loss.
+    /// Pairwise ranking with squared hinge loss.
     GbRank,
     /// Listwise cross entropy that bounds NDCG.
     XeNdcg,
-    /// Listwise cross entropy with the softmax of the labels.
+    /// Listwise cross entropy between the softmax of the labels and the softmax of the scores.
     ListNet,
-    /// Squared error of label differences within a query.
+    /// Squared error after subtracting the mean error of each query, so that only differences within a query count.
     QueryRmse,
 }
 
 /// Ensemble type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EnsembleName {
-    /// Gradient boosting: each tree fits the errors of its predecessors; scores are sums.
+    /// Gradient boosting: each tree fits the errors of its predecessors, and scores are sums over trees.
     Boost,
-    /// Random forest: each tree fits the labels on sampled rows and features; scores are means.
+    /// Random forest: each tree fits the labels on sampled rows and features, and scores are means over trees.
     Bag,
 }
 
 /// Split criterion of forests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CriterionName {
-    /// Reduction of the labels' sum of squares about the mean.
+    /// Reduction in the sum of squared deviations of the labels from their mean.
     Variance,
-    /// Reduction of the labels' entropy.
+    /// Reduction in the entropy of the labels.
     Entropy,
-    /// Reduction of the labels' Gini impurity.
+    /// Reduction in the Gini impurity of the labels.
     Gini,
-    /// Increase of the expected NDCG of whole queries.
+    /// Increase in the expected NDCG of whole queries.
     Ndcg,
 }
 
 /// Order in which the leaves of a listwise tree are split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeafOrder {
-    /// Oldest leaf first: level by level.
+    /// The oldest leaf, so that trees grow level by level.
     Breadth,
     /// A random leaf.
     Random,
@@ -88,9 +88,9 @@ pub enum LeafOrder {
 pub enum BaseScore {
     /// The best constant for the objective: the mean label, the log odds, or 0.
     Auto,
-    /// A number.
+    /// A fixed number.
     Constant(f64),
-    /// The values of a feature.
+    /// Each row's value of the feature with this name.
     Feature(String),
 }
 
@@ -99,30 +99,30 @@ pub enum BaseScore {
 pub enum Candidates {
     /// Equi-depth bins, computed once before training (PLANET).
     Static,
-    /// Centroids recomputed for every node (Ben-Haim & Yom-Tov, pGBRT).
+    /// Centroids of the values in a node, recomputed for every node (Ben-Haim & Yom-Tov, pGBRT).
     Streaming,
-    /// Midpoints between all neighbouring values of a node (CART).
+    /// Midpoints between all neighbouring values in a node (CART).
     Exact,
-    /// One random value between the minimum and maximum of a node; forests only.
+    /// One random value between the minimum and maximum in a node; forests only.
     Random,
 }
 
-/// Replacement of missing values.
+/// How missing values are handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MissingPolicy {
-    /// The number 0.
+    /// They are replaced by 0.
     Zero,
-    /// The number 1.
+    /// They are replaced by 1.
     One,
-    /// The feature's mean over the training rows that have it.
+    /// They are replaced by the feature's mean over the training rows that have a value.
     Mean,
-    /// The feature's median over the training rows that have it.
+    /// They are replaced by the feature's median over the training rows that have a value.
     Median,
-    /// Each split sends missing values to the side with the higher gain.
+    /// They are kept, and each split sends them to the side with the higher gain.
     Learned,
 }
 
-/// Unit of sampling.
+/// What is sampled for each tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sampling {
     /// Single rows.
@@ -144,21 +144,21 @@ pub enum FeatureCount {
     Log2,
 }
 
-/// How queries or rows of a tree are sampled, without replacement unless the learner says otherwise.
+/// How rows or queries are sampled for each tree. Sampling is without replacement, except in forests with `bootstrap`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RowSampling {
-    /// Fraction sampled for each tree.
+    /// Fraction of rows or queries sampled for each tree.
     pub fraction: f64,
-    /// Unit of sampling.
+    /// Whether rows or whole queries are sampled.
     pub unit: Sampling,
-    /// Number of queries sampled for each tree, instead of a fraction.
+    /// Number of queries sampled for each tree; `None` if `fraction` applies.
     pub queries: Option<u32>,
 }
 
-/// Parameters of growing a tree.
+/// Parameters for growing a tree.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TreeParameters {
-    /// Maximum depth of a tree.
+    /// Maximum depth of a tree; `None` for no limit.
     pub max_depth: Option<u32>,
     /// Minimum rows per leaf.
     pub min_data_in_leaf: u64,
@@ -166,24 +166,24 @@ pub struct TreeParameters {
     pub min_gain: f64,
     /// Fraction of features sampled for each tree.
     pub feature_fraction: f64,
-    /// Number of features sampled for each node, out of those of the tree.
+    /// Number of features sampled for each node from the features of its tree.
     pub features_per_node: FeatureCount,
-    /// Rows sampled for each tree.
+    /// How rows are sampled for each tree.
     pub sampling: RowSampling,
 }
 
-/// Parameters of streaming candidates.
+/// Parameters of streaming candidate splits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamingParameters {
-    /// Maximum centroids per feature and node.
+    /// Maximum number of centroids per feature and node.
     pub max_bin: u32,
-    /// Maximum groups of neighbouring values per feature; 0 keeps all values distinct.
+    /// Maximum number of groups of neighbouring values per feature; 0 keeps all values distinct.
     pub value_groups: u32,
     /// Number of workers, each with its own rows and histograms.
     pub workers: u32,
 }
 
-/// Candidate splits of boosting; see [`Candidates`].
+/// How boosting generates candidate splits; see [`Candidates`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BoostCandidates {
     /// Equi-depth bins.
@@ -191,27 +191,27 @@ pub enum BoostCandidates {
         /// Maximum bins per feature.
         max_bin: u32,
     },
-    /// Centroids of a node.
+    /// Centroids, recomputed for every node.
     Streaming(StreamingParameters),
-    /// Every midpoint.
+    /// Midpoints between all neighbouring values in a node.
     Exact,
 }
 
-/// Loss of the score difference of two documents.
+/// Loss of a document pair as a function of the score difference.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum PairLoss {
-    /// RankNet and LambdaRank.
+    /// Logistic loss of RankNet and LambdaRank.
     Logistic {
         /// Steepness of the sigmoid.
         sigma: f64,
-        /// Whether labels are clicks subject to position bias.
+        /// Whether labels are clicks and the objective corrects for position bias.
         unbiased: bool,
-        /// Regularisation of the position bias.
+        /// Regularisation of the position bias; larger values weaken the correction.
         bias_norm: f64,
     },
-    /// GBRANK: squared hinge.
+    /// Squared hinge loss of GBRANK.
     Hinge {
-        /// Required score margin.
+        /// Score difference that is required between the two documents of a pair.
         margin: f64,
     },
 }
@@ -219,13 +219,14 @@ pub enum PairLoss {
 /// Parameters of pairwise objectives.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PairwiseParameters {
-    /// The loss of a pair.
+    /// Loss of a pair.
     pub loss: PairLoss,
-    /// The metric that LambdaRank optimises; `None` weights all pairs equally.
+    /// Metric that LambdaRank optimises; `None` weights all pairs equally.
     pub metric: Option<Metric>,
-    /// At least one document of a pair is in the top K by score; `None` uses all pairs.
+    /// Number of top-scored documents, at least one of which must be in a pair; `None` uses all pairs.
     pub truncation_level: Option<u32>,
-    /// Whether pair weights are normalised by score distance, and gradients by their total per query.
+    /// Whether pair weights are divided by the score distance, and the gradients of a query are normalised by their
+    /// total.
     pub normalised: bool,
     /// Gain of each label.
     pub label_gain: Gain,
@@ -254,7 +255,7 @@ pub enum ObjectiveParameters {
 }
 
 impl ObjectiveParameters {
-    /// Its name.
+    /// Returns the name of the objective.
     pub fn name(&self) -> ObjectiveName {
         match self {
             ObjectiveParameters::Squared => ObjectiveName::Squared,
@@ -274,17 +275,17 @@ impl ObjectiveParameters {
 /// Parameters of boosting.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BoostParameters {
-    /// Growing a tree.
+    /// Parameters for growing a tree.
     pub tree: TreeParameters,
-    /// Candidate splits.
+    /// How candidate splits are generated.
     pub candidates: BoostCandidates,
     /// Training objective.
     pub objective: ObjectiveParameters,
-    /// Initial score.
+    /// Initial score, before the first tree.
     pub base_score: BaseScore,
     /// Shrinkage factor applied to leaf values.
     pub learning_rate: f64,
-    /// Maximum leaves per tree; if set, trees grow best-first, otherwise level by level.
+    /// Maximum number of leaves per tree. If set, trees grow best-first, otherwise level by level.
     pub num_leaves: Option<u32>,
     /// L2 regularisation of leaf values.
     pub lambda_l2: f64,
@@ -292,7 +293,7 @@ pub struct BoostParameters {
     pub min_sum_hessian: f64,
 }
 
-/// Candidate splits of forests; see [`Candidates`].
+/// How forests generate candidate splits; see [`Candidates`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForestCandidates {
     /// Equi-depth bins.
@@ -300,9 +301,9 @@ pub enum ForestCandidates {
         /// Maximum bins per feature.
         max_bin: u32,
     },
-    /// Every midpoint.
+    /// Midpoints between all neighbouring values in a node.
     Exact,
-    /// One random cut per feature and node.
+    /// One random value per feature and node.
     Random {
         /// Maximum bins per feature; 0 keeps all values distinct.
         max_bin: u32,
@@ -310,7 +311,7 @@ pub enum ForestCandidates {
 }
 
 impl ForestCandidates {
-    /// Maximum bins per feature; `None` keeps all values distinct.
+    /// Returns the maximum number of bins per feature; `None` keeps all values distinct.
     pub fn max_bin(self) -> Option<usize> {
         match self {
             ForestCandidates::Static { max_bin } => Some(max_bin as usize),
@@ -321,7 +322,7 @@ impl ForestCandidates {
 }
 
 impl BoostCandidates {
-    /// Maximum bins per feature; `None` keeps all values distinct.
+    /// Returns the maximum number of bins per feature; `None` keeps all values distinct.
     pub fn max_bin(self) -> Option<usize> {
         match self {
             BoostCandidates::Static { max_bin } => Some(max_bin as usize),
@@ -333,14 +334,14 @@ impl BoostCandidates {
     }
 }
 
-/// Split criterion of single rows.
+/// Split criterion that depends on the labels of single rows, regardless of their queries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PointCriterion {
-    /// Reduction of the labels' sum of squares about the mean.
+    /// Reduction in the sum of squared deviations of the labels from their mean.
     Variance,
-    /// Reduction of the labels' entropy.
+    /// Reduction in the entropy of the labels.
     Entropy,
-    /// Reduction of the labels' Gini impurity.
+    /// Reduction in the Gini impurity of the labels.
     Gini,
 }
 
@@ -349,32 +350,32 @@ pub enum PointCriterion {
 pub struct ListwiseParameters {
     /// Order in which leaves are split.
     pub order: LeafOrder,
-    /// Rank discount.
+    /// Discount of a document's gain by rank.
     pub discount: Discount,
-    /// Number of top ranks that count; `None` for all.
+    /// Number of top ranks that contribute to NDCG; `None` for all.
     pub truncation: Option<u32>,
 }
 
 /// Split criterion of a forest.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ForestCriterion {
-    /// By single rows.
+    /// All levels use the labels of single rows.
     Pointwise(PointCriterion),
-    /// By the expected NDCG of whole queries.
+    /// All levels use the expected NDCG of whole queries.
     Listwise(ListwiseParameters),
-    /// Listwise at the top of a tree, pointwise below.
+    /// The top levels are listwise, and the levels below are pointwise.
     Hybrid {
         /// Number of listwise levels.
         levels: u32,
-        /// The listwise levels.
+        /// Parameters of the listwise levels.
         listwise: ListwiseParameters,
-        /// The criterion below them.
+        /// Criterion of the levels below.
         below: PointCriterion,
     },
 }
 
 impl ForestCriterion {
-    /// The listwise splits, if any level has them.
+    /// Returns the parameters of listwise splits, if any level has them.
     pub fn listwise(&self) -> Option<&ListwiseParameters> {
         match self {
             ForestCriterion::Pointwise(_) => None,
@@ -386,26 +387,26 @@ impl ForestCriterion {
 /// Parameters of forests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ForestParameters {
-    /// Growing a tree.
+    /// Parameters for growing a tree.
     pub tree: TreeParameters,
-    /// Candidate splits.
+    /// How candidate splits are generated.
     pub candidates: ForestCandidates,
     /// Split criterion.
     pub criterion: ForestCriterion,
-    /// Whether rows or queries are drawn with replacement.
+    /// Whether rows or queries are sampled with replacement.
     pub bootstrap: bool,
-    /// Maximum pairs per document; `None` learns labels instead of pairs.
+    /// Maximum number of pairs per document; `None` trains on single documents instead of pairs.
     pub pairs_per_document: Option<u32>,
-    /// Whether the metrics of each single tree are logged too.
+    /// Whether the metrics of each single tree are also logged.
     pub tree_strength: bool,
-    /// Gain of each label, for listwise splits and tree strength.
+    /// Gain of each label, used by listwise splits and by the metrics of single trees.
     pub label_gain: Gain,
 }
 
-/// Parameters of a boosted training.
+/// Training parameters of boosting.
 pub type BoostSettings = Parameters<BoostParameters>;
 
-/// Parameters of a forest.
+/// Training parameters of a forest.
 pub type ForestSettings = Parameters<ForestParameters>;
 
 /// A learner and its parameters.
@@ -417,22 +418,23 @@ pub enum LearnerParameters {
     Forest(ForestParameters),
 }
 
-/// Validated training parameters: those that all learners share, and those of the learner.
+/// Validated training parameters: those shared by all learners, and the learner's own.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parameters<L = LearnerParameters> {
     /// Maximum number of trees, one per round.
     pub num_trees: u32,
     /// Random seed.
     pub seed: u64,
-    /// Replacement of missing values.
+    /// How missing values are handled.
     pub missing: MissingPolicy,
     /// Metrics computed after each round, such as `ndcg@10`; the first one drives early stopping.
     pub metrics: Vec<Metric>,
-    /// Metric convention.
+    /// Rules by which metrics are computed, such as those of LightGBM.
     pub convention: Convention,
-    /// Stop after this many rounds without improvement of the first metric on the first validation set.
+    /// Number of rounds without improvement of the first metric on the first validation set after which training stops;
+    /// `None` never stops early.
     pub early_stopping_rounds: Option<u32>,
-    /// The learner's own parameters.
+    /// Parameters of the learner.
     pub learner: L,
 }
 
@@ -442,7 +444,7 @@ pub fn load(preset: Option<&str>, config: Option<&Location>, set: &[String]) -> 
     load_with(preset, config, set, &[])
 }
 
-/// Like [`load`], with `choices` overriding all other sources.
+/// Like [`load`], but with `choices` that override all other sources.
 pub fn load_with(
     preset: Option<&str>,
     config: Option<&Location>,
@@ -471,12 +473,12 @@ pub fn load_with(
 fn read_file(location: &Location) -> Result<source::ConfigDocument> {
     let bytes = location.read_all()?.ok_or_else(|| location.absent())?;
     let text = std::str::from_utf8(&bytes)
-        .map_err(|_| Error::usage(format_args!("{location}: not a text file"), "name a TOML file"))?;
+        .map_err(|_| Error::usage(format_args!("{location}: not a text file"), "use a TOML file"))?;
     source::read_toml(&location.to_string(), text.trim_start_matches('\u{feff}'), &["preset"])
 }
 
 impl<L> Parameters<L> {
-    /// The same parameters with those of another learner.
+    /// Returns the same parameters with another learner.
     pub fn with<M>(&self, learner: M) -> Parameters<M> {
         Parameters {
             num_trees: self.num_trees,
@@ -489,12 +491,12 @@ impl<L> Parameters<L> {
         }
     }
 
-    /// Rejects early stopping without a validation set.
+    /// Returns an error if early stopping is set without a validation set.
     pub fn check_validation(&self, has_validation: bool) -> Result<()> {
         match self.early_stopping_rounds {
             Some(rounds) if !has_validation => Err(Error::usage(
                 format_args!("early_stopping_rounds = {rounds}: there is no validation set"),
-                "name one with --valid, or set early_stopping_rounds=0",
+                "add one with --valid, or set early_stopping_rounds=0",
             )),
             _ => Ok(()),
         }
@@ -502,26 +504,26 @@ impl<L> Parameters<L> {
 }
 
 impl Parameters {
-    /// All parameters as `key = value` lines of TOML, in a fixed order.
+    /// Formats all parameters as `key = value` lines of TOML, in a fixed order.
     pub fn to_toml(&self) -> String {
         let mut text = String::new();
         let raw = raw::RawParameters::of(self, settings::defaults());
         for key in &keys::KEYS {
             if let Some(value) = key.print(&raw) {
-                let _ = writeln!(text, "{} = {value}", key.name); // a String takes everything
+                let _ = writeln!(text, "{} = {value}", key.name); // writing to a String cannot fail
             }
         }
         text
     }
 
-    /// Parses and validates the output of [`Parameters::to_toml`]; absent keys take their defaults.
+    /// Parses and validates the output of [`Parameters::to_toml`]. Missing keys get their defaults.
     pub fn from_toml(text: &str) -> Result<Self> {
         let mut settings = TrainSettings::default();
         settings.add(source::read_toml("configuration", text, &[])?.settings)?;
         settings.check()
     }
 
-    /// The parameters of boosting, if it is the learner.
+    /// Returns the parameters of boosting; `None` if the learner is a forest.
     pub fn boost(&self) -> Option<&BoostParameters> {
         match &self.learner {
             LearnerParameters::Boost(boost) => Some(boost),
@@ -529,7 +531,7 @@ impl Parameters {
         }
     }
 
-    /// The parameters of a forest, if it is the learner.
+    /// Returns the parameters of a forest; `None` if the learner is boosting.
     pub fn forest(&self) -> Option<&ForestParameters> {
         match &self.learner {
             LearnerParameters::Forest(forest) => Some(forest),
@@ -537,7 +539,7 @@ impl Parameters {
         }
     }
 
-    /// The parameters of growing a tree.
+    /// Returns the parameters for growing a tree.
     pub fn tree(&self) -> &TreeParameters {
         match &self.learner {
             LearnerParameters::Boost(boost) => &boost.tree,
@@ -547,14 +549,14 @@ impl Parameters {
 }
 
 impl RowSampling {
-    /// Whether any rows are left out.
+    /// Returns whether some rows are left out of each tree.
     pub fn leaves_out(&self) -> bool {
         self.fraction < 1.0 || self.queries.is_some()
     }
 }
 
 impl FeatureCount {
-    /// The number of features out of `features`: at least 1, at most all.
+    /// Returns how many of `features` features are sampled, which is at least 1 and at most all.
     pub fn of(self, features: usize) -> usize {
         let count = match self {
             FeatureCount::All => features,

@@ -1,11 +1,11 @@
-//! Presets: named algorithms with the settings of their papers. A new preset is a TOML file and a line here.
+//! Presets: named algorithms with the settings of their papers. To add a preset, write a TOML file and list it here.
 
 use super::source::{Setting, read_toml};
 use planetree_base::error::{Error, Result};
 use planetree_base::suggest;
 use std::sync::LazyLock;
 
-/// The default preset.
+/// Name of the default preset.
 pub const DEFAULT: &str = "planet";
 
 /// A named algorithm.
@@ -15,7 +15,7 @@ pub struct TrainPreset {
     pub name: &'static str,
     /// One-line description.
     pub description: String,
-    /// Citation.
+    /// Citation of the paper.
     pub paper: String,
     text: &'static str,
 }
@@ -49,13 +49,13 @@ static PRESETS: LazyLock<Vec<TrainPreset>> = LazyLock::new(|| {
     TEXTS.into_iter().map(read).collect()
 });
 
-/// All presets, the default first.
+/// Returns all presets, the default first.
 pub fn presets() -> &'static [TrainPreset] {
     &PRESETS
 }
 
 impl TrainPreset {
-    /// The preset with this name, ignoring case.
+    /// Finds a preset by name, ignoring case.
     pub fn named(name: &str) -> Result<&'static TrainPreset> {
         presets().iter().find(|preset| preset.name.eq_ignore_ascii_case(name)).ok_or_else(|| {
             let names: Vec<&str> = presets().iter().map(|preset| preset.name).collect();
@@ -65,7 +65,7 @@ impl TrainPreset {
         })
     }
 
-    /// Its settings, which user settings override silently.
+    /// Returns the preset's settings. Settings of the user override them without an error.
     pub(super) fn settings(&self) -> Result<Vec<Setting>> {
         let mut settings = read_toml(&format!("preset {}", self.name), self.text, &OTHERS)?.settings;
         settings.iter_mut().for_each(|setting| setting.chosen = false);

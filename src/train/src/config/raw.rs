@@ -1,4 +1,4 @@
-//! Parameters as read from the table of keys, before [`Parameters`] gives each learner its own.
+//! All parameters in one flat struct, as parsed. [`Parameters`] contains only those of the chosen learner.
 
 use super::{
     BaseScore, BoostCandidates, BoostParameters, Candidates, CriterionName, EnsembleName, FeatureCount,
@@ -8,42 +8,42 @@ use super::{
 };
 use planetree_metric::{Convention, Discount, Gain, Metric};
 
-/// Parameters of listwise trees, as read.
+/// Parameters of listwise trees, before validation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RawListwise {
-    /// Number of top levels with listwise splits; deeper levels use the forest's criterion.
+    /// Number of top levels with listwise splits. Deeper levels use the forest's criterion; `None` for no such levels.
     pub levels: Option<u32>,
     /// Order in which leaves are split.
     pub order: LeafOrder,
-    /// Rank discount.
+    /// Discount of a document's gain by rank.
     pub discount: Discount,
-    /// Number of top ranks that count; `None` for all.
+    /// Number of top ranks that contribute to NDCG; `None` for all.
     pub truncation: Option<u32>,
 }
 
-/// Parameters of forests, as read.
+/// Parameters of forests, before validation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RawForest {
     /// Split criterion.
     pub criterion: CriterionName,
-    /// Whether rows or queries are drawn with replacement.
+    /// Whether rows or queries are sampled with replacement.
     pub bootstrap: bool,
-    /// Maximum pairs per document; `None` learns labels instead of pairs.
+    /// Maximum number of pairs per document; `None` trains on single documents instead of pairs.
     pub pairs_per_document: Option<u32>,
-    /// Whether the metrics of each single tree are logged too.
+    /// Whether the metrics of each single tree are also logged.
     pub tree_strength: bool,
     /// Parameters of listwise trees.
     pub listwise: RawListwise,
 }
 
 impl RawForest {
-    /// Whether any level of a tree is split by the ranking of whole queries.
+    /// Returns whether any level of a tree is split by the ranking of whole queries.
     pub fn is_listwise(&self) -> bool {
         self.criterion == CriterionName::Ndcg || self.listwise.levels.is_some()
     }
 }
 
-/// All parameters side by side: a field per key.
+/// All parameters in one flat struct, with one field per key.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RawParameters {
     /// Ensemble type.
@@ -54,25 +54,26 @@ pub struct RawParameters {
     pub objective: ObjectiveName,
     /// The metric that LambdaRank optimises.
     pub lambda_metric: Metric,
-    /// At least one document of a pair is in the top K by score; `None` uses all pairs.
+    /// Number of top-scored documents, at least one of which must be in a pair; `None` uses all pairs.
     pub truncation_level: Option<u32>,
     /// Steepness of the sigmoid in the pairwise loss.
     pub sigma: f64,
-    /// Whether pair weights are normalised by score distance, and gradients by their total per query.
+    /// Whether pair weights are divided by the score distance, and the gradients of a query are normalised by their
+    /// total.
     pub lambda_norm: bool,
-    /// Score margin of GBRANK.
+    /// Score difference that GBRANK requires between the two documents of a pair.
     pub margin: f64,
     /// Gain of each label, for LambdaRank and listwise trees.
     pub label_gain: Gain,
     /// Minimum label that counts as relevant.
     pub relevant_from: f32,
-    /// Whether labels are clicks subject to position bias.
+    /// Whether labels are clicks and the objective corrects for position bias.
     pub unbiased: bool,
-    /// Regularisation of the position bias.
+    /// Regularisation of the position bias; larger values weaken the correction.
     pub bias_norm: f64,
-    /// Initial score.
+    /// Initial score, before the first tree.
     pub base_score: BaseScore,
-    /// Metric convention.
+    /// Rules by which metrics are computed, such as those of LightGBM.
     pub convention: Convention,
     /// Minimum sum of hessians per leaf.
     pub min_sum_hessian: f64,
@@ -82,9 +83,9 @@ pub struct RawParameters {
     pub num_trees: u32,
     /// Shrinkage factor applied to leaf values.
     pub learning_rate: f64,
-    /// Maximum depth of a tree.
+    /// Maximum depth of a tree; `None` for no limit.
     pub max_depth: Option<u32>,
-    /// Maximum leaves per tree; if set, trees grow best-first, otherwise level by level.
+    /// Maximum number of leaves per tree. If set, trees grow best-first, otherwise level by level.
     pub num_leaves: Option<u32>,
     /// Minimum rows per leaf.
     pub min_data_in_leaf: u64,
@@ -92,34 +93,36 @@ pub struct RawParameters {
     pub min_gain: f64,
     /// L2 regularisation of leaf values.
     pub lambda_l2: f64,
-    /// Maximum bins per feature (static), or centroids per feature and node (streaming).
+    /// Maximum number of bins per feature (static, random), or of centroids per feature and node (streaming).
     pub max_bin: u32,
-    /// Streaming: maximum groups of neighbouring values per feature; 0 keeps all values distinct.
+    /// Streaming: maximum number of groups of neighbouring values per feature; 0 keeps all values distinct.
     pub value_groups: u32,
     /// Streaming: number of workers, each with its own partitions and histograms.
     pub workers: u32,
     /// Fraction of rows or queries sampled for each tree.
     pub bagging_fraction: f64,
-    /// Unit of sampling.
+    /// Whether rows or whole queries are sampled.
     pub bagging_by: Sampling,
-    /// Number of queries sampled for each tree, instead of a fraction.
+    /// Number of queries sampled for each tree; `None` if `bagging_fraction` applies.
     pub queries_per_tree: Option<u32>,
     /// Fraction of features sampled for each tree.
     pub feature_fraction: f64,
-    /// Number of features sampled for each node, out of those of the tree.
+    /// Number of features sampled for each node from the features of its tree.
     pub features_per_node: FeatureCount,
-    /// Replacement of missing values.
+    /// How missing values are handled.
     pub missing: MissingPolicy,
     /// Random seed.
     pub seed: u64,
-    /// Stop after this many rounds without improvement of the first metric on the first validation set.
+    /// Number of rounds without improvement of the first metric on the first validation set after which training stops;
+    /// `None` never stops early.
     pub early_stopping_rounds: Option<u32>,
     /// Metrics computed after each round, such as `ndcg@10`; the first one drives early stopping.
     pub metrics: Vec<Metric>,
 }
 
 impl RawParameters {
-    /// The parameters of each learner. Settings have been checked: combinations that no learner has are gone.
+    /// Converts to the parameters of the chosen learner. Validation has already rejected combinations that no learner
+    /// supports.
     pub fn into_parameters(self) -> Parameters {
         let tree = TreeParameters {
             max_depth: self.max_depth,
@@ -221,7 +224,8 @@ impl RawParameters {
         }
     }
 
-    /// The parameters side by side, to print them. Keys of other learners have their neutral values.
+    /// Converts parameters back to the flat struct, to print them. Keys that the learner does not use have their values
+    /// from `neutral`.
     pub fn of(parameters: &Parameters, neutral: RawParameters) -> Self {
         let mut raw = RawParameters {
             num_trees: parameters.num_trees,
@@ -333,7 +337,7 @@ impl RawParameters {
     }
 }
 
-/// Placeholder values, which the table of parameters overwrites.
+/// Returns placeholder values, all of which are overwritten from the table of parameters.
 pub fn blank() -> RawParameters {
     RawParameters {
         ensemble: EnsembleName::Boost,

@@ -1,4 +1,4 @@
-//! Settings merged from several sources. [`TrainSettings::check`] validates them into [`Parameters`].
+//! Merges settings from several sources. [`TrainSettings::check`] validates them and returns [`Parameters`].
 
 use super::keys::{KEYS, Key};
 use super::raw::{RawParameters, blank};
@@ -10,7 +10,7 @@ use planetree_base::error::{Error, Result};
 use planetree_metric::Metric;
 use std::collections::BTreeMap;
 
-/// Settings by the canonical name of the parameter.
+/// Settings from all sources, keyed by the canonical name of the parameter.
 #[derive(Default)]
 pub struct TrainSettings {
     given: BTreeMap<&'static str, Setting>,
@@ -33,7 +33,7 @@ impl TrainSettings {
         if let Some(setting) = said.remove("query_fraction") {
             spell_out(&setting, &mut said)?;
         }
-        // A fraction and a number of queries exclude each other: the later source wins.
+        // A fraction and a number of queries exclude each other, so the later source wins.
         if said.contains_key("bagging_fraction") && !said.contains_key("queries_per_tree") {
             self.given.remove("queries_per_tree");
         }
@@ -74,8 +74,8 @@ impl TrainSettings {
         Ok(parameters.into_parameters())
     }
 
-    /// Rejects parameters of boosting for a forest, and vice versa, if the user set them; values of presets and
-    /// defaults are reset silently.
+    /// Rejects parameters that belong to the other ensemble type if the user set them. Values from presets and defaults
+    /// are reset without an error.
     fn check_ensemble(&self, parameters: &mut RawParameters) -> Result<()> {
         let is_bag = parameters.ensemble == EnsembleName::Bag;
         let (kind, foreign, remedy): (&str, &[(&str, &str)], &str) = match parameters.ensemble {
@@ -85,7 +85,7 @@ impl TrainSettings {
         for (name, neutral) in foreign {
             let Some(key) = Key::named(name) else { continue };
             let given = key.print(parameters);
-            let _ = key.read(name, neutral, parameters); // they can be read, a test checks this
+            let _ = key.read(name, neutral, parameters); // cannot fail: a test checks all neutral values
             if self.is_chosen(name) && given != key.print(parameters) {
                 let problem = format!("{kind} has no {name}");
                 return Err(self.fault(name, &problem, &format!("remove it, or set {remedy}")));
@@ -115,7 +115,7 @@ impl TrainSettings {
                 return Err(self.fault(
                     "queries_per_tree",
                     "conflicts with bagging_fraction or query_fraction",
-                    "set a number or a fraction, not both",
+                    "set a number of queries or a fraction, not both",
                 ));
             }
             parameters.bagging_by = Sampling::Queries;
@@ -124,18 +124,18 @@ impl TrainSettings {
         if parameters.forest.pairs_per_document.is_some() && parameters.candidates != Candidates::Static {
             return Err(self.fault(
                 "pairs_per_document",
-                &format!("pairs have no {} candidates", parameters.candidates.name()),
+                &format!("training on pairs does not support {} candidates", parameters.candidates.name()),
                 "set candidates=static",
             ));
         }
         Ok(())
     }
 
-    /// Checks the requirements of listwise trees, and rejects their parameters for other trees.
+    /// Checks the requirements of listwise trees, and rejects listwise parameters if no level is listwise.
     fn check_listwise(&self, parameters: &mut RawParameters) -> Result<()> {
         let forest = &mut parameters.forest;
         if forest.criterion == CriterionName::Ndcg && forest.listwise.levels.is_some() {
-            // A user setting overrides the preset.
+            // Settings of the user override the preset.
             match (self.is_chosen("criterion"), self.is_chosen("listwise_levels")) {
                 (true, false) => forest.listwise.levels = None,
                 (false, true) => forest.criterion = CriterionName::Entropy,
@@ -151,7 +151,7 @@ impl TrainSettings {
         if !forest.is_listwise() {
             for key in OF_LISTS.into_iter().filter_map(Key::named) {
                 let given = key.print(parameters);
-                let _ = key.read(key.name, key.default, parameters); // defaults can be read, a test checks this
+                let _ = key.read(key.name, key.default, parameters); // a test checks that defaults are valid
                 if self.is_chosen(key.name) && given != key.print(parameters) {
                     return Err(self.fault(
                         key.name,
@@ -184,8 +184,8 @@ impl TrainSettings {
         Ok(())
     }
 
-    /// Rejects parameters of other kinds of candidates if the user set them; values of presets and defaults are
-    /// reset silently.
+    /// Rejects parameters that belong to other types of candidates if the user set them. Values from presets and
+    /// defaults are reset without an error.
     fn check_candidates(&self, parameters: &mut RawParameters) -> Result<()> {
         let (kind, most) = match parameters.candidates {
             Candidates::Static => ("static", 255),
@@ -203,10 +203,10 @@ impl TrainSettings {
             }
             parameters.max_bin = 0;
         } else if parameters.candidates == Candidates::Random && parameters.max_bin == 0 {
-            // All values stay distinct.
+            // 0 is valid here and keeps all values distinct.
         } else if !(2..=most).contains(&parameters.max_bin) {
             let more = if kind == "static" && parameters.max_bin > most {
-                "; candidates=streaming takes up to 10000"
+                "; candidates=streaming allows up to 10000"
             } else {
                 ""
             };
@@ -239,14 +239,14 @@ impl TrainSettings {
             return Err(self.fault(
                 "value_groups",
                 "a single group leaves nothing to split",
-                "set it to 2 to 255, or to 0 for all values",
+                "set it to a number from 2 to 255, or to 0 to keep all values",
             ));
         }
         Ok(())
     }
 
-    /// Rejects parameters of other objectives if the user set them; values of presets are reset to the default
-    /// silently.
+    /// Rejects parameters that belong to other objectives if the user set them. Values from presets are reset to the
+    /// default without an error.
     fn check_objective(&self, parameters: &mut RawParameters) -> Result<()> {
         use ObjectiveName::{GbRank, LambdaRank, Logistic, RankNet};
         let objective = parameters.objective;
@@ -267,7 +267,7 @@ impl TrainSettings {
                 continue;
             }
             let given = key.print(parameters);
-            let _ = key.read(name, key.default, parameters); // defaults can be read, a test checks this
+            let _ = key.read(name, key.default, parameters); // cannot fail: a test checks all defaults
             if self.is_chosen(name) && given != key.print(parameters) {
                 let names: Vec<&str> = objectives.iter().map(|objective| objective.name()).collect();
                 return Err(self.fault(
@@ -291,7 +291,7 @@ impl TrainSettings {
         self.given.get(name).is_some_and(|setting| setting.chosen)
     }
 
-    /// An error about a parameter, with its location if the user set it.
+    /// Creates an error about a parameter, with its location if the user set it.
     fn fault(&self, name: &str, problem: &str, remedy: &str) -> Error {
         match self.given.get(name).filter(|setting| setting.chosen) {
             Some(setting) => {
@@ -302,16 +302,16 @@ impl TrainSettings {
     }
 }
 
-/// Every parameter at its default.
+/// Returns parameters with every value at its default.
 pub fn defaults() -> RawParameters {
     let mut parameters = blank();
     for key in KEYS.iter().filter(|key| !key.default.is_empty()) {
-        let _ = key.read(key.name, key.default, &mut parameters); // defaults can be read, a test checks this
+        let _ = key.read(key.name, key.default, &mut parameters); // cannot fail: a test checks all defaults
     }
     parameters
 }
 
-/// Parameters that only forests use, with their neutral values.
+/// Parameters that only forests use, and the value of each that has no effect on boosting.
 const OF_FORESTS: [(&str, &str); 5] = [
     ("criterion", "variance"),
     ("bootstrap", "false"),
@@ -321,7 +321,7 @@ const OF_FORESTS: [(&str, &str); 5] = [
 ];
 /// Parameters that only listwise trees use.
 const OF_LISTS: [&str; 3] = ["leaf_order", "listwise_discount", "listwise_truncation"];
-/// Parameters that only boosting uses, with their neutral values.
+/// Parameters that only boosting uses, and the value of each that has no effect on forests.
 const OF_BOOSTING: [(&str, &str); 6] = [
     ("objective", "squared"),
     ("learning_rate", "1.0"),
@@ -331,7 +331,7 @@ const OF_BOOSTING: [(&str, &str); 6] = [
     ("base_score", "auto"),
 ];
 
-/// Expands `query_fraction` into the two parameters it stands for.
+/// Replaces `query_fraction` with the two parameters that it stands for.
 fn spell_out(shorthand: &Setting, said: &mut BTreeMap<&'static str, Setting>) -> Result<()> {
     for (name, text) in [("bagging_fraction", shorthand.text.as_str()), ("bagging_by", "queries")] {
         match said.get(name) {

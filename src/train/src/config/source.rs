@@ -1,4 +1,4 @@
-//! Sources of settings: TOML and the command line. A setting keeps its location for error messages.
+//! Reads settings from TOML and from the command line. Each setting keeps its location for error messages.
 
 use super::keys::{KEYS, Key};
 use super::value::ValueError;
@@ -8,17 +8,17 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
-/// One `key = value`, as written.
+/// One `key = value` setting, as it was written.
 #[derive(Clone)]
 pub struct Setting {
     pub key: &'static Key,
     /// The name or alias that was used.
     pub written: String,
-    /// The value as text, without quotes; list members are separated by commas.
+    /// The value as a string without quotes. List members are separated by commas.
     pub text: String,
-    /// Location, name and value: the prefix of errors.
+    /// Location, name and value of the setting, with which its error messages begin.
     pub shown: String,
-    /// Whether the user set it; presets are overridden silently.
+    /// Whether the user wrote the setting. Settings of presets are overridden without an error.
     pub chosen: bool,
 }
 
@@ -28,23 +28,24 @@ impl Setting {
     }
 }
 
-/// A parsed TOML text.
+/// A parsed TOML document.
 pub struct ConfigDocument {
-    /// The parameters, in textual order.
+    /// Parameters, in the order of the document.
     pub settings: Vec<Setting>,
-    /// Keys that are not parameters.
+    /// Values of the keys that are allowed but are not parameters.
     pub others: BTreeMap<&'static str, Other>,
 }
 
 /// The value of a key that is not a parameter.
 pub struct Other {
-    /// The value as text.
+    /// The value as a string.
     pub text: String,
-    /// Its location in the text.
+    /// Location in the document, for error messages.
     pub place: String,
 }
 
-/// Parses a TOML text called `name`. `others` are the keys allowed besides parameters.
+/// Parses a TOML document, which error messages call `name`. `others` lists the keys that are allowed besides
+/// parameters.
 pub fn read_toml(name: &str, text: &str, others: &[&'static str]) -> Result<ConfigDocument> {
     let at = |offset: usize| {
         let before = text.get(..offset).unwrap_or(text);
@@ -87,7 +88,7 @@ pub fn read_toml(name: &str, text: &str, others: &[&'static str]) -> Result<Conf
     Ok(document)
 }
 
-/// Parses the `key=value` of every `--set`.
+/// Parses the `key=value` arguments of all `--set` options.
 pub fn read_command(set: &[String]) -> Result<Vec<Setting>> {
     set.iter()
         .map(|argument| {
@@ -111,7 +112,7 @@ pub fn read_command(set: &[String]) -> Result<Vec<Setting>> {
         .collect()
 }
 
-/// The parameter with this name. The error for an unknown name begins with `place`.
+/// Finds a parameter by name or alias. If there is none, the error message begins with `place`.
 pub fn find_key(written: &str, place: &str) -> Result<&'static Key> {
     Key::named(written).ok_or_else(|| {
         let mut suggestions = suggest::nearest(written, KEYS.iter().flat_map(Key::names));
@@ -123,11 +124,11 @@ pub fn find_key(written: &str, place: &str) -> Result<&'static Key> {
     })
 }
 
-/// A value as it would be written after `--set key=`; `None` for a table.
+/// Formats a value as it would be written after `--set key=`; returns `None` for a table.
 pub fn value_text(value: &DeValue<'_>) -> Option<String> {
     Some(match value {
         DeValue::String(text) => text.to_string(),
-        // Numbers keep their text: 1 and 1.0 may differ in meaning.
+        // Numbers stay as they were written, because 1 and 1.0 may differ in meaning.
         DeValue::Integer(number) => match i128::from_str_radix(number.as_str(), number.radix()) {
             Ok(number) => number.to_string(),
             Err(_) => number.as_str().to_owned(),
@@ -143,7 +144,7 @@ pub fn value_text(value: &DeValue<'_>) -> Option<String> {
     })
 }
 
-/// The line of an error, to be appended to its message.
+/// Returns the line that contains an error, to be appended to the error message.
 fn line_of(text: &str, span: Range<usize>) -> Option<String> {
     let start = text.get(..span.start)?.rfind('\n').map_or(0, |end| end + 1);
     let line = text.get(start..)?.lines().next()?.trim();

@@ -1,4 +1,4 @@
-//! Settings of all sources, valid and invalid.
+//! Tests of valid and invalid settings from all sources.
 
 use super::keys::{KEYS, Key, KeyKind};
 use super::raw::{RawForest, RawListwise, RawParameters};
@@ -6,7 +6,7 @@ use super::*;
 use planetree_metric::{Convention, Gain, Metric};
 use proptest::prelude::*;
 
-/// The parameters side by side.
+/// Converts parameters to the flat struct.
 fn raw(parameters: &Parameters) -> RawParameters {
     RawParameters::of(parameters, settings::defaults())
 }
@@ -19,7 +19,7 @@ fn with_preset(preset: &str, set: &[&str]) -> Result<Parameters> {
     load(Some(preset), None, &set.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>())
 }
 
-/// Loads a config file called `train.toml` with this text.
+/// Loads a config file `train.toml` with this content.
 fn with_file(text: &str, set: &[&str]) -> Result<Parameters> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("train.toml");
@@ -37,7 +37,7 @@ fn refused(outcome: Result<Parameters>, problem: &str, remedy: &str) {
     assert_eq!(error.exit_code(), 2);
 }
 
-/// A value other than the default, and how it is printed.
+/// Returns a value other than the default, and its printed form.
 fn another_value(key: &Key) -> (&'static str, &'static str) {
     match key.name {
         "candidates" => ("streaming", "\"streaming\""),
@@ -256,7 +256,7 @@ fn invalid_values_report_what_is_expected() {
         "--set metric=ndcg@10,ndgc: unknown metric \"ndgc\"",
         "did you mean ndcg?",
     );
-    refused(with(&["metric=err,ERR"]), "--set metric=err,ERR: err is listed twice", "name it once");
+    refused(with(&["metric=err,ERR"]), "--set metric=err,ERR: err is listed twice", "list it once");
     assert!(with(&["metric=,"]).is_err());
 }
 
@@ -294,7 +294,7 @@ fn conflicting_settings_are_rejected() {
     refused(
         with(&["max_bin=256"]),
         "--set max_bin=256: static candidates need a whole number from 2 to 255",
-        "set max_bin=255; candidates=streaming takes up to 10000",
+        "set max_bin=255; candidates=streaming allows up to 10000",
     );
     refused(
         with(&["b=1", "splits=streaming"]),
@@ -315,7 +315,7 @@ fn conflicting_settings_are_rejected() {
     refused(
         with_preset("pgbrt", &["value_groups=1"]),
         "--set value_groups=1: a single group leaves nothing to split",
-        "set it to 2 to 255, or to 0 for all values",
+        "set it to a number from 2 to 255, or to 0 to keep all values",
     );
     refused(
         with(&["max_depth=-1"]),
@@ -404,7 +404,7 @@ fn early_stopping_needs_a_validation_set() {
     refused(
         parameters.check_validation(false).map(|()| parameters),
         "early_stopping_rounds = 10: there is no validation set",
-        "name one with --valid, or set early_stopping_rounds=0",
+        "add one with --valid, or set early_stopping_rounds=0",
     );
 }
 

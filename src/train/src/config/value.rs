@@ -19,7 +19,7 @@ impl ValueError {
 }
 
 impl Key {
-    /// Parses the value `text`, given under the name `written`.
+    /// Parses `text` and sets the parameter to its value. `written` is the name or alias that was used.
     pub fn read(
         &'static self,
         written: &str,
@@ -44,7 +44,7 @@ impl Key {
                 return text.parse().map(|metric| parameters.lambda_metric = metric).map_err(ValueError::of);
             }
             KeyKind::LabelGain => {
-                // TOML lists arrive with commas, gain tables use colons.
+                // Lists from TOML are separated by commas, but gain tables by colons.
                 return Gain::parse(&text.replace(',', ":"))
                     .map(|gain| parameters.label_gain = gain)
                     .map_err(|problem| ValueError {
@@ -83,7 +83,7 @@ impl Key {
         })
     }
 
-    /// Description of the valid values.
+    /// Describes the valid values, for error messages.
     pub fn expected(&self, written: &str) -> String {
         match &self.kind {
             KeyKind::Whole { range, .. } if *range.end() == i64::MAX as u64 => {
@@ -107,7 +107,7 @@ impl Key {
             KeyKind::LambdaMetric => "a metric such as ndcg, err or map".to_owned(),
             KeyKind::LabelGain => "exp2, linear, a table such as 0,1,3,7,15, or an expression".to_owned(),
             KeyKind::Discount => "log2, log2^ALPHA, power:BETA or letor".to_owned(),
-            KeyKind::Convention => "a tool's rules such as lightgbm or letor4, and switches".to_owned(),
+            KeyKind::Convention => "the name of a tool such as lightgbm or letor4, and switches".to_owned(),
             KeyKind::BaseScore => "auto, a number, or feature:NAME".to_owned(),
             KeyKind::Flag { .. } => "true or false".to_owned(),
             KeyKind::QueryFraction => "a number above 0, at most 1".to_owned(),
@@ -115,12 +115,12 @@ impl Key {
         }
     }
 
-    /// The value as TOML; `None` for shorthands and for keys that are not parameters.
+    /// Formats the current value as TOML; returns `None` for shorthands and for keys that are not parameters.
     pub fn print(&self, parameters: &RawParameters) -> Option<String> {
         Some(match &self.kind {
             KeyKind::Whole { get, .. } => get(parameters).to_string(),
             KeyKind::Limit { get, .. } => get(parameters).unwrap_or(0).to_string(),
-            // The shortest text that parses to the same number.
+            // The shortest string that parses to the same number.
             KeyKind::Real { get, .. } => format!("{:?}", get(parameters)),
             KeyKind::Word { get, .. } => format!("{:?}", get(parameters)),
             KeyKind::Features => match parameters.features_per_node {
@@ -167,7 +167,7 @@ fn one_of(words: &[&str]) -> String {
     }
 }
 
-/// A limit, `Some(None)` for no limit, or `None` if invalid.
+/// Parses a limit. Returns `Some(None)` for no limit, and `None` if the text is invalid.
 fn limit(text: &str, range: &RangeInclusive<u32>) -> Option<Option<u32>> {
     match text.parse::<i64>().ok()? {
         0 | -1 => Some(None),
@@ -182,7 +182,7 @@ fn feature_count(written: &str, text: &str) -> Option<FeatureCount> {
     if text.eq_ignore_ascii_case("log2") {
         return Some(FeatureCount::Log2);
     }
-    // 1 is one feature, 1.0 is all of them: the decimal point decides.
+    // The decimal point decides: 1 means one feature, 1.0 means all features.
     if ALWAYS_FRACTIONS.contains(&written) || text.contains(['.', 'e', 'E']) {
         let fraction = text.parse().ok()?;
         (Reals { zero: false, most: 1.0 }).contains(fraction).then_some(FeatureCount::Fraction(fraction))
@@ -193,7 +193,7 @@ fn feature_count(written: &str, text: &str) -> Option<FeatureCount> {
 }
 
 fn quoted(text: &str) -> String {
-    // JSON and TOML escape strings alike.
+    // JSON and TOML escape strings in the same way.
     serde_json::Value::from(text).to_string()
 }
 
@@ -222,7 +222,7 @@ fn metrics(text: &str) -> Result<Vec<Metric>, ValueError> {
         if metrics.contains(&metric) {
             return Err(ValueError {
                 problem: format!("{metric} is listed twice"),
-                remedy: "name it once".to_owned(),
+                remedy: "list it once".to_owned(),
             });
         }
         metrics.push(metric);
@@ -230,7 +230,7 @@ fn metrics(text: &str) -> Result<Vec<Metric>, ValueError> {
     if metrics.is_empty() {
         return Err(ValueError {
             problem: "no metric given".to_owned(),
-            remedy: "name at least one, such as ndcg@10".to_owned(),
+            remedy: "list at least one metric, such as ndcg@10".to_owned(),
         });
     }
     Ok(metrics)

@@ -1,16 +1,16 @@
-//! Enumerations with names.
+//! Enumerations whose variants have names that users write.
 
 use super::{Candidates, CriterionName, EnsembleName, LeafOrder, MissingPolicy, ObjectiveName, Sampling};
 
 /// An enumeration whose variants have names.
 pub trait NamedEnum: Copy + PartialEq + 'static {
-    /// All variants by name.
+    /// All variants with their names.
     const ALL: &'static [(&'static str, Self)];
 
-    /// Names that other tools use.
+    /// Names that other tools use for the variants.
     const ALIASES: &'static [(&'static str, Self)] = &[];
 
-    /// The variant with this name or alias, ignoring case.
+    /// Finds the variant with this name or alias, ignoring case.
     fn named(text: &str) -> Option<Self> {
         Self::ALL
             .iter()
@@ -119,12 +119,12 @@ impl NamedEnum for Sampling {
     const ALL: &'static [(&'static str, Self)] = &[("rows", Sampling::Rows), ("queries", Sampling::Queries)];
 }
 
-/// The names of all variants.
+/// Returns the names of all variants.
 pub fn names<W: NamedEnum>() -> Vec<&'static str> {
     W::ALL.iter().map(|(name, _)| *name).collect()
 }
 
-/// Sets `choice` to the variant with this name; returns false if there is none.
+/// Sets `choice` to the variant with this name. Returns false if there is none.
 pub fn choose<W: NamedEnum>(choice: &mut W, text: &str) -> bool {
     match W::named(text) {
         Some(named) => {

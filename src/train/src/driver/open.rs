@@ -179,10 +179,10 @@ fn check_pairs(request: &TrainRequest, source: &LabelledData, pairs: u32) -> Res
     match request.memory_limit {
         Some(limit) if bytes > limit => Err(Error::usage(
             format_args!(
-                "--memory-limit: pairs may take up to {} MiB, and cannot be memory-mapped",
+                "--memory-limit is too low: the document pairs need up to {} MiB and must fit in memory",
                 bytes >> 20
             ),
-            remedy,
+            "raise --memory-limit, lower pairs_per_document, or train on fewer queries",
         )),
         _ => Ok(()),
     }

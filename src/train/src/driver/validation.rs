@@ -171,7 +171,7 @@ impl ValidationSet {
 }
 
 impl ValidationSet {
-    /// Forgets the ids of queries, which nobody needs any more.
+    /// Frees the query ids, which are not needed for evaluation.
     pub fn forget_queries(&mut self) {
         let rows = match &mut self.features {
             Features::Coded(data) => &mut data.rows,

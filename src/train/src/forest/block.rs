@@ -1,5 +1,6 @@
-//! Small nodes: the codes of their rows are copied into a contiguous block, so that the whole subtree is grown within
-//! the cache. A node costs its rows times its sampled features; empty cells cost nothing.
+//! Grows small nodes. The codes of their rows are copied into a contiguous block, so that the whole subtree is grown in
+//! the cache. The cost of a node is its number of rows times its number of sampled features; codes that do not occur
+//! cost nothing.
 
 use super::criterion::Criterion;
 use super::cut::{BestForestCut, CutRules, FoundCut};
@@ -9,48 +10,48 @@ use crate::bins::Binning;
 use crate::driver::ForestTree;
 use std::ops::Range;
 
-/// Codes of one byte.
+/// Number of codes of one byte.
 const CODES: usize = 256;
 
-/// The constants of growing one tree.
+/// Data and parameters that stay the same while a tree is grown.
 pub struct ForestContext<'a, K: Criterion> {
     /// Split criterion.
     pub criterion: K,
-    /// Constraints of splits.
+    /// Constraints on splits.
     pub rules: CutRules,
-    /// Maximum depth.
+    /// Maximum depth of a leaf.
     pub max_depth: u32,
-    /// Bins and layout.
+    /// Bins and layout of the features.
     pub binning: &'a Binning,
-    /// Positions of features in a row of a block.
+    /// Position of each feature in a row of a block.
     pub lanes: CodeLanes,
 }
 
-/// A node that may be split.
+/// A node whose split is being searched.
 #[derive(Debug, Clone)]
 pub struct OpenForestNode<S> {
-    /// Index in the tree.
+    /// Index of the node in the tree.
     pub node: u32,
-    /// Path from the root.
+    /// Path from the root to the node.
     pub path: Path,
-    /// 0 for the root.
+    /// Depth of the node; 0 for the root.
     pub depth: u32,
-    /// Sums over its rows.
+    /// Sums over the rows of the node.
     pub sums: S,
-    /// Range of its rows in the list of the tree.
+    /// The node's range in the row list of the tree.
     pub rows: Range<usize>,
 }
 
-/// The rows of one subtree, contiguous.
+/// The rows of one subtree, copied into contiguous memory.
 pub struct BlockRows<K: Criterion> {
     bytes: Vec<u8>,
     codes: Vec<u32>,
     targets: Vec<K::Row>,
 }
 
-/// Grows subtrees in blocks; buffers are reused between subtrees.
+/// Grows subtrees in blocks. Buffers are reused between subtrees.
 pub struct SubtreeGrower<K: Criterion> {
-    /// Rows by node, in order within a node.
+    /// Rows of each node, contiguous and in their original order.
     ids: Vec<u16>,
     spare: Vec<u16>,
     open: Vec<OpenForestNode<K::Sums>>,
@@ -61,7 +62,7 @@ pub struct SubtreeGrower<K: Criterion> {
 struct NodeBuffers<K: Criterion> {
     /// Targets of the node's rows.
     targets: Vec<K::Row>,
-    /// Sums by code, all zero between features.
+    /// Sums by code. All are zero between features.
     cells: Vec<K::Sums>,
     list: Vec<(u32, K::Sums)>,
     keys: Vec<(u32, u32)>,
@@ -78,7 +79,7 @@ impl<K: Criterion> BlockRows<K> {
         self.targets.clear();
     }
 
-    /// Adds rows of one partition; `targets` are indexed by row number.
+    /// Adds rows of one partition. `targets` is indexed by row number.
     pub fn load(&mut self, lanes: &CodeLanes, view: &PartitionView<'_>, rows: &[u32], targets: &[K::Row]) {
         match lanes.bytes {
             true => view.append_bytes(rows, &mut self.bytes),
@@ -103,7 +104,7 @@ impl<K: Criterion> SubtreeGrower<K> {
         }
     }
 
-    /// Grows the subtree below a node, whose rows are all in `rows`.
+    /// Grows the subtree below a node. `rows` contains exactly the rows of the node.
     pub fn grow(
         &mut self,
         context: &ForestContext<'_, K>,
@@ -151,7 +152,7 @@ impl<K: Criterion> SubtreeGrower<K> {
         }
     }
 
-    /// The best cut of a node and its gain, if there is any.
+    /// Returns the best cut of a node and its gain, if there is a cut.
     fn find<T: Code>(
         &mut self,
         context: &ForestContext<'_, K>,
@@ -186,14 +187,15 @@ impl<K: Criterion> SubtreeGrower<K> {
         best.found.map(|cut| (cut, best.gain(&cut)))
     }
 
-    /// Stable partition: moves rows that go left to the front; returns the start of the others.
+    /// Moves the rows that go left to the front, keeping the order on both sides. Returns the index of the first row
+    /// that goes right.
     #[inline(always)]
     fn divide(&mut self, range: Range<usize>, goes_left: impl Fn(u16) -> bool) -> usize {
         let (mut left, mut right) = (range.start, 0);
         for place in range.clone() {
             let id = self.ids[place];
             let is_left = goes_left(id);
-            // Branchless: both are written, one is kept.
+            // Avoid branches: write the row to both sides, but advance only one.
             self.ids[left] = id;
             self.spare[right] = id;
             left += usize::from(is_left);
@@ -205,12 +207,12 @@ impl<K: Criterion> SubtreeGrower<K> {
 }
 
 impl<K: Criterion> ForestContext<'_, K> {
-    /// Whether a node satisfies the limits of rows and depth.
+    /// Returns whether a node has enough rows and is above the maximum depth.
     pub fn may_split(&self, node: &OpenForestNode<K::Sums>) -> bool {
         node.depth < self.max_depth && self.rules.may_split(K::rows(&node.sums))
     }
 
-    /// Adds the children of a node to the tree; the caller sets their rows.
+    /// Adds the children of a node to the tree. The caller sets their rows.
     pub fn add_children(
         &self,
         tree: &mut ForestTree,
@@ -234,9 +236,10 @@ impl<K: Criterion> ForestContext<'_, K> {
     }
 }
 
-/// A code in a block.
+/// Integer type of the codes in a block.
 trait Code: Copy + Into<u32> {
-    /// Lists the sums of a node's rows by code, ascending. `codes` starts at the feature's code of row 0.
+    /// Lists the sums of a node's rows by code, in ascending order. `codes` starts at the code that row 0 has for the
+    /// feature.
     fn sum_up<K: Criterion>(codes: &[Self], stride: usize, ids: &[u16], work: &mut NodeBuffers<K>);
 }
 
@@ -245,7 +248,7 @@ impl Code for u8 {
     fn sum_up<K: Criterion>(codes: &[u8], stride: usize, ids: &[u16], work: &mut NodeBuffers<K>) {
         let cells: &mut [K::Sums; CODES] =
             work.cells.first_chunk_mut().expect("there is a cell for every byte");
-        // Codes that occur; write-only, so that rows do not depend on each other.
+        // Marks the codes that occur. It is only written here, so that rows do not depend on each other.
         let mut seen = [0u8; CODES];
         for (id, target) in ids.iter().zip(&work.targets) {
             let code = codes[*id as usize * stride];

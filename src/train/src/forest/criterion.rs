@@ -1,65 +1,66 @@
-//! Split criteria from sums over the rows of either side. Sums are of integers, so the order of addition does not
-//! matter. A *score* of rows is higher the purer they are; the gain of a split is the scores of both sides minus that
-//! of the node.
+//! Split criteria, computed from sums over the rows on each side. The sums are integers, so the order of addition does
+//! not matter. The *score* of a set of rows is higher the purer it is. The gain of a split is the sum of the scores of
+//! both sides minus the score of the node.
 
-/// A split criterion: sums over rows and their score.
+/// A split criterion: which sums over rows it needs, and how it scores them.
 pub trait Criterion: Sync {
-    /// The target of a row.
+    /// Target of a row, such as its class.
     type Row: Copy + Default + Send + Sync;
-    /// Sums over rows.
+    /// Sums over a set of rows.
     type Sums: Copy + Default + Send + Sync;
 
-    /// Adds a row.
+    /// Adds a row to the sums.
     fn add(sums: &mut Self::Sums, row: Self::Row);
 
-    /// Adds other rows.
+    /// Adds the rows of other sums.
     fn plus(sums: &mut Self::Sums, other: &Self::Sums);
 
-    /// Removes rows.
+    /// Removes the rows of other sums.
     fn minus(sums: Self::Sums, other: &Self::Sums) -> Self::Sums;
 
-    /// Number of rows.
+    /// Returns the number of rows.
     fn rows(sums: &Self::Sums) -> u32;
 
-    /// Whether two rows have the same label.
+    /// Returns whether two rows have the same label.
     fn agree(one: Self::Row, other: Self::Row) -> bool;
 
-    /// Purity of the rows.
+    /// Returns the purity of the rows.
     fn score(&self, sums: &Self::Sums) -> f64;
 
-    /// Like [`Criterion::score`], for fewer than [`FEW_ROWS`] rows, possibly faster.
+    /// Like [`Criterion::score`], but for fewer than [`FEW_ROWS`] rows, which may be faster.
     #[inline(always)]
     fn score_of_few(&self, sums: &Self::Sums) -> f64 {
         self.score(sums)
     }
 
-    /// Size of one unit of a score in the gains of a model.
+    /// Returns the factor that converts a score to the gain that is stored in a model.
     fn unit(&self) -> f64;
 
-    /// The mean label.
+    /// Returns the mean label of the rows.
     fn value(&self, sums: &Self::Sums) -> f64;
 
-    /// The weight of the rows.
+    /// Returns the total weight of the rows.
     fn cover(&self, sums: &Self::Sums) -> f64;
 }
 
-/// Units of one bit of entropy per row. 2^28 rows of 28 bits each still add up without rounding.
+/// Number of units per bit of entropy and row. Even 2^28 rows with 28 bits each are added without rounding.
 const ENTROPY_UNITS: f64 = (1u64 << 19) as f64;
-/// Counts below this use a table of n log n.
+/// Counts below this number use a table of n log n.
 pub const FEW_ROWS: usize = 1 << 14;
 
-/// Purity measure of class counts.
+/// Measure of purity, computed from the number of rows per class.
 #[derive(Debug, Clone)]
 pub enum Purity {
-    /// Negative entropy in bits: the sum of n log n over classes minus that of the total. The table holds it for small
-    /// counts, in whole units.
+    /// Negative entropy in bits: the sum of n log n over the classes minus n log n of the total. The table contains n
+    /// log n for small n, in whole units.
     Entropy(Box<[f64; FEW_ROWS]>),
-    /// Expected number of correct random guesses: squares of class counts over the count.
+    /// Expected number of correct guesses if labels are guessed at random in proportion to the classes: the sum of the
+    /// squared class counts divided by the total count.
     Gini,
 }
 
 impl Purity {
-    /// By entropy.
+    /// Creates the entropy measure with its table.
     pub fn entropy() -> Self {
         let table: Vec<f64> = (0..FEW_ROWS as u32).map(|count| n_log_n(f64::from(count)).round()).collect();
         Purity::Entropy(table.try_into().expect("the table has FEW_ROWS entries"))
@@ -70,12 +71,12 @@ fn n_log_n(count: f64) -> f64 {
     if count > 0.0 { count * libm::log2(count) * ENTROPY_UNITS } else { 0.0 }
 }
 
-/// Labels as up to `C` classes, rows of equal weight.
+/// Criterion for labels as up to `C` classes, with rows of equal weight.
 #[derive(Debug, Clone)]
 pub struct Classes<const C: usize> {
-    /// Purity measure.
+    /// How purity is measured.
     pub purity: Purity,
-    /// The label of each class.
+    /// Label of each class.
     pub labels: [f64; C],
 }
 
@@ -85,7 +86,7 @@ impl<const C: usize> Criterion for Classes<C> {
 
     #[inline(always)]
     fn add(sums: &mut ClassCounts<C>, row: u8) {
-        // A class is always below C; this check is cheaper than a remainder.
+        // A class is always below C. This check is cheaper than a remainder.
         if let Some(count) = sums.0.get_mut(row as usize) {
             *count += 1;
         }
@@ -169,7 +170,7 @@ impl<const C: usize> Criterion for Classes<C> {
     }
 }
 
-/// Rows by class.
+/// Number of rows per class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClassCounts<const C: usize>(pub [u32; C]);
 
@@ -182,18 +183,18 @@ impl<const C: usize> Default for ClassCounts<C> {
 /// Maximum number of classes.
 pub const MOST_CLASSES: usize = 32;
 
-/// Labels as classes, weighted rows.
+/// Criterion for labels as classes, with weighted rows.
 #[derive(Debug, Clone)]
 pub struct WeightedClasses {
-    /// Purity measure; the table of counts is unused.
+    /// How purity is measured. The table of counts is not used.
     pub purity: Purity,
-    /// The label of each class.
+    /// Label of each class.
     pub labels: [f64; MOST_CLASSES],
-    /// Units per weight of 1.
+    /// Number of units that represent a weight of 1.
     pub weight_units: f64,
 }
 
-/// Weights by class, and the number of rows.
+/// Sum of weights per class, and the number of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ClassWeights {
     weights: [u64; MOST_CLASSES],
@@ -277,12 +278,12 @@ impl Criterion for WeightedClasses {
     }
 }
 
-/// Labels as numbers, rows with or without weights.
+/// Criterion for labels as numbers, with or without row weights.
 #[derive(Debug, Clone)]
 pub struct Variance {
-    /// Units per label of 1 times its weight.
+    /// Number of units that represent a label of 1 with weight 1.
     pub label_units: f64,
-    /// Units per weight of 1.
+    /// Number of units that represent a weight of 1.
     pub weight_units: f64,
 }
 
@@ -295,7 +296,7 @@ pub struct LabelMoments {
 }
 
 impl Criterion for Variance {
-    /// The label in units, times the weight, and the weight in units.
+    /// Label times weight, and weight, both in units.
     type Row = (i32, i32);
     type Sums = LabelMoments;
 
@@ -329,7 +330,8 @@ impl Criterion for Variance {
 
     #[inline(always)]
     fn agree(one: (i32, i32), other: (i32, i32)) -> bool {
-        // Equal labels with different weights: l1 w1 / w1 = l2 w2 / w2. Rounding may hide equality, at a cost in time only.
+        // Compares the labels of rows with different weights: l1 w1 / w1 = l2 w2 / w2. If rounding hides that they are
+        // equal, this only costs time.
         i64::from(one.0) * i64::from(other.1) == i64::from(other.0) * i64::from(one.1)
     }
 

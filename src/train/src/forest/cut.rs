@@ -1,4 +1,4 @@
-//! The best cut of a node by one feature, from the sums of its rows by code, ascending.
+//! Finds the best cut of a node by one feature, from the sums of the node's rows in ascending order of codes.
 
 use super::criterion::{Criterion, FEW_ROWS};
 use super::features::Drawn;
@@ -6,21 +6,21 @@ use crate::bins::{FeatureBins, middle};
 use crate::config::{ForestCandidates, ForestSettings};
 use crate::driver::ForestSplit;
 
-/// Constraints of cuts.
+/// Constraints on cuts.
 #[derive(Debug, Clone, Copy)]
 pub struct CutRules {
-    /// Minimum rows on either side.
+    /// Minimum number of rows on either side of a cut.
     pub min_rows: u32,
-    /// Minimum gain, exclusive, in units of the criterion.
+    /// Minimum gain, in units of the criterion; the gain of a cut must be above it.
     pub min_gain: f64,
-    /// Source of candidates.
+    /// How candidate cuts are generated.
     pub candidates: ForestCandidates,
     /// Whether each code represents a single value.
     pub every_value: bool,
 }
 
 impl CutRules {
-    /// The rules of the parameters; `unit` is that of the criterion.
+    /// Derives the rules from training parameters. `unit` is the unit of the criterion.
     pub fn of(parameters: &ForestSettings, unit: f64) -> Self {
         CutRules {
             min_rows: u32::try_from(parameters.learner.tree.min_data_in_leaf).unwrap_or(u32::MAX).max(1),
@@ -30,7 +30,7 @@ impl CutRules {
         }
     }
 
-    /// Whether a node with this many rows may be split.
+    /// Returns whether a node with this many rows may be split.
     pub fn may_split(&self, rows: u32) -> bool {
         rows >= self.min_rows.saturating_mul(2).max(2)
     }
@@ -39,7 +39,7 @@ impl CutRules {
 /// A cut found for a node.
 #[derive(Debug, Clone, Copy)]
 pub struct FoundCut<S> {
-    /// The feature.
+    /// Index of the feature.
     pub feature: u32,
     /// Rows with at most this code go left.
     pub code: u32,
@@ -47,14 +47,14 @@ pub struct FoundCut<S> {
     pub threshold: f32,
     /// Whether missing values go left.
     pub missing_left: bool,
-    /// The score of both sides.
+    /// Sum of the scores of both sides.
     pub score: f64,
-    /// The sums of the left side.
+    /// Sums over the rows of the left side.
     pub left: S,
 }
 
 impl<S> FoundCut<S> {
-    /// Converts to a split of a tree.
+    /// Converts the cut to a split of a tree.
     pub fn to_split(&self, left: u32, gain: f64) -> ForestSplit {
         ForestSplit {
             feature: self.feature,
@@ -72,31 +72,31 @@ pub struct BestForestCut<'a, K: Criterion> {
     criterion: &'a K,
     rules: &'a CutRules,
     total: K::Sums,
-    /// Minimum score, exclusive.
+    /// Minimum score; the score of a cut must be above it.
     least: f64,
-    /// The best cut, if any.
+    /// The best cut; `None` if there is none so far.
     pub found: Option<FoundCut<K::Sums>>,
 }
 
 impl<'a, K: Criterion> BestForestCut<'a, K> {
-    /// For a node with these sums.
+    /// Starts the search for a node with these sums.
     pub fn new(criterion: &'a K, rules: &'a CutRules, total: K::Sums) -> Self {
         let before = criterion.score(&total);
         let least = match rules.candidates {
-            // Random cuts need no gain.
+            // Random cuts do not need a gain.
             ForestCandidates::Random { .. } if rules.min_gain <= 0.0 => f64::NEG_INFINITY,
-            // If all rows agree, scores differ by rounding errors only.
+            // If all rows have the same label, scores differ only by rounding errors.
             _ => before + rules.min_gain.max(before.abs() * 1e-12),
         };
         BestForestCut { criterion, rules, total, least, found: None }
     }
 
-    /// The gain of a cut, in the units of a model's gains.
+    /// Returns the gain of a cut, in the units of gains in a model.
     pub fn gain(&self, cut: &FoundCut<K::Sums>) -> f64 {
         (cut.score - self.criterion.score(&self.total)).max(0.0) * self.criterion.unit()
     }
 
-    /// Evaluates a feature, given its sums by code, ascending; missing values have the last code.
+    /// Evaluates a feature, given the sums by code in ascending order. Missing values have the last code.
     pub fn consider(&mut self, drawn: &Drawn, bins: &FeatureBins, cells: &[(u32, K::Sums)]) {
         let is_missing = |cell: &&(u32, K::Sums)| Some(cell.0) == bins.missing_code;
         let (values, missing) = match cells.last().filter(is_missing) {
@@ -114,7 +114,7 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
     }
 
     /// Tries every cut between two codes. If `missing` is given, missing values go left, and a cut after the last code
-    /// separates present from missing values.
+    /// separates them from all other values.
     fn scan(
         &mut self,
         feature: u32,
@@ -134,8 +134,8 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
         }
     }
 
-    /// The cut that improves on the best so far: the index of the last code on its left, its score, and the sums of its
-    /// left side.
+    /// Returns the best cut if it improves on the best so far: the index of the last code on the left, the score, and
+    /// the sums of the left side.
     #[inline(always)]
     fn best_place(
         &self,
@@ -146,7 +146,7 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
     ) -> Option<(usize, f64, K::Sums)> {
         let all = K::rows(&self.total);
         let mut left = missing.copied().unwrap_or_default();
-        // Ties go to the lower feature, and within a feature to the first cut.
+        // Ties go to the feature with the lower index, and within a feature to the first cut.
         let (mut least, mut ties) = match &self.found {
             None => (self.least, false),
             Some(best) => (best.score, feature < best.feature),
@@ -189,7 +189,7 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
         let (code, threshold) = match values {
             [] => return,
             [_] if missing.is_none() => return,
-            // All present values are equal.
+            // All values that are not missing are equal.
             [_] => (bins.bins() as u32 - 1, f32::MAX),
             [first, .., last] => self.rules.place_at_random(bins, (first.0, last.0), drawn.cut),
         };
@@ -206,25 +206,26 @@ impl<'a, K: Criterion> BestForestCut<'a, K> {
     }
 }
 
-/// The midpoint between two codes of a node, and the last code below it. Values of rows outside the node may lie
-/// between those of its rows: they are compared with the midpoint.
+/// Returns the last code below the midpoint between two codes of a node, and the midpoint. Rows outside the node may
+/// have values between the two codes; they are compared with the midpoint.
 pub fn between(bins: &FeatureBins, below: u32, above: u32) -> (u32, f32) {
     let threshold = middle(bins.centres[below as usize], bins.centres[above as usize]);
     (bins.code_up_to(threshold).clamp(below, above - 1), threshold)
 }
 
 impl CutRules {
-    /// Code and threshold of a cut after one of the node's codes: the midpoint to the next code that occurs.
+    /// Returns the code and threshold of a cut after one of the node's codes. The threshold is the midpoint to the next
+    /// code that occurs.
     fn place<S>(&self, bins: &FeatureBins, values: &[(u32, S)], place: usize) -> (u32, f32) {
         let below = values[place].0;
         let Some((above, _)) = values.get(place + 1) else {
-            return (bins.bins() as u32 - 1, f32::MAX); // only missing values on the other side
+            return (bins.bins() as u32 - 1, f32::MAX); // the other side has only missing values
         };
         let (code, threshold) = between(bins, below, *above);
         (code, if self.every_value { threshold } else { bins.cuts[code as usize] })
     }
 
-    /// Code and threshold of a random cut between two codes.
+    /// Returns the code and threshold of a random cut between two codes.
     fn place_at_random(&self, bins: &FeatureBins, (first, last): (u32, u32), draw: f64) -> (u32, f32) {
         let (least, most) = (bins.centres[first as usize], bins.centres[last as usize]);
         let at = (f64::from(least) + draw * (f64::from(most) - f64::from(least))) as f32;

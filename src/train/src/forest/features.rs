@@ -1,5 +1,5 @@
-//! Feature sampling of nodes: one feature after the other without replacement, keyed by seed, tree and the path of the
-//! node from the root, so that the order of growing nodes does not matter.
+//! Samples the features of nodes, one at a time and without replacement. Random numbers are keyed by seed, tree and the
+//! node's path from the root, so the order in which nodes are grown does not matter.
 
 use crate::bins::BinLayout;
 use crate::config::{FeatureCount, ForestCandidates, ForestSettings};
@@ -13,15 +13,15 @@ const OF_NODE: u64 = 0x7364_6F4E;
 pub struct Path(u64);
 
 impl Path {
-    /// The root.
+    /// Path of the root.
     pub const ROOT: Path = Path(1);
 
-    /// The left child.
+    /// Returns the path of the left child.
     pub fn left(self) -> Path {
         Path(mix(self.0 << 1))
     }
 
-    /// The right child.
+    /// Returns the path of the right child.
     pub fn right(self) -> Path {
         Path(mix(self.0 << 1 | 1))
     }
@@ -30,25 +30,25 @@ impl Path {
 /// A feature sampled for a node.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Drawn {
-    /// The feature.
+    /// Index of the feature.
     pub feature: u32,
-    /// Position of a random cut, from 0 at the minimum to 1 at the maximum.
+    /// Relative position of a random cut: 0 is the minimum of the node's values, 1 the maximum.
     pub cut: f64,
     /// Whether a random cut sends missing values left.
     pub missing_left: bool,
 }
 
-/// The features of one tree, from which its nodes sample, one node at a time.
+/// The features of one tree, from which the features of each node are sampled. It serves one node at a time.
 #[derive(Debug, Clone)]
 pub struct TreeFeatures {
-    /// The features of the tree, in this order between nodes.
+    /// Features of the tree. Sampling permutes them, and the order is restored between nodes.
     order: Vec<u32>,
     /// Number of features per node.
     pub per_node: usize,
-    /// Whether cuts are random, too.
+    /// Whether the positions of cuts are also random.
     random_cuts: bool,
     key: [u64; 2],
-    /// Random numbers of the current node.
+    /// Random numbers for the current node.
     stream: Stream,
     swaps: Vec<u32>,
 }
@@ -78,7 +78,7 @@ impl TreeFeatures {
         }
     }
 
-    /// Starts the sample of a node, which is the same each time.
+    /// Starts sampling for a node. The same node always gets the same features.
     pub fn start(&mut self, path: Path) {
         while let Some(other) = self.swaps.pop() {
             self.order.swap(self.swaps.len(), other as usize);
@@ -86,12 +86,12 @@ impl TreeFeatures {
         self.stream = Stream::new(&[self.key[0], OF_NODE, self.key[1], path.0]);
     }
 
-    /// Number of features sampled for the node so far.
+    /// Returns how many features have been sampled for the node so far.
     pub fn drawn(&self) -> usize {
         self.swaps.len()
     }
 
-    /// The next feature of the node; `None` after the last one.
+    /// Returns the next feature of the node; `None` if there are no more.
     #[inline]
     pub fn next(&mut self) -> Option<Drawn> {
         let place = self.swaps.len();

@@ -1,5 +1,6 @@
-//! Selection of the tree grower. A forest samples the rows of every tree and delegates growing to a [`TreeGrower`]; it does
-//! not use labels itself. A criterion that needs other sums than class counts or moments is another grower.
+//! Selects the tree grower. A forest samples the rows of every tree and delegates growing to a [`TreeGrower`]; the
+//! forest itself does not use labels. A criterion that needs sums other than class counts or moments requires another
+//! grower.
 
 use super::features::Path;
 use super::{listwise, point};
@@ -9,35 +10,35 @@ use crate::driver::{ForestTree, TreeGrower};
 use planetree_base::error::Result;
 use std::ops::Range;
 
-/// The top of a tree, with open leaves to be grown further.
+/// The upper levels of a tree, with open leaves that another grower splits further.
 #[derive(Debug, Clone)]
 pub struct Top {
     /// The tree so far.
     pub tree: ForestTree,
-    /// The rows of the open leaves, leaf by leaf, each ascending.
+    /// Rows of the open leaves, leaf by leaf, in ascending order within a leaf.
     pub rows: Vec<u32>,
-    /// The open leaves.
+    /// Leaves that are grown further.
     pub open: Vec<OpenLeaf>,
 }
 
-/// A leaf to be grown further.
+/// A leaf that is grown further.
 #[derive(Debug, Clone)]
 pub struct OpenLeaf {
-    /// Index in the tree.
+    /// Index of the leaf in the tree.
     pub node: u32,
-    /// Path from the root.
+    /// Path from the root to the leaf.
     pub path: Path,
-    /// Range of its rows in the list.
+    /// The leaf's range in [`Top::rows`].
     pub rows: Range<usize>,
 }
 
-/// Grows trees below a top that another grower made.
+/// A grower that can continue a tree whose upper levels another grower has made.
 pub trait GrowBelow: TreeGrower {
-    /// Grows the subtrees of the open leaves of a tree, on the calling thread.
+    /// Grows the subtrees below the open leaves of a tree, on the calling thread.
     fn grow_below(&self, tree: u32, top: Top) -> Result<ForestTree>;
 }
 
-/// The grower for these parameters; `memory` is the memory limit of sums and copied rows, in bytes.
+/// Creates the grower for these parameters. `memory` is the memory limit for sums and copied rows, in bytes.
 pub fn grower<'a>(
     parameters: &'a ForestSettings,
     data: &'a BinnedData,

@@ -1,5 +1,5 @@
-//! Large nodes: the columns of a node's sampled features are summed partition by partition, and its rows are moved to
-//! its children likewise. Several nodes, of one or more trees, can share one scan of the partitions.
+//! Splits large nodes. The columns of a node's sampled features are summed partition by partition, and its rows are
+//! moved to its children in the same way. Several nodes, of one or more trees, can share one scan of the partitions.
 
 use super::block::{ForestContext, OpenForestNode};
 use super::criterion::Criterion;
@@ -9,39 +9,39 @@ use super::view::{CodeLanes, PartitionView};
 use crate::driver::ForestTree;
 use std::ops::Range;
 
-/// Codes of one byte.
+/// Number of codes of one byte.
 const CODES: usize = 256;
-/// Rows whose numbers and targets are loaded before their codes.
+/// Number of rows whose indices and targets are loaded before their codes.
 const AT_A_TIME: usize = 2048;
-/// Rows whose codes are copied at a time.
+/// Number of rows whose codes are copied at a time.
 const ROWS_AT_A_TIME: usize = 128;
 
 /// A large node whose split is being searched.
 pub struct LargeNode<K: Criterion> {
     open: OpenForestNode<K::Sums>,
-    /// Features of the current scan with their sums.
+    /// Features that are summed in the current scan, with their sums.
     pending: Vec<(Drawn, FeatureTally<K>)>,
-    /// Number of features of earlier scans.
+    /// Number of features that were summed in earlier scans.
     scanned: usize,
-    /// The best cut.
+    /// The best cut so far.
     cut: Option<FoundCut<K::Sums>>,
-    /// Its gain.
+    /// Gain of the best cut.
     gain: f64,
-    /// Whether the search is complete.
+    /// Whether the search for a cut is complete.
     done: bool,
-    /// Rows moved left and right so far.
+    /// Number of rows moved to the left and right child so far.
     sides: (usize, usize),
 }
 
-/// Sums of a node's rows by the codes of a feature.
+/// The rows of a node, by the codes of one feature.
 enum FeatureTally<K: Criterion> {
-    /// One cell per byte code.
+    /// Sums for each code of one byte.
     Cells(Box<[K::Sums; CODES]>),
-    /// One entry per row, unordered.
+    /// Code and target of each row, in no particular order.
     Rows(Vec<(u32, K::Row)>),
 }
 
-/// Buffers of one thread.
+/// Buffers that each thread reuses.
 pub struct Buffers<K: Criterion> {
     places: Vec<u32>,
     bytes: Vec<u8>,
@@ -60,8 +60,8 @@ impl<K: Criterion> LargeNode<K> {
         LargeNode { open, pending, scanned: 0, cut: None, gain: 0.0, done: false, sides: (0, 0) }
     }
 
-    /// Samples the features of the next scan: `per_node` at first, then one at a time until one varies or none is left.
-    /// False if the search is complete.
+    /// Samples the features of the next scan. The first scan has `per_node` features. As long as all of them are
+    /// constant in the node, further scans have one feature each. Returns false if the search is complete.
     pub fn draw(&mut self, context: &ForestContext<'_, K>, features: &mut TreeFeatures) -> bool {
         if self.done {
             return false;
@@ -82,12 +82,13 @@ impl<K: Criterion> LargeNode<K> {
         !self.done
     }
 
-    /// Maximum bytes of the sums of one node.
+    /// Returns the maximum memory for the sums of one node, in bytes.
     pub fn bytes(features: &TreeFeatures) -> usize {
         features.per_node * CODES * size_of::<K::Sums>()
     }
 
-    /// Adds the node's rows of a partition. `rows` are those of the tree; `targets` are indexed by row number.
+    /// Adds the node's rows in a partition to the sums. `rows` contains all rows of the tree, and `targets` is indexed
+    /// by row number.
     pub fn count(
         &mut self,
         lanes: &CodeLanes,
@@ -113,7 +114,7 @@ impl<K: Criterion> LargeNode<K> {
         }
     }
 
-    /// Adds scattered rows: whole rows are copied first.
+    /// Adds rows that are far apart. Whole rows are copied first.
     fn count_by_rows(
         &mut self,
         lanes: &CodeLanes,
@@ -132,7 +133,7 @@ impl<K: Criterion> LargeNode<K> {
         }
     }
 
-    /// Adds dense rows, column by column.
+    /// Adds rows that are close together, column by column.
     fn count_by_columns(&mut self, view: &PartitionView<'_>, rows: &[u32], buffers: &mut Buffers<K>) {
         buffers.places.clear();
         buffers.places.extend(rows.iter().map(|row| row - view.first));
@@ -174,7 +175,8 @@ impl<K: Criterion> LargeNode<K> {
         self.cut = best.found;
     }
 
-    /// Moves the node's rows of a partition: left ones within `rows`, right ones to the same range of `spare`.
+    /// Moves the node's rows in a partition. Rows that go left stay within `rows`; rows that go right move to the same
+    /// range of `spare`.
     pub fn divide(
         &mut self,
         context: &ForestContext<'_, K>,
@@ -185,7 +187,7 @@ impl<K: Criterion> LargeNode<K> {
         let Some(cut) = &self.cut else { return };
         let (rows, spare) = (&mut rows[self.open.rows.clone()], &mut spare[self.open.rows.clone()]);
         let (left, right) = self.sides;
-        // Earlier rows have moved already, and what is in their place is not in order.
+        // Rows of earlier partitions were already moved, so the entries in their place are not in order.
         let part = view.part(&rows[left + right..]);
         let part = left + right + part.start..left + right + part.end;
         let bins = &context.binning.features[cut.feature as usize];
@@ -202,7 +204,7 @@ impl<K: Criterion> LargeNode<K> {
         self.sides = (moved.left, moved.right);
     }
 
-    /// Applies the split after all rows were moved; returns the children, or `None` without a split.
+    /// Applies the split after all rows were moved. Returns the children, or `None` if the node is not split.
     pub fn settle(
         self,
         context: &ForestContext<'_, K>,
@@ -239,7 +241,7 @@ impl Moved<'_> {
         for place in part {
             let row = self.rows[place];
             let is_left = goes_left(row);
-            // Branchless: both are written, one is kept.
+            // Avoid branches: write the row to both sides, but advance only one.
             self.rows[self.left] = row;
             self.spare[self.right] = row;
             self.left += usize::from(is_left);
@@ -249,7 +251,7 @@ impl Moved<'_> {
 }
 
 impl<K: Criterion> FeatureTally<K> {
-    /// The sums by code, ascending, of codes that occur.
+    /// Returns the sums for each code that occurs, in ascending order of codes.
     fn into_list(self) -> Vec<(u32, K::Sums)> {
         match self {
             FeatureTally::Cells(cells) => {

@@ -1,4 +1,5 @@
-//! A forest inside the training driver: trees are grown in batches, and each round adds the next one.
+//! Connects forests to the training driver. Trees are grown in batches, and each training round adds one of them to the
+//! model.
 
 use super::grower::grower;
 use super::listwise::{self, NdcgVariant, SplitOrder};
@@ -16,26 +17,26 @@ use planetree_base::progress::Meter;
 use planetree_model::model::Tree;
 use std::collections::VecDeque;
 
-/// Grows independent trees.
+/// Learner that grows independent trees.
 pub struct ForestLearner<'a> {
     request: &'a TrainRequest,
     parameters: &'a ForestSettings,
     data: &'a BinnedData,
     grower: Box<dyn TreeGrower + 'a>,
-    /// Trees that were grown but not added yet.
+    /// Trees that were grown but are not yet in the model.
     grown: VecDeque<ForestTree>,
-    /// The tree of the current round, if its own metrics are logged.
+    /// Tree of the current round; `None` unless the metrics of single trees are logged.
     current: Option<ForestTree>,
-    /// Positions of features in a row of codes; `None` for pairs, which have no codes of single rows.
+    /// Position of each feature in a row of codes; `None` when training on pairs, where single rows have no codes.
     lanes: Option<CodeLanes>,
     validation: Vec<ValidationSet>,
     out_of_bag: Option<OutOfBag>,
-    /// Strength of the trees so far, if requested.
+    /// Strength of the trees so far; `None` if not requested.
     strength: Option<Vec<TreeStrength>>,
 }
 
 impl<'a> ForestLearner<'a> {
-    /// A forest without trees.
+    /// Creates a forest without trees.
     pub fn new(
         request: &'a TrainRequest,
         parameters: &'a ForestSettings,
@@ -67,7 +68,7 @@ impl<'a> ForestLearner<'a> {
         })
     }
 
-    /// Grows the next batch of trees, starting with number `first`.
+    /// Grows the next batch of trees, starting with tree number `first`.
     fn grow_batch(&self, first: u32) -> Result<Vec<ForestTree>> {
         let parameters = self.parameters;
         let batch_size = self.grower.batch_size().unwrap_or_else(|| self.batch_size());
@@ -76,10 +77,10 @@ impl<'a> ForestLearner<'a> {
         self.grower.grow_batch(first..last + 1, &draw)
     }
 
-    /// Number of trees per batch.
+    /// Returns the number of trees per batch.
     fn batch_size(&self) -> u32 {
         match self.data.is_in_memory() {
-            // Several per thread, so that few threads wait for the last tree.
+            // Several trees per thread, so that few threads are idle while the last tree is grown.
             true => 4 * rayon::current_num_threads() as u32,
             false => trees_in_a_scan(),
         }
@@ -101,7 +102,7 @@ impl<'a> ForestLearner<'a> {
     fn add_strength(&mut self, number: u32, tree: &ForestTree) -> Result<()> {
         let Some(courses) = &mut self.strength else { return Ok(()) };
         let parameters = self.parameters;
-        // Without a chosen order of splits, level by level is the usual one.
+        // Pointwise trees have no prescribed order of splits, so the usual order is used: level by level.
         let order = match parameters.learner.criterion {
             ForestCriterion::Listwise(_) => SplitOrder::AsGrown,
             ForestCriterion::Pointwise(_) | ForestCriterion::Hybrid { .. } => SplitOrder::Breadth,
@@ -171,7 +172,7 @@ impl Learner for ForestLearner<'_> {
     fn finish(&mut self, last: u32) -> LearnerOutputs {
         let mut strength = self.strength.take();
         if let Some(courses) = &mut strength {
-            courses.retain(|course| course.tree <= last); // trees kept in the model
+            courses.retain(|course| course.tree <= last); // only trees that are kept in the model
         }
         LearnerOutputs { out_of_bag: self.out_of_bag.as_ref().map(OutOfBag::scores), strength }
     }

@@ -1,5 +1,5 @@
-//! Random forests: every tree is grown from the labels on sampled rows and features; scores are means over trees. Trees
-//! are independent, so they grow in parallel and are added in order.
+//! Random forests. Every tree is trained on the labels of sampled rows, using sampled features, and scores are means
+//! over trees. Trees are independent, so they are grown in parallel; they are added to the model in order.
 
 mod block;
 mod criterion;
@@ -33,16 +33,17 @@ use route::ForestRouter;
 use std::time::Instant;
 use view::{CodeLanes, PartitionView};
 
-/// Name of the out-of-bag split in the log.
+/// Name of the out-of-bag rows in the log, used like the name of a validation set.
 const OUT_OF_BAG: &str = "oob";
 
-/// Trees that share one scan of memory-mapped data.
+/// Returns the number of trees that share one scan of memory-mapped data.
 fn trees_in_a_scan() -> u32 {
     8.max(rayon::current_num_threads() as u32)
 }
 
-/// Memory per row besides its codes: its label twice, and its index twice for every growing tree, or for listwise trees
-/// its document and its rank; with out-of-bag scores, its score and number of trees.
+/// Returns the memory per row, in bytes, not counting its codes. It covers the label twice, and the row index twice for
+/// every tree that is being grown. Listwise trees also need the row's document and rank; out-of-bag scores need its
+/// score and number of trees.
 fn bytes_per_row(request: &TrainRequest, parameters: &ForestSettings) -> u64 {
     let at_a_time = if parameters.learner.criterion.listwise().is_some() {
         listwise::BYTES_PER_ROW * rayon::current_num_threads() as u64
@@ -53,13 +54,13 @@ fn bytes_per_row(request: &TrainRequest, parameters: &ForestSettings) -> u64 {
     4 + 8 + 8 * u64::from(trees_in_a_scan()) + at_a_time + out_of_bag
 }
 
-/// Grows the trees of a forest with these numbers.
+/// Grows the trees with these numbers.
 pub fn grow_trees(
     parameters: &ForestSettings,
     data: &BinnedData,
     trees: std::ops::Range<u32>,
 ) -> Result<Vec<ForestTree>> {
-    /// Memory limit of sums and copied rows, in bytes; the data are in memory anyway.
+    /// Memory limit for sums and copied rows, in bytes. The data is already in memory.
     const ROOM: usize = 1 << 30;
     let draw = |tree: u32| sample::draw(parameters, &data.rows, tree.into());
     grower(parameters, data, ROOM)?.grow_batch(trees, &draw)
@@ -99,27 +100,29 @@ pub fn train(
     training.run(&mut learner, observer)
 }
 
-/// Tree strength needs rankings of whole queries, by codes.
+/// Checks the requirements of `--strength`: trees that rank whole queries, and binned features.
 fn check_strength(request: &TrainRequest, parameters: &ForestSettings) -> Result<()> {
     let draws = parameters.learner.tree.sampling.fraction < 1.0 || parameters.learner.bootstrap;
     let problem = match request.strength {
         false => return Ok(()),
         true if parameters.learner.pairs_per_document.is_some() => {
-            "trees trained on pairs do not rank single documents"
+            "--strength: trees trained on pairs do not rank single documents"
         }
-        true if parameters.learner.candidates.max_bin().is_none() => "tree strength needs bins",
+        true if parameters.learner.candidates.max_bin().is_none() => {
+            "--strength: candidates without bins are not supported"
+        }
         true if draws && parameters.learner.tree.sampling.unit == Sampling::Rows => {
-            "the rows of a tree are not whole queries"
+            "--strength: trees must be trained on whole queries, not on sampled rows"
         }
         true => return Ok(()),
     };
     Err(Error::usage(
         problem,
-        "remove --strength, or sample queries and set candidates=static and pairs_per_document=0",
+        "remove --strength, or set candidates=static, pairs_per_document=0 and bagging_by=queries",
     ))
 }
 
-/// Notes a parameter that exceeds the number of features.
+/// Adds a note if `features_per_node` exceeds the number of features.
 fn note_clipped(parameters: &ForestSettings, features: usize, observer: &mut dyn Observer) {
     if let FeatureCount::Count(count) = parameters.learner.tree.features_per_node
         && count > features
@@ -169,7 +172,7 @@ fn load(
     ValidationSet::load(name, source, &opened.data.binning, cuts, parameters, &start)
 }
 
-/// Empty out-of-bag scores, if requested.
+/// Creates empty out-of-bag scores; returns `None` if they are not requested.
 fn out_of_bag(
     request: &TrainRequest,
     parameters: &ForestSettings,
@@ -188,7 +191,7 @@ fn out_of_bag(
         None => None,
         Some(_) if parameters.learner.tree.sampling.unit == Sampling::Rows => {
             return Err(Error::usage(
-                "with pairs, out-of-bag scores need whole queries",
+                "out-of-bag scores of a forest trained on pairs need whole queries, not sampled rows",
                 "set bagging_by=queries, or remove --oob",
             ));
         }
@@ -197,7 +200,8 @@ fn out_of_bag(
     OutOfBag::new(parameters, &opened.data.rows, documents).map(Some)
 }
 
-/// The predictions of a tree for a validation set: by codes, or (without lanes) by wins.
+/// Returns the predictions of a tree for a validation set: leaf values looked up by codes or, if `lanes` is `None`, win
+/// rates.
 fn values_of(
     set: &ValidationSet,
     tree: &ForestTree,
@@ -215,7 +219,7 @@ fn values_of(
     })
 }
 
-/// The fraction of wins of every document against others of its query, by one tree.
+/// Returns, for every document, the fraction of other documents in its query that it beats according to one tree.
 fn wins_of(set: &ValidationSet, tree: &Tree) -> Scores {
     set.by_query(|documents, width| {
         win_rates(documents, width, |rows, chances| {

@@ -1,4 +1,4 @@
-//! Out-of-bag scores: predictions for a row by the trees that were not trained on it. They replace a validation set
+//! Out-of-bag scores: predictions for each row by the trees that were not trained on it. They serve as a validation set
 //! without holding out rows.
 
 use super::route::ForestRouter;
@@ -18,11 +18,11 @@ use std::sync::Arc;
 pub struct OutOfBag {
     partitions: Vec<PartitionScores>,
     metrics: Metrics,
-    /// The single documents, if trees learn from pairs.
+    /// The single documents; `None` unless trees are trained on pairs.
     documents: Option<ValidationSet>,
 }
 
-/// Scores of one partition.
+/// Scores of the rows in one partition.
 struct PartitionScores {
     sums: Vec<f64>,
     trees: Vec<u32>,
@@ -35,7 +35,7 @@ impl PartitionScores {
     }
 }
 
-/// The rows of a partition that were not sampled.
+/// Returns the rows of a partition that were not sampled.
 fn out_of_bag<'a>(drawn: &'a [u32], rows: &LabelledRows) -> impl Iterator<Item = usize> + use<'a> {
     let (first, count) = (rows.first as u32, rows.len() as u32);
     let mut seen = drawn[drawn.partition_point(|row| *row < first)..].iter().copied().peekable();
@@ -51,7 +51,7 @@ fn out_of_bag<'a>(drawn: &'a [u32], rows: &LabelledRows) -> impl Iterator<Item =
 }
 
 impl OutOfBag {
-    /// Empty scores. `documents` are the single documents, if trees learn from pairs.
+    /// Creates empty scores. `documents` contains the single documents if trees are trained on pairs.
     pub fn new(
         parameters: &ForestSettings,
         rows: &[LabelledRows],
@@ -64,7 +64,7 @@ impl OutOfBag {
         Ok(OutOfBag { partitions, metrics: Metrics::new(parameters, rows)?, documents })
     }
 
-    /// Adds the predictions of a tree for the rows out_of_bag its sample.
+    /// Adds the predictions of a tree for the rows that are not in its sample.
     pub fn add(
         &mut self,
         tree: u64,
@@ -94,18 +94,18 @@ impl OutOfBag {
         })
     }
 
-    /// The scored rows.
+    /// Returns the rows that are scored.
     pub fn rows<'a>(&'a self, data: &'a BinnedData) -> &'a [LabelledRows] {
         self.documents.as_ref().map_or(&data.rows, ValidationSet::rows)
     }
 
-    /// The scores of all rows, in order; NaN for rows in every tree's sample.
+    /// Returns the scores of all rows, in order; NaN for rows that every tree was trained on.
     pub fn scores(&self) -> Vec<f64> {
         let score = |(sum, trees): (&f64, &u32)| if *trees > 0 { sum / f64::from(*trees) } else { f64::NAN };
         self.partitions.iter().flat_map(|part| part.sums.iter().zip(&part.trees).map(score)).collect()
     }
 
-    /// The metrics of queries whose rows all have a score.
+    /// Returns the metrics over the queries in which all rows have a score.
     pub fn evaluate(&self, parameters: &ForestSettings, rows: &[LabelledRows]) -> Result<Vec<Mean>> {
         let scores = self.scores();
         if !scores.iter().any(|score| score.is_nan()) {

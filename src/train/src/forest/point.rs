@@ -1,7 +1,7 @@
-//! Pointwise trees: splits by class counts (entropy, Gini) or moments (variance) of the labels.
+//! Pointwise trees, whose splits depend on class counts (entropy, Gini) or moments (variance) of the labels.
 //!
-//! A *large* node is summed column by column over all partitions (`large.rs`). Once the rows of a node fit into the
-//! cache, they are copied into a block, where the whole subtree is grown (`block.rs`). With memory-mapped data, many
+//! A *large* node is summed column by column over all partitions (`large.rs`). Once the rows of a node fit in the
+//! cache, they are copied into a block, in which the whole subtree is grown (`block.rs`). With memory-mapped data, many
 //! trees share each scan of the partitions.
 
 use super::block::{BlockRows, ForestContext, OpenForestNode, SubtreeGrower};
@@ -22,10 +22,10 @@ use rayon::prelude::*;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Maximum bytes of codes of a block, so that it stays in the cache.
+/// Maximum size of the codes in a block, in bytes, so that the block stays in the cache.
 const BLOCK_BYTES: usize = 1 << 19;
 
-/// The grower of a pointwise criterion.
+/// Creates the grower for a pointwise criterion.
 pub fn grower<'a>(
     parameters: &'a ForestSettings,
     criterion: PointCriterion,
@@ -42,7 +42,7 @@ pub fn grower<'a>(
     if labels.len() > MOST_CLASSES {
         return Err(Error::usage(
             format_args!(
-                "there are {} different labels; entropy and gini take at most {MOST_CLASSES}",
+                "there are {} different labels; entropy and gini support at most {MOST_CLASSES}",
                 labels.len()
             ),
             "set criterion=variance, which treats labels as numbers",
@@ -72,7 +72,7 @@ pub fn grower<'a>(
     })
 }
 
-/// The inputs of a grower.
+/// Inputs from which a grower is created.
 #[derive(Clone, Copy)]
 struct GrowerInputs<'a> {
     parameters: &'a ForestSettings,
@@ -94,7 +94,7 @@ fn variance<'a>(inputs: &GrowerInputs<'a>) -> Result<Box<dyn GrowBelow + 'a>> {
     Ok(Box::new(PointGrower::new(inputs, criterion, targets.collect())?))
 }
 
-/// The labels that occur, ascending.
+/// Returns the labels that occur, in ascending order.
 fn distinct_labels(data: &BinnedData) -> Vec<f32> {
     let mut labels: Vec<f32> = Vec::new();
     for label in data.rows.iter().flat_map(|rows| &rows.labels) {
@@ -102,7 +102,7 @@ fn distinct_labels(data: &BinnedData) -> Vec<f32> {
         if labels.get(place) != Some(label) {
             labels.insert(place, *label);
             if labels.len() > 1 << 16 {
-                break; // too many in any case
+                break; // more labels than any criterion supports
             }
         }
     }
@@ -113,14 +113,14 @@ fn table<const C: usize>(labels: &[f32]) -> [f64; C] {
     std::array::from_fn(|class| labels.get(class).map_or(0.0, |label| f64::from(*label)))
 }
 
-/// Units per weight of 1, if rows have weights.
+/// Returns the number of units that represent a weight of 1; `None` if rows have no weights.
 fn weight_units(data: &BinnedData) -> Option<f64> {
     let weights = data.rows.iter().flat_map(|rows| rows.weights.iter().flatten());
     let heaviest = weights.copied().reduce(f32::max)?;
     Some(Scale::units(f64::from(heaviest), 31))
 }
 
-/// The weight of every row, 1 without weights.
+/// Returns the weight of every row, which is 1 for rows without weights.
 fn weights(data: &BinnedData) -> impl Iterator<Item = f64> + '_ {
     data.rows.iter().flat_map(|rows| {
         let weights = rows.weights.as_deref();
@@ -128,7 +128,7 @@ fn weights(data: &BinnedData) -> impl Iterator<Item = f64> + '_ {
     })
 }
 
-/// A weight in units; positive weights are at least 1.
+/// Converts a weight to units. Positive weights become at least 1.
 fn in_units(weight: f64, units: f64) -> i32 {
     round(weight * units).max(i32::from(weight > 0.0))
 }
@@ -137,14 +137,14 @@ fn in_units(weight: f64, units: f64) -> i32 {
 struct PointGrower<'a, K: Criterion> {
     parameters: &'a ForestSettings,
     data: &'a BinnedData,
-    /// Memory limit of sums and copied rows, in bytes.
+    /// Memory limit for sums and copied rows, in bytes.
     memory: usize,
     context: ForestContext<'a, K>,
-    /// Targets by row number.
+    /// Target of each row, indexed by row number.
     targets: Vec<K::Row>,
-    /// The codes of all partitions, if they are in memory.
+    /// Codes of all partitions; empty if they are memory-mapped.
     codes: Vec<Codes>,
-    /// Maximum rows of a node to be grown in a block.
+    /// Maximum number of rows in a node that is grown in a block.
     block_rows: usize,
 }
 
@@ -175,7 +175,7 @@ impl<'a, K: Criterion> PointGrower<'a, K> {
         PartitionView::of(self.data, partition, codes, &self.context.lanes)
     }
 
-    /// A new tree with only its root.
+    /// Starts a tree that consists of the root.
     fn start(&self, number: u32, rows: Vec<u32>) -> PointGrowth<K> {
         let mut tree = ForestTree::default();
         let node = self.context.add_node(&mut tree, 0, &self.sums(&rows));
@@ -183,7 +183,7 @@ impl<'a, K: Criterion> PointGrower<'a, K> {
         self.continue_from(number, Top { tree, rows, open: vec![root] })
     }
 
-    /// A tree that continues from its top.
+    /// Continues a tree whose upper levels another grower has made.
     fn continue_from(&self, number: u32, top: Top) -> PointGrowth<K> {
         let mut growth = PointGrowth {
             features: TreeFeatures::draw(self.parameters, &self.data.binning.layout, number.into()),
@@ -209,22 +209,22 @@ impl<'a, K: Criterion> PointGrower<'a, K> {
     }
 }
 
-/// A tree while it grows.
+/// A tree that is being grown.
 struct PointGrowth<K: Criterion> {
     features: TreeFeatures,
     tree: ForestTree,
     rows: Vec<u32>,
     spare: Vec<u32>,
-    /// Large nodes to be split, by index in the tree.
+    /// Large nodes that wait to be split, in the order of their indices.
     large: VecDeque<OpenForestNode<K::Sums>>,
-    /// Nodes whose subtrees are to be grown in a block.
+    /// Nodes whose subtrees will be grown in a block.
     small: Vec<OpenForestNode<K::Sums>>,
-    /// Large nodes being split.
+    /// Large nodes that are being split.
     active: Vec<LargeNode<K>>,
 }
 
 impl<K: Criterion> PointGrowth<K> {
-    /// Classifies a node as leaf, large or small.
+    /// Adds a node to the large or small nodes, unless it is a leaf.
     fn place(&mut self, grower: &PointGrower<'_, K>, node: OpenForestNode<K::Sums>) {
         if !grower.context.may_split(&node) {
             return;
@@ -240,14 +240,14 @@ impl<K: Criterion> PointGrowth<K> {
         }
     }
 
-    /// Activates the next large nodes; false if there are none.
+    /// Moves the next large nodes to the active nodes. Returns false if there are none.
     fn take(&mut self, nodes: usize) -> bool {
         let nodes = nodes.min(self.large.len());
         self.active.extend(self.large.drain(..nodes).map(LargeNode::new));
         !self.active.is_empty()
     }
 
-    /// Samples the features of the next scan; false if no node needs one.
+    /// Samples the features of the next scan. Returns false if no node needs a scan.
     fn draw(&mut self, grower: &PointGrower<'_, K>) -> bool {
         let PointGrowth { active, features, .. } = self;
         active.iter_mut().fold(false, |any, node| node.draw(&grower.context, features) | any)
@@ -259,7 +259,7 @@ impl<K: Criterion> PointGrowth<K> {
         active.iter_mut().for_each(|node| node.divide(&grower.context, view, rows, spare));
     }
 
-    /// Copies a node's rows of a partition.
+    /// Copies the node's rows in a partition.
     fn load(
         &self,
         grower: &PointGrower<'_, K>,
@@ -308,13 +308,13 @@ impl<K: Criterion> PointGrower<'_, K> {
         interrupt::check()?;
         if self.codes.is_empty() {
             let grown = self.grow_mapped(vec![growth])?;
-            return Ok(grown.into_iter().next().unwrap_or_default()); // exactly one
+            return Ok(grown.into_iter().next().unwrap_or_default()); // the batch has one tree
         }
         let views: Vec<PartitionView<'_>> =
             self.codes.iter().enumerate().map(|(place, codes)| self.view(place, codes)).collect();
         let mut buffers = Buffers::new();
         let lanes = &self.context.lanes;
-        // One node at a time, to limit the memory of sums.
+        // One node is split at a time, to limit the memory for sums.
         while growth.take(1) {
             while growth.draw(self) {
                 for node in &mut growth.active {
@@ -336,7 +336,7 @@ impl<K: Criterion> PointGrower<'_, K> {
         Ok(growth.tree)
     }
 
-    /// Grows trees on memory-mapped data: each scan of the partitions serves all of them.
+    /// Grows trees on memory-mapped data. All trees share each scan of the partitions.
     fn grow_mapped(&self, mut growths: Vec<PointGrowth<K>>) -> Result<Vec<ForestTree>> {
         let features = growths.iter().map(|growth| LargeNode::<K>::bytes(&growth.features)).max();
         let node_bytes = features.unwrap_or(1).max(1) * growths.len().max(1);
@@ -363,7 +363,7 @@ impl<K: Criterion> PointGrower<'_, K> {
         Ok(growths.into_iter().map(|growth| growth.tree).collect())
     }
 
-    /// Grows the subtrees of all small nodes, in batches within the memory limit.
+    /// Grows the subtrees of all small nodes, in batches that fit in the memory limit.
     fn grow_blocks(&self, growths: &mut [PointGrowth<K>]) -> Result<()> {
         let row_bytes = self.context.lanes.row_bytes() + size_of::<K::Row>();
         let rows_each = self.memory / row_bytes / growths.len().max(1);

@@ -1,13 +1,13 @@
-//! Predictions of a grown tree. Rows are copied in batches and traverse the tree in lockstep, so that memory latencies
-//! overlap.
+//! Computes predictions of a grown tree. Rows are copied in batches and traverse the tree in lockstep, so that memory
+//! latencies overlap.
 
 use super::view::{CodeLanes, PartitionView};
 use crate::bins::Binning;
 use crate::driver::ForestTree;
 
-/// Rows copied at a time.
+/// Number of rows copied at a time.
 const AT_A_TIME: usize = 256;
-/// Rows traversed in lockstep.
+/// Number of rows that traverse the tree in lockstep.
 const TOGETHER: usize = 16;
 
 #[derive(Debug, Clone, Copy)]
@@ -15,9 +15,9 @@ struct RouteStep {
     lane: u32,
     /// Rows with at most this code go left.
     code: u32,
-    /// Rows with this code also go left.
+    /// Rows with this code go left too.
     missing: u32,
-    /// The left child, followed by the right one; the node itself for a leaf.
+    /// Index of the left child; the index of the right child is one higher. A leaf refers to itself.
     low: u32,
 }
 
@@ -29,10 +29,10 @@ pub struct ForestRouter<'a> {
 }
 
 impl<'a> ForestRouter<'a> {
-    /// Prepares a tree.
+    /// Prepares the routing of rows through a tree.
     pub fn new(tree: &'a ForestTree, binning: &Binning, lanes: &'a CodeLanes) -> Self {
         let step = |(place, node): (u32, &crate::driver::ForestNode)| match &node.split {
-            // A row stays at a leaf for any code.
+            // At a leaf, a row stays there whatever its code is.
             None => RouteStep { lane: 0, code: u32::MAX, missing: u32::MAX, low: place },
             Some(split) => {
                 let bins = &binning.features[split.feature as usize];
@@ -42,7 +42,7 @@ impl<'a> ForestRouter<'a> {
                         let lane = lanes.of_feature(split.feature) as u32;
                         RouteStep { lane, code: split.code, missing, low: split.left }
                     }
-                    // A constant feature: all rows have code 0.
+                    // The feature is constant, so all rows have code 0.
                     false => RouteStep { lane: 0, code: u32::MAX, missing, low: split.left },
                 }
             }
@@ -50,7 +50,7 @@ impl<'a> ForestRouter<'a> {
         ForestRouter { steps: (0..).zip(&tree.nodes).map(step).collect(), tree, lanes }
     }
 
-    /// Calls `each` with the prediction for each of the rows of one partition, in order.
+    /// Calls `each` with every row and its prediction, in order. All rows must be in one partition.
     pub fn each_value(&self, view: &PartitionView<'_>, rows: &[u32], mut each: impl FnMut(u32, f64)) {
         let (mut bytes, mut codes) = (Vec::new(), Vec::new());
         for rows in rows.chunks(AT_A_TIME) {

@@ -1,4 +1,4 @@
-//! Row sampling for the trees of a forest.
+//! Samples the rows of each tree in a forest.
 
 use crate::config::{ForestSettings, Sampling};
 use crate::driver::draw_rows;
@@ -8,7 +8,7 @@ use planetree_data::source::LabelledRows;
 
 const OF_DRAWS: u64 = 0x7377_7244;
 
-/// The number of queries or rows, and the number to sample.
+/// Returns the number of queries or rows in the data, and how many of them to sample.
 fn counts(parameters: &ForestSettings, rows: &[LabelledRows]) -> (u64, u64) {
     let all: u64 = match parameters.learner.tree.sampling.unit {
         Sampling::Rows => rows.iter().map(|rows| rows.len() as u64).sum(),
@@ -21,7 +21,7 @@ fn counts(parameters: &ForestSettings, rows: &[LabelledRows]) -> (u64, u64) {
     (all, wanted)
 }
 
-/// Rejects an empty sample, and notes a number that exceeds the data.
+/// Returns an error if the sample is empty. Adds a note if the requested number exceeds the data.
 pub fn check(parameters: &ForestSettings, rows: &[LabelledRows], note: &mut dyn FnMut(&str)) -> Result<()> {
     let (all, wanted) = counts(parameters, rows);
     let what = match parameters.learner.tree.sampling.unit {
@@ -45,7 +45,7 @@ pub fn check(parameters: &ForestSettings, rows: &[LabelledRows], note: &mut dyn 
     Ok(())
 }
 
-/// The rows of a tree, ascending, repeated if sampled more than once.
+/// Returns the rows of a tree in ascending order. Rows that are sampled several times are repeated.
 pub fn draw(parameters: &ForestSettings, rows: &[LabelledRows], tree: u64) -> Vec<u32> {
     if parameters.learner.bootstrap {
         return bootstrap(parameters, rows, tree);

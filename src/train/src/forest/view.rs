@@ -1,21 +1,21 @@
-//! Access to the codes of one partition: by column for large nodes, by row for blocks.
+//! Access to the codes of one partition: by column for large nodes, and by row for blocks.
 
 use crate::bins::{BinLayout, BinnedData, Codes, FeatureCodes, GroupCodes, GroupKind, LANES};
 use planetree_data::source::LabelledRows;
 
-/// Positions of features in a row of a block.
+/// Position of each feature in a row of a block.
 #[derive(Debug, Clone)]
 pub struct CodeLanes {
-    /// By feature; `u32::MAX` for constant ones.
+    /// Position of each feature; `u32::MAX` for constant features.
     lanes: Vec<u32>,
-    /// Codes per row.
+    /// Number of codes per row.
     pub stride: usize,
-    /// Whether codes are bytes, so that rows can be copied directly.
+    /// Whether all codes are bytes, so that rows can be copied directly.
     pub bytes: bool,
 }
 
 impl CodeLanes {
-    /// The lanes of a layout.
+    /// Assigns positions to the features of a layout.
     pub fn of(layout: &BinLayout) -> Self {
         let bytes = layout.groups.iter().all(|group| matches!(group.kind, GroupKind::Dense));
         let mut lanes = vec![u32::MAX; layout.places.len()];
@@ -29,17 +29,17 @@ impl CodeLanes {
         CodeLanes { lanes, stride, bytes }
     }
 
-    /// Bytes per row.
+    /// Returns the number of bytes per row.
     pub fn row_bytes(&self) -> usize {
         self.stride * if self.bytes { 1 } else { 4 }
     }
 
-    /// Whether a feature has a lane, that is, varies.
+    /// Returns whether a feature has a position, which all features have except constant ones.
     pub fn has(&self, feature: u32) -> bool {
         self.lanes[feature as usize] != u32::MAX
     }
 
-    /// The lane of a feature.
+    /// Returns the position of a feature.
     #[inline]
     pub fn of_feature(&self, feature: u32) -> usize {
         self.lanes[feature as usize] as usize
@@ -48,25 +48,25 @@ impl CodeLanes {
 
 /// The codes of one partition.
 pub struct PartitionView<'a> {
-    /// The number of its first row in the dataset.
+    /// Number of the partition's first row in the dataset.
     pub first: u32,
-    /// Number of rows.
+    /// Number of rows in the partition.
     pub rows: u32,
-    /// By feature; `None` for constant ones.
+    /// Column of each feature; `None` for constant features.
     columns: Vec<Option<FeatureCodes<'a>>>,
     groups: Vec<GroupCodes<'a>>,
     lanes: &'a CodeLanes,
 }
 
 impl<'a> PartitionView<'a> {
-    /// The codes of a partition.
+    /// Creates a view of a partition.
     pub fn of(data: &BinnedData, partition: usize, codes: &'a Codes, lanes: &'a CodeLanes) -> Self {
         let binning = &data.binning;
         let LabelledRows { first, .. } = data.rows[partition];
         let rows = data.rows[partition].len();
         let places = binning.layout.places.iter().zip(&binning.features);
         PartitionView {
-            first: first as u32, // a training has fewer than 2^28 rows
+            first: first as u32, // training data has fewer than 2^28 rows
             rows: rows as u32,
             columns: places.map(|(place, bins)| place.map(|place| codes.column(place, bins))).collect(),
             groups: (0..binning.layout.groups.len()).map(|group| codes.group(group)).collect(),
@@ -74,26 +74,27 @@ impl<'a> PartitionView<'a> {
         }
     }
 
-    /// The range of ascending row numbers that lies in this partition.
+    /// Returns which of the given row numbers are in this partition, as an index range. Row numbers must be ascending.
     pub fn part(&self, rows: &[u32]) -> std::ops::Range<usize> {
         let start = rows.partition_point(|row| *row < self.first);
         let end = rows.partition_point(|row| *row < self.first + self.rows);
         start..end
     }
 
-    /// Whether copying `rows` whole rows touches fewer cache lines than scanning the columns of `features` features.
+    /// Returns whether copying `rows` whole rows touches fewer cache lines than scanning the columns of `features`
+    /// features.
     pub fn is_sparse(&self, rows: usize, features: usize) -> bool {
         const LINE: usize = 64;
         self.lanes.bytes && rows * LINE * self.lanes.stride.div_ceil(LINE) < features * self.rows as usize
     }
 
-    /// The column of a feature; `None` if it is constant.
+    /// Returns the column of a feature; `None` if the feature is constant.
     #[inline]
     pub fn column(&self, feature: u32) -> Option<&FeatureCodes<'a>> {
         self.columns[feature as usize].as_ref()
     }
 
-    /// Appends rows of bytes, all of them in this partition.
+    /// Appends the codes of rows as bytes. All rows must be in this partition.
     pub fn append_bytes(&self, rows: &[u32], to: &mut Vec<u8>) {
         let start = to.len();
         to.resize(start + rows.len() * self.lanes.stride, 0);
@@ -111,7 +112,7 @@ impl<'a> PartitionView<'a> {
         }
     }
 
-    /// Appends rows of codes of any size, all of them in this partition.
+    /// Appends the codes of rows, which may have any size. All rows must be in this partition.
     pub fn append_codes(&self, rows: &[u32], to: &mut Vec<u32>) {
         let start = to.len();
         to.resize(start + rows.len() * self.lanes.stride, 0);

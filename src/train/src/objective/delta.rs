@@ -1,45 +1,49 @@
-//! The change of a metric when two ranked documents are swapped, by closed forms over columns filled once per query.
-//! Each equals the slow [`Metric::swap_delta`](planetree_metric::Metric::swap_delta).
+//! Deltas: how much a metric changes when two ranked documents are swapped. They are computed with closed forms from
+//! columns that are filled once per query. Each closed form equals the slower
+//! [`Metric::swap_delta`](planetree_metric::Metric::swap_delta).
 
 use super::ranked::{F32Lanes, LANES, RankedColumns, lanes};
 use fearless_simd::{Simd, SimdBase};
 use planetree_metric::Discount;
 
-/// Per-query columns for computing deltas, [`LANES`] longer than the query.
+/// Columns from which the deltas of a query are computed. Each is [`LANES`] longer than the query.
 #[derive(Debug, Default)]
 pub struct DeltaColumns {
-    /// By document: gain (NDCG), stopping probability (ERR), or 1 if relevant (MAP).
+    /// Value of each document in the metric: its gain (NDCG), its stopping probability (ERR), or 1 if it is relevant
+    /// (MAP).
     worth: Vec<f32>,
-    /// By rank: its discount, or 1/rank.
+    /// Discount of each rank (NDCG), or 1/rank (ERR, MAP).
     discount: Vec<f32>,
-    /// ERR: probability of reaching a rank. MAP: precision at a rank.
+    /// Probability of reaching each rank (ERR), or precision at each rank (MAP).
     before: Vec<f32>,
-    /// Cumulative sums, whose differences are the contributions of the ranks in between. MAP: prefix sums. ERR:
-    /// negated suffix sums, which get smaller down the list, so that differences there keep their precision.
+    /// Cumulative sums, whose differences are the contributions of the ranks between two documents. MAP uses prefix
+    /// sums. ERR uses negated suffix sums, which become smaller down the list, so that differences there keep their
+    /// precision.
     sum: Vec<f32>,
-    /// Common factor of all deltas.
+    /// Factor by which all deltas are multiplied.
     factor: f32,
 }
 
-/// The change of a metric by a swap.
+/// Computes how much a metric changes when two documents are swapped.
 pub trait Delta: Copy {
-    /// Its magnitude for the document at rank `i` and those at the [`LANES`] ranks from `j` > `i`.
+    /// Returns the magnitudes of the changes when the document at rank `i` is swapped with each of the documents at the
+    /// [`LANES`] ranks from `j` on, where `j` > `i`.
     fn of<S: Simd>(self, simd: S, columns: &DeltaColumns, i: usize, j: usize) -> F32Lanes<S>;
 }
 
-/// Equal weight for all pairs.
+/// A delta of 1 for all pairs, so that they have equal weights.
 #[derive(Debug, Clone, Copy)]
 pub struct UnitDelta;
 
-/// NDCG: difference of gains times difference of discounts, divided by the ideal DCG.
+/// Delta of NDCG: the difference of the gains times the difference of the discounts, divided by the ideal DCG.
 #[derive(Debug, Clone, Copy)]
 pub struct NdcgDelta;
 
-/// ERR (Chapelle et al. 2009), whose terms between the two ranks change by a common ratio.
+/// Delta of ERR (Chapelle et al. 2009). The terms between the two ranks all change by the same ratio.
 #[derive(Debug, Clone, Copy)]
 pub struct ErrDelta;
 
-/// Average precision over the whole list.
+/// Delta of average precision over the whole list.
 #[derive(Debug, Clone, Copy)]
 pub struct ApDelta;
 
@@ -78,7 +82,7 @@ impl Delta for ApDelta {
     #[inline(always)]
     fn of<S: Simd>(self, simd: S, columns: &DeltaColumns, i: usize, j: usize) -> F32Lanes<S> {
         let DeltaColumns { worth, discount, before, sum, factor } = columns;
-        // The precision at rank i with a relevant document there.
+        // The precision at rank i if the document there were relevant.
         let precision = before[i] + (1.0 - worth[i]) * discount[i];
         let differ = (lanes(simd, worth, j) - worth[i]).abs();
         let change = (lanes(simd, sum, j) - sum[i + 1]) - lanes(simd, before, j) + precision;
@@ -87,7 +91,7 @@ impl Delta for ApDelta {
 }
 
 impl DeltaColumns {
-    /// For NDCG at a depth: `gain` of a label; `factor` is one over the ideal DCG.
+    /// Fills the columns for NDCG at a depth. `gain` returns the gain of a label, and `factor` is 1 over the ideal DCG.
     pub fn of_ndcg(
         &mut self,
         ranked: &RankedColumns,
@@ -100,7 +104,7 @@ impl DeltaColumns {
         self.factor = factor;
     }
 
-    /// For ERR at a depth: `satisfies` is the stopping probability of a label.
+    /// Fills the columns for ERR at a depth. `satisfies` returns the stopping probability of a label.
     pub fn of_err(&mut self, ranked: &RankedColumns, satisfies: impl Fn(f32) -> f64, depth: Option<u32>) {
         self.fill(ranked, |label| satisfies(label) as f32);
         self.discounts(ranked.len(), depth, |rank| 1.0 / (rank as f32 + 1.0));
@@ -122,7 +126,7 @@ impl DeltaColumns {
         self.factor = 1.0;
     }
 
-    /// For average precision.
+    /// Fills the columns for average precision.
     pub fn of_average_precision(&mut self, ranked: &RankedColumns, is_relevant: impl Fn(f32) -> bool) {
         self.fill(ranked, |label| if is_relevant(label) { 1.0 } else { 0.0 });
         self.discounts(ranked.len(), None, |rank| 1.0 / (rank as f32 + 1.0));
@@ -146,7 +150,7 @@ impl DeltaColumns {
         self.worth.extend([0.0; LANES]);
     }
 
-    /// Extends the discounts, which are reused between queries.
+    /// Computes discounts for the ranks that no earlier query had. The others are reused.
     fn discounts(&mut self, count: usize, depth: Option<u32>, discount: impl Fn(usize) -> f32) {
         let depth = depth.map_or(usize::MAX, |depth| depth as usize);
         let known = self.discount.len();

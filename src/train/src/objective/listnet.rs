@@ -1,10 +1,10 @@
-//! ListNet, the query-level softmax: cross entropy between the softmax of the labels and that of the scores
-//! (Cao et al. 2007, top one).
+//! ListNet, a query-level softmax loss: the cross entropy between the softmax of the labels and the softmax of the
+//! scores (Cao et al. 2007, top-one probabilities).
 
 use super::softmax::{cross_entropy_gradients, softmax};
 use super::{Gradients, Objective, Query, QueryBuffers};
 
-/// Query-level softmax.
+/// The ListNet objective.
 #[derive(Debug)]
 pub struct ListNet;
 

@@ -1,9 +1,9 @@
-//! Logistic regression of binary relevance.
+//! Logistic regression on binary relevance.
 
 use super::{Gradients, LabelProblem, Objective, Query, QueryBuffers};
 use planetree_data::source::LabelledRows;
 
-/// Log loss; a document with score s is relevant with probability 1/(1 + e^-s).
+/// Log loss, in which a document with score s is relevant with probability 1/(1 + e^-s).
 #[derive(Debug)]
 pub struct Logistic {
     relevant_from: f32,
@@ -54,9 +54,9 @@ impl Objective for Logistic {
         label >= self.relevant_from
     }
 
-    /// The log odds of relevance.
+    /// Returns the log odds of relevance.
     fn start(&self, positive: f64) -> f64 {
-        let positive = positive.clamp(1e-12, 1.0 - 1e-12); // weights may leave one class empty
+        let positive = positive.clamp(1e-12, 1.0 - 1e-12); // weights of 0 may leave one class empty
         libm::log(positive / (1.0 - positive))
     }
 }

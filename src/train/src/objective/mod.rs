@@ -1,12 +1,12 @@
-//! Training objectives: gradients and hessians of every row, given the rows of its query.
+//! Training objectives, which compute the gradient and hessian of every row from the rows of its query.
 //!
-//! - a row's *gradient* is the negative first derivative of the loss with respect to its score, its *hessian* the
-//!   second derivative;
-//! - a *pair* is two documents of a query with different labels; its *pair loss* is a function of their score
-//!   difference, weighted by the *delta*, the change of a metric when the two are swapped.
+//! - A row's *gradient* is the negative first derivative of the loss with respect to the row's score. Its *hessian* is
+//!   the second derivative.
+//! - A *pair* consists of two documents of a query with different labels. Its *pair loss* is a function of their score
+//!   difference, weighted by the *delta*: how much a metric changes when the two documents are swapped.
 //!
-//! Gradients are single-precision numbers that do not depend on threads, partitions or the vector instructions of
-//! the machine: every query is processed independently, always in the same order.
+//! Gradients are single-precision numbers. They do not depend on the number of threads, the partitions or the vector
+//! instructions of the machine, because every query is processed independently and always in the same order.
 
 mod delta;
 mod gains;
@@ -34,33 +34,33 @@ use planetree_base::error::Error;
 use planetree_data::source::LabelledRows;
 use std::fmt::{Debug, Display};
 
-/// The input of an objective: one query.
+/// Input of an objective: the documents of one query.
 #[derive(Debug, Clone, Copy)]
 pub struct Query<'a> {
-    /// Its number in the dataset, which keys random numbers.
+    /// Index of the query in the dataset, which is part of the key for random numbers.
     pub number: u64,
-    /// The round, from 1, which keys random numbers.
+    /// Number of the round, starting from 1, which is part of the key for random numbers.
     pub round: u32,
     /// The label of each document.
     pub labels: &'a [f32],
     /// The current score of each document.
     pub scores: &'a [f64],
-    /// Position at which each document was shown, from 0, if known.
+    /// Position at which each document was shown, counted from 0; `None` if unknown.
     pub positions: Option<&'a [u32]>,
     /// The result of [`Objective::label_constant`] for this query.
     pub label_constant: f32,
 }
 
-/// The output of an objective: gradients and hessians of a query, one number per document.
+/// Output of an objective: one gradient and one hessian per document of a query.
 #[derive(Debug)]
 pub struct Gradients<'a> {
     /// Negative first derivatives of the loss.
     pub gradients: &'a mut [f32],
-    /// Second derivatives of the loss; not negative.
+    /// Second derivatives of the loss, which are never negative.
     pub hessians: &'a mut [f32],
 }
 
-/// Why an objective cannot learn from some data.
+/// Reason why an objective cannot learn from the given data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LabelProblem {
     /// What is wrong.
@@ -70,12 +70,12 @@ pub struct LabelProblem {
 }
 
 impl LabelProblem {
-    /// A problem and its remedy.
+    /// Creates a problem with its remedy.
     pub fn new(problem: impl Display, remedy: impl Display) -> Self {
         LabelProblem { problem: problem.to_string(), remedy: remedy.to_string() }
     }
 
-    /// The error for the data at `place`.
+    /// Converts the problem to an error about the data at `place`.
     pub(crate) fn at(self, place: impl Display) -> Error {
         Error::place(place, self.problem, self.remedy)
     }
@@ -83,12 +83,13 @@ impl LabelProblem {
 
 /// A training objective.
 pub trait Objective: Debug + Send + Sync {
-    /// Rejects labels, weights or positions that it cannot learn from. `rows` are all training rows.
+    /// Rejects labels, weights or positions that the objective cannot learn from. `rows` contains all training rows.
     fn check(&self, _rows: &[LabelledRows]) -> Result<(), LabelProblem> {
         Ok(())
     }
 
-    /// A number that depends on the labels of a query only. It is computed once and passed back in every round.
+    /// Returns a number that depends only on the labels of a query. It is computed once per query and passed to
+    /// [`Objective::gradients`] in every round.
     fn label_constant(&self, _labels: &[f32]) -> f32 {
         0.0
     }
@@ -96,46 +97,46 @@ pub trait Objective: Debug + Send + Sync {
     /// Computes the gradients and hessians of a query, which has at least one document.
     fn gradients(&self, query: &Query<'_>, buffers: &mut QueryBuffers, out: Gradients<'_>);
 
-    /// Whether a query with these labels can have nonzero gradients.
+    /// Returns whether a query with these labels can have nonzero gradients.
     fn has_gradient(&self, labels: &[f32]) -> bool {
         labels.iter().any(|label| *label != labels[0])
     }
 
-    /// Whether every hessian is 1, so that counts replace their sums.
+    /// Returns whether every hessian is 1, so that row counts can replace sums of hessians.
     fn hessians_are_one(&self) -> bool {
         false
     }
 
-    /// Whether weights apply to single rows; otherwise a query has the mean weight of its rows.
+    /// Returns whether every row keeps its own weight. Otherwise, all rows of a query get their mean weight.
     fn weights_rows(&self) -> bool {
         false
     }
 
-    /// Whether a label counts as relevant, for [`Objective::start`].
+    /// Returns whether a label counts as relevant. The fraction of relevant rows is passed to [`Objective::start`].
     fn is_relevant(&self, label: f32) -> bool {
         label >= 1.0
     }
 
-    /// The initial score of all rows. `positive` is the weighted fraction of relevant rows.
+    /// Returns the initial score of all rows. `positive` is the weighted fraction of relevant rows.
     fn start(&self, _positive: f64) -> f64 {
         0.0
     }
 
-    /// Whether its gradients depend on random numbers, which differ from round to round.
+    /// Returns whether the gradients depend on random numbers, which differ from round to round.
     fn draws(&self) -> bool {
         false
     }
 
-    /// Whether it has state that is updated between rounds.
+    /// Returns whether the objective has state that is updated after each round.
     fn learns(&self) -> bool {
         false
     }
 
-    /// Updates its state from the statistics of all queries of a round.
+    /// Updates the state with the pair losses that were collected from all queries in a round.
     fn learn(&mut self, _tally: &PositionLosses) {}
 }
 
-/// The objective of a training; `None` for the squared error, whose gradients are the residuals.
+/// Creates the objective. Returns `None` for squared error, whose gradients are the residuals.
 pub fn objective(parameters: &ObjectiveParameters, seed: u64) -> Option<Box<dyn Objective>> {
     Some(match parameters {
         ObjectiveParameters::Squared => return None,

@@ -1,23 +1,23 @@
-//! The pair-by-pair loop, for metrics without a closed form and for custom pair weights.
+//! Computes gradients one pair at a time, for metrics without a closed form and for custom pair weights.
 
 use super::pair_loss::PairLoss;
 use super::pair_weights::PairWeights;
 use super::ranked::RankedColumns;
 use super::{Gradients, Query, QueryBuffers};
 
-/// Two documents of a query, by rank.
+/// Two documents of a query, identified by their ranks.
 pub struct RankedPair {
-    /// The document with the higher label.
+    /// Rank of the document with the higher label.
     pub high: usize,
-    /// The other document.
+    /// Rank of the document with the lower label.
     pub low: usize,
-    /// Their score difference.
+    /// Score of `high` minus score of `low`.
     pub x: f32,
-    /// Weight of the pair.
+    /// Weight of the pair before `weigh` adjusts it.
     pub weight: f32,
 }
 
-/// Computes gradients and hessians; `weigh` returns the final weight of each pair.
+/// Computes the gradients and hessians of a query. `weigh` returns the final weight of each pair.
 pub fn pair_by_pair<L: PairLoss>(
     weights: &PairWeights,
     loss: L,

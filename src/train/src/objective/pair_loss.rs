@@ -3,13 +3,15 @@
 use super::ranked::F32Lanes;
 use fearless_simd::{Bytes, Level, Select, Simd, SimdBase, dispatch, u32x8};
 
-/// A loss of x, the score of the document with the higher label minus that of the other. Its derivatives are
-/// fractions; the caller combines their division with another one.
+/// A loss as a function of x, which is the score of the document with the higher label minus the score of the other
+/// document. Derivatives are returned as numerators and denominator, so that the caller can combine the division with
+/// another one.
 pub trait PairLoss: Copy {
-    /// The negative first derivative is `first / below`, the second derivative is `second / below^2`.
+    /// Returns the derivatives at x: the negative first derivative is `first / below`, the second is `second /
+    /// below^2`.
     fn derivatives<S: Simd>(self, x: F32Lanes<S>) -> Derivatives<S>;
 
-    /// The negative first and the second derivative at one x.
+    /// Returns the negative first derivative and the second derivative at a single x.
     fn derivatives_at(self, x: f32) -> (f32, f32) {
         dispatch!(Level::baseline(), simd => {
             let derivatives = self.derivatives(F32Lanes::splat(simd, x));
@@ -19,14 +21,14 @@ pub trait PairLoss: Copy {
     }
 }
 
-/// The derivatives of a loss, as undivided fractions.
+/// Derivatives of a loss as two numerators and a shared denominator.
 pub struct Derivatives<S: Simd> {
     pub first: F32Lanes<S>,
     pub second: F32Lanes<S>,
     pub below: F32Lanes<S>,
 }
 
-/// log(1 + e^(-sigma x)), the loss of RankNet (Burges 2010, section 2).
+/// The RankNet loss, log(1 + e^(-sigma x)) (Burges 2010, section 2).
 #[derive(Debug, Clone, Copy)]
 pub struct LogisticLoss {
     pub sigma: f32,
@@ -35,7 +37,7 @@ pub struct LogisticLoss {
 impl PairLoss for LogisticLoss {
     #[inline(always)]
     fn derivatives<S: Simd>(self, x: F32Lanes<S>) -> Derivatives<S> {
-        // Beyond, the gradient vanishes or saturates; clamping avoids overflow.
+        // Beyond these bounds, the gradient vanishes or saturates. Clamping avoids overflow.
         let power = exp((x * self.sigma).min(60.0).max(-60.0));
         Derivatives {
             first: F32Lanes::splat(x.simd, self.sigma),
@@ -45,7 +47,7 @@ impl PairLoss for LogisticLoss {
     }
 }
 
-/// max(0, margin - x)^2 / 2, the loss of GBRANK (Tyree et al. 2011, eq. 2).
+/// The GBRANK loss, max(0, margin - x)^2 / 2 (Tyree et al. 2011, eq. 2).
 #[derive(Debug, Clone, Copy)]
 pub struct HingeLoss {
     pub margin: f32,
@@ -61,22 +63,23 @@ impl PairLoss for HingeLoss {
     }
 }
 
-/// e^x by additions and multiplications only, so that it vectorises and is the same on every machine; relative error
-/// below 3e-7, up to e^80.
+/// Computes e^x with additions and multiplications only, so that it vectorises and gives the same result on every
+/// machine. x is clamped to -80..80, where the relative error is below 3e-7.
 #[inline(always)]
 pub fn exp<S: Simd>(x: F32Lanes<S>) -> F32Lanes<S> {
-    /// Adding it rounds to an integer, which is then in the lowest bits; subtracting it restores the range.
+    /// Adding this number rounds the sum to an integer, which is then in the lowest bits. Subtracting it again leaves
+    /// the rounded number.
     const ROUND: f32 = 12_582_912.0;
-    /// ln 2 in two parts, the first short enough that its multiples are exact.
+    /// ln 2 as a sum of two parts. The first part is short enough that its multiples are exact.
     const LN_2: (f32, f32) = (0.693_359_4, -2.121_944_4e-4);
     let x = x.min(80.0).max(-80.0);
     let shifted = x * std::f32::consts::LOG2_E + ROUND;
     let whole = shifted - ROUND;
     let rest = (x - whole * LN_2.0) - whole * LN_2.1;
-    // The series of e^rest, |rest| <= ln(2)/2.
+    // The Taylor series of e^rest, where |rest| <= ln(2)/2.
     let series = [1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0];
     let series = series.iter().fold(F32Lanes::splat(x.simd, 1.0 / 720.0), |sum, term| sum * rest + *term);
-    // 2^whole, from the bits of its exponent.
+    // 2^whole, made by writing the exponent bits.
     let power = (shifted.bitcast::<u32x8<S>>() << 23) + (127 << 23);
     series * power.bitcast::<F32Lanes<S>>()
 }
@@ -107,7 +110,7 @@ mod tests {
             let loss = LogisticLoss { sigma: sigma as f32 };
             prop_assert!(close(loss.derivatives_at(x as f32), derivatives(&logistic)));
             let hinge = |x: f64| (1.0 - x).max(0.0).powi(2) / 2.0;
-            prop_assume!((1.0 - x).abs() > 1e-3); // no second derivative there
+            prop_assume!((1.0 - x).abs() > 1e-3); // the second derivative jumps at 1
             let loss = HingeLoss { margin: 1.0 };
             prop_assert!(close(loss.derivatives_at(x as f32), derivatives(&hinge)));
         }

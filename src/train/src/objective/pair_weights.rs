@@ -1,4 +1,4 @@
-//! Selection and weights of the pairs of a query.
+//! Selects the document pairs of a query and computes their weights.
 
 use super::delta::{ApDelta, Delta, DeltaColumns, ErrDelta, NdcgDelta};
 use super::ranked::RankedColumns;
@@ -8,21 +8,23 @@ use fearless_simd::{Level, dispatch};
 use planetree_data::source::LabelledRows;
 use planetree_metric::{Convention, Discount, Metric, Threshold, satisfies};
 
-/// Selection and weights of pairs.
+/// Rules by which the pairs of a query are selected and weighted.
 #[derive(Debug, Clone)]
 pub struct PairWeights {
-    /// The metric whose deltas weight the pairs; `None` for equal weights.
+    /// Metric whose deltas weight the pairs; `None` for equal weights.
     pub metric: Option<Metric>,
     convention: Convention,
-    /// At least one document of a pair is in the top `truncation`.
+    /// Number of top ranks. At least one document of a pair must be among them.
     pub truncation: usize,
-    /// Whether pairs are normalised by score distance, and queries by their total gradient.
+    /// Whether pair weights are divided by the score distance, and the gradients of a query are normalised by their
+    /// total.
     normalised: bool,
 }
 
-/// The metric that weights pairs. NDCG without a depth is cut at the truncation level, so that a query with hundreds
-/// of relevant documents is normalised by those that can be on top. Measured, this ranks better than the whole list,
-/// and better than LightGBM's discounts of the whole list over the ideal DCG of the top.
+/// Returns the metric that weights the pairs. NDCG without a depth is limited to the truncation level, so that a query
+/// with hundreds of relevant documents is normalised by only as many as can be at the top. In measurements, this ranked
+/// better than NDCG over the whole list, and better than LightGBM's variant, which combines discounts over the whole
+/// list with the ideal DCG of the top.
 fn metric_of(parameters: &PairwiseParameters) -> Option<Metric> {
     match parameters.metric {
         Some(Metric::Ndcg(None)) => Some(Metric::Ndcg(parameters.truncation_level)),
@@ -44,7 +46,7 @@ impl PairWeights {
         }
     }
 
-    /// Rejects labels without a gain, if the metric adds up gains.
+    /// Rejects labels without a valid gain if the metric sums gains.
     pub fn check(&self, rows: &[LabelledRows]) -> Result<(), LabelProblem> {
         match self.metric {
             None | Some(Metric::Err(_) | Metric::Map(None)) => Ok(()),
@@ -52,7 +54,7 @@ impl PairWeights {
         }
     }
 
-    /// One over the ideal DCG, for NDCG.
+    /// Returns 1 over the ideal DCG of a query if the metric is NDCG, otherwise 0.
     pub fn label_constant(&self, labels: &[f32]) -> f32 {
         let Some(Metric::Ndcg(depth)) = self.metric else { return 0.0 };
         let mut gains: Vec<f64> = labels.iter().map(|label| self.convention.gain.of(*label)).collect();
@@ -62,7 +64,8 @@ impl PairWeights {
         if ideal > 0.0 { (1.0 / ideal) as f32 } else { 0.0 }
     }
 
-    /// Fills the columns for the closed form of the metric.
+    /// Fills the columns from which [`PairWeights::delta`] computes the metric's change in closed form. Metrics without
+    /// a closed form need no columns.
     pub fn fill(&self, label_constant: f32, ranked: &RankedColumns, columns: &mut DeltaColumns) {
         match self.metric {
             Some(Metric::Ndcg(depth)) => {
@@ -78,7 +81,8 @@ impl PairWeights {
         }
     }
 
-    /// The change of the metric when the documents at two ranks are swapped. [`PairWeights::fill`] comes first.
+    /// Returns how much the metric changes when the documents at ranks `i` and `j` are swapped. [`PairWeights::fill`]
+    /// must have been called for this query.
     pub fn delta(&self, columns: &DeltaColumns, ranked: &RankedColumns, i: usize, j: usize) -> f32 {
         match self.metric {
             None => 1.0,
@@ -95,7 +99,7 @@ impl PairWeights {
         }
     }
 
-    /// The normalisation factor of a query whose gradient magnitudes sum to `total`.
+    /// Returns the normalisation factor for a query whose gradient magnitudes sum to `total`.
     pub fn factor(&self, total: f32) -> f32 {
         if self.normalised && total > 0.0 {
             (libm::log2(1.0 + f64::from(total)) / f64::from(total)) as f32
@@ -104,7 +108,8 @@ impl PairWeights {
         }
     }
 
-    /// The offset of score distances that divide the pair weights; `None` without normalisation.
+    /// Returns the offset that is added to a pair's score distance before the pair weight is divided by it; `None` if
+    /// weights are not divided.
     pub fn distance(&self, ranked: &RankedColumns) -> Option<f32> {
         let apart = ranked.len() > 1 && ranked.scores[ranked.len() - 1] < 0.0;
         (self.normalised && apart).then_some(0.01)

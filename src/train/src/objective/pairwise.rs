@@ -1,4 +1,4 @@
-//! RankNet, LambdaRank and GBRANK: pairwise losses (Burges, From RankNet to LambdaRank to LambdaMART, 2010).
+//! The pairwise objectives RankNet, LambdaRank and GBRANK (Burges, From RankNet to LambdaRank to LambdaMART, 2010).
 
 use super::delta::{ApDelta, Delta, DeltaColumns, ErrDelta, NdcgDelta, UnitDelta};
 use super::pair_by_pair::pair_by_pair;
@@ -11,7 +11,7 @@ use fearless_simd::{Level, Select, Simd, SimdBase, dispatch};
 use planetree_data::source::LabelledRows;
 use planetree_metric::Metric;
 
-/// A pairwise objective.
+/// A pairwise objective, which consists of a pair loss and pair weights.
 #[derive(Debug)]
 pub struct Pairwise {
     loss: PairLossKind,
@@ -78,7 +78,7 @@ impl Objective for Pairwise {
     }
 }
 
-/// The pairs of a ranked query with at least one document in the top `last`.
+/// A loop over the pairs of a ranked query that have at least one document in the top `last`.
 struct PairLoop<'a, L> {
     columns: &'a DeltaColumns,
     loss: L,
@@ -87,7 +87,7 @@ struct PairLoop<'a, L> {
 }
 
 impl<L: PairLoss> PairLoop<'_, L> {
-    /// Adds the gradients of all pairs; returns the sum of their magnitudes.
+    /// Adds the gradients and hessians of all pairs to `ranked`. Returns the sum of the gradient magnitudes.
     #[inline(always)]
     fn accumulate<S: Simd, D: Delta>(&self, simd: S, delta: D, ranked: &mut RankedColumns) -> f32 {
         let count = ranked.len();
@@ -100,12 +100,12 @@ impl<L: PairLoss> PairLoop<'_, L> {
             let (mut gradient, mut hessian) = (none, none);
             for j in (i + 1..count).step_by(LANES) {
                 let others = lanes(simd, labels, j);
-                // Padding labels are NaN, neither greater nor less.
+                // Padding labels are NaN, which is neither greater nor less than any label, so padding gets weight 0.
                 let more = label.simd_gt(others).select(one, none);
                 let less = label.simd_lt(others).select(one, none);
                 let (sign, counts) = (more - less, more + less);
                 let apart = score - lanes(simd, scores, j);
-                // Padding scores are not in order; the distance must not be 0 there either.
+                // Padding scores are not in descending order. The absolute value keeps the distance above 0 there too.
                 let distance = apart.abs() * slope + offset;
                 let derivatives = self.loss.derivatives(sign * apart);
                 let below = one / (derivatives.below * distance);
@@ -126,7 +126,7 @@ impl<L: PairLoss> PairLoop<'_, L> {
     }
 }
 
-/// Horizontal sum, in a fixed order.
+/// Sums the lanes of a vector in a fixed order.
 #[inline(always)]
 fn sum<S: Simd>(lanes: F32Lanes<S>) -> f32 {
     let halves: [f32; 4] = std::array::from_fn(|lane| lanes[lane] + lanes[lane + 4]);

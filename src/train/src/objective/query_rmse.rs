@@ -1,8 +1,8 @@
-//! Squared error after subtracting the mean error of each query: only differences within a query count.
+//! Squared error after subtracting the mean error of each query, so that only differences within a query count.
 
 use super::{Gradients, Objective, Query, QueryBuffers};
 
-/// Query-level RMSE.
+/// The query-level RMSE objective.
 #[derive(Debug)]
 pub struct QueryRmse;
 

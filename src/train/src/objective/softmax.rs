@@ -1,6 +1,6 @@
 //! Softmax over the documents of a query, and its cross entropy.
 
-/// The softmax of `numbers`. `exp` comes from a Rust library, so that all machines agree.
+/// Computes the softmax of `numbers`. It uses `exp` from a Rust library, so that results are the same on all machines.
 pub fn softmax(numbers: impl Iterator<Item = f64> + Clone, shares: &mut Vec<f64>) {
     let most = numbers.clone().fold(f64::NEG_INFINITY, f64::max);
     shares.clear();
@@ -9,8 +9,8 @@ pub fn softmax(numbers: impl Iterator<Item = f64> + Clone, shares: &mut Vec<f64>
     shares.iter_mut().for_each(|share| *share /= sum);
 }
 
-/// Gradients of the cross entropy between the softmax of the scores and the target distribution `wanted`, by document
-/// index.
+/// Computes the gradients of the cross entropy between the softmax of the scores and a target distribution. `wanted`
+/// returns the target probability of a document by its index.
 pub fn cross_entropy_gradients(shares: &[f64], wanted: impl Fn(usize) -> f64, out: super::Gradients<'_>) {
     for (place, share) in shares.iter().enumerate() {
         out.gradients[place] = (wanted(place) - share) as f32;

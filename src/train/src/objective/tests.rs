@@ -1,5 +1,5 @@
-//! Every objective against a naive reference: all pairs in double precision, and finite differences of the loss where
-//! there is one.
+//! Compares every objective with a naive reference: a loop over all pairs in double precision, and finite differences
+//! of the loss where there is a loss function.
 
 use super::*;
 use crate::config::{BoostSettings, PairwiseParameters, load};
@@ -34,7 +34,7 @@ fn gradients_of(objective: &dyn Objective, labels: &[f32], scores: &[f64]) -> (V
         label_constant: objective.label_constant(labels),
     };
     let mut buffers = QueryBuffers::default();
-    // The buffers' content from an earlier query must not matter.
+    // Values that an earlier query left in the buffers must not matter.
     let other = Query { labels: &[1.0, 0.0, 2.0], scores: &[0.5, 1.0, 0.0], label_constant: 1.0, ..query };
     objective.gradients(
         &other,
@@ -50,7 +50,8 @@ fn gradients_of(objective: &dyn Objective, labels: &[f32], scores: &[f64]) -> (V
     (doubled(gradients), doubled(hessians))
 }
 
-/// All pairs in double precision; deltas by swapping and evaluating again.
+/// Computes gradients and hessians over all pairs in double precision. Deltas are computed by evaluating the metric
+/// before and after each swap.
 fn naive_gradients(parameters: &PairwiseParameters, labels: &[f32], scores: &[f64]) -> (Vec<f64>, Vec<f64>) {
     let scores: Vec<f64> = {
         let best = scores.iter().copied().fold(f64::MIN, f64::max);
@@ -63,7 +64,7 @@ fn naive_gradients(parameters: &PairwiseParameters, labels: &[f32], scores: &[f6
     let (mut gradients, mut hessians) = (vec![0.0; labels.len()], vec![0.0; labels.len()]);
     let last = parameters.truncation_level.map_or(usize::MAX, |level| level as usize);
     let spread = order.len() > 1 && scores[order[0]] != scores[order[order.len() - 1]];
-    // NDCG without a depth is cut at the truncation level.
+    // NDCG without a depth is limited to the truncation level.
     let metric = match parameters.metric {
         Some(Metric::Ndcg(None)) => Some(Metric::Ndcg(parameters.truncation_level)),
         other => other,
@@ -118,7 +119,7 @@ const PAIRWISE: [&[&str]; 9] = [
     &["objective=gbrank", "margin=1.5", "truncation_level=20"],
 ];
 
-/// Compares the gradients with those of the naive loop.
+/// Checks that all gradients equal those of the naive loop.
 fn check_pairs(labels: &[f32], scores: &[f64]) -> Result<(), TestCaseError> {
     for settings in PAIRWISE {
         let parameters = parameters(settings);
@@ -259,7 +260,7 @@ fn xendcg_noise_differs_by_round_and_query_and_gradients_sum_to_zero() {
     for round in 0..200 {
         let gradients = compute(round, 5);
         assert!(gradients.iter().sum::<f32>().abs() < 1e-6);
-        // 2^4 minus at most 1, of at most 2^0 + 2^1 + 2^4 + 2^0.
+        // The third document's target is at least (2^4 - 1) / (2^0 + 2^1 + 2^4 + 2^0), its softmax below 1/4.
         assert!(gradients[2] > 0.5 && gradients.iter().all(|value| value.abs() < 1.0));
     }
 }
@@ -268,7 +269,7 @@ fn xendcg_noise_differs_by_round_and_query_and_gradients_sum_to_zero() {
 fn clicks_at_lower_positions_count_more_once_the_bias_is_learned() {
     let parameters = parameters(&["objective=lambdarank", "unbiased=true"]);
     let mut objective = made(&parameters).unwrap();
-    // The first document is always clicked, so a click on the last one is informative.
+    // The first document is always clicked, so a click on the last document is informative.
     let (labels, scores) = ([1.0, 0.0, 0.0, 1.0], [0.0; 4]);
     let positions = [0, 1, 2, 3];
     let compute = |objective: &dyn Objective, buffers: &mut QueryBuffers, labels: &[f32]| {

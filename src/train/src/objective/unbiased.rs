@@ -1,6 +1,6 @@
-//! Unbiased LambdaMART: labels are clicks, and documents at lower positions are less likely to be examined. The
-//! position bias is learned along with the model, separately for clicked and unclicked documents
-//! (Hu et al., Unbiased LambdaMART, 2019).
+//! Unbiased LambdaMART (Hu et al., Unbiased LambdaMART, 2019). Labels are clicks, and documents at lower positions are
+//! less likely to be examined. This position bias is learned along with the model, separately for clicked and unclicked
+//! documents.
 
 use super::pair_by_pair::pair_by_pair;
 use super::pair_loss::LogisticLoss;
@@ -9,8 +9,8 @@ use super::{Gradients, LabelProblem, Objective, Query, QueryBuffers};
 use crate::config::PairwiseParameters;
 use planetree_data::source::LabelledRows;
 
-/// Total pair loss by the position of either document, in units of 2^-32: integers, so that the order of addition
-/// does not matter.
+/// Total pair loss at each position, separately for the clicked and the unclicked document of a pair. Losses are
+/// integers in units of 2^-32, so that the order of addition does not matter.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PositionLosses {
     clicked: Vec<i128>,
@@ -20,7 +20,7 @@ pub struct PositionLosses {
 const UNITS: f64 = 4_294_967_296.0;
 
 impl PositionLosses {
-    /// Adds the losses of another part of the queries.
+    /// Adds the losses of other queries.
     pub fn merge(&mut self, other: &PositionLosses) {
         for (mine, theirs) in [(&mut self.clicked, &other.clicked), (&mut self.passed, &other.passed)] {
             mine.resize(mine.len().max(theirs.len()), 0);
@@ -35,16 +35,16 @@ impl PositionLosses {
     }
 }
 
-/// RankNet or LambdaRank on clicks.
+/// RankNet or LambdaRank on clicks, corrected for position bias.
 #[derive(Debug)]
 pub struct Unbiased {
     loss: LogisticLoss,
     weights: PairWeights,
-    /// Exponent that turns relative losses into propensities: 1/(1 + p) for a norm p.
+    /// Exponent that turns relative losses into propensities: 1/(1 + `bias_norm`).
     power: f64,
-    /// Propensity of clicked documents by position, relative to the first position.
+    /// Propensity of clicked documents at each position, relative to the first position.
     clicked: Vec<f64>,
-    /// Propensity of unclicked documents by position.
+    /// Propensity of unclicked documents at each position, relative to the first position.
     passed: Vec<f64>,
 }
 
@@ -72,7 +72,7 @@ impl Objective for Unbiased {
         }
         Err(LabelProblem::new(
             "unbiased = true: not every row has a position from 1 to 10,000",
-            "convert data with a position column that counts from 1, or set unbiased=false",
+            "convert the data with a position column that counts from 1, or set unbiased=false",
         ))
     }
 
@@ -102,13 +102,13 @@ impl Objective for Unbiased {
         true
     }
 
-    /// Losses by position, relative to the first one, give the propensities of the next round.
+    /// Derives the propensities for the next round from the losses at each position, relative to the first position.
     fn learn(&mut self, losses: &PositionLosses) {
         let propensities = |costs: &[i128]| -> Vec<f64> {
-            // The first position of any pair.
+            // Loss at the first position that occurs in a pair.
             let first = costs.iter().find(|cost| **cost > 0).copied().unwrap_or(0) as f64;
             let of = |cost: &i128| {
-                // A position without pairs is treated like the first one.
+                // Positions without pairs get the propensity of the first position.
                 if *cost <= 0 || first <= 0.0 { 1.0 } else { libm::pow(*cost as f64 / first, self.power) }
             };
             costs.iter().map(of).collect()

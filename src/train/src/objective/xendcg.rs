@@ -1,5 +1,5 @@
-//! XE-NDCG: cross entropy between the softmax of the scores and a distribution of randomly reduced gains, which bounds
-//! NDCG (Bruch, An alternative cross entropy loss for learning-to-rank, 2021).
+//! XE-NDCG: the cross entropy between the softmax of the scores and a target distribution of randomly reduced gains.
+//! This loss bounds NDCG (Bruch, An alternative cross entropy loss for learning-to-rank, 2021).
 
 use super::softmax::{cross_entropy_gradients, softmax};
 use super::{Gradients, LabelProblem, Objective, Query, QueryBuffers};
@@ -9,7 +9,7 @@ use planetree_metric::Gain;
 
 const OF_GAINS: u64 = 0x6E69_6147;
 
-/// Cross-entropy surrogate of NDCG.
+/// The XE-NDCG objective, a cross-entropy surrogate for NDCG.
 #[derive(Debug)]
 pub struct XeNdcg {
     seed: u64,
@@ -40,11 +40,11 @@ impl Objective for XeNdcg {
 
     fn gradients(&self, query: &Query<'_>, buffers: &mut QueryBuffers, out: Gradients<'_>) {
         let mut draw = Stream::new(&[self.seed, OF_GAINS, u64::from(query.round), query.number]);
-        // 2^label minus a random number from 0 to 1 (eq. 6 there), redrawn every round.
+        // Target weights: 2^label minus a random number from 0 to 1 (eq. 6 of the paper), redrawn in every round.
         let mut wanted = std::mem::take(&mut buffers.wanted);
         wanted.clear();
         wanted.extend(query.labels.iter().map(|label| {
-            /// Beyond this, sums would overflow.
+            /// Larger labels are reduced to this one, because sums would overflow.
             const MOST: f32 = 512.0;
             libm::exp2(f64::from(label.min(MOST))) - draw.uniform()
         }));

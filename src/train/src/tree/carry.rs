@@ -1,10 +1,10 @@
-//! Derives the root histogram of the next tree from the histograms of this one.
+//! Derives the root histogram of the next tree from the histograms of this tree.
 //!
-//! Under squared error a tree moves the gradient of every row by the value of its leaf. The gradient sum of a bin then moves by
-//! the leaf values, each times the bin's number of rows in that leaf, which is in the histogram of the leaf or follows from
-//! that of its parent. If only the parent's histogram was kept, the rows of its smaller leaf are scanned again; so the root of
-//! every tree but the first costs a fraction of the rows. The sums are of integers, and equal to the bit to those over all
-//! rows.
+//! With squared error, a tree changes the gradient of every row by the value of its leaf. For each leaf, the gradient
+//! sum of a bin changes by the leaf value times the number of the bin's rows in the leaf. This number is in the leaf's
+//! histogram, or follows from the histogram of its parent. If only the parent's histogram was kept, the rows of its
+//! smaller leaf are scanned again. The root of every tree but the first therefore takes a fraction of the work of
+//! scanning all rows. All sums are integers, so the result is identical to a scan of all rows.
 
 use super::cell::{Cell, Scale};
 use super::finder::GrowContext;
@@ -18,15 +18,16 @@ use crate::bins::BinnedData;
 use planetree_base::error::Result;
 use rayon::prelude::*;
 
-/// The histogram of all rows for the next tree.
+/// Root histogram of the next tree.
 pub struct CarriedRoot<C> {
-    /// Cells of all groups.
+    /// Cells of all groups, summed over all rows.
     pub histogram: NodeHistogram<C>,
-    /// Quantisation scale of its gradients.
+    /// Quantisation scale of the gradients.
     pub scale: Scale,
 }
 
-/// Whether the leaf histograms of such trees cost much less than scanning the rows, in time and memory.
+/// Checks whether keeping the leaf histograms of trees with these limits costs much less time and memory than scanning
+/// the rows.
 pub fn carrying_pays(data: &BinnedData, limits: TreeLimits) -> bool {
     let by_depth = if limits.depth > 40 { u64::MAX } else { 1 << limits.depth };
     let leaves = match limits.order {
@@ -39,16 +40,17 @@ pub fn carrying_pays(data: &BinnedData, limits: TreeLimits) -> bool {
     leaves.saturating_mul(cells as u64) <= codes / 4
 }
 
-/// How a tree moves the gradients of the rows.
+/// How a tree changes the gradients of its rows.
 struct Moves<'a, C> {
-    /// Nodes with histograms, and the units by which each of their rows moves.
+    /// Nodes with histograms, and the units that are subtracted from the gradient of each of their rows.
     known: Vec<(&'a NodeHistogram<C>, i64)>,
-    /// Nodes to scan, and the units by which their rows move in addition.
+    /// Nodes whose rows must be scanned, and the units that are subtracted in addition.
     unknown: Vec<(NodeId, i64)>,
 }
 
 impl<'a, C: Cell> Moves<'a, C> {
-    /// `units` are subtracted from the gradients of the rows, by leaf.
+    /// Collects the changes of a tree. `units` contains, for each leaf, the units that are subtracted from the
+    /// gradients of its rows.
     fn of(tree: &GrownTree, units: &[i64], kept: &'a KeptHistograms<C>) -> Self {
         let mut moves = Moves { known: Vec::new(), unknown: Vec::new() };
         let mut is_known = vec![false; tree.nodes.len()];
@@ -72,8 +74,9 @@ impl<'a, C: Cell> Moves<'a, C> {
 }
 
 impl<C: Cell> CarriedRoot<C> {
-    /// The root of the next tree, after a tree that subtracts `units`, by leaf, from the gradients of its rows. It
-    /// overwrites the targets of the rows. `None` if all rows would have to be scanned.
+    /// Derives the root of the next tree. `units` contains, for each leaf of `tree`, the units that are subtracted from
+    /// the gradients of its rows. The targets of the rows are overwritten. Returns `None` if all rows must be scanned
+    /// instead.
     pub fn after(
         tree: &GrownTree,
         units: &[i64],
@@ -91,7 +94,7 @@ impl<C: Cell> CarriedRoot<C> {
         }
         let groups: Vec<usize> = (0..root.groups.len()).collect();
         let Some(moved) = rows.moved(&groups, &unknown)? else { return Ok(None) };
-        /// Cells that stay in the L1 cache while all histograms are subtracted.
+        /// Number of cells that stay in the L1 cache while all histograms are subtracted.
         const AT_A_TIME: usize = 2048;
         for (group, cells) in root.groups.iter_mut().enumerate() {
             cells.par_chunks_mut(AT_A_TIME).enumerate().for_each(|(chunk, cells)| {

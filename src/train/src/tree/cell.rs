@@ -1,18 +1,18 @@
-//! Histogram cells: sums of integers, which do not depend on the order of addition.
+//! Histogram cells. They are sums of integers, which do not depend on the order of addition.
 //!
-//! A gradient is quantised to a fixed-point number with one scale for all rows of a round. A plain cell packs the sum
-//! of gradients above the count of rows, so that one addition serves both; the scale prevents overflow over all rows
-//! of a dataset.
+//! A gradient is quantised to a fixed-point number, with one scale for all rows of a round. A cell for rows without
+//! weights packs the sum of gradients above the row count, so that one addition updates both. The scale is chosen so
+//! that sums over all rows of a dataset do not overflow.
 
 use fearless_simd::{Level, SimdBase, dispatch, i64x2};
 use serde::{Deserialize, Serialize};
 
-/// Sums over some rows.
+/// Sums over a set of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct GradientSums {
     /// Sum of gradients, in units of the scale.
     pub gradient: i64,
-    /// Sum of weights or hessians, in units of the scale; the count if rows have none.
+    /// Sum of weights or hessians, in units of the scale; equal to `count` if rows have no weights.
     pub weight: i64,
     /// Number of rows.
     pub count: i64,
@@ -42,41 +42,44 @@ impl std::ops::Sub for GradientSums {
     }
 }
 
-/// Quantisation scale, and layout of packed cells.
+/// Quantisation scale, and bit layout of packed cells.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Scale {
-    /// Bits for the count, below the gradient.
+    /// Number of bits for the count, which is below the gradient.
     pub count_bits: u32,
-    /// Units per gradient of 1.
+    /// Number of units that represent a gradient of 1.
     pub gradient: f64,
-    /// Units per weight of 1; 1 if rows have no weights.
+    /// Number of units that represent a weight of 1; 1 if rows have no weights.
     pub weight: f64,
 }
 
 impl Scale {
-    /// Bits to count this many rows.
+    /// Returns the number of bits needed to count this many rows.
     pub fn count_bits(rows: u64) -> u32 {
         u64::BITS - rows.leading_zeros()
     }
 
-    /// Bits of one gradient, including the sign, such that sums over this many rows fit beside their count.
+    /// Returns the number of bits for a single gradient, including the sign, so that the sum over this many rows fits
+    /// next to their count.
     pub fn gradient_bits(rows: u64) -> u32 {
         (63 - (2 * Self::count_bits(rows)).min(55)).min(31)
     }
 
-    /// Maximum units of gradients for labels and scores up to this magnitude: these then fit 47 bits and are exact.
+    /// Returns the maximum number of units per gradient of 1 if labels and scores have at most this magnitude. With it,
+    /// labels and scores fit in 47 bits and are exact.
     pub fn most_units(farthest: f64) -> f64 {
         Self::units(farthest, 31) * f64::from(1 << 17)
     }
 
-    /// The largest power of two that keeps numbers up to `most` within `bits`, including the sign.
+    /// Returns the largest power of two by which numbers up to `most` can be multiplied without exceeding `bits` bits,
+    /// including the sign.
     pub fn units(most: f64, bits: u32) -> f64 {
         if most == 0.0 {
             return 1.0;
         }
         let limit = f64::from((1i32 << (bits - 1)) - 1);
         let exponent = (limit / most).log2().floor() as i32;
-        // log2 may be rounded up at powers of two.
+        // At powers of two, log2 may have been rounded up.
         let exponent = if most * exp2(exponent) > limit { exponent.saturating_sub(1) } else { exponent };
         exp2(exponent)
     }
@@ -86,16 +89,17 @@ fn exp2(exponent: i32) -> f64 {
     f64::from_bits(((1023 + exponent.clamp(-1022, 1023)) as u64) << 52)
 }
 
-/// 1.5 * 2^52: adding it shifts the fraction out of the mantissa, whose low bits are then an integer.
+/// 1.5 * 2^52. Adding it to a number shifts the fraction out of the mantissa, so that the low bits are an integer.
 const MAGIC: f64 = 6_755_399_441_055_744.0;
 
-/// Rounds to the nearest integer, ties to even; for numbers within 31 bits.
+/// Rounds a number within 31 bits to the nearest integer, ties to even.
 #[inline]
 pub fn round(value: f64) -> i32 {
     (value + MAGIC).to_bits() as i32
 }
 
-/// Rounds to the nearest integer, halves up; for numbers within 50 bits. It commutes with adding integers.
+/// Rounds a number within 50 bits to the nearest integer, halves up. Adding an integer before or after rounding gives
+/// the same result.
 #[inline(always)]
 pub fn whole(value: f64) -> f64 {
     let value = value + 0.5;
@@ -103,44 +107,46 @@ pub fn whole(value: f64) -> f64 {
     if near > value { near - 1.0 } else { near }
 }
 
-/// Converts an integer within 52 bits, including the sign, exactly. Unlike `as f64`, it vectorises. Sums over rows are
-/// within 47 bits, see [`Scale::gradient_bits`].
+/// Converts an integer within 52 bits, including the sign, to the equal float. Unlike `as f64`, this vectorises. Sums
+/// over rows are within 47 bits, see [`Scale::gradient_bits`].
 #[inline(always)]
 pub fn exact(whole: i64) -> f64 {
     f64::from_bits((whole.wrapping_add(MAGIC.to_bits() as i64)) as u64) - MAGIC
 }
 
-/// The sums of a histogram bin.
+/// Sums over the rows in a histogram bin.
 pub trait Cell: Copy + Default + Send + Sync + 'static {
-    /// Bytes of a row whose cells together fit the L1 cache: a block or half of one.
+    /// Number of bytes of a row, a whole or half block, that are added at a time, so that their cells fit in the L1
+    /// cache.
     const LANES_AT_A_TIME: usize;
 
-    /// The contribution of a row, as stored.
+    /// Contribution of a row, as it is stored.
     type Target: Copy + Default + Send + Sync + 'static;
 
-    /// The cell of one row.
+    /// Creates the cell of a single row.
     fn of(target: Self::Target, count_bits: u32) -> Self;
 
-    /// Adds other rows.
+    /// Adds the rows of another cell.
     fn add(&mut self, other: Self);
 
-    /// Removes rows.
+    /// Removes the rows of another cell.
     fn subtract(&mut self, other: Self);
 
-    /// The unpacked sums.
+    /// Unpacks the sums.
     fn sums(self, count_bits: u32) -> GradientSums;
 
-    /// A row's target from its fixed-point gradient and weight.
+    /// Creates a row's target from its fixed-point gradient and weight.
     fn target(gradient: i32, weight: i32) -> Self::Target;
 
-    /// The change of the gradient sum if the gradient of every row grows by `units`.
+    /// Returns the change of the gradient sum when the gradient of every row grows by `units`. Count and weight of the
+    /// result are 0.
     fn moved(self, units: i64, count_bits: u32) -> Self;
 
-    /// The gradient sum only.
+    /// Returns the cell with the gradient sum only, without the count and weight.
     fn without_rows(self, count_bits: u32) -> Self;
 }
 
-/// Rows without weights: gradients packed above counts.
+/// Cell for rows without weights: the gradient sum packed above the row count.
 impl Cell for i64 {
     const LANES_AT_A_TIME: usize = 16;
 
@@ -182,12 +188,12 @@ impl Cell for i64 {
     }
 }
 
-/// The mask of the count.
+/// Returns the bit mask of the count.
 fn rows_of(count_bits: u32) -> i64 {
     (1 << count_bits) - 1
 }
 
-/// Rows with weights: gradients packed above counts, and weights.
+/// Cell for rows with weights: the gradient sum packed above the row count, and the sum of weights.
 impl Cell for [i64; 2] {
     const LANES_AT_A_TIME: usize = 8;
 
@@ -200,7 +206,7 @@ impl Cell for [i64; 2] {
 
     #[inline]
     fn add(&mut self, other: [i64; 2]) {
-        // Both in one instruction, which every machine of an architecture has.
+        // Both numbers are added by one instruction, which every machine of a supported architecture has.
         dispatch!(Level::baseline(), simd => {
             *self = (i64x2::load_array(simd, *self) + i64x2::load_array(simd, other)).to_array();
         });

@@ -1,48 +1,48 @@
-//! Streaming histograms: at most b bins of (centre, count, sum of targets), after Ben-Haim and
-//! Yom-Tov (JMLR 2010) and section 4.2 of Tyree et al., "Parallel boosted regression trees for web
-//! search ranking" (WWW 2011). Equation numbers are those of the latter.
+//! Streaming histograms with at most b bins of (centre, count, sum of targets), after Ben-Haim and Yom-Tov (JMLR 2010)
+//! and section 4.2 of Tyree et al., "Parallel boosted regression trees for web search ranking" (WWW 2011). Equation
+//! numbers refer to the latter paper.
 
-/// One bin: its centre p, its count m and the sum r of its targets.
+/// One bin of a streaming histogram. The letters are the symbols in the paper.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Centroid {
-    /// p: the mean of the values.
+    /// p: mean of the values.
     pub centre: f64,
-    /// m: number of values, or their weight.
+    /// m: number of values, or their total weight.
     pub count: f64,
-    /// r: the sum of their targets.
+    /// r: sum of the targets.
     pub sum: f64,
 }
 
-/// At most b bins, ascending by centre.
+/// Streaming histogram with at most b bins, in ascending order of their centres.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StreamingHistogram {
     most: usize,
     bins: Vec<Centroid>,
-    /// Distances between neighbouring centres.
+    /// Distances between the centres of neighbouring bins.
     gaps: Vec<f64>,
 }
 
-/// Count and sum of targets up to a value.
+/// Count and sum of targets over all values up to a split point s.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Cumulative {
-    /// m_s.
+    /// m_s: number of values, or their total weight.
     pub count: f64,
-    /// l_s.
+    /// l_s: sum of the targets.
     pub sum: f64,
 }
 
 impl StreamingHistogram {
-    /// An empty histogram of at most `most` bins.
+    /// Creates an empty histogram with at most `most` bins.
     pub fn new(most: usize) -> Self {
         StreamingHistogram { most, bins: Vec::with_capacity(most + 1), gaps: Vec::with_capacity(most + 1) }
     }
 
-    /// Its bins, ascending.
+    /// Returns the bins in ascending order.
     pub fn bins(&self) -> &[Centroid] {
         &self.bins
     }
 
-    /// Inserts a bin; the two nearest are merged if there are too many (eq. 10 and 11).
+    /// Inserts a bin. If there are then too many bins, the two nearest are merged (eq. 10 and 11).
     pub fn insert(&mut self, bin: Centroid) {
         let place = match self.bins.last() {
             Some(last) if last.centre < bin.centre => self.bins.len(),
@@ -75,14 +75,14 @@ impl StreamingHistogram {
     }
 
     fn merge_nearest(&mut self) {
-        // The first of equal gaps.
+        // If gaps are equal, the first one is chosen.
         let least =
             self.gaps.iter().fold(f64::INFINITY, |least, gap| if *gap < least { *gap } else { least });
         let Some(place) = self.gaps.iter().position(|gap| *gap == least) else { return };
         let (left, right) = (self.bins[place], self.bins[place + 1]);
         let count = left.count + right.count;
         let centre = (left.centre * left.count + right.centre * right.count) / count;
-        // Rounding must not move the mean past its bins.
+        // Rounding must not move the mean outside the range of the two merged bins.
         let centre = centre.clamp(left.centre, right.centre);
         self.bins[place] = Centroid { centre, count, sum: left.sum + right.sum };
         self.bins.remove(place + 1);
@@ -95,12 +95,12 @@ impl StreamingHistogram {
         }
     }
 
-    /// Inserts the bins of another histogram, one by one.
+    /// Inserts the bins of another histogram one by one.
     pub fn merge(&mut self, other: &StreamingHistogram) {
         other.bins.iter().for_each(|bin| self.insert(*bin));
     }
 
-    /// Count and sum over all bins.
+    /// Returns the count and sum over all bins.
     pub fn total(&self) -> Cumulative {
         self.bins.iter().fold(Cumulative::default(), |total, bin| Cumulative {
             count: total.count + bin.count,
@@ -108,8 +108,9 @@ impl StreamingHistogram {
         })
     }
 
-    /// Values that divide the distribution into `parts` parts of equal count, estimated by the `uniform` procedure of
-    /// Ben-Haim and Yom-Tov, each with the count and sum below it (eq. 12 at a centre, eq. 13 between two).
+    /// Returns the values that divide the distribution into `parts` parts of equal count, each with the count and sum
+    /// below it. The values are estimated by the `uniform` procedure of Ben-Haim and Yom-Tov, the sums by eq. 12 at a
+    /// centre and eq. 13 between two centres.
     pub fn candidates(&self, parts: usize) -> Vec<(f64, Cumulative)> {
         let total = self.total().count;
         let mut candidates: Vec<(f64, Cumulative)> = Vec::with_capacity(parts);
@@ -127,7 +128,7 @@ impl StreamingHistogram {
                 }
                 wanted += 1;
                 if depth < start.count {
-                    continue; // within the first half of the first bin, where there is nothing to interpolate
+                    continue; // no interpolation within the first half of the first bin
                 }
                 let way = solve(left.count, right.count, depth - start.count);
                 let value = left.centre + way * (right.centre - left.centre);
@@ -142,7 +143,7 @@ impl StreamingHistogram {
     }
 }
 
-/// The position between two centres, from 0 to 1, at which the trapezoid below the counts has this area.
+/// Returns the position between two centres, from 0 to 1, up to which the trapezoid under their counts has this area.
 fn solve(left: f64, right: f64, area: f64) -> f64 {
     let slope = right - left;
     let way = if slope.abs() < 1e-12 * left {
@@ -153,7 +154,7 @@ fn solve(left: f64, right: f64, area: f64) -> f64 {
     way.clamp(0.0, 1.0)
 }
 
-/// Eq. 13: the trapezoid between two bins, up to position `way`.
+/// Eq. 13: adds the part of the trapezoid between two bins up to position `way` to the count and sum `start`.
 fn between(left: &Centroid, right: &Centroid, start: Cumulative, way: f64) -> Cumulative {
     let area = |left: f64, right: f64| {
         let here = left + (right - left) * way;
@@ -182,7 +183,7 @@ mod tests {
 
     #[test]
     fn the_example_of_ben_haim_and_yom_tov() {
-        // Their appendix: 23, 19, 10, 16, 36, 2, 9 with five bins, then 32, 30, 45.
+        // Example from the appendix of Ben-Haim and Yom-Tov: 23, 19, 10, 16, 36, 2, 9 with five bins, then 32, 30, 45.
         let points = [23.0, 19.0, 10.0, 16.0, 36.0, 2.0, 9.0].map(|value| (value, 0.0));
         let mut histogram = built(5, &points);
         let shown = |histogram: &StreamingHistogram| -> Vec<(f64, f64)> {
@@ -191,12 +192,12 @@ mod tests {
         assert_eq!(shown(&histogram), [(2.0, 1.0), (9.5, 2.0), (17.5, 2.0), (23.0, 1.0), (36.0, 1.0)]);
         histogram.merge(&built(5, &[(32.0, 0.0), (30.0, 0.0), (45.0, 0.0)]));
         assert_eq!(shown(&histogram), [(2.0, 1.0), (9.5, 2.0), (19.33, 3.0), (32.67, 3.0), (45.0, 1.0)]);
-        // Their sum procedure: the count up to 15 is 3.28.
+        // The sum procedure in the same example: the count up to 15 is 3.28.
         let (left, right) = (histogram.bins()[1], histogram.bins()[2]);
         let way = (15.0 - left.centre) / (right.centre - left.centre);
         let up_to = between(&left, &right, Cumulative { count: 2.0, sum: 0.0 }, way);
         assert!((up_to.count - 3.28).abs() < 0.01, "{up_to:?}");
-        // Their uniform procedure with three parts: 15.21 and 28.98, from rounded centres.
+        // The uniform procedure in the same example, with three parts: 15.21 and 28.98, computed from rounded centres.
         let cuts: Vec<f64> = histogram.candidates(3).iter().map(|(value, _)| *value).collect();
         assert!((cuts[0] - 15.21).abs() < 0.02 && (cuts[1] - 28.98).abs() < 0.02, "{cuts:?}");
     }
@@ -208,12 +209,12 @@ mod tests {
         let (left, right) = (bin(0.0, 2.0, 4.0), bin(10.0, 6.0, 8.0));
         let up_to = between(&left, &right, Cumulative { count: 1.0, sum: 2.0 }, 0.3);
         assert!((up_to.sum - 3.38).abs() < 1e-12 && (up_to.count - 1.78).abs() < 1e-12, "{up_to:?}");
-        // At the next centre all of the one and half of the other lie to the left (eq. 12).
+        // At the right centre, all of the left bin and half of the right bin lie to the left (eq. 12).
         let up_to = between(&left, &right, Cumulative { count: 1.0, sum: 2.0 }, 1.0);
         assert_eq!((up_to.count, up_to.sum), (2.0 + 3.0, 4.0 + 4.0));
     }
 
-    /// Eq. 10 and 11 literally: all pairs, rebuilt lists.
+    /// Implements eq. 10 and 11 literally: compares all pairs and rebuilds the list.
     fn naive_insert(bins: &mut Vec<Centroid>, new: Centroid, most: usize) {
         match bins.iter_mut().find(|bin| bin.centre == new.centre) {
             Some(bin) => {
@@ -263,7 +264,7 @@ mod tests {
         fn equal_values_in_ascending_order_may_be_inserted_together(
             points in prop::collection::vec((0i32..60, -3i32..3), 1..300), most in 2usize..12,
         ) {
-            // Square roots, so that no two gaps are equal: rounding would decide which is merged first.
+            // Square roots make all gaps different. With equal gaps, rounding would decide which bins are merged first.
             let mut points: Vec<(f64, f64)> = points.iter().map(|(x, y)| (f64::from(*x).sqrt(), f64::from(*y))).collect();
             points.sort_by(|a, b| a.0.total_cmp(&b.0));
             let single = built(most, &points);
@@ -283,7 +284,7 @@ mod tests {
             let histogram = built(20, &points.iter().map(|x| (*x, 1.0)).collect::<Vec<_>>());
             let total = histogram.total().count;
             for (value, up_to) in histogram.candidates(10) {
-                // The sum of targets equal to 1 is the count, and both are a tenth of the total each.
+                // All targets are 1, so the sum of targets equals the count. Each part has a tenth of the total.
                 prop_assert!((up_to.count - up_to.sum).abs() < 1e-6);
                 let tenths = up_to.count / total * 10.0;
                 prop_assert!((tenths - tenths.round()).abs() < 1e-6, "{} at {}", tenths, value);

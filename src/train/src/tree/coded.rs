@@ -1,4 +1,4 @@
-//! A tree with leaf values over codes, which routes any binned row.
+//! A tree with leaf values whose splits compare codes, so that it can route any binned row.
 
 use super::grow::GrownTree;
 use super::rows::NodeId;
@@ -7,16 +7,16 @@ use crate::bins::{Binning, Codes, FeatureCodes};
 use planetree_model::model;
 use serde::{Deserialize, Serialize};
 
-/// The meaning of a node's cover.
+/// What a node's cover in the model means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cover {
     /// Sum of row weights.
     Weight,
-    /// Number of rows, for objectives whose hessians replace weights.
+    /// Number of rows, for objectives whose hessians take the place of weights.
     Rows,
 }
 
-/// A tree over codes.
+/// A tree whose splits compare codes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CodedTree {
     nodes: Vec<CodedNode>,
@@ -30,7 +30,7 @@ struct CodedNode {
     split: Option<(FoundSplit, NodeId)>,
 }
 
-/// Converts a split of a model trained on these bins; `None` if it does not fit them.
+/// Converts a split of a model that was trained on these bins. Returns `None` if the split does not match the bins.
 pub fn split_of_model(split: &model::Split, binning: &Binning) -> Option<FoundSplit> {
     let bins = binning.features.get(split.feature as usize)?;
     (split.right == split.left + 1 && split.middle.is_none()).then(|| FoundSplit {
@@ -50,8 +50,8 @@ pub struct CodedRouter<'a> {
 }
 
 impl CodedTree {
-    /// A grown tree with leaf values multiplied by the learning rate, and rounded to whole units of gradients if
-    /// `in_units`.
+    /// Converts a grown tree. Leaf values are multiplied by the learning rate and, if `in_units` is set, rounded to
+    /// whole units of gradients.
     pub fn of_grown(
         tree: &GrownTree,
         rules: &SplitRules,
@@ -75,7 +75,7 @@ impl CodedTree {
         CodedTree { nodes: nodes.collect() }
     }
 
-    /// Converts from a tree of a model trained on these bins; `None` if it does not fit them.
+    /// Converts a tree of a model that was trained on these bins. Returns `None` if a split does not match the bins.
     pub fn of_model(tree: &model::Tree, binning: &Binning) -> Option<Self> {
         let nodes = tree.nodes.iter().map(|node| {
             let split = match &node.split {
@@ -87,7 +87,7 @@ impl CodedTree {
         Some(CodedTree { nodes: nodes.collect::<Option<_>>()? })
     }
 
-    /// Converts to a model tree.
+    /// Converts the tree to a model tree.
     pub fn to_model(&self) -> model::Tree {
         let nodes = self.nodes.iter().map(|node| model::Node {
             depth: node.depth,
@@ -106,17 +106,17 @@ impl CodedTree {
         model::Tree { group: 0, nodes: nodes.collect() }
     }
 
-    /// Whether the tree has no split.
+    /// Returns whether the tree has no split.
     pub fn is_leaf(&self) -> bool {
         self.nodes.len() == 1
     }
 
-    /// The values of all nodes in whole units of gradients.
+    /// Returns the values of all nodes in whole units of gradients.
     pub fn in_units(&self, units: f64) -> Vec<i64> {
         self.nodes.iter().map(|node| (node.value * units) as i64).collect()
     }
 
-    /// All leaves with their values.
+    /// Returns all leaves with their values.
     pub fn leaves(&self) -> impl Iterator<Item = (NodeId, f64)> + '_ {
         self.nodes
             .iter()
@@ -125,7 +125,7 @@ impl CodedTree {
             .map(|(id, node)| (id, node.value))
     }
 
-    /// The columns of the features of its splits.
+    /// Returns the sorted columns of all features that the tree splits on.
     pub fn columns(&self, binning: &Binning) -> Vec<usize> {
         let mut columns: Vec<usize> = self
             .nodes
@@ -142,7 +142,7 @@ impl CodedTree {
         binning.layout.places[node.split.as_ref()?.0.feature as usize]
     }
 
-    /// A router for a partition, whose `codes` must include the columns of the tree's splits.
+    /// Creates a router for a partition. `codes` must include the columns returned by [`CodedTree::columns`].
     pub fn router<'a>(&'a self, binning: &Binning, codes: &'a Codes) -> CodedRouter<'a> {
         let column = |node: &CodedNode| {
             let place = self.place(node, binning)?;
@@ -153,14 +153,14 @@ impl CodedTree {
 }
 
 impl CodedRouter<'_> {
-    /// The prediction for a row.
+    /// Returns the tree's prediction for a row.
     #[inline]
     pub fn value(&self, row: u32) -> f64 {
         let mut id = 0;
         loop {
             let node = &self.tree.nodes[id];
             let Some((split, left)) = &node.split else { return node.value };
-            // A constant feature has no column: all rows have code 0.
+            // A constant feature has no column, because all rows have code 0.
             let code = self.columns[id].as_ref().map_or(0, |column| column.code(row));
             let goes_left = code <= split.code || Some(code) == split.missing_goes_left();
             id = left + usize::from(!goes_left);

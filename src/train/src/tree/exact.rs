@@ -1,4 +1,4 @@
-//! Exact candidates: midpoints between neighbouring values of a node (CART).
+//! Exact candidates: the midpoints between neighbouring values in a node (CART).
 
 use super::cell::Cell;
 use super::finder::{GrowContext, OpenNode, Siblings, SplitFinder, better};
@@ -10,7 +10,7 @@ use crate::bins::{FeatureBins, middle};
 use planetree_base::error::Result;
 use rayon::prelude::*;
 
-/// Finds exact splits, without state.
+/// Finds the best of all exact splits. It keeps no state between nodes.
 pub struct ExactSplits;
 
 impl<C: Cell> SplitFinder<C> for ExactSplits {
@@ -77,11 +77,12 @@ fn best_of_list<C: Cell>(
     let centre = |place: usize| list.get(place).map(|(code, _)| bins.centres[*code as usize]);
     let threshold = match (centre(place), centre(place + 1)) {
         (Some(below), Some(above)) => middle(below, above),
-        _ => f32::MAX, // only missing values on the other side
+        _ => f32::MAX, // the other side has only missing values
     };
     Some(FoundSplit {
         feature,
-        // Values of rows outside the node may lie between those of its rows: they are compared with the threshold.
+        // Rows outside the node may have values between those of the node's rows, so the code is derived from the
+        // threshold.
         code: bins.code_up_to(threshold),
         threshold,
         missing_code: bins.missing_code,

@@ -5,9 +5,9 @@ use crate::bins::BinLayout;
 use crate::config::{FeatureCount, TreeParameters};
 use planetree_base::random::Stream;
 
-/// The sampled features of one tree.
+/// Features sampled for one tree.
 pub struct FeatureChoice {
-    /// Features of the tree, ascending.
+    /// Features of the tree, in ascending order.
     of_tree: Vec<u32>,
     per_node: FeatureCount,
     features: usize,
@@ -32,7 +32,7 @@ impl FeatureChoice {
         }
     }
 
-    /// For every feature, whether a node may use it.
+    /// Returns, for every feature, whether the node may split on it.
     pub fn of_node(&self, node: NodeId) -> Vec<bool> {
         let mut allowed = vec![false; self.features];
         let count = self.per_node.of(self.of_tree.len());
@@ -46,7 +46,7 @@ impl FeatureChoice {
         allowed
     }
 
-    /// The groups that hold features of the tree.
+    /// Returns the groups that contain features of the tree.
     pub fn groups(&self, layout: &BinLayout) -> Vec<usize> {
         let mut groups: Vec<usize> = self
             .of_tree
@@ -60,7 +60,7 @@ impl FeatureChoice {
     }
 }
 
-/// Samples `count` features without replacement, ascending.
+/// Samples `count` features without replacement. Returns them in ascending order.
 fn draw(mut features: Vec<u32>, count: usize, stream: &mut Stream) -> Vec<u32> {
     if count >= features.len() {
         return features;

@@ -1,4 +1,4 @@
-//! The interface between the tree grower and the sources of candidate splits.
+//! Interface between the tree grower and the different sources of candidate splits.
 
 use super::cell::Cell;
 use super::kept::KeptHistograms;
@@ -8,51 +8,52 @@ use super::split::{FoundSplit, SplitRules};
 use crate::bins::BinnedData;
 use planetree_base::error::Result;
 
-/// A node that may be split.
+/// A node whose split is being searched.
 #[derive(Debug, Clone, Copy)]
 pub struct OpenNode<C> {
-    /// The node.
+    /// Index of the node.
     pub node: NodeId,
-    /// The sum over its rows.
+    /// Sum over the rows of the node.
     pub total: C,
-    /// Whether it may be split; otherwise it is listed because its sums help its sibling.
+    /// Whether the node may be split. If not, it is only listed because its histogram may help to derive the histogram
+    /// of its sibling.
     pub wanted: bool,
 }
 
 /// Sibling nodes: the two children of a node, or the root alone.
 #[derive(Debug, Clone, Copy)]
 pub struct Siblings<C> {
-    /// Their parent.
+    /// The parent; `None` for the root.
     pub parent: Option<NodeId>,
     /// The left child, or the root.
     pub first: OpenNode<C>,
-    /// The right child.
+    /// The right child; `None` if `first` is the root.
     pub second: Option<OpenNode<C>>,
 }
 
 impl<C: Copy> Siblings<C> {
-    /// The nodes.
+    /// Returns the one or two nodes.
     pub fn nodes(&self) -> impl Iterator<Item = OpenNode<C>> + use<C> {
         [Some(self.first), self.second].into_iter().flatten()
     }
 }
 
-/// The constants of growing one tree.
+/// Data and parameters that stay the same while a tree is grown.
 #[derive(Clone, Copy)]
 pub struct GrowContext<'a> {
-    /// The data.
+    /// The training data.
     pub data: &'a BinnedData,
-    /// Constraints and scoring of splits.
+    /// Constraints on splits, and how they are scored.
     pub rules: SplitRules,
-    /// Sampled features.
+    /// Features sampled for the tree.
     pub choice: &'a super::features::FeatureChoice,
-    /// Maximum bytes of kept histograms.
+    /// Maximum memory for kept histograms, in bytes.
     pub histogram_bytes: usize,
 }
 
 /// Finds the best split of each node.
 pub trait SplitFinder<C: Cell> {
-    /// The best split of every node, in order.
+    /// Returns the best split of every node, in the order of `siblings`; `None` for nodes without a split.
     fn find(
         &mut self,
         context: &GrowContext<'_>,
@@ -60,13 +61,14 @@ pub trait SplitFinder<C: Cell> {
         siblings: &[Siblings<C>],
     ) -> Result<Vec<Option<FoundSplit>>>;
 
-    /// The histograms kept when the tree is complete.
+    /// Returns the histograms that are still kept when the tree is complete.
     fn kept(self: Box<Self>) -> KeptHistograms<C> {
         KeptHistograms::default()
     }
 }
 
-/// The better of two splits; ties go to the lower feature, so that the order of finding them does not matter.
+/// Returns the better of two splits. Ties go to the feature with the lower index, so that the order of the search does
+/// not matter.
 pub fn better(one: Option<FoundSplit>, other: Option<FoundSplit>) -> Option<FoundSplit> {
     match (one, other) {
         (Some(one), Some(other)) => {

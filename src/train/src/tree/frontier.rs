@@ -1,30 +1,30 @@
-//! The order of splitting: all nodes of a level, or the node with the largest gain.
+//! The order in which nodes are split: level by level, or the node with the largest gain first.
 
 use super::rows::NodeId;
 use super::split::FoundSplit;
 
-/// A node with its best split.
+/// A node that can be split, with its best split.
 #[derive(Debug, Clone, Copy)]
 pub struct Ready {
-    /// The node.
+    /// Index of the node.
     pub node: NodeId,
-    /// Its best split.
+    /// Best split of the node.
     pub split: FoundSplit,
 }
 
-/// Level by level or best-first.
+/// The order in which nodes are split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// All nodes of a level at once.
+    /// Level by level: all nodes of a level at once.
     Levels,
-    /// The node with the largest gain first, up to a number of leaves.
+    /// Best-first: the node with the largest gain, until the tree has a given number of leaves.
     BestFirst {
         /// Maximum number of leaves.
         leaves: u32,
     },
 }
 
-/// The nodes to be split.
+/// The nodes that can be split.
 pub struct Frontier {
     order: Order,
     ready: Vec<Ready>,
@@ -32,22 +32,22 @@ pub struct Frontier {
 }
 
 impl Frontier {
-    /// The frontier of a new tree, which has one leaf: the root.
+    /// Creates the frontier of a new tree, whose only leaf is the root.
     pub fn new(order: Order) -> Self {
         Frontier { order, ready: Vec::new(), leaves: 1 }
     }
 
-    /// Adds a node.
+    /// Adds a node that can be split.
     pub fn push(&mut self, ready: Ready) {
         self.ready.push(ready);
     }
 
-    /// The nodes to split now; none when the tree is complete.
+    /// Removes and returns the nodes to split now. Returns none when the tree is complete.
     pub fn next(&mut self) -> Vec<Ready> {
         let batch = match self.order {
             Order::Levels => std::mem::take(&mut self.ready),
             Order::BestFirst { leaves } if self.leaves < leaves => {
-                // Ties go to the first node.
+                // Ties go to the node that was added first.
                 let best = (0..self.ready.len()).reduce(|best, other| {
                     if self.ready[other].split.gain > self.ready[best].split.gain { other } else { best }
                 });

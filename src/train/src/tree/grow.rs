@@ -1,4 +1,4 @@
-//! Grows one tree: find splits, apply them, move rows to the children, repeat.
+//! Grows one tree by repeating three steps: find splits, apply them, and move rows to the children.
 
 use super::cell::{Cell, GradientSums};
 use super::finder::{GrowContext, OpenNode, Siblings, SplitFinder};
@@ -8,34 +8,34 @@ use super::rows::{NodeId, NodeSplit};
 use super::split::FoundSplit;
 use planetree_base::error::Result;
 
-/// A tree as it was grown.
+/// A tree whose growth is complete, before leaf values are computed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GrownTree {
-    /// Its nodes, the root first, every parent before its children.
+    /// All nodes, starting with the root. Every parent comes before its children.
     pub nodes: Vec<GrownNode>,
 }
 
 /// A node of a grown tree.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GrownNode {
-    /// 0 for the root.
+    /// Depth of the node; 0 for the root.
     pub depth: u32,
-    /// Sums over its rows.
+    /// Sums over the rows of the node.
     pub sums: GradientSums,
-    /// Its split and left child; the right child follows the left one.
+    /// Split and left child; `None` for a leaf. The index of the right child is one higher.
     pub split: Option<(FoundSplit, NodeId)>,
 }
 
 /// Size limits of a tree.
 #[derive(Debug, Clone, Copy)]
 pub struct TreeLimits {
-    /// Maximum depth.
+    /// Maximum depth of a leaf.
     pub depth: u32,
-    /// Order of splitting.
+    /// Order in which nodes are split.
     pub order: Order,
 }
 
-/// Grows a tree; the rows end up sorted by leaf.
+/// Grows a tree. Afterwards, the rows are sorted by leaf.
 pub fn grow<C: Cell>(
     context: &GrowContext<'_>,
     limits: TreeLimits,
@@ -83,7 +83,7 @@ impl TreeGrowth<'_> {
         OpenNode { node, total, wanted: depth < self.limits.depth && self.context.rules.may_split(sums) }
     }
 
-    /// Adds the children of a split, with the sums over their rows.
+    /// Adds the children of a split, given the sums over their rows.
     fn add_children<C: Cell>(&mut self, split: &NodeSplit, [left, right]: [C; 2]) -> Siblings<C> {
         let depth = self.nodes[split.node].depth + 1;
         let first = self.add_node(left, depth);

@@ -1,4 +1,4 @@
-//! The inner loop: adds the rows of nodes to histograms, group by group, partition by partition.
+//! The innermost loop of training: adds the rows of nodes to histograms, group by group and partition by partition.
 
 use super::cell::Cell;
 use super::rows::{NodeId, NodeRows, RowEntry, RowSets};
@@ -11,34 +11,34 @@ use rayon::prelude::*;
 use std::cell::RefCell;
 use std::ops::Range;
 
-/// The histograms of one node: the cells of each group.
+/// Histograms of one node, which consist of cells for each group.
 #[derive(Clone)]
 pub struct NodeHistogram<C> {
-    /// Cells by group; empty for groups not requested.
+    /// Cells of each group; empty for groups that were not requested.
     pub groups: Vec<Vec<C>>,
 }
 
 /// A node whose histograms are requested.
 #[derive(Debug, Clone, Copy)]
 pub struct WantedNode<C> {
-    /// The node.
+    /// Index of the node.
     pub node: NodeId,
-    /// The sum over its rows.
+    /// Sum over the rows of the node.
     pub total: C,
 }
 
-/// Builds histograms of nodes.
+/// Builds the histograms of nodes.
 pub struct HistogramBuilder<'a> {
-    /// The data.
+    /// The training data.
     pub data: &'a BinnedData,
-    /// Bits for counts in packed cells.
+    /// Number of bits for the count in packed cells.
     pub count_bits: u32,
-    /// The requested groups.
+    /// Groups whose cells are requested.
     pub groups: &'a [usize],
 }
 
-/// A unit of work of one thread: one group, some unions of nodes, and the same fraction of the rows of every partition
-/// and node.
+/// A unit of work for one thread: one group, a range of node unions, and the same fraction of the rows in each of their
+/// nodes and partitions.
 struct WorkPiece {
     /// Index among the requested groups.
     group: usize,
@@ -48,7 +48,7 @@ struct WorkPiece {
 }
 
 impl HistogramBuilder<'_> {
-    /// The histograms of nodes.
+    /// Builds the histogram of each node.
     pub fn build<C: Cell>(
         &self,
         rows: &RowSets<C>,
@@ -59,7 +59,7 @@ impl HistogramBuilder<'_> {
         self.build_unions(rows, &each)
     }
 
-    /// The histograms of unions of nodes, given the sums over their rows.
+    /// Builds one histogram for each union of nodes, given the sum over the union's rows.
     pub fn build_unions<C: Cell>(
         &self,
         rows: &RowSets<C>,
@@ -92,10 +92,11 @@ impl HistogramBuilder<'_> {
         Ok(unions.iter().map(histogram).collect())
     }
 
-    /// Divides the work evenly for any number of groups, nodes and partitions. Every part of a union has its own histogram,
-    /// which must be added to the others, so there are only as many parts as keep all threads busy.
+    /// Divides the work evenly between threads, for any number of groups, nodes and partitions. Every part of a union
+    /// has its own histogram, and these must be summed at the end, so a union is divided into only as many parts as
+    /// needed to keep all threads busy.
     fn pieces<C: Cell>(&self, rows: &RowSets<C>, unions: &[(&[NodeId], C)]) -> Vec<WorkPiece> {
-        /// Pieces per thread, so that all threads finish at about the same time.
+        /// Number of pieces per thread, chosen so that all threads finish at about the same time.
         const EACH: usize = 4;
         let threads = rayon::current_num_threads();
         let mut pieces = Vec::new();
@@ -106,7 +107,7 @@ impl HistogramBuilder<'_> {
             pieces.extend((0..parts).map(|part| WorkPiece { group, unions: unions.clone(), part, parts }));
         };
         if threads == 1 || !self.data.is_in_memory() {
-            // A partition that must be loaded is loaded once for all unions.
+            // If partitions must be loaded, each is loaded once for all unions.
             (0..self.groups.len()).for_each(|group| cut(group, 0..unions.len(), threads));
             return pieces;
         }
@@ -150,7 +151,7 @@ impl HistogramBuilder<'_> {
     }
 }
 
-/// The partial histograms of a group of a node, by thread.
+/// Partial histograms of one group of a union, one for each part of its rows.
 struct GroupSum<C> {
     group: usize,
     total: C,
@@ -172,7 +173,7 @@ impl<C: Cell> GroupSum<C> {
     }
 }
 
-/// Number of cells in the histogram of a group.
+/// Returns the number of cells in the histogram of a group.
 pub fn cells_of_group(binning: &Binning, group: usize) -> usize {
     let members = &binning.layout.groups[group];
     match members.kind {
@@ -183,7 +184,8 @@ pub fn cells_of_group(binning: &Binning, group: usize) -> usize {
     }
 }
 
-/// Number of cells of a group while rows are added: a joint group has one per joint code.
+/// Returns the number of cells to which the rows of a group are added. Unlike the final histogram, they include one
+/// cell per joint code of a joint group.
 pub fn lane_cells_of_group<C: Cell>(binning: &Binning, group: usize) -> usize {
     let members = &binning.layout.groups[group];
     match members.kind {
@@ -193,14 +195,14 @@ pub fn lane_cells_of_group<C: Cell>(binning: &Binning, group: usize) -> usize {
     }
 }
 
-/// The cells of a feature within those of its group.
+/// Returns the range of a feature's cells within the histogram of its group.
 pub fn feature_cells(binning: &Binning, group: usize, place: usize) -> Range<usize> {
     let members = &binning.layout.groups[group];
     let start = members.starts[place];
     start..start + binning.features[members.features[place] as usize].codes()
 }
 
-/// Converts the cells that rows were added to into the histogram of a group. `total` is the sum over these rows.
+/// Converts the cells to which rows were added into the histogram of a group. `total` is the sum over these rows.
 pub fn finish<C: Cell>(binning: &Binning, group: usize, mut cells: Vec<C>, total: C) -> Vec<C> {
     match binning.layout.groups[group].kind {
         GroupKind::Joint => return marginalise(binning, group, &mut cells),
@@ -210,7 +212,7 @@ pub fn finish<C: Cell>(binning: &Binning, group: usize, mut cells: Vec<C>, total
     cells
 }
 
-/// Sets the cell of the common code of sparse features to the total minus the listed entries.
+/// Sets the cell for the common code of each sparse feature to the total minus the feature's other cells.
 fn fill_common<C: Cell>(binning: &Binning, group: usize, cells: &mut [C], total: C) {
     for (place, feature) in binning.layout.groups[group].features.iter().enumerate() {
         let cells = &mut cells[feature_cells(binning, group, place)];
@@ -221,7 +223,7 @@ fn fill_common<C: Cell>(binning: &Binning, group: usize, cells: &mut [C], total:
     }
 }
 
-/// Marginalises the sums by joint code to the sums of each feature.
+/// Computes the sums of each feature as marginals of the sums by joint code.
 fn marginalise<C: Cell>(binning: &Binning, group: usize, lane_cells: &mut [C]) -> Vec<C> {
     let members = &binning.layout.groups[group];
     let mut cells = vec![C::default(); cells_of_group(binning, group)];
@@ -234,7 +236,7 @@ fn marginalise<C: Cell>(binning: &Binning, group: usize, lane_cells: &mut [C]) -
             let (feature, others) = features.split_at_mut(codes);
             features = others;
             left /= codes;
-            // Cells that differ in this feature only are adjacent: their sum replaces them.
+            // Cells that differ only in the code of this feature are adjacent. They are replaced by their sum.
             for row in 0..left {
                 let mut sum = C::default();
                 for (code, cell) in feature.iter_mut().enumerate() {
@@ -250,30 +252,31 @@ fn marginalise<C: Cell>(binning: &Binning, group: usize, lane_cells: &mut [C]) -
 }
 
 impl<C: Cell> NodeHistogram<C> {
-    /// Removes the rows of `other`, a subset of this node's rows.
+    /// Subtracts the histogram of `other`, whose rows must be a subset of this node's rows.
     pub fn subtract(&mut self, other: &NodeHistogram<C>) {
         self.groups.par_iter_mut().zip(&other.groups).for_each(|(mine, theirs)| {
             mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| mine.subtract(*theirs));
         });
     }
 
-    /// Bytes in memory.
+    /// Returns the size in memory, in bytes.
     pub fn bytes(&self) -> usize {
         self.groups.iter().map(|cells| std::mem::size_of_val(cells.as_slice())).sum()
     }
 }
 
-/// Cells between the starts of two lanes of a joint group.
+/// Number of cells from the start of one lane of a joint group to the start of the next.
 const JOINT_STRIDE: usize = JOINT_CODES + 4;
-/// Upper bound of joint codes, known to the compiler.
+/// Upper bound of the joint codes, as a power of two that lets the compiler omit bounds checks.
 const JOINT_SPAN: usize = JOINT_CODES.next_power_of_two();
-/// Cells of the lanes added at a time, blocks or half blocks, including the span of the last lane.
+/// Number of cells for the lanes that are added at a time, which are a block or half a block. For joint groups, this
+/// includes the whole span of the last lane.
 const BLOCK: usize = LANES * STRIDE;
 const HALF: usize = BLOCK / 2;
 const JOINT_BLOCK: usize = (JOINT_LANES - 1) * JOINT_STRIDE + JOINT_SPAN;
 const JOINT_HALF: usize = (JOINT_LANES / 2 - 1) * JOINT_STRIDE + JOINT_SPAN;
 
-/// The first cell of a lane of a joint group.
+/// Returns the index of the first cell of a lane in a joint group.
 fn lane_start<C: Cell>(lane: usize) -> usize {
     let (lanes, cells) = match C::LANES_AT_A_TIME {
         LANES => (JOINT_LANES, JOINT_BLOCK),
@@ -282,7 +285,7 @@ fn lane_start<C: Cell>(lane: usize) -> usize {
     lane / lanes * cells + lane % lanes * JOINT_STRIDE
 }
 
-/// Adds the rows of a node in one partition to the cells of a group, lane by lane.
+/// Adds a node's rows in one partition to the cells of a group, lane by lane.
 pub fn add_rows<C: Cell>(
     codes: GroupCodes<'_>,
     group: &Group,
@@ -311,28 +314,28 @@ pub fn add_rows<C: Cell>(
     }
 }
 
-/// Rows per chunk. A chunk is added block by block, each to cells that fill the L1 cache, so a large chunk means few
-/// changes of cells. Scattered rows are copied first.
+/// Number of rows per chunk. A chunk is added block by block, and the cells of each block fill the L1 cache, so larger
+/// chunks switch less often between cells. Rows that are not consecutive are copied first.
 const CHUNK: usize = 1024;
 
-/// Rows closer to each other than this are prefetched before they are copied; for sparser rows prefetching does not
-/// help and would only evict cells.
+/// Maximum mean distance between rows that are prefetched before they are copied. If rows are further apart,
+/// prefetching does not help and would only evict cells.
 const NEAR: usize = 8;
 
-/// One block of each row of a chunk.
+/// One block of each row in a chunk.
 type Copied = [[u8; LANES]; CHUNK];
 
 thread_local! {
-    /// Buffer for copied blocks.
+    /// Buffer for copied blocks, reused by each thread.
     static COPIED: RefCell<Vec<Copied>> = RefCell::new(vec![[[0; LANES]; CHUNK]; BLOCKS]);
 }
 
-/// The rows of a dense or joint group.
+/// Codes of a dense or joint group, by row.
 #[derive(Clone, Copy)]
 struct Blocks<'a> {
     blocks: &'a [[u8; LANES]],
     per_row: usize,
-    /// Half blocks with codes: the last half of a row may be empty.
+    /// Number of half blocks per row that contain codes; the last half may be empty.
     halves: usize,
 }
 
@@ -343,7 +346,7 @@ impl Blocks<'_> {
         count_bits: u32,
         cells: &mut [C],
     ) {
-        // A row of constant size is copied without a call.
+        // A row whose size is known at compile time is copied without a function call.
         COPIED.with_borrow_mut(|copied| match self.per_row {
             1 => self.add_rows::<C, JOINT, BYTES, CELLS, HALF_CELLS, 1>(node, count_bits, cells, copied),
             2 => self.add_rows::<C, JOINT, BYTES, CELLS, HALF_CELLS, 2>(node, count_bits, cells, copied),
@@ -410,7 +413,7 @@ impl Blocks<'_> {
     }
 }
 
-/// The cells by pass, each for the lanes added at a time.
+/// The cells, divided into one part per pass. Each pass adds the lanes of a block or half a block.
 struct Passes<'a, C, const JOINT: bool, const BYTES: usize, const CELLS: usize, const HALF_CELLS: usize> {
     parts: &'a mut [[C; CELLS]],
     halves: usize,
@@ -419,7 +422,7 @@ struct Passes<'a, C, const JOINT: bool, const BYTES: usize, const CELLS: usize, 
 impl<C: Cell, const JOINT: bool, const BYTES: usize, const CELLS: usize, const HALF_CELLS: usize>
     Passes<'_, C, JOINT, BYTES, CELLS, HALF_CELLS>
 {
-    /// Adds rows block by block. `fetch` is called once per row, to prefetch a later row.
+    /// Adds rows block by block. `fetch` is called at regular intervals to prefetch a later row.
     #[inline(always)]
     fn add<'a>(
         &mut self,
@@ -433,7 +436,7 @@ impl<C: Cell, const JOINT: bool, const BYTES: usize, const CELLS: usize, const H
             let (block, part) = (pass * BYTES / LANES, pass % (LANES / BYTES));
             let is_half = (pass + 1) * per_part > self.halves;
             for (few, own) in own.chunks(passes).enumerate() {
-                fetch(); // spread out: the processor handles few outstanding misses
+                fetch(); // spread out, because the processor handles few cache misses at a time
                 let rows = (few * passes..).zip(own).map(|(row, cell)| (row_of_block(block, row), *cell));
                 match cells.first_chunk_mut::<HALF_CELLS>() {
                     Some(cells) if is_half => rows.for_each(|(row, cell)| {
@@ -455,7 +458,7 @@ fn add_lanes<C: Cell, const JOINT: bool, const BYTES: usize, const CELLS: usize>
     cell: C,
     cells: &mut [C; CELLS],
 ) {
-    // The start of a lane plus a code within its span is always in bounds, so there are no bounds checks.
+    // A lane's start plus a code within its span is always in bounds, so the compiler omits bounds checks.
     if JOINT {
         for (lane, code) in codes.as_chunks::<2>().0.iter().enumerate() {
             cells[lane * JOINT_STRIDE + usize::from(u16::from_le_bytes(*code)) % JOINT_SPAN].add(cell);
@@ -474,7 +477,7 @@ fn add_sparse<C: Cell>(
     count_bits: u32,
     cells: &mut [C],
 ) {
-    /// Prefetch distance in rows.
+    /// Prefetch distance, in rows.
     const AHEAD: usize = 24;
     for (place, RowEntry { row, target }) in node.entries.iter().enumerate() {
         if let Some(later) = node.entries.get(place + AHEAD) {

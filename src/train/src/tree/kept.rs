@@ -1,5 +1,6 @@
-//! Cache of node histograms. Of two siblings the smaller is built from its rows, the larger is the parent minus the
-//! smaller. If the root of the next tree is derived from this tree, histograms of leaves are kept to the end.
+//! Keeps node histograms while a tree is grown. Of two siblings, the smaller is built from its rows; the larger is the
+//! parent's histogram minus the smaller sibling's. If the root of the next tree is to be derived from this tree, the
+//! histograms of leaves are also kept until the tree is complete.
 
 use super::cell::Cell;
 use super::finder::{GrowContext, OpenNode, Siblings};
@@ -10,20 +11,20 @@ use planetree_base::error::Result;
 use rayon::prelude::*;
 use std::collections::HashMap;
 
-/// Keeps the histograms of nodes that may be split.
+/// Histograms that are kept for later use, within a memory limit.
 pub struct KeptHistograms<C> {
     kept: HashMap<NodeId, NodeHistogram<C>>,
     kept_bytes: usize,
     carry: Option<CarryStore<C>>,
 }
 
-/// Histograms kept until the tree is complete.
+/// Histograms that are kept until the tree is complete, to derive the root of the next tree.
 struct CarryStore<C> {
-    /// The root histogram derived from the previous tree, if any.
+    /// Root histogram derived from the previous tree, until it is used.
     given: Option<NodeHistogram<C>>,
-    /// The root histogram, once known.
+    /// Copy of this tree's root histogram, once it is known.
     root: Option<NodeHistogram<C>>,
-    /// Histograms of leaves, and of parents of two leaves without one.
+    /// Histograms of leaves. For two sibling leaves without histograms, the histogram of their parent.
     others: Vec<(NodeId, NodeHistogram<C>)>,
 }
 
@@ -34,13 +35,14 @@ impl<C> Default for KeptHistograms<C> {
 }
 
 impl<C: Cell> KeptHistograms<C> {
-    /// Keeps what is needed to derive the root of the next tree; `given` is the root of this tree, if known.
+    /// Creates a store that also keeps what is needed to derive the root of the next tree. `given` is the root
+    /// histogram of this tree, if it was derived from the previous tree.
     pub fn for_carry(given: Option<NodeHistogram<C>>) -> Self {
         let carry = Some(CarryStore { given, root: None, others: Vec::new() });
         KeptHistograms { carry, ..Self::default() }
     }
 
-    /// The histograms of all wanted nodes, in order.
+    /// Returns the histograms of all wanted nodes, in the order of `siblings`.
     pub fn build(
         &mut self,
         context: &GrowContext<'_>,
@@ -93,7 +95,8 @@ impl<C: Cell> KeptHistograms<C> {
         Ok(all)
     }
 
-    /// Takes a histogram that this tree no longer needs, and keeps it for the next root if within half of `room`.
+    /// Keeps a histogram that this tree no longer needs, to derive the next root. It is dropped if the kept histograms
+    /// would exceed half of `room` bytes.
     pub fn keep_for_next_root(&mut self, node: NodeId, histogram: NodeHistogram<C>, room: usize) {
         let bytes = histogram.bytes();
         if let Some(carry) = &mut self.carry
@@ -104,20 +107,20 @@ impl<C: Cell> KeptHistograms<C> {
         }
     }
 
-    /// The root histogram, if kept.
+    /// Removes and returns the root histogram, if it was kept.
     pub fn take_root(&mut self) -> Option<NodeHistogram<C>> {
         self.carry.as_mut()?.root.take()
     }
 
-    /// All kept histograms, whose rows are disjoint.
+    /// Returns all kept histograms. No row is in more than one of them.
     pub fn all(&self) -> impl Iterator<Item = (NodeId, &NodeHistogram<C>)> {
         let others = self.carry.iter().flat_map(|carry| &carry.others);
         let kept = self.kept.iter().map(|(node, histogram)| (*node, histogram));
         kept.chain(others.map(|(node, histogram)| (*node, histogram)))
     }
 
-    /// Keeps the histogram of a node for its children, within `room` bytes. Without it both children are built from
-    /// their rows, with the same result.
+    /// Keeps the histogram of a node for its children, if there is space within `room` bytes. Otherwise, both children
+    /// are built from their rows, with the same result.
     pub fn keep(&mut self, node: NodeId, histogram: NodeHistogram<C>, room: usize) {
         let bytes = histogram.bytes();
         if self.kept_bytes + bytes <= room {
@@ -127,15 +130,15 @@ impl<C: Cell> KeptHistograms<C> {
     }
 }
 
-/// How the histograms of siblings are obtained.
+/// How the histograms of two siblings, or of the root, are obtained.
 enum HistogramPlan<C> {
-    /// Already known.
+    /// The histogram is already known.
     Given(OpenNode<C>, NodeHistogram<C>),
-    /// Built from the rows of each.
+    /// The histogram of each node is built from its rows.
     Built(Vec<OpenNode<C>>),
-    /// The first built from its rows, the other as the parent minus the first.
+    /// The first node is built from its rows; the second is the given parent minus the first.
     Halves([OpenNode<C>; 2], NodeHistogram<C>),
-    /// None is wanted; this is the parent's.
+    /// No histogram is needed, and this one of the parent is left over.
     Unused(NodeHistogram<C>),
 }
 
@@ -159,7 +162,7 @@ impl<C: Cell> HistogramPlan<C> {
         }
     }
 
-    /// The nodes to build from rows.
+    /// Returns the nodes whose histograms must be built from rows.
     fn built(&self) -> &[OpenNode<C>] {
         match self {
             HistogramPlan::Given(..) | HistogramPlan::Unused(_) => &[],
@@ -168,7 +171,7 @@ impl<C: Cell> HistogramPlan<C> {
         }
     }
 
-    /// The nodes with their histograms, in order, given the built ones.
+    /// Returns the nodes with their histograms in tree order, given the histograms that were built from rows.
     fn finish(self, mut built: Vec<NodeHistogram<C>>) -> Vec<(OpenNode<C>, NodeHistogram<C>)> {
         match self {
             HistogramPlan::Given(node, histogram) => vec![(node, histogram)],

@@ -1,4 +1,4 @@
-//! Growing one tree: integer histograms, split search, row partitioning.
+//! Grows one tree, using integer histograms, split search and row partitioning.
 
 mod carry;
 mod cell;

@@ -1,5 +1,5 @@
-//! The interface between the tree grower and the store of its rows, in this process or in those of a cluster. A row
-//! store moves rows to nodes and returns sums, which are additive over stores.
+//! Interface between the tree grower and the store of its rows, which is in this process or on a cluster. A row store
+//! moves rows to nodes and returns sums. The sums of several stores can be added.
 
 use super::cell::Cell;
 use super::finder::{GrowContext, OpenNode};
@@ -12,23 +12,23 @@ use rayon::prelude::*;
 
 /// Stores the rows of a tree while it grows.
 pub trait RowStore<C: Cell> {
-    /// The sum over all rows of the tree.
+    /// Returns the sum over all rows of the tree.
     fn root(&mut self) -> Result<C>;
 
-    /// Moves the rows of split nodes to their children; returns the sums over both children of each split.
+    /// Moves the rows of split nodes to their children. Returns the sums over the left and right child of each split.
     fn split(&mut self, splits: &[NodeSplit]) -> Result<Vec<[C; 2]>>;
 
-    /// The histograms of nodes, for the given groups.
+    /// Returns the histograms of nodes, for the given groups.
     fn histograms(&mut self, groups: &[usize], nodes: &[WantedNode<C>]) -> Result<Vec<NodeHistogram<C>>>;
 
-    /// The histogram of the union of nodes if the gradient of every row were that of its node in `moves`, in units.
-    /// It overwrites the gradients, so the tree must be complete. `None` if the rows are remote and this is not worth
-    /// a round trip.
+    /// Returns one histogram over all nodes in `moves`, computed as if every row had the gradient given for its node,
+    /// in units. The gradients are overwritten, so the tree must be complete. Returns `None` if the rows are remote and
+    /// this is not worth a round trip.
     fn moved(&mut self, _groups: &[usize], _moves: &[(NodeId, i32)]) -> Result<Option<NodeHistogram<C>>> {
         Ok(None)
     }
 
-    /// Called with every split found in the histogram of a node, which may be applied later.
+    /// Called for every split that was found in the histogram of a node. The split may be applied later.
     fn found(
         &mut self,
         _ground: &GrowContext<'_>,
@@ -38,17 +38,17 @@ pub trait RowStore<C: Cell> {
     ) {
     }
 
-    /// The rows themselves, for finders that need each of them; an error if they are remote.
+    /// Returns the rows themselves, for split finders that read single rows. Returns an error if the rows are remote.
     fn local(&self) -> Result<&RowSets<C>>;
 }
 
-/// Rows in this process.
+/// Row store in this process.
 pub struct LocalRows<'a, C: Cell> {
-    /// The data.
+    /// The training data.
     pub data: &'a BinnedData,
     /// The rows of each node.
     pub sets: &'a mut RowSets<C>,
-    /// Bits for counts in packed cells.
+    /// Number of bits for the count in packed cells.
     pub count_bits: u32,
 }
 
@@ -61,7 +61,7 @@ impl<C: Cell> RowStore<C> for LocalRows<'_, C> {
 
     fn split(&mut self, splits: &[NodeSplit]) -> Result<Vec<[C; 2]>> {
         self.sets.split(self.data, splits)?;
-        // The larger child is the parent minus the smaller child.
+        // The sum of the larger child is the parent's sum minus the smaller child's.
         let is_left_smaller =
             |split: &NodeSplit| self.sets.count(split.left) <= self.sets.count(split.left + 1);
         let smaller: Vec<usize> = splits.iter().map(|split| usize::from(!is_left_smaller(split))).collect();
@@ -101,12 +101,12 @@ impl<C: Cell> RowStore<C> for LocalRows<'_, C> {
 }
 
 impl<C: Cell> LocalRows<'_, C> {
-    /// The sum over the rows of a node.
+    /// Returns the sum over the rows of a node.
     pub fn total(&self, node: NodeId) -> C {
         self.sets.totals.get(&node).copied().unwrap_or_else(|| self.totals(&[node])[0])
     }
 
-    /// The sums over the rows of each node.
+    /// Returns the sum over the rows of each node.
     fn totals(&self, nodes: &[NodeId]) -> Vec<C> {
         let partitions = self.sets.partitions.iter();
         let chunks = partitions.flat_map(|rows| {

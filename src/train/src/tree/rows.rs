@@ -1,5 +1,5 @@
-//! Assignment of rows to nodes: each partition stores the rows of a node contiguously, in dataset order, each with its
-//! target.
+//! Assignment of rows to nodes. In each partition, the rows of a node are stored contiguously and in dataset order,
+//! each with its target.
 
 use super::cell::Cell;
 use super::split::FoundSplit;
@@ -10,59 +10,59 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Rows of a partition that one thread processes at a time.
+/// Number of rows of a partition that one thread processes at a time.
 pub const AT_A_TIME: usize = 4096;
 
 /// Index of a node in the tree.
 pub type NodeId = usize;
 
-/// The rows of all nodes.
+/// The rows of all nodes in a tree.
 pub struct RowSets<C: Cell> {
-    /// Rows by partition.
+    /// The rows of each partition.
     pub partitions: Vec<PartitionRows<C>>,
-    /// Sums over the rows of nodes of the current tree, as far as known.
+    /// Known sums over the rows of nodes in the current tree.
     pub totals: HashMap<NodeId, C>,
 }
 
-/// The rows of one partition.
+/// The rows of all nodes in one partition.
 pub struct PartitionRows<C: Cell> {
     entries: Vec<RowEntry<C::Target>>,
     segments: Vec<Range<usize>>,
-    /// Whether the root holds every row.
+    /// Whether the root contains every row of the partition.
     complete: bool,
     spare: Vec<RowEntry<C::Target>>,
 }
 
-/// A row of a node.
+/// A row in a node.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RowEntry<T> {
-    /// Index in the partition.
+    /// Index of the row in the partition.
     pub row: u32,
-    /// Its contribution to sums.
+    /// Contribution of the row to sums.
     pub target: T,
 }
 
-/// A split to apply to a node.
+/// A split that is applied to a node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NodeSplit {
-    /// The node.
+    /// Index of the node.
     pub node: NodeId,
-    /// The left child; the right child follows it.
+    /// Index of the left child. The index of the right child is one higher.
     pub left: NodeId,
-    /// The split.
+    /// How the node is split.
     pub split: FoundSplit,
 }
 
 /// The rows of a node in one partition.
 pub struct NodeRows<'a, C: Cell> {
-    /// Ascending by row.
+    /// Rows in ascending order.
     pub entries: &'a [RowEntry<C::Target>],
-    /// Whether they are known to be consecutive.
+    /// Whether the rows are known to be consecutive.
     pub follow: bool,
 }
 
 impl<C: Cell> NodeRows<'_, C> {
-    /// One of several equal parts.
+    /// Returns one of `parts` parts of about equal size.
     pub fn part(self, part: usize, parts: usize) -> Self {
         let count = self.entries.len();
         NodeRows { entries: &self.entries[count * part / parts..count * (part + 1) / parts], ..self }
@@ -70,7 +70,7 @@ impl<C: Cell> NodeRows<'_, C> {
 }
 
 impl<C: Cell> RowSets<C> {
-    /// Empty sets for this many partitions.
+    /// Creates empty row sets for this many partitions.
     pub fn new(partitions: usize) -> Self {
         RowSets {
             partitions: (0..partitions).map(|_| PartitionRows::new()).collect(),
@@ -78,12 +78,12 @@ impl<C: Cell> RowSets<C> {
         }
     }
 
-    /// Number of rows of a node.
+    /// Returns the number of rows of a node in all partitions.
     pub fn count(&self, node: NodeId) -> usize {
         self.partitions.iter().map(|rows| rows.segments[node].len()).sum()
     }
 
-    /// Moves the rows of split nodes to their children. A split may apply to a child of an earlier one.
+    /// Moves the rows of split nodes to their children. A split may apply to a child of an earlier split.
     pub fn split(&mut self, data: &BinnedData, mut splits: &[NodeSplit]) -> Result<()> {
         while let [first, others @ ..] = splits {
             let is_child = |split: &NodeSplit| split.node >= first.left;
@@ -94,7 +94,7 @@ impl<C: Cell> RowSets<C> {
         Ok(())
     }
 
-    /// Like [`RowSets::split`], for splits that do not depend on each other.
+    /// Like [`RowSets::split`], but no split may apply to a child of another.
     fn split_independent(&mut self, data: &BinnedData, splits: &[NodeSplit]) -> Result<()> {
         let layout = &data.binning.layout;
         let places: Vec<_> = splits
@@ -106,7 +106,7 @@ impl<C: Cell> RowSets<C> {
         let mut columns: Vec<usize> = places.iter().map(|place| place.column).collect();
         columns.sort_unstable();
         columns.dedup();
-        // Codes that must be loaded are held for a few partitions at a time.
+        // Codes that must be loaded are kept in memory for only a few partitions at a time.
         let at_a_time = if data.is_in_memory() { usize::MAX } else { rayon::current_num_threads() };
         let mut numbers = 0..self.partitions.len();
         for partitions in self.partitions.chunks_mut(at_a_time) {
@@ -139,7 +139,7 @@ impl<C: Cell> RowSets<C> {
     }
 }
 
-/// The rows of a node to be split, in one partition.
+/// Rows of a node that is being split, in one partition.
 struct NodeSegment<'a, T> {
     /// Index of the split.
     split: usize,
@@ -148,7 +148,7 @@ struct NodeSegment<'a, T> {
 }
 
 impl<T: Copy + Default + Send + Sync> NodeSegment<'_, T> {
-    /// Moves rows that go left to the front; returns their number.
+    /// Moves the rows that go left to the front. Returns their number.
     fn divide(self, split: &FoundSplit, column: &FeatureCodes<'_>, parallel: bool) -> usize {
         let (most, missing) = (split.code, split.missing_goes_left().unwrap_or(u32::MAX));
         let goes_left = |code: u32| (code <= most) | (code == missing);
@@ -171,7 +171,7 @@ impl<C: Cell> PartitionRows<C> {
         PartitionRows { entries: Vec::new(), segments: Vec::new(), complete: false, spare: Vec::new() }
     }
 
-    /// Starts a tree: the root holds all rows, or the sampled ones.
+    /// Starts a tree. The root contains all rows, or only the rows in `drawn`.
     pub fn start(&mut self, targets: impl IndexedParallelIterator<Item = C::Target>, drawn: Option<&[u32]>) {
         let all = targets.enumerate().map(|(row, target)| RowEntry { row: row as u32, target });
         let all = all.with_min_len(AT_A_TIME);
@@ -188,7 +188,7 @@ impl<C: Cell> PartitionRows<C> {
         self.segments.push(0..self.entries.len());
     }
 
-    /// The rows of a node.
+    /// Returns the rows of a node.
     pub fn node(&self, node: NodeId) -> NodeRows<'_, C> {
         NodeRows {
             entries: &self.entries[self.segments[node].clone()],
@@ -201,14 +201,14 @@ impl<C: Cell> PartitionRows<C> {
         self.entries[self.segments[node].clone()].iter_mut().for_each(|entry| entry.target = target);
     }
 
-    /// The rows of a node within a range.
+    /// Returns those rows of a node that are within a range.
     pub fn places(&self, node: NodeId, within: Range<usize>) -> impl Iterator<Item = u32> + '_ {
         let entries = &self.entries[self.segments[node].clone()];
         let before = |bound: usize| entries.partition_point(|entry| (entry.row as usize) < bound);
         entries[before(within.start)..before(within.end)].iter().map(|entry| entry.row)
     }
 
-    /// The rows of each split, in storage order.
+    /// Returns the rows of each split node, in storage order.
     fn parts(&mut self, splits: &[NodeSplit]) -> Vec<NodeSegment<'_, C::Target>> {
         self.spare.resize(self.entries.len(), RowEntry::default());
         let (mut entries, mut spare) = (&mut self.entries[..], &mut self.spare[..]);
@@ -229,7 +229,7 @@ impl<C: Cell> PartitionRows<C> {
         parts
     }
 
-    /// Assigns the rows of a split node to its children; the first `left` rows go to the left child.
+    /// Assigns the rows of a split node to its children. The first `left` rows go to the left child.
     fn assign_children(&mut self, split: &NodeSplit, left: usize) {
         let segment = self.segments[split.node].clone();
         let middle = segment.start + left;
@@ -239,13 +239,13 @@ impl<C: Cell> PartitionRows<C> {
     }
 }
 
-/// Stable partition: moves rows that go left to the front; returns their number.
+/// Moves the rows that go left to the front, keeping the order on both sides. Returns their number.
 fn divide<T: Copy>(
     entries: &mut [RowEntry<T>],
     spare: &mut [RowEntry<T>],
     goes_left: impl Fn(u32) -> bool,
 ) -> usize {
-    /// Rows evaluated before any of them moves, so that their cache misses overlap.
+    /// Number of rows that are evaluated before any of them is moved, so that their cache misses overlap.
     const BATCH: usize = 128;
     let count = entries.len();
     let (mut left, mut right) = (0, 0);
@@ -257,7 +257,7 @@ fn divide<T: Copy>(
         }
         for (place, is_left) in (start..end).zip(sides) {
             let entry = entries[place];
-            // Branchless: both are written, one is kept.
+            // Avoid branches: write the row to both sides, but advance only one.
             entries[left] = entry;
             spare[right] = entry;
             left += usize::from(is_left);
@@ -268,7 +268,8 @@ fn divide<T: Copy>(
     left
 }
 
-/// Like [`divide`], by several threads: after all have counted, the target of each row is known.
+/// Like [`divide`], but with several threads. They first count the rows of each chunk that go left, which determines
+/// where every row is moved.
 fn divide_parallel<T: Copy + Default + Send + Sync>(
     entries: &mut [RowEntry<T>],
     spare: &mut [RowEntry<T>],
@@ -294,7 +295,7 @@ fn divide_parallel<T: Copy + Default + Send + Sync>(
         moves.push((entries, sides, my_left, my_right));
     }
     moves.into_par_iter().with_max_len(1).for_each(|(entries, sides, left, right)| {
-        // Writes past the end of a full side are discarded.
+        // Once a side is full, further writes to it are discarded.
         let mut discarded = RowEntry::default();
         let (mut to_left, mut to_right) = (0, 0);
         for (entry, is_left) in entries.iter().zip(sides) {

@@ -1,13 +1,13 @@
-//! Sparse histograms: the sums of a node by code, ascending, for the codes that occur. For features with too many codes
-//! for a dense histogram.
+//! Sparse histograms: the sums of a node for each code that occurs, in ascending order of the codes. They are used for
+//! features with too many codes for a dense histogram.
 
 use super::cell::Cell;
 use super::rows::NodeRows;
 use crate::bins::GroupCodes;
 
-/// Collects rows and returns their sums by code.
+/// Collects the rows of a node and returns their sums by code.
 pub struct SortedCells<C: Cell> {
-    /// One cell per code, all zero between uses.
+    /// One cell per code. All cells are zero between uses.
     cells: Vec<C>,
     keys: Vec<u64>,
     targets: Vec<C::Target>,
@@ -36,11 +36,11 @@ impl<C: Cell> SortedCells<C> {
         self.targets.extend(node.entries.iter().map(|entry| entry.target));
     }
 
-    /// Returns the sums of the collected rows, for a feature with this many codes, and resets.
+    /// Returns the sums of the collected rows for a feature with this many codes, and removes the rows.
     pub fn drain(&mut self, codes: usize, count_bits: u32) -> &[(u32, C)] {
         self.list.clear();
         let cell = |key: &u64| C::of(self.targets[*key as u32 as usize], count_bits);
-        // Unless there are many more codes than rows, a dense histogram is faster than sorting.
+        // A dense histogram is faster than sorting unless there are many more codes than rows.
         if codes <= 4 * self.keys.len() {
             self.cells.resize(codes.max(self.cells.len()), C::default());
             for key in &self.keys {

@@ -1,91 +1,91 @@
-//! Scoring of splits, and the best cut of a feature from its histogram.
+//! Scores splits, and finds the best cut of a feature in its histogram.
 
 use super::cell::{Cell, GradientSums, Scale, exact};
 use fearless_simd::{Level, dispatch};
 use serde::{Deserialize, Serialize};
 
-/// Constraints and scoring of splits.
+/// Constraints on splits, and how they are scored.
 #[derive(Debug, Clone, Copy)]
 pub struct SplitRules {
-    /// Minimum rows on either side.
+    /// Minimum number of rows on either side of a split.
     pub min_data: i64,
-    /// Minimum weight or sum of hessians on either side.
+    /// Minimum sum of weights or hessians on either side of a split.
     pub min_weight: f64,
-    /// Minimum gain, exclusive.
+    /// Minimum gain; the gain of a split must be above it.
     pub min_gain: f64,
-    /// L2 regularisation.
+    /// L2 regularisation of leaf values.
     pub lambda: f64,
-    /// Quantisation scale of sums.
+    /// Quantisation scale of the sums.
     pub scale: Scale,
 }
 
 /// A split found for a node.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct FoundSplit {
-    /// The feature.
+    /// Index of the feature.
     pub feature: u32,
     /// Rows with at most this code go left.
     pub code: u32,
-    /// Rows with at most this value go left; the same rows as by code.
+    /// Rows with at most this value go left. These are the same rows as by `code`.
     pub threshold: f32,
-    /// The code of missing values, if the feature has one.
+    /// Code of missing values, if the feature has one.
     pub missing_code: Option<u32>,
     /// Whether missing values go left.
     pub missing_left: bool,
-    /// Reduction of the loss.
+    /// Reduction of the loss by the split.
     pub gain: f64,
 }
 
 impl FoundSplit {
-    /// The code of missing values, if they go left.
+    /// Returns the code of missing values if they go left.
     pub fn missing_goes_left(&self) -> Option<u32> {
         self.missing_code.filter(|_| self.missing_left)
     }
 }
 
-/// A cut within one feature.
+/// A split of one feature between two codes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cut {
     /// Rows with at most this code go left.
     pub code: u32,
     /// Whether missing values go left.
     pub missing_left: bool,
-    /// Reduction of the loss.
+    /// Reduction of the loss by the split.
     pub gain: f64,
 }
 
 impl SplitRules {
-    /// The score of a node with these sums: G^2 / (H + lambda), in units of the loss.
+    /// Returns the score of a node with these sums: G^2 / (H + lambda), in units of the loss.
     #[inline]
     pub fn score(&self, sums: GradientSums) -> f64 {
         self.score_of(sums.gradient as f64 / self.scale.gradient, sums.weight as f64 / self.scale.weight)
     }
 
-    /// Like [`SplitRules::score`], from unscaled numbers.
+    /// Like [`SplitRules::score`], but for sums that are not quantised.
     #[inline]
     pub fn score_of(&self, gradient: f64, weight: f64) -> f64 {
         let weight = weight + self.lambda;
         if weight > 0.0 { gradient * gradient / weight } else { 0.0 }
     }
 
-    /// The value of a leaf with these sums.
+    /// Returns the value of a leaf with these sums.
     pub fn value(&self, sums: GradientSums) -> f64 {
         let weight = sums.weight as f64 / self.scale.weight + self.lambda;
         if weight > 0.0 { sums.gradient as f64 / self.scale.gradient / weight } else { 0.0 }
     }
 
-    /// The score that a split of a node with score `before` must exceed.
+    /// Returns the score that the split of a node must exceed, where `before` is the score of the unsplit node.
     pub fn threshold(&self, before: f64) -> f64 {
-        // If all rows agree, scores differ by rounding errors only.
+        // If all rows have the same gradient, scores differ only by rounding errors.
         before + self.min_gain.max(before * 1e-10)
     }
 
-    /// Whether a node has enough rows to be split.
+    /// Returns whether a node has enough rows to be split.
     pub fn may_split(&self, sums: GradientSums) -> bool {
         sums.count >= self.min_data.max(1).saturating_mul(2)
     }
 
-    /// The best cut between bins. `missing` are the sums of missing values, which are tried on both sides.
+    /// Returns the best cut between bins. `missing` is the cell of missing values, which are tried on both sides.
     pub fn best_cut<C: Cell>(&self, bins: &[C], missing: Option<C>, total: GradientSums) -> Option<Cut> {
         let missing = missing.filter(|cell| cell.sums(self.scale.count_bits).count > 0);
         let before = self.score(total);
@@ -94,7 +94,7 @@ impl SplitRules {
         dispatch!(Level::new(), _ => {
             totals.scan(bins, C::default(), false, &mut best);
             if let Some(missing) = missing {
-                // The last bin is a candidate too: present against missing values.
+                // A cut after the last bin is a candidate too: it separates missing values from all others.
                 totals.scan(bins, missing, true, &mut best);
             }
         });
@@ -107,16 +107,18 @@ struct BestCut {
     score: f64,
 }
 
-/// Cuts scored at a time. Each is scored independently, so that the vector width does not affect results.
+/// Number of cuts that are scored at a time. Each cut is scored independently, so the vector width does not affect
+/// results.
 const CUTS: usize = 64;
 
-/// Totals and constants for all cuts of a node. The totals are integers, exact in floating point.
+/// Totals and constants that all cuts of a node share. The totals are integers, which floating-point numbers represent
+/// exactly.
 struct NodeTotals {
     count_bits: u32,
     gradient: f64,
     weight: f64,
     count: f64,
-    /// Squared size of a gradient unit.
+    /// Square of the gradient that one unit represents.
     units: f64,
     weight_unit: f64,
     lambda: f64,
@@ -134,13 +136,13 @@ impl NodeTotals {
             units: 1.0 / (rules.scale.gradient * rules.scale.gradient),
             weight_unit: 1.0 / rules.scale.weight,
             lambda: rules.lambda,
-            // Slightly below the minimum, to tolerate rounding, and never negative.
+            // Slightly below the minimum to tolerate rounding errors, and never negative.
             least_weight: (rules.min_weight * (1.0 - 1e-12) + rules.lambda).max(0.0),
             least_count: rules.min_data.max(1) as f64,
         }
     }
 
-    /// Updates the best cut; ties go to the first one.
+    /// Updates the best cut. Ties go to the first cut.
     #[inline(always)]
     fn scan<C: Cell>(&self, bins: &[C], start: C, missing_left: bool, best: &mut BestCut) {
         let mut sum = start;
@@ -150,7 +152,7 @@ impl NodeTotals {
                 sum.add(*bin);
                 *up_to = sum;
             }
-            up_to[bins.len()..].fill(sum); // equal to the last bin, which comes first
+            up_to[bins.len()..].fill(sum); // same score as the last bin, which wins ties
             let scores = self.scores(&up_to);
             let most = highest(&scores);
             if most > best.score
@@ -162,7 +164,8 @@ impl NodeTotals {
         }
     }
 
-    /// The score of each cut: G_l^2 / W_l + G_r^2 / W_r, as a single fraction because division is slow.
+    /// Returns the score of each cut: G_l^2 / W_l + G_r^2 / W_r, computed as a single fraction because division is
+    /// slow.
     #[inline(always)]
     fn scores<C: Cell>(&self, up_to: &[C; CUTS]) -> [f64; CUTS] {
         let mut scores = [0.0; CUTS];
@@ -184,7 +187,7 @@ impl NodeTotals {
     }
 }
 
-/// The highest score.
+/// Returns the highest score.
 #[inline(always)]
 fn highest(scores: &[f64; CUTS]) -> f64 {
     let mut most = [f64::NEG_INFINITY; 8];

@@ -9,19 +9,19 @@ use super::split::FoundSplit;
 use planetree_base::error::Result;
 use rayon::prelude::*;
 
-/// Finds the best splits between bins, for one tree.
+/// Finds the best splits between bins for the nodes of one tree.
 pub struct StaticBins<C> {
     histograms: KeptHistograms<C>,
 }
 
 impl<C> StaticBins<C> {
-    /// With a cache of histograms.
+    /// Creates a finder that uses and updates the given histograms.
     pub fn new(histograms: KeptHistograms<C>) -> Self {
         StaticBins { histograms }
     }
 }
 
-/// The best split of every node from its histograms, in order.
+/// Returns the best split of every node, in order, from the node's histogram.
 pub fn find_in_histograms<C: Cell>(
     context: &GrowContext<'_>,
     kept: &mut KeptHistograms<C>,
@@ -31,8 +31,8 @@ pub fn find_in_histograms<C: Cell>(
 ) -> Result<Vec<Option<FoundSplit>>> {
     let binning = &context.data.binning;
     let groups = context.choice.groups(&binning.layout);
-    // The nodes of a deep level may exceed the memory limit, so they are processed in batches. Siblings are two nodes,
-    // and each thread has its own partial histograms.
+    // The histograms of a deep level may exceed the memory limit, so siblings are processed in batches. Two siblings
+    // need two histograms, and each thread needs its own partial histograms.
     let threads = rayon::current_num_threads();
     let cells = |group: &usize| {
         2 * cells_of_group(binning, *group) + threads * lane_cells_of_group::<C>(binning, *group)
@@ -62,7 +62,7 @@ pub fn find_in_histograms<C: Cell>(
     Ok(splits)
 }
 
-/// The best split of each histogram, in parallel over nodes and groups.
+/// Returns the best split for each histogram. The search is parallel over nodes and groups.
 fn best_of_nodes<C: Cell>(
     context: &GrowContext<'_>,
     groups: &[usize],
@@ -121,7 +121,7 @@ fn best_of_group<C: Cell>(
         let found = cut.map(|cut| FoundSplit {
             feature: *feature,
             code: cut.code,
-            // Beyond the last bin there are only missing values.
+            // Only missing values lie beyond the last bin.
             threshold: bins.cuts.get(cut.code as usize).copied().unwrap_or(f32::MAX),
             missing_code: bins.missing_code,
             missing_left: cut.missing_left,

@@ -1,12 +1,12 @@
-//! Streaming candidates: quantiles of streaming histograms, rebuilt for every node (pGBRT).
+//! Streaming candidates: quantiles of streaming histograms, which are rebuilt for every node (pGBRT).
 //!
 //! Each worker has a contiguous range of partitions. It inserts the values of a node's rows into a histogram of b bins,
-//! in ascending order, equal values together (which gives the same bins as one by one). The master merges the
-//! histograms of the workers in order and splits by the interpolated sums. Features with more than `value_groups`
-//! distinct values are reduced to groups.
+//! in ascending order and with equal values together, which gives the same bins as inserting them one by one. The
+//! master merges the histograms of the workers in order and scores splits with the interpolated sums. The values of a
+//! feature with more than `value_groups` distinct values are first combined into groups.
 //!
-//! A single worker has all rows, so that its sums by code are those of static bins: siblings are obtained by subtraction
-//! there too, and partitioning does not matter.
+//! A single worker has all rows, so its sums by code are the same as with static bins. In this case, the larger of two
+//! siblings is also computed by subtraction, and partitioning does not affect the results.
 
 use super::cell::{Cell, GradientSums};
 use super::centroids::{Centroid, StreamingHistogram};
@@ -22,7 +22,7 @@ use crate::bins::{Codes, FeatureBins, GroupCodes, GroupKind};
 use planetree_base::error::Result;
 use rayon::prelude::*;
 
-/// Finds splits from centroids.
+/// Finds splits at quantiles of streaming histograms.
 pub struct StreamingSplits<C> {
     rules: StreamingRules,
     histograms: KeptHistograms<C>,
@@ -31,7 +31,7 @@ pub struct StreamingSplits<C> {
 /// Parameters of streaming histograms.
 #[derive(Debug, Clone, Copy)]
 pub struct StreamingRules {
-    /// b: maximum bins of a histogram.
+    /// b: maximum number of bins per histogram.
     pub centroids: usize,
     /// Whether codes represent groups of values, so that splits lie between groups.
     pub grouped: bool,
@@ -40,16 +40,16 @@ pub struct StreamingRules {
 }
 
 impl<C: Cell> StreamingSplits<C> {
-    /// For one tree, with a cache of histograms.
+    /// Creates a finder for one tree that uses and updates the given histograms.
     pub fn new(rules: StreamingRules, histograms: KeptHistograms<C>) -> Self {
         StreamingSplits { rules, histograms }
     }
 }
 
-/// The merged histogram of one feature in one node.
+/// Histogram of one feature in one node, merged from all workers.
 struct Merged {
     histogram: StreamingHistogram,
-    /// Rows by code, to check the minimum rows per leaf.
+    /// Number of rows per code, to check the minimum number of rows per leaf.
     counts: Vec<i64>,
     missing: GradientSums,
 }
@@ -89,7 +89,7 @@ impl<C: Cell> SplitFinder<C> for StreamingSplits<C> {
 }
 
 impl StreamingRules {
-    /// The best split of a group from the sums of all rows by code, for a single worker.
+    /// Returns the best split of a group from the sums of all rows by code. Used with a single worker.
     fn best_of_cells<C: Cell>(
         &self,
         context: &GrowContext<'_>,
@@ -170,7 +170,7 @@ impl StreamingRules {
         Ok(splits.collect())
     }
 
-    /// The candidate with the best score (eq. 9 of the paper, from interpolated sums).
+    /// Returns the candidate with the best score (eq. 9 of the paper, with interpolated sums).
     fn best_cut<C: Cell>(
         &self,
         context: &GrowContext<'_>,
@@ -193,12 +193,12 @@ impl StreamingRules {
         let (mut counted, mut rows_up_to) = (0, 0);
         let mut candidates = merged.histogram.candidates(self.centroids);
         if merged.missing.count > 0 {
-            // Present against missing values.
+            // This candidate separates missing values from all others.
             candidates.push((f64::from(f32::MAX), merged.histogram.total()));
         }
         for (value, up_to) in candidates {
             let code = bins.code_up_to(value as f32);
-            // Candidates are ascending, and so are their codes.
+            // Candidates are in ascending order, and so are their codes.
             while counted <= code as usize {
                 rows_up_to += merged.counts[counted];
                 counted += 1;
@@ -239,7 +239,7 @@ impl StreamingRules {
 }
 
 impl Merged {
-    /// Merges the rows of one more worker.
+    /// Adds the rows of one more worker.
     fn merge<C: Cell>(
         &mut self,
         list: &[(u32, C)],
@@ -282,7 +282,7 @@ fn list_present<C: Cell>(cells: &[C], count_bits: u32, list: &mut Vec<(u32, C)>)
     list.extend(present.map(|(code, cell)| (code as u32, *cell)));
 }
 
-/// Sums the rows of one node on one worker by code, for every feature of a group.
+/// Sums the rows of one node on one worker by code, for all features of a group.
 struct StreamingWorker<'a, C: Cell> {
     context: &'a GrowContext<'a>,
     group: usize,
@@ -321,7 +321,7 @@ impl<'a, C: Cell> StreamingWorker<'a, C> {
         add_rows(codes, group, node, bits, &mut self.cells);
     }
 
-    /// Passes the sums of each feature to `take`, and resets.
+    /// Passes the sums of each feature to `take`, and sets them to zero.
     fn drain(&mut self, mut take: impl FnMut(usize, &[(u32, C)])) {
         let binning = &self.context.data.binning;
         let members = &binning.layout.groups[self.group];

@@ -1,4 +1,4 @@
-//! Fast kernels and split finders against naive references.
+//! Tests of fast kernels and split finders against naive references.
 
 use super::cell::{Cell, GradientSums, Scale};
 use super::features::FeatureChoice;
@@ -17,7 +17,7 @@ use rayon::prelude::*;
 
 const LEAST: i64 = 3;
 
-/// Columns with many zeros, few or many distinct values, missing values; and a target per row.
+/// Generates columns with many zeros, few or many distinct values, and missing values, and a target per row.
 fn data() -> impl Strategy<Value = (Vec<Vec<f32>>, Vec<i32>)> {
     (10usize..150, 1usize..90).prop_flat_map(|(rows, features)| {
         (mixed_columns(rows, features), prop::collection::vec(-1000i32..1000, rows))
@@ -45,7 +45,7 @@ fn code(data: &BinnedData, columns: &[Vec<f32>], feature: usize, row: usize) -> 
     data.binning.features[feature].code_of(columns[feature][row])
 }
 
-/// The sums of rows by code, one row at a time.
+/// Sums rows by code, one row at a time.
 fn naive_sums(
     data: &BinnedData,
     columns: &[Vec<f32>],
@@ -178,7 +178,7 @@ proptest! {
         let parameters: Parameters = crate::config::load(None, None, &[]).unwrap();
         let choice = FeatureChoice::draw(parameters.tree(), parameters.seed, &data.binning.layout, 1);
         let rules = SplitRules { min_data: LEAST, min_weight: 0.0, min_gain: 0.0, lambda: 0.5, scale: scale(rows) };
-        // Memory for none, some, all.
+        // Memory for no, some or all histograms.
         let histogram_bytes = [0, 200_000, 1 << 30][room];
         let context = GrowContext { data: &data, rules, choice: &choice, histogram_bytes };
         let limits = TreeLimits { depth: 4, order: [Order::Levels, Order::BestFirst { leaves: 7 }][order as usize] };
@@ -213,7 +213,7 @@ proptest! {
     fn streaming_trees_do_not_depend_on_partitions_or_column_layout(
         (columns, targets) in data(), partition_rows in 5usize..60, centroids in 2usize..20,
     ) {
-        // With all values distinct in both, the histograms of one worker are the same.
+        // If all values are distinct in both cases, the histograms of a single worker are the same.
         let rows = targets.len();
         let grow_with = |max_bin: Option<usize>, workers: usize, partition_rows: usize| {
             let data = binned(&columns, rows, partition_rows, max_bin);
@@ -229,7 +229,7 @@ proptest! {
     }
 }
 
-/// The maximum of joint codes per lane: from two equal features, and from a large and a small one.
+/// Fills a lane with the maximum number of joint codes, from two equal features, and from a large and a small feature.
 #[test]
 fn lanes_may_be_full() {
     for (max_bin, missing, most) in [(25, MissingPolicy::Learned, 676), (255, MissingPolicy::Zero, 510)] {
@@ -279,7 +279,7 @@ fn grown_by(data: &BinnedData, targets: &[i32], finder: &mut dyn SplitFinder<i64
         lambda: 0.5,
         scale: scale(targets.len()),
     };
-    // A limit at which some histograms are kept and some are not.
+    // With this limit, some histograms are kept and others are not.
     let context = GrowContext { data, rules, choice: &choice, histogram_bytes: 200_000 };
     let limits = TreeLimits { depth, order: Order::Levels };
     let mut sets = sets(data, targets);
@@ -287,7 +287,8 @@ fn grown_by(data: &BinnedData, targets: &[i32], finder: &mut dyn SplitFinder<i64
     grow(&context, limits, &mut rows, finder).unwrap()
 }
 
-/// Checks that the split of a node is the first of the best, by exhaustive search; then its children.
+/// Checks by exhaustive search that the split of a node is the first of the best splits, then checks the node's
+/// children.
 #[expect(clippy::too_many_arguments, reason = "a recursion of a test")]
 fn check_node(
     tree: &GrownTree,

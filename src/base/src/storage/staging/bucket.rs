@@ -1,11 +1,11 @@
-//! A staged prefix in an object store. Every file is a multipart upload that is completed only at
-//! the end, so that listings show nothing before; then the marker is put, on condition that it is
-//! still the one that is to be replaced, or that there is none. The marker carries this run's id in
-//! its metadata: when the answer is lost and the repetition is refused, the id tells whose it is.
+//! Staging for an output prefix in an object store. Every file is a multipart upload that is completed only at the
+//! end, so that listings do not show it earlier. Then the marker object is written, on condition that the previous
+//! marker has not changed, or that there is still none. The metadata of the marker contains the id of this run. If
+//! the response to the request is lost and the retry fails, the id shows whether this run wrote the marker.
 //!
-//! Files are named by their content, so runs with the same input make the same objects, and a reader
-//! may need an object long after its marker was replaced. Nothing is therefore removed when it is
-//! replaced, but at a later commit, by the run whose turn it is (`turn.rs`, `history.rs`).
+//! File names contain a hash of the content, so runs with the same input write the same objects, and a reader may
+//! need an object long after its marker was replaced. Replaced files are therefore not removed at once, but at a
+//! later commit, by the run that holds the turn (see `turn.rs` and `history.rs`).
 
 use super::history::{GRACE, History};
 use super::turn::{Turn, read_version};
@@ -31,7 +31,7 @@ use tokio::task::JoinHandle;
 pub(super) const PART_BYTES: usize = 8 << 20;
 const RUN_ID: &str = "planetree-run";
 
-/// See [`super::Staging`].
+/// An output prefix in an object store that is not visible yet; see [`super::Staging`].
 pub struct BucketStaging {
     store: Arc<dyn ObjectStore>,
     uploads: Arc<dyn MultipartStore>,
@@ -44,7 +44,7 @@ pub struct BucketStaging {
     history: History,
 }
 
-/// One file of the output.
+/// One file of the output, and the state of its upload.
 struct StagedObject {
     name: String,
     path: Path,
@@ -56,12 +56,12 @@ enum UploadState {
     Running(JoinHandle<object_store::Result<Upload>>),
     Uploaded(Upload),
     Visible,
-    /// Visible, and not part of the output.
+    /// The object is visible, but no longer part of the output.
     Unwanted,
     Gone,
 }
 
-/// An upload with all its parts received by the store.
+/// A multipart upload of which the store has received all parts. It is not visible until it is completed.
 pub(super) struct Upload {
     pub(super) id: MultipartId,
     pub(super) parts: Vec<PartId>,
@@ -93,7 +93,7 @@ impl BucketStaging {
                 grace: GRACE,
             },
         };
-        // List first, so that a missing bucket or denied access fails before the work starts.
+        // List the prefix first, so that a missing bucket or missing permission is reported before the work starts.
         let listing = retry(|| staging.store.list_with_delimiter(Some(&staging.prefix)));
         let listed = wait_or_interrupt(listing)?.map_err(|error| shown.store_error("list", &error))?;
         let marker_path = staging.marker_path();
@@ -108,7 +108,7 @@ impl BucketStaging {
     }
 
     pub(super) fn keep(&mut self, mut spool: SpooledTempFile, name: &str) -> Result<()> {
-        // One upload at a time besides the file being written bounds memory.
+        // Waiting for the previous upload limits the memory to two files: one being uploaded and one being written.
         self.settle()?;
         let local = |error: std::io::Error| Error::io("temporary file", "read", error);
         let bytes = spool.seek(SeekFrom::End(0)).map_err(local)?;
@@ -147,8 +147,8 @@ impl BucketStaging {
         Ok(())
     }
 
-    /// Makes an uploaded file visible. If the response is lost, an object of the same name and size
-    /// is the one we sent, because the name contains the hash of the content.
+    /// Makes an uploaded file visible. If the response is lost, an existing object of the same name and size must be
+    /// the uploaded file, because the name contains a hash of the content.
     fn complete(&mut self, place: usize) -> Result<()> {
         let file = &mut self.files[place];
         let UploadState::Uploaded(upload) = &file.state else { return Ok(()) };
@@ -166,7 +166,8 @@ impl BucketStaging {
     pub(super) fn reopen(&mut self, name: &str) -> Result<File> {
         self.settle()?;
         let place = self.place_of(name);
-        // It is visible for a while and part of no output: the run after a killed one removes it.
+        // The file becomes visible before it is part of an output. Saving its name in the history allows a later run
+        // to remove the file if this run is killed.
         let noted = self.history.note(name.as_bytes());
         noted.map_err(|error| self.shown.store_error("write", &error))?;
         self.complete(place)?;
@@ -182,7 +183,8 @@ impl BucketStaging {
     pub(super) fn discard(&mut self, name: &str) {
         let place = self.place_of(name);
         let file = &mut self.files[place];
-        // Another run may have the same file; the run whose turn it is can tell.
+        // The file is not removed yet, because the output of another run may contain it. Only the run that holds the
+        // turn can check this.
         if matches!(file.state, UploadState::Visible) {
             file.state = UploadState::Unwanted;
         }
@@ -201,17 +203,18 @@ impl BucketStaging {
         let mut turn = self.take_turn(None)?;
         let mut notes = Notes::default();
         let published = self.publish(&mut turn, marker, &mut notes);
-        // All of this is best effort: what stays is in no manifest, and untidy is better than lost.
+        // Errors while cleaning up are ignored: leftover files are not listed in any manifest, and keeping too many
+        // files is better than losing one.
         match &published {
             Ok(()) => {
                 if notes.old.is_some() {
                     tracing::warn!(
-                        "{}: the files of what was replaced stay for a day, for those who read it; patterns such as \
-                         *.parquet match them, too",
+                        "{}: the files of the replaced output are kept for a day, because other processes may be reading \
+                         them; until then, patterns such as *.parquet match them, too",
                         self.shown
                     );
                 }
-                // From here on the output is visible, so nothing of it may go.
+                // The output is visible now, so none of its files may be removed.
                 self.files.retain(|file| matches!(file.state, UploadState::Unwanted));
                 self.tidy(&mut turn, Some(marker));
                 if turn.hold() {
@@ -222,7 +225,8 @@ impl BucketStaging {
                 self.tidy(&mut turn, Some(marker));
                 self.unnote(&mut turn, notes.old);
             }
-            // Readers may hold files of the same names: these are deleted after the grace period.
+            // An earlier output had the same files, and readers may still need them, so they stay for the grace
+            // period.
             Err(_) if notes.earlier => self.files.retain(|file| !matches!(file.state, UploadState::Visible)),
             Err(_) => {}
         }
@@ -233,9 +237,10 @@ impl BucketStaging {
         Turn::take(&self.store, self.history.turn_path(), &self.run_id, &self.shown, patience)
     }
 
-    /// Makes the files visible and puts the marker in the place of the one that is there.
+    /// Makes the files visible and replaces the current marker, if any, with the new one.
     fn publish(&mut self, turn: &mut Turn, marker: &[u8], notes: &mut Notes) -> Result<()> {
-        /// How often another writer may be quicker, which can happen only without a turn.
+        /// Maximum number of attempts. An attempt fails if another run replaces the marker first, which can happen
+        /// only without a turn.
         const TRIES: usize = 20;
         let shown = self.shown.clone();
         let failed = |error: object_store::Error| shown.store_error("write", &error);
@@ -264,12 +269,13 @@ impl BucketStaging {
         }
         Err(Error::place(
             &self.shown,
-            "other runs keep replacing it",
-            "run the command again when they have ended",
+            "other runs keep replacing this output",
+            "run the command again when the other runs have ended",
         ))
     }
 
-    /// Strikes out a marker that was to be replaced and is in force after all.
+    /// Removes the saved copy of the old marker if the old marker is still the current one, because publishing
+    /// failed.
     fn unnote(&self, turn: &mut Turn, old: Option<Bytes>) {
         if let Some(old) = old
             && turn.hold()
@@ -279,7 +285,8 @@ impl BucketStaging {
         }
     }
 
-    /// Puts the marker in the place of an old one, or where there is none; false if that is no longer so.
+    /// Writes the marker on condition that the current marker still has the version `old`, or that there is none if
+    /// `old` is `None`. Returns false if the condition is not met.
     fn put_marker(&self, marker: &[u8], old: Option<UpdateVersion>) -> Result<bool> {
         let path = self.marker_path();
         let mut attributes = Attributes::new();
@@ -291,7 +298,7 @@ impl BucketStaging {
             wait(retry(|| self.store.put_opts(&path, payload.clone(), options.clone())))
         };
         let outcome = match put(options.clone()) {
-            // A store without conditions: the last writer wins.
+            // The store does not support conditional requests, so the last writer wins.
             Err(object_store::Error::NotImplemented { .. }) => {
                 put(PutOptions { mode: PutMode::Overwrite, ..options })
             }
@@ -307,7 +314,7 @@ impl BucketStaging {
         }
     }
 
-    /// The run that wrote the current marker.
+    /// Returns the id of the run that wrote the current marker, if the metadata contains one.
     fn owner_of_marker(&self, path: &Path) -> object_store::Result<Option<String>> {
         let options = GetOptions { head: true, ..GetOptions::default() };
         let found = wait(retry(|| self.store.get_opts(path, options.clone())))?;
@@ -315,7 +322,8 @@ impl BucketStaging {
         Ok(found.attributes.get(&key).map(|value| value.as_ref().to_owned()))
     }
 
-    /// Removes what this run made visible and nobody names, but for the marker it wrote down itself.
+    /// Removes files that this run made visible and that no marker lists, other than the marker `noted`, of which
+    /// this run saved a copy. Also removes that copy.
     fn tidy(&mut self, turn: &mut Turn, noted: Option<&[u8]>) {
         let is_visible =
             |file: &StagedObject| matches!(file.state, UploadState::Visible | UploadState::Unwanted);
@@ -334,14 +342,14 @@ impl BucketStaging {
     }
 }
 
-/// What a run wrote down before it published.
+/// The copies of markers that a run saved before it published its output.
 #[derive(Default)]
 struct Notes {
-    /// Its own marker, which nobody had written down.
+    /// Whether this run was the first to save a copy of its own marker.
     ours: bool,
-    /// Its own marker, once more.
+    /// Whether an earlier run had already saved a copy of the same marker.
     earlier: bool,
-    /// The marker that it was to replace.
+    /// The marker that this run replaces, if it differs from its own.
     old: Option<Bytes>,
 }
 
@@ -353,7 +361,7 @@ impl Drop for BucketStaging {
     fn drop(&mut self) {
         let mut is_visible = false;
         for file in &mut self.files {
-            // Best effort: an upload that cannot be aborted never becomes visible either.
+            // Errors are ignored, because an upload that was not completed never becomes visible.
             let upload = match std::mem::replace(&mut file.state, UploadState::Gone) {
                 UploadState::Running(task) => wait(task).ok().and_then(Result::ok),
                 UploadState::Uploaded(upload) => Some(upload),
@@ -368,7 +376,7 @@ impl Drop for BucketStaging {
                 let _ = wait(self.uploads.abort_multipart(&file.path, &upload.id));
             }
         }
-        // Files that grew wider are visible early.
+        // Files that were reopened to add columns became visible before the commit and must be removed.
         if is_visible && let Ok(mut turn) = self.take_turn(Some(Duration::from_secs(5))) {
             self.tidy(&mut turn, None);
         }
@@ -381,7 +389,7 @@ pub(super) async fn upload(
     path: &Path,
     mut spool: SpooledTempFile,
 ) -> object_store::Result<Upload> {
-    /// Number of concurrent parts.
+    /// Maximum number of parts that are uploaded concurrently.
     const AT_A_TIME: usize = 4;
     let id = retry(|| uploads.create_multipart(path)).await?;
     let outcome = async {
@@ -447,14 +455,14 @@ mod tests {
         staging.keep(spool, name).unwrap();
     }
 
-    /// An output of some files, whose marker names them.
+    /// Writes an output with the files `names`. The marker lists them.
     fn write(target: &Location, names: &str, grace: Duration) {
         let mut staging = begin(target, grace);
         names.split(' ').for_each(|name| keep(&mut staging, name));
         staging.commit(names.as_bytes()).unwrap();
     }
 
-    /// What is there but for markers that were written down, and how many of these there are.
+    /// Returns the names of all objects except saved copies of markers, and the number of saved copies.
     fn there(target: &Location) -> (String, usize) {
         let names = target.list().unwrap();
         let (notes, names): (Vec<_>, Vec<_>) =
@@ -472,7 +480,7 @@ mod tests {
         assert_eq!(there(&target), ("_marker.json a b".to_owned(), 0));
         write(&target, "b c", DAY);
         assert_eq!(there(&target), ("_marker.json a b c".to_owned(), 1));
-        // The old content once more is in force again, and the other one is what was replaced.
+        // Writing the first content again makes it current again, and the second output is the replaced one.
         write(&target, "a b", DAY);
         assert_eq!(there(&target), ("_marker.json a b c".to_owned(), 1));
         write(&target, "d", NOTHING);
@@ -499,7 +507,7 @@ mod tests {
         let (_, target) = bucket();
         write(&target, "a b", DAY);
         for dies_late in [false, true] {
-            // All that `commit` does before the marker, and then nothing, not even a clean-up.
+            // Do everything that `commit` does before it writes the marker, and then stop without cleaning up.
             let mut staging = begin(&target, DAY);
             keep(&mut staging, "b");
             keep(&mut staging, "c");
@@ -511,7 +519,7 @@ mod tests {
                 staging.history.note(b"a b").unwrap();
                 staging.complete(1).unwrap();
             }
-            drop(turn); // it would be a dead run's after a while
+            drop(turn); // otherwise the next run would have to wait until this one is presumed dead
             std::mem::forget(staging);
             assert_eq!(&target.join("_marker.json").read_all().unwrap().unwrap()[..], b"a b");
         }

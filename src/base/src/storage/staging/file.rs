@@ -1,8 +1,8 @@
-//! An output file that is written atomically and replaces an earlier one in the same step.
+//! Writing a single output file atomically. If a file exists at the target, it is replaced in the same step.
 //!
-//! A local file is written beside the target under a hidden name, locked while in use, and renamed at
-//! the end. An object is buffered, then put in one request or in a multipart upload that becomes
-//! visible when it is completed.
+//! A local file is written next to the target under a hidden name, locked while in use, and renamed at the end. An
+//! object is buffered and then uploaded in one request, or in a multipart upload that becomes visible when it is
+//! completed.
 
 use super::bucket::{PART_BYTES, upload};
 use super::local::{make_directories, parent_of, remove_leftovers};
@@ -18,11 +18,11 @@ use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use tempfile::SpooledTempFile;
 
-/// An output file that is not visible yet. Dropped without [`FileOutput::commit`], it leaves nothing behind.
+/// An output file that is not visible yet. If it is dropped without [`FileOutput::commit`], it leaves nothing behind.
 pub struct FileOutput {
     writer: BufWriter<FileSink>,
     shown: Location,
-    /// Says whether what is there may be replaced.
+    /// Checks whether an existing file at the target may be replaced; `None` if any file may be replaced.
     guard: Option<Guard>,
 }
 
@@ -32,8 +32,8 @@ enum FileSink {
 }
 
 impl FileOutput {
-    /// Prepares to write a file that the user named: never a hidden one, and in the place of another only if the
-    /// guard lets that go.
+    /// Prepares to write a file at a path that the user chose. Fails if the path is hidden, or if a file exists that
+    /// the guard does not permit to replace.
     pub fn guarded(target: &Location, guard: Guard) -> Result<Self> {
         refuse_hidden(target)?;
         let output = FileOutput { guard: Some(guard), ..FileOutput::create(target)? };
@@ -43,24 +43,24 @@ impl FileOutput {
 
     fn ask_guard(&self) -> Result<()> {
         let Some(guard) = &self.guard else { return Ok(()) };
-        // A slash at the end of a path would hide the file that is going to be replaced.
+        // With a trailing slash in the path, an existing file would not be found.
         let target = match &self.shown {
             Location::Local(path) => Location::Local(path.components().collect()),
             remote => remote.clone(),
         };
-        // An empty file holds nothing to lose.
+        // An empty file may always be replaced.
         if target.size()?.is_some_and(|size| size > 0) { guard(&target) } else { Ok(()) }
     }
 
-    /// Prepares to write a file under a name that only planetree uses; directories above it are made. Fails early
-    /// where it cannot be written.
+    /// Prepares to write a file under a name that only planetree uses. Creates missing parent directories. Fails
+    /// early if the file cannot be written.
     pub fn create(target: &Location) -> Result<Self> {
         interrupt::be_orderly();
         let sink = match target {
             Location::Local(path) => FileSink::Local(LocalFile::create(path, target)?),
             Location::Remote(remote) => {
                 check_bucket(remote, target)?;
-                // Most outputs stay in memory; only unusually large ones touch the disk.
+                // Outputs up to 64 MiB are buffered in memory, larger ones in a temporary file.
                 let spool = HashingWriter::new(SpooledTempFile::new(64 << 20));
                 FileSink::Bucket { remote: remote.clone(), spool }
             }
@@ -72,7 +72,8 @@ impl FileOutput {
         })
     }
 
-    /// Writes a small file at once, even after an interrupt: the final status of stopped work.
+    /// Writes a small file in one call. This works even after an interrupt, so that the status of stopped work can be
+    /// saved.
     pub fn put(target: &Location, content: &[u8]) -> Result<()> {
         match target {
             Location::Local(_) => {
@@ -89,9 +90,9 @@ impl FileOutput {
         }
     }
 
-    /// Makes the file visible, replacing an earlier one.
+    /// Makes the file visible and replaces an existing file at the target.
     pub fn commit(self) -> Result<()> {
-        self.ask_guard()?; // it may have appeared meanwhile
+        self.ask_guard()?; // a file may have appeared at the target in the meantime
         let FileOutput { writer, shown, .. } = self;
         let sink = writer.into_inner().map_err(|error| Error::io(&shown, "write", error.into_error()))?;
         match sink {
@@ -120,17 +121,17 @@ impl Write for FileSink {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        Ok(()) // neither kind buffers
+        Ok(()) // neither variant buffers writes
     }
 }
 
 struct LocalFile {
     target: PathBuf,
-    /// Its temporary name.
+    /// Path of the temporary file.
     path: PathBuf,
-    /// Open and locked.
+    /// The temporary file, open and locked.
     file: File,
-    /// Parent directories created for the target, the innermost first.
+    /// Parent directories that were created for the target, innermost first. They are removed again if the run fails.
     made: Vec<PathBuf>,
     done: bool,
 }
@@ -140,7 +141,7 @@ impl LocalFile {
         let failed = |error: io::Error| Error::io(shown, "create the output", error);
         let Some(name) = target.file_name() else { return Err(nameless(shown)) };
         let parent = parent_of(target);
-        // Without a trailing slash, with which the rename would expect a directory.
+        // With a trailing slash in the path, the rename would expect a directory, so rebuild the path without it.
         let target = parent.join(name);
         refuse_target(&target, shown)?;
         let made = make_directories(&parent).map_err(failed)?;
@@ -158,10 +159,10 @@ impl LocalFile {
     fn commit(mut self, shown: &Location) -> Result<()> {
         let failed = |error: io::Error| Error::io(shown, "write", error);
         self.file.sync_all().map_err(failed)?;
-        refuse_target(&self.target, shown)?; // it may have appeared meanwhile
+        refuse_target(&self.target, shown)?; // a link or directory may have appeared in the meantime
         fs::rename(&self.path, &self.target).map_err(failed)?;
         self.done = true;
-        // The rename is done; failing to sync the parent changes nothing for readers.
+        // Readers see the file after the rename even if syncing the parent directory fails.
         let _ = File::open(parent_of(&self.target)).and_then(|parent| parent.sync_all());
         Ok(())
     }
@@ -170,7 +171,7 @@ impl LocalFile {
 impl Drop for LocalFile {
     fn drop(&mut self) {
         if !self.done {
-            // Best effort: the next run removes leftovers.
+            // Errors are ignored, because the next run removes leftovers.
             let _ = fs::remove_file(&self.path);
             remove_made(&self.made);
         }
@@ -179,11 +180,11 @@ impl Drop for LocalFile {
 
 fn remove_made(made: &[PathBuf]) {
     for directory in made {
-        let _ = fs::remove_dir(directory); // fails if it is in use
+        let _ = fs::remove_dir(directory); // fails if the directory is not empty
     }
 }
 
-/// Fails if the target is anything but a regular file: a rename would destroy a link or a device.
+/// Fails if the target exists and is not a regular file, because the rename would destroy a link or a device.
 fn refuse_target(target: &Path, shown: &Location) -> Result<()> {
     let Ok(metadata) = fs::symlink_metadata(target) else { return Ok(()) };
     if metadata.is_file() {
@@ -191,20 +192,20 @@ fn refuse_target(target: &Path, shown: &Location) -> Result<()> {
     } else if metadata.is_dir() {
         Err(Error::place(shown, "this is a directory, not a file", "name a file, for example one in it"))
     } else if metadata.is_symlink() {
-        Err(Error::place(shown, "this is a symbolic link", "name the place that it points to"))
+        Err(Error::place(shown, "the output is a symbolic link", "give the path that the link points to"))
     } else {
-        Err(Error::place(shown, "this is not a regular file", "name a file that may be replaced"))
+        Err(Error::place(shown, "this is not a regular file", "give the path of a new or regular file"))
     }
 }
 
-/// Creates a locked file, which other runs do not take for a leftover.
+/// Creates a file and locks it, so that other runs do not mistake it for a leftover.
 fn new_locked_file(parent: &Path, prefix: &str) -> io::Result<(PathBuf, File)> {
     loop {
         let path = parent.join(format!("{prefix}{}", run_id()));
         let file = OpenOptions::new().write(true).create_new(true).open(&path)?;
-        // Some network file systems do not support locks; then leftovers are not removed either.
+        // Some network file systems do not support locks. On those, leftovers are not removed either.
         let _ = file.lock();
-        // Another run may have removed it before it was locked; then create another.
+        // Another run may have removed the file before it was locked. In that case, create another one.
         if path.exists() {
             return Ok((path, file));
         }
@@ -212,7 +213,10 @@ fn new_locked_file(parent: &Path, prefix: &str) -> io::Result<(PathBuf, File)> {
 }
 
 fn nameless(shown: &Location) -> Error {
-    Error::usage(format_args!("{shown}: an output needs a name"), "name a file that may be created")
+    Error::usage(
+        format_args!("{shown}: the output path does not end in a name"),
+        "give the path of a file to create, for example out/model.parquet",
+    )
 }
 
 /// Fails early if the object cannot be written.
@@ -223,10 +227,10 @@ fn check_bucket(remote: &Remote, shown: &Location) -> Result<()> {
     if remote.path.filename().is_none() {
         return Err(nameless(shown));
     }
-    // List, because other requests cannot tell a missing bucket from a missing object.
+    // List the prefix, because other requests do not distinguish a missing bucket from a missing object.
     let listing = retry(|| remote.store.list_with_delimiter(Some(&remote.path)));
     let listed = wait_or_interrupt(listing)?.map_err(|error| shown.store_error("list", &error))?;
-    // Some stores include the object itself in the listing below its name.
+    // Some stores include the object itself in the list of the objects below its name.
     if listed.objects.iter().any(|meta| meta.location != remote.path) || !listed.common_prefixes.is_empty() {
         return Err(Error::place(
             shown,
@@ -268,7 +272,7 @@ fn put(remote: &Remote, mut spool: HashingWriter<SpooledTempFile>, shown: &Locat
     };
     match wait(retry(|| uploads.complete_multipart(&remote.path, &sent.id, sent.parts.clone()))) {
         Ok(_) => Ok(()),
-        // The response may be lost although the object was written; compare its content.
+        // The object may have been written although the response was lost, so compare its content.
         Err(_) if content_digest(shown).is_ok_and(|there| there == digest) => Ok(()),
         Err(error) => {
             let _ = wait(uploads.abort_multipart(&remote.path, &sent.id));
@@ -351,9 +355,9 @@ mod tests {
         assert!(problem(root.path()).ends_with("this is a directory, not a file"));
         let link = root.path().join("link");
         std::os::unix::fs::symlink("elsewhere", &link).unwrap();
-        assert!(problem(&link).ends_with("this is a symbolic link"));
+        assert!(problem(&link).ends_with("the output is a symbolic link"));
         assert!(problem(Path::new("/dev/null")).ends_with("this is not a regular file"));
-        assert!(problem(Path::new("..")).ends_with("an output needs a name"));
+        assert!(problem(Path::new("..")).ends_with("the output path does not end in a name"));
         assert!(problem(&link.join("below")).contains("cannot create the output"));
     }
 
@@ -378,7 +382,7 @@ mod tests {
                 output.commit().unwrap();
                 assert_eq!(target.read_all().unwrap().unwrap()[..], b"ours"[..]);
             }
-            // What appears while the output is made is kept, too.
+            // A foreign file that appears while the output is being written is kept, too.
             let mut output = FileOutput::guarded(&target, ours()).unwrap();
             output.write_all(b"late").unwrap();
             write(&target, b"theirs").unwrap();

@@ -1,10 +1,11 @@
-//! What a prefix of an object store holds beside the output that is there: files that its readers may
-//! still need, and files of runs that did not get to their end.
+//! Bookkeeping of the files below a prefix of an object store that do not belong to the current output: files of
+//! replaced outputs, which readers may still need, and files of runs that failed.
 //!
-//! Before a run makes a file visible, it writes down the marker that will name it; before it replaces
-//! a marker, it writes down the old one. Each is an object of its own, called by its content. So every
-//! file is named somewhere, and one that is named only by markers written down longer ago than
-//! [`GRACE`] belongs to nobody. Whoever has the turn removes it.
+//! The marker of an output lists its files. Before a run makes a file visible, it saves a copy of the marker that
+//! will list the file. Before it replaces a marker, it saves a copy of the old marker. Each copy is a separate object
+//! whose name contains a hash of its content. Every visible file is therefore listed by the current marker or by a
+//! copy. Files that are listed only by copies older than [`GRACE`] are no longer needed, and the run that holds the
+//! turn removes them.
 
 use super::turn::Turn;
 use crate::storage::border::{retry, wait};
@@ -15,14 +16,14 @@ use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt, PutPayload};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long the files of a replaced output stay for those who read them.
+/// Time for which the files of a replaced output are kept for processes that are still reading them.
 pub(super) const GRACE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The markers that were written down.
+/// The saved copies of markers below one prefix.
 pub(super) struct History {
     pub(super) store: Arc<dyn ObjectStore>,
     pub(super) prefix: Path,
-    /// The name of the marker that is in force.
+    /// Name of the current marker.
     pub(super) marker: &'static str,
     pub(super) grace: Duration,
 }
@@ -32,7 +33,7 @@ impl History {
         self.marker.strip_suffix(".json").unwrap_or(self.marker)
     }
 
-    /// The object that says whose turn it is.
+    /// Returns the path of the object that identifies the run that holds the turn.
     pub(super) fn turn_path(&self) -> Path {
         self.prefix.clone().join(format!("{}.lock", self.stem()))
     }
@@ -42,13 +43,13 @@ impl History {
         self.prefix.clone().join(format!("{}-{}.json", self.stem(), &digest[..16]))
     }
 
-    /// Writes a marker down; what it names stays from now on for the time of grace.
+    /// Saves a copy of a marker. The files that it lists are kept for the grace period from now on.
     pub(super) fn note(&self, marker: &[u8]) -> object_store::Result<()> {
         let (path, marker) = (self.path_of(marker), Bytes::copy_from_slice(marker));
         wait(retry(|| self.store.put(&path, PutPayload::from(marker.clone())))).map(drop)
     }
 
-    /// Whether a marker is written down.
+    /// Checks whether there is a saved copy of a marker.
     pub(super) fn has(&self, marker: &[u8]) -> object_store::Result<bool> {
         let path = self.path_of(marker);
         match wait(retry(|| self.store.head(&path))) {
@@ -58,14 +59,15 @@ impl History {
         }
     }
 
-    /// Strikes a marker out. Best effort: one that stays is struck out after the time of grace.
+    /// Removes the saved copy of a marker. Errors are ignored, because old copies are removed after the grace period
+    /// anyway.
     pub(super) fn forget(&self, marker: &[u8]) {
         let path = self.path_of(marker);
         let _ = wait(retry(|| self.store.delete(&path)));
     }
 
-    /// Removes files that neither the marker in force names nor one that was written down, other than
-    /// `but_for`.
+    /// Removes those of the files `names` that are listed neither by the current marker nor by a saved copy. The
+    /// saved copy of the marker `but_for` is disregarded.
     pub(super) fn remove_unnamed(
         &self,
         names: &[String],
@@ -83,10 +85,11 @@ impl History {
         Ok(())
     }
 
-    /// Removes what was replaced or given up longer ago than the time of grace, and its marker.
+    /// Removes the files of outputs that were replaced or abandoned longer ago than the grace period, and the saved
+    /// copies of their markers. Stops if the turn is lost.
     pub(super) fn clean(&self, turn: &mut Turn) -> object_store::Result<()> {
         let listed = self.list()?;
-        // The marker in force has just been written, so the latest time is the store's now.
+        // The current marker has just been written, so the latest modification time is the store's current time.
         let Some(now) = listed.iter().map(|meta| meta.last_modified).max() else { return Ok(()) };
         let is_old =
             |meta: &&ObjectMeta| (now - meta.last_modified).to_std().is_ok_and(|age| age >= self.grace);
@@ -120,7 +123,7 @@ impl History {
         Ok(wait(retry(|| self.store.list_with_delimiter(Some(&self.prefix))))?.objects)
     }
 
-    /// Whether an object is a marker that was written down: `_manifest-<16 digits>.json`.
+    /// Checks whether an object is a saved copy of a marker, with a name such as `_manifest-0123456789abcdef.json`.
     fn is_note(&self, meta: &ObjectMeta) -> bool {
         let name = meta.location.filename().unwrap_or_default();
         let digest = name
@@ -132,7 +135,7 @@ impl History {
         })
     }
 
-    /// The marker in force and some that were written down.
+    /// Reads the current marker and the given saved copies of markers.
     fn texts<'a>(&self, notes: impl Iterator<Item = &'a ObjectMeta>) -> object_store::Result<Vec<Bytes>> {
         let mut texts = Vec::new();
         texts.extend(self.text(&self.prefix.clone().join(self.marker))?);

@@ -1,5 +1,5 @@
-//! Staging for a local directory. It is beside the target, so that one rename publishes it, and
-//! locked, so that a later run can tell leftovers of a killed run from directories in use.
+//! Staging for a local output directory. The staging directory is next to the target, so that one rename publishes
+//! it. It is locked while in use, so that later runs can distinguish it from the leftovers of a killed run.
 
 use super::{StagedFile, refuse_existing, refuse_foreign, run_id};
 use crate::error::{Error, Result};
@@ -11,19 +11,19 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
-/// See [`super::Staging`].
+/// A local output directory that is not visible yet; see [`super::Staging`].
 pub struct LocalStaging {
     target: PathBuf,
     shown: Location,
     marker: &'static str,
     overwrite: bool,
     directory: PathBuf,
-    /// Held while the directory is staged.
+    /// The open staging directory, which is locked until it is published.
     lock: File,
     created: usize,
-    /// Parent directories created for the target, the innermost first.
+    /// Parent directories that were created for the target, innermost first. They are removed again if the run fails.
     made: Vec<PathBuf>,
-    /// Files being synced to disk.
+    /// Threads that are syncing finished files to disk.
     syncing: VecDeque<JoinHandle<io::Result<()>>>,
     done: bool,
 }
@@ -39,15 +39,14 @@ impl LocalStaging {
             Some(name) => name.to_string_lossy().into_owned(),
             None => {
                 return Err(Error::usage(
-                    format_args!("{shown}: an output needs a name"),
-                    "name a directory that may be created",
+                    format_args!("{shown}: the output path does not end in a name"),
+                    "give the path of a directory to create, for example out/data",
                 ));
             }
         };
         refuse_target(target, shown, marker, overwrite)?;
         let parent = parent_of(target);
-        let made =
-            make_directories(&parent).map_err(|error| Error::io(shown, "create the output", error))?;
+        let made = make_directories(&parent).map_err(|error| Error::io(shown, "create the output", error))?;
         let prefix = format!(".{name}.planetree-");
         remove_leftovers(&parent, &prefix);
         let (directory, lock) = new_locked_directory(&parent, &prefix)
@@ -75,7 +74,7 @@ impl LocalStaging {
 
     pub(super) fn keep(&mut self, file: File, path: &Path, name: &str) -> Result<()> {
         fs::rename(path, self.directory.join(name)).map_err(|error| self.io_error(error))?;
-        /// Number of files synced concurrently.
+        /// Maximum number of files that are synced concurrently.
         const AT_A_TIME: usize = 4;
         while self.syncing.len() >= AT_A_TIME {
             self.sync_one().map_err(|error| self.io_error(error))?;
@@ -94,7 +93,7 @@ impl LocalStaging {
 
     pub(super) fn commit(mut self, marker: &[u8]) -> Result<()> {
         self.write_marker(marker).map_err(|error| self.io_error(error))?;
-        // A target that appeared meanwhile is refused by the rename itself, atomically.
+        // The rename fails atomically if the target has appeared since the start of the run.
         loop {
             match fs::rename(&self.directory, &self.target) {
                 Ok(()) => break,
@@ -102,7 +101,7 @@ impl LocalStaging {
                     refuse_target(&self.target, &self.shown, self.marker, self.overwrite)?;
                     match self.exchange() {
                         Ok(()) => break,
-                        // It was taken away meanwhile, so the rename may succeed.
+                        // The target has disappeared in the meantime, so try the rename again.
                         Err(error) if error.kind() == io::ErrorKind::NotFound && self.directory.exists() => {}
                         Err(error) => return Err(self.io_error(error)),
                     }
@@ -112,7 +111,7 @@ impl LocalStaging {
         }
         self.done = true;
         if let Some(parent) = self.directory.parent() {
-            // The rename is done; failing to sync the parent changes nothing for readers.
+            // Readers see the output after the rename even if syncing the parent directory fails.
             let _ = File::open(parent).and_then(|parent| parent.sync_all());
         }
         Ok(())
@@ -135,15 +134,15 @@ impl LocalStaging {
         }
     }
 
-    /// Puts the new output in the place of the old one in one step, then removes the old one, unless
-    /// somebody reads it.
+    /// Replaces the old output with the new one in one step. Then removes the old output, unless a reader has locked
+    /// it.
     fn exchange(&self) -> io::Result<()> {
         #[cfg(target_os = "linux")]
         {
             use rustix::fs::{CWD, RenameFlags, renameat_with};
             match renameat_with(CWD, &self.directory, CWD, &self.target, RenameFlags::EXCHANGE) {
                 Ok(()) => {
-                    let _ = self.lock.unlock(); // readers wait for it
+                    let _ = self.lock.unlock(); // readers wait until the directory is unlocked
                     remove_unless_held(&self.directory);
                     return Ok(());
                 }
@@ -151,7 +150,7 @@ impl LocalStaging {
                 Err(error) => return Err(error.into()),
             }
         }
-        // The file system cannot exchange directories: move the old output aside briefly.
+        // The file system cannot exchange two directories, so the target is missing between the two renames.
         let aside = PathBuf::from(format!("{}-old", self.directory.display()));
         fs::rename(&self.target, &aside)?;
         if let Err(error) = fs::rename(&self.directory, &self.target) {
@@ -174,26 +173,30 @@ impl Drop for LocalStaging {
             for syncing in self.syncing.drain(..) {
                 let _ = syncing.join();
             }
-            // Best effort: the next run removes leftovers.
+            // Errors are ignored, because the next run removes leftovers.
             let _ = fs::remove_dir_all(&self.directory);
             for made in &self.made {
-                let _ = fs::remove_dir(made); // fails if it is in use
+                let _ = fs::remove_dir(made); // fails if the directory is not empty
             }
         }
     }
 }
 
-/// Fails if the target may not be written. Only directories that contain nothing but the files
-/// listed by their marker may be replaced.
+/// Fails if the target must not be written. An existing directory may be replaced only if it contains nothing but its
+/// marker file and the files that the marker lists.
 fn refuse_target(target: &Path, shown: &Location, marker: &str, overwrite: bool) -> Result<()> {
     match fs::symlink_metadata(target) {
         Err(_) => return Ok(()),
         Ok(metadata) if metadata.is_symlink() => {
-            return Err(Error::place(shown, "this is a symbolic link", "name the place that it points to"));
+            return Err(Error::place(
+                shown,
+                "the output is a symbolic link",
+                "give the path that the link points to",
+            ));
         }
         Ok(_) => {}
     }
-    // The names and the marker of one and the same directory: another run may be replacing it.
+    // The names and the marker must come from the same directory, because another run may be replacing it.
     let held = HeldDirectory::open(shown, marker)?;
     let listed = held.as_ref().map(|(_, listed)| String::from_utf8_lossy(listed));
     let names: Option<Vec<String>> = match &held {
@@ -231,7 +234,7 @@ fn is_occupied(error: &io::Error) -> bool {
     )
 }
 
-/// The parent directory of a path.
+/// Returns the parent directory of a path, or `.` if the path has only one component.
 pub(super) fn parent_of(target: &Path) -> PathBuf {
     match target.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
@@ -239,7 +242,7 @@ pub(super) fn parent_of(target: &Path) -> PathBuf {
     }
 }
 
-/// Creates a directory and its parents; returns the created ones, the innermost first.
+/// Creates a directory and its missing parents. Returns the created directories, innermost first.
 pub(super) fn make_directories(path: &Path) -> io::Result<Vec<PathBuf>> {
     let made = path
         .ancestors()
@@ -250,15 +253,15 @@ pub(super) fn make_directories(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(made)
 }
 
-/// Creates a locked directory, which other runs do not take for a leftover.
+/// Creates a directory and locks it, so that other runs do not mistake it for a leftover.
 fn new_locked_directory(parent: &Path, prefix: &str) -> io::Result<(PathBuf, File)> {
     loop {
         let directory = parent.join(format!("{prefix}{}", run_id()));
         fs::create_dir(&directory)?;
-        // Another run may remove it before it is locked; then create another.
+        // Another run may remove the directory before it is locked. In that case, create another one.
         match File::open(&directory) {
             Ok(lock) => {
-                // Some network file systems cannot lock directories; then leftovers are not removed either.
+                // Some network file systems cannot lock directories. On those, leftovers are not removed either.
                 let _ = lock.lock();
                 if directory.exists() {
                     return Ok((directory, lock));
@@ -270,8 +273,8 @@ fn new_locked_directory(parent: &Path, prefix: &str) -> io::Result<(PathBuf, Fil
     }
 }
 
-/// Removes what killed runs left beside the target, and what was replaced while it was read:
-/// directories and files of ours that nobody holds.
+/// Removes hidden files and directories next to the target that killed runs left behind, or that were replaced while
+/// they were being read. Those that are still locked are kept.
 pub(super) fn remove_leftovers(parent: &Path, prefix: &str) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
@@ -281,14 +284,14 @@ pub(super) fn remove_leftovers(parent: &Path, prefix: &str) {
     }
 }
 
-/// Removes a directory or file that has no place any more; best effort, the next run tries again.
+/// Removes a directory or file unless it is locked. Errors are ignored, because the next run tries again.
 fn remove_unless_held(path: &Path) {
     let Ok(leftover) = File::open(path) else { return };
     if matches!(leftover.try_lock(), Err(TryLockError::WouldBlock)) {
-        return; // somebody writes or reads it
+        return; // another process is writing or reading it
     }
-    // The lock is held until it is gone.
-    tracing::debug!(path = %path.display(), "removing what is no longer used");
+    // `leftover` stays locked until the removal is complete, so that no reader opens it.
+    tracing::debug!(path = %path.display(), "removing a leftover");
     let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
 }
 

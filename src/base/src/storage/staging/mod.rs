@@ -1,5 +1,5 @@
-//! Atomic outputs: files are written aside, and one last step (a rename, or the conditional creation
-//! of one object) makes them visible together.
+//! Atomic outputs. All files of an output are first written where readers do not see them. One final step, which is a
+//! rename or the conditional write of one object, makes them visible together.
 
 mod bucket;
 mod file;
@@ -17,31 +17,31 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use tempfile::SpooledTempFile;
 
-/// An output directory or prefix that is not visible yet. Dropped without [`Staging::commit`], it
-/// leaves nothing behind.
+/// An output directory or prefix that is not visible yet. If it is dropped without [`Staging::commit`], it leaves
+/// nothing behind.
 pub enum Staging {
-    /// A directory beside the target, renamed at the end.
+    /// A local directory next to the target, which is renamed at the end.
     Local(local::LocalStaging),
-    /// Uploads that are completed at the end.
+    /// Uploads to an object store, which are completed at the end.
     Bucket(bucket::BucketStaging),
 }
 
 /// A file of a staged output while it is being written.
 pub enum StagedFile {
-    /// In the staging directory.
+    /// A file in the staging directory.
     Local {
         /// The open file.
         file: File,
-        /// Its temporary name.
+        /// Path of the file until it gets its final name.
         path: PathBuf,
     },
-    /// In memory while small, otherwise in a temporary file.
+    /// A file that will be uploaded. It is held in memory while it is small, and otherwise in a temporary file.
     Spool(SpooledTempFile),
 }
 
 impl Staging {
-    /// Prepares to write `target`, which exists once its file `marker` exists. Refuses an existing
-    /// target unless it is one of ours and may be overwritten.
+    /// Prepares to write the output `target`, which is complete once it contains the file `marker`. Fails if the
+    /// target exists, unless `overwrite` is set and planetree wrote the existing target.
     pub fn begin(target: &Location, marker: &'static str, overwrite: bool) -> Result<Self> {
         interrupt::be_orderly();
         Ok(match target {
@@ -54,11 +54,11 @@ impl Staging {
         })
     }
 
-    /// Starts a file; its name is given when it is finished.
+    /// Starts a new file. It gets its name later, from [`Staging::keep`].
     pub fn create(&mut self) -> Result<StagedFile> {
         match self {
             Staging::Local(local) => local.create(),
-            // Parts of a few row groups stay in memory; only unusually large ones go to disk.
+            // Files up to 64 MiB are buffered in memory, larger ones in a temporary file.
             Staging::Bucket(_) => Ok(StagedFile::Spool(SpooledTempFile::new(64 << 20))),
         }
     }
@@ -91,7 +91,8 @@ impl Staging {
         }
     }
 
-    /// Makes everything visible, the marker last. It names all files of the output.
+    /// Makes all files visible. The marker becomes visible last; its content `marker` must list all files of the
+    /// output.
     pub fn commit(self, marker: &[u8]) -> Result<()> {
         match self {
             Staging::Local(local) => local.commit(marker),
@@ -101,7 +102,7 @@ impl Staging {
 }
 
 impl StagedFile {
-    /// Ends writing and opens the content for reading; it is no longer part of the output.
+    /// Ends writing, removes the file from the output, and opens its content for reading.
     pub fn into_readable(self) -> io::Result<File> {
         match self {
             StagedFile::Local { path, .. } => {
@@ -123,7 +124,7 @@ impl Write for StagedFile {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        Ok(()) // neither kind buffers
+        Ok(()) // neither variant buffers writes
     }
 }
 
@@ -151,7 +152,7 @@ fn refuse_http(target: &Location) -> Error {
     )
 }
 
-/// A unique name for this run.
+/// Returns a new random id of 16 hexadecimal digits.
 pub(super) fn run_id() -> String {
     use std::hash::{BuildHasher, Hasher};
     let mut hasher = std::collections::hash_map::RandomState::new().build_hasher();

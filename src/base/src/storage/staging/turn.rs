@@ -1,9 +1,10 @@
-//! One run at a time publishes below a prefix of an object store and cleans up there. The turn is an
-//! object that is created on condition that there is none and rewritten now and then; one that stays
-//! the same is a dead run's, and is taken over on condition that it is still the same.
+//! The right of one run at a time, called the turn, to publish files below a prefix of an object store and to clean
+//! up there. To take the turn, a run creates an object on condition that none exists, and then rewrites the object
+//! every few seconds. If the object stops changing, the run that created it is dead. Another run may then overwrite
+//! the object, on condition that it is still unchanged.
 //!
-//! A store without conditional requests (`AWS_CONDITIONAL_PUT=disabled`) has no turns: the last
-//! writer wins, and nothing is cleaned up.
+//! A store without conditional requests (`AWS_CONDITIONAL_PUT=disabled`) has no turns. There, the last writer wins,
+//! and nothing is cleaned up.
 
 use crate::error::{Error, Result};
 use crate::storage::border::{retry, wait};
@@ -15,12 +16,12 @@ use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload,
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// After how long it is rewritten.
+/// Interval after which the object is rewritten.
 const BEAT: Duration = Duration::from_secs(5);
-/// After how long without that its holder is dead.
+/// Time without a change of the object after which the run that holds the turn is presumed dead.
 const DEAD: Duration = Duration::from_secs(20);
 
-/// The right to publish, until it is dropped.
+/// The right to publish below a prefix. It is given up when this value is dropped.
 pub(super) struct Turn {
     store: Arc<dyn ObjectStore>,
     path: Path,
@@ -35,12 +36,13 @@ enum State {
         since: Instant,
     },
     Lost,
-    /// The store knows no conditions.
+    /// The store does not support conditional requests, so there is no turn to hold.
     Unguarded,
 }
 
 impl Turn {
-    /// Waits for our turn, at most as long as `patience` says, if it does; `shown` is for messages.
+    /// Waits for the turn. Fails if it takes longer than `patience`; `None` means to wait until the user interrupts.
+    /// `shown` is the location for messages.
     pub(super) fn take(
         store: &Arc<dyn ObjectStore>,
         path: Path,
@@ -56,8 +58,8 @@ impl Turn {
         let failed = |error: object_store::Error| shown.store_error("write", &error);
         while !turn.put(PutMode::Create).map_err(failed)? {
             match turn.read().map_err(failed)? {
-                None => continue, // it has just been given back
-                // Ours: the answer to the creation was lost.
+                None => continue, // another run has just given up the turn
+                // This run created the object, but the response to the request was lost.
                 Some((there, version)) if there == turn.text() => {
                     turn.state = State::Held { version, since: Instant::now() };
                     break;
@@ -75,7 +77,11 @@ impl Turn {
             match patience {
                 None => interrupt::check()?,
                 Some(patience) if begun.elapsed() > patience => {
-                    return Err(Error::place(shown, "another run is writing here", "run the command again"));
+                    return Err(Error::place(
+                        shown,
+                        "another run is writing to this location",
+                        "run the command again when that run has ended",
+                    ));
                 }
                 Some(_) => {}
             }
@@ -85,7 +91,7 @@ impl Turn {
         Ok(turn)
     }
 
-    /// Keeps the turn, and says whether it is still ours alone.
+    /// Rewrites the object if necessary, and returns whether this run still holds the turn.
     pub(super) fn hold(&mut self) -> bool {
         if let State::Held { version, since } = &self.state
             && since.elapsed() > BEAT
@@ -94,7 +100,7 @@ impl Turn {
             self.beats += 1;
             if !matches!(self.put(PutMode::Update(version)), Ok(true)) {
                 self.state = match self.read() {
-                    // The answer was lost.
+                    // The object was rewritten, but the response was lost.
                     Ok(Some((there, version))) if there == self.text() => {
                         State::Held { version, since: Instant::now() }
                     }
@@ -109,7 +115,7 @@ impl Turn {
         Bytes::from(format!("{} {}\n", self.run_id, self.beats))
     }
 
-    /// Writes the object; false if the condition does not hold.
+    /// Writes the object on the condition given by `mode`. Returns false if the condition is not met.
     fn put(&mut self, mode: PutMode) -> object_store::Result<bool> {
         let options = PutOptions { mode, ..PutOptions::default() };
         let payload = PutPayload::from(self.text());
@@ -136,7 +142,7 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        // Best effort: one that stays is a dead run's after a while.
+        // Errors are ignored, because other runs treat an object that no longer changes as that of a dead run.
         if matches!(self.state, State::Held { .. })
             && matches!(self.read(), Ok(Some((there, _))) if there == self.text())
         {
@@ -145,7 +151,7 @@ impl Drop for Turn {
     }
 }
 
-/// An object's content and version; `None` if there is none.
+/// Reads the content and the version of an object. Returns `None` if it does not exist.
 pub(super) fn read_version(
     store: &Arc<dyn ObjectStore>,
     path: &Path,
@@ -176,7 +182,7 @@ mod tests {
         let mut first = take("one", None).unwrap();
         assert!(first.hold());
         let problem = take("two", Some(Duration::from_millis(50))).err().unwrap().to_string();
-        assert!(problem.contains("another run is writing here"), "{problem}");
+        assert!(problem.contains("another run is writing to this location"), "{problem}");
         let second = std::thread::scope(|scope| {
             let second = scope.spawn(|| take("two", None).unwrap());
             std::thread::sleep(Duration::from_millis(50));

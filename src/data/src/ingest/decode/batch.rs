@@ -1,4 +1,4 @@
-//! Decoding Arrow record batches from Parquet inputs into rows.
+//! Decodes Arrow record batches from Parquet inputs into rows.
 
 use super::super::roles::{ColumnRole, Roles};
 use super::checked_label;
@@ -16,12 +16,12 @@ pub enum TableFault {
     Column {
         /// Index of the column.
         column: usize,
-        /// What is wrong with it.
+        /// What is wrong with the column.
         problem: String,
     },
     /// A cell is invalid.
     Cell {
-        /// Row within the batch, from 0.
+        /// Index of the row within the batch, counted from 0.
         row: usize,
         /// Index of the column.
         column: usize,
@@ -32,12 +32,12 @@ pub enum TableFault {
     },
 }
 
-/// Decoder for record batches.
+/// A decoder for record batches.
 #[derive(Debug, Clone)]
 pub struct BatchDecoder {
     /// Roles of the columns.
     pub roles: Roles,
-    /// Repair or skip faulty rows instead of stopping.
+    /// Whether to repair or skip faulty rows instead of stopping at the first fault.
     pub lenient: bool,
 }
 
@@ -60,7 +60,8 @@ struct RowParts<'a> {
 type CellFault = (usize, FaultKind, String);
 
 impl BatchDecoder {
-    /// Adds the rows of a batch. Its first row is row `first_row` of the input, counted from 1.
+    /// Decodes all rows of a batch and adds them to the builder. `first_row` is the number of the batch's first row
+    /// in the input, counted from 1.
     pub fn decode(
         &self,
         batch: &RecordBatch,
@@ -104,7 +105,7 @@ impl BatchDecoder {
         Ok(())
     }
 
-    /// Reads everything of a row except categories.
+    /// Reads all values of a row except categories.
     fn row<'a>(
         &self,
         cells: &'a [Cells],
@@ -213,14 +214,15 @@ fn cells_of(column: &ArrayRef, role: &ColumnRole) -> Result<Cells, String> {
         }
         _ if !is_number(column.data_type()) => Err(format!("found {}, expected numbers", column.data_type())),
         _ => {
-            // Every number fits in f64, which distinguishes an f32 overflow from infinity.
+            // Numbers are converted to f64 first, so that a number too large for f32 can be distinguished from
+            // infinity.
             let wide = cast(column, &DataType::Float64).map_err(|error| error.to_string())?;
             Ok(Cells::Number(wide.as_primitive::<Float64Type>().clone()))
         }
     }
 }
 
-/// Whether a column of this type can be used as a numeric feature.
+/// Checks whether a column of this type can be used as a numeric feature.
 pub fn is_number(kind: &DataType) -> bool {
     match kind {
         DataType::Dictionary(_, values) => is_number(values),

@@ -1,4 +1,5 @@
-//! Decoding CSV and TSV: one row per record, columns by role.
+//! Decodes CSV, TSV and other delimited text. Every record is a row, and the role of a column determines how its
+//! fields are read.
 
 use super::super::number::{Number, any_number, parse_decimal_comma, short_decimal};
 use super::super::roles::{ColumnRole, Roles};
@@ -8,20 +9,20 @@ use crate::rows::fault::{Fault, FaultKind, quoted_token};
 use csv_core::{ReadRecordResult, ReaderBuilder};
 use std::collections::HashMap;
 
-/// Decoder for delimited text.
+/// A decoder for delimited text.
 #[derive(Debug, Clone)]
 pub struct DelimitedDecoder {
     /// Roles of the columns.
     pub roles: Roles,
     /// The field delimiter.
     pub delimiter: u8,
-    /// Whether the first line has the column names.
+    /// Whether the first line contains the column names.
     pub header: bool,
     /// For each column, whether it was detected as categorical from the first lines.
     pub guessed_categorical: Vec<bool>,
     /// Whether numbers have decimal commas.
     pub decimal_comma: bool,
-    /// Repair or skip faulty lines instead of stopping.
+    /// Whether to repair or skip faulty lines instead of stopping at the first fault.
     pub lenient: bool,
 }
 
@@ -48,7 +49,7 @@ impl Decoder for DelimitedDecoder {
     }
 }
 
-/// A record of delimited text.
+/// One record of delimited text.
 pub struct Record<'a> {
     line: u64,
     text: &'a [u8],
@@ -56,19 +57,19 @@ pub struct Record<'a> {
 }
 
 impl Record<'_> {
-    /// Number of fields.
+    /// Returns the number of fields.
     pub fn fields(&self) -> usize {
         self.ends.len()
     }
 
-    /// The content of a field, without quotes.
+    /// Returns the content of a field, without quotes. `place` is the index of the field, counted from 0.
     pub fn field(&self, place: usize) -> &[u8] {
         let start = if place == 0 { 0 } else { self.ends[place - 1] };
         &self.text[start..self.ends[place]]
     }
 
     fn fault(&self, kind: FaultKind, place: usize) -> Fault {
-        // Exact if no previous field of the record is quoted.
+        // The column is approximate if a previous field is quoted, because the quotes are not counted.
         let start = if place == 0 { 0 } else { self.ends[place - 1] };
         Fault {
             kind,
@@ -79,7 +80,7 @@ impl Record<'_> {
     }
 }
 
-/// Calls `each` for every record.
+/// Calls `each` for every record. Stops at the first error.
 pub fn for_each_record(
     lines: Lines<'_>,
     delimiter: u8,
@@ -92,7 +93,7 @@ pub fn for_each_record(
     // Lines are counted here because the CSV reader counts CRLF and blank lines differently.
     let newlines = |text: &[u8]| memchr::memchr_iter(b'\n', text).count() as u64;
     let mut line = lines.first_line;
-    let mut unread = 0; // newlines within the current record
+    let mut unread = 0; // number of newlines in the part of the current record that has been read
     let mut begun = false;
     loop {
         if !begun {
@@ -113,7 +114,7 @@ pub fn for_each_record(
         match result {
             ReadRecordResult::OutputFull => text.resize(text.len() * 2, 0),
             ReadRecordResult::OutputEndsFull => ends.resize(ends.len() * 2, 0),
-            // The input is exhausted: the next call passes an empty slice, which ends the last record.
+            // At the end of the input, the next call passes an empty slice, which ends the last record.
             ReadRecordResult::InputEmpty => {}
             ReadRecordResult::Record => {
                 each(Record { line, text: &text[..text_used], ends: &ends[..ends_used] })?;
@@ -143,7 +144,7 @@ impl DelimitedDecoder {
             let written = record.field(place);
             let field = written.trim_ascii();
             match role {
-                // Ids are kept as written, including blanks.
+                // Ids keep surrounding blanks.
                 ColumnRole::Query => {
                     text_of(record, place, written)?;
                     if field.is_empty() {
@@ -190,7 +191,7 @@ impl DelimitedDecoder {
                 ColumnRole::Ignored => {}
             }
         }
-        // Categories last, so that a skipped row adds none.
+        // Categories are added last, so that a skipped row does not add a category.
         for (place, role) in self.roles.columns.iter().enumerate() {
             if let ColumnRole::Category(feature) = role {
                 let field = record.field(place).trim_ascii();
@@ -212,7 +213,7 @@ impl DelimitedDecoder {
         Ok(())
     }
 
-    /// An empty label means unjudged, like a null in a Parquet table.
+    /// Parses a label. An empty label means unjudged and gives NaN, like a null in a Parquet table.
     fn label(
         &self,
         record: &Record<'_>,
@@ -231,7 +232,7 @@ impl DelimitedDecoder {
         checked_label(value).or_else(|kind| self.repaired(record.fault(kind, place), builder))
     }
 
-    /// Parses a number; NaN if it is missing.
+    /// Parses the value of a numeric feature. Returns NaN for a missing value.
     fn number(
         &self,
         record: &Record<'_>,
@@ -267,13 +268,13 @@ impl DelimitedDecoder {
         }
     }
 
-    /// Parses a number with the decimal mark of this table.
+    /// Parses a number with the decimal mark of this table, based on a parser for numbers with decimal points.
     fn read(&self, field: &[u8], parse: fn(&[u8]) -> Number) -> Number {
         if self.decimal_comma { parse_decimal_comma(field, parse) } else { parse(field) }
     }
 
-    /// Whether a field of a column that was detected as categorical is a number. The first lines must not
-    /// decide how later numbers are read.
+    /// Checks whether a field is a number although its column was detected as categorical. Such a number is a fault,
+    /// because otherwise the first lines of the file would silently turn later numbers into categories.
     fn is_number_among_categories(&self, place: usize, field: &[u8]) -> bool {
         self.guessed_categorical.get(place) == Some(&true) && is_number(self.read(field, number_or_boolean))
     }
@@ -291,7 +292,7 @@ fn is_number(number: Number) -> bool {
     matches!(number, Number::Value(_) | Number::TooLarge | Number::Infinite)
 }
 
-/// Parses a number; `true` and `false` are 1 and 0.
+/// Parses a number. `true` and `false` in any case are read as 1 and 0.
 pub fn number_or_boolean(field: &[u8]) -> Number {
     match field {
         _ if field.eq_ignore_ascii_case(b"true") => Number::Value(1.0),
@@ -304,14 +305,14 @@ fn text_of<'a>(record: &Record<'_>, place: usize, field: &'a [u8]) -> Result<&'a
     std::str::from_utf8(field).map_err(|_| record.fault(FaultKind::NotText, place))
 }
 
-/// Codes of the categories of each feature, in order of appearance.
+/// Assigns codes to the categories of each feature, in order of appearance within a chunk.
 #[derive(Debug, Default)]
 pub struct CategoryCoder {
     codes: HashMap<u32, HashMap<String, usize>>,
 }
 
 impl CategoryCoder {
-    /// The code of a category.
+    /// Returns the code of a category, which is the next number if the category is new.
     pub fn code(&mut self, feature: u32, word: &str) -> f32 {
         let codes = self.codes.entry(feature).or_default();
         let code = match codes.get(word) {
@@ -324,7 +325,7 @@ impl CategoryCoder {
         code as f32
     }
 
-    /// The categories of every feature, in the order of their codes.
+    /// Returns the categories of every categorical feature, in the order of their codes.
     pub fn finish(self) -> Vec<(u32, Vec<String>)> {
         let mut columns: Vec<(u32, Vec<String>)> = self
             .codes

@@ -1,23 +1,24 @@
-//! Decoding LETOR, SVMlight, Yahoo and LightGBM text: `label qid:ID index:value ... #docid = ID ...`.
+//! Decodes text in the formats of LETOR, SVMlight, Yahoo and LightGBM: `label qid:ID index:value ... #docid = ID
+//! ...`.
 //!
-//! An ordinary line is read in one pass without allocation. Anything unusual (an exponent, `NULL`, indices
-//! out of order, a fault) takes the slow path for that token only.
+//! An ordinary line is read in one pass without allocation. Unusual tokens, such as exponents and `NULL`, take a slow
+//! path.
 
 use super::super::number::{Number, any_number, index_and_colon, short_decimal};
 use super::{Decoder, Lines, checked_label, is_blank};
 use crate::rows::BlockBuilder;
 use crate::rows::fault::{Fault, FaultKind, quoted_token};
 
-/// Decoder for LETOR text.
+/// A decoder for LETOR text.
 #[derive(Debug, Clone)]
 pub struct LetorDecoder {
     /// Index of the first feature: 0 or 1.
     pub index_base: u32,
     /// Maximum number of features.
     pub max_features: u32,
-    /// Repair or skip faulty lines instead of stopping.
+    /// Whether to repair or skip faulty lines instead of stopping at the first fault.
     pub lenient: bool,
-    /// Whether lines have `qid:`; if not, a side file has the query sizes.
+    /// Whether lines have query ids (`qid:`). If not, a side file has the query sizes.
     pub query_in_line: bool,
 }
 
@@ -57,7 +58,8 @@ struct LineReader<'a, 'b> {
 }
 
 impl<'a> LineReader<'a, '_> {
-    /// Reads the row of this line, if it has one. Stops within the line or at its end.
+    /// Reads the row of the current line, unless the line is blank or a comment. Leaves the position within the line
+    /// or at its end.
     fn read_line(&mut self) -> Result<(), Fault> {
         self.skip_blanks();
         let start = self.at;
@@ -101,7 +103,7 @@ impl<'a> LineReader<'a, '_> {
             let token = self.token();
             return Err(self.fault(text_or(FaultKind::QueryMissing, token), start));
         }
-        // An id may contain `#`; only a blank ends it.
+        // A query id may contain `#` and ends only at a blank or at the end of the line.
         let rest = &self.text[start..];
         let length = rest.iter().position(|byte| is_blank(*byte) || *byte == b'\n').unwrap_or(rest.len());
         self.at += length;
@@ -117,10 +119,10 @@ impl<'a> LineReader<'a, '_> {
         Ok(())
     }
 
-    /// Reads the features of the line. Stops at its newline or comment.
+    /// Reads the features of the current line. Leaves the position at its newline or comment.
     #[inline(always)]
     fn entries(&mut self) -> Result<(), Fault> {
-        let mut min_ascending = 0; // the least index that keeps the line in ascending order
+        let mut min_ascending = 0; // the smallest next index with which the indices remain in ascending order
         let mut ascending = true;
         loop {
             self.fast_entries(&mut min_ascending, &mut ascending);
@@ -137,7 +139,8 @@ impl<'a> LineReader<'a, '_> {
         if ascending { Ok(()) } else { self.check_repeats() }
     }
 
-    /// Fast path: reads entries of the form `12:0.345`, each followed by one blank.
+    /// Reads as many plain entries such as `12:0.345` as possible. This is the fast path, which stops at the first
+    /// token that is different.
     #[inline(always)]
     fn fast_entries(&mut self, min_ascending: &mut u32, ascending: &mut bool) {
         let (text, base, most) = (self.text, self.decoder.index_base, self.decoder.max_features);
@@ -160,7 +163,7 @@ impl<'a> LineReader<'a, '_> {
         *ascending &= in_order;
     }
 
-    /// Slow path: reads any other entry and returns its index, from 0.
+    /// Reads one entry in any notation and returns its feature index, counted from 0. This is the slow path.
     #[cold]
     fn slow_entry(&mut self) -> Result<u32, Fault> {
         let start = self.at;
@@ -172,7 +175,7 @@ impl<'a> LineReader<'a, '_> {
         if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
             return Err(self.fault(text_or(FaultKind::IndexMalformed, token), start));
         }
-        // The token consists of digits, so parsing fails only if it overflows 64 bits.
+        // The index consists of digits, so parsing fails only if it does not fit in 64 bits.
         let written = std::str::from_utf8(digits).ok().and_then(|text| text.parse::<u64>().ok());
         let base = u64::from(self.decoder.index_base);
         let index = match written {
@@ -200,11 +203,12 @@ impl<'a> LineReader<'a, '_> {
         Ok(index)
     }
 
-    /// Indices may be out of order, but must not repeat.
+    /// Checks that no feature index occurs twice in a line whose indices are not in ascending order. If lenient,
+    /// keeps the last value of each repeated index.
     #[cold]
     fn check_repeats(&mut self) -> Result<(), Fault> {
         let mut entries = self.builder.open_row().to_vec();
-        // The sort is stable, so the last of several equal indices stays last.
+        // The sort is stable, so entries with the same index stay in the order of the line.
         entries.sort_by_key(|(index, _)| *index);
         let Some(repeat) = entries.windows(2).find(|pair| pair[0].0 == pair[1].0) else {
             return Ok(());
@@ -219,7 +223,7 @@ impl<'a> LineReader<'a, '_> {
         Ok(())
     }
 
-    /// Position of the second occurrence of an index in the line.
+    /// Returns the offset of the second occurrence of a feature index in the current line.
     fn second_occurrence(&self, index: u32) -> usize {
         let line = &self.text[self.line_start..self.at];
         let mut token_start = self.line_start;
@@ -235,7 +239,7 @@ impl<'a> LineReader<'a, '_> {
         token_start
     }
 
-    /// The document id in the line's comment: `docid = ID ...`, or a comment of a single word.
+    /// Reads the document id from the comment of the current line, which is `#docid = ID ...` or a single word.
     fn document(&mut self) -> Result<Option<&'a [u8]>, Fault> {
         if self.text[self.at] != b'#' {
             return Ok(None);
@@ -263,7 +267,7 @@ impl<'a> LineReader<'a, '_> {
         }
     }
 
-    /// Reads a token and stops at its end.
+    /// Reads the token at the current position and moves to its end.
     fn token(&mut self) -> &'a [u8] {
         let rest = &self.text[self.at..];
         let length = rest.iter().position(|byte| ends_token(*byte)).unwrap_or(rest.len());
@@ -271,7 +275,7 @@ impl<'a> LineReader<'a, '_> {
         &rest[..length]
     }
 
-    /// If lenient, counts the fault and returns `value`; otherwise fails.
+    /// Counts the fault and returns `value` if the decoder is lenient. Otherwise fails.
     fn repaired<T>(&mut self, kind: FaultKind, place: usize, value: T) -> Result<T, Fault> {
         if self.decoder.lenient {
             self.builder.repaired(kind);
@@ -306,13 +310,13 @@ impl<'a> LineReader<'a, '_> {
     }
 }
 
-/// Whether a byte ends a token.
+/// Checks whether a byte ends a token.
 #[inline(always)]
 fn ends_token(byte: u8) -> bool {
     is_blank(byte) || matches!(byte, b'\n' | b'#')
 }
 
-/// `kind`, or [`FaultKind::NotText`] if the token contains control characters or is not UTF-8.
+/// Returns [`FaultKind::NotText`] if the token contains control characters or is not UTF-8, and otherwise `kind`.
 fn text_or(kind: FaultKind, token: &[u8]) -> FaultKind {
     let control = token.iter().any(|byte| *byte < 0x20 || *byte == 0x7F);
     if control || std::str::from_utf8(token).is_err() { FaultKind::NotText } else { kind }
@@ -333,7 +337,7 @@ mod tests {
         Ok(builder.finish())
     }
 
-    /// Label, query, document and entries of a row.
+    /// The label, query id, document id and entries of a row.
     type LetorRow = (f32, String, Option<String>, Vec<(usize, f32)>);
 
     fn rows(block: &Block) -> Vec<LetorRow> {

@@ -1,14 +1,15 @@
-//! Candidate cuts of a node by a feature, and the scores of both sides.
+//! Candidate cuts of a node by one feature, with the scores of both sides.
 
 use super::sums::{LabelUnits, ListSums};
 use crate::bins::FeatureBins;
 use crate::driver::ForestSplit;
 use crate::forest::cut::between;
 
-/// Maximum codes of a feature: bins, and one for missing values.
+/// Maximum number of codes of a feature, including the code for missing values.
 const CODES: usize = 256;
 
-/// Labels, weights and counts of a node by the code of one feature. Additive over partitions.
+/// Sums of labels, weights and rows in a node, for each code of one feature. The sums of several partitions can be
+/// added.
 #[derive(Clone)]
 pub struct CodeSums {
     sums: Vec<ListSums>,
@@ -23,7 +24,7 @@ impl Default for CodeSums {
 }
 
 impl CodeSums {
-    /// The sums of a code, to add to.
+    /// Returns the sums for a code, to add documents to them.
     #[inline]
     pub fn at(&mut self, code: u8) -> &mut ListSums {
         self.present[usize::from(code >> 6)] |= 1 << (code & 63);
@@ -35,7 +36,7 @@ impl CodeSums {
         other.each(|code, sums| self.at(code).add(sums));
     }
 
-    /// Clears the codes that occur, for reuse by another node.
+    /// Sets the sums to zero, so that they can be reused for another node.
     pub fn clear(&mut self) {
         for (word, bits) in self.present.iter_mut().enumerate() {
             while *bits != 0 {
@@ -45,7 +46,7 @@ impl CodeSums {
         }
     }
 
-    /// The codes that occur, ascending.
+    /// Calls `visit` for each code that occurs, in ascending order.
     fn each(&self, mut visit: impl FnMut(u8, &ListSums)) {
         for (word, bits) in self.present.iter().enumerate() {
             let mut bits = *bits;
@@ -62,11 +63,11 @@ impl CodeSums {
     }
 }
 
-/// The cuts of a node by one feature, with missing values on one side.
+/// The cuts of a node by one feature, with missing values on a given side.
 pub struct Cuts {
-    /// Index of the feature among the sampled ones.
+    /// Index of the feature among the features sampled for the node.
     pub place: usize,
-    /// The last code on the left of each cut, and the first occurring code on its right.
+    /// Last code on the left of each cut. `above` contains the first code on the right that occurs.
     codes: Vec<u8>,
     above: Vec<Option<u8>>,
     missing_left: bool,
@@ -74,7 +75,7 @@ pub struct Cuts {
     pub left: Vec<f64>,
     /// Score of the right side of each cut.
     pub right: Vec<f64>,
-    /// By code: the first cut that has its documents on the left; undefined for codes that do not occur.
+    /// For each code that occurs, the index of the first cut with the code's documents on the left.
     first: Vec<u16>,
 }
 
@@ -93,8 +94,8 @@ impl Default for Cuts {
 }
 
 impl Cuts {
-    /// Collects the cuts with enough rows on both sides. Cuts with equal scores on both sides change nothing and are
-    /// left out.
+    /// Collects the cuts with enough rows on both sides. Cuts whose two sides have equal scores change no ranking and
+    /// are omitted.
     pub fn take(
         &mut self,
         sums: &CodeSums,
@@ -121,7 +122,7 @@ impl Cuts {
             }
             self.first[usize::from(code)] = self.codes.len() as u16;
             if is_missing {
-                return; // the code of missing values is the last one
+                return; // missing values have the last code
             }
             if self.above.len() < self.codes.len() {
                 self.above.push(Some(code));
@@ -137,34 +138,35 @@ impl Cuts {
                 }
             }
         });
-        self.above.resize(self.codes.len(), None); // only missing values
+        self.above.resize(self.codes.len(), None); // above the last code there are only missing values
     }
 
-    /// Number of cuts.
+    /// Returns the number of cuts.
     #[inline]
     pub fn len(&self) -> usize {
         self.codes.len()
     }
 
-    /// Whether there is no cut.
+    /// Returns whether there are no cuts.
     pub fn is_empty(&self) -> bool {
         self.codes.is_empty()
     }
 
-    /// The first cut that has documents of a code on the left.
+    /// Returns the index of the first cut that has the documents with this code on the left.
     #[inline]
     pub fn first(&self, code: u8) -> u16 {
         self.first[usize::from(code)]
     }
 
-    /// Converts a cut to a split of a tree; the caller sets feature, gain and children.
+    /// Converts a cut to a split of a tree. The caller sets the feature, gain and children.
     pub fn split(&self, cut: usize, bins: &FeatureBins) -> ForestSplit {
         let (code, threshold) = place(bins, u32::from(self.codes[cut]), self.above[cut].map(u32::from));
         ForestSplit { feature: 0, code, threshold, missing_left: self.missing_left, left: 0, gain: 0.0 }
     }
 }
 
-/// Code and threshold of a cut between two codes that occur in a node; above the last one there are only missing values.
+/// Returns the code and threshold of a cut between two codes that occur in a node. `above` is `None` if there are only
+/// missing values above the cut.
 pub fn place(bins: &FeatureBins, below: u32, above: Option<u32>) -> (u32, f32) {
     match above {
         None => (bins.bins() as u32 - 1, f32::MAX),
@@ -175,7 +177,7 @@ pub fn place(bins: &FeatureBins, below: u32, above: Option<u32>) -> (u32, f32) {
     }
 }
 
-/// Whether missing values of a node should be tried on both sides.
+/// Returns whether missing values should be tried on both sides, that is, whether the node has any.
 pub fn tries_both_sides(sums: &CodeSums, missing: Option<u32>) -> bool {
     missing.is_some_and(|code| sums.has(code))
 }

@@ -1,9 +1,9 @@
 //! Grows a tree whose splits are chosen by the ranking of whole queries.
 //!
-//! Leaves are split one after the other, with all other leaves fixed (algorithm 4 of the paper). Each split takes three
-//! passes over the partitions, whose results are additive: the sums of the leaf's labels by code, which give the scores
-//! of both sides of every cut; the steps of all lists along the cuts; and, once the best cut is applied, the change of
-//! the lists' worth.
+//! Leaves are split one at a time, with all other leaves fixed (algorithm 4 of the paper). Each split takes three
+//! passes over the partitions. The first pass sums the labels of the leaf by code, which gives the scores of both sides
+//! of every cut. The second pass computes how the worth of all lists changes from cut to cut. The third pass applies
+//! the best cut and updates the worth of the lists. The results of several partitions can be added.
 
 use super::candidates::{CodeSums, Cuts, tries_both_sides};
 use super::lists::{Lists, MadeSplit, NodeSummary, extent_of};
@@ -19,50 +19,50 @@ use planetree_base::error::Result;
 use planetree_base::storage::interrupt;
 use rayon::prelude::*;
 
-/// Parameters of growing listwise trees.
+/// Parameters for growing listwise trees.
 #[derive(Debug, Clone)]
 pub struct ListwiseRules {
-    /// NDCG variant.
+    /// The NDCG variant that is optimised.
     pub variant: NdcgVariant,
     /// Order in which leaves are split.
     pub order: LeafOrder,
-    /// Maximum depth.
+    /// Maximum depth of a leaf.
     pub depth: u32,
-    /// Minimum rows on either side of a split.
+    /// Minimum number of rows on either side of a split.
     pub min_rows: i64,
-    /// Minimum gain, exclusive.
+    /// Minimum gain; the gain of a split must be above it.
     pub min_gain: f64,
-    /// Minimum rows of a node to use several threads.
+    /// Minimum number of rows in a node for which several threads are used.
     pub worth_sharing: i64,
     /// Random seed.
     pub seed: u64,
 }
 
-/// The data that trees are grown on.
+/// The data on which trees are grown.
 #[derive(Clone, Copy)]
 pub struct ListwiseContext<'a> {
-    /// The data.
+    /// The training data.
     pub data: &'a BinnedData,
-    /// The codes of each partition.
+    /// Codes of each partition.
     pub codes: &'a [Codes],
     /// Quantisation of labels and weights.
     pub units: LabelUnits,
 }
 
-/// A tree, and the expected NDCG of its lists while it grew.
+/// A tree, and the expected NDCG of its lists during growth.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListwiseTree {
     /// The tree.
     pub tree: ForestTree,
     /// Path from the root to each node.
     pub paths: Vec<Path>,
-    /// Expected NDCG before the first split and after each split.
+    /// Expected NDCG before the first split, followed by the values after each split.
     pub strength: Vec<f64>,
-    /// The leaves at maximum depth with their rows, where another grower may continue.
+    /// Leaves at the maximum depth with their rows. Another grower may split them further.
     pub deepest: Vec<(u32, Vec<u32>)>,
 }
 
-/// Maximum rounding error per row of a list, in units: a gain must exceed it.
+/// Maximum rounding error per row of a list, in units. The gain of a split must exceed the total error.
 pub const ROUNDINGS: i64 = 64;
 
 struct ListPartition<'a> {
@@ -86,7 +86,7 @@ struct ListwiseGrowth<'a> {
     buffers: ListBuffers,
 }
 
-/// Buffers reused between nodes.
+/// Buffers that are reused between nodes.
 #[derive(Default)]
 struct ListBuffers {
     sums: Vec<CodeSums>,
@@ -101,7 +101,7 @@ struct BestListCut {
     scores: [f64; 2],
 }
 
-/// Grows the tree with this number on rows of whole queries, ascending.
+/// Grows the tree with this number. The rows must be ascending and consist of whole queries.
 pub fn grow(
     context: ListwiseContext<'_>,
     rules: &ListwiseRules,
@@ -163,7 +163,7 @@ impl ListwiseGrowth<'_> {
         self.tree.add(depth, score, self.context.units.cover(&sums));
         self.sums.push(sums);
         self.paths.push(path);
-        // If all labels are equal, both sides of every cut have the same score.
+        // If all labels are equal, both sides of every cut have the same score, so no cut changes the ranking.
         let may_split = sums.rows >= self.rules.min_rows.max(1).saturating_mul(2) && labels.0 < labels.1;
         if depth < self.rules.depth && may_split {
             self.queue.push(PendingLeaf { node, rows: sums.rows, score });
@@ -195,7 +195,7 @@ impl ListwiseGrowth<'_> {
         self.sums[node as usize].rows >= self.rules.worth_sharing && rayon::current_num_threads() > 1
     }
 
-    /// First pass: the labels of a node by the codes of each feature.
+    /// First pass: sums the labels of a node by the codes of each feature.
     fn add_sums(&mut self, node: u32, features: &[u32]) {
         let binning = &self.context.data.binning;
         let add = |partition: &mut ListPartition<'_>, sums: &mut [CodeSums]| {
@@ -228,7 +228,7 @@ impl ListwiseGrowth<'_> {
         }
     }
 
-    /// The cuts of each feature; twice if missing values are tried on both sides.
+    /// Collects the cuts of each feature, twice if missing values are tried on both sides.
     fn take_cuts(&mut self, node: u32, features: &[u32]) {
         let total = self.sums[node as usize];
         let ListBuffers { sums, cuts, used, steps } = &mut self.buffers;
@@ -253,7 +253,7 @@ impl ListwiseGrowth<'_> {
         }
     }
 
-    /// Second pass: the steps of all lists along the cuts.
+    /// Second pass: computes how the worth of all lists changes from cut to cut.
     fn add_steps(&mut self, node: u32) {
         let shared = self.is_shared(node);
         let ListBuffers { cuts, used, steps, .. } = &mut self.buffers;
@@ -277,7 +277,7 @@ impl ListwiseGrowth<'_> {
         }
     }
 
-    /// The cut with the largest gain; ties go to the earlier feature and the lower cut.
+    /// Returns the cut with the largest gain. Ties go to the earlier feature and the lower cut.
     fn best(&self, node: u32, features: &[u32]) -> Option<BestListCut> {
         let ListBuffers { cuts, used, steps, .. } = &self.buffers;
         let mut most = ROUNDINGS * self.sums[node as usize].rows;
@@ -302,7 +302,7 @@ impl ListwiseGrowth<'_> {
             .then_some(BestListCut { split, scores: [cuts.left[cut], cuts.right[cut]] })
     }
 
-    /// Applies a split: the third pass.
+    /// Third pass: applies a split.
     fn make(&mut self, node: u32, found: &BestListCut) {
         let BestListCut { split, scores } = *found;
         let binning = &self.context.data.binning;

@@ -1,4 +1,4 @@
-//! The grower of forests with listwise splits, on all levels or on the top levels.
+//! Grower for forests with listwise splits on all levels, or only on the top levels.
 
 use super::grow::{ListwiseContext, ListwiseRules, grow};
 use super::measure::NdcgVariant;
@@ -14,11 +14,11 @@ use planetree_base::error::{Error, Result};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Minimum rows of a node to use several threads.
+/// Minimum number of rows in a node for which several threads are used.
 const WORTH_SHARING: i64 = 16_384;
 
-/// Memory per row of a growing tree: its document, twice while documents move, a tie, and a code for each of some
-/// features.
+/// Memory per row of a growing tree, in bytes: its document, a copy of the document while documents are moved, a tie,
+/// and its codes for some features.
 pub const BYTES_PER_ROW: u64 = 24 + 24 + 24 + 16;
 
 struct ListGrower<'a> {
@@ -27,11 +27,12 @@ struct ListGrower<'a> {
     codes: Vec<Codes>,
     units: LabelUnits,
     rules: ListwiseRules,
-    /// The grower of the levels below the listwise ones.
+    /// Grower of the levels below the listwise levels; `None` if all levels are listwise.
     below: Option<Box<dyn GrowBelow + 'a>>,
 }
 
-/// The grower for these parameters; `below` is the number of listwise levels and the grower of those below them.
+/// Creates the grower for these parameters. `below` contains the number of listwise levels and the grower of the levels
+/// below them.
 pub fn grower<'a>(
     parameters: &'a ForestSettings,
     splits: &ListwiseParameters,
@@ -60,12 +61,12 @@ pub fn grower<'a>(
     }))
 }
 
-/// Rejects data without a ranking to improve.
+/// Returns an error if the data has fewer than two queries, or labels without a valid gain.
 fn check(parameters: &ForestSettings, data: &BinnedData) -> Result<()> {
     let queries: usize = data.rows.iter().map(|rows| rows.query_bounds.len() - 1).sum();
     if queries < 2 {
         return Err(Error::usage(
-            "all rows are of one query: listwise trees are grown on some of many",
+            "all rows are of one query: listwise trees need at least two queries",
             "train on more queries, or set criterion=entropy and listwise_levels=0",
         ));
     }
@@ -112,7 +113,7 @@ impl TreeGrower for ListGrower<'_> {
     fn grow_batch(&self, trees: Range<u32>, draw: &Draw<'_>) -> Result<Vec<ForestTree>> {
         let mut rules = self.rules.clone();
         if trees.len() >= rayon::current_num_threads() {
-            // Every thread grows its own tree; waiting for others would start yet another.
+            // Every thread grows its own tree. If threads shared nodes, a waiting thread would start yet another tree.
             rules.worth_sharing = i64::MAX;
         }
         let trees = trees.into_par_iter().with_max_len(1);

@@ -1,7 +1,7 @@
-//! The lists of one partition: documents by node, and the ties of every list by score.
+//! The lists of one partition: the documents of each node, and the ties of every list, ordered by score.
 //!
-//! A query is in one partition, so a partition has the whole ranking of its lists; its results are additive with those
-//! of other partitions.
+//! All documents of a query are in the same partition, so a partition can rank its lists alone. The results of several
+//! partitions can be added.
 
 use super::measure::{Extent, NdcgMeasure, NdcgVariant};
 use super::sums::{LabelUnits, ListSums};
@@ -13,22 +13,22 @@ use std::ops::Range;
 /// A document of a list.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ListDocument {
-    /// Its row in the partition.
+    /// Row number in the partition.
     pub row: u32,
-    /// Its list.
+    /// Index of the document's list.
     pub list: u32,
-    /// Its gain, in units.
+    /// Gain of the document, in units.
     pub gain: i32,
-    /// Its label times its weight, in units, over all copies.
+    /// Label times weight in units, summed over all copies.
     label: i32,
-    /// Its weight, in units, over all copies.
+    /// Weight in units, summed over all copies.
     weight: i32,
-    /// Number of copies in the sample.
+    /// Number of copies of the document in the sample.
     copies: u32,
 }
 
 impl ListDocument {
-    /// Adds the document to sums.
+    /// Adds the document to the sums.
     #[inline]
     pub fn add_to(&self, sums: &mut ListSums) {
         sums.labels = sums.labels.wrapping_add(i64::from(self.label));
@@ -37,34 +37,34 @@ impl ListDocument {
     }
 }
 
-/// The documents of a list in one leaf.
+/// The documents of a list that are in one leaf, and therefore have equal scores.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tie {
-    /// The leaf's score.
+    /// Score of the leaf.
     pub score: f64,
-    /// The sum of gains.
+    /// Sum of the documents' gains.
     pub gains: i64,
     /// Number of documents.
     pub count: u32,
-    /// The leaf.
+    /// Index of the leaf.
     pub leaf: u32,
 }
 
 /// Some documents of a list.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct TiePart {
-    /// How many there are.
+    /// Number of documents.
     pub count: u32,
-    /// The sum of their gains.
+    /// Sum of the documents' gains.
     pub gains: i64,
 }
 
-/// Summary of a node's documents; mergeable.
+/// Summary of the documents in a node. Summaries of several partitions can be merged.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NodeSummary {
     /// Sums of labels, weights and rows.
     pub sums: ListSums,
-    /// The lowest and the highest label.
+    /// Lowest and highest label.
     pub labels: (f32, f32),
 }
 
@@ -75,36 +75,36 @@ impl Default for NodeSummary {
 }
 
 impl NodeSummary {
-    /// Adds other documents.
+    /// Adds the documents of another summary.
     pub fn merge(&mut self, other: &NodeSummary) {
         self.sums.add(&other.sums);
         self.labels = (self.labels.0.min(other.labels.0), self.labels.1.max(other.labels.1));
     }
 }
 
-/// A split to apply.
+/// A split that is applied to a node.
 #[derive(Debug, Clone, Copy)]
 pub struct MadeSplit {
-    /// The node.
+    /// Index of the node.
     pub node: u32,
-    /// Its left child; the right one follows.
+    /// Index of the left child; the index of the right child is one higher.
     pub left: u32,
     /// Documents with at most this code go left.
     pub code: u32,
-    /// Documents with this code, that of missing values, also go left.
+    /// Code of missing values if they go left; otherwise `None`.
     pub missing_left: Option<u32>,
-    /// The scores of the left and the right child.
+    /// Scores of the left and right child.
     pub scores: [f64; 2],
 }
 
 /// The lists of one partition.
 pub struct Lists<'a> {
     rows: &'a LabelledRows,
-    /// By node, in row order within a node.
+    /// Documents of each node, contiguous and in row order.
     documents: Vec<ListDocument>,
     nodes: Vec<Range<usize>>,
     spare: Vec<ListDocument>,
-    /// Start of the ties of each list; a list has as many slots as documents.
+    /// Index of the first tie of each list. A list has space for as many ties as documents.
     places: Vec<u32>,
     ties: Vec<Tie>,
     tied: Vec<u32>,
@@ -113,14 +113,14 @@ pub struct Lists<'a> {
     perfect: i64,
 }
 
-/// A sampled query: its rows, and its number of copies.
+/// Rows of a sampled query, and how often it was sampled.
 struct DrawnQuery {
     rows: Range<usize>,
     copies: u32,
 }
 
 impl DrawnQuery {
-    /// The weight of a list: the mean weight of its rows times its copies.
+    /// Returns the weight of the list, which is the mean weight of its rows times the number of copies.
     fn weight(&self, rows: &LabelledRows) -> f64 {
         let mean = match &rows.weights {
             None => 1.0,
@@ -133,7 +133,7 @@ impl DrawnQuery {
     }
 }
 
-/// The sampled queries of a partition; rows are numbered as in the dataset.
+/// Returns the sampled queries of a partition. `drawn` contains row numbers of the dataset.
 fn drawn_queries<'a>(rows: &'a LabelledRows, drawn: &'a [u32]) -> impl Iterator<Item = DrawnQuery> + 'a {
     let place = |row: u64| drawn.partition_point(|drawn| u64::from(*drawn) < row);
     let mut drawn =
@@ -149,7 +149,7 @@ fn drawn_queries<'a>(rows: &'a LabelledRows, drawn: &'a [u32]) -> impl Iterator<
     })
 }
 
-/// The extent of the lists of the sampled queries of a partition.
+/// Returns the extent of the lists that were sampled from a partition.
 pub fn extent_of(rows: &LabelledRows, drawn: &[u32], variant: &NdcgVariant) -> Extent {
     let mut extent = Extent::default();
     for query in drawn_queries(rows, drawn) {
@@ -163,7 +163,7 @@ pub fn extent_of(rows: &LabelledRows, drawn: &[u32], variant: &NdcgVariant) -> E
 }
 
 impl<'a> Lists<'a> {
-    /// The lists of the sampled queries of a partition, with all documents at the root.
+    /// Creates the lists of the sampled queries of a partition, with all documents in the root.
     pub fn new(rows: &'a LabelledRows, drawn: &[u32], measure: &NdcgMeasure, units: &LabelUnits) -> Self {
         let mut lists = Lists {
             rows,
@@ -205,7 +205,7 @@ impl<'a> Lists<'a> {
                 list,
                 gain,
                 label: round(f64::from(label) * weight * units.label) * query.copies as i32,
-                // Positive weights are at least one unit.
+                // Positive weights become at least one unit.
                 weight: round(weight * units.weight).max(i32::from(weight > 0.0)) * query.copies as i32,
                 copies: query.copies,
             });
@@ -222,21 +222,21 @@ impl<'a> Lists<'a> {
         self.tied.push(1);
     }
 
-    /// The documents of a node, by list.
+    /// Returns the documents of a node, list by list.
     #[inline]
     pub fn documents(&self, node: u32) -> &[ListDocument] {
         &self.documents[self.nodes[node as usize].clone()]
     }
 
-    /// The rows of a node, numbered as in the dataset, with copies.
+    /// Returns the rows of a node as row numbers of the dataset. Copies are repeated.
     pub fn rows(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
-        let first = self.rows.first as u32; // a training has fewer than 2^28 rows
+        let first = self.rows.first as u32; // training data has fewer than 2^28 rows
         let documents = self.documents(node).iter();
         documents
             .flat_map(move |document| std::iter::repeat_n(first + document.row, document.copies as usize))
     }
 
-    /// Summary of a node's documents.
+    /// Returns a summary of the documents in a node.
     pub fn summary(&self, node: u32) -> NodeSummary {
         let mut summary = NodeSummary::default();
         for document in self.documents(node) {
@@ -247,38 +247,38 @@ impl<'a> Lists<'a> {
         summary
     }
 
-    /// Total worth of all lists.
+    /// Returns the total worth of all lists.
     pub fn worth(&self) -> i64 {
         self.worths.iter().sum()
     }
 
-    /// Total worth of all lists if ranked ideally; lists without relevant documents count, too, though their worth is
-    /// always 0.
+    /// Returns the total worth that all lists would have if ranked ideally. It includes lists without relevant
+    /// documents, although their actual worth is always 0.
     pub fn perfect(&self) -> i64 {
         self.perfect
     }
 
-    /// Factor of a list's gains; 0 if its worth cannot change.
+    /// Returns the factor that converts the gains of a list to worth; 0 if the list has no relevant documents.
     #[inline]
     pub fn factor(&self, list: u32) -> f64 {
         self.factors[list as usize]
     }
 
-    /// The current worth of a list.
+    /// Returns the current worth of a list.
     #[inline]
     pub fn worth_of(&self, list: u32) -> i64 {
         self.worths[list as usize]
     }
 
-    /// The ties of a list, by descending score; leaves with equal scores are adjacent.
+    /// Returns the ties of a list in descending order of score. Leaves with equal scores are adjacent.
     #[inline]
     pub fn ties(&self, list: u32) -> &[Tie] {
         let first = self.places[list as usize] as usize;
         &self.ties[first..first + self.tied[list as usize] as usize]
     }
 
-    /// Applies a split: moves documents to the children and ranks their lists again. Returns the change of the total
-    /// worth. A feature without a column has code 0 everywhere.
+    /// Applies a split: moves documents to the children and updates the ranking of their lists. Returns the change of
+    /// the total worth. If `column` is `None`, the feature is constant, and all documents have code 0.
     pub fn split(
         &mut self,
         made: &MadeSplit,
@@ -305,7 +305,7 @@ impl<'a> Lists<'a> {
         }
     }
 
-    /// Stable partition: moves documents that go left to the front; returns their number.
+    /// Moves the documents that go left to the front, keeping the order on both sides. Returns their number.
     fn divide(&mut self, made: &MadeSplit, column: Option<&FeatureCodes<'_>>) -> usize {
         let documents = &mut self.documents[self.nodes[made.node as usize].clone()];
         self.spare.clear();
@@ -324,7 +324,7 @@ impl<'a> Lists<'a> {
         left
     }
 
-    /// Reinserts the two parts of a tie by score.
+    /// Replaces a tie by its two parts, each at the position of its new score. Returns the change of the list's worth.
     fn rerank(&mut self, list: u32, made: &MadeSplit, parts: [TiePart; 2], measure: &NdcgMeasure) -> i64 {
         let list = list as usize;
         let mut tied = self.tied[list] as usize;
@@ -350,7 +350,7 @@ impl<'a> Lists<'a> {
     }
 }
 
-/// The leading documents that belong to a list.
+/// Counts the leading documents that belong to a list, and sums their gains.
 #[inline]
 fn part_of(documents: &[ListDocument], list: u32) -> TiePart {
     let mut part = TiePart::default();
@@ -361,7 +361,7 @@ fn part_of(documents: &[ListDocument], list: u32) -> TiePart {
     part
 }
 
-/// The worth of a list with sorted ties; leaves with equal scores form one tie.
+/// Computes the worth of a list from its ties, which must be sorted. Leaves with equal scores form one tie.
 pub fn worth_of(ties: &[Tie], factor: f64, measure: &NdcgMeasure) -> i64 {
     let (mut start, mut worth) = (0, 0);
     for level in ties.chunk_by(|one, other| one.score == other.score) {

@@ -1,8 +1,8 @@
-//! The worth of ties in integers.
+//! Computes the worth of ties: their contribution to the expected NDCG of a list, in integer units.
 //!
-//! Documents with equal scores share the mean gain of their tie (eq. 13), so the worth of a tie is its mean gain times
-//! the sum of the discounts of its ranks. This product is rounded once, to one scale for all queries of a tree; from
-//! there on only integers are added, so the order of addition does not matter.
+//! Documents with equal scores share the mean gain of their tie (eq. 13), so the worth of a tie is its mean normalised
+//! gain times the sum of the discounts of its ranks. This product is rounded once, to a scale that is the same for all
+//! queries of a tree. After that, only integers are added, so the order of addition does not matter.
 
 use crate::config::ForestSettings;
 use crate::tree::Scale;
@@ -11,16 +11,16 @@ use planetree_metric::{Discount, Gain};
 /// The NDCG variant that trees optimise.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NdcgVariant {
-    /// Gain of a label.
+    /// Gain of each label.
     pub gain: Gain,
-    /// Rank discount (eq. 8, 14 and 15).
+    /// Discount of a document's gain by rank (eq. 8, 14 and 15).
     pub discount: Discount,
-    /// Number of top ranks that count; `None` for all.
+    /// Number of top ranks that contribute to NDCG; `None` for all.
     pub truncation: Option<u32>,
 }
 
 impl NdcgVariant {
-    /// The variant of the parameters.
+    /// Derives the variant from training parameters.
     pub fn of(parameters: &ForestSettings) -> Self {
         let listwise = parameters.learner.criterion.listwise();
         NdcgVariant {
@@ -31,21 +31,21 @@ impl NdcgVariant {
     }
 }
 
-/// Extent of the lists of a tree, which determines the scale; mergeable.
+/// Size and value ranges of the lists of a tree, from which the scale is computed. Several extents can be merged.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Extent {
     /// Length of the longest list.
     pub longest: u32,
     /// Number of lists.
     pub lists: u64,
-    /// The largest gain of a document.
+    /// Largest gain of a document.
     pub most_gain: f64,
-    /// The weight of the heaviest list.
+    /// Weight of the heaviest list.
     pub most_weight: f64,
 }
 
 impl Extent {
-    /// Adds other lists.
+    /// Adds the lists of another extent.
     pub fn merge(&mut self, other: &Extent) {
         self.longest = self.longest.max(other.longest);
         self.lists += other.lists;
@@ -54,22 +54,22 @@ impl Extent {
     }
 }
 
-/// An NDCG variant in the units of one tree.
+/// Computes an NDCG variant in the integer units of one tree.
 #[derive(Debug, Clone)]
 pub struct NdcgMeasure {
     gain: Gain,
-    /// Prefix sums of the discounts.
+    /// Prefix sums of the discounts, which are the total discount before each rank.
     before: Vec<f64>,
     gain_units: f64,
-    /// Units per NDCG of 1 of a list of weight 1.
+    /// Number of units that represent an NDCG of 1 for a list of weight 1.
     units: f64,
 }
 
-/// Bits of the finest unit: products of this size are rounded exactly.
+/// Number of bits of the finest unit, for which [`round`] is exact.
 const FINEST: u32 = 48;
 
 impl NdcgMeasure {
-    /// The measure of a tree's lists.
+    /// Creates the measure for lists of this extent.
     pub fn new(variant: &NdcgVariant, extent: &Extent) -> Self {
         let mut before = Vec::with_capacity(extent.longest as usize + 1);
         let mut sum = 0.0;
@@ -80,7 +80,7 @@ impl NdcgMeasure {
             }
             before.push(sum);
         }
-        // The total worth of all lists stays below 2^62.
+        // The scale keeps the total worth of all lists below 2^62.
         let bits = (61 - (u64::BITS - extent.lists.leading_zeros())).min(FINEST);
         let heaviest = if extent.most_weight > 0.0 { extent.most_weight } else { 1.0 };
         NdcgMeasure {
@@ -91,13 +91,13 @@ impl NdcgMeasure {
         }
     }
 
-    /// A label's gain in units.
+    /// Returns the gain of a label in units.
     pub fn gain_of(&self, label: f32) -> i32 {
         crate::tree::round(self.gain.of(label) * self.gain_units)
     }
 
-    /// The factor that normalises the gains of a list by its ideal DCG; 0 for a list without relevant documents.
-    /// `gains` are those of all its documents, and are sorted in place.
+    /// Returns the factor that normalises the gains of a list by its ideal DCG and converts them to worth; 0 for a list
+    /// without relevant documents. `gains` contains the gains of all documents, and is sorted in place.
     pub fn factor_of(&self, gains: &mut [i32], weight: f64) -> f64 {
         gains.sort_unstable_by(|one, other| other.cmp(one));
         let discounts = self.before.windows(2).map(|pair| pair[1] - pair[0]);
@@ -105,18 +105,19 @@ impl NdcgMeasure {
         if best > 0.0 { weight * self.units / best } else { 0.0 }
     }
 
-    /// The worth of an ideally ranked list of this weight.
+    /// Returns the worth of a list of this weight if it is ranked ideally.
     pub fn perfect(&self, weight: f64) -> i64 {
         round(weight * self.units)
     }
 
-    /// The mean normalised gain of a tie.
+    /// Returns the mean normalised gain of a tie.
     #[inline]
     pub fn mean_gain(&self, gains: i64, count: u32, factor: f64) -> f64 {
         gains as f64 / f64::from(count) * factor
     }
 
-    /// The worth of a tie at `count` ranks from `start`.
+    /// Returns the worth of a tie that occupies `count` ranks from `start` on: its contribution to the NDCG of its
+    /// list, in units.
     #[inline]
     pub fn worth(&self, mean_gain: f64, start: u32, count: u32) -> i64 {
         let start = start as usize;
@@ -124,10 +125,10 @@ impl NdcgMeasure {
     }
 }
 
-/// Rounds to the nearest integer, ties to even; for numbers below 2^51.
+/// Rounds a number below 2^51 to the nearest integer, ties to even.
 #[inline]
 fn round(value: f64) -> i64 {
-    // Adding this constant shifts the fraction out of the mantissa, without a library call.
+    // Adding this constant shifts the fraction out of the mantissa, which needs no library call.
     const MAGIC: f64 = 6_755_399_441_055_744.0;
     (value + MAGIC).to_bits().wrapping_sub(MAGIC.to_bits()) as i64
 }
@@ -144,7 +145,8 @@ mod tests {
 
     #[test]
     fn the_example_of_table_iii_comes_out() {
-        // Seven documents in leaves of score 1.7, 0.9 and 0.4; the last column has their expected gains.
+        // Seven documents in leaves with scores 1.7, 0.9 and 0.4. The last column of the table has their expected
+        // gains.
         let measure = measure(Discount::Log2, None);
         let labels = [0.0f32, 2.0, 1.0, 1.0, 0.0, 1.0, 1.0];
         let mut gains: Vec<i32> = labels.iter().map(|label| measure.gain_of(*label)).collect();
@@ -163,7 +165,7 @@ mod tests {
             worth += measure.worth(measure.mean_gain(*gains, count, factor), start, count);
             start += count;
         }
-        // Eq. 11 and 12 by hand.
+        // Compute the same with eq. 11 and 12.
         let discount = |rank: f64| 1.0 / (rank + 1.0).log2();
         let expected_dcg = 4.0 / 3.0 * (discount(1.0) + discount(2.0) + discount(3.0))
             + 0.5 * (discount(4.0) + discount(5.0))

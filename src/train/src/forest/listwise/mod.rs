@@ -1,8 +1,9 @@
-//! Listwise trees: splits chosen by the ranking of whole queries (RF-list of Ibrahim & Carman).
+//! Listwise trees, whose splits are chosen by the ranking of whole queries (RF-list of Ibrahim & Carman).
 //!
-//! Vocabulary: a *list* is a query with all its documents; a *tie* is the documents of a list with equal scores because
-//! of equal leaf scores; *worth* is expected NDCG in integer units; a *slot* is the position of a score among the ties of
-//! a list; a *step* is the change of a list's worth from one cut to the next.
+//! Vocabulary: a *list* is a query with all its documents; a *tie* consists of the documents of a list that have the
+//! same score because they are in leaves with equal scores; *worth* is expected NDCG in integer units, so the worth of
+//! a tie is its contribution to the NDCG of its list; a *slot* is the position of a score among the ties of a list; a
+//! *step* is the change of a list's worth from one cut to the next.
 
 mod candidates;
 mod grow;

@@ -1,23 +1,23 @@
-//! The order in which leaves are split. A listwise gain depends on all other leaves, so the order matters (section 4.3.3
-//! of the paper).
+//! The order in which leaves are split. The gain of a listwise split depends on all other leaves, so the order matters
+//! (section 4.3.3 of the paper).
 
 use crate::config::LeafOrder;
 use planetree_base::random::Stream;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// A leaf to be split.
+/// A leaf that waits to be split.
 #[derive(Debug, Clone, Copy)]
 pub struct PendingLeaf {
-    /// The leaf.
+    /// Index of the leaf.
     pub node: u32,
-    /// Its rows.
+    /// Number of rows in the leaf.
     pub rows: i64,
-    /// Its score.
+    /// Score of the leaf.
     pub score: f64,
 }
 
-/// The leaves to be split.
+/// The leaves that wait to be split.
 pub struct Queue {
     waiting: LeafQueue,
     key: [u64; 2],
@@ -27,14 +27,15 @@ pub struct Queue {
 enum LeafQueue {
     Line(VecDeque<u32>),
     Crowd(Vec<u32>),
-    /// By key; ties go to the first node.
+    /// The leaf with the largest key first. Ties go to the leaf with the lowest index.
     Ranked(BinaryHeap<(u64, Reverse<u32>)>, fn(&PendingLeaf) -> u64),
 }
 
 const OF_LEAF: u64 = 0x6661_654C;
 
 impl Queue {
-    /// The queue of a new tree; random numbers depend only on seed, tree and step.
+    /// Creates an empty queue for a tree. Random numbers depend only on the seed, the tree and the number of earlier
+    /// draws.
     pub fn new(order: LeafOrder, seed: u64, tree: u64) -> Self {
         let waiting = match order {
             LeafOrder::Breadth => LeafQueue::Line(VecDeque::new()),
@@ -54,7 +55,7 @@ impl Queue {
         }
     }
 
-    /// The next leaf.
+    /// Removes and returns the leaf that is split next.
     pub fn next(&mut self) -> Option<u32> {
         match &mut self.waiting {
             LeafQueue::Line(line) => line.pop_front(),
@@ -70,7 +71,7 @@ impl Queue {
     }
 }
 
-/// Maps a float to an integer of the same order.
+/// Maps a float to an integer with the same order.
 fn ascending(number: f64) -> u64 {
     let bits = number.to_bits();
     if bits >> 63 == 0 { bits | 1 << 63 } else { !bits }

@@ -1,38 +1,39 @@
-//! A list without the documents of one node, and its worth when they are reinserted, whole_node or in two parts, at any
-//! score.
+//! The rest of a list without the documents of one node, and the worth of the list when these documents are reinserted
+//! at any score, either together or in two parts.
 //!
-//! A slot is the position of a score: slot 2i is between the ties i - 1 and i, slot 2i + 1 is equal to tie i. Ties above
-//! the higher part keep their ranks, those between the two parts move down by the count of the higher one, those below
-//! the lower part by the count of both. The worths of moved ties are cached as prefix sums, so that any placement takes
-//! a few lookups.
+//! A slot is the position of a score: slot 2i is between ties i - 1 and i, and slot 2i + 1 is equal to tie i. Ties
+//! above the higher part keep their ranks. Ties between the two parts move down by the number of documents in the
+//! higher part, and ties below the lower part move down by the number of documents in both. The worths of moved ties
+//! are cached as prefix sums, so that any placement takes only a few lookups.
 
 use super::lists::{Tie, TiePart};
 use super::measure::NdcgMeasure;
 
-/// State of one list at a time.
+/// One list without the documents of a node. The buffers are reused for each list.
 #[derive(Default)]
 pub struct Rest {
     factor: f64,
-    /// Scores of the ties, descending.
+    /// Scores of the ties, in descending order.
     scores: Vec<f64>,
     starts: Vec<u32>,
     parts: Vec<TiePart>,
     mean_gains: Vec<f64>,
     /// All documents of the node in this list.
     node: TiePart,
-    /// Prefix sums of worths: one row of ties + 1 entries per distance moved.
+    /// Prefix sums of the worths of moved ties: a row of ties + 1 entries for each distance by which ties move down.
     moved: Vec<i64>,
     is_known: Vec<bool>,
-    /// The worth of the list with the whole node in a slot, once computed.
+    /// Worth of the list with the whole node in each slot; [`UNKNOWN`] until computed.
     whole: Vec<i64>,
 }
 
-/// Maximum cached sums of a list; larger lists are summed on demand, and so are some in tests.
+/// Maximum number of cached sums per list. The sums of larger lists are computed on demand. The limit is low in tests,
+/// so that they cover this case.
 const MOST_SUMS: usize = if cfg!(test) { 40 } else { 1 << 18 };
 const UNKNOWN: i64 = i64::MIN;
 
 impl Rest {
-    /// Loads a list without one of its leaves.
+    /// Loads a list without the documents of one leaf.
     pub fn take(&mut self, ties: &[Tie], leaf: u32, factor: f64, measure: &NdcgMeasure) {
         self.factor = factor;
         self.scores.clear();
@@ -66,23 +67,23 @@ impl Rest {
         self.is_known.clear();
         if sums <= MOST_SUMS {
             self.is_known.resize(rows, false);
-            // Stale entries of other lists are never read.
+            // Old entries of other lists are never read.
             self.moved.resize(sums.max(self.moved.len()), 0);
         }
     }
 
-    /// All documents of the node in this list.
+    /// Returns all documents of the node in this list.
     pub fn node(&self) -> TiePart {
         self.node
     }
 
-    /// The slot of a score.
+    /// Returns the slot of a score.
     #[inline]
     pub fn find(&self, score: f64) -> usize {
         self.slot(score, 2 * self.scores.partition_point(|tie| *tie > score))
     }
 
-    /// The slot of a score, searched from the slot of a near score.
+    /// Returns the slot of a score, searching from the slot of a nearby score.
     #[inline]
     pub fn slot(&self, score: f64, near: usize) -> usize {
         let mut above = (near / 2).min(self.scores.len());
@@ -95,7 +96,7 @@ impl Rest {
         2 * above + usize::from(self.scores.get(above) == Some(&score))
     }
 
-    /// The lowest and the highest score of a slot.
+    /// Returns the lowest and highest score that belong to a slot.
     #[inline]
     pub fn bounds(&self, slot: usize) -> (f64, f64) {
         let tie = slot / 2;
@@ -107,7 +108,7 @@ impl Rest {
         (lowest, highest)
     }
 
-    /// The worth of the list with all documents of the node in one slot.
+    /// Returns the worth of the list with all documents of the node in one slot.
     #[inline]
     pub fn whole_node(&mut self, slot: usize, measure: &NdcgMeasure) -> i64 {
         if self.whole[slot] == UNKNOWN {
@@ -120,7 +121,8 @@ impl Rest {
         self.whole[slot]
     }
 
-    /// The worth of the list with one part of the node's documents in a slot and the others in the same or a lower one.
+    /// Returns the worth of the list with one part of the node's documents in a slot, and the other part in the same or
+    /// a lower slot.
     #[inline]
     pub fn two_parts(&mut self, high: (TiePart, usize), low: (TiePart, usize), measure: &NdcgMeasure) -> i64 {
         let ties = self.parts.len();
@@ -133,7 +135,8 @@ impl Rest {
             + self.between(self.node.count, below + low_slot % 2, ties, measure)
     }
 
-    /// The worth of documents in a slot, merged with the tie there, if any; `moved` documents were inserted above.
+    /// Returns the worth of documents in a slot, together with the tie that has the same score, if any. `moved`
+    /// documents were inserted above.
     #[inline]
     fn placed(&self, part: TiePart, slot: usize, moved: u32, measure: &NdcgMeasure) -> i64 {
         let tie = slot / 2;
@@ -149,7 +152,7 @@ impl Rest {
         )
     }
 
-    /// The worth of ties that moved down.
+    /// Returns the worth of a range of ties after they moved down by `moved` ranks.
     #[inline]
     fn between(&mut self, moved: u32, first: usize, end: usize, measure: &NdcgMeasure) -> i64 {
         if first >= end {

@@ -1,9 +1,9 @@
-//! The effect of every cut of a node on the lists of one partition.
+//! Computes the effect of every cut of a node on the lists of one partition.
 //!
-//! As a cut moves through the values of a feature, the worth of a list changes at two kinds of events only: one of its own
-//! documents crosses the cut, or the score of a side passes the score of one of its other ties. So each list records a
-//! step per event, and the prefix sums of steps are the gains of all cuts. Steps are integers, additive over lists and
-//! partitions in any order.
+//! As a cut moves through the values of a feature, the worth of a list changes only at two kinds of events: a document
+//! of the list crosses the cut, or the score of one side passes the score of another tie in the list. Each list
+//! therefore records a step per event, and the prefix sums of the steps are the gains of all cuts. Steps are integers,
+//! which can be added over lists and partitions in any order.
 
 use super::candidates::{CodeSums, Cuts};
 use super::lists::{ListDocument, Lists, TiePart};
@@ -12,10 +12,10 @@ use super::rest::Rest;
 use crate::bins::FeatureCodes;
 use std::ops::Range;
 
-/// The scan of a node in one partition, with a cache of its codes.
+/// Scans the documents of a node in one partition, and caches their codes.
 #[derive(Default)]
 pub struct NodeScan {
-    /// The codes of the node's documents, by feature.
+    /// Codes of the node's documents, feature by feature.
     codes: Vec<u8>,
     documents: usize,
     rest: Rest,
@@ -23,7 +23,7 @@ pub struct NodeScan {
 }
 
 impl NodeScan {
-    /// Adds the node's documents to the sums of each feature, by their code.
+    /// Adds the node's documents to the sums of each feature by code.
     pub fn add_sums(
         &mut self,
         lists: &Lists<'_>,
@@ -51,8 +51,8 @@ impl NodeScan {
         }
     }
 
-    /// Adds the steps of all lists at each cut: the change of their worth from the previous cut, and at the first cut
-    /// from their current worth.
+    /// Adds the steps of all lists at each cut. A step is the change of a list's worth from the previous cut, or from
+    /// its current worth at the first cut.
     pub fn add_steps(
         &mut self,
         lists: &Lists<'_>,
@@ -68,7 +68,7 @@ impl NodeScan {
             first = range.end;
             let list = of_list[0].list;
             if lists.factor(list) == 0.0 {
-                continue; // its worth is 0 in any order
+                continue; // without relevant documents, its worth is 0 in any order
             }
             self.rest.take(lists.ties(list), node, lists.factor(list), measure);
             for (cuts, steps) in cuts.iter().zip(steps.iter_mut()) {
@@ -82,7 +82,8 @@ impl NodeScan {
         }
     }
 
-    /// The list's own documents by the first cut that has them on the left, with their gains.
+    /// Lists the documents of a list in the order in which cuts have them on the left, as pairs of the first such cut
+    /// and the document's gain.
     fn gather(&mut self, of_list: &[ListDocument], range: Range<usize>, cuts: &Cuts) {
         let codes = &self.codes[cuts.place * self.documents..][range];
         self.own.clear();
@@ -105,23 +106,24 @@ fn look_up(documents: &[ListDocument], codes: &mut [u8], code: impl Fn(u32) -> u
     }
 }
 
-/// One list along the cuts of one feature.
+/// Follows one list along the cuts of one feature.
 struct Walk<'a> {
     rest: &'a mut Rest,
     measure: &'a NdcgMeasure,
     cuts: &'a Cuts,
     steps: &'a mut [i64],
-    /// At the last event.
+    /// Worth of the list at the last event.
     worth: i64,
 }
 
 impl Walk<'_> {
-    /// Writes the steps of the list.
+    /// Adds the steps of the list.
     fn all(&mut self, own: &[u64]) {
         let cut_of = |own: u64| (own >> 32) as usize;
         let node = self.rest.node();
         let cuts = self.cuts;
-        // Before its first document all are on the right, from its last on all are on the left.
+        // Before the first document's cut, all documents are on the right. From the last document's cut on, all are on
+        // the left.
         let (first, last) = (cut_of(own[0]), cut_of(own[own.len() - 1]));
         self.whole_node(&cuts.right, 0..first);
         let mut left = TiePart::default();
@@ -151,7 +153,7 @@ impl Walk<'_> {
         self.worth = worth;
     }
 
-    /// Cuts with all documents on one side, whose score moves.
+    /// Adds the steps of cuts that have all documents on one side. Only the score of this side changes.
     fn whole_node(&mut self, scores: &[f64], cuts: Range<usize>) {
         let Range { start: mut cut, end } = cuts;
         let Some(score) = scores[..end].get(cut) else { return };
@@ -164,7 +166,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Cuts with the same documents on either side; both scores move.
+    /// Adds the steps of cuts that have the same documents on each side. The scores of both sides change.
     fn two_parts(
         &mut self,
         (left, right): (TiePart, TiePart),
@@ -199,10 +201,10 @@ impl Walk<'_> {
     }
 }
 
-/// The number of leading scores within bounds.
+/// Returns how many leading scores are within the bounds.
 #[inline]
 fn within(scores: &[f64], (lowest, highest): (f64, f64)) -> usize {
-    /// Scores compared at a time, without branches.
+    /// Number of scores that are compared at a time without branches.
     const AT_ONCE: usize = 8;
     let stays = |score: &f64| (lowest <= *score) & (*score <= highest);
     let whole = scores

@@ -1,5 +1,5 @@
 //! Tree strength: the expected NDCG of lists before the first split of a tree and after each split (section 6.3 of the
-//! paper). The splits, chosen by any criterion, are replayed on the rows of the tree or on others.
+//! paper). The splits, which may come from any criterion, are replayed on the rows of the tree or on other rows.
 
 use super::lists::{Lists, MadeSplit, extent_of};
 use super::measure::{Extent, NdcgMeasure, NdcgVariant};
@@ -13,13 +13,13 @@ use std::collections::VecDeque;
 /// Order in which the splits of a tree are replayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SplitOrder {
-    /// As they were made.
+    /// The order in which they were made.
     AsGrown,
     /// Level by level.
     Breadth,
 }
 
-/// The strength of a tree on rows of whole queries.
+/// Computes the strength of a tree on rows that consist of whole queries.
 pub fn strength(
     tree: &ForestTree,
     order: SplitOrder,
@@ -32,7 +32,7 @@ pub fn strength(
     let splits = ordered(tree, order);
     let parts = (0..data.partitions()).into_par_iter().map(|partition| {
         let codes = data.all_codes(partition)?;
-        // Scores come from the tree, not from these rows.
+        // Units do not matter, because scores come from the tree and not from these rows.
         let units = LabelUnits { label: 1.0, weight: 1.0 };
         let mut lists = Lists::new(&data.rows[partition], rows, &measure, &units);
         let mut worths = vec![lists.worth()];
@@ -64,7 +64,7 @@ pub fn strength(
     Ok(steps.into_iter().map(share).collect())
 }
 
-/// All splits with their nodes.
+/// Returns all splits with their nodes, in the given order.
 fn ordered(tree: &ForestTree, order: SplitOrder) -> Vec<(u32, ForestSplit)> {
     let mut splits = Vec::new();
     let mut waiting = VecDeque::from([0u32]);
@@ -75,7 +75,7 @@ fn ordered(tree: &ForestTree, order: SplitOrder) -> Vec<(u32, ForestSplit)> {
         }
     }
     if order == SplitOrder::AsGrown {
-        // Children are numbered as they appear.
+        // Children are numbered in the order in which splits were made.
         splits.sort_by_key(|(_, split)| split.left);
     }
     splits

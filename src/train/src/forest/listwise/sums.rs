@@ -1,8 +1,9 @@
-//! Integer sums over documents that give the score of a leaf, independent of the order of addition.
+//! Integer sums over documents, from which the score of a leaf is computed. They do not depend on the order of
+//! addition.
 
 use crate::tree::Scale;
 
-/// Sums over documents.
+/// Sums over a set of documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ListSums {
     /// Sum of labels times weights, in units.
@@ -14,7 +15,7 @@ pub struct ListSums {
 }
 
 impl ListSums {
-    /// Adds other documents.
+    /// Adds the documents of other sums.
     #[inline]
     pub fn add(&mut self, other: &ListSums) {
         self.labels = self.labels.wrapping_add(other.labels);
@@ -22,7 +23,7 @@ impl ListSums {
         self.rows = self.rows.wrapping_add(other.rows);
     }
 
-    /// Removes documents.
+    /// Returns the sums without the documents of `other`.
     #[inline]
     pub fn without(&self, other: &ListSums) -> ListSums {
         ListSums {
@@ -36,18 +37,19 @@ impl ListSums {
 /// Quantisation of labels and weights.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LabelUnits {
-    /// Units per label of 1 and weight 1.
+    /// Number of units that represent a label of 1 with weight 1.
     pub label: f64,
-    /// Units per weight of 1.
+    /// Number of units that represent a weight of 1.
     pub weight: f64,
 }
 
-/// Bits of a label or weight, sign included: 2^28 of them still add up to a number that is exact as a
-/// floating-point one, and a row may be drawn a hundred times.
+/// Number of bits of a label or weight, including the sign. The sum of 2^28 such numbers is still exact as a
+/// floating-point number, and a row may be sampled a hundred times.
 const BITS: u32 = 24;
 
 impl LabelUnits {
-    /// Units for labels times weights up to `most`, and weights up to `heaviest` if there are any.
+    /// Chooses units for labels times weights up to `most`, and for weights up to `heaviest`; `None` if rows have no
+    /// weights.
     pub fn of(most: f64, heaviest: Option<f64>) -> Self {
         LabelUnits {
             label: Scale::units(most, BITS),
@@ -55,14 +57,14 @@ impl LabelUnits {
         }
     }
 
-    /// The score of documents: their mean label (eq. 9 of the paper). Equal means are equal numbers.
+    /// Returns the score of documents, which is their mean label (eq. 9 of the paper). Equal means give equal floats.
     #[inline]
     pub fn score(&self, sums: &ListSums) -> f64 {
         let weights = sums.weights as f64 / self.weight;
         if weights > 0.0 { sums.labels as f64 / self.label / weights } else { 0.0 }
     }
 
-    /// The weight of the documents.
+    /// Returns the total weight of the documents.
     pub fn cover(&self, sums: &ListSums) -> f64 {
         sums.weights as f64 / self.weight
     }

@@ -1,4 +1,4 @@
-//! The fast grower against a naive one, to the bit; the NDCG measure against all orders of ties.
+//! Compares the fast grower bit by bit with a naive one, and the NDCG measure with the mean over all orders of ties.
 
 use super::grow::{ListwiseContext, ListwiseRules, ListwiseTree, grow};
 use super::measure::NdcgVariant;
@@ -11,7 +11,7 @@ use crate::forest::features::TreeFeatures;
 use planetree_metric::{Discount, Gain};
 use proptest::prelude::*;
 
-/// A dataset: features and labels of its documents, and where its lists begin and end.
+/// A dataset: features and labels of its documents, and the bounds of its lists.
 #[derive(Debug, Clone)]
 struct Case {
     columns: Vec<Vec<f32>>,
@@ -20,7 +20,7 @@ struct Case {
     weights: Option<Vec<f32>>,
 }
 
-/// A list ends after so many documents at the latest, so that partitions may.
+/// Maximum number of documents per list. A list ends at each multiple of it, so that partitions can end there too.
 const BLOCK: usize = 12;
 
 fn case(features: std::ops::Range<usize>, blocks: std::ops::Range<usize>) -> impl Strategy<Value = Case> {
@@ -77,7 +77,7 @@ fn rules() -> impl Strategy<Value = ListwiseRules> {
 }
 
 impl Case {
-    /// The data in partitions of so many blocks.
+    /// Returns the data in partitions of this many blocks.
     fn data(&self, blocks: usize, missing: MissingPolicy) -> BinnedData {
         let options = BinOptions { max_bin: Some(255), missing, sparse: true };
         let mut data = BinnedData::of_values(&self.columns, &self.labels, blocks * BLOCK, &options);
@@ -95,7 +95,7 @@ impl Case {
     }
 }
 
-/// Every third list, and every fifth twice.
+/// Samples all lists except every third. Every fifth list is sampled twice.
 fn some_rows(data: &BinnedData) -> Vec<u32> {
     let drawn = |rows: &planetree_data::source::LabelledRows| {
         let mut drawn = Vec::new();
@@ -128,7 +128,7 @@ fn codes_of(data: &BinnedData) -> Vec<Codes> {
     (0..data.partitions()).map(|partition| data.codes(partition, &[]).unwrap()).collect()
 }
 
-/// A tree as text that tells every bit apart.
+/// Formats a tree as a string in which every bit matters.
 fn told(tree: &ListwiseTree) -> String {
     format!("{:?} {:?} {:?}", tree.tree, tree.paths, tree.strength)
 }
@@ -177,7 +177,7 @@ proptest! {
                 super::strength(&grown.tree, SplitOrder::Breadth, (&data, &rows), &rules.variant).unwrap();
             prop_assert_eq!(&grown.strength, &by_levels);
         }
-        // Every split gains what it says.
+        // The gain of every split equals the increase in strength.
         let mut splits: Vec<_> = grown.tree.nodes.iter().filter_map(|node| node.split).collect();
         splits.sort_by_key(|split| split.left);
         for (split, pair) in splits.iter().zip(grown.strength.windows(2)) {
@@ -215,7 +215,7 @@ proptest! {
     }
 }
 
-/// Expected NDCG by its definition: the mean over every order that the scores allow.
+/// Computes expected NDCG by its definition: the mean over all orders that the scores allow.
 fn mean_over_orders(documents: &[(u8, f32)], variant: &NdcgVariant) -> f64 {
     let dcg = |order: &[(u8, f32)]| -> f64 {
         let ranks = order.iter().enumerate();

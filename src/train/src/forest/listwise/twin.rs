@@ -1,4 +1,4 @@
-//! A naive reference grower: every cut of every leaf ranks all documents of all lists from scratch.
+//! A naive reference grower, which ranks all documents of all lists from scratch for every cut of every leaf.
 
 use super::candidates::place;
 use super::grow::{ListwiseContext, ListwiseRules, ListwiseTree, ROUNDINGS};
@@ -10,7 +10,7 @@ use crate::driver::{ForestSplit, ForestTree};
 use crate::forest::features::{Path, TreeFeatures};
 use crate::tree::round;
 
-/// A document and the leaf it is in.
+/// A document and its current leaf.
 struct TwinDocument {
     list: usize,
     label: f32,
@@ -20,7 +20,7 @@ struct TwinDocument {
     node: u32,
 }
 
-/// The total worth of all lists if documents have these scores.
+/// Returns the total worth of all lists if documents have these scores.
 fn worth(
     items: &[TwinDocument],
     factors: &[f64],
@@ -49,7 +49,7 @@ fn sums_of<'a>(items: impl Iterator<Item = &'a TwinDocument>) -> ListSums {
     sums
 }
 
-/// All documents of the tree, the gain factor of each list, and the total worth of ideal lists.
+/// Returns all documents of the tree, the gain factor of each list, and the total worth of ideally ranked lists.
 fn items_of(
     context: &ListwiseContext<'_>,
     rules: &ListwiseRules,
@@ -99,7 +99,7 @@ fn items_of(
     (items, factors, measure, perfect)
 }
 
-/// A growing tree.
+/// A tree that is being grown.
 struct NaiveGrowth<'a> {
     context: ListwiseContext<'a>,
     rules: &'a ListwiseRules,
@@ -112,7 +112,7 @@ struct NaiveGrowth<'a> {
     queue: Queue,
 }
 
-/// Grows a tree by definition.
+/// Grows a tree by following the definition.
 pub fn grow(
     context: ListwiseContext<'_>,
     rules: &ListwiseRules,
@@ -165,14 +165,14 @@ impl NaiveGrowth<'_> {
         self.paths.push(path);
         let mut labels = self.items.iter().filter(|item| item.node == node).map(|item| item.label);
         let first = labels.next();
-        // A node with one label leaves the queue, which matters for random orders.
+        // A node whose labels are all equal is not added to the queue, which matters for random orders.
         let differ = labels.any(|label| Some(label) != first);
         if depth < self.rules.depth && sums.rows >= 2 * self.rules.min_rows && differ {
             self.queue.push(PendingLeaf { node, rows: sums.rows, score });
         }
     }
 
-    /// The best cut of a node, and which items it sends to the left.
+    /// Returns the best cut of a node, and which documents it sends to the left.
     fn best(&self, node: u32, features: &[u32]) -> Option<(ForestSplit, Vec<bool>)> {
         let before = self.now();
         let here = |item: &&TwinDocument| item.node == node;

@@ -1,4 +1,4 @@
-//! Trees against naive references.
+//! Tests of pointwise trees against naive references.
 
 use super::*;
 use crate::bins::{BinOptions, mixed_columns};
@@ -29,7 +29,7 @@ fn criterion(parameters: &ForestSettings) -> PointCriterion {
     }
 }
 
-/// Columns with many zeros, few or many distinct values, missing values; and a label per row.
+/// Generates columns with many zeros, few or many distinct values, and missing values, and a label per row.
 fn examples() -> impl Strategy<Value = (Vec<Vec<f32>>, Vec<f32>)> {
     (10usize..120, 1usize..40).prop_flat_map(|(rows, features)| {
         (mixed_columns(rows, features), prop::collection::vec((0u8..5).prop_map(f32::from), rows))
@@ -57,7 +57,7 @@ impl<K: Criterion> Naive<'_, K> {
         sums
     }
 
-    /// Checks a node of a tree and its subtree.
+    /// Checks a node of a tree, and its subtree.
     fn check(
         &mut self,
         tree: &ForestTree,
@@ -127,7 +127,7 @@ impl<K: Criterion> Naive<'_, K> {
         let split = node.split.expect("there is a split that gains");
         prop_assert_eq!((split.feature, split.missing_left), (feature, missing_left));
         prop_assert_eq!(split.gain, (score - before) * context.criterion.unit());
-        // A different code between the same two values is the same cut.
+        // Two codes between the same two values describe the same cut.
         let bins = &context.binning.features[feature as usize];
         let goes_left = |row: &u32, last: u32| {
             let code = self.code(feature, *row);
@@ -145,7 +145,7 @@ impl<K: Criterion> Naive<'_, K> {
     }
 }
 
-/// Grows a tree in blocks of few or many rows, and checks it.
+/// Grows a tree in blocks of few or many rows, and checks all its nodes.
 fn check_tree<K: Criterion>(
     parameters: &ForestSettings,
     data: &BinnedData,
@@ -163,7 +163,7 @@ fn check_tree<K: Criterion>(
     let mixed = grower.grow(7, rows.clone()).unwrap();
     Naive { grower: &grower, columns, features: TreeFeatures::draw(parameters, &data.binning.layout, 7) }
         .check(&mixed, 0, &rows, Path::ROOT)?;
-    // Memory-mapped data take another code path to the identical tree.
+    // With memory-mapped data, other code grows the same tree.
     grower.codes.clear();
     let mapped = grower.grow_batch(7..9, &|_| rows.clone()).unwrap();
     prop_assert_eq!(&mapped[0], &mixed);
@@ -238,7 +238,7 @@ fn scores_match_the_textbook() {
     let criterion = Classes { purity: Purity::Gini, labels };
     assert!((criterion.score(&counts) - 16.0 * (1.0 - gini)).abs() < 1e-12);
     assert_eq!(criterion.value(&counts), (2.0 * 5.0 + 4.0 * 8.0) / 16.0, "the expected relevance");
-    // The same beyond the table of small counts.
+    // The same holds for counts beyond the table.
     let criterion = Classes { purity: Purity::entropy(), labels };
     let large = ClassCounts([3 << 20, 0, 5 << 20, 8 << 20]);
     let bits = criterion.score(&large) * criterion.unit();
@@ -255,7 +255,7 @@ fn a_random_cut_lies_between_the_extremes_and_is_uniform() {
         let data =
             BinnedData::of_values(std::slice::from_ref(&values), &labels, 300, &plain_options(&parameters));
         let grower = grower(&parameters, criterion(&parameters), &data, 1 << 20).unwrap();
-        let rows: Vec<u32> = (100..900).collect(); // from 10 to 89.9
+        let rows: Vec<u32> = (100..900).collect(); // values from 10 to 89.9
         let cuts: Vec<f64> = (1..=400)
             .map(|tree| f64::from(grower.grow(tree, rows.clone()).unwrap().nodes[0].split.unwrap().threshold))
             .collect();
@@ -288,11 +288,11 @@ fn too_many_classes_are_rejected() {
     let parameters = parameters(&[]);
     let data = BinnedData::of_values(std::slice::from_ref(&labels), &labels, 40, &plain_options(&parameters));
     let error = grower(&parameters, criterion(&parameters), &data, 1 << 20).err().unwrap();
-    assert_eq!(error.to_string(), "there are 40 different labels; entropy and gini take at most 32");
+    assert_eq!(error.to_string(), "there are 40 different labels; entropy and gini support at most 32");
     assert!(error.remedy().unwrap().contains("criterion=variance"));
 }
 
-/// A tree without node numbers: its splits and leaves in depth-first order.
+/// Lists the splits and leaves of a tree in depth-first order, without node numbers.
 fn walk(tree: &ForestTree, place: u32, to: &mut Vec<String>) {
     let node = &tree.nodes[place as usize];
     to.push(format!(
@@ -309,7 +309,7 @@ fn walk(tree: &ForestTree, place: u32, to: &mut Vec<String>) {
 
 #[test]
 fn large_nodes_and_blocks_grow_the_same_tree() {
-    // Enough rows that those of a node are scattered and copied by row.
+    // There are so many rows that those of a node are far apart and are copied by row.
     let value =
         |row: u32, feature: u32| (row.wrapping_mul(2_654_435_761).wrapping_add(feature * 97_777) >> 20) % 300;
     let columns: Vec<Vec<f32>> =
