@@ -2,15 +2,16 @@
 //! carry the histograms of one child of each. A level may be split into several requests by features, so that executors
 //! compute while other answers are in transit.
 
-use super::cells::{NodeSums, WireCell, add_block, empty};
 use super::session::TrainingSession;
-use super::task::{Answer, Grown, Snapshot, TaskStep, add_means, no_means, pack};
 use planetree_base::error::{Error, Result};
 use planetree_base::wire::malformed;
 use planetree_metric::Mean;
 use planetree_train::bins::{BinnedData, Binning};
 use planetree_train::config::{BoostSettings, LearnerParameters};
 use planetree_train::draw_limit;
+use planetree_train::jobs::{
+    CellBlock, Grown, Level, LevelBlock, NodeSums, TrainingSnapshot, UpdateGradients, WireCell, add_block, empty,
+};
 use planetree_train::tree::{
     Cell, CodedTree, FoundSplit, GrowContext, NodeHistogram, NodeId, NodeSplit, OpenNode, RowSets, RowStore,
     WantedNode, cells_of_group, feature_cells,
@@ -27,7 +28,7 @@ pub struct RemoteRows<C: Cell> {
     /// Bins and row counts, without codes.
     data: Arc<BinnedData>,
     /// State from which executors rebuild a share.
-    snapshot: Snapshot,
+    snapshot: TrainingSnapshot,
     was_asked: bool,
     /// The tree being grown: its start and its splits so far.
     tree: Option<(TreeStart, Vec<NodeSplit>)>,
@@ -52,7 +53,7 @@ impl<C: WireCell> RemoteRows<C> {
             session,
             parameters: parameters.clone(),
             data: data.clone(),
-            snapshot: Snapshot::new(&all, C::WEIGHTED, base_score, &data.binning),
+            snapshot: TrainingSnapshot::new(&all, C::WEIGHTED, base_score, &data.binning),
             was_asked: false,
             tree: None,
             last: None,
@@ -62,28 +63,21 @@ impl<C: WireCell> RemoteRows<C> {
         }
     }
 
-    fn ask(&mut self, step: TaskStep) -> Result<Vec<Answer>> {
-        let is_first = !std::mem::replace(&mut self.was_asked, true);
-        let snapshot = &self.snapshot;
-        self.session.ask(step, is_first, &|| pack(snapshot))
-    }
-
     /// Requests the totals and histograms of some nodes.
     fn level(&mut self, wanted: &[NodeId]) -> Result<Vec<NodeSums<C>>> {
         let Some((start, splits)) = &self.tree else { return Err(malformed()) };
         let is_first = !std::mem::replace(&mut self.was_asked, true);
-        let merge_plan = self.session.merge_plan(C::WEIGHTED);
+        let merge_plan = self.session.merge_plan();
         let begun = Instant::now();
         let ask = |groups: &[usize]| {
-            let step = TaskStep::Level {
+            let job = Level {
                 trees: self.snapshot.trees.len(),
                 start: TreeStart { groups: Vec::new(), ..start.clone() },
                 splits: splits.clone(),
                 wanted: wanted.to_vec(),
                 groups: groups.to_vec(),
-                blocks: merge_plan.map_or(1, |merge_plan| merge_plan.blocks()),
             };
-            self.session.ask_level(step, merge_plan, is_first, &|| pack(&self.snapshot))
+            self.session.run_blocks(&job, &self.snapshot, is_first, merge_plan)
         };
         let parts = in_parts(&self.data.binning, &start.groups, self.session.usage.overlap.unwrap_or(1));
         let answers = side_by_side(&parts, |groups| ask(groups));
@@ -92,9 +86,15 @@ impl<C: WireCell> RemoteRows<C> {
         for (groups, blocks) in parts.iter().zip(answers) {
             let none = || (C::default(), empty(&self.data.binning, groups));
             let mut of_part: Vec<NodeSums<C>> = wanted.iter().map(|_| none()).collect();
-            for block in blocks? {
-                bytes += block.bytes.len() as u64;
-                most = most.max(block.bytes.len() as u64);
+            let blocks = blocks?;
+            let of = if merge_plan.is_some() { blocks.len() } else { 1 };
+            for (place, LevelBlock { weighted, cells }) in blocks.into_iter().enumerate() {
+                if weighted != C::WEIGHTED {
+                    return Err(malformed());
+                }
+                bytes += cells.0.len() as u64;
+                most = most.max(cells.0.len() as u64);
+                let block = CellBlock { number: place % of, of, bytes: cells.0 };
                 add_block(&mut of_part, groups, start.scale.count_bits, &block)?;
             }
             match &mut sums {
@@ -217,18 +217,12 @@ impl<C: WireCell> RowStore<C> for RemoteRows<C> {
 
 impl<C: WireCell> BoostWorker<C> for RemoteRows<C> {
     fn update_gradients(&mut self, round: u32) -> Result<GradientSummary> {
-        let (trees, last) = (self.snapshot.trees.len(), self.last.take());
-        let mut all = Vec::new();
-        let mut means = no_means(&self.parameters.metrics);
-        for answer in self.ask(TaskStep::Gradients { round, trees, last })? {
-            let Answer::Gradients { parts, metrics } = answer else { return Err(malformed()) };
-            all.extend(parts);
-            if !metrics.is_empty() {
-                add_means(&mut means, &metrics)?;
-            }
-        }
-        self.metrics = means;
-        Ok(GradientSummary::of_parts(&all))
+        let job = UpdateGradients { round, trees: self.snapshot.trees.len(), last: self.last.take() };
+        let is_first = !std::mem::replace(&mut self.was_asked, true);
+        let gradients = self.session.run(&job, &self.snapshot, is_first)?;
+        self.metrics = self.parameters.metrics.iter().map(|metric| Mean::new(*metric)).collect();
+        gradients.add_means(&mut self.metrics)?;
+        Ok(GradientSummary::of_parts(&gradients.parts))
     }
 
     fn start_tree(&mut self, start: &TreeStart) -> Result<()> {
@@ -264,7 +258,7 @@ impl<C: Cell> Drop for RemoteRows<C> {
     /// Tells executors to release the training. If the message is lost, they drop it after a timeout.
     fn drop(&mut self) {
         if self.was_asked {
-            self.session.client.forget(&self.session.task, &self.session.groups);
+            self.session.client.forget(&self.session.command, &self.session.groups);
         }
     }
 }
