@@ -1,9 +1,9 @@
 //! A cluster as seen by the driver.
 
 use super::address::Address;
-use super::client::{SchedulerClient, Traffic, run_name};
+use super::client::{MESSAGE_BYTES, SchedulerClient, Traffic, run_name};
 use super::local::LocalCluster;
-use super::remote_rows::RemoteRows;
+use super::remote_rows::{RemoteRows, worker_rules};
 use super::security::Security;
 use super::session::TrainingSession;
 use super::share::{check_place, divide, file_groups};
@@ -16,13 +16,15 @@ use planetree_base::wire::malformed;
 use planetree_data::source::LabelledData;
 use planetree_train::BoostWorker;
 use planetree_train::TreeGrower;
-use planetree_train::bins::{BinOptions, BinnedData, SAMPLED_ROWS};
+use planetree_train::bins::{BinOptions, BinnedData, FeatureBins, SAMPLED_ROWS};
 use planetree_train::config::{
     BaseScore, BoostCandidates, BoostParameters, BoostSettings, ForestSettings, LearnerParameters, ObjectiveParameters,
-    PairLoss,
+    PairLoss, Parameters,
 };
 use planetree_train::jobs::{Survey, TrainingSnapshot, WireCell};
+use planetree_train::tree::worker_partitions;
 use planetree_train::{Backend, TrainRequest};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A cluster whose executors hold the rows of a training, score rows or evaluate rankings.
@@ -149,9 +151,7 @@ impl Cluster {
 /// What of a boosted training a cluster does not support.
 fn check_boost(boost: &BoostParameters) -> std::result::Result<(), &'static str> {
     match boost.candidates {
-        BoostCandidates::Static { .. } => {}
-        BoostCandidates::Streaming(streaming) if streaming.value_groups > 0 && streaming.workers == 1 => {}
-        BoostCandidates::Streaming(_) => return Err("a streaming model with several workers or value_groups=0"),
+        BoostCandidates::Static { .. } | BoostCandidates::Streaming(_) => {}
         BoostCandidates::Exact => return Err("a model with these candidates"),
     }
     if let ObjectiveParameters::Pairwise(pairwise) = &boost.objective
@@ -163,6 +163,31 @@ fn check_boost(boost: &BoostParameters) -> std::result::Result<(), &'static str>
         BaseScore::Feature(_) => Err("a model initialised from a feature"),
         BaseScore::Auto | BaseScore::Constant(_) => Ok(()),
     }
+}
+
+/// The partitions of each share, at most `most`. Workers of streaming candidates are not divided.
+fn shares(parameters: &Parameters, rows: &[u64], most: usize) -> Vec<Range<usize>> {
+    let candidates = parameters.boost().map(|boost| boost.candidates);
+    let Some(rules) = candidates.and_then(worker_rules) else { return divide(rows, most) };
+    let workers = worker_partitions(rows.len(), rules.workers);
+    let of_workers: Vec<u64> = workers.iter().map(|own| rows[own.clone()].iter().sum()).collect();
+    let whole = |share: Range<usize>| workers[share.start].start..workers[share.end - 1].end;
+    divide(&of_workers, most).into_iter().map(whole).collect()
+}
+
+/// Rejects bins that are too large to be sent to executors.
+fn check_bins(source: &LabelledData, data: &BinnedData) -> Result<()> {
+    /// Maximum bytes of a value as a cut and as a centre.
+    const BYTES: usize = 10;
+    let values: usize = data.binning.features.iter().map(FeatureBins::codes).sum();
+    if values > MESSAGE_BYTES / BYTES {
+        return Err(Error::place(
+            source.place(),
+            format_args!("too many distinct values for a cluster: {values}"),
+            "leave --cluster out, or set value_groups above 0",
+        ));
+    }
+    Ok(())
 }
 
 /// The location of the dataset as sent to executors.
@@ -220,7 +245,7 @@ impl Backend for Cluster {
         let Some(reader) = source.readers().next() else { return Err(malformed()) };
         let rows: Vec<u64> = reader.manifest().rows_of_groups().collect();
         let connection = self.reach()?;
-        let shares = divide(&rows, self.share_count(connection.executors.len()));
+        let shares = shares(&request.parameters, &rows, self.share_count(connection.executors.len()));
         tracing::info!("{} shares of {} partitions", shares.len(), rows.len());
         let session = Arc::new(TrainingSession {
             client: connection.client.clone(),
@@ -232,7 +257,9 @@ impl Backend for Cluster {
         });
         let training = ActiveTraining { session: session.clone(), _connection: connection };
         *self.training.lock().unwrap_or_else(PoisonError::into_inner) = Some(training);
-        survey(&session, request, source, options)
+        let data = survey(&session, request, source, options)?;
+        check_bins(source, &data)?;
+        Ok(data)
     }
 
     fn grower(&self, parameters: &ForestSettings, data: &BinnedData) -> Result<Box<dyn TreeGrower>> {

@@ -7,14 +7,16 @@ use planetree_base::error::{Error, Result};
 use planetree_base::wire::malformed;
 use planetree_metric::Mean;
 use planetree_train::bins::{BinnedData, Binning};
-use planetree_train::config::{BoostSettings, LearnerParameters};
+use planetree_train::boost::streaming_rules;
+use planetree_train::config::{BoostCandidates, BoostSettings, LearnerParameters};
 use planetree_train::draw_limit;
 use planetree_train::jobs::{
-    CellBlock, Grown, Level, LevelBlock, NodeSums, TrainingSnapshot, UpdateGradients, WireCell, add_block, empty,
+    CellBlock, Grown, Level, LevelBlock, NodeSums, StreamLevel, TrainingSnapshot, UpdateGradients, WireCell,
+    WorkerLevels, add_block, empty,
 };
 use planetree_train::tree::{
-    Cell, CodedTree, FoundSplit, GrowContext, NodeHistogram, NodeId, NodeSplit, OpenNode, RowSets, RowStore,
-    WantedNode, cells_of_group, feature_cells,
+    Cell, CodedTree, FoundSplit, GrowContext, NodeHistogram, NodeHistograms, NodeId, NodeSplit, OpenNode, RowSets,
+    RowStore, StreamingRules, WantedNode, cells_of_group, feature_cells, worker_partitions,
 };
 use planetree_train::{BoostWorker, GradientSummary, TreeStart};
 use std::collections::HashMap;
@@ -30,6 +32,8 @@ pub struct RemoteRows<C: Cell> {
     /// State from which executors rebuild a share.
     snapshot: TrainingSnapshot,
     was_asked: bool,
+    /// The rules of streaming candidates, if workers send their own histograms.
+    streaming: Option<StreamingRules>,
     /// The tree being grown: its start and its splits so far.
     tree: Option<(TreeStart, Vec<NodeSplit>)>,
     /// The last finished tree, until all shares have added it.
@@ -55,6 +59,7 @@ impl<C: WireCell> RemoteRows<C> {
             data: data.clone(),
             snapshot: TrainingSnapshot::new(&all, C::WEIGHTED, base_score, &data.binning),
             was_asked: false,
+            streaming: worker_rules(parameters.learner.candidates),
             tree: None,
             last: None,
             children: HashMap::new(),
@@ -63,11 +68,20 @@ impl<C: WireCell> RemoteRows<C> {
         }
     }
 
-    /// Requests the totals and histograms of some nodes.
-    fn level(&mut self, wanted: &[NodeId]) -> Result<Vec<NodeSums<C>>> {
+    /// The feature groups whose histograms are requested: those of the tree, unless workers send their own.
+    fn level_groups(&self) -> Vec<usize> {
+        match (&self.tree, self.streaming) {
+            (Some((start, _)), None) => start.groups.clone(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Requests the totals and histograms of some nodes; only the totals if there are no groups.
+    fn level(&mut self, wanted: &[NodeId], groups: &[usize]) -> Result<Vec<NodeSums<C>>> {
         let Some((start, splits)) = &self.tree else { return Err(malformed()) };
         let is_first = !std::mem::replace(&mut self.was_asked, true);
-        let merge_plan = self.session.merge_plan();
+        // Totals alone are too small for another stage.
+        let merge_plan = self.session.merge_plan().filter(|_| !groups.is_empty());
         let begun = Instant::now();
         let ask = |groups: &[usize]| {
             let job = Level {
@@ -79,7 +93,7 @@ impl<C: WireCell> RemoteRows<C> {
             };
             self.session.run_blocks(&job, &self.snapshot, is_first, merge_plan)
         };
-        let parts = in_parts(&self.data.binning, &start.groups, self.session.usage.overlap.unwrap_or(1));
+        let parts = in_parts(&self.data.binning, groups, self.session.usage.overlap.unwrap_or(1));
         let answers = side_by_side(&parts, |groups| ask(groups));
         let mut sums: Option<Vec<NodeSums<C>>> = None;
         let (mut bytes, mut most) = (0, 0);
@@ -104,6 +118,16 @@ impl<C: WireCell> RemoteRows<C> {
         }
         self.session.client.note_level(start.tree, wanted.len(), begun.elapsed(), bytes, most);
         Ok(sums.unwrap_or_default())
+    }
+}
+
+/// The rules of streaming candidates whose workers build histograms of their own.
+pub fn worker_rules(candidates: BoostCandidates) -> Option<StreamingRules> {
+    match candidates {
+        BoostCandidates::Streaming(streaming) => {
+            Some(streaming_rules(streaming)).filter(StreamingRules::need_workers)
+        }
+        BoostCandidates::Static { .. } | BoostCandidates::Exact => None,
     }
 }
 
@@ -158,8 +182,9 @@ fn join<C: WireCell>(
 
 impl<C: WireCell> RowStore<C> for RemoteRows<C> {
     fn root(&mut self) -> Result<C> {
-        let (total, histogram) = self.level(&[0])?.swap_remove(0);
-        self.root = Some(histogram);
+        let groups = self.level_groups();
+        let (total, histogram) = self.level(&[0], &groups)?.swap_remove(0);
+        self.root = self.streaming.is_none().then_some(histogram);
         Ok(total)
     }
 
@@ -167,7 +192,41 @@ impl<C: WireCell> RowStore<C> for RemoteRows<C> {
         if let Some((_, made)) = &mut self.tree {
             made.extend_from_slice(splits);
         }
-        splits.iter().map(|split| self.children.remove(&split.node).ok_or_else(malformed)).collect()
+        if self.streaming.is_none() {
+            return splits.iter().map(|split| self.children.remove(&split.node).ok_or_else(malformed)).collect();
+        }
+        // Streaming histograms do not have the sums of the children.
+        let children: Vec<NodeId> = splits.iter().flat_map(|split| [split.left, split.left + 1]).collect();
+        let totals: Vec<C> = self.level(&children, &[])?.into_iter().map(|(total, _)| total).collect();
+        Ok(totals.as_chunks::<2>().0.to_vec())
+    }
+
+    fn worker_histograms(
+        &mut self,
+        groups: &[usize],
+        nodes: &[NodeId],
+    ) -> Result<Option<Vec<Vec<NodeHistograms>>>> {
+        let (Some(rules), Some((start, splits))) = (self.streaming, &self.tree) else { return Ok(None) };
+        if nodes.is_empty() {
+            return Ok(Some(Vec::new()));
+        }
+        let begun = Instant::now();
+        let job = StreamLevel {
+            trees: self.snapshot.trees.len(),
+            start: TreeStart { groups: Vec::new(), ..start.clone() },
+            splits: splits.clone(),
+            wanted: nodes.to_vec(),
+            groups: groups.to_vec(),
+            rules,
+        };
+        let received = self.session.client.traffic().received;
+        let WorkerLevels(workers) = self.session.run(&job, &self.snapshot, false)?;
+        let bytes = self.session.client.traffic().received - received;
+        self.session.client.note_level(start.tree, nodes.len(), begun.elapsed(), bytes, bytes);
+        match workers.len() == worker_partitions(self.data.rows.len(), rules.workers).len() {
+            true => Ok(Some(workers)),
+            false => Err(malformed()),
+        }
     }
 
     fn histograms(&mut self, _groups: &[usize], nodes: &[WantedNode<C>]) -> Result<Vec<NodeHistogram<C>>> {
@@ -178,7 +237,7 @@ impl<C: WireCell> RowStore<C> for RemoteRows<C> {
             return Ok(Vec::new());
         }
         let wanted: Vec<NodeId> = nodes.iter().map(|wanted| wanted.node).collect();
-        let sums = self.level(&wanted)?;
+        let sums = self.level(&wanted, &self.level_groups())?;
         let bits = self.tree.as_ref().map_or(0, |(start, _)| start.scale.count_bits);
         if sums.iter().zip(nodes).any(|((total, _), node)| total.sums(bits) != node.total.sums(bits)) {
             return Err(malformed());

@@ -8,13 +8,16 @@ use crate::boost::{LocalWorker, RowGradients, WorkerState};
 use crate::config::Parameters;
 use crate::driver::{BoostWorker, GradientSummary, Metrics, Scores, TreeStart};
 use crate::objective::objective;
-use crate::tree::{CodedTree, NodeId, NodeSplit, RowStore, WantedNode};
+use crate::tree::{
+    CodedTree, NodeHistogram, NodeHistograms, NodeId, NodeSplit, RowStore, Scale, StreamingRules, WantedNode,
+};
 use planetree_base::error::Result;
 use planetree_base::job::Shard;
 use planetree_base::wire::malformed;
 use planetree_data::source::LabelledData;
 use planetree_metric::Mean;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A finished tree.
@@ -143,6 +146,18 @@ impl BoostShare {
         either!(&mut self.worker, worker => level(worker, wanted, groups, count_bits, blocks))
     }
 
+    /// The streaming histograms of some nodes over the rows of a worker, by feature group.
+    pub fn worker_histograms(
+        &self,
+        partitions: Range<usize>,
+        scale: Scale,
+        rules: &StreamingRules,
+        groups: &[usize],
+        nodes: &[NodeId],
+    ) -> Result<Vec<NodeHistograms>> {
+        either!(&self.worker, worker => worker.rows_of(partitions, scale).histograms(rules, groups, nodes))
+    }
+
     /// Adds a finished tree to the scores, using the node assignment of the rows if its splits were applied here.
     fn add(&mut self, last: &Grown) -> Result<()> {
         match self.tree {
@@ -190,7 +205,10 @@ fn level<C: WireCell>(
 ) -> Result<Vec<Vec<u8>>> {
     let nodes: Vec<WantedNode<C>> =
         wanted.iter().map(|node| WantedNode { node: *node, total: worker.total(*node) }).collect();
-    let histograms = worker.histograms(groups, &nodes)?;
+    let histograms = match groups {
+        [] => vec![NodeHistogram { groups: Vec::new() }; nodes.len()],
+        groups => worker.histograms(groups, &nodes)?,
+    };
     let nodes: Vec<NodeSums<C>> = nodes.into_iter().map(|node| node.total).zip(histograms).collect();
     Ok(write_blocks(&nodes, groups, count_bits, blocks.max(1)))
 }
