@@ -1,6 +1,8 @@
 //! Foundations of the other planetree crates: errors, storage, random numbers, progress.
 
+pub mod compact;
 pub mod error;
+pub mod job;
 pub mod progress;
 pub mod random;
 pub mod size;

@@ -1,6 +1,7 @@
 //! Labelled data for training: one dataset, or several as if concatenated. Features are matched by name,
 //! categories get a common code, and a query must be in only one dataset.
 
+mod job_data;
 mod part;
 mod row_hashes;
 
@@ -11,6 +12,7 @@ use planetree_base::error::{Error, Result};
 use planetree_base::progress::{SharedMeter, unwatched};
 use planetree_base::storage::Location;
 use row_hashes::RowHashes;
+use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Mutex;
@@ -57,7 +59,7 @@ impl OpenPartition {
 }
 
 /// The rows of a partition without their features.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LabelledRows {
     /// Number of the first row in the dataset.
     pub first: u64,
@@ -70,6 +72,7 @@ pub struct LabelledRows {
     /// Position at which each document was shown, from 0; `None` unless all rows have one.
     pub positions: Option<Vec<u32>>,
     /// First row of each query, followed by the number of rows.
+    #[serde(with = "planetree_base::compact::ascending")]
     pub query_bounds: Vec<u32>,
     /// Hash of each query's id; cleared when no longer needed.
     pub query_keys: Vec<u64>,
@@ -84,6 +87,17 @@ impl LabelledRows {
     /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty()
+    }
+
+    /// Whether all lists fit together.
+    pub fn is_valid(&self) -> bool {
+        let (bounds, rows) = (&self.query_bounds, self.len());
+        let fits = |count: Option<usize>| count.is_none_or(|count| count == rows);
+        bounds.first() == Some(&0)
+            && bounds.is_sorted()
+            && bounds.last().copied() == u32::try_from(rows).ok()
+            && fits(self.weights.as_ref().map(Vec::len))
+            && fits(self.positions.as_ref().map(Vec::len))
     }
 
     /// The range of rows of each query.

@@ -2,8 +2,10 @@
 //! Yom-Tov (JMLR 2010) and section 4.2 of Tyree et al., "Parallel boosted regression trees for web
 //! search ranking" (WWW 2011). Equation numbers are those of the latter.
 
+use serde::{Deserialize, Serialize};
+
 /// One bin: its centre p, its count m and the sum r of its targets.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Centroid {
     /// p: the mean of the values.
     pub centre: f64,
@@ -35,6 +37,17 @@ impl StreamingHistogram {
     /// An empty histogram of at most `most` bins.
     pub fn new(most: usize) -> Self {
         StreamingHistogram { most, bins: Vec::with_capacity(most + 1), gaps: Vec::with_capacity(most + 1) }
+    }
+
+    /// A histogram of given bins, ascending.
+    pub fn of_bins(most: usize, bins: Vec<Centroid>) -> Self {
+        let gaps = bins.windows(2).map(|pair| pair[1].centre - pair[0].centre).collect();
+        StreamingHistogram { most, bins, gaps }
+    }
+
+    /// Its bins, ascending.
+    pub fn into_bins(self) -> Vec<Centroid> {
+        self.bins
     }
 
     /// Its bins, ascending.
@@ -254,6 +267,7 @@ mod tests {
             for (fast, naive) in fast.bins().iter().zip(&naive) {
                 prop_assert!((fast.centre - naive.centre).abs() < 1e-9 && fast.count == naive.count && fast.sum == naive.sum);
             }
+            prop_assert_eq!(&StreamingHistogram::of_bins(most, fast.bins().to_vec()), &fast);
             let total = fast.total();
             prop_assert_eq!(total.count, points.len() as f64);
             prop_assert_eq!(total.sum, points.iter().map(|(_, y)| y).sum::<f64>());

@@ -6,6 +6,7 @@ use super::finder::{GrowContext, OpenNode};
 use super::histogram::{HistogramBuilder, NodeHistogram, WantedNode};
 use super::rows::{AT_A_TIME, NodeId, NodeSplit, RowEntry, RowSets};
 use super::split::FoundSplit;
+use super::streaming_worker::NodeHistograms;
 use crate::bins::BinnedData;
 use planetree_base::error::Result;
 use rayon::prelude::*;
@@ -25,6 +26,15 @@ pub trait RowStore<C: Cell> {
     /// It overwrites the gradients, so the tree must be complete. `None` if the rows are remote and this is not worth
     /// a round trip.
     fn moved(&mut self, _groups: &[usize], _moves: &[(NodeId, i32)]) -> Result<Option<NodeHistogram<C>>> {
+        Ok(None)
+    }
+
+    /// The streaming histograms of nodes by worker, in order, and by group; `None` if the rows are here.
+    fn worker_histograms(
+        &mut self,
+        _groups: &[usize],
+        _nodes: &[NodeId],
+    ) -> Result<Option<Vec<Vec<NodeHistograms>>>> {
         Ok(None)
     }
 
