@@ -13,7 +13,6 @@ use planetree_base::storage::{Access, Location, digest_of};
 use planetree_base::wire::malformed;
 use planetree_data::source::LabelledData;
 use planetree_judge::evaluate::Predictions;
-use planetree_model::model::Model;
 use planetree_model::predict::GroupPredictor;
 use planetree_train::bins::{BinOptions, BinnedData, survey};
 use planetree_train::boost::{LocalWorker, RowGradients, WorkerState};
@@ -129,7 +128,7 @@ enum CachedState {
     /// Open predictions to evaluate.
     Predictions(Arc<Predictions>),
     /// A model to score with.
-    Predictor(Arc<GroupPredictor<Model>>),
+    Predictor(Arc<GroupPredictor>),
 }
 
 impl ExecutorCache {
@@ -158,7 +157,7 @@ impl ExecutorCache {
             TaskStep::Probe | TaskStep::Forget | TaskStep::Trees { .. } | TaskStep::Judge(_) => {
                 Ok(Answer::MissingState)
             }
-            TaskStep::Score => match self.predictor(task, snapshot, &source)? {
+            TaskStep::Score { parts } => match self.predictor(task, snapshot, &source, *parts)? {
                 Some(predictor) => Ok(Answer::Scored(score(&source, &partitions, &predictor)?)),
                 None => Ok(Answer::MissingState),
             },
@@ -237,7 +236,8 @@ impl ExecutorCache {
         task: &Task,
         snapshot: &[u8],
         source: &LabelledData,
-    ) -> Result<Option<Arc<GroupPredictor<Model>>>> {
+        parts: bool,
+    ) -> Result<Option<Arc<GroupPredictor>>> {
         let slot = self.slot(task, "model");
         let mut held = lock(&slot.held);
         if let Some(CachedState::Predictor(predictor)) = &*held {
@@ -246,7 +246,7 @@ impl ExecutorCache {
         if snapshot.is_empty() {
             return Ok(None);
         }
-        let made = Arc::new(predictor(snapshot, source)?);
+        let made = Arc::new(predictor(snapshot, source, parts)?);
         *lock(&slot.bytes) = snapshot.len() as u64;
         *held = Some(CachedState::Predictor(made.clone()));
         drop(held);
@@ -390,7 +390,7 @@ impl CachedShare {
             TaskStep::Probe
             | TaskStep::Survey { .. }
             | TaskStep::Trees { .. }
-            | TaskStep::Score
+            | TaskStep::Score { .. }
             | TaskStep::Judge(_)
             | TaskStep::Forget => Ok(None),
         }

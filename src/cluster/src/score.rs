@@ -31,13 +31,14 @@ pub struct ScoredGroups {
 }
 
 impl Cluster {
-    /// Scores a dataset and passes on the row groups in row order. The bytes of the model file are sent along, so
+    /// Scores a dataset and passes on the row groups in row order, with the values of the parts if `parts`. The bytes of the model file are sent along, so
     /// executors need no access to it.
     pub fn predict(
         &self,
         reader: &DatasetReader,
         model: &Model,
         model_file: &[u8],
+        parts: bool,
         sink: &mut dyn FnMut(PredictedGroup) -> Result<()>,
     ) -> Result<PredictReport> {
         let data = reader.location();
@@ -60,7 +61,7 @@ impl Cluster {
             data: place.clone(),
             instance_credentials: self.instance_credentials(),
             fingerprint: fingerprint(&source),
-            step: TaskStep::Score,
+            step: TaskStep::Score { parts },
         };
         let mut report = PredictReport { rows: 0, threads, load_seconds: 0.0, predict_seconds: 0.0, warning };
         let scan = RowGroupScan {
@@ -92,7 +93,7 @@ impl Cluster {
 pub fn score(
     source: &LabelledData,
     partitions: &[usize],
-    predictor: &GroupPredictor<Model>,
+    predictor: &GroupPredictor,
 ) -> Result<ScoredGroups> {
     let reader = source.readers().next().ok_or_else(malformed)?;
     let groups = partitions.par_iter().map(|partition| {
@@ -108,10 +109,10 @@ pub fn score(
 }
 
 /// Prepares a model, given as the bytes of its file, for a dataset.
-pub fn predictor(model_file: &[u8], source: &LabelledData) -> Result<GroupPredictor<Model>> {
+pub fn predictor(model_file: &[u8], source: &LabelledData, parts: bool) -> Result<GroupPredictor> {
     let failed = |error: std::io::Error| Error::io("temporary file of a model", "write", error);
     let mut file = tempfile::NamedTempFile::new().map_err(failed)?;
     file.write_all(model_file).map_err(failed)?;
     let model = Model::read(&Location::Local(file.path().to_owned()))?;
-    GroupPredictor::new(model, source.readers().next().ok_or_else(malformed)?)
+    GroupPredictor::with_parts(&model, source.readers().next().ok_or_else(malformed)?, parts)
 }

@@ -81,7 +81,10 @@ pub enum TaskStep {
         workers: usize,
     },
     /// Score rows with the model that is sent as the snapshot.
-    Score,
+    Score {
+        /// Whether the values of the model's parts are part of the answer.
+        parts: bool,
+    },
     /// Evaluate the queries of predictions.
     Judge(EvaluationRequest),
     /// Release all state of the command.
