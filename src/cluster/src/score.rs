@@ -15,13 +15,14 @@ use planetree_model::model::Model;
 use planetree_model::predict::{GroupPredictor, PredictReport, PredictedGroup, ScoreRows};
 
 impl Cluster {
-    /// Scores a dataset and passes on the row groups in row order. The bytes of the model file are sent along, so
-    /// executors need no access to it.
+    /// Scores a dataset and passes on the row groups in row order, with the values of the parts if `parts`. The bytes of
+    /// the model file are sent along, so executors need no access to it.
     pub fn predict(
         &self,
         reader: &DatasetReader,
         model: &Model,
         model_file: &[u8],
+        parts: bool,
         sink: &mut dyn FnMut(PredictedGroup) -> Result<()>,
     ) -> Result<PredictReport> {
         let data = reader.location();
@@ -41,7 +42,7 @@ impl Cluster {
         let scan = RowGroupScan {
             client: &connection.client,
             command: &command,
-            job: &ScoreRows,
+            job: &ScoreRows { parts },
             snapshot: &Bytes(model_file.to_vec()),
             waves: &waves(&rows, threads, self.share_count(connection.executors.len())),
         };

@@ -1,6 +1,6 @@
 //! Scoring row groups in other processes, with the same code.
 
-use super::stream::{GroupPredictor, PredictedGroup};
+use super::group::{GroupPredictor, PredictedGroup};
 use crate::model::Model;
 use planetree_base::compact::Bytes;
 use planetree_base::error::{Error, Result};
@@ -15,7 +15,10 @@ use std::io::Write;
 
 /// Scores rows with the model whose file is the snapshot, so that executors need no access to it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ScoreRows;
+pub struct ScoreRows {
+    /// Whether the values of the parts are wanted, too.
+    pub parts: bool,
+}
 
 /// Predictions of some row groups, in order.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -30,7 +33,7 @@ pub struct ScoredGroups {
 
 /// A model prepared for a dataset.
 pub struct SentModel {
-    predictor: GroupPredictor<Model>,
+    predictor: GroupPredictor,
     bytes: u64,
 }
 
@@ -64,7 +67,8 @@ impl Job for ScoreRows {
         let mut file = tempfile::NamedTempFile::new().map_err(failed)?;
         file.write_all(&model_file).map_err(failed)?;
         let model = Model::read(&Location::Local(file.path().to_owned()))?;
-        let predictor = GroupPredictor::new(model, shard.data.readers().next().ok_or_else(malformed)?)?;
+        let reader = shard.data.readers().next().ok_or_else(malformed)?;
+        let predictor = GroupPredictor::with_parts(&model, reader, self.parts)?;
         Ok(Some(SentModel { predictor, bytes: model_file.len() as u64 }))
     }
 

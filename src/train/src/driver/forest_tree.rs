@@ -74,7 +74,7 @@ impl ForestTree {
                 gain: split.gain,
             }),
         });
-        Tree { group: 0, nodes: nodes.collect() }
+        Tree { nodes: nodes.collect() }
     }
 
     /// Converts from a tree of a model trained on these bins; `None` if it does not fit them.
