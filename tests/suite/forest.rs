@@ -116,7 +116,7 @@ fn forests_learn_and_out_of_bag_scores_estimate_the_quality_on_unseen_queries() 
         assert!(ndcg(&predict(room.path(), "m", "data")) > out_of_bag + 0.02, "{preset}");
         let described = run(room.path(), "describe m").ok().stdout;
         assert!(
-            described.contains(if preset.starts_with("rf-pair") { "wins: " } else { "bag: " }),
+            described.contains(if preset.starts_with("rf-pair") { "trees: wins" } else { "trees: mean" }),
             "{described}"
         );
         let evaluated = run(room.path(), "evaluate --predictions oob --metrics ndcg@10 --json").ok().stdout;

@@ -23,6 +23,7 @@ mod long;
 mod metric_tools;
 mod outputs;
 mod outside;
+mod parts;
 mod pipeline;
 mod pipeline_crash;
 mod pipeline_shipped;

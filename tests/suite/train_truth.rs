@@ -97,7 +97,7 @@ fn the_example_of_the_lecture_starts_at_2_471_and_every_stump_fits_the_residuals
     let settings = "--set num_trees=8 --set max_depth=1 --set learning_rate=0.5";
     train(room.path(), &format!("--preset gbrt --data data --model m {settings}"));
     // F0 is the mean target: -84 + 34 x = 0.
-    let base = described(room.path(), "m")["base_score"].as_f64().unwrap();
+    let base = described(room.path(), "m")["parts"][0]["base_score"].as_f64().unwrap();
     assert_close(base, 84.0 / 34.0, 1e-9, "base score");
     assert_eq!(format!("{base:.3}"), "2.471");
     let mut scores = vec![base; examples.len()];

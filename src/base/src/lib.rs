@@ -1,6 +1,8 @@
 //! Shared foundations of the planetree crates: errors, storage, random numbers, progress and binary encoding.
 
+pub mod compact;
 pub mod error;
+pub mod job;
 pub mod progress;
 pub mod random;
 pub mod size;

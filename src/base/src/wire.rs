@@ -36,7 +36,17 @@ impl WireWriter {
         self.bytes.extend_from_slice(&value.to_bits().to_le_bytes());
     }
 
-    /// Writes the number of bytes, followed by the bytes.
+    /// Writes one byte.
+    pub fn byte(&mut self, value: u8) {
+        self.bytes.push(value);
+    }
+
+    /// Writes the bits of a number of single precision.
+    pub fn single(&mut self, value: f32) {
+        self.bytes.extend_from_slice(&value.to_bits().to_le_bytes());
+    }
+
+    /// Writes length-prefixed bytes.
     pub fn list(&mut self, bytes: &[u8]) {
         self.count(bytes.len() as u64);
         self.bytes.extend_from_slice(bytes);
@@ -45,23 +55,6 @@ impl WireWriter {
     /// Writes the length of a string in bytes, followed by its UTF-8 bytes.
     pub fn text(&mut self, text: &str) {
         self.list(text.as_bytes());
-    }
-
-    /// Writes the number of values, followed by each value as four little-endian bytes.
-    pub fn floats(&mut self, values: &[f32]) {
-        self.count(values.len() as u64);
-        values.iter().for_each(|value| self.bytes.extend_from_slice(&value.to_bits().to_le_bytes()));
-    }
-
-    /// Writes the number of values, followed by the difference of each value from the previous one. The values must
-    /// be in ascending order, which keeps the differences short.
-    pub fn ascending(&mut self, values: impl ExactSizeIterator<Item = u32>) {
-        self.count(values.len() as u64);
-        let mut before = 0;
-        for value in values {
-            self.count(u64::from(value.wrapping_sub(before)));
-            before = value;
-        }
     }
 }
 
@@ -80,6 +73,11 @@ impl<'a> WireReader<'a> {
     /// Checks whether all bytes have been read.
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
+    }
+
+    /// Number of bytes that are left.
+    pub fn len(&self) -> usize {
+        self.rest.len()
     }
 
     fn take(&mut self, count: usize) -> Result<&'a [u8]> {
@@ -126,7 +124,18 @@ impl<'a> WireReader<'a> {
         Ok(f64::from_bits(u64::from_le_bytes(bytes)))
     }
 
-    /// Reads bytes written by [`WireWriter::list`].
+    /// See [`WireWriter::byte`].
+    pub fn byte(&mut self) -> Result<u8> {
+        Ok(self.take(1)?[0])
+    }
+
+    /// See [`WireWriter::single`].
+    pub fn single(&mut self) -> Result<f32> {
+        let bytes = self.take(4)?.try_into().map_err(|_| malformed())?;
+        Ok(f32::from_bits(u32::from_le_bytes(bytes)))
+    }
+
+    /// See [`WireWriter::list`].
     pub fn list(&mut self) -> Result<&'a [u8]> {
         let length = self.length(1)?;
         self.take(length)
@@ -135,25 +144,6 @@ impl<'a> WireReader<'a> {
     /// Reads a string written by [`WireWriter::text`].
     pub fn text(&mut self) -> Result<String> {
         String::from_utf8(self.list()?.to_vec()).map_err(|_| malformed())
-    }
-
-    /// Reads numbers written by [`WireWriter::floats`].
-    pub fn floats(&mut self) -> Result<Vec<f32>> {
-        let length = self.length(4)?;
-        let words = self.take(4 * length)?.as_chunks::<4>().0;
-        Ok(words.iter().map(|word| f32::from_bits(u32::from_le_bytes(*word))).collect())
-    }
-
-    /// Reads numbers written by [`WireWriter::ascending`].
-    pub fn ascending(&mut self) -> Result<Vec<u32>> {
-        let length = self.length(1)?;
-        let mut before = 0u32;
-        let mut values = Vec::with_capacity(length);
-        for _ in 0..length {
-            before = before.wrapping_add(self.count()? as u32);
-            values.push(before);
-        }
-        Ok(values)
     }
 }
 
@@ -174,15 +164,13 @@ mod tests {
         #[test]
         fn numbers_come_back(
             counts in prop::collection::vec(any::<u64>(), 0..50), signed in prop::collection::vec(any::<i64>(), 0..50),
-            floats in prop::collection::vec(any::<f32>(), 0..50), mut ascending in prop::collection::vec(any::<u32>(), 0..50),
+            floats in prop::collection::vec(any::<f32>(), 0..50),
             cut in 0usize..400,
         ) {
-            ascending.sort_unstable();
             let mut writer = WireWriter::default();
             counts.iter().for_each(|value| writer.count(*value));
             signed.iter().for_each(|value| writer.signed(*value));
-            writer.floats(&floats);
-            writer.ascending(ascending.iter().copied());
+            floats.iter().for_each(|value| writer.single(*value));
             writer.text("fünf");
             let bytes = writer.into_bytes();
             let mut reader = WireReader::new(&bytes);
@@ -192,9 +180,9 @@ mod tests {
             for value in &signed {
                 prop_assert_eq!(reader.signed().unwrap(), *value);
             }
-            let bits = |values: &[f32]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
-            prop_assert_eq!(bits(&reader.floats().unwrap()), bits(&floats));
-            prop_assert_eq!(reader.ascending().unwrap(), ascending);
+            for value in &floats {
+                prop_assert_eq!(reader.single().unwrap().to_bits(), value.to_bits());
+            }
             prop_assert_eq!(reader.text().unwrap(), "fünf");
             prop_assert!(reader.is_empty());
             // Reading a truncated buffer must return an error, not panic.

@@ -19,14 +19,14 @@ const AUTO: &str = "auto";
 
 /// Export a model to LightGBM, XGBoost or JSON
 ///
-/// LightGBM and XGBoost can load the file and compute the same scores: LightGBM to the last bit, and XGBoost, which
-/// uses 32-bit floats, to about seven digits. Missing values must be passed to them as NaN and then take the same
-/// branches.
+/// LightGBM and XGBoost load the file and compute the same scores: LightGBM to the last bit, XGBoost, which uses
+/// 32-bit floats, to about seven digits. Missing values must be NaN there and take the same branches. A weighted sum of
+/// several tree parts becomes one ensemble with scaled leaf values; parts that a format cannot express are refused.
 #[derive(Debug, Args)]
 #[command(after_help = format!("Formats:\n{}
 Examples:
   planetree export model.parquet --format lightgbm --output model.txt
-  planetree export s3://models/night --format xgboost --output model.json", formats_help()))]
+  planetree export s3://models/night --format xgboost --output model.json", formats_help(MODEL_FORMATS.iter())))]
 pub struct ExportArguments {
     /// Model: a file or a URL
     #[arg(value_name = "MODEL")]
@@ -57,7 +57,7 @@ pub struct ExportArguments {
 #[command(after_help = format!("Formats:\n  auto      by the content of the file\n{}
 Examples:
   planetree import model.txt --output model.parquet
-  planetree import model.json --format xgboost --names names.txt --output model.parquet", formats_help()))]
+  planetree import model.json --format xgboost --names names.txt --output model.parquet", formats_help(importable())))]
 pub struct ImportArguments {
     /// File to read: a path or a URL
     #[arg(value_name = "FILE")]
@@ -65,7 +65,7 @@ pub struct ImportArguments {
 
     /// Format of the file
     #[arg(long, value_name = "FORMAT", default_value = AUTO,
-        value_parser = PossibleValuesParser::new([AUTO].into_iter().chain(MODEL_FORMATS.iter().map(|format| format.name))))]
+        value_parser = PossibleValuesParser::new([AUTO].into_iter().chain(importable().map(|format| format.name))))]
     format: String,
 
     /// Model to write: a file or a URL
@@ -94,8 +94,12 @@ pub struct ImportArguments {
     store: StoreOptions,
 }
 
-fn formats_help() -> String {
-    MODEL_FORMATS.iter().map(|format| format!("  {:<9} {}\n", format.name, format.description)).collect()
+fn importable() -> impl Iterator<Item = &'static ModelFormat> {
+    MODEL_FORMATS.iter().filter(|format| format.import.is_some())
+}
+
+fn formats_help(formats: impl Iterator<Item = &'static ModelFormat>) -> String {
+    formats.map(|format| format!("  {:<9} {}\n", format.name, format.description)).collect()
 }
 
 /// Runs `planetree export`.
@@ -106,14 +110,13 @@ pub fn export(arguments: &ExportArguments, quiet: bool) -> Result<()> {
     refuse_planetree_files(&output)?;
     let mut file = format.output(&output)?;
     let model = Model::read(&location)?;
-    model.check_single_rows(&location)?;
-    let exported = (format.export)(&model);
+    let exported = format.export(&model)?;
     print_notes(&exported.notes, &exported.losses, quiet, arguments.lossy, &location)?;
-    file.write_all(exported.text.as_bytes()).map_err(|error| Error::io(&output, "write", error))?;
+    file.write_all(&exported.bytes).map_err(|error| Error::io(&output, "write", error))?;
     file.commit()?;
     if !quiet {
-        let trees = shown_count(model.trees.len() as u64);
-        super::message(format_args!("wrote {output}: {trees} trees, in {} format", format.name));
+        let trees = shown_count(model.trees().count() as u64);
+        super::message(format_args!("{output}: {trees} trees, {}", format.description));
     }
     Ok(())
 }
@@ -143,7 +146,7 @@ pub fn import(arguments: &ImportArguments, quiet: bool) -> Result<()> {
     print_notes(&imported.notes, &imported.losses, quiet, arguments.lossy, &file)?;
     imported.model.write(&output)?;
     if !quiet {
-        let trees = shown_count(imported.model.trees.len() as u64);
+        let trees = shown_count(imported.model.trees().count() as u64);
         let features = shown_count(imported.model.features.len() as u64);
         super::message(format_args!("wrote {output}: {trees} trees, {features} features"));
     }

@@ -40,6 +40,7 @@ impl RemoteCluster {
         _: &DatasetReader,
         _: &Model,
         _: &[u8],
+        _: bool,
         _: &mut dyn FnMut(PredictedGroup) -> Result<()>,
     ) -> Result<PredictReport> {
         match *self {}

@@ -10,7 +10,9 @@ use planetree_base::storage::{Head, Location, SCORES_FORMATS, TextOutput, replac
 use planetree_data::dataset::DatasetReader;
 use planetree_data::table::provenance::TRAINING_ROWS_NOTE;
 use planetree_model::model::Model;
-use planetree_model::predict::{PredictedGroup, PredictionsTable, predict};
+use planetree_model::predict::{
+    GroupPredictor, PredictedGroup, PredictionsTable, part_columns, predict_with,
+};
 use serde_json::json;
 use std::io::Write;
 use std::time::Instant;
@@ -20,7 +22,7 @@ use std::time::Instant;
 /// The output is a table with the columns query_id, doc_id, label, score and rank, in the order of the dataset's rows:
 /// Parquet, or CSV, TSV, JSON or NDJSON by the extension (.csv, .json.gz). Features are matched by name. Categories
 /// are matched by their text, whatever codes the dataset uses for them; a category that the model does not know is a
-/// missing value. Memory use does not depend on the size of the dataset.
+/// missing value. Memory use does not depend on the size of the dataset. --parts adds the values of the model's parts.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   planetree predict --model model.parquet --data test --output predictions.parquet
@@ -40,6 +42,11 @@ pub struct PredictArguments {
     /// .ndjson; text formats also with .gz or .zst
     #[arg(long, value_name = "FILE", required_unless_present = "scores")]
     output: Option<String>,
+
+    /// Add a column for each part of the model (part.NAME): its normalised value, before it is weighted. A score is the
+    /// intercept plus the sum of weight * value
+    #[arg(long, requires = "output")]
+    parts: bool,
 
     /// Also write the scores as text: one per line, in the order of the rows
     #[arg(long, value_name = "FILE")]
@@ -70,8 +77,9 @@ pub fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
             "name a separate file for each of the predictions, scores and stats",
         ));
     }
+    let parts = if arguments.parts { part_columns(&model) } else { Vec::new() };
     let output = store.locate_optional(arguments.output.as_ref())?;
-    let mut table = output.map(|file| PredictionsTable::create(&file)).transpose()?;
+    let mut table = output.map(|file| PredictionsTable::with_parts(&file, &parts)).transpose()?;
     let scores = store.locate_optional(arguments.scores.as_ref())?;
     let mut text = scores.map(|file| ScoresText::create(&file)).transpose()?;
     let stats = store.locate_optional(arguments.stats.stats.as_ref())?;
@@ -82,12 +90,15 @@ pub fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
         text.as_mut().map_or(Ok(()), |text| text.write(&group.scores))?;
         table.as_mut().map_or(Ok(()), |table| table.write(group))
     };
+    let predict_here = |threads, sink: &mut dyn FnMut(PredictedGroup) -> Result<()>| {
+        predict_with(&reader, &GroupPredictor::with_parts(&model, &reader, arguments.parts)?, threads, sink)
+    };
     let report = match &cluster {
         Some(cluster) => {
             let file = model_file.read_all()?.ok_or_else(|| model_file.absent())?;
-            cluster.predict(&reader, &model, &file, &mut sink)?
+            cluster.predict(&reader, &model, &file, arguments.parts, &mut sink)?
         }
-        None => predict(&reader, &model, threads, &mut sink)?,
+        None => predict_here(threads, &mut sink)?,
     };
     progress.finish();
     table.map_or(Ok(()), |table| table.finish(&model_file, &model, &reader))?;
@@ -99,7 +110,7 @@ pub fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
             "predict_s": report.predict_seconds,
             "total_s": total,
             "rows": report.rows,
-            "trees": model.trees.len(),
+            "trees": model.trees().count(),
             "thread_count": report.threads,
             "peak_memory_bytes": peak_memory_bytes(),
         });
@@ -115,7 +126,7 @@ pub fn run(arguments: &PredictArguments, quiet: bool) -> Result<()> {
         if let Some(warning) = &report.warning {
             super::message(format_args!("warning: {warning}"));
         }
-        let (rows, trees) = (shown_count(report.rows), shown_count(model.trees.len() as u64));
+        let (rows, trees) = (shown_count(report.rows), shown_count(model.trees().count() as u64));
         super::message(format_args!("{rows} rows scored with {trees} trees in {total:.2} s"));
     }
     Ok(())
@@ -172,7 +183,9 @@ mod tests {
     use clap::Parser;
     use planetree_data::dataset::DatasetReader;
     use planetree_data::table::{TableKind, TableReader};
-    use planetree_model::model::{Branch, Ensemble, Model, ModelFeature, Node, Origin, Split, Tree};
+    use planetree_model::model::{
+        Branch, Combine, Model, ModelFeature, Node, Origin, Part, Split, Tree, TreeEnsemble,
+    };
     use planetree_model::predict::{model_fingerprint, predictions_schema};
 
     #[derive(Parser)]
@@ -195,16 +208,18 @@ mod tests {
             let (missing, middle) = (Branch::Middle, Some(3));
             let split = Split { feature, threshold: 0.0, missing, left: 1, right: 2, middle, gain: 1.0 };
             let root = Node { depth: 0, split: Some(split), value: 0.0, cover: 1.0 };
-            Tree { group: 0, nodes: vec![root, leaf(0.0), leaf(above), leaf(5.0 * above)] }
+            Tree { nodes: vec![root, leaf(0.0), leaf(above), leaf(5.0 * above)] }
         };
         let features = ["f1", "f2"].map(ModelFeature::new).to_vec();
+        let part = |trees| {
+            let (combine, base_score, base_feature) = (Combine::Sum, 0.0, None);
+            Part::trees(TreeEnsemble { combine, base_score, base_feature, trees })
+        };
         Model {
-            trees: vec![tree(0, 1.0), tree(1, 10.0)],
-            base_score: 0.0,
+            intercept: 0.0,
+            parts: vec![part(vec![tree(0, 1.0), tree(1, 10.0)])],
             rounds: 2,
             features,
-            ensemble: Ensemble::Boost,
-            base_feature: None,
             configuration: String::new(),
             data: Vec::new(),
             origin: Origin::default(),

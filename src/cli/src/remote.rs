@@ -50,9 +50,10 @@ impl RemoteCluster {
         reader: &DatasetReader,
         model: &Model,
         model_file: &[u8],
+        parts: bool,
         sink: &mut dyn FnMut(PredictedGroup) -> Result<()>,
     ) -> Result<PredictReport> {
-        self.0.predict(reader, model, model_file, sink)
+        self.0.predict(reader, model, model_file, parts, sink)
     }
 
     /// Returns the cluster in the form that SQL sessions use.

@@ -1,16 +1,16 @@
-//! The driver's client: a request is sent as a physical plan, and the answers of all shares are returned in order.
+//! The driver's client: a request is sent as a physical plan, and the replies of all shares are returned in order.
 //! Transient failures are retried; the engine itself repeats tasks of lost executors.
 
 use super::codec::RoundCodec;
 use super::merge::{ALL_SHARES, MergePlan};
-use super::node::{ReceivedAnswer, RoundExec, RoundRequest, put_together, schema};
+use super::node::{ReceivedReply, RoundExec, RoundRequest, put_together, schema};
 use super::security::Security;
-use super::task::{Answer, BUILD, ExecutorIdentity, Task, TaskStep, pack};
+use super::share::file_groups;
+use super::task::{BUILD, Command, ExecutorIdentity, Reply, Step, Task};
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, Schema};
 use ballista_core::execution_plans::execute_physical_plan;
 use ballista_core::extension::SessionConfigExt;
-use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, ParquetSource};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::execution::object_store::ObjectStoreUrl;
@@ -18,9 +18,11 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionConfig;
 use datafusion_proto::protobuf::PhysicalPlanNode;
 use futures::TryStreamExt;
+use planetree_base::compact;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{border, interrupt};
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -68,14 +70,16 @@ pub struct Traffic {
 pub struct ClusterRequest<'a> {
     /// The task.
     pub task: &'a Task,
+    /// Serialised job, if the task is to run one.
+    pub job: Vec<u8>,
     /// Serialised snapshot, for executors that lack the state.
     pub snapshot: &'a dyn Fn() -> Vec<u8>,
     /// Whether to send the snapshot with the first attempt.
     pub is_first: bool,
     /// File group of each share.
     pub groups: &'a [FileGroup],
-    /// How executors merge the answers, if they do; the blocks of all shares then arrive as one.
-    pub merge_plan: Option<MergePlan>,
+    /// How executors merge the partials of the named job, if they do; the blocks of all shares then arrive as one.
+    pub merge: Option<(MergePlan, &'static str)>,
 }
 
 impl SchedulerClient {
@@ -103,33 +107,19 @@ impl SchedulerClient {
 
     /// Lists the executors.
     pub fn executors(&self) -> Result<Vec<ExecutorIdentity>> {
-        let task = Task {
-            build: BUILD.to_owned(),
-            run: "probe".to_owned(),
-            data: String::new(),
-            instance_credentials: false,
-            fingerprint: String::new(),
-            step: TaskStep::Probe,
-        };
-        let file = |place: usize| {
-            FileGroup::new(vec![PartitionedFile::new_with_range(
-                "probe".to_owned(),
-                PROBES as u64,
-                place as i64,
-                place as i64 + 1,
-            )])
-        };
-        let groups: Vec<FileGroup> = (0..PROBES).map(file).collect();
-        let answers = self.ask(&ClusterRequest {
-            task: &task,
+        let command = Command { run: "probe".to_owned(), ..Command::default() };
+        let probes: Vec<Range<usize>> = (0..PROBES).map(|probe| probe..probe + 1).collect();
+        let replies = self.ask(&ClusterRequest {
+            task: &command.task(Step::Probe),
+            job: Vec::new(),
             snapshot: &Vec::new,
             is_first: false,
-            groups: &groups,
-            merge_plan: None,
+            groups: &file_groups("probe", &probes),
+            merge: None,
         })?;
         let mut executors = BTreeSet::new();
-        for answer in answers {
-            let Answer::Identity(identity) = answer else { return Err(self.unexpected_answer()) };
+        for reply in replies {
+            let Reply::Identity(identity) = reply else { return Err(self.unexpected_answer()) };
             if identity.build != BUILD {
                 return Err(Error::usage(
                     format_args!(
@@ -144,28 +134,28 @@ impl SchedulerClient {
         Ok(executors.into_iter().collect())
     }
 
-    /// Sends a request to all shares and waits for their answers, in share order.
-    pub fn ask(&self, request: &ClusterRequest<'_>) -> Result<Vec<Answer>> {
-        let mut question = RoundRequest { task: pack(request.task), snapshot: Vec::new() };
+    /// Sends a request to all shares and waits for their replies, in share order.
+    pub fn ask(&self, request: &ClusterRequest<'_>) -> Result<Vec<Reply>> {
+        let mut question =
+            RoundRequest { task: request.task.to_bytes(), job: request.job.clone(), snapshot: Vec::new() };
         if request.is_first {
             question.snapshot = (request.snapshot)();
         }
         let mut failures = 0;
         let mut first_failure = None;
-        let patience = (request.task.step == TaskStep::Probe).then_some(PROBE_TIMEOUT);
+        let patience = (request.task.step == Step::Probe).then_some(PROBE_TIMEOUT);
         loop {
             interrupt::check()?;
-            match self.send(&question, request.groups, request.merge_plan, patience)? {
+            match self.send(&question, request.groups, request.merge, patience)? {
                 Ok(received) => {
-                    let bytes: u64 = received.iter().map(|answer| answer.bytes.len() as u64).sum();
-                    let sent = (question.task.len() + question.snapshot.len()) as u64;
-                    let answers = self.read(&received)?;
-                    if let Some(answers) = answers {
+                    let bytes: u64 = received.iter().map(|reply| reply.bytes.len() as u64).sum();
+                    let sent = question.len() as u64;
+                    if let Some(replies) = self.read(&received)? {
                         self.with_traffic(|traffic| {
                             traffic.sent += sent * request.groups.len() as u64;
                             traffic.received += bytes;
                         });
-                        return Ok(answers);
+                        return Ok(replies);
                     }
                     let lacking = "an executor lacks the state of the training";
                     if !question.snapshot.is_empty() {
@@ -189,9 +179,8 @@ impl SchedulerClient {
     }
 
     /// Tells all shares that a command is over. Best effort.
-    pub fn forget(&self, task: &Task, groups: &[FileGroup]) {
-        let task = Task { step: TaskStep::Forget, ..task.clone() };
-        let question = RoundRequest { task: pack(&task), snapshot: Vec::new() };
+    pub fn forget(&self, command: &Command, groups: &[FileGroup]) {
+        let question = RoundRequest { task: command.task(Step::Forget).to_bytes(), ..RoundRequest::default() };
         let _ = self.send(&question, groups, None, Some(Duration::from_secs(2)));
     }
 
@@ -211,13 +200,13 @@ impl SchedulerClient {
         &self,
         question: &RoundRequest,
         groups: &[FileGroup],
-        merge_plan: Option<MergePlan>,
+        merge: Option<(MergePlan, &str)>,
         patience: Option<Duration>,
-    ) -> Result<std::result::Result<Vec<ReceivedAnswer>, String>> {
+    ) -> Result<std::result::Result<Vec<ReceivedReply>, String>> {
         let mut plan: Arc<dyn ExecutionPlan> =
             Arc::new(RoundExec::new(question.clone(), scan_of(groups.to_vec())));
-        if let Some(merge_plan) = merge_plan {
-            plan = merge_plan.of(plan).map_err(|error| self.broken(&first_line(&error.to_string())))?;
+        if let Some((merge_plan, job)) = merge {
+            plan = merge_plan.of(job, plan).map_err(|error| self.broken(&first_line(&error.to_string())))?;
         }
         let config = self.security.client(
             SessionConfig::new_with_ballista()
@@ -247,36 +236,41 @@ impl SchedulerClient {
             }
         };
         debug_assert!(batches.iter().all(|batch| batch.schema().fields() == schema().fields()));
-        let Some(answers) = put_together(&batches) else {
+        let Some(replies) = put_together(&batches) else {
             return Ok(Err("an answer arrived damaged".to_owned()));
         };
-        let leaving = Answer::Stopping.to_bytes();
-        if let Some(answer) = answers.values().find(|answer| answer.bytes == leaving) {
-            return Ok(Err(format!("executor {} is shutting down", answer.sender)));
+        let leaving = compact::to_bytes(&Reply::Stopping);
+        if let Some(reply) = replies.values().find(|reply| reply.bytes == leaving) {
+            return Ok(Err(format!("executor {} is shutting down", reply.sender)));
         }
-        // Failures and missing state are not sent in blocks; one such answer decides.
-        let others = |(share, _): &&(u64, u64)| *share != ALL_SHARES;
-        let (expected, of) = match merge_plan {
-            Some(merge_plan) if answers.keys().filter(others).count() == 0 => (merge_plan.blocks(), "blocks"),
-            Some(_) => {
-                let others = answers.into_iter().filter(|(place, _)| others(&place));
-                return Ok(Ok(others.map(|(_, answer)| answer).collect()));
+        if merge.is_none() {
+            let (came, expected) = (replies.len(), groups.len());
+            return Ok(match came == expected {
+                true => Ok(replies.into_values().collect()),
+                false => Err(format!("{came} of {expected} shares came back")),
+            });
+        }
+        // Failures and missing state are not merged; one such reply decides.
+        let is_other = |(share, _): &(u64, u64)| *share != ALL_SHARES;
+        if replies.keys().any(is_other) {
+            let others = replies.into_iter().filter(|(place, _)| is_other(place));
+            return Ok(Ok(others.map(|(_, reply)| reply).collect()));
+        }
+        for reply in replies.values() {
+            let Reply::Merged { shares, of, .. } = compact::from_bytes(&reply.bytes)? else {
+                return Err(self.unexpected_answer());
+            };
+            if shares != groups.len() as u64 {
+                return Ok(Err(format!("only {shares} of {} shares were merged", groups.len())));
             }
-            None => (groups.len(), "shares"),
-        };
-        if answers.len() != expected {
-            return Ok(Err(format!("{} of {expected} {of} came back", answers.len())));
-        }
-        for answer in answers.values().filter(|_| merge_plan.is_some()) {
-            match Answer::from_bytes(&answer.bytes)? {
-                Answer::Merged { shares, .. } if shares == groups.len() as u64 => {}
-                Answer::Merged { shares, .. } => {
-                    return Ok(Err(format!("only {shares} of {} shares were merged", groups.len())));
-                }
-                _ => return Err(self.unexpected_answer()),
+            if of != replies.len() as u64 {
+                return Ok(Err(format!("{} of {of} blocks came back", replies.len())));
             }
         }
-        Ok(Ok(answers.into_values().collect()))
+        match replies.is_empty() {
+            true => Ok(Err("no block came back".to_owned())),
+            false => Ok(Ok(replies.into_values().collect())),
+        }
     }
 
     /// The error for a failure that retrying cannot fix.
@@ -318,18 +312,18 @@ impl SchedulerClient {
         self.traffic().sent > 0
     }
 
-    fn read(&self, received: &[ReceivedAnswer]) -> Result<Option<Vec<Answer>>> {
-        let mut answers = Vec::with_capacity(received.len());
-        for ReceivedAnswer { bytes, sender } in received {
-            match Answer::from_bytes(bytes)? {
-                Answer::MissingState => return Ok(None),
-                Answer::Failed { problem, remedy } => {
+    fn read(&self, received: &[ReceivedReply]) -> Result<Option<Vec<Reply>>> {
+        let mut replies = Vec::with_capacity(received.len());
+        for ReceivedReply { bytes, sender } in received {
+            match compact::from_bytes(bytes)? {
+                Reply::MissingState => return Ok(None),
+                Reply::Failed { problem, remedy } => {
                     return Err(Error::place(format_args!("executor {sender}"), problem, remedy));
                 }
-                answer => answers.push(answer),
+                reply => replies.push(reply),
             }
         }
-        Ok(Some(answers))
+        Ok(Some(replies))
     }
 
     /// Records a level, which may have taken several requests.
@@ -359,7 +353,8 @@ impl SchedulerClient {
         Error::place(&self.shown, "the scheduler has no executors", "start one with `planetree executor`")
     }
 
-    fn unexpected_answer(&self) -> Error {
+    /// The error for a reply of another kind.
+    pub fn unexpected_answer(&self) -> Error {
         Error::place(
             &self.shown,
             "unexpected answer from an executor",

@@ -1,28 +1,30 @@
 //! A cluster as seen by the driver.
 
 use super::address::Address;
-use super::cells::WireCell;
-use super::client::{SchedulerClient, Traffic, run_name};
-use super::executor::fingerprint;
+use super::client::{MESSAGE_BYTES, SchedulerClient, Traffic, run_name};
 use super::local::LocalCluster;
-use super::remote_rows::RemoteRows;
+use super::remote_rows::{RemoteRows, worker_rules};
 use super::security::Security;
 use super::session::TrainingSession;
 use super::share::{check_place, divide, file_groups};
-use super::task::{Answer, BUILD, ExecutorIdentity, Snapshot, Task, TaskStep};
+use super::task::{Command, ExecutorIdentity};
 use super::trees::ClusterGrower;
 use planetree_base::error::{Error, Result};
+use planetree_base::job::JobData;
 use planetree_base::storage::Location;
 use planetree_base::wire::malformed;
-use planetree_data::source::{LabelledData, LabelledRows};
+use planetree_data::source::LabelledData;
 use planetree_train::BoostWorker;
 use planetree_train::TreeGrower;
-use planetree_train::bins::{BinOptions, BinnedData, SAMPLED_ROWS, ValueDistribution};
+use planetree_train::bins::{BinOptions, BinnedData, FeatureBins, SAMPLED_ROWS};
 use planetree_train::config::{
-    BaseScore, BoostCandidates, BoostParameters, BoostSettings, ForestSettings, LearnerParameters,
-    ObjectiveParameters, PairLoss,
+    BaseScore, BoostCandidates, BoostParameters, BoostSettings, ForestSettings, LearnerParameters, ObjectiveParameters,
+    PairLoss, Parameters,
 };
+use planetree_train::jobs::{Survey, TrainingSnapshot, WireCell};
+use planetree_train::tree::worker_partitions;
 use planetree_train::{Backend, TrainRequest};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A cluster whose executors hold the rows of a training, score rows or evaluate rankings.
@@ -97,9 +99,9 @@ impl Cluster {
         &self.security
     }
 
-    /// Whether credentials may come from the machine's metadata service.
-    pub(super) fn instance_credentials(&self) -> bool {
-        self.instance_credentials
+    /// A command on some data.
+    pub(super) fn command(&self, data: String, fingerprint: String) -> Command {
+        Command { run: run_name(), data, instance_credentials: self.instance_credentials, fingerprint }
     }
 
     /// Connects to the cluster and lists its executors.
@@ -149,11 +151,7 @@ impl Cluster {
 /// What of a boosted training a cluster does not support.
 fn check_boost(boost: &BoostParameters) -> std::result::Result<(), &'static str> {
     match boost.candidates {
-        BoostCandidates::Static { .. } => {}
-        BoostCandidates::Streaming(streaming) if streaming.value_groups > 0 && streaming.workers == 1 => {}
-        BoostCandidates::Streaming(_) => {
-            return Err("a streaming model with several workers or value_groups=0");
-        }
+        BoostCandidates::Static { .. } | BoostCandidates::Streaming(_) => {}
         BoostCandidates::Exact => return Err("a model with these candidates"),
     }
     if let ObjectiveParameters::Pairwise(pairwise) = &boost.objective
@@ -165,6 +163,31 @@ fn check_boost(boost: &BoostParameters) -> std::result::Result<(), &'static str>
         BaseScore::Feature(_) => Err("a model initialised from a feature"),
         BaseScore::Auto | BaseScore::Constant(_) => Ok(()),
     }
+}
+
+/// The partitions of each share, at most `most`. Workers of streaming candidates are not divided.
+fn shares(parameters: &Parameters, rows: &[u64], most: usize) -> Vec<Range<usize>> {
+    let candidates = parameters.boost().map(|boost| boost.candidates);
+    let Some(rules) = candidates.and_then(worker_rules) else { return divide(rows, most) };
+    let workers = worker_partitions(rows.len(), rules.workers);
+    let of_workers: Vec<u64> = workers.iter().map(|own| rows[own.clone()].iter().sum()).collect();
+    let whole = |share: Range<usize>| workers[share.start].start..workers[share.end - 1].end;
+    divide(&of_workers, most).into_iter().map(whole).collect()
+}
+
+/// Rejects bins that are too large to be sent to executors.
+fn check_bins(source: &LabelledData, data: &BinnedData) -> Result<()> {
+    /// Maximum bytes of a value as a cut and as a centre.
+    const BYTES: usize = 10;
+    let values: usize = data.binning.features.iter().map(FeatureBins::codes).sum();
+    if values > MESSAGE_BYTES / BYTES {
+        return Err(Error::place(
+            source.place(),
+            format_args!("too many distinct values for a cluster: {values}"),
+            "leave --cluster out, or set value_groups above 0",
+        ));
+    }
+    Ok(())
 }
 
 /// The location of the dataset as sent to executors.
@@ -222,31 +245,26 @@ impl Backend for Cluster {
         let Some(reader) = source.readers().next() else { return Err(malformed()) };
         let rows: Vec<u64> = reader.manifest().rows_of_groups().collect();
         let connection = self.reach()?;
-        let shares = divide(&rows, self.share_count(connection.executors.len()));
+        let shares = shares(&request.parameters, &rows, self.share_count(connection.executors.len()));
         tracing::info!("{} shares of {} partitions", shares.len(), rows.len());
         let session = Arc::new(TrainingSession {
             client: connection.client.clone(),
-            groups: file_groups(source, &place, &shares),
+            groups: file_groups(&place, &shares),
             executors: connection.executors.len(),
             threads: connection.threads(),
             usage: self.address.usage(),
-            task: Task {
-                build: BUILD.to_owned(),
-                run: run_name(),
-                data: place,
-                instance_credentials: self.instance_credentials,
-                fingerprint: fingerprint(source),
-                step: TaskStep::Probe,
-            },
+            command: self.command(place, source.content_key()?),
         });
         let training = ActiveTraining { session: session.clone(), _connection: connection };
         *self.training.lock().unwrap_or_else(PoisonError::into_inner) = Some(training);
-        survey(&session, request, source, options)
+        let data = survey(&session, request, source, options)?;
+        check_bins(source, &data)?;
+        Ok(data)
     }
 
     fn grower(&self, parameters: &ForestSettings, data: &BinnedData) -> Result<Box<dyn TreeGrower>> {
         let parameters = parameters.with(LearnerParameters::Forest(parameters.learner.clone()));
-        let snapshot = Snapshot::new(&parameters, false, 0.0, &data.binning);
+        let snapshot = TrainingSnapshot::new(&parameters, false, 0.0, &data.binning);
         Ok(Box::new(ClusterGrower::new(self.session(), snapshot)))
     }
 
@@ -282,26 +300,18 @@ fn survey(
         if options.max_bin.is_some() { source.row_count().min(SAMPLED_ROWS) } else { source.row_count() };
     let at_a_time = (BYTES / (8 * kept.max(1))).clamp(1, source.features().max(1) as u64) as usize;
     let mut features = Vec::with_capacity(source.features());
-    let mut rows: Vec<LabelledRows> = Vec::new();
+    let mut rows = Vec::new();
     for start in (0..source.features()).step_by(at_a_time) {
         let these = start..(start + at_a_time).min(source.features());
-        let step = TaskStep::Survey {
-            features: these.clone(),
-            rows: start == 0,
-            parameters: request.parameters.to_toml(),
-        };
-        let mut summaries: Vec<Vec<ValueDistribution>> = these.map(|_| Vec::new()).collect();
-        for answer in session.ask(step, false, &Vec::new)? {
-            let Answer::Surveyed(surveyed) = answer else { return Err(malformed()) };
-            rows.extend(surveyed.rows);
-            if surveyed.summaries.len() != summaries.len() {
-                return Err(malformed());
-            }
-            summaries.iter_mut().zip(surveyed.summaries).for_each(|(all, summary)| all.push(summary));
+        let parameters = request.parameters.to_toml();
+        let job = Survey { features: these.clone(), rows: start == 0, parameters };
+        let surveyed = session.run(&job, &(), false)?;
+        if surveyed.summaries.len() != these.len() {
+            return Err(malformed());
         }
-        let bins =
-            |(place, all)| options.of_feature(source, start + place).bins(&ValueDistribution::merge_all(all));
-        features.extend(summaries.into_iter().enumerate().map(bins));
+        rows.extend(surveyed.rows);
+        let bins = |(feature, summary)| options.of_feature(source, feature).bins(summary);
+        features.extend(these.zip(&surveyed.summaries).map(bins));
     }
     rows.sort_by_key(|rows| rows.first);
     Ok(BinnedData::remote(options.binning(features), rows))

@@ -30,12 +30,9 @@ impl PhysicalExtensionCodec for RoundCodec {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let odd = || DataFusionError::Plan("plan of a different planetree version".to_owned());
         if let Some(bytes) = bytes.strip_prefix(MERGE) {
-            return match (bytes, inputs) {
-                ([weighted @ (0 | 1)], [answers]) => {
-                    Ok(Arc::new(MergeExec::new(MergeBlocks { weighted: *weighted == 1 }, answers.clone())))
-                }
-                _ => Err(odd()),
-            };
+            let [replies] = inputs else { return Err(odd()) };
+            let job = String::from_utf8(bytes.to_vec()).map_err(|_| odd())?;
+            return Ok(Arc::new(MergeExec::new(MergeBlocks { job }, replies.clone())));
         }
         let Some(bytes) = bytes.strip_prefix(ROUND) else {
             return self.engine.try_decode(bytes, inputs, context, converter);
@@ -43,8 +40,8 @@ impl PhysicalExtensionCodec for RoundCodec {
         let [scan] = inputs else { return Err(odd()) };
         let mut reader = WireReader::new(bytes);
         let mut list = || reader.list().map(<[u8]>::to_vec).map_err(|_| odd());
-        let question = RoundRequest { task: list()?, snapshot: list()? };
-        Ok(Arc::new(RoundExec::new(question, scan.clone())))
+        let request = RoundRequest { task: list()?, snapshot: list()?, job: list()? };
+        Ok(Arc::new(RoundExec::new(request, scan.clone())))
     }
 
     fn try_encode(
@@ -55,15 +52,15 @@ impl PhysicalExtensionCodec for RoundCodec {
     ) -> Result<()> {
         if let Some(merge) = node.downcast_ref::<MergeExec>() {
             bytes.extend_from_slice(MERGE);
-            bytes.push(merge.operator().weighted.into());
+            bytes.extend_from_slice(merge.operator().job.as_bytes());
             return Ok(());
         }
         let Some(round) = node.downcast_ref::<RoundExec>() else {
             return self.engine.try_encode(node, bytes, converter);
         };
         let mut writer = WireWriter::default();
-        writer.list(&round.operator().task);
-        writer.list(&round.operator().snapshot);
+        let RoundRequest { task, snapshot, job } = round.operator();
+        [task, snapshot, job].into_iter().for_each(|part| writer.list(part));
         bytes.extend_from_slice(ROUND);
         bytes.extend_from_slice(&writer.into_bytes());
         Ok(())
@@ -96,7 +93,7 @@ mod tests {
             PartitionedFile::new_with_range("data/part-0.parquet".to_owned(), 900, start, start + 300)
         };
         let groups = vec![FileGroup::new(vec![file(0), file(300)]), FileGroup::new(vec![file(600)])];
-        let question = RoundRequest { task: b"what".to_vec(), snapshot: vec![0, 255, 7] };
+        let question = RoundRequest { task: b"what".to_vec(), snapshot: vec![0, 255, 7], job: b"how".to_vec() };
         let plan = Arc::new(RoundExec::new(question.clone(), scan_of(groups.clone())));
         let back = there_and_back(plan);
         let back = back.downcast_ref::<RoundExec>().unwrap();
@@ -109,14 +106,12 @@ mod tests {
 
     #[test]
     fn a_merge_plan_survives_a_round_trip() {
-        for weighted in [false, true] {
-            let round =
-                Arc::new(RoundExec::new(RoundRequest::default(), scan_of(vec![FileGroup::default(); 5])));
-            let back = there_and_back(MergePlan { mergers: 3, weighted }.of(round).unwrap());
-            let merge = back.downcast_ref::<MergeExec>().unwrap();
-            assert_eq!(merge.operator().weighted, weighted);
-            assert_eq!(merge.properties().output_partitioning().partition_count(), 3);
-            assert!(merge.children()[0].children()[0].downcast_ref::<RoundExec>().is_some());
-        }
+        let round =
+            Arc::new(RoundExec::new(RoundRequest::default(), scan_of(vec![FileGroup::default(); 5])));
+        let back = there_and_back(MergePlan { mergers: 3 }.of("level", round).unwrap());
+        let merge = back.downcast_ref::<MergeExec>().unwrap();
+        assert_eq!(merge.operator().job, "level");
+        assert_eq!(merge.properties().output_partitioning().partition_count(), 3);
+        assert!(merge.children()[0].children()[0].downcast_ref::<RoundExec>().is_some());
     }
 }

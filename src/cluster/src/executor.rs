@@ -1,33 +1,22 @@
-//! Request handling on an executor. It keeps the codes, scores and node assignments of its shares and updates them as
-//! the training proceeds. All of this is a cache: missing state is rebuilt from the dataset and the trees so far.
+//! Running tasks on an executor. It caches the open data and the states of jobs between the requests of a command. A
+//! state that is missing or behind is made from the data, or from a snapshot that the driver sends.
 
-use super::cells::{NodeSums, WireCell, write_blocks};
-use super::evaluate::{EvaluationRequest, judge, numbers_of, open_predictions};
-use super::score::{predictor, score};
-use super::share::{key_of, partitions_of};
-use super::task::{Answer, BUILD, ExecutorIdentity, Grown, Snapshot, Task, TaskStep, means_to_bytes, unpack};
-use super::trees::{self, dealt, worker_of};
+use super::registry::RegisteredJob;
+use super::share::{key_of, parts_of};
+use super::task::{BUILD, ExecutorIdentity, Reply, Step, Task, unpack};
 use datafusion::datasource::physical_plan::FileGroup;
+use planetree_base::compact::{self, Bytes};
 use planetree_base::error::{Error, Result};
-use planetree_base::storage::{Access, Location, digest_of};
+use planetree_base::job::{Job, JobData, Scope, Shard};
+use planetree_base::storage::{Access, Location};
 use planetree_base::wire::malformed;
-use planetree_data::source::LabelledData;
-use planetree_judge::evaluate::Predictions;
-use planetree_model::model::Model;
-use planetree_model::predict::GroupPredictor;
-use planetree_train::bins::{BinOptions, BinnedData, survey};
-use planetree_train::boost::{LocalWorker, RowGradients, WorkerState};
-use planetree_train::config::{ForestSettings, Parameters};
-use planetree_train::objective::objective;
-use planetree_train::tree::{NodeSplit, RowStore, WantedNode};
-use planetree_train::{BoostWorker, TreeStart};
-use planetree_train::{Metrics, Scores};
+use std::any::{Any, type_name};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Time without a request after which a command is presumed finished. If it was not, its shares are rebuilt.
+/// Time without a request after which a command is presumed finished. If it was not, its states are rebuilt.
 const IDLE: Duration = Duration::from_secs(600);
 
 /// The cache of this process.
@@ -43,34 +32,47 @@ pub fn name() -> String {
     NAME.clone()
 }
 
-/// Starts a thread that periodically drops the shares of idle commands.
+/// Starts a thread that periodically drops the states of idle commands.
 pub fn drop_idle_shares() {
     std::thread::spawn(|| {
         loop {
             std::thread::sleep(IDLE / 10);
-            let mut kept = lock(&CACHE.shares);
-            kept.shares.retain(|_, slot| slot.held.try_lock().is_err() || lock(&slot.used).elapsed() < IDLE);
+            let mut index = lock(&CACHE.index);
+            index.slots.retain(|_, slot| slot.is_in_use() || lock(&slot.used).elapsed() < IDLE);
         }
     });
 }
 
-/// Sets the maximum total size of cached shares in bytes.
+/// Sets the maximum total size of cached states in bytes.
 pub fn set_limit(bytes: u64) {
-    lock(&CACHE.shares).limit = Some(bytes);
+    lock(&CACHE.index).limit = Some(bytes);
+}
+
+/// A task for one share, as it arrives in a plan.
+pub struct ShardRequest<'a> {
+    /// The task.
+    pub task: &'a Task,
+    /// Maximum number of blocks of the reply.
+    pub blocks: usize,
+    /// The serialised job.
+    pub job: &'a [u8],
+    /// The serialised snapshot; empty if none was sent.
+    pub snapshot: &'a [u8],
+    /// Identifies the share.
+    pub key: &'a str,
+    /// The parts of the share.
+    pub parts: &'a [usize],
 }
 
 /// Handles a task for the share that a file group identifies. Returns the share's number, which is that of its first
-/// partition, and the answer.
-pub fn answer(task: &Task, snapshot: &[u8], group: &FileGroup) -> (u64, Answer) {
-    // Until the partitions are known, a hash keeps an unresolved share distinct from the others.
-    let number = Mutex::new(xxhash_rust::xxh3::xxh3_64(key_of(group).as_bytes()) | 1 << 63);
-    let work = || -> Result<Answer> {
-        if task.step == TaskStep::Probe {
+/// part, and the reply, in blocks.
+pub fn answer(task: &Task, job: &[u8], snapshot: &[u8], group: &FileGroup) -> (u64, Vec<Reply>) {
+    let (key, parts) = (key_of(group), parts_of(group));
+    let work = || -> Result<Vec<Reply>> {
+        if task.step == Step::Probe {
             let threads = rayon::current_num_threads() as u64;
-            // Distinct numbers keep the answers of all probes, so that every executor is seen.
-            *lock(&number) =
-                group.iter().next().and_then(|file| file.range.as_ref()).map_or(0, |r| r.start as u64);
-            return Ok(Answer::Identity(ExecutorIdentity { name: name(), threads, build: BUILD.to_owned() }));
+            let identity = ExecutorIdentity { name: name(), threads, build: BUILD.to_owned() };
+            return Ok(vec![Reply::Identity(identity)]);
         }
         if task.build != BUILD {
             return Err(Error::usage(
@@ -78,20 +80,41 @@ pub fn answer(task: &Task, snapshot: &[u8], group: &FileGroup) -> (u64, Answer) 
                 "run the same build of planetree everywhere",
             ));
         }
-        CACHE.answer(task, snapshot, group, &mut lock(&number))
+        match &task.step {
+            Step::Run { job: name, blocks } => {
+                let request =
+                    ShardRequest { task, blocks: *blocks, job, snapshot, key: &key, parts: &parts };
+                (RegisteredJob::find(name)?.run)(&CACHE, &request)
+            }
+            Step::Forget | Step::Probe => {
+                lock(&CACHE.index).slots.retain(|_, slot| slot.run != task.run);
+                Ok(vec![Reply::Released])
+            }
+        }
     };
-    let answer = match catch_unwind(AssertUnwindSafe(work)) {
-        Ok(Ok(answer)) => answer,
-        Ok(Err(Error::Interrupted)) => Answer::Stopping,
-        Ok(Err(error)) => Answer::failed(&error),
-        Err(_) => Answer::failed(&Error::usage("the executor panicked", "check its standard error")),
+    let replies = match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(Ok(replies)) => replies,
+        Ok(Err(Error::Interrupted)) => vec![Reply::Stopping],
+        Ok(Err(error)) => vec![Reply::failed(&error)],
+        Err(_) => vec![Reply::failed(&Error::usage("the executor panicked", "check its standard error"))],
     };
-    (*lock(&number), answer)
+    (parts.first().map_or(0, |first| *first as u64), replies)
 }
 
-/// Hash that identifies the content of a dataset.
-pub fn fingerprint(source: &LabelledData) -> String {
-    digest_of(source.identity().as_bytes()).to_string()
+/// Runs a job on a shard.
+pub fn run<J: Job>(cache: &ExecutorCache, request: &ShardRequest<'_>) -> Result<Vec<Reply>> {
+    let job: J = unpack(request.job)?;
+    let data = cache.data(request.task, &job)?;
+    let shard = Shard { data: &*data, parts: request.parts };
+    let Some(partials) = cache.map(&job, request, &shard)? else { return Ok(vec![Reply::MissingState]) };
+    if partials.is_empty() || partials.len() > request.blocks.max(1) {
+        return Err(malformed());
+    }
+    let block = |partial: &J::Partial| Reply::Block {
+        of: partials.len() as u64,
+        partial: Bytes(compact::to_bytes(partial)),
+    };
+    Ok(partials.iter().map(block).collect())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -100,186 +123,104 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Everything that an executor keeps between requests.
 #[derive(Default)]
-struct ExecutorCache {
-    shares: Mutex<CacheIndex>,
-    /// Open datasets by fingerprint and location.
-    sources: Mutex<HashMap<String, Arc<LabelledData>>>,
+pub struct ExecutorCache {
+    index: Mutex<CacheIndex>,
 }
 
 #[derive(Default)]
 struct CacheIndex {
-    shares: HashMap<String, Arc<CacheSlot>>,
+    slots: HashMap<String, Arc<CacheSlot>>,
     limit: Option<u64>,
 }
 
-/// Cached state of one share and the time of its last use.
+/// The open data of a command, or a state, and the time of its last use.
 struct CacheSlot {
     run: String,
     used: Mutex<Instant>,
     bytes: Mutex<u64>,
-    held: Mutex<Option<CachedState>>,
+    held: Mutex<Option<Arc<dyn Any + Send + Sync>>>,
 }
 
-/// State kept for a command.
-enum CachedState {
-    /// A share of a boosted training.
-    Share(Box<CachedShare>),
-    /// All rows, for growing whole trees of a forest.
-    Whole(Arc<(ForestSettings, BinnedData)>),
-    /// Open predictions to evaluate.
-    Predictions(Arc<Predictions>),
-    /// A model to score with.
-    Predictor(Arc<GroupPredictor<Model>>),
+impl CacheSlot {
+    /// What the slot holds.
+    fn get<T: Send + Sync + 'static>(held: &Option<Arc<dyn Any + Send + Sync>>) -> Option<Arc<T>> {
+        held.clone()?.downcast().ok()
+    }
+
+    fn is_in_use(&self) -> bool {
+        match self.held.try_lock() {
+            Ok(held) => held.as_ref().is_some_and(|held| Arc::strong_count(held) > 1),
+            Err(_) => true,
+        }
+    }
 }
 
 impl ExecutorCache {
-    fn answer(&self, task: &Task, snapshot: &[u8], group: &FileGroup, number: &mut u64) -> Result<Answer> {
-        if let TaskStep::Forget = task.step {
-            lock(&self.shares).shares.retain(|_, slot| slot.run != task.run);
-            return Ok(Answer::Released);
-        }
-        if let TaskStep::Judge(question) = &task.step {
-            let groups = numbers_of(group);
-            *number = groups.first().map_or(0, |first| *first as u64);
-            let predictions = self.predictions(task, question)?;
-            return Ok(Answer::Evaluated(judge(&predictions, question, &groups)?));
-        }
-        let source = self.source(task)?;
-        if let TaskStep::Trees { trees, workers } = &task.step {
-            let worker = worker_of(group);
-            *number = worker as u64;
-            let Some(whole) = self.whole(task, snapshot, &source)? else { return Ok(Answer::MissingState) };
-            let (parameters, data) = &*whole;
-            return Ok(Answer::Trees(trees::grow(parameters, data, dealt(trees, worker, *workers))?));
-        }
-        let partitions = partitions_of(&source, group)?;
-        *number = partitions.first().map_or(0, |first| *first as u64);
-        match &task.step {
-            TaskStep::Probe | TaskStep::Forget | TaskStep::Trees { .. } | TaskStep::Judge(_) => {
-                Ok(Answer::MissingState)
-            }
-            TaskStep::Score => match self.predictor(task, snapshot, &source)? {
-                Some(predictor) => Ok(Answer::Scored(score(&source, &partitions, &predictor)?)),
-                None => Ok(Answer::MissingState),
-            },
-            TaskStep::Survey { features, rows, parameters } => {
-                let options = BinOptions::of(&Parameters::from_toml(parameters)?);
-                Ok(Answer::Surveyed(survey(&source, &partitions, features.clone(), *rows, &options)?))
-            }
-            TaskStep::Gradients { .. } | TaskStep::Level { .. } => {
-                let slot = self.slot(task, &key_of(group));
-                let mut held = lock(&slot.held);
-                if let Some(CachedState::Share(share)) = &mut *held
-                    && let Some(answer) = share.step(&task.step)?
-                {
-                    return Ok(answer);
-                }
-                if snapshot.is_empty() {
-                    return Ok(Answer::MissingState);
-                }
-                // Free the stale state first, so that two copies never exist at once.
-                *held = None;
-                let mut share = Box::new(CachedShare::build(&source, &partitions, &unpack(snapshot)?)?);
-                *lock(&slot.bytes) = share.bytes;
-                let answer = share.step(&task.step)?;
-                *held = Some(CachedState::Share(share));
-                drop(held);
-                self.make_room(&slot);
-                Ok(answer.unwrap_or(Answer::MissingState))
-            }
-        }
-    }
-
-    /// All rows of a dataset as codes; `None` if they are not cached and the request carries no snapshot.
-    fn whole(
-        &self,
-        task: &Task,
-        snapshot: &[u8],
-        source: &LabelledData,
-    ) -> Result<Option<Arc<(ForestSettings, BinnedData)>>> {
-        let slot = self.slot(task, "whole");
+    /// The data of a command; an error if their content differs from the driver's.
+    fn data<J: Job>(&self, task: &Task, job: &J) -> Result<Arc<J::Data>> {
+        let slot = self.slot(task, type_name::<J::Data>());
         let mut held = lock(&slot.held);
-        if let Some(CachedState::Whole(whole)) = &*held {
-            return Ok(Some(whole.clone()));
-        }
-        if snapshot.is_empty() {
-            return Ok(None);
-        }
-        let snapshot: Snapshot = unpack(snapshot)?;
-        let parameters = Parameters::from_toml(&snapshot.parameters)?;
-        let binning = snapshot.binning(&parameters);
-        let all: Vec<usize> = (0..source.partitions()).collect();
-        let data = BinnedData::of_partitions(source, &all, binning)?;
-        *lock(&slot.bytes) = data.bytes()?;
-        let forest = parameters.forest().ok_or_else(malformed)?.clone();
-        let whole = Arc::new((parameters.with(forest), data));
-        *held = Some(CachedState::Whole(whole.clone()));
-        drop(held);
-        self.make_room(&slot);
-        Ok(Some(whole))
-    }
-
-    /// Opens the predictions of a task, or returns the cached reader.
-    fn predictions(&self, task: &Task, question: &EvaluationRequest) -> Result<Arc<Predictions>> {
-        let slot = self.slot(task, "predictions");
-        let mut held = lock(&slot.held);
-        if let Some(CachedState::Predictions(predictions)) = &*held {
-            return Ok(predictions.clone());
-        }
-        let opened = Arc::new(open_predictions(task, question)?);
-        *held = Some(CachedState::Predictions(opened.clone()));
-        Ok(opened)
-    }
-
-    /// The model of a task; `None` if it is neither cached nor part of the request.
-    fn predictor(
-        &self,
-        task: &Task,
-        snapshot: &[u8],
-        source: &LabelledData,
-    ) -> Result<Option<Arc<GroupPredictor<Model>>>> {
-        let slot = self.slot(task, "model");
-        let mut held = lock(&slot.held);
-        if let Some(CachedState::Predictor(predictor)) = &*held {
-            return Ok(Some(predictor.clone()));
-        }
-        if snapshot.is_empty() {
-            return Ok(None);
-        }
-        let made = Arc::new(predictor(snapshot, source)?);
-        *lock(&slot.bytes) = snapshot.len() as u64;
-        *held = Some(CachedState::Predictor(made.clone()));
-        drop(held);
-        self.make_room(&slot);
-        Ok(Some(made))
-    }
-
-    /// The dataset of a task; an error if its content differs from the driver's.
-    fn source(&self, task: &Task) -> Result<Arc<LabelledData>> {
-        let key = format!("{} {}", task.fingerprint, task.data);
-        if let Some(source) = lock(&self.sources).get(&key) {
-            return Ok(source.clone());
+        if let Some(data) = CacheSlot::get(&held) {
+            return Ok(data);
         }
         let access = if task.instance_credentials { Access::InstanceCredentials } else { Access::Explicit };
-        let source = Arc::new(LabelledData::open(&Location::parse(&task.data, access)?, None)?);
-        if fingerprint(&source) != task.fingerprint {
-            return Err(Error::place(
-                &task.data,
-                "the dataset differs from the one on the driver",
-                "make sure that all machines of the cluster see the same dataset",
-            ));
+        let data = Arc::new(job.open(&Location::parse(&task.data, access)?)?);
+        if data.content_key()? != task.fingerprint {
+            return Err(J::Data::mismatch(&task.data));
         }
-        let mut sources = lock(&self.sources);
-        if sources.len() >= 16 {
-            sources.clear(); // only manifests, cheap to reopen
+        *held = Some(data.clone());
+        Ok(data)
+    }
+
+    /// Runs a job with the cached state, or with a new one if that is missing or behind. `None` if a new one takes a
+    /// snapshot that was not sent.
+    fn map<J: Job>(
+        &self,
+        job: &J,
+        request: &ShardRequest<'_>,
+        shard: &Shard<'_, J::Data>,
+    ) -> Result<Option<Vec<J::Partial>>> {
+        if size_of::<J::State>() == 0 {
+            let Some(state) = job.prepare(None, shard)? else { return Ok(None) };
+            return job.map_blocks(&state, shard, request.blocks);
         }
-        sources.insert(key, source.clone());
-        Ok(source)
+        let scope = match J::SCOPE {
+            Scope::Shard => request.key,
+            Scope::Data => "all shares",
+        };
+        let slot = self.slot(request.task, &format!("{} {scope}", type_name::<J::State>()));
+        let tried: Option<Arc<J::State>> = CacheSlot::get(&lock(&slot.held));
+        if let Some(state) = &tried
+            && let Some(partials) = job.map_blocks(state, shard, request.blocks)?
+        {
+            return Ok(Some(partials));
+        }
+        let mut held = lock(&slot.held);
+        let state = match CacheSlot::get::<J::State>(&held) {
+            // Another request has rebuilt it in the meantime.
+            Some(state) if tried.as_ref().is_none_or(|tried| !Arc::ptr_eq(tried, &state)) => state,
+            stale => {
+                // Free the stale state first, so that two copies never exist at once.
+                drop((stale, tried, held.take()));
+                let snapshot = match request.snapshot {
+                    [] => None,
+                    bytes => Some(unpack(bytes)?),
+                };
+                let Some(state) = job.prepare(snapshot, shard)? else { return Ok(None) };
+                let state = Arc::new(state);
+                *lock(&slot.bytes) = J::state_bytes(&state);
+                *held = Some(state.clone());
+                state
+            }
+        };
+        drop(held);
+        self.make_room(&slot);
+        job.map_blocks(&state, shard, request.blocks)
     }
 
     fn slot(&self, task: &Task, key: &str) -> Arc<CacheSlot> {
-        let mut kept = lock(&self.shares);
-        let slot = kept.shares.entry(format!("{} {key}", task.run)).or_insert_with(|| {
+        let mut index = lock(&self.index);
+        let slot = index.slots.entry(format!("{} {key}", task.run)).or_insert_with(|| {
             Arc::new(CacheSlot {
                 run: task.run.clone(),
                 used: Mutex::new(Instant::now()),
@@ -291,163 +232,21 @@ impl ExecutorCache {
         slot.clone()
     }
 
-    /// Evicts the least recently used shares until the rest fits the limit, except the one in use.
+    /// Evicts the least recently used states until the rest fits the limit, except the one in use.
     fn make_room(&self, at_hand: &Arc<CacheSlot>) {
-        let mut kept = lock(&self.shares);
-        let Some(limit) = kept.limit else { return };
+        let mut index = lock(&self.index);
+        let Some(limit) = index.limit else { return };
         loop {
-            let bytes: u64 = kept.shares.values().map(|slot| *lock(&slot.bytes)).sum();
-            let others = kept.shares.iter().filter(|(_, slot)| !Arc::ptr_eq(slot, at_hand));
+            let bytes: u64 = index.slots.values().map(|slot| *lock(&slot.bytes)).sum();
+            let others = index.slots.iter().filter(|(_, slot)| !Arc::ptr_eq(slot, at_hand));
+            let others = others.filter(|(_, slot)| *lock(&slot.bytes) > 0);
             let oldest = others.min_by_key(|(_, slot)| *lock(&slot.used)).map(|(key, _)| key.clone());
             match oldest {
-                Some(oldest) if bytes > limit => drop(kept.shares.remove(&oldest)),
+                Some(oldest) if bytes > limit => drop(index.slots.remove(&oldest)),
                 _ => return,
             }
         }
     }
-}
-
-/// A share and how far it has followed the training.
-struct CachedShare {
-    share: AnyShare,
-    bytes: u64,
-    /// Number of trees included in the scores.
-    trees: usize,
-    /// The round of the current gradients.
-    round: Option<u32>,
-    /// The tree being grown and the number of its splits applied so far.
-    tree: Option<(u64, usize)>,
-}
-
-enum AnyShare {
-    Plain(LocalWorker<i64>),
-    Weighted(LocalWorker<[i64; 2]>),
-}
-
-/// Runs an expression on a share of either cell type.
-macro_rules! either {
-    ($share:expr, $name:ident => $what:expr) => {
-        match $share {
-            AnyShare::Plain($name) => $what,
-            AnyShare::Weighted($name) => $what,
-        }
-    };
-}
-
-impl CachedShare {
-    /// Builds a share from the dataset and a snapshot.
-    fn build(source: &LabelledData, partitions: &[usize], snapshot: &Snapshot) -> Result<Self> {
-        let parameters = Parameters::from_toml(&snapshot.parameters)?;
-        let binning = snapshot.binning(&parameters);
-        let data = Arc::new(BinnedData::of_partitions(source, partitions, binning)?);
-        let parameters = parameters.with(parameters.boost().ok_or_else(malformed)?.clone());
-        let objective = objective(&parameters.learner.objective, parameters.seed);
-        let state = WorkerState {
-            scores: Scores::constant(&data.rows, snapshot.base_score),
-            metrics: match objective {
-                None => None,
-                Some(_) => Some(Metrics::new(&parameters, &data.rows)?),
-            },
-            gradients: RowGradients::new(objective, &data.rows),
-        };
-        let bytes = data.bytes()?;
-        let mut share = match snapshot.weighted {
-            false => AnyShare::Plain(LocalWorker::new(&parameters, data, state)),
-            true => AnyShare::Weighted(LocalWorker::new(&parameters, data, state)),
-        };
-        for (round, tree) in (1..).zip(&snapshot.trees) {
-            either!(&mut share, share => share.add_earlier(round, tree))?;
-        }
-        Ok(CachedShare { share, bytes, trees: snapshot.trees.len(), round: None, tree: None })
-    }
-
-    /// Executes a step; `None` if the state that it builds on is missing.
-    fn step(&mut self, step: &TaskStep) -> Result<Option<Answer>> {
-        match step {
-            TaskStep::Gradients { round, trees, last } => {
-                if self.trees + 1 == *trees
-                    && let Some(last) = last
-                {
-                    self.add(last)?;
-                }
-                if self.trees != *trees {
-                    return Ok(None);
-                }
-                let parts = either!(&mut self.share, share => share.gradients_by_partition(*round));
-                self.round = Some(*round);
-                let metrics = either!(&mut self.share, share => share.metrics())?;
-                Ok(Some(Answer::Gradients { parts, metrics: means_to_bytes(&metrics) }))
-            }
-            TaskStep::Level { trees, start, splits, wanted, groups, blocks } => {
-                if self.trees != *trees {
-                    return Ok(None);
-                }
-                self.follow(start, splits)?;
-                let bits = start.scale.count_bits;
-                let nodes = either!(&mut self.share, share => level(share, wanted, groups, bits, *blocks))?;
-                Ok(Some(Answer::Level(nodes)))
-            }
-            TaskStep::Probe
-            | TaskStep::Survey { .. }
-            | TaskStep::Trees { .. }
-            | TaskStep::Score
-            | TaskStep::Judge(_)
-            | TaskStep::Forget => Ok(None),
-        }
-    }
-
-    /// Adds a finished tree to the scores, using the node assignment of the rows if its splits were applied here.
-    fn add(&mut self, last: &Grown) -> Result<()> {
-        match self.tree {
-            Some((tree, _)) if tree == last.start.tree => {
-                self.follow(&last.start, &last.splits)?;
-                either!(&mut self.share, share => share.add_grown(&last.tree))?;
-            }
-            _ => either!(&mut self.share, share => share.add_earlier(last.start.tree as u32, &last.tree))?,
-        }
-        self.trees += 1;
-        self.tree = None;
-        self.round = None;
-        Ok(())
-    }
-
-    /// Applies the splits of a tree that have not been applied here yet.
-    fn follow(&mut self, start: &TreeStart, splits: &[NodeSplit]) -> Result<()> {
-        if self.round != Some(start.tree as u32) {
-            either!(&mut self.share, share => share.gradients_by_partition(start.tree as u32));
-            self.round = Some(start.tree as u32);
-            self.tree = None;
-        }
-        let made = match self.tree {
-            Some((tree, made)) if tree == start.tree => made,
-            _ => {
-                either!(&mut self.share, share => share.start_tree(start))?;
-                0
-            }
-        };
-        if let Some(rest) = splits.get(made..)
-            && !rest.is_empty()
-        {
-            either!(&mut self.share, share => share.split(rest).map(drop))?;
-        }
-        self.tree = Some((start.tree, made.max(splits.len())));
-        Ok(())
-    }
-}
-
-/// Encodes the totals and histograms of some nodes as blocks.
-fn level<C: WireCell>(
-    share: &mut LocalWorker<C>,
-    wanted: &[usize],
-    groups: &[usize],
-    count_bits: u32,
-    blocks: usize,
-) -> Result<Vec<Vec<u8>>> {
-    let nodes: Vec<WantedNode<C>> =
-        wanted.iter().map(|node| WantedNode { node: *node, total: share.total(*node) }).collect();
-    let histograms = share.histograms(groups, &nodes)?;
-    let nodes: Vec<NodeSums<C>> = nodes.into_iter().map(|node| node.total).zip(histograms).collect();
-    Ok(write_blocks(&nodes, groups, count_bits, blocks.max(1)))
 }
 
 #[cfg(test)]

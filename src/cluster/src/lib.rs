@@ -1,21 +1,22 @@
-//! Distributed execution: the same boosting rounds with the rows held by the executors of a cluster. Apache Ballista
-//! provides the scheduler, the executors and task retries; this crate adds one plan node and its requests.
+//! Distributed execution of [jobs](planetree_base::job). Apache Ballista provides the scheduler, the executors and task
+//! retries; this crate adds two plan nodes, a cache on executors, and the driver's side of trainings, predictions and
+//! evaluations.
 //!
 //! ```text
-//! driver: rounds ──request──► scheduler ──one task per share──► executors: codes, scores, rows by node
-//!             ▲                                                    │ the single-machine kernel
-//!             └──────────────── summed histograms ─────────────────┘
+//! driver: job ──request──► scheduler ──one task per share──► executors: cached states, such as codes and scores
+//!            ▲                                                  │ the single-machine kernel
+//!            └──────────────── merged partials ─────────────────┘
 //! ```
 //!
-//! With many shares, some executors sum the histograms of all shares before the driver does; see [`merge`].
+//! With many shares, some executors merge the partials of all shares before the driver does; see [`merge`]. The jobs
+//! are those of the other crates; [`registry`] lists them.
 //!
-//! - *share*: a range of neighbouring partitions held by one executor;
-//! - *request*: one step of the training, sent to all shares; *answer*: the result of one share;
-//! - *snapshot*: everything needed to rebuild a share: bins, parameters and the trees so far.
+//! - *share*: a range of neighbouring row groups held by one executor; to a job it is a shard;
+//! - *request*: a job, sent to all shares; *reply*: the partial of one share, or why there is none.
 
 mod address;
 mod affinity;
-mod cells;
+mod call;
 mod client;
 mod cluster;
 mod codec;
@@ -25,9 +26,9 @@ mod local;
 mod merge;
 mod node;
 mod query;
+mod registry;
 mod remote_rows;
 mod row_group_scan;
-mod rows;
 mod score;
 mod security;
 mod serve;

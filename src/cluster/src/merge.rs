@@ -1,14 +1,14 @@
-//! Merging answers on executors: each merge task sums some blocks of all shares. So the amount of data that the driver
+//! Merging on executors: each merge task merges some blocks of all shares. So the amount of data that the driver
 //! receives does not grow with the number of executors.
 //!
 //! ```text
-//! shares: answers in blocks ──by block──► merge tasks: sums over all shares ──► driver
+//! shares: partials in blocks ──by block──► merge tasks: merged over all shares ──► driver
 //! ```
 
-use super::cells::merge_blocks;
 use super::executor::name;
-use super::node::{BLOCK, ReceivedAnswer, put_together, schema, to_batches};
-use super::task::Answer;
+use super::node::{BLOCK, ReceivedReply, put_together, schema, to_batches};
+use super::registry::RegisteredJob;
+use super::task::Reply;
 use arrow::array::RecordBatch;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -19,6 +19,7 @@ use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties};
 use futures::{StreamExt, TryStreamExt, stream};
+use planetree_base::compact::{self, Bytes};
 use planetree_sql::{Operator, OperatorExec};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,50 +27,48 @@ use std::sync::Arc;
 /// Blocks per merge task. Blocks are assigned by hash, which is balanced only for many of them.
 const BLOCKS_EACH: usize = 4;
 
-/// Share number of an answer that was merged over all shares.
+/// Share number of a reply that was merged over all shares.
 pub const ALL_SHARES: u64 = u64::MAX;
 
-/// How answers are merged on executors.
+/// How partials are merged on executors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MergePlan {
     /// Number of merge tasks.
     pub mergers: usize,
-    /// Whether cells have weights.
-    pub weighted: bool,
 }
 
 impl MergePlan {
-    /// Number of blocks per answer.
+    /// Maximum number of blocks per partial.
     pub fn blocks(&self) -> usize {
         self.mergers * BLOCKS_EACH
     }
 
-    /// Adds merging to a plan.
-    pub fn of(&self, answers: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    /// Adds the merging of a job's partials to a plan.
+    pub fn of(&self, job: &str, replies: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         let by_block = Partitioning::Hash(vec![col(BLOCK, &schema())?], self.mergers);
-        let shuffled = RepartitionExec::try_new(answers, by_block)?;
-        Ok(Arc::new(MergeExec::new(MergeBlocks { weighted: self.weighted }, Arc::new(shuffled))))
+        let shuffled = RepartitionExec::try_new(replies, by_block)?;
+        Ok(Arc::new(MergeExec::new(MergeBlocks { job: job.to_owned() }, Arc::new(shuffled))))
     }
 }
 
-/// Plan node that sums blocks; its input is partitioned by block.
+/// Plan node that merges blocks; its input is partitioned by block.
 pub type MergeExec = OperatorExec<MergeBlocks>;
 
 /// The operator of [`MergeExec`].
 #[derive(Debug, Clone)]
 pub struct MergeBlocks {
-    /// Whether cells have weights.
-    pub weighted: bool,
+    /// The name of the job.
+    pub job: String,
 }
 
 impl Operator for MergeBlocks {
     const NAME: &'static str = "MergeExec";
     type Input = Arc<dyn ExecutionPlan>;
 
-    fn properties(&self, answers: &Self::Input) -> PlanProperties {
+    fn properties(&self, replies: &Self::Input) -> PlanProperties {
         PlanProperties::new(
             EquivalenceProperties::new(schema()),
-            Partitioning::UnknownPartitioning(answers.output_partitioning().partition_count()),
+            Partitioning::UnknownPartitioning(replies.output_partitioning().partition_count()),
             EmissionType::Final,
             Boundedness::Bounded,
         )
@@ -77,14 +76,14 @@ impl Operator for MergeBlocks {
 
     fn execute(
         &self,
-        answers: &Self::Input,
+        replies: &Self::Input,
         partition: usize,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        let (answers, weighted) = (answers.execute(partition, context)?, self.weighted);
+        let (replies, job) = (replies.execute(partition, context)?, self.job.clone());
         let merged = async move {
-            let batches: Vec<RecordBatch> = answers.try_collect().await?;
-            let merged = tokio::task::spawn_blocking(move || merge(&batches, weighted)).await;
+            let batches: Vec<RecordBatch> = replies.try_collect().await?;
+            let merged = tokio::task::spawn_blocking(move || merge(&batches, &job)).await;
             let merged = merged.map_err(|error| DataFusionError::Execution(error.to_string()))??;
             Ok::<_, DataFusionError>(stream::iter(merged))
         };
@@ -93,22 +92,28 @@ impl Operator for MergeBlocks {
     }
 }
 
-/// Sums answers by block. Answers that are not blocks pass through.
-fn merge(batches: &[RecordBatch], weighted: bool) -> Result<Vec<Result<RecordBatch>>> {
+/// Merges partials by block, in the order of their shares. Other replies pass through.
+fn merge(batches: &[RecordBatch], job: &str) -> Result<Vec<Result<RecordBatch>>> {
     let damaged = || DataFusionError::Execution("an answer arrived damaged".to_owned());
-    let mut blocks: BTreeMap<u64, Vec<Vec<u8>>> = BTreeMap::new();
+    let job = RegisteredJob::find(job).map_err(|error| DataFusionError::Execution(error.to_string()))?;
+    let mut blocks: BTreeMap<u64, (u64, Vec<Bytes>)> = BTreeMap::new();
     let mut merged = Vec::new();
-    for ((share, block), ReceivedAnswer { bytes, sender }) in put_together(batches).ok_or_else(damaged)? {
-        match Answer::from_bytes(&bytes).map_err(|_| damaged())? {
-            Answer::Level(cells) => blocks.entry(block).or_default().extend(cells),
+    for ((share, block), ReceivedReply { bytes, sender }) in put_together(batches).ok_or_else(damaged)? {
+        match compact::from_bytes(&bytes).map_err(|_| damaged())? {
+            Reply::Block { of, partial } => {
+                let (of_first, partials) = blocks.entry(block).or_insert((of, Vec::new()));
+                if *of_first != of {
+                    return Err(damaged());
+                }
+                partials.push(partial);
+            }
             other => merged.extend(to_batches(share, block, &other, &sender)),
         }
     }
-    for (block, of_shares) in blocks {
-        let bytes: Vec<&[u8]> = of_shares.iter().map(Vec::as_slice).collect();
-        let cells = merge_blocks(&bytes, weighted).map_err(|_| damaged())?;
-        let answer = Answer::Merged { shares: of_shares.len() as u64, cells };
-        merged.extend(to_batches(ALL_SHARES, block, &answer, &name()));
+    for (block, (of, partials)) in blocks {
+        let shares = partials.len() as u64;
+        let partial = (job.merge)(&partials).map_err(|_| damaged())?;
+        merged.extend(to_batches(ALL_SHARES, block, &Reply::Merged { shares, of, partial }, &name()));
     }
     Ok(merged)
 }
@@ -116,30 +121,43 @@ fn merge(batches: &[RecordBatch], weighted: bool) -> Result<Vec<Result<RecordBat
 #[cfg(test)]
 mod tests {
     use super::*;
+    use planetree_base::job::Job;
+    use planetree_train::jobs::{Level, LevelBlock};
 
     #[test]
-    fn blocks_are_merged_and_other_answers_pass_through() {
-        let cells = |count: u8| vec![1, 2, count, 2 * count, 0, count, 2 * count, 1];
-        let level = |count| Answer::Level(vec![cells(count)]);
-        let lacking = Answer::MissingState;
-        let sent =
-            [(0, 0, &level(1)), (0, 1, &level(2)), (1, 0, &level(3)), (1, 1, &level(4)), (2, 0, &lacking)];
+    fn blocks_are_merged_and_other_replies_pass_through() {
+        let cells = |weighted: bool, count: u8| {
+            let cells = Bytes(vec![1, 2, count, 2 * count, 0, count, 2 * count, 1]);
+            Bytes(compact::to_bytes(&LevelBlock { weighted, cells }))
+        };
+        let block = |count| Reply::Block { of: 2, partial: cells(false, count) };
+        let sent = [
+            (0, 0, block(1)),
+            (0, 1, block(2)),
+            (1, 0, block(3)),
+            (1, 1, block(4)),
+            (2, 0, Reply::MissingState),
+        ];
         let batches =
-            sent.into_iter().flat_map(|(share, block, answer)| to_batches(share, block, answer, "far"));
+            sent.iter().flat_map(|(share, block, reply)| to_batches(*share, *block, reply, "far"));
         let batches: Vec<RecordBatch> = batches.collect::<Result<_>>().unwrap();
         let merged: Vec<RecordBatch> =
-            merge(&batches, false).unwrap().into_iter().collect::<Result<_>>().unwrap();
+            merge(&batches, Level::NAME).unwrap().into_iter().collect::<Result<_>>().unwrap();
         let merged = put_together(&merged).unwrap();
-        let answers: Vec<_> = merged
+        let replies: Vec<_> = merged
             .iter()
-            .map(|(place, received)| (*place, Answer::from_bytes(&received.bytes).unwrap()))
+            .map(|(place, received)| (*place, compact::from_bytes::<Reply>(&received.bytes).unwrap()))
             .collect();
-        let sum = |count| Answer::Merged { shares: 2, cells: cells(count) };
+        let sum = |count| Reply::Merged { shares: 2, of: 2, partial: cells(false, count) };
         assert_eq!(
-            answers,
-            [((2, 0), Answer::MissingState), ((ALL_SHARES, 0), sum(4)), ((ALL_SHARES, 1), sum(6))]
+            replies,
+            [((2, 0), Reply::MissingState), ((ALL_SHARES, 0), sum(4)), ((ALL_SHARES, 1), sum(6))]
         );
         assert_eq!(merged[&(2, 0)].sender, "far");
-        assert!(merge(&batches, true).is_err());
+        // Cells of another kind.
+        let weighted = Reply::Block { of: 2, partial: cells(true, 1) };
+        let mixed = to_batches(3, 0, &weighted, "far").into_iter().collect::<Result<Vec<_>>>().unwrap();
+        assert!(merge(&[batches.clone(), mixed].concat(), Level::NAME).is_err());
+        assert!(merge(&batches, "no such job").is_err());
     }
 }

@@ -6,7 +6,7 @@
 
 use super::executor::answer;
 use super::share::groups_of;
-use super::task::{Answer, Task, TaskStep};
+use super::task::{Reply, Task};
 use arrow::array::{ArrayRef, AsArray, LargeBinaryArray, RecordBatch, StringArray, UInt64Array};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt64Type};
 use datafusion::common::{DataFusionError, Result};
@@ -15,16 +15,17 @@ use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties};
+use planetree_base::compact;
 use planetree_sql::{Operator, OperatorExec};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Maximum bytes of an answer in one row.
+/// Maximum bytes of a reply in one row.
 const PIECE: usize = 1 << 20;
 
-/// The column that answers in blocks are partitioned by.
+/// The column that replies are partitioned by before they are merged.
 pub const BLOCK: &str = "block";
 
 /// Plan node that executes a task on every share, one per file group of its scan.
@@ -35,11 +36,13 @@ pub type RoundExec = OperatorExec<RoundRequest>;
 pub struct RoundRequest {
     /// Serialised [`Task`].
     pub task: Vec<u8>,
-    /// Serialised [`Snapshot`](super::task::Snapshot) for executors that lack the state; empty if none is expected to.
+    /// Serialised snapshot for executors that lack the state; empty if none is expected to.
     pub snapshot: Vec<u8>,
+    /// Serialised job, if the task is to run one.
+    pub job: Vec<u8>,
 }
 
-/// The columns of answers: share, block (if the answer is sent in blocks), piece of the block, bytes, checksum, sender.
+/// The columns of replies: share, block, piece of the block, bytes, checksum, sender.
 pub fn schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
         Field::new("share", DataType::UInt64, false),
@@ -51,9 +54,16 @@ pub fn schema() -> SchemaRef {
     ]))
 }
 
+impl RoundRequest {
+    /// Number of bytes.
+    pub fn len(&self) -> usize {
+        self.task.len() + self.snapshot.len() + self.job.len()
+    }
+}
+
 impl fmt::Debug for RoundRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} bytes", self.task.len() + self.snapshot.len())
+        write!(f, "{} bytes", self.len())
     }
 }
 
@@ -86,18 +96,11 @@ impl Operator for RoundRequest {
         let mut stream = RecordBatchReceiverStream::builder(schema(), 2);
         let sender = stream.tx();
         stream.spawn_blocking(move || {
-            let task: Task = super::task::unpack(&request.task).map_err(failed)?;
-            let in_blocks = matches!(task.step, TaskStep::Level { blocks, .. } if blocks > 1);
-            let (share, answer) = answer(&task, &request.snapshot, &group);
-            let answers = match answer {
-                Answer::Level(blocks) if in_blocks => {
-                    blocks.into_iter().map(|block| Answer::Level(vec![block])).collect()
-                }
-                answer => vec![answer],
-            };
+            let task = Task::from_bytes(&request.task).map_err(failed)?;
+            let (share, replies) = answer(&task, &request.job, &request.snapshot, &group);
             let name = super::executor::name();
-            for (block, answer) in (0..).zip(&answers) {
-                for batch in to_batches(share, block, answer, &name) {
+            for (block, reply) in (0..).zip(&replies) {
+                for batch in to_batches(share, block, reply, &name) {
                     if sender.blocking_send(batch).is_err() {
                         return Ok(()); // the receiver is gone
                     }
@@ -113,9 +116,9 @@ fn failed(problem: impl fmt::Display) -> DataFusionError {
     DataFusionError::Execution(problem.to_string())
 }
 
-/// Cuts an answer into pieces that fit a message.
-pub fn to_batches(share: u64, block: u64, answer: &Answer, sender: &str) -> Vec<Result<RecordBatch>> {
-    let bytes = answer.to_bytes();
+/// Cuts a reply into pieces that fit a message.
+pub fn to_batches(share: u64, block: u64, reply: &Reply, sender: &str) -> Vec<Result<RecordBatch>> {
+    let bytes = compact::to_bytes(reply);
     let batch = |(piece, bytes): (u64, &[u8])| {
         let columns: Vec<ArrayRef> = vec![
             Arc::new(UInt64Array::from(vec![share])),
@@ -130,21 +133,21 @@ pub fn to_batches(share: u64, block: u64, answer: &Answer, sender: &str) -> Vec<
     (0..).zip(bytes.chunks(PIECE)).map(batch).collect()
 }
 
-/// A reassembled answer.
+/// A reassembled reply.
 #[derive(Debug, Default, PartialEq)]
-pub struct ReceivedAnswer {
+pub struct ReceivedReply {
     /// Its bytes.
     pub bytes: Vec<u8>,
     /// The executor that sent them.
     pub sender: String,
 }
 
-/// Share and block of an answer.
-pub type AnswerKey = (u64, u64);
+/// Share and block of a reply.
+pub type ReplyKey = (u64, u64);
 
-/// Reassembles answers, in the order of shares and blocks. `None` if a piece is missing or damaged.
-pub fn put_together(batches: &[RecordBatch]) -> Option<BTreeMap<AnswerKey, ReceivedAnswer>> {
-    let mut pieces: BTreeMap<(AnswerKey, u64), ReceivedAnswer> = BTreeMap::new();
+/// Reassembles replies, in the order of shares and blocks. `None` if a piece is missing or damaged.
+pub fn put_together(batches: &[RecordBatch]) -> Option<BTreeMap<ReplyKey, ReceivedReply>> {
+    let mut pieces: BTreeMap<(ReplyKey, u64), ReceivedReply> = BTreeMap::new();
     for batch in batches {
         let number = |column: usize, row: usize| {
             Some(batch.columns().get(column)?.as_primitive_opt::<UInt64Type>()?.value(row))
@@ -155,24 +158,24 @@ pub fn put_together(batches: &[RecordBatch]) -> Option<BTreeMap<AnswerKey, Recei
                 return None;
             }
             let sender = batch.columns().get(5)?.as_string_opt::<i32>()?.value(row).to_owned();
-            let answer = (number(0, row)?, number(1, row)?);
-            pieces.insert((answer, number(2, row)?), ReceivedAnswer { bytes: bytes.to_vec(), sender });
+            let reply = (number(0, row)?, number(1, row)?);
+            pieces.insert((reply, number(2, row)?), ReceivedReply { bytes: bytes.to_vec(), sender });
         }
     }
-    let mut answers: BTreeMap<AnswerKey, ReceivedAnswer> = BTreeMap::new();
+    let mut replies: BTreeMap<ReplyKey, ReceivedReply> = BTreeMap::new();
     let mut last = None;
-    for ((answer, piece), ReceivedAnswer { bytes, sender }) in pieces {
+    for ((reply, piece), ReceivedReply { bytes, sender }) in pieces {
         let expected = match last {
-            Some((same, before)) if same == answer => before + 1,
+            Some((same, before)) if same == reply => before + 1,
             _ => 0,
         };
         if piece != expected {
             return None;
         }
-        last = Some((answer, piece));
-        let received = answers.entry(answer).or_default();
+        last = Some((reply, piece));
+        let received = replies.entry(reply).or_default();
         received.bytes.extend_from_slice(&bytes);
         received.sender = sender;
     }
-    Some(answers)
+    Some(replies)
 }

@@ -2,18 +2,21 @@
 //! carry the histograms of one child of each. A level may be split into several requests by features, so that executors
 //! compute while other answers are in transit.
 
-use super::cells::{NodeSums, WireCell, add_block, empty};
 use super::session::TrainingSession;
-use super::task::{Answer, Grown, Snapshot, TaskStep, add_means, no_means, pack};
 use planetree_base::error::{Error, Result};
 use planetree_base::wire::malformed;
 use planetree_metric::Mean;
 use planetree_train::bins::{BinnedData, Binning};
-use planetree_train::config::{BoostSettings, LearnerParameters};
+use planetree_train::boost::streaming_rules;
+use planetree_train::config::{BoostCandidates, BoostSettings, LearnerParameters};
 use planetree_train::draw_limit;
+use planetree_train::jobs::{
+    CellBlock, Grown, Level, LevelBlock, NodeSums, StreamLevel, TrainingSnapshot, UpdateGradients, WireCell,
+    WorkerLevels, add_block, empty,
+};
 use planetree_train::tree::{
-    Cell, CodedTree, FoundSplit, GrowContext, NodeHistogram, NodeId, NodeSplit, OpenNode, RowSets, RowStore,
-    WantedNode, cells_of_group, feature_cells,
+    Cell, CodedTree, FoundSplit, GrowContext, NodeHistogram, NodeHistograms, NodeId, NodeSplit, OpenNode, RowSets,
+    RowStore, StreamingRules, WantedNode, cells_of_group, feature_cells, worker_partitions,
 };
 use planetree_train::{BoostWorker, GradientSummary, TreeStart};
 use std::collections::HashMap;
@@ -27,8 +30,10 @@ pub struct RemoteRows<C: Cell> {
     /// Bins and row counts, without codes.
     data: Arc<BinnedData>,
     /// State from which executors rebuild a share.
-    snapshot: Snapshot,
+    snapshot: TrainingSnapshot,
     was_asked: bool,
+    /// The rules of streaming candidates, if workers send their own histograms.
+    streaming: Option<StreamingRules>,
     /// The tree being grown: its start and its splits so far.
     tree: Option<(TreeStart, Vec<NodeSplit>)>,
     /// The last finished tree, until all shares have added it.
@@ -52,8 +57,9 @@ impl<C: WireCell> RemoteRows<C> {
             session,
             parameters: parameters.clone(),
             data: data.clone(),
-            snapshot: Snapshot::new(&all, C::WEIGHTED, base_score, &data.binning),
+            snapshot: TrainingSnapshot::new(&all, C::WEIGHTED, base_score, &data.binning),
             was_asked: false,
+            streaming: worker_rules(parameters.learner.candidates),
             tree: None,
             last: None,
             children: HashMap::new(),
@@ -62,39 +68,47 @@ impl<C: WireCell> RemoteRows<C> {
         }
     }
 
-    fn ask(&mut self, step: TaskStep) -> Result<Vec<Answer>> {
-        let is_first = !std::mem::replace(&mut self.was_asked, true);
-        let snapshot = &self.snapshot;
-        self.session.ask(step, is_first, &|| pack(snapshot))
+    /// The feature groups whose histograms are requested: those of the tree, unless workers send their own.
+    fn level_groups(&self) -> Vec<usize> {
+        match (&self.tree, self.streaming) {
+            (Some((start, _)), None) => start.groups.clone(),
+            _ => Vec::new(),
+        }
     }
 
-    /// Requests the totals and histograms of some nodes.
-    fn level(&mut self, wanted: &[NodeId]) -> Result<Vec<NodeSums<C>>> {
+    /// Requests the totals and histograms of some nodes; only the totals if there are no groups.
+    fn level(&mut self, wanted: &[NodeId], groups: &[usize]) -> Result<Vec<NodeSums<C>>> {
         let Some((start, splits)) = &self.tree else { return Err(malformed()) };
         let is_first = !std::mem::replace(&mut self.was_asked, true);
-        let merge_plan = self.session.merge_plan(C::WEIGHTED);
+        // Totals alone are too small for another stage.
+        let merge_plan = self.session.merge_plan().filter(|_| !groups.is_empty());
         let begun = Instant::now();
         let ask = |groups: &[usize]| {
-            let step = TaskStep::Level {
+            let job = Level {
                 trees: self.snapshot.trees.len(),
                 start: TreeStart { groups: Vec::new(), ..start.clone() },
                 splits: splits.clone(),
                 wanted: wanted.to_vec(),
                 groups: groups.to_vec(),
-                blocks: merge_plan.map_or(1, |merge_plan| merge_plan.blocks()),
             };
-            self.session.ask_level(step, merge_plan, is_first, &|| pack(&self.snapshot))
+            self.session.run_blocks(&job, &self.snapshot, is_first, merge_plan)
         };
-        let parts = in_parts(&self.data.binning, &start.groups, self.session.usage.overlap.unwrap_or(1));
+        let parts = in_parts(&self.data.binning, groups, self.session.usage.overlap.unwrap_or(1));
         let answers = side_by_side(&parts, |groups| ask(groups));
         let mut sums: Option<Vec<NodeSums<C>>> = None;
         let (mut bytes, mut most) = (0, 0);
         for (groups, blocks) in parts.iter().zip(answers) {
             let none = || (C::default(), empty(&self.data.binning, groups));
             let mut of_part: Vec<NodeSums<C>> = wanted.iter().map(|_| none()).collect();
-            for block in blocks? {
-                bytes += block.bytes.len() as u64;
-                most = most.max(block.bytes.len() as u64);
+            let blocks = blocks?;
+            let of = if merge_plan.is_some() { blocks.len() } else { 1 };
+            for (place, LevelBlock { weighted, cells }) in blocks.into_iter().enumerate() {
+                if weighted != C::WEIGHTED {
+                    return Err(malformed());
+                }
+                bytes += cells.0.len() as u64;
+                most = most.max(cells.0.len() as u64);
+                let block = CellBlock { number: place % of, of, bytes: cells.0 };
                 add_block(&mut of_part, groups, start.scale.count_bits, &block)?;
             }
             match &mut sums {
@@ -104,6 +118,16 @@ impl<C: WireCell> RemoteRows<C> {
         }
         self.session.client.note_level(start.tree, wanted.len(), begun.elapsed(), bytes, most);
         Ok(sums.unwrap_or_default())
+    }
+}
+
+/// The rules of streaming candidates whose workers build histograms of their own.
+pub fn worker_rules(candidates: BoostCandidates) -> Option<StreamingRules> {
+    match candidates {
+        BoostCandidates::Streaming(streaming) => {
+            Some(streaming_rules(streaming)).filter(StreamingRules::need_workers)
+        }
+        BoostCandidates::Static { .. } | BoostCandidates::Exact => None,
     }
 }
 
@@ -158,8 +182,9 @@ fn join<C: WireCell>(
 
 impl<C: WireCell> RowStore<C> for RemoteRows<C> {
     fn root(&mut self) -> Result<C> {
-        let (total, histogram) = self.level(&[0])?.swap_remove(0);
-        self.root = Some(histogram);
+        let groups = self.level_groups();
+        let (total, histogram) = self.level(&[0], &groups)?.swap_remove(0);
+        self.root = self.streaming.is_none().then_some(histogram);
         Ok(total)
     }
 
@@ -167,7 +192,41 @@ impl<C: WireCell> RowStore<C> for RemoteRows<C> {
         if let Some((_, made)) = &mut self.tree {
             made.extend_from_slice(splits);
         }
-        splits.iter().map(|split| self.children.remove(&split.node).ok_or_else(malformed)).collect()
+        if self.streaming.is_none() {
+            return splits.iter().map(|split| self.children.remove(&split.node).ok_or_else(malformed)).collect();
+        }
+        // Streaming histograms do not have the sums of the children.
+        let children: Vec<NodeId> = splits.iter().flat_map(|split| [split.left, split.left + 1]).collect();
+        let totals: Vec<C> = self.level(&children, &[])?.into_iter().map(|(total, _)| total).collect();
+        Ok(totals.as_chunks::<2>().0.to_vec())
+    }
+
+    fn worker_histograms(
+        &mut self,
+        groups: &[usize],
+        nodes: &[NodeId],
+    ) -> Result<Option<Vec<Vec<NodeHistograms>>>> {
+        let (Some(rules), Some((start, splits))) = (self.streaming, &self.tree) else { return Ok(None) };
+        if nodes.is_empty() {
+            return Ok(Some(Vec::new()));
+        }
+        let begun = Instant::now();
+        let job = StreamLevel {
+            trees: self.snapshot.trees.len(),
+            start: TreeStart { groups: Vec::new(), ..start.clone() },
+            splits: splits.clone(),
+            wanted: nodes.to_vec(),
+            groups: groups.to_vec(),
+            rules,
+        };
+        let received = self.session.client.traffic().received;
+        let WorkerLevels(workers) = self.session.run(&job, &self.snapshot, false)?;
+        let bytes = self.session.client.traffic().received - received;
+        self.session.client.note_level(start.tree, nodes.len(), begun.elapsed(), bytes, bytes);
+        match workers.len() == worker_partitions(self.data.rows.len(), rules.workers).len() {
+            true => Ok(Some(workers)),
+            false => Err(malformed()),
+        }
     }
 
     fn histograms(&mut self, _groups: &[usize], nodes: &[WantedNode<C>]) -> Result<Vec<NodeHistogram<C>>> {
@@ -178,7 +237,7 @@ impl<C: WireCell> RowStore<C> for RemoteRows<C> {
             return Ok(Vec::new());
         }
         let wanted: Vec<NodeId> = nodes.iter().map(|wanted| wanted.node).collect();
-        let sums = self.level(&wanted)?;
+        let sums = self.level(&wanted, &self.level_groups())?;
         let bits = self.tree.as_ref().map_or(0, |(start, _)| start.scale.count_bits);
         if sums.iter().zip(nodes).any(|((total, _), node)| total.sums(bits) != node.total.sums(bits)) {
             return Err(malformed());
@@ -217,18 +276,12 @@ impl<C: WireCell> RowStore<C> for RemoteRows<C> {
 
 impl<C: WireCell> BoostWorker<C> for RemoteRows<C> {
     fn update_gradients(&mut self, round: u32) -> Result<GradientSummary> {
-        let (trees, last) = (self.snapshot.trees.len(), self.last.take());
-        let mut all = Vec::new();
-        let mut means = no_means(&self.parameters.metrics);
-        for answer in self.ask(TaskStep::Gradients { round, trees, last })? {
-            let Answer::Gradients { parts, metrics } = answer else { return Err(malformed()) };
-            all.extend(parts);
-            if !metrics.is_empty() {
-                add_means(&mut means, &metrics)?;
-            }
-        }
-        self.metrics = means;
-        Ok(GradientSummary::of_parts(&all))
+        let job = UpdateGradients { round, trees: self.snapshot.trees.len(), last: self.last.take() };
+        let is_first = !std::mem::replace(&mut self.was_asked, true);
+        let gradients = self.session.run(&job, &self.snapshot, is_first)?;
+        self.metrics = self.parameters.metrics.iter().map(|metric| Mean::new(*metric)).collect();
+        gradients.add_means(&mut self.metrics)?;
+        Ok(GradientSummary::of_parts(&gradients.parts))
     }
 
     fn start_tree(&mut self, start: &TreeStart) -> Result<()> {
@@ -270,7 +323,7 @@ impl<C: Cell> Drop for RemoteRows<C> {
     /// Tells executors to release the training. If the message is lost, they drop it after a timeout.
     fn drop(&mut self) {
         if self.was_asked {
-            self.session.client.forget(&self.session.task, &self.session.groups);
+            self.session.client.forget(&self.session.command, &self.session.groups);
         }
     }
 }

@@ -1,11 +1,12 @@
-//! Scanning many row groups in waves, so that the driver holds only a few answers at a time and executors work on the
+//! Scanning many row groups in waves, so that the driver holds only a few results at a time and executors work on the
 //! next wave while the driver uses the last one.
 
-use super::client::{ClusterRequest, SchedulerClient};
-use super::share::divide;
-use super::task::{Answer, Task};
-use datafusion::datasource::physical_plan::FileGroup;
+use super::call::JobCall;
+use super::client::SchedulerClient;
+use super::share::{divide, file_groups};
+use super::task::Command;
 use planetree_base::error::Result;
+use planetree_base::job::Job;
 use std::ops::Range;
 use std::sync::mpsc::sync_channel;
 
@@ -18,45 +19,45 @@ const LEAST_ROWS: u64 = 1 << 16;
 /// The shares of a wave: ranges of neighbouring row groups, in order.
 pub type Wave = Vec<Range<usize>>;
 
-/// A request to all row groups, sent in waves.
-pub struct RowGroupScan<'a> {
+/// A job on all row groups, run in waves.
+pub struct RowGroupScan<'a, J: Job> {
     /// Client of the scheduler.
     pub client: &'a SchedulerClient,
-    /// The task.
-    pub task: &'a Task,
+    /// The command.
+    pub command: &'a Command,
+    /// The job.
+    pub job: &'a J,
+    /// What executors that lack the state make it from.
+    pub snapshot: &'a J::Snapshot,
     /// All waves, in order.
     pub waves: &'a [Wave],
-    /// File groups of the shares of a wave.
-    pub groups: &'a (dyn Fn(&Wave) -> Vec<FileGroup> + Sync),
-    /// Serialised state for executors that lack it.
-    pub snapshot: &'a (dyn Fn() -> Vec<u8> + Sync),
 }
 
-impl RowGroupScan<'_> {
-    /// Passes all answers to the sink in the order of the row groups, until it returns `false`.
-    pub fn run(&self, sink: &mut dyn FnMut(Answer) -> Result<bool>) -> Result<()> {
+impl<J: Job<Snapshot: Sync>> RowGroupScan<'_, J> {
+    /// Passes all partials to the sink in the order of the row groups, until it returns `false`.
+    pub fn run(&self, sink: &mut dyn FnMut(J::Partial) -> Result<bool>) -> Result<()> {
         let outcome = std::thread::scope(|scope| {
             // One wave is consumed while another is computed or waits.
             let (sender, receiver) = sync_channel(0);
             scope.spawn(move || {
                 for (number, wave) in self.waves.iter().enumerate() {
-                    let groups = (self.groups)(wave);
-                    let answers = self.client.ask(&ClusterRequest {
-                        task: self.task,
+                    let partials = self.client.run(&JobCall {
+                        command: self.command,
+                        job: self.job,
                         snapshot: self.snapshot,
                         is_first: number == 0,
-                        groups: &groups,
+                        groups: &file_groups(&self.command.data, wave),
                         merge_plan: None,
                     });
-                    let is_over = answers.is_err();
-                    if sender.send(answers).is_err() || is_over {
+                    let is_over = partials.is_err();
+                    if sender.send(partials).is_err() || is_over {
                         return;
                     }
                 }
             });
-            for answers in receiver {
-                for answer in answers? {
-                    if !sink(answer)? {
+            for partials in receiver {
+                for partial in partials? {
+                    if !sink(partial)? {
                         return Ok(());
                     }
                 }
@@ -64,7 +65,7 @@ impl RowGroupScan<'_> {
             Ok(())
         });
         if let Some(first) = self.waves.first() {
-            self.client.forget(self.task, &(self.groups)(first));
+            self.client.forget(self.command, &file_groups(&self.command.data, first));
         }
         outcome
     }

@@ -1,5 +1,5 @@
-//! Dividing a dataset: a share is a range of neighbouring row groups, identified by files and byte ranges as in a scan.
-//! So executors need not know how many others there are.
+//! Dividing data: a share is a range of neighbouring row groups, identified by the location of the data and their
+//! numbers. So executors need not know how many others there are.
 
 use super::address::Address;
 use datafusion::datasource::listing::PartitionedFile;
@@ -8,8 +8,6 @@ use datafusion::datasource::source::DataSourceExec;
 use datafusion::physical_plan::ExecutionPlan;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
-use planetree_data::dataset::GroupId;
-use planetree_data::source::LabelledData;
 use std::ops::Range;
 
 /// Fails if data are on a local path but the cluster is on other machines.
@@ -51,48 +49,21 @@ pub fn divide(rows: &[u64], most: usize) -> Vec<Range<usize>> {
     bounds.windows(2).map(|pair| pair[0]..pair[1]).collect()
 }
 
-/// The file group of each share.
-pub fn file_groups(source: &LabelledData, place: &str, shares: &[Range<usize>]) -> Vec<FileGroup> {
-    let Some(reader) = source.readers().next() else { return Vec::new() };
-    let files = &reader.manifest().files;
-    let file = |partition: usize| {
-        let GroupId { file, group } = source.group_id(partition);
-        let entry = &files[file];
-        let stretch = entry.row_groups[group].range;
-        let path = format!("{}/{}", place.trim_start_matches('/'), entry.name);
-        PartitionedFile::new_with_range(
-            path,
-            entry.bytes,
-            stretch.offset as i64,
-            (stretch.offset + stretch.bytes) as i64,
-        )
+/// The file group of each share: the location of the data, with the numbers of row groups in place of byte ranges.
+pub fn file_groups(place: &str, shares: &[Range<usize>]) -> Vec<FileGroup> {
+    let path = place.trim_start_matches('/');
+    let file = |part: usize| {
+        PartitionedFile::new_with_range(path.to_owned(), part as u64 + 1, part as i64, part as i64 + 1)
     };
     shares.iter().map(|share| share.clone().map(file).collect()).collect()
 }
 
-/// The partitions of a file group.
-pub fn partitions_of(source: &LabelledData, group: &FileGroup) -> Result<Vec<usize>> {
-    let unknown = || {
-        Error::place(
-            source.place(),
-            "the plan refers to files that are not in the dataset",
-            "make sure that all machines of the cluster see the same dataset",
-        )
-    };
-    let reader = source.readers().next().ok_or_else(unknown)?;
-    let files = &reader.manifest().files;
-    let find = |file: &PartitionedFile| {
-        let name = file.object_meta.location.filename().unwrap_or_default();
-        let offset = file.range.as_ref().map_or(0, |range| range.start as u64);
-        (0..source.partitions()).find(|partition| {
-            let GroupId { file, group } = source.group_id(*partition);
-            files[file].name == name && files[file].row_groups[group].range.offset == offset
-        })
-    };
-    group.iter().map(|file| find(file).ok_or_else(unknown)).collect()
+/// The numbers of the row groups of a file group.
+pub fn parts_of(group: &FileGroup) -> Vec<usize> {
+    group.iter().filter_map(|file| file.range.as_ref()).map(|range| range.start as usize).collect()
 }
 
-/// Key of a share: its files and byte ranges.
+/// Key of a share: its location and row groups.
 pub fn key_of(group: &FileGroup) -> String {
     let mut key = String::new();
     for file in group.iter() {

@@ -1,172 +1,121 @@
-//! Requests to executors and their answers. A task travels inside a plan, so it is small: an executor that lacks the
+//! Requests to executors and their replies. A task travels inside a plan, so it is small: an executor that lacks the
 //! state which it builds on reports that, and the task is sent again together with a snapshot.
 
-use super::evaluate::EvaluationRequest;
-use super::score::ScoredGroups;
+use planetree_base::compact::{self, Bytes};
 use planetree_base::error::{Error, Result};
-use planetree_base::wire::{WireReader, WireWriter, malformed};
-use planetree_metric::{Mean, Metric};
-use planetree_train::ForestTree;
-use planetree_train::bins::{BinOptions, Binning, DescribedBins, Surveyed};
-use planetree_train::config::Parameters;
-use planetree_train::tree::{CodedTree, NodeSplit};
-use planetree_train::{GradientSummary, TreeStart};
+use planetree_base::wire::malformed;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::ops::Range;
 
 /// Protocol version; driver and executors must agree on it. The last number changes with the messages and with
-/// everything that must be computed alike on both sides: feature groups, gradients of objectives.
-pub const BUILD: &str = concat!("planetree ", env!("CARGO_PKG_VERSION"), " cluster 5");
+/// everything that must be computed alike on both sides: jobs, feature groups, gradients of objectives.
+pub const BUILD: &str = concat!("planetree ", env!("CARGO_PKG_VERSION"), " cluster 6");
 
-/// A task for all shares of a dataset.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Task {
-    /// [`BUILD`] of the driver.
-    pub build: String,
+/// What all tasks of a command have in common.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Command {
     /// Unique name of the command.
     pub run: String,
     /// Location of the dataset or table.
     pub data: String,
     /// Whether credentials may come from the machine's metadata service.
     pub instance_credentials: bool,
-    /// Hash of its content.
+    /// Identifies its content.
+    pub fingerprint: String,
+}
+
+impl Command {
+    /// A task of this command.
+    pub fn task(&self, step: Step) -> Task {
+        let Command { run, data, instance_credentials, fingerprint } = self.clone();
+        Task { build: BUILD.to_owned(), run, data, instance_credentials, fingerprint, step }
+    }
+}
+
+/// A task for all shares of some data. Executors of other builds must understand a probe, so it is sent as JSON.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Task {
+    /// [`BUILD`] of the driver.
+    pub build: String,
+    /// See [`Command`].
+    pub run: String,
+    /// See [`Command`].
+    pub data: String,
+    /// See [`Command`].
+    pub instance_credentials: bool,
+    /// See [`Command`].
     pub fingerprint: String,
     /// The operation.
-    pub step: TaskStep,
+    pub step: Step,
 }
 
 /// The operation of a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum TaskStep {
+pub enum Step {
     /// Identify the executor.
     Probe,
-    /// Summarise the distribution of features.
-    Survey {
-        /// The features, by index.
-        features: Range<usize>,
-        /// Whether to include labels and queries.
-        rows: bool,
-        /// The training's parameters as TOML.
-        parameters: String,
-    },
-    /// Add a tree to all scores and compute the gradients of the next one.
-    Gradients {
-        /// The round to compute gradients for.
-        round: u32,
-        /// Number of trees in the scores, including the last one.
-        trees: usize,
-        /// The last tree, if it was just grown.
-        last: Option<Grown>,
-    },
-    /// Apply the splits of a tree and compute the histograms of some nodes.
-    Level {
-        /// Number of trees in the scores.
-        trees: usize,
-        /// State at the root of the tree.
-        start: TreeStart,
-        /// All its splits so far.
-        splits: Vec<NodeSplit>,
-        /// The nodes to compute histograms of.
-        wanted: Vec<usize>,
-        /// The feature groups to compute histograms of.
-        groups: Vec<usize>,
-        /// Number of blocks of the answer; see [`super::cells`].
+    /// Run a job.
+    Run {
+        /// Its name; see [`registry`](super::registry).
+        job: String,
+        /// Maximum number of blocks of the reply; see [`merge`](super::merge).
         blocks: usize,
     },
-    /// Grow some trees of a forest, divided among the workers.
-    Trees {
-        /// Tree numbers.
-        trees: Range<u32>,
-        /// Number of workers.
-        workers: usize,
-    },
-    /// Score rows with the model that is sent as the snapshot.
-    Score,
-    /// Evaluate the queries of predictions.
-    Judge(EvaluationRequest),
     /// Release all state of the command.
     Forget,
 }
 
-/// A finished tree.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Grown {
-    /// State at its root.
-    pub start: TreeStart,
-    /// All its splits.
-    pub splits: Vec<NodeSplit>,
-    /// The tree.
-    pub tree: CodedTree,
-}
-
-/// Everything needed to rebuild a share.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Snapshot {
-    /// The training's parameters as TOML.
-    pub parameters: String,
-    /// Whether cells hold a weight or hessian besides gradient and count.
-    pub weighted: bool,
-    /// The score before the first tree.
-    pub base_score: f64,
-    bins: Vec<DescribedBins>,
-    /// The trees so far.
-    pub trees: Vec<CodedTree>,
-}
-
-impl Snapshot {
-    /// The state before the first tree.
-    pub fn new(parameters: &Parameters, weighted: bool, base_score: f64, binning: &Binning) -> Self {
-        let bins = binning.features.iter().map(DescribedBins::of).collect();
-        Snapshot { parameters: parameters.to_toml(), weighted, base_score, bins, trees: Vec::new() }
+impl Task {
+    /// Serialises the task.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        compress(&serde_json::to_vec(self).expect("numbers and strings always serialise"))
     }
 
-    /// The binning of the features.
-    pub fn binning(&self, parameters: &Parameters) -> Binning {
-        BinOptions::of(parameters).binning(self.bins.iter().map(DescribedBins::bins).collect())
+    /// Reads what [`Task::to_bytes`] wrote.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        serde_json::from_slice(&decompress(bytes)?).map_err(|_| malformed())
     }
 }
 
-/// Serialises a value to compressed JSON.
+/// Serialises a job or a snapshot. The result is never empty.
 pub fn pack<T: Serialize>(value: &T) -> Vec<u8> {
-    let text = serde_json::to_vec(value).expect("numbers, strings and lists always serialise");
-    zstd::encode_all(text.as_slice(), 1).expect("compressing to memory cannot fail")
+    compress(&compact::to_bytes(value))
 }
 
 /// Reads what [`pack`] wrote.
-pub fn unpack<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> Result<T> {
-    let text = zstd::decode_all(bytes).map_err(|_| malformed())?;
-    serde_json::from_slice(&text).map_err(|_| malformed())
+pub fn unpack<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
+    compact::from_bytes(&decompress(bytes)?)
 }
 
-/// The answer of a share.
-#[derive(Debug, PartialEq)]
-pub enum Answer {
+fn compress(bytes: &[u8]) -> Vec<u8> {
+    zstd::encode_all(bytes, 1).expect("compressing to memory cannot fail")
+}
+
+fn decompress(bytes: &[u8]) -> Result<Vec<u8>> {
+    zstd::decode_all(bytes).map_err(|_| malformed())
+}
+
+/// The reply of a share. The first kind has the same bytes in all builds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Reply {
     /// Name, threads and build of the executor.
     Identity(ExecutorIdentity),
-    /// Summaries of features and rows.
-    Surveyed(Surveyed),
-    /// Summaries of the gradients, and the metrics of the scores that they are based on.
-    Gradients {
-        /// One per partition, or one for all.
-        parts: Vec<GradientSummary>,
-        /// Serialised means.
-        metrics: Vec<Vec<u8>>,
+    /// A block of the partial of a share.
+    Block {
+        /// Number of blocks of the share.
+        of: u64,
+        /// The serialised partial.
+        partial: Bytes,
     },
-    /// Blocks of the totals and histograms of nodes; see [`super::cells`].
-    Level(Vec<Vec<u8>>),
-    /// One such block summed over several shares by an executor.
+    /// A block that an executor merged over several shares.
     Merged {
         /// Number of shares.
         shares: u64,
-        /// The block.
-        cells: Vec<u8>,
+        /// Number of blocks of each share.
+        of: u64,
+        /// The serialised partial.
+        partial: Bytes,
     },
-    /// Trees of a forest.
-    Trees(Vec<ForestTree>),
-    /// Predictions.
-    Scored(ScoredGroups),
-    /// Evaluation results of row groups; see [`super::evaluate`].
-    Evaluated(Vec<Vec<u8>>),
     /// The executor is shutting down; retry elsewhere.
     Stopping,
     /// The state of the command was released.
@@ -183,7 +132,7 @@ pub enum Answer {
 }
 
 /// Identity of an executor.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ExecutorIdentity {
     /// Host and process id.
     pub name: String,
@@ -193,144 +142,27 @@ pub struct ExecutorIdentity {
     pub build: String,
 }
 
-impl Answer {
-    /// Turns an error into an answer.
+impl Reply {
+    /// Turns an error into a reply.
     pub fn failed(error: &Error) -> Self {
-        Answer::Failed { problem: error.to_string(), remedy: error.remedy().unwrap_or_default().to_owned() }
-    }
-
-    /// Serialises the answer.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let mut writer = WireWriter::default();
-        match self {
-            Answer::Identity(identity) => {
-                writer.count(0);
-                writer.text(&identity.name);
-                writer.count(identity.threads);
-                writer.text(&identity.build);
-            }
-            Answer::Surveyed(surveyed) => {
-                writer.count(1);
-                surveyed.write(&mut writer);
-            }
-            Answer::Gradients { parts, metrics } => {
-                writer.count(2);
-                writer.count(parts.len() as u64);
-                for part in parts {
-                    [part.most, part.heaviest, part.squares, part.weight, part.farthest]
-                        .into_iter()
-                        .for_each(|number| writer.float(number));
-                }
-                write_lists(metrics, &mut writer);
-            }
-            Answer::Level(blocks) => {
-                writer.count(3);
-                write_lists(blocks, &mut writer);
-            }
-            Answer::Released => writer.count(4),
-            Answer::MissingState => writer.count(5),
-            Answer::Failed { problem, remedy } => {
-                writer.count(6);
-                writer.text(problem);
-                writer.text(remedy);
-            }
-            Answer::Trees(trees) => {
-                writer.count(7);
-                super::trees::write(trees, &mut writer);
-            }
-            Answer::Scored(scored) => {
-                writer.count(8);
-                writer.float(scored.load_seconds);
-                writer.float(scored.predict_seconds);
-                write_lists(&scored.groups, &mut writer);
-            }
-            Answer::Evaluated(stretches) => {
-                writer.count(9);
-                write_lists(stretches, &mut writer);
-            }
-            Answer::Stopping => writer.count(10),
-            Answer::Merged { shares, cells } => {
-                writer.count(11);
-                writer.count(*shares);
-                writer.list(cells);
-            }
-        }
-        writer.into_bytes()
-    }
-
-    /// Reads what [`Answer::to_bytes`] wrote.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let mut reader = WireReader::new(bytes);
-        let answer = match reader.count()? {
-            0 => Answer::Identity(ExecutorIdentity {
-                name: reader.text()?,
-                threads: reader.count()?,
-                build: reader.text()?,
-            }),
-            1 => Answer::Surveyed(Surveyed::read(&mut reader)?),
-            2 => {
-                let count = reader.length(40)?;
-                let mut part = || {
-                    Ok(GradientSummary {
-                        most: reader.float()?,
-                        heaviest: reader.float()?,
-                        squares: reader.float()?,
-                        weight: reader.float()?,
-                        farthest: reader.float()?,
-                    })
-                };
-                let parts = (0..count).map(|_| part()).collect::<Result<_>>()?;
-                Answer::Gradients { parts, metrics: read_lists(&mut reader)? }
-            }
-            3 => Answer::Level(read_lists(&mut reader)?),
-            4 => Answer::Released,
-            5 => Answer::MissingState,
-            6 => Answer::Failed { problem: reader.text()?, remedy: reader.text()? },
-            7 => Answer::Trees(super::trees::read(&mut reader)?),
-            8 => {
-                let (load_seconds, predict_seconds) = (reader.float()?, reader.float()?);
-                Answer::Scored(ScoredGroups {
-                    load_seconds,
-                    predict_seconds,
-                    groups: read_lists(&mut reader)?,
-                })
-            }
-            9 => Answer::Evaluated(read_lists(&mut reader)?),
-            10 => Answer::Stopping,
-            11 => Answer::Merged { shares: reader.count()?, cells: reader.list()?.to_vec() },
-            _ => return Err(malformed()),
-        };
-        if reader.is_empty() { Ok(answer) } else { Err(malformed()) }
+        Reply::Failed { problem: error.to_string(), remedy: error.remedy().unwrap_or_default().to_owned() }
     }
 }
 
-fn write_lists(lists: &[Vec<u8>], writer: &mut WireWriter) {
-    writer.count(lists.len() as u64);
-    lists.iter().for_each(|list| writer.list(list));
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn read_lists(reader: &mut WireReader<'_>) -> Result<Vec<Vec<u8>>> {
-    let count = reader.length(1)?;
-    (0..count).map(|_| Ok(reader.list()?.to_vec())).collect()
-}
-
-/// Serialises means, in the order of their metrics.
-pub fn means_to_bytes(means: &[Mean]) -> Vec<Vec<u8>> {
-    means.iter().map(Mean::to_bytes).collect()
-}
-
-/// Adds serialised means to others of the same metrics.
-pub fn add_means(sum: &mut [Mean], bytes: &[Vec<u8>]) -> Result<()> {
-    if sum.len() != bytes.len() {
-        return Err(malformed());
+    /// Drivers and executors of different builds must understand each other's probes, to report the difference.
+    #[test]
+    fn probes_and_identities_are_the_same_in_all_builds() {
+        let task = Command { run: "probe".to_owned(), ..Command::default() }.task(Step::Probe);
+        let text = decompress(&task.to_bytes()).unwrap();
+        let expected = format!(
+            r#"{{"build":"{BUILD}","run":"probe","data":"","instance_credentials":false,"fingerprint":"","step":"Probe"}}"#
+        );
+        assert_eq!(String::from_utf8(text).unwrap(), expected);
+        let identity = ExecutorIdentity { name: "a".to_owned(), threads: 300, build: "b".to_owned() };
+        assert_eq!(compact::to_bytes(&Reply::Identity(identity)), [0, 1, b'a', 0xAC, 2, 1, b'b']);
     }
-    for (sum, bytes) in sum.iter_mut().zip(bytes) {
-        sum.merge(&Mean::from_bytes(sum.metric(), bytes).ok_or_else(malformed)?);
-    }
-    Ok(())
-}
-
-/// Empty means, one per metric.
-pub fn no_means(metrics: &[Metric]) -> Vec<Mean> {
-    metrics.iter().map(|metric| Mean::new(*metric)).collect()
 }

@@ -36,7 +36,9 @@ impl Metric {
     ) -> Result<Prepared> {
         if convention.needs_documents() {
             return Err(Error::usage(
-                format_args!("convention {convention}: ties=docid is not supported: training has no document ids"),
+                format_args!(
+                    "convention {convention}: ties=docid is not supported: training has no document ids"
+                ),
                 "choose another rule for ties, such as ties=input, or evaluate the predictions after training",
             ));
         }
@@ -203,7 +205,10 @@ mod tests {
             let convention = Arc::new(text.parse().unwrap());
             Metric::Ndcg(None).prepare_under(&convention, &[0.0, 3.0], &[0, 2]).unwrap_err().to_string()
         };
-        assert_eq!(fault("trec"), "convention trec: ties=docid is not supported: training has no document ids");
+        assert_eq!(
+            fault("trec"),
+            "convention trec: ties=docid is not supported: training has no document ids"
+        );
         assert_eq!(
             fault("gain=0:1:3"),
             "convention planetree,gain=0:1:3: gain=0:1:3 defines no gain for label 3"

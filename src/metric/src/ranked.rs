@@ -179,7 +179,8 @@ fn settle(
                             span.len(),
                             rows.scores[row]
                         ),
-                        remedy: "pass document ids, or choose another rule for ties, such as ties=input".to_owned(),
+                        remedy: "pass document ids, or choose another rule for ties, such as ties=input"
+                            .to_owned(),
                     });
                 };
                 let id = |place: &u32| documents[*place as usize];

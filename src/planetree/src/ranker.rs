@@ -1,28 +1,23 @@
 //! Predictions for single queries in memory.
 
 use planetree_base::error::{Error, Result};
-use planetree_model::model::{Ensemble, Model};
+use planetree_model::model::Model;
 use planetree_model::predict::Scorer;
 
 /// Scores and ranks the documents of one query in memory, for use in a service.
 ///
-/// Building it prepares the trees once; scoring allocates only the result.
+/// Building it prepares the model once. All documents of the query must be passed together if the model compares or
+/// normalises them.
 pub struct Ranker {
     scorer: Scorer,
     features: Vec<String>,
 }
 
 impl Ranker {
-    /// Prepares a model. Pairwise models are not supported, because they score documents against each other.
-    pub fn new(model: &Model) -> Result<Self> {
-        if model.ensemble == Ensemble::Wins {
-            return Err(Error::usage(
-                "a pairwise model does not score single documents",
-                "use another model, or `planetree predict`",
-            ));
-        }
+    /// Prepares a model.
+    pub fn new(model: &Model) -> Self {
         let features = model.features.iter().map(|feature| feature.name.clone()).collect();
-        Ok(Ranker { scorer: Scorer::new(model), features })
+        Ranker { scorer: Scorer::new(model), features }
     }
 
     /// Names of the features, in the order that [`Ranker::scores`] expects.

@@ -2,15 +2,15 @@
 
 use super::chart::rounded;
 use super::html::shortened;
-use planetree_model::model::{Branch, Model, Tree};
+use planetree_model::model::{Branch, Model, Tree, TreeEnsemble};
 use serde::Serialize;
 
-/// Trees of a model on the page.
+/// Trees of a part of a model on the page.
 #[derive(Debug, Serialize)]
 pub struct ModelTrees {
-    /// The model's name.
+    /// The name of the model, or of the part if there are several.
     pub name: String,
-    /// Number of trees of the model.
+    /// Number of trees of the part.
     pub all: usize,
     /// Names of the features in splits; nodes refer to them by index.
     features: Vec<String>,
@@ -21,7 +21,7 @@ pub struct ModelTrees {
 /// One tree: its nodes as columns, children by index, -1 if there is none.
 #[derive(Debug, Serialize)]
 pub struct ShownTree {
-    /// Index in the model, from 0.
+    /// Index in the part, from 0.
     pub number: usize,
     feature: Vec<i64>,
     threshold: Vec<f32>,
@@ -38,20 +38,16 @@ pub struct ShownTree {
 impl ModelTrees {
     /// Selects trees with at most `nodes` nodes in total: the first, the last and others evenly between;
     /// none if not even one fits.
-    pub fn of(name: &str, model: &Model, nodes: usize) -> Self {
-        let mut asked: Vec<u32> = model
-            .trees
-            .iter()
-            .flat_map(|tree| &tree.nodes)
-            .filter_map(|node| Some(node.split.as_ref()?.feature))
-            .collect();
+    pub fn of(name: &str, model: &Model, ensemble: &TreeEnsemble, nodes: usize) -> Self {
+        let trees = &ensemble.trees;
+        let mut asked: Vec<u32> = ensemble.splits().map(|split| split.feature).collect();
         asked.sort_unstable();
         asked.dedup();
-        let chosen = chosen(&model.trees, nodes);
+        let chosen = chosen(trees, nodes);
         ModelTrees {
             name: shortened(name),
-            all: model.trees.len(),
-            trees: chosen.iter().map(|number| shown(*number, &model.trees[*number], &asked)).collect(),
+            all: trees.len(),
+            trees: chosen.iter().map(|number| shown(*number, &trees[*number], &asked)).collect(),
             features: asked.iter().map(|place| shortened(&model.features[*place as usize].name)).collect(),
         }
     }
@@ -109,9 +105,9 @@ mod tests {
     #[test]
     fn nodes_keep_their_questions() {
         let model = example();
-        let forest = ModelTrees::of("m", &model, 1000);
+        let forest = ModelTrees::of("m", &model, model.only_trees().unwrap(), 1000);
         assert_eq!((forest.trees.len(), forest.all), (3, 3));
-        for (shown, tree) in forest.trees.iter().zip(&model.trees) {
+        for (shown, tree) in forest.trees.iter().zip(model.trees()) {
             for (node, real) in tree.nodes.iter().enumerate() {
                 match &real.split {
                     None => assert_eq!((shown.feature[node], shown.left[node]), (-1, -1)),
@@ -129,11 +125,12 @@ mod tests {
     #[test]
     fn as_many_trees_as_there_is_room_for() {
         let mut model = example();
-        let one = model.trees[0].clone();
-        model.trees = vec![one; 500];
-        let nodes = model.trees[0].nodes.len();
+        let trees = &mut model.only_trees_mut().unwrap().trees;
+        *trees = vec![trees[0].clone(); 500];
+        let nodes = trees[0].nodes.len();
         let numbers = |room: usize| -> Vec<usize> {
-            ModelTrees::of("m", &model, room).trees.iter().map(|tree| tree.number).collect()
+            let ensemble = model.only_trees().unwrap();
+            ModelTrees::of("m", &model, ensemble, room).trees.iter().map(|tree| tree.number).collect()
         };
         assert_eq!(numbers(nodes * 500).len(), 500);
         let some = numbers(nodes * 100);

@@ -8,6 +8,7 @@ pub mod boost;
 pub mod config;
 mod driver;
 pub mod forest;
+pub mod jobs;
 pub mod objective;
 pub mod tree;
 

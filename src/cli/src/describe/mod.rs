@@ -52,6 +52,10 @@ pub struct DescribeArguments {
     #[arg(long, value_name = "N")]
     tree: Option<usize>,
 
+    /// Part of the model that the tree belongs to, by its number from 0
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "tree")]
+    part: usize,
+
     /// Compute a model's permutation importance on a labelled dataset: the loss in quality when the values of one
     /// feature are shuffled
     #[arg(long, value_name = "DATASET", conflicts_with = "tree")]
@@ -94,7 +98,12 @@ pub fn run(arguments: DescribeArguments, quiet: bool) -> Result<()> {
 
 impl DescribeArguments {
     fn describe_model(&self, table: &TableReader, quiet: bool) -> Result<TableDescription> {
-        let Some(data) = &self.permutation else { return model::describe(table, self.top, self.tree) };
+        let Some(data) = &self.permutation else {
+            return match self.tree {
+                Some(tree) => model::describe_tree(table, self.part, tree),
+                None => model::describe(table, self.top),
+            };
+        };
         let data = self.store.locate(data)?;
         self.threads.pool()?.install(|| permutation::describe(table, &data, self.top, quiet))
     }

@@ -4,29 +4,39 @@ use super::{TableDescription, line, short};
 use planetree_base::error::{Error, Result};
 use planetree_base::size::shown_count;
 use planetree_data::table::TableReader;
-use planetree_model::model::{Branch, Ensemble, FeatureImportance, Model, ModelFeature, Node, Split, Tree};
+use planetree_model::model::{Branch, FeatureImportance, Model, ModelFeature, Node, Part, Split, Tree};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// Default of `--top`.
 const TOP: usize = 20;
 
-/// Describes a model, or one of its trees.
-pub fn describe(table: &TableReader, top: Option<usize>, tree: Option<usize>) -> Result<TableDescription> {
+/// Describes one tree of a part of a model.
+pub fn describe_tree(table: &TableReader, part: usize, number: usize) -> Result<TableDescription> {
     let model = Model::from_table(table)?;
-    if let Some(number) = tree {
-        let Some(tree) = model.trees.get(number) else {
-            let remedy = match model.trees.len() {
-                0 => "this model has no trees".to_owned(),
-                trees => format!("pass a number from 0 to {}", trees - 1),
-            };
-            return Err(Error::usage(format_args!("{}: no tree {number}", table.location()), remedy));
+    let choices = |count: usize| format!("pass a number from 0 to {}", count - 1);
+    let Some(chosen) = model.parts.get(part) else {
+        let problem = format!("{}: no part {part}", table.location());
+        return Err(Error::usage(problem, choices(model.parts.len())));
+    };
+    let trees = chosen.family.trees().map(|ensemble| ensemble.trees.as_slice()).unwrap_or_default();
+    let Some(tree) = trees.get(number) else {
+        let label = model.part_label(part);
+        let remedy = match trees.len() {
+            0 => format!("{label} has no trees"),
+            count => choices(count),
         };
-        return Ok(TableDescription {
-            text: tree_as_text(&model, tree),
-            json: tree_as_json(&model, number, tree),
-        });
-    }
+        return Err(Error::usage(format_args!("{}: {label}: no tree {number}", table.location()), remedy));
+    };
+    Ok(TableDescription {
+        text: tree_as_text(&model, tree),
+        json: tree_as_json(&model, (part, number), tree),
+    })
+}
+
+/// Describes a model.
+pub fn describe(table: &TableReader, top: Option<usize>) -> Result<TableDescription> {
+    let model = Model::from_table(table)?;
     let summary = ModelSummary::of(&model);
     Ok(TableDescription {
         text: as_text(table, &model, &summary, top.unwrap_or(TOP)),
@@ -46,10 +56,10 @@ struct ModelSummary {
 
 impl ModelSummary {
     fn of(model: &Model) -> Self {
-        let leaves: Vec<usize> = model.trees.iter().map(leaf_count).collect();
+        let leaves: Vec<usize> = model.trees().map(leaf_count).collect();
         let mean = leaves.iter().sum::<usize>() as f64 / leaves.len().max(1) as f64;
         let extremes = leaves.iter().min().zip(leaves.iter().max());
-        let nodes = model.trees.iter().flat_map(|tree| &tree.nodes);
+        let nodes = model.trees().flat_map(|tree| &tree.nodes);
         let used: Vec<_> = model.importance().into_iter().filter(|feature| feature.splits > 0).collect();
         ModelSummary {
             leaves: extremes.map(|(least, most)| (*least, mean, *most)),
@@ -90,11 +100,11 @@ fn as_json(table: &TableReader, model: &Model, summary: &ModelSummary, top: usiz
     json!({
         "model": table.location().to_string(),
         "writer": table.metadata("planetree.writer"),
-        "ensemble": model.ensemble,
-        "trees": model.trees.len(),
+        "intercept": model.intercept,
+        "parts": model.parts.iter().map(part_as_json).collect::<Vec<_>>(),
+        "trees": model.trees().count(),
         "leaves": summary.leaves.map(|(min, mean, max)| json!({ "min": min, "mean": mean, "max": max })),
         "depth": summary.depth,
-        "base_score": model.base_score,
         "rounds": model.rounds,
         "features": model.features.len(),
         "features_used": summary.used.len(),
@@ -111,15 +121,9 @@ fn as_text(table: &TableReader, model: &Model, summary: &ModelSummary, top: usiz
     let mut text = String::new();
     line(&mut text, "model", table.location());
     line(&mut text, "written by", table.metadata("planetree.writer").unwrap_or("-"));
-    let ensemble = match model.ensemble {
-        Ensemble::Boost => "boost: the base score plus the sum of the trees",
-        Ensemble::Bag => "bag: the base score plus the mean of the trees",
-        Ensemble::Wins => "wins: the mean probability of beating another document, by the mean of the trees",
-    };
-    line(&mut text, "ensemble", ensemble);
     let rounds = format!(
         "{} ({} rounds trained)",
-        shown_count(model.trees.len() as u64),
+        shown_count(model.trees().count() as u64),
         shown_count(model.rounds.into())
     );
     line(&mut text, "trees", rounds);
@@ -127,7 +131,7 @@ fn as_text(table: &TableReader, model: &Model, summary: &ModelSummary, top: usiz
         line(&mut text, "leaves per tree", format_args!("min {least}  mean {}  max {most}", short(mean)));
     }
     line(&mut text, "depth", format_args!("max {}", summary.depth));
-    line(&mut text, "base score", model.base_score);
+    line(&mut text, "intercept", model.intercept);
     let all = shown_count(model.features.len() as u64);
     line(&mut text, "features used", format_args!("{} of {all}", shown_count(summary.used.len() as u64)));
     let words: Vec<String> = categorical_features(model)
@@ -141,6 +145,8 @@ fn as_text(table: &TableReader, model: &Model, summary: &ModelSummary, top: usiz
         let name = if data.name == "train" { "trained on" } else { &data.name };
         line(&mut text, name, format_args!("{rows} rows, {queries} queries, {}", data.fingerprint));
     }
+    text.push('\n');
+    text.push_str(&parts_as_text(model));
     if !model.configuration.trim().is_empty() {
         text.push_str("\nconfiguration\n");
         for parameter in model.configuration.lines() {
@@ -150,6 +156,48 @@ fn as_text(table: &TableReader, model: &Model, summary: &ModelSummary, top: usiz
     if !summary.used.is_empty() && top > 0 {
         text.push('\n');
         text.push_str(&importance_as_text(model, summary, top));
+    }
+    text
+}
+
+/// The kind of a part, and for trees how they are combined.
+fn kind_of(part: &Part) -> String {
+    match part.family.trees() {
+        Some(ensemble) => format!("{}: {}", part.family.kind(), ensemble.combine.name()),
+        None => part.family.kind().to_owned(),
+    }
+}
+
+fn part_as_json(part: &Part) -> Value {
+    let mut json = json!({
+        "name": part.name,
+        "kind": part.family.kind(),
+        "weight": part.weight,
+        "normalisation": part.normalisation,
+        "configuration": part.configuration,
+        "rows": part.family.row_count(),
+        "trees": part.family.trees().map(|ensemble| ensemble.trees.len()),
+    });
+    json.as_object_mut().into_iter().for_each(|object| object.extend(part.family.settings()));
+    json
+}
+
+fn parts_as_text(model: &Model) -> String {
+    let width = model.parts.iter().map(|part| part.name.chars().count()).max().unwrap_or(0).clamp(4, 40);
+    let mut text = format!(
+        "{:<5} {:<width$} {:<12} {:>12} {:<14} {:>8} {:>22}\n",
+        "part", "name", "kind", "weight", "normalisation", "trees", "base score"
+    );
+    for (number, part) in model.parts.iter().enumerate() {
+        let ensemble = part.family.trees();
+        let trees = ensemble.map_or("-".to_owned(), |ensemble| shown_count(ensemble.trees.len() as u64));
+        let base = ensemble.map_or("-".to_owned(), |ensemble| ensemble.base_score.to_string());
+        let (name, kind) = (&part.name, kind_of(part));
+        let (weight, normalisation) = (part.weight, part.normalisation.name());
+        let _ = writeln!(
+            text,
+            "{number:<5} {name:<width$} {kind:<12} {weight:>12} {normalisation:<14} {trees:>8} {base:>22}"
+        );
     }
     text
 }
@@ -216,7 +264,7 @@ fn feature_name<'a>(model: &'a Model, split: &Split) -> &'a str {
     &model.features[split.feature as usize].name
 }
 
-fn tree_as_json(model: &Model, number: usize, tree: &Tree) -> Value {
+fn tree_as_json(model: &Model, (part, number): (usize, usize), tree: &Tree) -> Value {
     let nodes: Vec<Value> = tree
         .nodes
         .iter()
@@ -236,7 +284,7 @@ fn tree_as_json(model: &Model, number: usize, tree: &Tree) -> Value {
             }),
         })
         .collect();
-    json!({ "tree": number, "group": tree.group, "nodes": nodes })
+    json!({ "part": part, "tree": number, "nodes": nodes })
 }
 
 #[cfg(test)]
@@ -250,7 +298,8 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let location = Location::Local(root.path().join("model"));
         example().write(&location).unwrap();
-        describe(&TableReader::open(&location, TableKind::Model).unwrap(), top, tree)
+        let table = TableReader::open(&location, TableKind::Model).unwrap();
+        tree.map_or_else(|| describe(&table, top), |tree| describe_tree(&table, 0, tree))
     }
 
     #[test]
@@ -260,7 +309,8 @@ mod tests {
             "trees                 3 (12 rounds trained)\n",
             "leaves per tree       min 1  mean 2.3333  max 4\n",
             "depth                 max 2\n",
-            "base score            0.30000000000000004\n",
+            "intercept             0\n",
+            "\n0     trees trees: sum              1 none                  3    0.30000000000000004\n",
             "features used         2 of 3\n",
             " rows, 9 queries, ",
             "\nconfiguration\n  num_trees = 3\n  learning_rate = 0.1\n",
@@ -268,7 +318,7 @@ mod tests {
         ] {
             assert!(text.contains(expected), "{expected:?} is not in:\n{text}");
         }
-        assert_eq!((&json["ensemble"], &json["features_used"]), (&json!("boost"), &json!(2)));
+        assert_eq!((&json["parts"][0]["combine"], &json["features_used"]), (&json!("sum"), &json!(2)));
         assert_eq!(json["importance"][1]["feature"], "f1");
     }
 

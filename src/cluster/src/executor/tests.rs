@@ -1,99 +1,135 @@
+use super::super::task::{Command, pack};
 use super::*;
 use datafusion::datasource::listing::PartitionedFile;
-use planetree_data::source::LabelledRows;
-use planetree_train::config;
+use planetree_base::job::Partial;
+use planetree_train::jobs::Survey;
+use serde::{Deserialize, Serialize};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-fn task(step: TaskStep) -> Task {
-    Task {
-        build: BUILD.to_owned(),
-        run: "test".to_owned(),
-        data: "/nowhere/at/all".to_owned(),
-        instance_credentials: false,
-        fingerprint: String::new(),
-        step,
-    }
+fn group(start: i64) -> FileGroup {
+    FileGroup::new(vec![PartitionedFile::new_with_range("nowhere/part".to_owned(), 10, start, start + 2)])
+}
+
+fn task(step: Step) -> Task {
+    let (run, data) = ("test".to_owned(), "/nowhere/at/all".to_owned());
+    Command { run, data, ..Command::default() }.task(step)
+}
+
+fn run_step<J: Job>() -> Step {
+    Step::Run { job: J::NAME.to_owned(), blocks: 1 }
 }
 
 #[test]
 fn what_cannot_be_answered_is_said_with_a_remedy() {
-    let file = PartitionedFile::new_with_range("nowhere/part".to_owned(), 10, 3, 5);
-    let group = FileGroup::new(vec![file]);
-    let (number, here) = answer(&task(TaskStep::Probe), &[], &group);
-    assert!(number == 3 && matches!(here, Answer::Identity(identity) if identity.build == BUILD));
-    let other = Task { build: "planetree 0.0.9 cluster 1".to_owned(), ..task(TaskStep::Forget) };
-    let (_, refused) = answer(&other, &[], &group);
+    let (number, here) = answer(&task(Step::Probe), &[], &[], &group(3));
+    assert!(number == 3 && matches!(&here[..], [Reply::Identity(identity)] if identity.build == BUILD));
+    let other = Task { build: "planetree 0.0.9 cluster 1".to_owned(), ..task(Step::Forget) };
+    let (_, refused) = answer(&other, &[], &[], &group(3));
     assert!(
-        matches!(&refused, Answer::Failed { problem, remedy }
+        matches!(&refused[..], [Reply::Failed { problem, remedy }]
         if problem.contains("planetree 0.0.9") && remedy.contains("same build")),
         "{refused:?}"
     );
-    let survey = TaskStep::Survey { features: 0..1, rows: true, parameters: String::new() };
-    let (_, absent) = answer(&task(survey), &[], &group);
+    let survey = Survey { features: 0..1, rows: true, parameters: String::new() };
+    let (_, absent) = answer(&task(run_step::<Survey>()), &pack(&survey), &[], &group(3));
     assert!(
-        matches!(&absent, Answer::Failed { problem, .. } if problem.contains("/nowhere/at/all")),
+        matches!(&absent[..], [Reply::Failed { problem, .. }] if problem.contains("/nowhere/at/all")),
         "{absent:?}"
     );
-    assert_eq!(Answer::from_bytes(&absent.to_bytes()).unwrap(), absent);
+    assert_eq!(compact::from_bytes::<Vec<Reply>>(&compact::to_bytes(&absent)).unwrap(), absent);
+    let unknown = Step::Run { job: "no such job".to_owned(), blocks: 1 };
+    let (_, unknown) = answer(&task(unknown), &[], &[], &group(3));
+    assert!(matches!(&unknown[..], [Reply::Failed { problem, .. }] if problem.contains("no such job")));
 }
 
-/// A share that lost its state produces the same sums as one that followed from the start.
+/// Counts its requests: a state that has seen `0` of them is new.
+#[derive(Serialize, Deserialize)]
+struct Count {
+    /// The count before this request; the state is behind if it is lower.
+    from: usize,
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Counted(usize);
+
+struct Here;
+
+impl JobData for Here {
+    fn open(_: &Location) -> Result<Self> {
+        Ok(Here)
+    }
+
+    fn content_key(&self) -> Result<String> {
+        Ok("right".to_owned())
+    }
+
+    fn mismatch(place: &str) -> Error {
+        Error::place(place, "differs", "use the same")
+    }
+}
+
+impl Partial for Counted {
+    fn merge(&mut self, other: Self) -> Result<()> {
+        self.0 += other.0;
+        Ok(())
+    }
+}
+
+impl Job for Count {
+    const NAME: &'static str = "count";
+    type Data = Here;
+    type State = AtomicUsize;
+    type Snapshot = usize;
+    type Partial = Counted;
+
+    fn prepare(&self, snapshot: Option<usize>, _: &Shard<'_, Here>) -> Result<Option<AtomicUsize>> {
+        Ok(snapshot.map(AtomicUsize::new))
+    }
+
+    fn state_bytes(_: &AtomicUsize) -> u64 {
+        10
+    }
+
+    fn map(&self, state: &AtomicUsize, _: &Shard<'_, Here>) -> Result<Option<Counted>> {
+        let is_behind = state.load(Ordering::Relaxed) < self.from;
+        Ok((!is_behind).then(|| Counted(state.fetch_add(1, Ordering::Relaxed) + 1)))
+    }
+}
+
 #[test]
-fn a_share_built_anew_says_what_the_one_before_said() {
-    let parameters = config::load(Some("planet"), None, &["max_bin=20".to_owned()]).unwrap();
-    let boost = parameters.with(parameters.boost().unwrap().clone());
-    let options = BinOptions::of(&parameters);
-    let values: Vec<Vec<f32>> =
-        (0..3u32).map(|f| (0..200u32).map(|row| ((row * (7 + f)) % 41) as f32).collect()).collect();
-    let labels: Vec<f32> = (0..200u32).map(|row| (row % 5) as f32).collect();
-    let data = || Arc::new(BinnedData::of_values(&values, &labels, 64, &options));
-    let state = |rows: &[LabelledRows]| WorkerState {
-        scores: Scores::constant(rows, 2.0),
-        metrics: None,
-        gradients: RowGradients::new(None, rows),
+fn states_are_cached_rebuilt_and_evicted() {
+    let cache = ExecutorCache::default();
+    let right = Task { fingerprint: "right".to_owned(), ..task(run_step::<Count>()) };
+    let ask = |task: &Task, key: &str, from: usize, snapshot: Option<usize>| {
+        let (job, snapshot) = (pack(&Count { from }), snapshot.map(|from| pack(&from)).unwrap_or_default());
+        let request = ShardRequest { task, blocks: 1, job: &job, snapshot: &snapshot, key, parts: &[0] };
+        let replies = run::<Count>(&cache, &request)?;
+        Ok::<_, Error>(match &replies[..] {
+            [Reply::Block { of: 1, partial }] => Some(compact::from_bytes::<Counted>(&partial.0)?.0),
+            [Reply::MissingState] => None,
+            other => panic!("{other:?}"),
+        })
     };
-    let following = || {
-        let data = data();
-        let state = state(&data.rows);
-        let share = AnyShare::Plain(LocalWorker::new(&boost, data, state));
-        CachedShare { share, bytes: 0, trees: 0, round: None, tree: None }
-    };
-    let gradients = TaskStep::Gradients { round: 1, trees: 0, last: None };
-    let mut first = following();
-    let Some(Answer::Gradients { parts, .. }) = first.step(&gradients).unwrap() else { panic!() };
-    assert_eq!(parts.len(), 4);
-    let scale = planetree_train::GradientSummary::of_parts(&parts).scale(200);
-    let start =
-        TreeStart { tree: 1, scale, groups: (0..data().binning.layout.groups.len()).collect(), limit: None };
-    let split = |node, left, code| NodeSplit {
-        node,
-        left,
-        split: planetree_train::tree::FoundSplit {
-            feature: 1,
-            code,
-            threshold: 0.0,
-            missing_code: None,
-            missing_left: false,
-            gain: 1.0,
-        },
-    };
-    let all = [split(0, 1, 9), split(1, 3, 4)];
-    let level = |splits: &[NodeSplit], wanted: &[usize]| TaskStep::Level {
-        trees: 0,
-        start: start.clone(),
-        splits: splits.to_vec(),
-        wanted: wanted.to_vec(),
-        groups: start.groups.clone(),
-        blocks: 1,
-    };
-    let root = first.step(&level(&[], &[0])).unwrap();
-    let second = first.step(&level(&all[..1], &[1])).unwrap();
-    let third = first.step(&level(&all, &[3, 4])).unwrap();
-    assert!(root.is_some() && third.is_some());
-    // The same answer when repeated, when behind and when rebuilt.
-    assert_eq!(first.step(&level(&all, &[3, 4])).unwrap(), third);
-    assert_eq!(first.step(&level(&all[..1], &[1])).unwrap(), second);
-    assert_eq!(following().step(&level(&all, &[3, 4])).unwrap(), third);
-    assert_eq!(following().step(&level(&[], &[0])).unwrap(), root);
-    // A step that builds on missing trees is not executed.
-    assert_eq!(following().step(&TaskStep::Gradients { round: 3, trees: 2, last: None }).unwrap(), None);
+    assert_eq!(ask(&right, "a", 0, None).unwrap(), None);
+    assert_eq!(ask(&right, "a", 0, Some(5)).unwrap(), Some(6));
+    assert_eq!(ask(&right, "a", 0, None).unwrap(), Some(7));
+    // Behind, rebuilt, and kept again.
+    assert_eq!(ask(&right, "a", 9, None).unwrap(), None);
+    assert_eq!(ask(&right, "a", 9, Some(9)).unwrap(), Some(10));
+    assert_eq!(ask(&right, "a", 9, Some(70)).unwrap(), Some(11));
+    // A snapshot that does not help is no reason to fail: the driver decides how often to repeat.
+    assert_eq!(ask(&right, "b", 9, Some(8)).unwrap(), None);
+    // Other commands have states of their own.
+    let other = Task { run: "other".to_owned(), ..right.clone() };
+    assert_eq!(ask(&other, "a", 0, None).unwrap(), None);
+    // Two states of 10 bytes fit: the least recently used one is evicted.
+    lock(&cache.index).limit = Some(25);
+    assert_eq!(ask(&right, "b", 0, Some(20)).unwrap(), Some(9), "a state that was prepared is kept");
+    assert_eq!(ask(&right, "a", 0, None).unwrap(), Some(12));
+    assert_eq!(ask(&right, "c", 0, Some(30)).unwrap(), Some(31));
+    assert_eq!(ask(&right, "b", 0, None).unwrap(), None);
+    assert_eq!(ask(&right, "a", 0, None).unwrap(), Some(13));
+    // The wrong data.
+    let wrong = Task { run: "wrong".to_owned(), fingerprint: String::new(), ..right };
+    assert!(ask(&wrong, "a", 0, None).unwrap_err().to_string().contains("differs"));
 }

@@ -2,6 +2,7 @@
 //! are matched by name, and a category has the same code in all datasets. A query must not occur in more than one
 //! dataset.
 
+mod job_data;
 mod part;
 mod row_hashes;
 
@@ -12,6 +13,7 @@ use planetree_base::error::{Error, Result};
 use planetree_base::progress::{SharedMeter, unwatched};
 use planetree_base::storage::Location;
 use row_hashes::RowHashes;
+use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Mutex;
@@ -59,7 +61,7 @@ impl OpenPartition {
 }
 
 /// The rows of a partition without their features.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LabelledRows {
     /// Number of the partition's first row in the data, counted from 0.
     pub first: u64,
@@ -71,7 +73,8 @@ pub struct LabelledRows {
     pub weights: Option<Vec<f32>>,
     /// Position at which each document was shown, counted from 0; `None` unless all rows have a valid position.
     pub positions: Option<Vec<u32>>,
-    /// Index of the first row of each query within the partition, followed by the number of rows.
+    /// First row of each query, followed by the number of rows.
+    #[serde(with = "planetree_base::compact::ascending")]
     pub query_bounds: Vec<u32>,
     /// Hash of the id of each query. Cleared when it is no longer needed.
     pub query_keys: Vec<u64>,
@@ -88,7 +91,18 @@ impl LabelledRows {
         self.labels.is_empty()
     }
 
-    /// Returns the range of rows that belongs to each query.
+    /// Whether all lists fit together.
+    pub fn is_valid(&self) -> bool {
+        let (bounds, rows) = (&self.query_bounds, self.len());
+        let fits = |count: Option<usize>| count.is_none_or(|count| count == rows);
+        bounds.first() == Some(&0)
+            && bounds.is_sorted()
+            && bounds.last().copied() == u32::try_from(rows).ok()
+            && fits(self.weights.as_ref().map(Vec::len))
+            && fits(self.positions.as_ref().map(Vec::len))
+    }
+
+    /// The range of rows of each query.
     pub fn queries(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         self.query_bounds.windows(2).map(|bounds| bounds[0] as usize..bounds[1] as usize)
     }

@@ -88,18 +88,22 @@ impl TableKind {
 
     /// Checks whether a text file with these columns, in any order, is a table of this kind.
     pub(super) fn has_columns(self, names: &[String]) -> bool {
-        let (columns, may_have_more): (&[&str], bool) = match self {
-            TableKind::Predictions => (&["query_id", "doc_id", "label", "score", "rank"], false),
-            TableKind::Rounds => (&["round", "split", "metric", "value", "seconds"], false),
-            TableKind::Metrics => (&["query_id", "documents", "relevant", "dcg", "idcg"], true),
+        // Further columns have names that start with this.
+        let (columns, more): (&[&str], Option<&str>) = match self {
+            TableKind::Predictions => (&["query_id", "doc_id", "label", "score", "rank"], Some("part.")),
+            TableKind::Rounds => (&["round", "split", "metric", "value", "seconds"], None),
+            TableKind::Metrics => (&["query_id", "documents", "relevant", "dcg", "idcg"], Some("")),
             TableKind::Differences => {
-                (&["query_id", "system_a", "system_b", "value_a", "value_b", "difference"], false)
+                (&["query_id", "system_a", "system_b", "value_a", "value_b", "difference"], None)
             }
-            TableKind::Strength => (&["tree", "splits", "split", "expected_ndcg"], false),
+            TableKind::Strength => (&["tree", "splits", "split", "expected_ndcg"], None),
             TableKind::Model | TableKind::Folds | TableKind::Trials | TableKind::Steps => return false,
         };
         let has_all = columns.iter().all(|column| names.iter().any(|name| name == column));
-        has_all && (may_have_more || names.len() == columns.len())
+        let is_known = |name: &String| {
+            columns.contains(&name.as_str()) || more.is_some_and(|prefix| name.starts_with(prefix))
+        };
+        has_all && names.iter().all(is_known)
     }
 
     /// Returns the remedy for the error that a file is not of this kind.

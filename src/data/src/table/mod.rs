@@ -9,6 +9,7 @@ mod groups;
 mod kind;
 pub mod provenance;
 mod read;
+mod stream;
 mod text;
 mod write;
 
@@ -17,6 +18,7 @@ pub use column::{float_column, string_column};
 pub use groups::{GroupBatches, ParquetFile};
 pub use kind::TableKind;
 pub use read::{AnyParquet, TableReader};
+pub use stream::{batches_from_bytes, batches_to_bytes};
 pub use text::TextRows;
 pub use write::TableWriter;
 

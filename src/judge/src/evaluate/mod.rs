@@ -9,6 +9,7 @@
 mod curve;
 mod documents;
 mod drive;
+mod job;
 mod judgments;
 mod lines;
 mod predictions;
@@ -24,6 +25,7 @@ mod trec;
 mod worker;
 
 pub use curve::{CURVE, CurvePoint};
+pub use job::{JudgeRows, JudgedGroups};
 pub use judgments::Judgments;
 pub use remote::{EvaluationJob, RemoteEvaluator};
 pub use results::{QueryResult, Results};
@@ -44,7 +46,6 @@ use planetree_metric::{Convention, Metric};
 use std::sync::Arc;
 
 pub use predictions::Predictions;
-pub use remote::judge_group;
 pub use worker::EvaluationSettings;
 pub use worker::PartialEvaluation;
 

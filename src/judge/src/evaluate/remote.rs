@@ -49,13 +49,3 @@ pub fn check(remote: &dyn RemoteEvaluator, ranking: &Ranking, request: &Evaluate
         (Ranking::Predictions(location), None) => remote.check(location),
     }
 }
-
-/// Evaluates a single row group.
-pub fn judge_group(
-    predictions: &Predictions,
-    settings: &EvaluationSettings,
-    group: usize,
-) -> Result<PartialEvaluation> {
-    let reader = predictions.group_reader(group);
-    super::worker::QueryJudge::new(settings).judge_batches(reader()?)
-}

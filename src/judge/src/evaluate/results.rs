@@ -1,12 +1,12 @@
 //! Results of all queries, stored by column.
 
-use planetree_base::wire::{WireReader, WireWriter, malformed};
+use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Results of several queries, stored by column. Results of consecutive parts of the input can be appended to each
 /// other.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Results {
     /// Number of metrics.
     width: usize,
@@ -35,7 +35,8 @@ pub struct Results {
     pub unjudged: u64,
     /// Number of queries with judgments but no ranked documents.
     pub unranked: u64,
-    /// Whether the model was trained on the ranked rows.
+    /// Whether the model was trained on the ranked rows. Only the driver knows this, so it is not serialised.
+    #[serde(skip)]
     pub seen_in_training: bool,
 }
 
@@ -118,64 +119,18 @@ impl Results {
         self.unranked += other.unranked;
     }
 
-    /// Serialises the results.
-    pub fn write(&self, writer: &mut WireWriter) {
-        writer.count(self.width as u64);
-        writer.text(&self.names);
-        writer.count(self.ends.len() as u64);
-        let mut before = 0;
-        for query in 0..self.queries() {
-            writer.count((self.ends[query] - before) as u64);
-            before = self.ends[query];
-            writer.count(self.documents[query].into());
-            writer.count(self.relevant[query].into());
-            writer.count(self.first_rows[query]);
-        }
-        for values in [&self.values, &self.dcg, &self.ideal_dcg] {
-            writer.count(values.len() as u64);
-            values.iter().for_each(|value| writer.float(*value));
-        }
-        writer.count(self.segments.len() as u64);
-        for segment in &self.segments {
-            writer.count(u64::from(segment.is_some()));
-            writer.text(segment.as_deref().unwrap_or_default());
-        }
-        writer.list(&self.run);
-        [self.rows, self.unjudged, self.unranked].into_iter().for_each(|count| writer.count(count));
-    }
-
-    /// Deserialises results that [`Results::write`] wrote.
-    pub fn read(reader: &mut WireReader<'_>) -> planetree_base::error::Result<Self> {
-        let mut results = Results::new(reader.count()? as usize);
-        results.names = reader.text()?;
-        let queries = reader.length(4)?;
-        let mut end = 0usize;
-        for _ in 0..queries {
-            end = end.saturating_add(reader.count()? as usize);
-            results.ends.push(end);
-            results.documents.push(reader.count()? as u32);
-            results.relevant.push(reader.count()? as u32);
-            results.first_rows.push(reader.count()?);
-        }
-        for values in [&mut results.values, &mut results.dcg, &mut results.ideal_dcg] {
-            let length = reader.length(8)?;
-            *values = (0..length).map(|_| reader.float()).collect::<planetree_base::error::Result<_>>()?;
-        }
-        for _ in 0..reader.length(2)? {
-            let is_known = reader.count()? == 1;
-            let text = reader.text()?;
-            results.segments.push(is_known.then_some(text));
-        }
-        results.run = reader.list()?.to_vec();
-        (results.rows, results.unjudged, results.unranked) =
-            (reader.count()?, reader.count()?, reader.count()?);
-        let gains_fit =
-            [&results.dcg, &results.ideal_dcg].iter().all(|it| it.is_empty() || it.len() == queries);
-        let segments_fit = results.segments.is_empty() || results.segments.len() == queries;
-        let values_fit = Some(results.values.len()) == queries.checked_mul(results.width);
-        let names_fit =
-            end == results.names.len() && results.ends.iter().all(|end| results.names.is_char_boundary(*end));
-        if gains_fit && segments_fit && values_fit && names_fit { Ok(results) } else { Err(malformed()) }
+    /// Whether the lengths of all columns are consistent. This is checked for results from other processes.
+    pub fn is_valid(&self) -> bool {
+        let queries = self.queries();
+        let fits = |length: usize| length == 0 || length == queries;
+        let names_fit = self.ends.is_sorted()
+            && self.ends.last().copied().unwrap_or_default() == self.names.len()
+            && self.ends.iter().all(|end| self.names.is_char_boundary(*end));
+        names_fit
+            && [&self.documents, &self.relevant].iter().all(|it| it.len() == queries)
+            && self.first_rows.len() == queries
+            && Some(self.values.len()) == queries.checked_mul(self.width)
+            && [self.dcg.len(), self.ideal_dcg.len(), self.segments.len()].into_iter().all(fits)
     }
 
     /// Returns the same results with the queries in the order of their first rows.
@@ -215,6 +170,7 @@ impl SeenQueries {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use planetree_base::compact::{from_bytes, to_bytes};
 
     fn push(results: &mut Results, name: &str, first_row: u64, values: &[Option<f64>]) {
         let query = QueryResult { name, documents: 3, relevant: 1, first_row, values };
@@ -246,13 +202,13 @@ mod tests {
         results.segments = vec![None, Some("de".to_owned())];
         (results.run, results.unjudged, results.unranked) = (b"b Q0 d 1".to_vec(), 3, 4);
         for results in [results, Results::new(1)] {
-            let mut writer = WireWriter::default();
-            results.write(&mut writer);
-            let bytes = writer.into_bytes();
-            assert_eq!(Results::read(&mut WireReader::new(&bytes)).unwrap(), results);
+            let bytes = to_bytes(&results);
+            assert_eq!(from_bytes::<Results>(&bytes).unwrap(), results);
+            assert!(results.is_valid());
             for cut in 0..bytes.len() {
-                assert!(Results::read(&mut WireReader::new(&bytes[..cut])).is_err());
+                assert!(from_bytes::<Results>(&bytes[..cut]).is_err());
             }
         }
+        assert!(!Results { values: vec![0.5], ..Results::new(2) }.is_valid());
     }
 }

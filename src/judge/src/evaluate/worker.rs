@@ -127,8 +127,12 @@ impl<'s> QueryJudge<'s> {
     pub fn judge_rows(&mut self, batches: &[RecordBatch]) -> Result<()> {
         let Some(first) = batches.first() else { return Ok(()) };
         let joined = concat_batches(first.schema_ref(), batches).map_err(|error| {
-            Error::place(&self.settings.input, &error, "shorten the document ids: a query may have at most 2 GiB of them")
-                .caused_by(error)
+            Error::place(
+                &self.settings.input,
+                &error,
+                "shorten the document ids: a query may have at most 2 GiB of them",
+            )
+            .caused_by(error)
         })?;
         let rows = RowView::of(&joined);
         let mut start = 0;

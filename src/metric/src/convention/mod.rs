@@ -237,7 +237,9 @@ impl Convention {
     fn check(self, text: &str) -> Result<Self> {
         if self.map_normaliser == MapNormaliser::Found && self.binary_ties == Ties::Average {
             return Err(Error::usage(
-                format_args!("convention {text:?}: map_normaliser=found cannot be combined with binary_ties=average"),
+                format_args!(
+                    "convention {text:?}: map_normaliser=found cannot be combined with binary_ties=average"
+                ),
                 "choose another value, such as binary_ties=worst or map_normaliser=depth",
             ));
         }
@@ -268,7 +270,10 @@ impl Convention {
             let nearest = suggest::nearest(value, switch.values.split(", "));
             Error::usage(
                 format_args!("convention {text:?}: {}={value}: {problem}", switch.name),
-                suggest::did_you_mean(&nearest, &format!("valid values of {}: {}", switch.name, switch.values)),
+                suggest::did_you_mean(
+                    &nearest,
+                    &format!("valid values of {}: {}", switch.name, switch.values),
+                ),
             )
         })
     }

@@ -51,7 +51,8 @@ fn faults_name_what_was_meant() {
         fault("gain=l+"),
         (
             "convention \"gain=l+\": gain=l+: the formula \"l+\" ends too early".into(),
-            "valid values of gain: exp2, linear, positive, a table such as 0:1:3:7, a formula such as 3^l-1".into()
+            "valid values of gain: exp2, linear, positive, a table such as 0:1:3:7, a formula such as 3^l-1"
+                .into()
         )
     );
     assert_eq!(fault("gain=linear,letor4").1, "did you mean letor4?");

@@ -67,5 +67,5 @@ pub fn assemble(
             (left.value + right.value) / 2.0
         };
     }
-    Ok(Tree { group: 0, nodes })
+    Ok(Tree { nodes })
 }

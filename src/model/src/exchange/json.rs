@@ -2,19 +2,51 @@
 
 use super::names::NameSource;
 use super::{ExportedModel, ImportError, ImportedModel, is_truncated};
-use crate::model::{Branch, DatasetRecord, Ensemble, Model, ModelFeature, Node, Origin, Split, Tree};
+use crate::family::trees::KIND;
+use crate::model::{
+    Branch, Combine, DatasetRecord, Model, ModelFeature, Node, Normalisation, Origin, Part, PartFamily,
+    Split, Tree, TreeEnsemble,
+};
 use serde::{Deserialize, Serialize};
 
 /// Version of the format.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
+/// The version without parts.
+const WITHOUT_PARTS: u32 = 1;
 
 #[derive(Serialize, Deserialize)]
 struct JsonModel {
     /// Version of the format. The key identifies the file as a model of planetree.
     planetree_model: u32,
-    ensemble: Ensemble,
+    intercept: f64,
+    parts: Vec<JsonPart>,
+    features: Vec<ModelFeature>,
+    configuration: String,
+    data: Vec<DatasetRecord>,
+    rounds: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+struct JsonPart {
+    name: String,
+    kind: String,
+    weight: f64,
+    normalisation: Normalisation,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    configuration: String,
+    combine: Combine,
     base_score: f64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    base_feature: Option<u32>,
+    trees: Vec<JsonTree>,
+}
+
+/// A model of version 1, whose only part is in its place.
+#[derive(Deserialize)]
+struct JsonModelWithoutParts {
+    ensemble: OldEnsemble,
+    base_score: f64,
+    #[serde(default)]
     base_feature: Option<u32>,
     features: Vec<ModelFeature>,
     trees: Vec<JsonTree>,
@@ -23,9 +55,17 @@ struct JsonModel {
     rounds: u32,
 }
 
+/// The names of version 1.
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum OldEnsemble {
+    Boost,
+    Bag,
+    Wins,
+}
+
 #[derive(Serialize, Deserialize)]
 struct JsonTree {
-    group: u32,
     nodes: Vec<JsonNode>,
 }
 
@@ -68,21 +108,33 @@ pub fn export(model: &Model) -> ExportedModel {
         value: node.value,
         cover: node.cover,
     };
-    let tree = |tree: &Tree| JsonTree { group: tree.group, nodes: tree.nodes.iter().map(node).collect() };
+    let tree = |tree: &Tree| JsonTree { nodes: tree.nodes.iter().map(node).collect() };
+    let part = |part: &Part| {
+        let PartFamily::Trees(ensemble) = &part.family;
+        JsonPart {
+            name: part.name.clone(),
+            kind: part.family.kind().to_owned(),
+            weight: part.weight,
+            normalisation: part.normalisation,
+            configuration: part.configuration.clone(),
+            combine: ensemble.combine,
+            base_score: ensemble.base_score,
+            base_feature: ensemble.base_feature,
+            trees: ensemble.trees.iter().map(tree).collect(),
+        }
+    };
     let value = JsonModel {
         planetree_model: FORMAT,
-        ensemble: model.ensemble,
-        base_score: model.base_score,
-        base_feature: model.base_feature,
+        intercept: model.intercept,
+        parts: model.parts.iter().map(part).collect(),
         features: model.features.clone(),
-        trees: model.trees.iter().map(tree).collect(),
         configuration: model.configuration.clone(),
         data: model.data.clone(),
         rounds: model.rounds,
     };
     let mut text = serde_json::to_string(&value).expect("numbers and strings can be written as JSON");
     text.push('\n');
-    ExportedModel { text, notes: Vec::new(), losses: Vec::new() }
+    ExportedModel { bytes: text.into_bytes(), notes: Vec::new(), losses: Vec::new() }
 }
 
 /// Whether a file looks like a model in planetree's JSON.
@@ -99,36 +151,76 @@ pub fn import(bytes: &[u8], names: &NameSource) -> Result<ImportedModel, ImportE
     struct Version {
         planetree_model: u32,
     }
-    let version: Version = serde_json::from_slice(bytes).map_err(|error| not_json(&error, bytes))?;
+    let version: Version = parse(bytes)?;
     if version.planetree_model > FORMAT {
         return Err(ImportError::new(
             format!("written by a newer planetree (JSON model format {})", version.planetree_model),
             "use a newer version of planetree",
         ));
     }
-    let read: JsonModel = serde_json::from_slice(bytes).map_err(|error| not_json(&error, bytes))?;
-    let features = match names {
-        NameSource::Model { .. } => read.features,
-        NameSource::Given(_) => names
-            .features(read.features.len(), None)?
-            .into_iter()
-            .zip(&read.features)
-            .map(|(named, own)| ModelFeature { name: named.name, ..own.clone() })
-            .collect(),
+    let mut model = match version.planetree_model {
+        ..=WITHOUT_PARTS => without_parts(parse(bytes)?)?,
+        _ => with_parts(parse(bytes)?)?,
     };
-    let trees = read.trees.into_iter().map(tree_of).collect::<Result<Vec<Tree>, ImportError>>()?;
-    let model = Model {
-        ensemble: read.ensemble,
-        base_score: read.base_score,
-        base_feature: read.base_feature,
-        features,
-        trees,
+    if let NameSource::Given(_) = names {
+        let given = names.features(model.features.len(), None)?;
+        model.features.iter_mut().zip(given).for_each(|(feature, given)| feature.name = given.name);
+    }
+    Ok(ImportedModel { model, notes: Vec::new(), losses: Vec::new() })
+}
+
+fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, ImportError> {
+    serde_json::from_slice(bytes).map_err(|error| not_json(&error, bytes))
+}
+
+fn with_parts(read: JsonModel) -> Result<Model, ImportError> {
+    let part = |(number, part): (usize, JsonPart)| {
+        if part.kind != KIND {
+            let problem = format!("part {number} ({}) is of an unknown kind: {:?}", part.name, part.kind);
+            return Err(ImportError::new(problem, "use a newer version of planetree"));
+        }
+        let JsonPart { combine, base_score, base_feature, .. } = part;
+        let trees = trees_of(part.trees)?;
+        Ok(Part {
+            name: part.name,
+            weight: part.weight,
+            normalisation: part.normalisation,
+            configuration: part.configuration,
+            family: PartFamily::Trees(TreeEnsemble { combine, base_score, base_feature, trees }),
+        })
+    };
+    Ok(Model {
+        intercept: read.intercept,
+        parts: read.parts.into_iter().enumerate().map(part).collect::<Result<_, _>>()?,
+        features: read.features,
         configuration: read.configuration,
         data: read.data,
         rounds: read.rounds,
         origin: Origin::default(),
+    })
+}
+
+fn without_parts(read: JsonModelWithoutParts) -> Result<Model, ImportError> {
+    let combine = match read.ensemble {
+        OldEnsemble::Boost => Combine::Sum,
+        OldEnsemble::Bag => Combine::Mean,
+        OldEnsemble::Wins => Combine::Wins,
     };
-    Ok(ImportedModel { model, notes: Vec::new(), losses: Vec::new() })
+    let JsonModelWithoutParts { base_score, base_feature, .. } = read;
+    let trees = trees_of(read.trees)?;
+    Ok(Model {
+        intercept: 0.0,
+        parts: vec![Part::trees(TreeEnsemble { combine, base_score, base_feature, trees })],
+        features: read.features,
+        configuration: read.configuration,
+        data: read.data,
+        rounds: read.rounds,
+        origin: Origin::default(),
+    })
+}
+
+fn trees_of(trees: Vec<JsonTree>) -> Result<Vec<Tree>, ImportError> {
+    trees.into_iter().map(tree_of).collect()
 }
 
 fn tree_of(tree: JsonTree) -> Result<Tree, ImportError> {
@@ -145,10 +237,7 @@ fn tree_of(tree: JsonTree) -> Result<Tree, ImportError> {
         let split = node.split.map(split_of).transpose()?;
         Ok(Node { depth: node.depth, split, value: node.value, cover: node.cover })
     };
-    Ok(Tree {
-        group: tree.group,
-        nodes: tree.nodes.into_iter().map(node_of).collect::<Result<_, ImportError>>()?,
-    })
+    Ok(Tree { nodes: tree.nodes.into_iter().map(node_of).collect::<Result<_, ImportError>>()? })
 }
 
 fn not_json(error: &serde_json::Error, bytes: &[u8]) -> ImportError {

@@ -1,13 +1,14 @@
 //! Import and export of models for other programs.
 //!
 //! ```text
-//! model ──binary──► binary trees ──► LightGBM's text, XGBoost's JSON
+//! model ──fold──► one ensemble ──binary──► binary trees ──► LightGBM's text, XGBoost's JSON
 //! model ◄──assemble── nodes in their order ◄──┘
 //! ```
 //!
 //! Each format is a file and an entry in [`MODEL_FORMATS`]. Writers and readers report what they cannot express as
-//! losses; the caller decides whether to accept them. `binary.rs` is shared by the writers, `assemble.rs` by the
-//! readers, `names.rs` (feature names) by both.
+//! losses; the caller decides whether to accept them. A format says which parts of a model it can carry
+//! ([`PartSupport`]); other parts are refused by name. `fold.rs` and `binary.rs` are shared by the writers, `assemble.rs`
+//! by the readers, `names.rs` (feature names) by both.
 //!
 //! Scores are preserved. If a feature has a fill value, its missing values take, at every split, the branch that the
 //! fill value would take, so fill values become directions without loss. A separate branch for missing values becomes a
@@ -15,6 +16,7 @@
 
 mod assemble;
 mod binary;
+mod fold;
 mod json;
 mod lightgbm;
 mod names;
@@ -22,7 +24,7 @@ mod xgboost;
 
 pub use names::NameSource;
 
-use crate::model::Model;
+use crate::model::{Combine, Model, ModelFeature, Normalisation, Origin, Part, TreeEnsemble};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{FileFormat, FileOutput, Guard, Location, OutputFormats, foreign};
 use std::sync::Arc;
@@ -30,8 +32,8 @@ use std::sync::Arc;
 /// A model in the format of another program.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExportedModel {
-    /// Content of the file.
-    pub text: String,
+    /// Content of the file: text or any other bytes.
+    pub bytes: Vec<u8>,
     /// Notes for the user. They do not affect scores.
     pub notes: Vec<String>,
     /// What the format cannot express. The scores of some rows differ.
@@ -85,14 +87,55 @@ pub struct ModelFormat {
     pub noun: &'static str,
     /// Accepted file formats of outputs, by extension; the first is the usual one.
     pub files: &'static [FileFormat],
-    /// Writes a model.
-    pub export: fn(&Model) -> ExportedModel,
+    /// The parts that the format can carry.
+    pub parts: PartSupport,
+    /// Writes a model whose parts the format can carry.
+    write: fn(&Model) -> ExportedModel,
     /// Whether planetree exported a file in this format.
     pub is_ours: fn(&[u8]) -> bool,
+    /// How models are read; `None` for formats that are only written.
+    pub import: Option<ModelImport>,
+}
+
+/// How models of a format are read.
+pub struct ModelImport {
     /// Whether a file looks like this format.
     pub is_likely: fn(&[u8]) -> bool,
     /// Reads a model.
-    pub import: fn(&[u8], &NameSource) -> Result<ImportedModel, ImportError>,
+    pub read: fn(&[u8], &NameSource) -> Result<ImportedModel, ImportError>,
+}
+
+/// The parts of a model that a format can carry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PartSupport {
+    /// Any part.
+    All,
+    /// Sums and means of trees without normalisation; several become one ensemble.
+    TreeSums,
+}
+
+impl PartSupport {
+    /// Why a part is not supported, and what to do about it.
+    fn problem(self, part: &Part) -> Option<(String, &'static str)> {
+        if self == PartSupport::All {
+            return None;
+        }
+        const REMEDY: &str = "export with --format json, or a model without this part";
+        let Some(ensemble) = part.family.trees() else {
+            return Some((format!("has no trees, its kind is {}", part.family.kind()), REMEDY));
+        };
+        if ensemble.combine == Combine::Wins {
+            return Some((
+                "is a pairwise model, which compares the documents of a query".to_owned(),
+                "export with --format json, or train with another preset, such as rf-point",
+            ));
+        }
+        if part.normalisation != Normalisation::None {
+            let name = part.normalisation.name();
+            return Some((format!("is normalised over the documents of a query ({name})"), REMEDY));
+        }
+        None
+    }
 }
 
 /// All formats of models.
@@ -102,30 +145,30 @@ pub static MODEL_FORMATS: [ModelFormat; 3] = [
         description: "LightGBM's text format, as written by its save_model",
         noun: "a LightGBM model",
         files: &[FileFormat::Text],
-        export: lightgbm::export,
+        parts: PartSupport::TreeSums,
+        write: lightgbm::export,
         is_ours: lightgbm::is_ours,
-        is_likely: lightgbm::is_likely,
-        import: lightgbm::import,
+        import: Some(ModelImport { is_likely: lightgbm::is_likely, read: lightgbm::import }),
     },
     ModelFormat {
         name: "xgboost",
         description: "XGBoost's JSON format, as written by its save_model",
         noun: "an XGBoost model",
         files: &[FileFormat::Json, FileFormat::Text],
-        export: xgboost::export,
+        parts: PartSupport::TreeSums,
+        write: xgboost::export,
         is_ours: xgboost::is_ours,
-        is_likely: xgboost::is_likely,
-        import: xgboost::import,
+        import: Some(ModelImport { is_likely: xgboost::is_likely, read: xgboost::import }),
     },
     ModelFormat {
         name: "json",
         description: "the complete model as JSON",
         noun: "a model as JSON",
         files: &[FileFormat::Json, FileFormat::Text],
-        export: json::export,
+        parts: PartSupport::All,
+        write: json::export,
         is_ours: json::is_likely,
-        is_likely: json::is_likely,
-        import: json::import,
+        import: Some(ModelImport { is_likely: json::is_likely, read: json::import }),
     },
 ];
 
@@ -133,6 +176,23 @@ impl ModelFormat {
     /// Finds a format by name.
     pub fn named(name: &str) -> Option<&'static ModelFormat> {
         MODEL_FORMATS.iter().find(|format| format.name == name)
+    }
+
+    /// Writes a model. A part that the format cannot carry is an error that names it.
+    pub fn export(&self, model: &Model) -> Result<ExportedModel> {
+        for (number, part) in model.parts.iter().enumerate() {
+            if let Some((problem, remedy)) = self.parts.problem(part) {
+                let label = model.part_label(number);
+                let problem = format!("{label} {problem}; {} cannot express this", self.noun);
+                return Err(Error::place(&model.origin, problem, remedy));
+            }
+        }
+        Ok((self.write)(model))
+    }
+
+    /// Whether a file looks like this format, and can be imported.
+    pub fn is_likely(&self, bytes: &[u8]) -> bool {
+        self.import.as_ref().is_some_and(|import| (import.is_likely)(bytes))
     }
 
     /// Opens a file for writing in this format. An existing file is replaced only if planetree exported it.
@@ -160,18 +220,40 @@ pub fn import(
     names: &NameSource,
 ) -> Result<ImportedModel> {
     let bytes = location.read_all()?.ok_or_else(|| location.absent())?;
-    let likely = MODEL_FORMATS.iter().find(|format| (format.is_likely)(&bytes));
+    let likely = MODEL_FORMATS.iter().find(|format| format.is_likely(&bytes));
     let failed = |fault: ImportError| Error::place(location, fault.problem, fault.remedy);
     let Some(format) = format.or(likely) else {
         return Err(failed(unknown(&bytes)));
     };
-    let imported = (format.import)(&bytes, names).map_err(failed)?;
+    let Some(import) = &format.import else {
+        let problem = format!("models in the format {} cannot be imported", format.name);
+        return Err(failed(ImportError::new(problem, "name a file in another format")));
+    };
+    let imported = (import.read)(&bytes, names).map_err(failed)?;
     match imported.model.fault() {
         None => Ok(imported),
         Some(fault) => Err(failed(ImportError::new(
             format!("not a valid model: {fault}"),
             "save the model again, or check the program that wrote this file",
         ))),
+    }
+}
+
+/// A model of one ensemble of trees, from a file that says nothing of its training.
+fn imported_model(
+    ensemble: TreeEnsemble,
+    features: Vec<ModelFeature>,
+    rounds: u32,
+    configuration: &str,
+) -> Model {
+    Model {
+        intercept: 0.0,
+        parts: vec![Part::trees(ensemble)],
+        features,
+        configuration: configuration.to_owned(),
+        data: Vec::new(),
+        rounds,
+        origin: Origin::default(),
     }
 }
 

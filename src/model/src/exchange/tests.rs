@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::explain::Explainer;
-use crate::model::{Ensemble, ModelFeature};
 use crate::predict::Scorer;
 use crate::predict::tests::scorer::{RandomModel, random_model, random_rows};
 use proptest::prelude::*;
@@ -20,7 +19,7 @@ fn portable(shape: &RandomModel) -> Model {
         feature.name = format!("f{}", index + 1);
         feature.fill = feature.fill.map(|fill| if fill.is_finite() { fill } else { 0.0 });
     }
-    for tree in &mut model.trees {
+    for tree in &mut model.only_trees_mut().unwrap().trees {
         for node in (0..tree.nodes.len()).rev() {
             if let Some(split) = &mut tree.nodes[node].split {
                 split.threshold = if split.threshold.is_finite() { split.threshold } else { 0.5 };
@@ -46,20 +45,31 @@ fn contributions(model: &Model, rows: &[f32]) -> Vec<f64> {
     all
 }
 
+fn text(format: &ModelFormat, model: &Model) -> String {
+    String::from_utf8(format.export(model).unwrap().bytes).unwrap()
+}
+
+fn read(format: &ModelFormat, bytes: &[u8], names: &NameSource) -> Result<ImportedModel, ImportError> {
+    (format.import.as_ref().unwrap().read)(bytes, names)
+}
+
 /// Exports and imports a model, and compares scores and explanations.
 fn check(shape: &RandomModel) {
-    let model = portable(shape);
+    check_model(&portable(shape), shape);
+}
+
+fn check_model(model: &Model, shape: &RandomModel) {
     let rows: Vec<f32> = random_rows(shape, 60)
         .into_iter()
         .map(|value| if value.is_infinite() { 3.0 } else { value })
         .collect();
-    let truth = (scores(&model, &rows), contributions(&model, &rows));
+    let truth = (scores(model, &rows), contributions(model, &rows));
     for (format, tolerance) in [("lightgbm", 1e-12), ("xgboost", 2e-6), ("json", 0.0)] {
         let format = named(format);
-        let ExportedModel { text, notes, losses } = (format.export)(&model);
+        let ExportedModel { bytes, notes, losses } = format.export(model).unwrap();
         assert_eq!((notes, losses), (vec![], vec![]));
-        assert!((format.is_likely)(text.as_bytes()));
-        let imported = (format.import)(text.as_bytes(), &MODEL_NAMES).unwrap();
+        assert!(format.is_likely(&bytes));
+        let imported = read(format, &bytes, &MODEL_NAMES).unwrap();
         assert_eq!(imported.losses, Vec::<String>::new());
         assert_eq!(imported.model.fault(), None);
         let found = (scores(&imported.model, &rows), contributions(&imported.model, &rows));
@@ -76,9 +86,10 @@ fn check(shape: &RandomModel) {
         near(&truth.0, &found.0, "scores");
         near(&truth.1, &found.1, "contributions");
         if format.name == "json" {
-            assert_eq!(imported.model, model);
+            assert_eq!(imported.model, *model);
         }
-        if format.name == "lightgbm" && model.ensemble == Ensemble::Boost {
+        let is_sum = model.only_trees().is_some_and(|ensemble| ensemble.combine == Combine::Sum);
+        if format.name == "lightgbm" && is_sum {
             assert_eq!(found.0, truth.0, "to the bit");
         }
     }
@@ -89,31 +100,87 @@ proptest! {
     fn any_model_has_the_same_scores_after_export_and_import(
         seed in any::<u64>(), bag in any::<bool>(), features in 1..8usize, trees in 0..6usize, leaves in 1..40usize,
     ) {
-        let ensemble = if bag { Ensemble::Bag } else { Ensemble::Boost };
-        check(&RandomModel { seed, ensemble, features, trees, max_leaves: leaves, numbers: 30 });
+        let combine = if bag { Combine::Mean } else { Combine::Sum };
+        check(&RandomModel { seed, combine, features, trees, max_leaves: leaves, numbers: 30 });
     }
 }
 
 fn example() -> Model {
     let shape =
-        RandomModel { seed: 3, ensemble: Ensemble::Boost, features: 3, trees: 3, max_leaves: 6, numbers: 20 };
+        RandomModel { seed: 3, combine: Combine::Sum, features: 3, trees: 3, max_leaves: 6, numbers: 20 };
     portable(&shape)
 }
 
 #[test]
 fn what_a_format_cannot_express_is_a_loss() {
-    let model = Model { base_feature: Some(1), ..example() };
+    let mut model = example();
+    model.only_trees_mut().unwrap().base_feature = Some(1);
     for format in &MODEL_FORMATS {
-        let exported = (format.export)(&model);
+        let exported = format.export(&model).unwrap();
         assert_eq!(exported.losses.len(), usize::from(format.name != "json"), "{}", format.name);
         assert!(exported.losses.iter().all(|loss| loss.contains("feature f2")));
     }
 }
 
+/// A model of a boosted and a bagged part, with weights and an intercept.
+fn two_parts() -> (Model, RandomModel) {
+    let shape =
+        RandomModel { seed: 5, combine: Combine::Sum, features: 4, trees: 3, max_leaves: 9, numbers: 20 };
+    let mut model = portable(&shape);
+    model.parts.extend(portable(&RandomModel { seed: 6, combine: Combine::Mean, ..shape.clone() }).parts);
+    model.parts[1].name = "second".to_owned();
+    model.intercept = -0.25;
+    (model.parts[0].weight, model.parts[1].weight) = (0.7, -2.0);
+    (model, shape)
+}
+
+#[test]
+fn a_weighted_sum_of_tree_parts_becomes_one_ensemble() {
+    let (mut model, shape) = two_parts();
+    // Fill values are those of the first model for both parts.
+    check_model(&model, &shape);
+    // A single mean with a weight stays a mean.
+    model.parts.remove(0);
+    check_model(&model, &shape);
+    let exported = text(named("lightgbm"), &model);
+    assert!(exported.contains("average_output\n"), "{exported}");
+}
+
+#[test]
+fn parts_that_a_format_cannot_carry_are_refused_by_name() {
+    for corrupt in [(|part| part.normalisation = Normalisation::Rank) as fn(&mut Part), |part| {
+        part.family.trees_mut().unwrap().combine = Combine::Wins
+    }] {
+        let (mut model, _) = two_parts();
+        corrupt(&mut model.parts[1]);
+        for format in &MODEL_FORMATS {
+            let exported = format.export(&model);
+            if format.parts == PartSupport::All {
+                let bytes = exported.unwrap().bytes;
+                assert_eq!(read(format, &bytes, &MODEL_NAMES).unwrap().model, model);
+                continue;
+            }
+            let error = exported.unwrap_err();
+            assert!(error.to_string().contains("part 1 (second) is "), "{error}");
+            assert!(error.remedy().unwrap().contains("--format json"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn json_of_version_1_is_read() {
+    let text = r#"{"planetree_model":1,"ensemble":"bag","base_score":0.5,"base_feature":1,
+        "features":[{"name":"a","fill":null},{"name":"b","fill":2.0}],
+        "trees":[{"group":0,"nodes":[{"depth":0,"value":3.0,"cover":1.0}]}],"configuration":"","data":[],"rounds":1}"#;
+    let model = read(named("json"), text.as_bytes(), &MODEL_NAMES).unwrap().model;
+    assert_eq!(model.fault(), None);
+    assert_eq!(scores(&model, &[0.0, 1.0, 0.0, f32::NAN]), [4.5, 5.5]);
+}
+
 #[test]
 fn only_files_exported_by_planetree_are_recognised() {
     for format in &MODEL_FORMATS {
-        let text = (format.export)(&example()).text;
+        let text = text(format, &example());
         assert!((format.is_ours)(text.as_bytes()), "{}", format.name);
         for other in MODEL_FORMATS.iter().filter(|other| other.name != format.name) {
             assert!(!(other.is_ours)(text.as_bytes()), "{} {}", format.name, other.name);
@@ -123,7 +190,7 @@ fn only_files_exported_by_planetree_are_recognised() {
     let lightgbm =
         "tree\nversion=v4\n\nparameters:\n[boosting: gbdt]\n\nend of parameters\n\npandas_categorical:null\n";
     let xgboost = r#"{"learner":{"attributes":{},"feature_names":[]},"version":[3,2,0]}"#;
-    let again = (named("xgboost").export)(&example()).text;
+    let again = text(named("xgboost"), &example());
     for text in [lightgbm, xgboost, again.trim_end(), "", "notes\n"] {
         assert!(MODEL_FORMATS.iter().all(|format| !(format.is_ours)(text.as_bytes())), "{text}");
     }
@@ -134,25 +201,26 @@ fn unsupported_characters_are_replaced_and_columns_are_numbered() {
     let feature = |name: &str| ModelFeature::new(name);
     let mut model = example();
     model.features = vec![feature("a b"), feature("a_b"), feature("c[1]")];
-    let exported = named("lightgbm").export;
-    let ExportedModel { text, notes, .. } = exported(&model);
-    assert!(text.contains("feature_names=a_b_2 a_b c_1_\n"), "{text}");
+    let notes = named("lightgbm").export(&model).unwrap().notes;
+    let text = |format: &str, model: &Model| text(named(format), model);
+    let found = text("lightgbm", &model);
+    assert!(found.contains("feature_names=a_b_2 a_b c_1_\n"), "{found}");
     assert_eq!(notes.len(), 1);
     assert!(notes[0].ends_with("\"a b\" as a_b_2, \"c[1]\" as c_1_"), "{notes:?}");
-    let text = (named("xgboost").export)(&model).text;
-    assert!(text.contains(r#""feature_names":["a b","a_b","c_1_"]"#), "{text}");
+    let found = text("xgboost", &model);
+    assert!(found.contains(r#""feature_names":["a b","a_b","c_1_"]"#), "{found}");
     // XGBoost counts from 0: without names, its dumps would call f2 f1.
-    let text = (named("xgboost").export)(&example()).text;
+    let found = text("xgboost", &example());
     assert!(
-        text.contains(r#""feature_names":["f1","f2","f3"],"feature_types":["float","float","float"]"#),
-        "{text}"
+        found.contains(r#""feature_names":["f1","f2","f3"],"feature_types":["float","float","float"]"#),
+        "{found}"
     );
-    let imported = (named("xgboost").import)(text.as_bytes(), &NameSource::Model { first: 0 }).unwrap();
+    let imported = read(named("xgboost"), found.as_bytes(), &NameSource::Model { first: 0 }).unwrap();
     assert_eq!(imported.model.features[1].name, "f2");
     // Unnamed columns are numbered from 0 in LightGBM, and from `first` in planetree.
-    let text = exported(&example()).text.replace("f1 f2 f3", "Column_0 Column_1 Column_2");
+    let unnamed = text("lightgbm", &example()).replace("f1 f2 f3", "Column_0 Column_1 Column_2");
     let names = |first| -> Vec<String> {
-        let imported = (named("lightgbm").import)(text.as_bytes(), &NameSource::Model { first }).unwrap();
+        let imported = read(named("lightgbm"), unnamed.as_bytes(), &NameSource::Model { first }).unwrap();
         imported.model.features.into_iter().map(|feature| feature.name).collect()
     };
     assert_eq!(
@@ -161,10 +229,10 @@ fn unsupported_characters_are_replaced_and_columns_are_numbered() {
     );
     let given = |count: usize| NameSource::Given((0..count).map(|index| format!("n{index}")).collect());
     for format in &MODEL_FORMATS {
-        let text = (format.export)(&example()).text;
-        let imported = (format.import)(text.as_bytes(), &given(3)).unwrap();
+        let text = text(format.name, &example());
+        let imported = read(format, text.as_bytes(), &given(3)).unwrap();
         assert_eq!(imported.model.features[2].name, "n2");
-        let fault = (format.import)(text.as_bytes(), &given(4)).unwrap_err();
+        let fault = read(format, text.as_bytes(), &given(4)).unwrap_err();
         assert_eq!(fault.problem, "the model has 3 features, but there are 4 names");
     }
 }
@@ -172,7 +240,7 @@ fn unsupported_characters_are_replaced_and_columns_are_numbered() {
 /// The problem of a file; empty if it is valid.
 fn problem(format: &str, text: &str) -> String {
     let format = named(format);
-    match (format.import)(text.as_bytes(), &MODEL_NAMES) {
+    match read(format, text.as_bytes(), &MODEL_NAMES) {
         Ok(imported) => imported.model.fault().unwrap_or_default(),
         Err(fault) => {
             assert!(!fault.remedy.is_empty());
@@ -184,7 +252,7 @@ fn problem(format: &str, text: &str) -> String {
 #[test]
 fn truncated_and_unsupported_files_are_rejected() {
     for format in &MODEL_FORMATS {
-        let text = (format.export)(&example()).text;
+        let text = text(format, &example());
         assert_eq!(problem(format.name, &text), "");
         let whole =
             if format.name == "lightgbm" { text.find("end of trees").unwrap() } else { text.len() - 2 };
@@ -239,10 +307,16 @@ fn truncated_and_unsupported_files_are_rejected() {
             "tree 0: not an XGBoost model: no node 99",
         ),
         ("xgboost", "reg:squarederror", "my:own", "unsupported objective \"my:own\""),
-        ("json", "\"planetree_model\":1", "\"planetree_model\":2", "written by a newer planetree"),
+        ("json", "\"planetree_model\":2", "\"planetree_model\":3", "written by a newer planetree"),
+        (
+            "json",
+            "\"kind\":\"trees\"",
+            "\"kind\":\"oracle\"",
+            "part 0 (trees) is of an unknown kind: \"oracle\"",
+        ),
         ("json", "\"missing\":\"", "\"missing\":\"x", "unknown branch for missing values: \"x"),
     ] {
-        let text = (named(format).export)(&example()).text;
+        let text = text(named(format), &example());
         assert!(text.contains(old), "{format}: {old}\n{text}");
         let found = problem(format, &text.replace(old, new));
         assert!(found.starts_with(expected), "{found} instead of {expected}");
@@ -252,9 +326,8 @@ fn truncated_and_unsupported_files_are_rejected() {
 #[test]
 fn formats_are_detected_from_the_content() {
     for format in &MODEL_FORMATS {
-        let text = (format.export)(&example()).text;
-        let likely: Vec<_> =
-            MODEL_FORMATS.iter().filter(|other| (other.is_likely)(text.as_bytes())).collect();
+        let text = text(format, &example());
+        let likely: Vec<_> = MODEL_FORMATS.iter().filter(|other| other.is_likely(text.as_bytes())).collect();
         assert_eq!(likely.len(), 1);
         assert_eq!(likely[0].name, format.name);
     }
@@ -264,7 +337,7 @@ fn formats_are_detected_from_the_content() {
         (b"{L\0\0\0\0\0\0\0\x07learner{", "XGBoost's binary formats are not supported"),
         (b"[{\"nodeid\": 0}]", "not a model in a supported format"),
     ] {
-        assert!(MODEL_FORMATS.iter().all(|format| !(format.is_likely)(bytes)));
+        assert!(MODEL_FORMATS.iter().all(|format| !format.is_likely(bytes)));
         assert!(unknown(bytes).problem.starts_with(expected), "{:?}", unknown(bytes));
     }
 }
@@ -278,8 +351,7 @@ fn zeros_as_missing_are_a_loss_only_on_the_other_side_of_the_threshold() {
     for (kind, losses, score_of_nan) in
         [("4", 1, 2.0), ("6", 0, 1.0), ("0", 0, 1.0), ("2", 0, 1.0), ("8", 0, 2.0)]
     {
-        let imported =
-            (named("lightgbm").import)(text.replace("KIND", kind).as_bytes(), &MODEL_NAMES).unwrap();
+        let imported = read(named("lightgbm"), text.replace("KIND", kind).as_bytes(), &MODEL_NAMES).unwrap();
         assert_eq!((imported.losses.len(), imported.notes.len()), (losses, 1));
         assert_eq!(
             scores(&imported.model, &[f32::NAN, 0.05, 0.1, 0.100_000_01]),

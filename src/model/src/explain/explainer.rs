@@ -1,8 +1,8 @@
 //! Computes the contributions of rows.
 
 use super::layout::{LANES, Lanes, PointBatch, Subtree, split_by_points};
-use crate::model::Model;
-use crate::predict::load_values;
+use crate::family::load_values;
+use crate::model::{Model, TreeEnsemble};
 use arrow::array::Float32Array;
 use fearless_simd::{Level, dispatch};
 use planetree_base::error::{Error, Result};
@@ -20,12 +20,20 @@ pub struct Explainer {
     expected: f64,
     /// The features that trees use, in ascending order, with their fill values. A *slot* is an index into this list.
     slots: Vec<(u32, f32)>,
+    parts: Vec<ExplainedPart>,
+    level: Level,
+}
+
+/// A part of the model. The contributions to a sum are the sums of the contributions.
+#[derive(Debug)]
+struct ExplainedPart {
     /// The feature whose value is added to the base score, and its fill value.
     base_feature: Option<(u32, f32)>,
+    /// The factor for the value of the base feature: the weight of the part.
+    weight: f64,
     /// The factor for the contributions of a tree.
     scale: f64,
     subtrees: Vec<Subtree>,
-    level: Level,
 }
 
 /// Buffers that are reused from row to row.
@@ -43,39 +51,51 @@ struct ExplainBuffers {
 }
 
 impl Explainer {
-    /// Prepares a model. Fails if the model does not contain the number of rows per node (`cover`).
+    /// Prepares a model. Fails if a part is not a sum or mean of trees, is normalised, or does not contain the number
+    /// of rows per node (`cover`).
     pub fn new(model: &Model) -> Result<Self> {
         model.check_single_rows("cannot explain scores")?;
-        for (number, tree) in model.trees.iter().enumerate() {
-            let is_known = tree.nodes.len() == 1 || tree.nodes[0].cover > 0.0;
-            if !is_known || tree.nodes.iter().any(|node| node.cover.is_nan() || node.cover < 0.0) {
-                return Err(Error::usage(
+        let mut ensembles = Vec::with_capacity(model.parts.len());
+        for (number, part) in model.parts.iter().enumerate() {
+            let ensemble = part.family.trees().ok_or_else(|| {
+                Error::usage(
                     format_args!(
-                        "tree {number} of the model has no row counts (`cover`), which explanations need"
+                        "cannot explain scores: {} has no trees, its kind is {}",
+                        model.part_label(number),
+                        part.family.kind()
                     ),
-                    "use a model with `cover`, such as one trained by planetree",
-                ));
-            }
+                    "explain a model of trees",
+                )
+            })?;
+            check_cover(model, number, ensemble)?;
+            ensembles.push((part.weight, ensemble));
         }
         let fill = |feature: u32| model.features.get(feature as usize).and_then(|feature| feature.fill);
-        let splits = model.trees.iter().flat_map(|tree| &tree.nodes).filter_map(|node| node.split.as_ref());
+        let splits = ensembles.iter().flat_map(|(_, ensemble)| ensemble.splits());
         let used: BTreeSet<u32> = splits.map(|split| split.feature).collect();
         let slot_of: BTreeMap<u32, u32> = used.iter().copied().zip(0..).collect();
-        let scale = model.tree_weight();
-        let mut subtrees = Vec::new();
-        let mut expected = 0.0;
-        for tree in &model.trees {
-            let (of_tree, mean) = split_by_points(tree, &slot_of);
-            subtrees.extend(of_tree);
-            expected += mean;
+        let mut expected = model.intercept;
+        let mut parts = Vec::with_capacity(ensembles.len());
+        for (weight, ensemble) in ensembles {
+            let (mut subtrees, mut mean) = (Vec::new(), 0.0);
+            for tree in &ensemble.trees {
+                let (of_tree, mean_of_tree) = split_by_points(tree, &slot_of);
+                subtrees.extend(of_tree);
+                mean += mean_of_tree;
+            }
+            expected += weight * (ensemble.base_score + mean * ensemble.tree_weight());
+            parts.push(ExplainedPart {
+                base_feature: ensemble.base_feature.map(|feature| (feature, fill(feature).unwrap_or(0.0))),
+                weight,
+                scale: weight * ensemble.tree_weight(),
+                subtrees,
+            });
         }
         Ok(Explainer {
             features: model.features.len(),
-            expected: model.base_score + expected * scale,
+            expected,
             slots: used.into_iter().map(|feature| (feature, fill(feature).unwrap_or(f32::NAN))).collect(),
-            base_feature: model.base_feature.map(|feature| (feature, fill(feature).unwrap_or(0.0))),
-            scale,
-            subtrees,
+            parts,
             level: Level::new(),
         })
     }
@@ -94,7 +114,8 @@ impl Explainer {
     /// The features that contributions depend on, in ascending order. Other features contribute 0.
     pub fn used_features(&self) -> impl Iterator<Item = u32> {
         let slots = self.slots.iter().map(|(feature, _)| *feature);
-        slots.chain(self.base_feature.map(|(feature, _)| feature)).collect::<BTreeSet<u32>>().into_iter()
+        let bases = self.parts.iter().filter_map(|part| part.base_feature).map(|(feature, _)| feature);
+        slots.chain(bases).collect::<BTreeSet<u32>>().into_iter()
     }
 
     /// Computes the contributions of one row, which has a value for every feature of the model. Missing values are
@@ -138,7 +159,8 @@ impl Explainer {
         out: &mut [f64],
         mut load: impl FnMut(usize, usize, u32, &mut [f32; BLOCK]),
     ) {
-        let nodes = self.subtrees.iter().map(|subtree| subtree.nodes).max().unwrap_or(0);
+        let subtrees = self.parts.iter().flat_map(|part| &part.subtrees);
+        let nodes = subtrees.map(|subtree| subtree.nodes).max().unwrap_or(0);
         let block = BLOCK.min(rows);
         let mut buffers = ExplainBuffers {
             values: vec![0.0; block * self.slots.len()],
@@ -158,31 +180,35 @@ impl Explainer {
                         if value.is_nan() { *fill } else { *value };
                 }
             }
-            buffers.sums.fill([0.0; LANES]);
-            dispatch!(self.level, _ => self.explain_block(&mut buffers, count));
             out.fill(0.0);
-            for (row, out) in out.chunks_mut(self.features).enumerate() {
-                let sums = &buffers.sums[row * self.slots.len()..];
-                for ((feature, _), sum) in self.slots.iter().zip(sums) {
-                    out[*feature as usize] = sum.iter().sum::<f64>() * self.scale;
+            for part in &self.parts {
+                buffers.sums.fill([0.0; LANES]);
+                dispatch!(self.level, _ => self.explain_block(part, &mut buffers, count));
+                for (row, out) in out.chunks_mut(self.features).enumerate() {
+                    let sums = &buffers.sums[row * self.slots.len()..];
+                    for ((feature, _), sum) in self.slots.iter().zip(sums) {
+                        out[*feature as usize] += sum.iter().sum::<f64>() * part.scale;
+                    }
                 }
             }
-            if let Some((feature, fill)) = self.base_feature {
+            for part in &self.parts {
+                let Some((feature, fill)) = part.base_feature else { continue };
                 load(first, count, feature, &mut values);
                 for (out, value) in out.chunks_mut(self.features).zip(values) {
-                    out[feature as usize] += f64::from(if value.is_nan() { fill } else { value });
+                    let value = f64::from(if value.is_nan() { fill } else { value });
+                    out[feature as usize] += part.weight * value;
                 }
             }
         }
     }
 
-    /// Explains one block. All functions that it calls are inlined, so that they are compiled once for each level of
+    /// Explains one part of one block. All functions that it calls are inlined, so that they are compiled once for each level of
     /// vector instructions.
     #[inline(always)]
-    fn explain_block(&self, buffers: &mut ExplainBuffers, rows: usize) {
+    fn explain_block(&self, part: &ExplainedPart, buffers: &mut ExplainBuffers, rows: usize) {
         let slots = self.slots.len();
         let ExplainBuffers { values, sums, follows, states, products } = buffers;
-        for subtree in &self.subtrees {
+        for subtree in &part.subtrees {
             for row in 0..rows {
                 let range = row * slots..(row + 1) * slots;
                 subtree.route(&values[range.clone()], follows, states);
@@ -192,6 +218,23 @@ impl Explainer {
             }
         }
     }
+}
+
+/// Contributions need the number of training rows of every node.
+fn check_cover(model: &Model, part: usize, ensemble: &TreeEnsemble) -> Result<()> {
+    for (number, tree) in ensemble.trees.iter().enumerate() {
+        let is_known = tree.nodes.len() == 1 || tree.nodes[0].cover > 0.0;
+        if !is_known || tree.nodes.iter().any(|node| node.cover.is_nan() || node.cover < 0.0) {
+            return Err(Error::usage(
+                format_args!(
+                    "tree {number} of {} has no row counts (`cover`), which explanations need",
+                    model.part_label(part)
+                ),
+                "use a model with `cover`, such as one trained by planetree",
+            ));
+        }
+    }
+    Ok(())
 }
 
 impl Subtree {

@@ -2,7 +2,7 @@
 //! coalitions.
 
 use super::*;
-use crate::model::{Ensemble, Model, Tree};
+use crate::model::{Combine, Model, Normalisation, Tree, TreeEnsemble};
 use crate::predict::tests::scorer::{RandomModel, random_model, random_rows};
 use crate::predict::tests::stream::{dataset, model as small_model};
 use crate::predict::{Scorer, scores_of};
@@ -12,13 +12,17 @@ use planetree_data::ingest::InputFormat;
 use proptest::prelude::*;
 
 const PLAIN: RandomModel =
-    RandomModel { seed: 7, ensemble: Ensemble::Boost, features: 5, trees: 3, max_leaves: 12, numbers: 9 };
+    RandomModel { seed: 7, combine: Combine::Sum, features: 5, trees: 3, max_leaves: 12, numbers: 9 };
+
+fn ensemble(model: &mut Model) -> &mut TreeEnsemble {
+    model.only_trees_mut().unwrap()
+}
 
 /// A random model with random covers. Some leaves have a cover of 0.
 fn random_model_with_cover(shape: &RandomModel) -> Model {
     let mut model = random_model(shape);
     let mut stream = Stream::new(&[shape.seed, 2]);
-    for tree in &mut model.trees {
+    for tree in &mut ensemble(&mut model).trees {
         for node in (0..tree.nodes.len()).rev() {
             tree.nodes[node].cover = match &tree.nodes[node].split {
                 Some(split) => split.children().map(|child| tree.nodes[child as usize].cover).sum(),
@@ -61,11 +65,14 @@ fn reference_contributions(model: &Model, row: &[f32]) -> (Vec<f64>, f64) {
     let features = model.features.len();
     let mut coalition_values = vec![0.0; 1 << features];
     for (known, sum) in coalition_values.iter_mut().enumerate() {
-        *sum = model.trees.iter().map(|tree| coalition_value(tree, 0, &filled, known as u32)).sum();
-        if model.ensemble == Ensemble::Bag {
-            *sum /= model.trees.len().max(1) as f64;
+        for part in &model.parts {
+            let ensemble = part.family.trees().unwrap();
+            let values = ensemble.trees.iter().map(|tree| coalition_value(tree, 0, &filled, known as u32));
+            *sum += part.weight * values.sum::<f64>() * ensemble.tree_weight();
         }
     }
+    let bases = model.parts.iter().map(|part| part.weight * part.family.trees().unwrap().base_score);
+    let base = model.intercept + bases.sum::<f64>();
     let factorial = |n: usize| (1..=n).product::<usize>() as f64;
     let contribution = |feature: usize| -> f64 {
         let others = (0..1usize << features).filter(|known| known >> feature & 1 == 0);
@@ -76,7 +83,7 @@ fn reference_contributions(model: &Model, row: &[f32]) -> (Vec<f64>, f64) {
         };
         others.map(of).sum()
     };
-    ((0..features).map(contribution).collect(), model.base_score + coalition_values[0])
+    ((0..features).map(contribution).collect(), base + coalition_values[0])
 }
 
 fn assert_near(one: f64, other: f64, what: &dyn std::fmt::Debug) {
@@ -85,15 +92,19 @@ fn assert_near(one: f64, other: f64, what: &dyn std::fmt::Debug) {
 
 /// Compares with the definition. The time is exponential in the number of features.
 fn check(shape: &RandomModel) {
-    let (model, values) = (random_model_with_cover(shape), random_rows(shape, 21));
-    let explainer = Explainer::new(&model).unwrap();
+    check_model(&random_model_with_cover(shape), shape);
+}
+
+fn check_model(model: &Model, shape: &RandomModel) {
+    let values = random_rows(shape, 21);
+    let explainer = Explainer::new(model).unwrap();
     let mut all = vec![f64::NAN; values.len()];
     explainer.explain_rows(&values, &mut all);
     for (row, all) in values.chunks(shape.features).zip(all.chunks(shape.features)) {
         let mut alone = vec![f64::NAN; shape.features];
         explainer.contributions(row, &mut alone);
         assert_eq!(alone, all, "{shape:?}");
-        let (truth, expected) = reference_contributions(&model, row);
+        let (truth, expected) = reference_contributions(model, row);
         assert_near(explainer.expected_value(), expected, shape);
         for (one, other) in alone.iter().zip(truth) {
             assert_near(*one, other, shape);
@@ -120,8 +131,8 @@ proptest! {
     fn contributions_are_shapley_values(
         seed in any::<u64>(), bag in any::<bool>(), features in 1..7usize, trees in 0..4usize, leaves in 1..25usize,
     ) {
-        let ensemble = if bag { Ensemble::Bag } else { Ensemble::Boost };
-        check(&RandomModel { seed, ensemble, features, trees, max_leaves: leaves, ..PLAIN });
+        let combine = if bag { Combine::Mean } else { Combine::Sum };
+        check(&RandomModel { seed, combine, features, trees, max_leaves: leaves, ..PLAIN });
     }
 }
 
@@ -141,7 +152,8 @@ fn paths_of_many_features_are_exact() {
 #[test]
 fn the_base_feature_contributes_its_value() {
     let shape = RandomModel { trees: 5, ..PLAIN };
-    let model = Model { base_feature: Some(2), ..random_model_with_cover(&shape) };
+    let mut model = random_model_with_cover(&shape);
+    ensemble(&mut model).base_feature = Some(2);
     let (plain, based) =
         (Explainer::new(&random_model_with_cover(&shape)).unwrap(), Explainer::new(&model).unwrap());
     assert_eq!(plain.expected_value(), based.expected_value());
@@ -154,12 +166,53 @@ fn the_base_feature_contributes_its_value() {
         assert_eq!(without, with);
     }
     // Without trees, the base feature is still read.
-    let bare = Model { trees: Vec::new(), ..model };
+    let mut bare = model;
+    ensemble(&mut bare).trees.clear();
     let explainer = Explainer::new(&bare).unwrap();
     assert_eq!(explainer.used_features().collect::<Vec<_>>(), [2]);
     let mut out = [9.0; 5];
     explainer.contributions(&[0.0, 0.0, 1.5, 0.0, 0.0], &mut out);
     assert_eq!(out, [0.0, 0.0, 1.5, 0.0, 0.0]);
+}
+
+/// A model of a boosted and a bagged part, with weights and an intercept.
+fn two_parts(shape: &RandomModel) -> Model {
+    let mut model = random_model_with_cover(shape);
+    let other = RandomModel { seed: shape.seed ^ 1, combine: Combine::Mean, ..shape.clone() };
+    model.parts.extend(random_model_with_cover(&other).parts);
+    model.intercept = 0.75;
+    (model.parts[0].weight, model.parts[1].weight) = (-0.5, 3.0);
+    model
+}
+
+#[test]
+fn contributions_to_a_weighted_sum_are_shapley_values() {
+    for seed in 0..6 {
+        let shape = RandomModel { seed, ..PLAIN };
+        let model = two_parts(&shape);
+        check_model(&model, &shape);
+        check_sums(&model, &random_rows(&shape, 30));
+    }
+    let mut model = two_parts(&PLAIN);
+    for (part, feature) in [(0, 1), (1, 3)] {
+        model.parts[part].family.trees_mut().unwrap().base_feature = Some(feature);
+    }
+    let finite = random_rows(&PLAIN, 30).into_iter().map(|value| if value.abs() > 1e9 { 2.0 } else { value });
+    check_sums(&model, &finite.collect::<Vec<_>>());
+}
+
+#[test]
+fn normalised_and_pairwise_parts_are_refused_by_name() {
+    let mut model = two_parts(&PLAIN);
+    model.parts[1].name = "second".to_owned();
+    model.parts[1].normalisation = Normalisation::Z;
+    let error = Explainer::new(&model).unwrap_err();
+    assert!(error.to_string().contains("part 1 (second) is normalised"), "{error}");
+    assert!(error.remedy().is_some());
+    model.parts[1].normalisation = Normalisation::None;
+    model.parts[1].family.trees_mut().unwrap().combine = Combine::Wins;
+    let error = Explainer::new(&model).unwrap_err();
+    assert!(error.to_string().contains("part 1 (second) is a pairwise model"), "{error}");
 }
 
 #[test]
@@ -174,12 +227,12 @@ fn values_beyond_the_end_of_a_row_are_missing() {
 #[test]
 fn a_model_without_cover_is_rejected() {
     let mut model = random_model_with_cover(&PLAIN);
-    model.trees[1].nodes[0].cover = 0.0;
-    assert!(model.trees[1].nodes.len() > 1);
+    ensemble(&mut model).trees[1].nodes[0].cover = 0.0;
+    assert!(ensemble(&mut model).trees[1].nodes.len() > 1);
     let error = Explainer::new(&model).unwrap_err();
-    assert!(error.to_string().starts_with("tree 1 of the model has no row counts"), "{error}");
-    model.trees[1].nodes[0].cover = 3.0;
-    model.trees[2].nodes[1].cover = -1.0;
+    assert!(error.to_string().starts_with("tree 1 of part 0 (trees) has no row counts"), "{error}");
+    ensemble(&mut model).trees[1].nodes[0].cover = 3.0;
+    ensemble(&mut model).trees[2].nodes[1].cover = -1.0;
     assert!(Explainer::new(&model).unwrap_err().to_string().starts_with("tree 2 "));
 }
 

@@ -1,6 +1,8 @@
 //! A small model for the tests of this crate and of the crates that display models.
 
-use super::{Branch, DatasetRecord, Ensemble, Model, ModelFeature, Node, Origin, Split, Tree};
+use super::{
+    Branch, Combine, DatasetRecord, Model, ModelFeature, Node, Origin, Part, Split, Tree, TreeEnsemble,
+};
 use planetree_base::storage::digest_of;
 
 pub(super) fn leaf(depth: u32, value: f64) -> Node {
@@ -12,29 +14,30 @@ pub(super) fn split(feature: u32, left: u32, right: u32, gain: f64) -> Split {
     Split { feature, threshold: 0.1, missing, left, right, middle: None, gain }
 }
 
-/// A model of three features and three trees, one of which has no split.
+/// A model of three features and one part of three trees, one of which has no split.
 #[doc(hidden)]
 pub fn example() -> Model {
     let first = Node { depth: 0, split: Some(split(2, 1, 2, 2.5)), value: 0.25, cover: 100.0 };
     let middle = Split { missing: Branch::Middle, middle: Some(4), ..split(2, 3, 5, 1.0) };
     let second = Node { depth: 1, split: Some(middle), value: -0.5, cover: 10.0 };
     let third = Node { depth: 0, split: Some(split(0, 1, 2, 2.0)), value: 0.0, cover: 100.0 };
-    Model {
-        ensemble: Ensemble::Boost,
+    let ensemble = TreeEnsemble {
+        combine: Combine::Sum,
         base_score: 0.1 + 0.2,
         base_feature: None,
+        trees: vec![
+            Tree { nodes: vec![first, second, leaf(1, 1e-300), leaf(2, 0.1), leaf(2, -0.0), leaf(2, 3.0)] },
+            Tree { nodes: vec![leaf(0, 7.0)] },
+            Tree { nodes: vec![third, leaf(1, 1.0), leaf(1, 2.0)] },
+        ],
+    };
+    Model {
+        intercept: 0.0,
+        parts: vec![Part::trees(ensemble)],
         features: vec![
             ModelFeature::new("f1"),
             ModelFeature { fill: Some(0.1), ..ModelFeature::new("größe \"x\"") },
             ModelFeature { fill: Some(-3.4e-38), ..ModelFeature::new("f3") },
-        ],
-        trees: vec![
-            Tree {
-                group: 0,
-                nodes: vec![first, second, leaf(1, 1e-300), leaf(2, 0.1), leaf(2, -0.0), leaf(2, 3.0)],
-            },
-            Tree { group: 1, nodes: vec![leaf(0, 7.0)] },
-            Tree { group: 0, nodes: vec![third, leaf(1, 1.0), leaf(1, 2.0)] },
         ],
         configuration: "num_trees = 3\nlearning_rate = 0.1\n".into(),
         data: vec![DatasetRecord {

@@ -1,84 +1,33 @@
-//! A trained model: its trees and everything else that prediction needs.
+//! A trained model: its parts and everything else that prediction needs.
+//!
+//! ```text
+//! score = intercept + sum over the parts of weight * normalised value of the part
+//! ```
 
 mod check;
 mod example;
 mod importance;
+mod normalisation;
 mod origin;
+mod part;
 mod table;
-mod tree;
-
-pub use importance::FeatureImportance;
-pub use origin::Origin;
-pub use table::ModelWriter;
-
-impl Model {
-    /// Returns an error for a pairwise model, which cannot score single rows. The message starts with `context`.
-    pub fn check_single_rows(&self, context: impl std::fmt::Display) -> Result<()> {
-        match self.ensemble {
-            Ensemble::Boost | Ensemble::Bag => Ok(()),
-            Ensemble::Wins => Err(Error::usage(
-                format_args!(
-                    "{context}: a pairwise model cannot score single rows; it compares the documents of a query"
-                ),
-                "use `planetree predict`, or train with another preset, such as rf-point",
-            )),
-        }
-    }
-
-    /// The fingerprints of the training datasets.
-    pub fn trained_on(&self) -> impl Iterator<Item = Digest> {
-        self.data.iter().filter(|data| data.name == "train").map(|data| data.fingerprint)
-    }
-
-    /// The factor by which a tree's value enters the score.
-    pub fn tree_weight(&self) -> f64 {
-        match self.ensemble {
-            Ensemble::Boost => 1.0,
-            Ensemble::Bag | Ensemble::Wins => 1.0 / self.trees.len().max(1) as f64,
-        }
-    }
-}
 
 #[doc(hidden)]
 pub use example::example;
-pub use tree::{Branch, Node, Split, Tree};
+pub use normalisation::Normalisation;
+pub use origin::Origin;
+pub use part::Part;
+pub use table::ModelWriter;
+
+pub use crate::family::{
+    Branch, Combine, Family, FeatureImportance, ModelFeature, Node, PartFamily, Split, Tree, TreeEnsemble,
+};
 
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Digest;
 use serde::{Deserialize, Serialize};
-
-/// How a score is computed from the values of the trees.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Ensemble {
-    /// The base score plus the sum of the trees' values.
-    Boost,
-    /// The base score plus the mean of the trees' values.
-    Bag,
-    /// A pairwise model: the mean of the trees' values is the probability that a document is better than another
-    /// document of its query, given the difference of their features. The score is the mean probability over the
-    /// other documents.
-    Wins,
-}
-
-/// A feature of the training data.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ModelFeature {
-    /// Column name.
-    pub name: String,
-    /// The value that replaces missing values. With `None` they stay missing, and each split has a branch for them.
-    pub fill: Option<f32>,
-    /// The categories of a categorical feature, in the order of their codes, which start from 0; empty for numbers.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub words: Vec<String>,
-}
-
-impl ModelFeature {
-    /// A numeric feature without a fill value.
-    pub fn new(name: impl Into<String>) -> Self {
-        ModelFeature { name: name.into(), fill: None, words: Vec::new() }
-    }
-}
+use std::collections::BTreeSet;
+use std::fmt::Display;
 
 /// A training or validation dataset of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -96,17 +45,12 @@ pub struct DatasetRecord {
 /// A trained model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
-    /// How the values of the trees are combined.
-    pub ensemble: Ensemble,
-    /// The score before the first tree.
-    pub base_score: f64,
-    /// Index of the feature whose value is added to the base score. A missing value counts as the feature's fill
-    /// value, or as 0 if it has none.
-    pub base_feature: Option<u32>,
-    /// All features in column order; splits refer to them by index.
+    /// The score before the first part.
+    pub intercept: f64,
+    /// The parts in the order in which they are added.
+    pub parts: Vec<Part>,
+    /// All features in column order; parts refer to them by index.
     pub features: Vec<ModelFeature>,
-    /// The trees in the order of the rounds. The learning rate is already included in their values.
-    pub trees: Vec<Tree>,
     /// All parameters, as `key = value` TOML.
     pub configuration: String,
     /// The training and validation datasets.
@@ -115,4 +59,70 @@ pub struct Model {
     pub rounds: u32,
     /// The file that the model was read from.
     pub origin: Origin,
+}
+
+impl Model {
+    /// The features that scores depend on.
+    pub fn used_features(&self) -> BTreeSet<u32> {
+        self.parts.iter().flat_map(|part| part.family.used_features()).collect()
+    }
+
+    /// All trees of all parts.
+    pub fn trees(&self) -> impl Iterator<Item = &Tree> {
+        self.parts.iter().filter_map(|part| part.family.trees()).flat_map(|ensemble| &ensemble.trees)
+    }
+
+    /// Whether scores are the values of the only part, without any further arithmetic.
+    pub fn is_plain(&self) -> bool {
+        self.intercept == 0.0 && matches!(self.parts.as_slice(), [part] if part.is_plain())
+    }
+
+    /// The trees of a model whose scores are those of one ensemble, as training makes it.
+    pub fn only_trees(&self) -> Option<&TreeEnsemble> {
+        self.parts.first().filter(|_| self.is_plain()).and_then(|part| part.family.trees())
+    }
+
+    /// The same, for changes.
+    pub fn only_trees_mut(&mut self) -> Option<&mut TreeEnsemble> {
+        let is_plain = self.is_plain();
+        self.parts.first_mut().filter(|_| is_plain).and_then(|part| part.family.trees_mut())
+    }
+
+    /// A part as messages name it.
+    pub fn part_label(&self, part: usize) -> String {
+        format!("part {part} ({})", self.parts[part].name)
+    }
+
+    /// Returns an error if a score depends on other rows of the query, so that single rows cannot be scored. The
+    /// message starts with `context`.
+    pub fn check_single_rows(&self, context: impl Display) -> Result<()> {
+        for (number, part) in self.parts.iter().enumerate() {
+            let label = self.part_label(number);
+            if part.family.compares_documents() {
+                return Err(Error::usage(
+                    format_args!(
+                        "{context}: {label} is a pairwise model, which cannot score single rows: it compares the \
+                         documents of a query"
+                    ),
+                    "use `planetree predict`, or train with another preset, such as rf-point",
+                ));
+            }
+            if part.normalisation != Normalisation::None {
+                return Err(Error::usage(
+                    format_args!(
+                        "{context}: {label} is normalised over the documents of a query ({}), so it cannot score \
+                         single rows",
+                        part.normalisation.name()
+                    ),
+                    "use `planetree predict` or score('model', 'dataset'), or a model without normalisation",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The fingerprints of the training datasets.
+    pub fn trained_on(&self) -> impl Iterator<Item = Digest> {
+        self.data.iter().filter(|data| data.name == "train").map(|data| data.fingerprint)
+    }
 }

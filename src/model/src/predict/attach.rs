@@ -1,6 +1,6 @@
 //! Attaches existing scores to the rows of a dataset.
 
-use super::stream::{PredictedGroup, ranked_rows, row_identity};
+use super::group::{PredictedGroup, ranked_rows, row_identity};
 use arrow::array::BooleanArray;
 use arrow::compute::filter_record_batch;
 use planetree_base::error::{Error, Result};

@@ -4,7 +4,7 @@
 use super::NOT_FINITE;
 use super::columns::known_features;
 use super::scorer::Scorer;
-use crate::model::{Ensemble, Model};
+use crate::model::Model;
 use arrow::array::Float32Array;
 use planetree_base::error::{Error, Result};
 use planetree_base::progress::Meter;
@@ -61,12 +61,6 @@ pub fn permutation_importance(
     seed: u64,
     meter: &dyn Meter,
 ) -> Result<PermutationImportance> {
-    if model.ensemble == Ensemble::Wins {
-        return Err(Error::usage(
-            "no permutation importance for pairwise models, which score differences of documents",
-            "use gain, cover and splits instead, which `planetree describe` shows without --permutation",
-        ));
-    }
     let scorer = Scorer::new(model);
     let used: Vec<u32> = scorer.used_features().collect();
     let source = LabelledData::open(data, Some(&known_features(model, Some(&used))))?;
@@ -138,7 +132,8 @@ impl PermutationSample {
             columns[feature] = column;
         }
         let mut scores = vec![0.0; self.labels.len()];
-        scorer.score_columns(&columns, &mut scores);
+        let bounds: Vec<usize> = self.bounds.iter().map(|bound| *bound as usize).collect();
+        scorer.score_queries(&columns, &bounds, &mut scores)?;
         if let Some(row) = scores.iter().position(|score| !score.is_finite()) {
             return Err(Error::place(
                 &self.place,

@@ -1,197 +1,163 @@
-//! Scores rows. A score is, to the bit, the sum of the trees' values in order: training rebuilds its state from a model
-//! this way.
+//! Scores rows with a model: `intercept + weight * value` of every part, in order.
+//!
+//! The values of a part are the same whether it is alone or one of several. A model of one part without weight and
+//! intercept scores to the bit as its part, without further passes over the scores.
 
-use super::dense::{DenseTree, DenseTrees, MAX_LEAVES, Registers};
-use super::layout::{FlatNode, flatten};
-use super::planes::{BLOCK, Plane, Planes};
-use super::walk::{WalkTree, WalkTrees};
-use crate::model::{Ensemble, Model};
-use arrow::array::{Array, Float32Array};
-use fearless_simd::{Level, dispatch};
+use crate::family::{PartScorer, RowValues};
+use crate::model::{Model, Normalisation, Part};
+use arrow::array::Float32Array;
+use fearless_simd::Level;
+use planetree_base::error::Result;
+use planetree_base::storage::interrupt;
 
 /// A model prepared for scoring many rows.
 #[derive(Debug)]
 pub struct Scorer {
-    ensemble: Ensemble,
-    base_score: f64,
-    /// The feature whose value is added to the base score, and its fill value.
-    base_feature: Option<(u32, f32)>,
+    intercept: f64,
+    parts: Vec<PreparedPart>,
+    /// Whether scores are the values of the only part.
+    is_plain: bool,
+    needs_queries: bool,
     /// Number of features of the model, used or not.
     features: usize,
-    planes: Planes,
-    trees: Vec<PreparedTree>,
-    dense: DenseTrees,
-    walk: WalkTrees,
-    /// The vector instructions to use.
-    level: Level,
+    /// The features that scores depend on, in ascending order.
+    used: Vec<u32>,
 }
 
-/// A tree in the storage of the kernel that evaluates it.
+/// A part of a model, prepared.
 #[derive(Debug)]
-enum PreparedTree {
-    Dense(DenseTree),
-    Walk(WalkTree),
+pub(super) struct PreparedPart {
+    weight: f64,
+    normalisation: Normalisation,
+    compares_documents: bool,
+    scorer: Box<dyn PartScorer>,
 }
 
-/// Buffers that are reused from block to block.
-struct ScoreBuffers {
-    /// The planes of the blocks that are scored together, block by block.
-    planes: Vec<Plane>,
-    bases: Vec<[f64; BLOCK]>,
-    sums: Vec<[f64; BLOCK]>,
-    registers: Registers,
-}
+impl PreparedPart {
+    /// Whether values depend on the other documents of the query before they are normalised.
+    pub fn compares_documents(&self) -> bool {
+        self.compares_documents
+    }
 
-/// Blocks that are scored together if there are large trees: a tree is fetched from memory once for all of them.
-const BLOCKS_PER_BATCH: usize = 32;
+    /// Computes values that are not yet normalised. Queries begin and end at `bounds`, which matter only if documents
+    /// are compared.
+    pub fn values(&self, rows: RowValues<'_>, bounds: &[usize], values: &mut [f64]) -> Result<()> {
+        if !self.compares_documents {
+            self.scorer.score(rows, values);
+            return Ok(());
+        }
+        for query in bounds.windows(2) {
+            interrupt::check()?;
+            self.scorer.score(rows.skip(query[0]), &mut values[query[0]..query[1]]);
+        }
+        Ok(())
+    }
+}
 
 impl Scorer {
-    /// Prepares a model. Its trees must be valid, as those of a trained or read model always are: children come after
-    /// their parents, and no threshold is NaN.
+    /// Prepares a model. It must be valid, as a trained or read model always is.
     pub fn new(model: &Model) -> Self {
         Self::for_level(model, Level::new())
     }
 
     /// Prepares a model for given vector instructions.
     pub(super) fn for_level(model: &Model, level: Level) -> Self {
-        let mut planes = Planes::of(model);
-        let (mut dense, mut walk) = (DenseTrees::new(), WalkTrees::default());
-        let prepare = |tree| {
-            let nodes = flatten(tree, &mut planes);
-            let leaves = nodes.iter().filter(|node| matches!(node, FlatNode::Leaf(_))).count();
-            if leaves <= MAX_LEAVES {
-                PreparedTree::Dense(dense.add(&nodes))
-            } else {
-                PreparedTree::Walk(walk.add(&nodes))
-            }
-        };
-        let trees = model.trees.iter().map(prepare).collect();
+        let parts = model.parts.iter().map(|part| PreparedPart {
+            weight: part.weight,
+            normalisation: part.normalisation,
+            compares_documents: part.family.compares_documents(),
+            scorer: part.family.scorer(&model.features, level),
+        });
         Scorer {
-            ensemble: model.ensemble,
-            base_score: model.base_score,
-            base_feature: model.base_feature.map(|feature| {
-                (feature, model.features.get(feature as usize).and_then(|it| it.fill).unwrap_or(0.0))
-            }),
+            intercept: model.intercept,
+            parts: parts.collect(),
+            is_plain: model.is_plain(),
+            needs_queries: model.parts.iter().any(Part::needs_queries),
             features: model.features.len(),
-            planes,
-            trees,
-            dense,
-            walk,
-            level,
+            used: model.used_features().into_iter().collect(),
         }
     }
 
     /// The features that scores depend on, in ascending order. Other features are not read.
     pub fn used_features(&self) -> impl Iterator<Item = u32> {
-        let mut used: Vec<u32> = self.planes.features().collect();
-        if let Some((feature, _)) = self.base_feature
-            && let Err(index) = used.binary_search(&feature)
-        {
-            used.insert(index, feature);
-        }
-        used.into_iter()
+        self.used.iter().copied()
+    }
+
+    /// Whether the score of a document depends on the other documents of its query.
+    pub fn needs_queries(&self) -> bool {
+        self.needs_queries
+    }
+
+    /// The parts of the model.
+    pub(super) fn parts(&self) -> &[PreparedPart] {
+        &self.parts
     }
 
     /// Scores rows in row-major order, each with a value for every feature of the model. Missing values are NaN;
-    /// the model's fill values are applied. Values beyond the end of `rows` count as missing.
+    /// the model's fill values are applied. Values beyond the end of `rows` count as missing. If scores depend on the
+    /// other documents of a query, the rows are the documents of one query.
     pub fn score(&self, rows: &[f32], scores: &mut [f64]) {
-        self.score_blocks(scores, |first, count, feature, values| {
-            for (row, value) in values[..count].iter_mut().enumerate() {
-                let index = (first + row) * self.features + feature as usize;
-                *value = rows.get(index).copied().unwrap_or(f32::NAN);
-            }
-        });
+        self.score_query(RowValues::Matrix { values: rows, width: self.features }, scores);
     }
 
     /// Scores rows given as columns, one for every feature of the model. Missing values are null or NaN; the model's
-    /// fill values are applied. A feature without a column is missing, and so are values beyond the end of a column.
+    /// fill values are applied. A feature without a column is missing, and so are values beyond the end of a column. If
+    /// scores depend on the other documents of a query, the rows are the documents of one query.
     pub fn score_columns(&self, columns: &[Option<&Float32Array>], scores: &mut [f64]) {
-        self.score_blocks(scores, |first, count, feature, values| {
-            match columns.get(feature as usize).copied().flatten() {
-                Some(column) if first + count <= column.len() => {
-                    load_values(column, first, &mut values[..count])
-                }
-                _ => values.fill(f32::NAN),
-            }
-        });
+        self.score_query(RowValues::Columns { columns, first: 0 }, scores);
     }
 
-    /// Scores block by block. `load(first, count, feature, values)` writes the values of a feature for `count` rows
-    /// from row `first` on.
-    fn score_blocks(&self, scores: &mut [f64], mut load: impl FnMut(usize, usize, u32, &mut [f32; BLOCK])) {
-        let batch_blocks = if self.walk.is_empty() { 1 } else { BLOCKS_PER_BATCH };
-        let blocks = batch_blocks.min(scores.len().div_ceil(BLOCK));
-        let mut buffers = ScoreBuffers {
-            planes: vec![[0; BLOCK]; blocks * self.planes.count()],
-            bases: vec![[0.0; BLOCK]; blocks],
-            sums: vec![[0.0; BLOCK]; blocks],
-            registers: Registers::new(),
-        };
-        for (batch, scores) in scores.chunks_mut(batch_blocks * BLOCK).enumerate() {
-            let first = batch * batch_blocks * BLOCK;
-            let rows = scores.len();
-            let load = |block: usize, feature, values: &mut [f32; BLOCK]| {
-                load(first + block * BLOCK, (rows - block * BLOCK).min(BLOCK), feature, values);
-            };
-            let blocks = rows.div_ceil(BLOCK);
-            dispatch!(self.level, _ => self.score_batch(&mut buffers, blocks, load));
-            for (scores, sums) in scores.chunks_mut(BLOCK).zip(&buffers.sums) {
-                scores.copy_from_slice(&sums[..scores.len()]);
-            }
-        }
-    }
-
-    /// Scores a batch of blocks. All functions that it calls are inlined, so that they are compiled once for each
-    /// level of vector instructions.
-    #[inline(always)]
-    fn score_batch(
+    /// The same for rows of several queries, which begin and end at `bounds`: the first bound is 0, the last is the
+    /// number of rows.
+    pub fn score_queries(
         &self,
-        buffers: &mut ScoreBuffers,
-        blocks: usize,
-        mut load: impl FnMut(usize, u32, &mut [f32; BLOCK]),
-    ) {
-        let ScoreBuffers { planes, bases, sums, registers } = buffers;
-        let count = self.planes.count();
-        for block in 0..blocks {
-            let mut base = [self.base_score; BLOCK];
-            if let Some((feature, fill)) = self.base_feature {
-                let mut values = [0.0; BLOCK];
-                load(block, feature, &mut values);
-                for (base, value) in base.iter_mut().zip(values) {
-                    *base += f64::from(if value.is_nan() { fill } else { value });
-                }
-            }
-            let planes = &mut planes[block * count..][..count];
-            self.planes.code(planes, |feature, values| load(block, feature, values));
-            bases[block] = base;
-            sums[block] = if self.ensemble == Ensemble::Boost { base } else { [0.0; BLOCK] };
+        columns: &[Option<&Float32Array>],
+        bounds: &[usize],
+        scores: &mut [f64],
+    ) -> Result<()> {
+        if !self.needs_queries() {
+            self.score_columns(columns, scores);
+            return Ok(());
         }
-        for tree in &self.trees {
-            for block in 0..blocks {
-                let (planes, sums) = (&planes[block * count..][..count], &mut sums[block]);
-                match tree {
-                    PreparedTree::Dense(tree) => self.dense.add_values(tree, planes, registers, sums),
-                    PreparedTree::Walk(tree) => self.walk.add_values(tree, planes, sums),
-                }
+        let mut values = vec![vec![0.0; scores.len()]; self.parts.len()];
+        for (part, values) in self.parts.iter().zip(&mut values) {
+            part.values(RowValues::Columns { columns, first: 0 }, bounds, values)?;
+        }
+        self.combine(&mut values, bounds, scores);
+        Ok(())
+    }
+
+    /// Normalises the values of all parts within the queries, and computes the scores from them.
+    pub(super) fn combine(&self, values: &mut [Vec<f64>], bounds: &[usize], scores: &mut [f64]) {
+        for (part, values) in self.parts.iter().zip(values.iter_mut()) {
+            for query in bounds.windows(2) {
+                part.normalisation.apply(&mut values[query[0]..query[1]]);
             }
         }
-        if self.ensemble != Ensemble::Boost {
-            let trees = self.trees.len().max(1) as f64;
-            for (sums, base) in sums.iter_mut().zip(bases) {
-                sums.iter_mut().zip(base).for_each(|(sum, base)| *sum = *base + *sum / trees);
-            }
+        if self.is_plain {
+            scores.copy_from_slice(&values[0]);
+            return;
+        }
+        scores.fill(self.intercept);
+        for (part, values) in self.parts.iter().zip(values) {
+            add(scores, part.weight, values);
+        }
+    }
+
+    fn score_query(&self, rows: RowValues<'_>, scores: &mut [f64]) {
+        if self.is_plain {
+            return self.parts[0].scorer.score(rows, scores);
+        }
+        let mut values = vec![0.0; scores.len()];
+        scores.fill(self.intercept);
+        for part in &self.parts {
+            part.scorer.score(rows, &mut values);
+            part.normalisation.apply(&mut values);
+            add(scores, part.weight, &values);
         }
     }
 }
 
-/// Copies values of a column, from row `first` on, with NaN in place of nulls.
-pub(crate) fn load_values(column: &Float32Array, first: usize, values: &mut [f32]) {
-    values.copy_from_slice(&column.values()[first..first + values.len()]);
-    let Some(nulls) = column.nulls().filter(|nulls| nulls.null_count() > 0) else { return };
-    let present = nulls.inner().slice(first, values.len());
-    for (values, present) in values.chunks_mut(64).zip(present.bit_chunks().iter_padded()) {
-        for (row, value) in values.iter_mut().enumerate() {
-            *value = if (present >> row) & 1 == 1 { *value } else { f32::NAN };
-        }
-    }
+fn add(scores: &mut [f64], weight: f64, values: &[f64]) {
+    scores.iter_mut().zip(values).for_each(|(score, value)| *score += weight * value);
 }

@@ -1,9 +1,9 @@
 //! The predictions table: one row per document, in the order of the dataset.
 
-use super::stream::PredictedGroup;
+use super::group::{PartColumn, PredictedGroup};
 use crate::model::Model;
-use arrow::array::{Float64Array, Int32Array, RecordBatch};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::array::{ArrayRef, AsArray, Float64Array, Int32Array, RecordBatch};
+use arrow::datatypes::{DataType, Field, Float32Type, Float64Type, Int32Type, Schema, SchemaRef};
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{Location, digest_of};
 use planetree_data::dataset::DatasetReader;
@@ -17,7 +17,13 @@ pub struct PredictionsTable(TableWriter);
 impl PredictionsTable {
     /// Starts writing predictions. The file becomes visible with [`PredictionsTable::finish`].
     pub fn create(location: &Location) -> Result<Self> {
-        Ok(PredictionsTable(TableWriter::create(location, TableKind::Predictions, predictions_schema())?))
+        Self::with_parts(location, &[])
+    }
+
+    /// The same with a column for every part of the model; the groups must have the same columns.
+    pub fn with_parts(location: &Location, parts: &[String]) -> Result<Self> {
+        let schema = schema_with(parts.iter().map(String::as_str));
+        Ok(PredictionsTable(TableWriter::create(location, TableKind::Predictions, schema)?))
     }
 
     /// Appends the predictions of a row group.
@@ -58,31 +64,38 @@ impl PredictedGroup {
     /// The rows of the table for this group.
     pub fn into_batch(self) -> Result<RecordBatch> {
         let ranks = Int32Array::from_iter_values(self.ranks.iter().map(|rank| *rank as i32));
-        let batch = RecordBatch::try_new(
-            predictions_schema(),
-            vec![
-                Arc::new(self.query_ids),
-                Arc::new(self.doc_ids),
-                Arc::new(self.labels),
-                Arc::new(Float64Array::from(self.scores)),
-                Arc::new(ranks),
-            ],
-        );
+        let schema = schema_with(self.parts.iter().map(|part| part.name.as_str()));
+        let mut columns: Vec<ArrayRef> = vec![
+            Arc::new(self.query_ids),
+            Arc::new(self.doc_ids),
+            Arc::new(self.labels),
+            Arc::new(Float64Array::from(self.scores)),
+            Arc::new(ranks),
+        ];
+        let parts =
+            self.parts.into_iter().map(|part| -> ArrayRef { Arc::new(Float64Array::from(part.values)) });
+        columns.extend(parts);
+        let batch = RecordBatch::try_new(schema, columns);
         batch.map_err(|error| Error::place("predictions", &error, "convert the data again").caused_by(error))
     }
 
     /// The inverse of [`PredictedGroup::into_batch`]; `None` if the schema differs.
     pub fn from_batch(batch: &RecordBatch) -> Option<Self> {
-        use arrow::array::AsArray;
-        use arrow::datatypes::{Float32Type, Float64Type, Int32Type};
-        if batch.schema_ref().fields() != predictions_schema().fields() {
+        let (schema, usual) = (batch.schema(), predictions_schema());
+        let usual = usual.fields();
+        if schema.fields().get(..usual.len()) != Some(usual) {
             return None;
         }
+        let numbers =
+            |column: usize| Some(batch.column(column).as_primitive_opt::<Float64Type>()?.values().to_vec());
+        let parts = (usual.len()..batch.num_columns()).map(|column| {
+            Some(PartColumn { name: schema.field(column).name().clone(), values: numbers(column)? })
+        });
         Some(PredictedGroup {
             query_ids: batch.column(0).as_string_opt()?.clone(),
             doc_ids: batch.column(1).as_string_opt()?.clone(),
             labels: batch.column(2).as_primitive_opt::<Float32Type>()?.clone(),
-            scores: batch.column(3).as_primitive_opt::<Float64Type>()?.values().to_vec(),
+            scores: numbers(3)?,
             ranks: batch
                 .column(4)
                 .as_primitive_opt::<Int32Type>()?
@@ -90,6 +103,7 @@ impl PredictedGroup {
                 .iter()
                 .map(|rank| *rank as u32)
                 .collect(),
+            parts: parts.collect::<Option<_>>()?,
         })
     }
 }
@@ -100,13 +114,19 @@ pub fn model_fingerprint(model: &Location) -> Result<String> {
     Ok(digest_of(&bytes).to_string())
 }
 
-/// The schema of the predictions table.
+/// The schema of the predictions table, without values of parts.
 pub fn predictions_schema() -> SchemaRef {
-    Arc::new(Schema::new(vec![
+    schema_with(std::iter::empty())
+}
+
+fn schema_with<'a>(parts: impl Iterator<Item = &'a str>) -> SchemaRef {
+    let mut fields = vec![
         Field::new("query_id", DataType::Utf8, false),
         Field::new("doc_id", DataType::Utf8, true),
         Field::new("label", DataType::Float32, true),
         Field::new("score", DataType::Float64, false),
         Field::new("rank", DataType::Int32, false),
-    ]))
+    ];
+    fields.extend(parts.map(|name| Field::new(name, DataType::Float64, false)));
+    Arc::new(Schema::new(fields))
 }

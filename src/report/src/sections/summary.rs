@@ -206,12 +206,10 @@ fn models(material: &Material) -> Html {
         );
         table.row([
             Html::name(&named.name),
-            count(model.trees.len() as u64),
+            count(model.trees().count() as u64),
             count(model.rounds.into()),
             count(leaves(model)),
-            Html::text(
-                model.trees.iter().flat_map(|tree| &tree.nodes).map(|node| node.depth).max().unwrap_or(0),
-            ),
+            Html::text(model.trees().flat_map(|tree| &tree.nodes).map(|node| node.depth).max().unwrap_or(0)),
             Html::text(format_args!("{used} of {}", model.features.len())),
             Html::text(trained),
         ]);
@@ -231,7 +229,7 @@ fn models(material: &Material) -> Html {
 }
 
 fn leaves(model: &Model) -> u64 {
-    model.trees.iter().flat_map(|tree| &tree.nodes).filter(|node| node.split.is_none()).count() as u64
+    model.trees().flat_map(|tree| &tree.nodes).filter(|node| node.split.is_none()).count() as u64
 }
 
 fn datasets(material: &Material) -> Html {

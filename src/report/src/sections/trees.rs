@@ -3,23 +3,23 @@
 use super::Content;
 use crate::forest::ModelTrees;
 use crate::html::Html;
-use crate::material::{MODELS, Material};
+use crate::material::{MODELS, Material, NamedModel};
 use crate::page::Page;
 use planetree_base::error::Result;
+use planetree_model::model::{Model, TreeEnsemble};
 
 /// Maximum nodes of all trees on the page, about a megabyte.
 const NODES: usize = 24_000;
 
 /// Makes the section.
 pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
-    let models: Vec<_> =
-        material.models.iter().filter(|named| !named.model.trees.is_empty()).take(MODELS).collect();
-    if models.is_empty() {
+    let parts: Vec<TreePart<'_>> = material.models.iter().flat_map(tree_parts).take(MODELS).collect();
+    if parts.is_empty() {
         return Ok(Content::Nothing);
     }
     let mut panels = Vec::new();
-    for named in &models {
-        let forest = ModelTrees::of(&named.name, &named.model, NODES / models.len());
+    for part in &parts {
+        let forest = ModelTrees::of(&part.name, part.model, part.ensemble, NODES / parts.len());
         let (shown, all) = (forest.trees.len(), forest.all);
         let mut content = Html::markup(
             "<noscript><p class=\"note\">Trees are shown by a script; `planetree describe --tree` prints one.</p></noscript>",
@@ -34,7 +34,27 @@ pub fn make(material: &Material, page: &mut Page) -> Result<Content> {
                 format_args!("{which} of {all} trees are in this file to keep it small; `planetree describe --tree N` prints any."),
             ));
         }
-        panels.push((named.name.clone(), Html::classed("div", "card", content)));
+        panels.push((part.name.clone(), Html::classed("div", "card", content)));
     }
     Ok(Content::Shown(page.tabs("Models", panels)))
+}
+
+/// A part of a model that has trees.
+struct TreePart<'a> {
+    /// The name of the model, with the part if there are several.
+    name: String,
+    model: &'a Model,
+    ensemble: &'a TreeEnsemble,
+}
+
+fn tree_parts(named: &NamedModel) -> impl Iterator<Item = TreePart<'_>> {
+    let model = &named.model;
+    model.parts.iter().enumerate().filter_map(move |(number, part)| {
+        let ensemble = part.family.trees().filter(|ensemble| !ensemble.trees.is_empty())?;
+        let name = match model.parts.len() {
+            1 => named.name.clone(),
+            _ => format!("{}, {}", named.name, model.part_label(number)),
+        };
+        Some(TreePart { name, model, ensemble })
+    })
 }

@@ -179,7 +179,7 @@ impl Fold<'_> {
         let record = FoldRecord {
             key,
             best_round: outcome.best.map(|best| best.round),
-            trees: outcome.model.trees.len() as u32,
+            trees: outcome.model.trees().count() as u32,
             valid: at_best_round(&outcome),
             seconds: started.elapsed().as_secs_f64(),
             model: digest_of_file(&self.model())?,

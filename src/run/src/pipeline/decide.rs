@@ -100,8 +100,11 @@ impl PipelinePlan {
         let mut inputs = BTreeMap::new();
         for input in &step.inputs {
             let Some(identity) = self.identify_input(step, input, identities)? else {
-                let problem =
-                    format_args!("step {}: its input {} no longer exists", step.name, redacted(&self.input_text(input)));
+                let problem = format_args!(
+                    "step {}: its input {} no longer exists",
+                    step.name,
+                    redacted(&self.input_text(input))
+                );
                 let remedy = "restore it if it is not written by the pipeline, then run the pipeline again";
                 return Err(Error::place(&input.place, problem, remedy));
             };

@@ -327,7 +327,11 @@ fn inputs_of(
         let prefix = name.map(|name| format!("{name}=")).unwrap_or_default();
         if from.as_ref().is_some_and(|from| std::ptr::eq(names.draft(from.step), draft)) {
             let problem = format_args!("step {} reads its own output {text}", draft.name);
-            return Err(fault(&place, problem, "change the input, or write ./NAME to read a file with this name"));
+            return Err(fault(
+                &place,
+                problem,
+                "change the input, or write ./NAME to read a file with this name",
+            ));
         }
         inputs.push((prefix, StepInput { label, key: key.key, text, place, from }));
     }

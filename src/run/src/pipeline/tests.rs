@@ -220,7 +220,10 @@ fn invalid_pipelines_are_rejected_with_their_position() {
             "[step.a]\nkind = \"predict\"\nmodel = [\"x\", \"y\"]\ndata = \"d\"\n",
             "p.toml:3:9: model accepts only one value",
         ),
-        ("[step.a]\nkind = \"predict\"\nmodel = { m = \"y\" }\ndata = \"d\"\n", "model does not accept names"),
+        (
+            "[step.a]\nkind = \"predict\"\nmodel = { m = \"y\" }\ndata = \"d\"\n",
+            "model does not accept names",
+        ),
         ("[step.a]\nkind = \"convert\"\ninput = \"-\"\n", "p.toml:3:9: steps have no standard input"),
         ("[step.a]\nkind = \"convert\"\ninput = \"\"\n", "p.toml:3:9: input must be a path"),
         ("[step.a]\nkind = \"convert\"\ninput = \"x\"\noutput = [1]\n", "p.toml:4:10: output must be a path"),

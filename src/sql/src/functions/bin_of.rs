@@ -58,7 +58,7 @@ impl BinOf {
 
 /// Returns the distinct thresholds of a feature, in ascending order.
 fn thresholds_of(model: &Model, feature: usize) -> Vec<f32> {
-    let splits = model.trees.iter().flat_map(|tree| &tree.nodes).filter_map(|node| node.split.as_ref());
+    let splits = model.trees().flat_map(|tree| &tree.nodes).filter_map(|node| node.split.as_ref());
     let mut thresholds: Vec<f32> =
         splits.filter(|split| split.feature as usize == feature).map(|split| split.threshold + 0.0).collect();
     thresholds.sort_by(f32::total_cmp);

@@ -9,7 +9,7 @@ use planetree_base::error::{Error, Result};
 use planetree_data::dataset::{DatasetReader, GroupReader};
 use planetree_model::explain::Explainer;
 use planetree_model::model::Model;
-use planetree_model::predict::{ColumnPlan, GroupScorer};
+use planetree_model::predict::{ColumnPlan, GroupPredictor};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ const KEY_COLUMNS: usize = 3;
 pub struct ExplainedSource {
     reader: Arc<DatasetReader>,
     explained: RowExplainer,
-    scorer: GroupScorer,
+    scorer: GroupPredictor,
     model: String,
     schema: SchemaRef,
 }
@@ -104,7 +104,7 @@ impl ExplainedSource {
     pub fn new(reader: Arc<DatasetReader>, model: &Model, shown: String) -> Result<Self> {
         let explained = RowExplainer::new(model, &reader)?;
         warn(&reader, explained.warning());
-        let scorer = GroupScorer::new(model, &reader)?;
+        let scorer = GroupPredictor::new(model, &reader)?;
         let schema = Arc::new(Schema::new(vec![
             Field::new("query_id", DataType::Utf8, false),
             Field::new("doc_id", DataType::Utf8, true),

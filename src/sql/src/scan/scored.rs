@@ -7,7 +7,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use planetree_base::error::Result;
 use planetree_data::dataset::DatasetReader;
 use planetree_model::model::Model;
-use planetree_model::predict::{GroupScorer, ranks};
+use planetree_model::predict::{GroupPredictor, ranks};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ const SCORE_COLUMNS: usize = 2;
 /// A dataset with the columns `score` and `rank`.
 pub struct ScoredSource {
     reader: Arc<DatasetReader>,
-    scorer: GroupScorer,
+    scorer: GroupPredictor,
     model: String,
     schema: SchemaRef,
 }
@@ -27,7 +27,7 @@ pub struct ScoredSource {
 impl ScoredSource {
     /// Creates a source that scores a dataset with a model. `shown` is the name of the model in plans.
     pub fn new(reader: Arc<DatasetReader>, model: &Model, shown: String) -> Result<Self> {
-        let scorer = GroupScorer::new(model, &reader)?;
+        let scorer = GroupPredictor::new(model, &reader)?;
         warn(&reader, scorer.warning());
         let mut fields = renamed_columns(&dataset_schema(reader.manifest()), &["score", "rank"]);
         fields.splice(

@@ -5,6 +5,7 @@
 //! that many rows, chosen by row number. It also tracks the distinct values of all rows as long as there are few.
 
 use planetree_base::random::mix;
+use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 
 /// Target number of sampled rows.
@@ -22,9 +23,10 @@ pub struct ValueCount {
 }
 
 /// Summary of the distribution of one feature.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ValueDistribution {
-    /// Distinct values of the kept rows, in ascending order.
+    /// Values of the kept rows, ascending.
+    #[serde(with = "as_differences")]
     pub runs: Vec<ValueCount>,
     /// Number of missing values among the kept rows.
     pub missing_kept: u64,
@@ -34,9 +36,9 @@ pub struct ValueDistribution {
     few: DistinctKeys,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 enum DistinctKeys {
-    Keys(Vec<u32>),
+    Keys(#[serde(with = "planetree_base::compact::ascending")] Vec<u32>),
     TooMany,
 }
 
@@ -187,34 +189,25 @@ impl ValueDistribution {
     }
 }
 
-impl ValueDistribution {
-    /// Serialises the summary, so that another process can merge it.
-    pub fn write(&self, writer: &mut planetree_base::wire::WireWriter) {
-        writer.ascending(self.runs.iter().map(|run| run.key));
-        self.runs.iter().for_each(|run| writer.count(u64::from(run.count)));
-        writer.count(self.missing_kept);
-        writer.count(self.missing);
-        match &self.few {
-            DistinctKeys::Keys(keys) => {
-                writer.count(1);
-                writer.ascending(keys.iter().copied());
-            }
-            DistinctKeys::TooMany => writer.count(0),
-        }
+/// Runs as the differences of their keys, and counts.
+mod as_differences {
+    use super::ValueCount;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(runs: &[ValueCount], serializer: S) -> Result<S::Ok, S::Error> {
+        let before = std::iter::once(0).chain(runs.iter().map(|run| run.key));
+        serializer.collect_seq(runs.iter().zip(before).map(|(run, before)| (run.key.wrapping_sub(before), run.count)))
     }
 
-    /// Deserialises the output of [`ValueDistribution::write`].
-    pub fn read(reader: &mut planetree_base::wire::WireReader<'_>) -> planetree_base::error::Result<Self> {
-        let keys = reader.ascending()?;
-        let run = |key| Ok(ValueCount { key, count: reader.count()? as u32 });
-        let runs = keys.into_iter().map(run).collect::<planetree_base::error::Result<_>>()?;
-        let (missing_kept, missing) = (reader.count()?, reader.count()?);
-        let few = if reader.count()? == 1 {
-            DistinctKeys::Keys(reader.ascending()?)
-        } else {
-            DistinctKeys::TooMany
-        };
-        Ok(ValueDistribution { runs, missing_kept, missing, few })
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ValueCount>, D::Error> {
+        let mut key = 0u32;
+        let runs = Vec::<(u32, u32)>::deserialize(deserializer)?.into_iter();
+        Ok(runs
+            .map(|(difference, count)| {
+                key = key.wrapping_add(difference);
+                ValueCount { key, count }
+            })
+            .collect())
     }
 }
 

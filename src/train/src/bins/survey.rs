@@ -4,13 +4,13 @@
 use super::load::{BinOptions, BinnedData, Binning, encode_partition};
 use super::summary::ValueDistribution;
 use planetree_base::error::Result;
-use planetree_base::wire::{WireReader, WireWriter, malformed};
 use planetree_data::source::{LabelledData, LabelledRows, OpenPartition};
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// Result of [`survey`]: the rows and feature summaries of the given partitions.
-#[derive(Debug, PartialEq)]
+/// Rows and feature summaries of some partitions.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct Surveyed {
     /// Labels and queries of each partition; empty unless requested.
     pub rows: Vec<LabelledRows>,
@@ -80,60 +80,4 @@ impl BinnedData {
         let codes: u64 = (0..self.partitions()).map(codes).sum::<Result<u64>>()?;
         Ok(codes + self.row_count() * BYTES_PER_ROW)
     }
-}
-
-impl Surveyed {
-    /// Serialises the survey, so that another process can merge it.
-    pub fn write(&self, writer: &mut WireWriter) {
-        writer.count(self.rows.len() as u64);
-        for rows in &self.rows {
-            writer.count(rows.first);
-            writer.count(rows.first_query);
-            writer.floats(&rows.labels);
-            writer.count(u64::from(rows.weights.is_some()));
-            rows.weights.iter().for_each(|weights| writer.floats(weights));
-            writer.count(u64::from(rows.positions.is_some()));
-            if let Some(positions) = &rows.positions {
-                writer.count(positions.len() as u64);
-                positions.iter().for_each(|position| writer.count(u64::from(*position)));
-            }
-            writer.ascending(rows.query_bounds.iter().copied());
-            writer.count(rows.query_keys.len() as u64);
-            rows.query_keys.iter().for_each(|key| writer.count(*key));
-        }
-        writer.count(self.summaries.len() as u64);
-        self.summaries.iter().for_each(|summary| summary.write(writer));
-    }
-
-    /// Deserialises the output of [`Surveyed::write`].
-    pub fn read(reader: &mut WireReader<'_>) -> Result<Self> {
-        let count = reader.length(1)?;
-        let rows = (0..count).map(|_| read_rows(reader)).collect::<Result<_>>()?;
-        let count = reader.length(1)?;
-        let summaries = (0..count).map(|_| ValueDistribution::read(reader)).collect::<Result<_>>()?;
-        Ok(Surveyed { rows, summaries })
-    }
-}
-
-fn read_rows(reader: &mut WireReader<'_>) -> Result<LabelledRows> {
-    let (first, first_query) = (reader.count()?, reader.count()?);
-    let labels = reader.floats()?;
-    let weights: Option<Vec<f32>> = if reader.count()? == 1 { Some(reader.floats()?) } else { None };
-    let positions: Option<Vec<u32>> = match reader.count()? {
-        0 => None,
-        _ => {
-            let count = reader.length(1)?;
-            Some((0..count).map(|_| Ok(reader.count()? as u32)).collect::<Result<_>>()?)
-        }
-    };
-    let query_bounds = reader.ascending()?;
-    let count = reader.length(1)?;
-    let query_keys = (0..count).map(|_| reader.count()).collect::<Result<_>>()?;
-    let fits = |count: Option<usize>| count.is_none_or(|count| count == labels.len());
-    let ascends = query_bounds.first() == Some(&0) && query_bounds.is_sorted();
-    let all = query_bounds.last().copied() == u32::try_from(labels.len()).ok();
-    if !ascends || !all || !fits(weights.as_ref().map(Vec::len)) || !fits(positions.as_ref().map(Vec::len)) {
-        return Err(malformed());
-    }
-    Ok(LabelledRows { first, first_query, labels, weights, positions, query_bounds, query_keys })
 }

@@ -8,9 +8,11 @@ use crate::driver::{BoostWorker, GradientSummary, TreeStart};
 use crate::driver::{Metrics, Scores, draw_rows};
 use crate::tree::{
     Cell, CodedTree, LocalRows, NodeHistogram, NodeId, NodeSplit, RowSets, RowStore, Scale, WantedNode,
+    WorkerRows,
 };
 use planetree_base::error::Result;
 use planetree_metric::Mean;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Rows with their scores and gradients, in this process.
@@ -57,6 +59,11 @@ impl<C: Cell> LocalWorker<C> {
     /// Like [`BoostWorker::update_gradients`], by partition where the order of merging matters.
     pub fn gradients_by_partition(&mut self, round: u32) -> Vec<GradientSummary> {
         self.state.gradients.update(&self.data.rows, &self.state.scores, round)
+    }
+
+    /// The rows of some of its partitions, as those of a worker of streaming candidates.
+    pub fn rows_of(&self, partitions: Range<usize>, scale: Scale) -> WorkerRows<'_, C> {
+        WorkerRows { data: &self.data, rows: &self.sets, partitions, scale }
     }
 
     /// The sum over the rows of a node.

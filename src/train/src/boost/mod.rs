@@ -8,7 +8,7 @@ mod whole_scores;
 
 pub use {gradients::RowGradients, local_worker::LocalWorker, local_worker::WorkerState};
 
-use crate::config::{BoostCandidates, BoostSettings};
+use crate::config::{BoostCandidates, BoostSettings, StreamingParameters};
 use crate::driver::{
     BackendCell, BoostWorker, GradientSummary, Learner, LearnerOutputs, LogValue, Observer, Outcome,
     TrainRequest, TreeStart, misfit, no_split,
@@ -192,13 +192,17 @@ fn finder<C: Cell>(parameters: &BoostSettings, kept: KeptHistograms<C>) -> Box<d
     match parameters.learner.candidates {
         BoostCandidates::Static { .. } => Box::new(StaticBins::new(kept)),
         BoostCandidates::Streaming(streaming) => {
-            let rules = StreamingRules {
-                centroids: streaming.max_bin as usize,
-                grouped: streaming.value_groups > 0,
-                workers: streaming.workers as usize,
-            };
-            Box::new(StreamingSplits::new(rules, kept))
+            Box::new(StreamingSplits::new(streaming_rules(streaming), kept))
         }
         BoostCandidates::Exact => Box::new(ExactSplits),
+    }
+}
+
+/// The rules of streaming candidates.
+pub fn streaming_rules(parameters: StreamingParameters) -> StreamingRules {
+    StreamingRules {
+        centroids: parameters.max_bin as usize,
+        grouped: parameters.value_groups > 0,
+        workers: parameters.workers as usize,
     }
 }

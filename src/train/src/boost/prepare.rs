@@ -4,18 +4,18 @@ use super::gradients::RowGradients;
 use super::local_worker::{LocalWorker, WorkerState};
 use crate::bins::{BinnedData, FeatureBins};
 use crate::config::{BaseScore, BoostSettings};
-use crate::driver::BoostWorker;
 use crate::driver::{
     BackendCell, Metrics, Observer, OpenedData, Scores, TrainRequest, Training, ValidationSet, mean_of, open,
     warn_of_leakage,
 };
+use crate::driver::{BoostWorker, ensemble_of};
 use crate::objective::Objective;
 use crate::tree::Scale;
 use planetree_base::error::{Error, Result};
 use planetree_base::suggest;
 use planetree_data::dataset::KnownFeature;
 use planetree_data::source::{LabelledData, LabelledRows};
-use planetree_model::model::{Ensemble, Model, ModelFeature, Origin};
+use planetree_model::model::{Combine, Model, ModelFeature, Origin, Part, TreeEnsemble};
 use planetree_model::predict::{known_features, scores_of};
 use std::sync::Arc;
 use std::time::Instant;
@@ -81,6 +81,7 @@ pub fn prepare<'a>(
     let OpenedData { source, data, options, mut validation, seen, seconds } = opened;
     let mut training = Training::open(request, model, seconds, observer)?;
     let model = training.model();
+    let base_score = ensemble_of(model).base_score;
     let mut sets = Vec::new();
     for (named, source) in request.validation.iter().zip(&mut validation) {
         let step = format!("reading {}", named.name);
@@ -96,7 +97,7 @@ pub fn prepare<'a>(
         residuals: objective.is_none(),
         draws: objective.as_ref().is_some_and(|objective| objective.draws()),
         remembers: objective.as_ref().is_some_and(|objective| objective.learns()),
-        usual: mean_of(&data.rows, |label| (f64::from(label) - model.base_score).abs() as f32),
+        usual: mean_of(&data.rows, |label| (f64::from(label) - base_score).abs() as f32),
     };
     let state = match request.backend {
         Some(_) => None,
@@ -106,7 +107,6 @@ pub fn prepare<'a>(
             metrics: if traits.residuals { None } else { Some(Metrics::new(parameters, &data.rows)?) },
         }),
     };
-    let base_score = model.base_score;
     training.seconds.load += begun.elapsed().as_secs_f64();
     Ok((training, PreparedBoosting { data: Arc::new(data), state, traits, validation: sets, base_score }))
 }
@@ -136,13 +136,22 @@ fn start_features(request: &TrainRequest, parameters: &BoostSettings) -> Result<
             "remove base_score or --start-model",
         ));
     }
-    if start.ensemble != Ensemble::Boost {
-        return Err(Error::usage(
-            "--start-model is a forest; boosting can only continue from a boosted model",
-            "start from a boosted model",
-        ));
-    }
+    check_start(start)?;
     Ok(Some(known_features(start, None)))
+}
+
+/// Boosting adds trees to a sum of trees, and to nothing else.
+fn check_start(start: &Model) -> Result<()> {
+    let problem = match start.only_trees() {
+        Some(ensemble) if ensemble.combine == Combine::Sum => return Ok(()),
+        Some(_) => "the start model is a forest, to which boosting cannot add trees".to_owned(),
+        None => {
+            let parts: Vec<String> = (0..start.parts.len()).map(|part| start.part_label(part)).collect();
+            let parts = parts.join(", ");
+            format!("the start model is a weighted sum of parts, to which boosting cannot add trees: {parts}")
+        }
+    };
+    Err(Error::usage(problem, "start from a boosted model"))
 }
 
 /// A model has one fill value per feature, so old and new trees must agree on it.
@@ -201,12 +210,14 @@ fn new_model(
     let features = source.names();
     let (base_score, base_feature) = base_score(parameters, source, data, features, objective)?;
     let start = request.start.as_ref();
+    let ensemble = match start {
+        Some(start) => ensemble_of(start).clone(),
+        None => TreeEnsemble { combine: Combine::Sum, base_score, base_feature, trees: Vec::new() },
+    };
     Ok(Model {
-        ensemble: Ensemble::Boost,
-        base_score: start.map_or(base_score, |start| start.base_score),
-        base_feature: start.map_or(base_feature, |start| start.base_feature),
+        intercept: 0.0,
+        parts: vec![Part::trees(ensemble)],
         features: start.map_or_else(|| opened.model_features(), |start| start.features.clone()),
-        trees: start.map_or_else(Vec::new, |start| start.trees.clone()),
         configuration: request.configuration(),
         data: opened.data_used(request)?,
         rounds: 0,
@@ -268,10 +279,13 @@ fn start_scores(
     rows: &[LabelledRows],
 ) -> Result<Scores> {
     let bare;
-    let start = match (&request.start, model.base_feature) {
-        (None, None) => return Ok(Scores::constant(rows, model.base_score)),
+    let ensemble = ensemble_of(model);
+    let start = match (&request.start, ensemble.base_feature) {
+        (None, None) => return Ok(Scores::constant(rows, ensemble.base_score)),
         (None, Some(_)) => {
-            bare = Model { trees: Vec::new(), ..model.clone() };
+            let TreeEnsemble { combine, base_score, base_feature, .. } = *ensemble;
+            let without_trees = TreeEnsemble { combine, base_score, base_feature, trees: Vec::new() };
+            bare = Model { parts: vec![Part::trees(without_trees)], ..model.clone() };
             &bare
         }
         (Some(start), _) => start,

@@ -248,9 +248,9 @@ pub enum ObjectiveParameters {
     Pairwise(PairwiseParameters),
     /// Listwise cross entropy that bounds NDCG.
     XeNdcg,
-    /// Listwise cross entropy with the softmax of the labels.
+    /// Listwise cross entropy between the softmax of the labels and the softmax of the scores.
     ListNet,
-    /// Squared error of label differences within a query.
+    /// Squared error after subtracting the mean error of each query.
     QueryRmse,
 }
 

@@ -1,6 +1,7 @@
 //! Checkpoints: the current model and the log, in one file that is replaced atomically.
 
 use super::log::LogEntry;
+use super::rounds::ensemble_of;
 use crate::config::Parameters;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
@@ -120,10 +121,13 @@ fn difference(model: &Model, start_trees: usize, expected: &Model) -> Option<Str
     if let Some(difference) = data_difference(&model.data, &expected.data) {
         return Some(difference);
     }
-    if model.trees.get(..start_trees) != Some(&expected.trees[..])
-        || model.base_score != expected.base_score
-        || model.base_feature != expected.base_feature
-    {
+    let expected_trees = ensemble_of(expected);
+    let is_same_start = model.only_trees().is_some_and(|ensemble| {
+        ensemble.trees.get(..start_trees) == Some(&expected_trees.trees[..])
+            && ensemble.base_score == expected_trees.base_score
+            && ensemble.base_feature == expected_trees.base_feature
+    });
+    if !is_same_start {
         return Some("it started from another model".to_owned());
     }
     let lines = |text: &str| -> Vec<String> {

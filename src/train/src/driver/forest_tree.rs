@@ -3,9 +3,10 @@
 use crate::bins::Binning;
 use crate::tree::split_of_model;
 use planetree_model::model::{Branch, Node, Split, Tree};
+use serde::{Deserialize, Serialize};
 
 /// The split of a node.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ForestSplit {
     /// The feature.
     pub feature: u32,
@@ -22,7 +23,7 @@ pub struct ForestSplit {
 }
 
 /// A node of a grown tree.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ForestNode {
     /// 0 for the root.
     pub depth: u32,
@@ -35,7 +36,7 @@ pub struct ForestNode {
 }
 
 /// A grown tree.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ForestTree {
     /// Its nodes: the root first, every parent before its children.
     pub nodes: Vec<ForestNode>,
@@ -46,6 +47,15 @@ impl ForestTree {
     pub fn add(&mut self, depth: u32, value: f64, cover: f64) -> u32 {
         self.nodes.push(ForestNode { depth, value, cover, split: None });
         self.nodes.len() as u32 - 1
+    }
+
+    /// Whether every parent precedes its children, and both children exist.
+    pub fn is_valid(&self) -> bool {
+        let splits = self.nodes.iter().enumerate().filter_map(|(place, node)| Some((place, node.split?)));
+        splits.into_iter().all(|(node, split)| {
+            let left = split.left as usize;
+            left > node && left < self.nodes.len().saturating_sub(1)
+        })
     }
 
     /// Converts to a model tree.
@@ -64,7 +74,7 @@ impl ForestTree {
                 gain: split.gain,
             }),
         });
-        Tree { group: 0, nodes: nodes.collect() }
+        Tree { nodes: nodes.collect() }
     }
 
     /// Converts from a tree of a model trained on these bins; `None` if it does not fit them.

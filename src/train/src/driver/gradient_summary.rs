@@ -1,9 +1,10 @@
 //! Summary statistics of the gradients of a round, merged over workers.
 
 use crate::tree::Scale;
+use serde::{Deserialize, Serialize};
 
 /// Summary statistics of the gradients of all rows.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct GradientSummary {
     /// The largest magnitude.
     pub most: f64,

@@ -33,6 +33,7 @@ pub(crate) use leakage::warn_of_leakage;
 pub use log::{BestRound, LogEntry, LogValue, write_rounds};
 pub use open::{OpenedData, misfit, no_split, open};
 pub use request::{CustomObjective, NamedData, TrainRequest};
+pub(crate) use rounds::ensemble_of;
 pub use rounds::{Learner, LearnerOutputs, Training};
 pub use sampling::draw_limit;
 pub use sampling::draw_rows;
@@ -107,7 +108,7 @@ impl Outcome {
     pub fn size(&self) -> ModelSize {
         self.written.unwrap_or_else(|| {
             let mut size = ModelSize::default();
-            self.model.trees.iter().for_each(|tree| size.add(tree));
+            self.model.trees().for_each(|tree| size.add(tree));
             size
         })
     }

@@ -10,7 +10,7 @@ use super::{ModelSize, Observer, Outcome, PhaseSeconds};
 use planetree_base::error::{Error, Result};
 use planetree_base::progress::Meter;
 use planetree_base::storage::{Location, interrupt};
-use planetree_model::model::{Model, ModelWriter, Tree};
+use planetree_model::model::{Model, ModelWriter, Tree, TreeEnsemble};
 use std::time::Instant;
 
 /// Trains a model round by round, inside [`Training::run`].
@@ -74,6 +74,15 @@ enum StopReason {
     NoSplit,
 }
 
+/// The trees of a model in training, which has no other part.
+pub fn ensemble_of(model: &Model) -> &TreeEnsemble {
+    model.only_trees().expect("a model in training has one part of trees")
+}
+
+fn ensemble_of_mut(model: &mut Model) -> &mut TreeEnsemble {
+    model.only_trees_mut().expect("a model in training has one part of trees")
+}
+
 impl<'a> Training<'a> {
     /// A training at its start, or where its checkpoint left off. `model` is the model before the first round.
     pub fn open(
@@ -84,7 +93,7 @@ impl<'a> Training<'a> {
     ) -> Result<Self> {
         let mut training = Training {
             request,
-            start_trees: model.trees.len(),
+            start_trees: ensemble_of(&model).trees.len(),
             model,
             log: Vec::new(),
             file: None,
@@ -165,7 +174,7 @@ impl<'a> Training<'a> {
         self.model.rounds += 1;
         self.size.add(&tree);
         match &mut self.file {
-            None => self.model.trees.push(tree),
+            None => ensemble_of_mut(&mut self.model).trees.push(tree),
             Some(file) => {
                 let begun = Instant::now();
                 file.write_tree(&tree)?;
@@ -190,7 +199,7 @@ impl<'a> Training<'a> {
     }
 
     fn replay(&mut self, learner: &mut dyn Learner, observer: &mut dyn Observer) -> Result<()> {
-        let trees = &self.model.trees[self.start_trees..];
+        let trees = &ensemble_of(&self.model).trees[self.start_trees..];
         if trees.is_empty() {
             return Ok(());
         }
@@ -259,7 +268,7 @@ impl<'a> Training<'a> {
         }
         let last = best.map_or(rounds, |best| best.round);
         if best.is_some() {
-            self.model.trees.truncate(self.start_trees + last as usize);
+            ensemble_of_mut(&mut self.model).trees.truncate(self.start_trees + last as usize);
         }
         self.seconds.train = self.begun.elapsed().as_secs_f64() - self.writing;
         let LearnerOutputs { out_of_bag, strength } = learner.finish(last);

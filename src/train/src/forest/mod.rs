@@ -27,7 +27,7 @@ use learner::ForestLearner;
 use out_of_bag::OutOfBag;
 use planetree_base::error::{Error, Result};
 use planetree_data::source::{LabelledData, LabelledRows};
-use planetree_model::model::{Ensemble, Model, Origin, Tree};
+use planetree_model::model::{Combine, Model, Origin, Part, Tree, TreeEnsemble};
 use planetree_model::predict::win_rates;
 use route::ForestRouter;
 use std::time::Instant;
@@ -135,15 +135,15 @@ fn note_clipped(parameters: &ForestSettings, features: usize, observer: &mut dyn
 }
 
 fn new_model(request: &TrainRequest, parameters: &ForestSettings, opened: &OpenedData) -> Result<Model> {
+    let combine = match parameters.learner.pairs_per_document {
+        None => Combine::Mean,
+        Some(_) => Combine::Wins,
+    };
+    let ensemble = TreeEnsemble { combine, base_score: 0.0, base_feature: None, trees: Vec::new() };
     Ok(Model {
-        ensemble: match parameters.learner.pairs_per_document {
-            None => Ensemble::Bag,
-            Some(_) => Ensemble::Wins,
-        },
-        base_score: 0.0,
-        base_feature: None,
+        intercept: 0.0,
+        parts: vec![Part::trees(ensemble)],
         features: opened.model_features(),
-        trees: Vec::new(),
         configuration: request.parameters.to_toml(),
         data: opened.data_used(request)?,
         rounds: 0,

@@ -94,7 +94,7 @@ fn variance<'a>(inputs: &GrowerInputs<'a>) -> Result<Box<dyn GrowBelow + 'a>> {
     Ok(Box::new(PointGrower::new(inputs, criterion, targets.collect())?))
 }
 
-/// Returns the labels that occur, in ascending order.
+/// Returns the labels that occur, in ascending order. Stops after 65,537 labels, which are too many classes.
 fn distinct_labels(data: &BinnedData) -> Vec<f32> {
     let mut labels: Vec<f32> = Vec::new();
     for label in data.rows.iter().flat_map(|rows| &rows.labels) {
@@ -102,7 +102,7 @@ fn distinct_labels(data: &BinnedData) -> Vec<f32> {
         if labels.get(place) != Some(label) {
             labels.insert(place, *label);
             if labels.len() > 1 << 16 {
-                break; // more labels than any criterion supports
+                break;
             }
         }
     }

@@ -7,8 +7,8 @@
 use fearless_simd::{Level, SimdBase, dispatch, i64x2};
 use serde::{Deserialize, Serialize};
 
-/// Sums over a set of rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// Sums over some rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct GradientSums {
     /// Sum of gradients, in units of the scale.
     pub gradient: i64,

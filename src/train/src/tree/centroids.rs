@@ -2,8 +2,10 @@
 //! and section 4.2 of Tyree et al., "Parallel boosted regression trees for web search ranking" (WWW 2011). Equation
 //! numbers refer to the latter paper.
 
-/// One bin of a streaming histogram. The letters are the symbols in the paper.
-#[derive(Debug, Clone, Copy, PartialEq)]
+use serde::{Deserialize, Serialize};
+
+/// One bin: its centre p, its count m and the sum r of its targets.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Centroid {
     /// p: mean of the values.
     pub centre: f64,
@@ -37,7 +39,18 @@ impl StreamingHistogram {
         StreamingHistogram { most, bins: Vec::with_capacity(most + 1), gaps: Vec::with_capacity(most + 1) }
     }
 
-    /// Returns the bins in ascending order.
+    /// A histogram of given bins, ascending.
+    pub fn of_bins(most: usize, bins: Vec<Centroid>) -> Self {
+        let gaps = bins.windows(2).map(|pair| pair[1].centre - pair[0].centre).collect();
+        StreamingHistogram { most, bins, gaps }
+    }
+
+    /// Its bins, ascending.
+    pub fn into_bins(self) -> Vec<Centroid> {
+        self.bins
+    }
+
+    /// Its bins, ascending.
     pub fn bins(&self) -> &[Centroid] {
         &self.bins
     }
@@ -255,6 +268,7 @@ mod tests {
             for (fast, naive) in fast.bins().iter().zip(&naive) {
                 prop_assert!((fast.centre - naive.centre).abs() < 1e-9 && fast.count == naive.count && fast.sum == naive.sum);
             }
+            prop_assert_eq!(&StreamingHistogram::of_bins(most, fast.bins().to_vec()), &fast);
             let total = fast.total();
             prop_assert_eq!(total.count, points.len() as f64);
             prop_assert_eq!(total.sum, points.iter().map(|(_, y)| y).sum::<f64>());

@@ -103,7 +103,7 @@ impl CodedTree {
                 gain: split.gain,
             }),
         });
-        model::Tree { group: 0, nodes: nodes.collect() }
+        model::Tree { nodes: nodes.collect() }
     }
 
     /// Returns whether the tree has no split.

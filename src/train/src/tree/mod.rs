@@ -17,6 +17,7 @@ mod sorted_cells;
 mod split;
 mod static_bins;
 mod streaming;
+mod streaming_worker;
 
 pub use carry::{CarriedRoot, carrying_pays};
 pub use cell::{Cell, GradientSums, Scale, round, whole};
@@ -33,6 +34,7 @@ pub use rows::{AT_A_TIME, NodeId, NodeSplit, RowSets};
 pub use split::{FoundSplit, SplitRules};
 pub use static_bins::StaticBins;
 pub use streaming::{StreamingRules, StreamingSplits};
+pub use streaming_worker::{NodeHistograms, WorkerHistogram, WorkerRows, worker_partitions};
 
 #[cfg(test)]
 mod tests;

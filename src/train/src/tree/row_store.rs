@@ -6,6 +6,7 @@ use super::finder::{GrowContext, OpenNode};
 use super::histogram::{HistogramBuilder, NodeHistogram, WantedNode};
 use super::rows::{AT_A_TIME, NodeId, NodeSplit, RowEntry, RowSets};
 use super::split::FoundSplit;
+use super::streaming_worker::NodeHistograms;
 use crate::bins::BinnedData;
 use planetree_base::error::Result;
 use rayon::prelude::*;
@@ -28,7 +29,16 @@ pub trait RowStore<C: Cell> {
         Ok(None)
     }
 
-    /// Called for every split that was found in the histogram of a node. The split may be applied later.
+    /// The streaming histograms of nodes by worker, in order, and by group; `None` if the rows are here.
+    fn worker_histograms(
+        &mut self,
+        _groups: &[usize],
+        _nodes: &[NodeId],
+    ) -> Result<Option<Vec<Vec<NodeHistograms>>>> {
+        Ok(None)
+    }
+
+    /// Called with every split found in the histogram of a node, which may be applied later.
     fn found(
         &mut self,
         _ground: &GrowContext<'_>,

@@ -9,18 +9,20 @@
 //! siblings is also computed by subtraction, and partitioning does not affect the results.
 
 use super::cell::{Cell, GradientSums};
-use super::centroids::{Centroid, StreamingHistogram};
+use super::centroids::StreamingHistogram;
 use super::finder::{GrowContext, OpenNode, Siblings, SplitFinder, better};
-use super::histogram::{add_rows, feature_cells, finish, lane_cells_of_group};
+use super::histogram::feature_cells;
 use super::kept::KeptHistograms;
 use super::row_store::RowStore;
-use super::rows::{NodeRows, RowSets};
-use super::sorted_cells::SortedCells;
+use super::rows::{NodeId, RowSets};
 use super::split::FoundSplit;
 use super::static_bins::find_in_histograms;
-use crate::bins::{Codes, FeatureBins, GroupCodes, GroupKind};
+use super::streaming_worker::{NodeHistograms, StreamingWorker, WorkerHistogram, insert_cells, list_present, worker_partitions};
+use crate::bins::{Codes, FeatureBins};
 use planetree_base::error::Result;
+use planetree_base::wire::malformed;
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
 /// Finds splits at quantiles of streaming histograms.
 pub struct StreamingSplits<C> {
@@ -29,7 +31,7 @@ pub struct StreamingSplits<C> {
 }
 
 /// Parameters of streaming histograms.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct StreamingRules {
     /// b: maximum number of bins per histogram.
     pub centroids: usize,
@@ -61,23 +63,36 @@ impl<C: Cell> SplitFinder<C> for StreamingSplits<C> {
         rows: &mut dyn RowStore<C>,
         siblings: &[Siblings<C>],
     ) -> Result<Vec<Option<FoundSplit>>> {
-        if self.rules.grouped && self.rules.workers == 1 {
+        if !self.rules.need_workers() {
             let rules = self.rules;
             let best = |open: &OpenNode<C>, cells: &[C], group: usize, allowed: &[bool]| {
                 rules.best_of_cells(context, open, cells, group, allowed)
             };
             return find_in_histograms(context, &mut self.histograms, rows, siblings, best);
         }
-        let rows = rows.local()?;
         let open: Vec<OpenNode<C>> = siblings.iter().flat_map(Siblings::nodes).collect();
         let wanted: Vec<OpenNode<C>> = open.iter().copied().filter(|open| open.wanted).collect();
         let allowed: Vec<Vec<bool>> = wanted.iter().map(|open| context.choice.of_node(open.node)).collect();
         let groups = context.choice.groups(&context.data.binning.layout);
-        let found: Vec<Vec<Option<FoundSplit>>> = groups
-            .par_iter()
-            .with_max_len(1)
-            .map(|group| self.rules.find_in_group(context, rows, &wanted, &allowed, *group))
-            .collect::<Result<_>>()?;
+        let nodes: Vec<NodeId> = wanted.iter().map(|open| open.node).collect();
+        let sent = rows.worker_histograms(&groups, &nodes)?;
+        let found: Vec<Vec<Option<FoundSplit>>> = match &sent {
+            None => {
+                let rows = rows.local()?;
+                let groups = groups.par_iter().with_max_len(1);
+                let find = |group: &usize| self.rules.find_in_group(context, rows, &wanted, &allowed, *group);
+                groups.map(find).collect::<Result<_>>()?
+            }
+            Some(workers) => {
+                let groups = groups.par_iter().enumerate().with_max_len(1);
+                let find = |(place, group): (usize, &usize)| {
+                    let of_workers: Option<Vec<_>> = workers.iter().map(|worker| worker.get(place)).collect();
+                    let of_workers = of_workers.ok_or_else(malformed)?;
+                    self.rules.find_in_sent(context, &wanted, &allowed, *group, &of_workers)
+                };
+                groups.map(find).collect::<Result<_>>()?
+            }
+        };
         let mut best =
             (0..wanted.len()).map(|node| found.iter().map(|splits| splits[node]).fold(None, better));
         Ok(open.iter().map(|open| if open.wanted { best.next().flatten() } else { None }).collect())
@@ -89,7 +104,12 @@ impl<C: Cell> SplitFinder<C> for StreamingSplits<C> {
 }
 
 impl StreamingRules {
-    /// Returns the best split of a group from the sums of all rows by code. Used with a single worker.
+    /// Whether workers build histograms of their own; a single one that groups values needs only sums by code.
+    pub fn need_workers(&self) -> bool {
+        !self.grouped || self.workers > 1
+    }
+
+    /// The best split of a group from the sums of all rows by code, for a single worker.
     fn best_of_cells<C: Cell>(
         &self,
         context: &GrowContext<'_>,
@@ -133,14 +153,9 @@ impl StreamingRules {
     ) -> Result<Vec<Option<FoundSplit>>> {
         let binning = &context.data.binning;
         let features = &binning.layout.groups[group].features;
-        let empty = |feature: &u32| self.empty(&binning.features[*feature as usize]);
-        let mut merged: Vec<Vec<Merged>> =
-            wanted.iter().map(|_| features.iter().map(empty).collect()).collect();
-        let mut worker = StreamingWorker::new(context, group);
-        let partitions = context.data.partitions();
-        let workers = self.workers.min(partitions);
-        for number in 0..workers {
-            let own = number * partitions / workers..(number + 1) * partitions / workers;
+        let mut merged = self.empty_of_nodes(context, wanted.len(), group);
+        let mut worker = StreamingWorker::new(context.data, context.rules.scale.count_bits, group);
+        for own in worker_partitions(context.data.partitions(), self.workers) {
             let codes: Vec<Codes> = own
                 .clone()
                 .map(|partition| context.data.codes(partition, &[group]))
@@ -162,12 +177,56 @@ impl StreamingRules {
                 });
             }
         }
+        Ok(self.best_of_merged(context, wanted, group, &merged))
+    }
+
+    /// The best splits of a group from the histograms that workers sent, in their order.
+    fn find_in_sent<C: Cell>(
+        &self,
+        context: &GrowContext<'_>,
+        wanted: &[OpenNode<C>],
+        allowed: &[Vec<bool>],
+        group: usize,
+        workers: &[&NodeHistograms],
+    ) -> Result<Vec<Option<FoundSplit>>> {
+        let features = &context.data.binning.layout.groups[group].features;
+        let mut merged = self.empty_of_nodes(context, wanted.len(), group);
+        for worker in workers {
+            if worker.len() != wanted.len() || worker.iter().any(|sent| sent.len() != features.len()) {
+                return Err(malformed());
+            }
+            for ((sent, of_node), allowed) in worker.iter().zip(&mut merged).zip(allowed) {
+                for ((sent, merged), feature) in sent.iter().zip(of_node).zip(features) {
+                    if allowed[*feature as usize] {
+                        merged.add_sent(sent, self.centroids)?;
+                    }
+                }
+            }
+        }
+        Ok(self.best_of_merged(context, wanted, group, &merged))
+    }
+
+    fn empty_of_nodes(&self, context: &GrowContext<'_>, nodes: usize, group: usize) -> Vec<Vec<Merged>> {
+        let binning = &context.data.binning;
+        let features = &binning.layout.groups[group].features;
+        let empty = |feature: &u32| self.empty(&binning.features[*feature as usize]);
+        (0..nodes).map(|_| features.iter().map(empty).collect()).collect()
+    }
+
+    fn best_of_merged<C: Cell>(
+        &self,
+        context: &GrowContext<'_>,
+        wanted: &[OpenNode<C>],
+        group: usize,
+        merged: &[Vec<Merged>],
+    ) -> Vec<Option<FoundSplit>> {
+        let features = &context.data.binning.layout.groups[group].features;
         let splits = wanted.iter().zip(merged).map(|(open, of_node)| {
             let of_feature =
-                |(merged, feature): (Merged, &u32)| self.best_cut(context, open, *feature, &merged);
-            of_node.into_iter().zip(features).map(of_feature).fold(None, better)
+                |(merged, feature): (&Merged, &u32)| self.best_cut(context, open, *feature, merged);
+            of_node.iter().zip(features).map(of_feature).fold(None, better)
         });
-        Ok(splits.collect())
+        splits.collect()
     }
 
     /// Returns the candidate with the best score (eq. 9 of the paper, with interpolated sums).
@@ -247,95 +306,29 @@ impl Merged {
         context: &GrowContext<'_>,
         most: usize,
     ) {
-        let scale = &context.rules.scale;
         let mut histogram = StreamingHistogram::new(most);
-        for (code, cell) in list {
-            let sums = cell.sums(scale.count_bits);
-            if Some(*code) == bins.missing_code {
-                self.missing.gradient += sums.gradient;
-                self.missing.weight += sums.weight;
-                self.missing.count += sums.count;
-                continue;
-            }
-            self.counts[*code as usize] += sums.count;
-            if sums.weight == 0 {
-                continue; // rows without weight have no effect on centroids
-            }
-            histogram.insert(Centroid {
-                centre: f64::from(bins.centres[*code as usize]),
-                count: sums.weight as f64 / scale.weight,
-                sum: sums.gradient as f64 / scale.gradient,
-            });
+        let counts = &mut self.counts;
+        let missing = insert_cells(list, bins, &context.rules.scale, &mut histogram, |code, count| {
+            counts[code as usize] += count;
+        });
+        self.add(histogram, missing);
+    }
+
+    /// Merges what one more worker sent.
+    fn add_sent(&mut self, sent: &WorkerHistogram, most: usize) -> Result<()> {
+        for (code, count) in sent.counts() {
+            *self.counts.get_mut(code as usize).ok_or_else(malformed)? += count;
         }
+        self.add(StreamingHistogram::of_bins(most, sent.bins.clone()), sent.missing);
+        Ok(())
+    }
+
+    fn add(&mut self, histogram: StreamingHistogram, missing: GradientSums) {
+        self.missing = self.missing + missing;
         if self.histogram.bins().is_empty() {
             self.histogram = histogram;
         } else {
             self.histogram.merge(&histogram);
-        }
-    }
-}
-
-/// Lists the codes that occur, with their sums.
-fn list_present<C: Cell>(cells: &[C], count_bits: u32, list: &mut Vec<(u32, C)>) {
-    list.clear();
-    let present = cells.iter().enumerate().filter(|(_, cell)| cell.sums(count_bits).count > 0);
-    list.extend(present.map(|(code, cell)| (code as u32, *cell)));
-}
-
-/// Sums the rows of one node on one worker by code, for all features of a group.
-struct StreamingWorker<'a, C: Cell> {
-    context: &'a GrowContext<'a>,
-    group: usize,
-    cells: Vec<C>,
-    total: C,
-    sorted: SortedCells<C>,
-    list: Vec<(u32, C)>,
-}
-
-impl<'a, C: Cell> StreamingWorker<'a, C> {
-    fn new(context: &'a GrowContext<'a>, group: usize) -> Self {
-        let binning = &context.data.binning;
-        let cells = match binning.layout.groups[group].kind {
-            GroupKind::Column(_) => Vec::new(),
-            _ => vec![C::default(); lane_cells_of_group::<C>(binning, group)],
-        };
-        StreamingWorker {
-            context,
-            group,
-            cells,
-            total: C::default(),
-            sorted: SortedCells::new(),
-            list: Vec::new(),
-        }
-    }
-
-    /// Adds the rows of one partition.
-    fn add(&mut self, codes: GroupCodes<'_>, node: NodeRows<'_, C>) {
-        let group = &self.context.data.binning.layout.groups[self.group];
-        if let GroupKind::Column(_) = group.kind {
-            self.sorted.collect(codes, node);
-            return;
-        }
-        let bits = self.context.rules.scale.count_bits;
-        node.entries.iter().for_each(|entry| self.total.add(C::of(entry.target, bits)));
-        add_rows(codes, group, node, bits, &mut self.cells);
-    }
-
-    /// Passes the sums of each feature to `take`, and sets them to zero.
-    fn drain(&mut self, mut take: impl FnMut(usize, &[(u32, C)])) {
-        let binning = &self.context.data.binning;
-        let members = &binning.layout.groups[self.group];
-        let bits = self.context.rules.scale.count_bits;
-        if let GroupKind::Column(_) = members.kind {
-            take(0, self.sorted.drain(binning.features[members.features[0] as usize].codes(), bits));
-            return;
-        }
-        let empty = vec![C::default(); self.cells.len()];
-        let cells = std::mem::replace(&mut self.cells, empty);
-        let cells = finish(binning, self.group, cells, std::mem::take(&mut self.total));
-        for lane in 0..members.features.len() {
-            list_present(&cells[feature_cells(binning, self.group, lane)], bits, &mut self.list);
-            take(lane, &self.list);
         }
     }
 }

@@ -3,8 +3,8 @@
 use super::{CATEGORICAL, MISSING_KIND, MISSING_LEFT, NAN, NOTHING, PANDAS, WORDS, ZERO};
 use crate::exchange::assemble::{ForeignNode, ForeignSplit, assemble};
 use crate::exchange::names::NameSource;
-use crate::exchange::{ImportError, ImportedModel};
-use crate::model::{Ensemble, Model, ModelFeature, Origin, Tree};
+use crate::exchange::{ImportError, ImportedModel, imported_model};
+use crate::model::{Combine, ModelFeature, Tree, TreeEnsemble};
 use std::collections::HashMap;
 use std::str::FromStr;
 
@@ -117,17 +117,14 @@ impl Reader {
         // If the first tree of a sum is a single leaf, its value is the base score.
         let base =
             read.first().filter(|first| !is_mean && first.nodes.len() == 1).map(|first| first.nodes[0].value);
-        let model = Model {
-            ensemble: if is_mean { Ensemble::Bag } else { Ensemble::Boost },
+        let rounds = read.len() as u32 - u32::from(base.is_some());
+        let ensemble = TreeEnsemble {
+            combine: if is_mean { Combine::Mean } else { Combine::Sum },
             base_score: base.unwrap_or(0.0),
             base_feature: None,
-            features,
-            rounds: read.len() as u32 - u32::from(base.is_some()),
             trees: read.split_off(usize::from(base.is_some())),
-            configuration: "# imported from LightGBM's text\n".to_owned(),
-            data: Vec::new(),
-            origin: Origin::default(),
         };
+        let model = imported_model(ensemble, features, rounds, "# imported from LightGBM's text\n");
         Ok(ImportedModel { model, notes: self.notes, losses })
     }
 

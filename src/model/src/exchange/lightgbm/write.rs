@@ -3,8 +3,9 @@
 use super::{MISSING_KIND, MISSING_LEFT, NAN, NOTHING, PANDAS, WORDS};
 use crate::exchange::ExportedModel;
 use crate::exchange::binary::{BinaryNode, BinarySplit, binary};
+use crate::exchange::fold::folded;
 use crate::exchange::names::portable_names;
-use crate::model::{Ensemble, Model, ModelFeature};
+use crate::model::{Combine, Model, ModelFeature, TreeEnsemble};
 use std::fmt::{Display, Write};
 
 /// The section before the last line. It is empty only in files of planetree: LightGBM always writes parameters.
@@ -22,20 +23,17 @@ pub fn is_ours(bytes: &[u8]) -> bool {
 
 /// Writes a model.
 pub fn export(model: &Model) -> ExportedModel {
-    let (mut notes, mut losses) = (Vec::new(), Vec::new());
-    if let Some(feature) = model.base_feature {
-        let name = &model.features[feature as usize].name;
-        losses.push(format!(
-            "scores include the value of feature {name}, which LightGBM cannot add: add it to LightGBM's predictions"
-        ));
-    }
+    let folded = folded(model);
+    let mut notes = Vec::new();
+    let losses = folded.losses(model, "LightGBM", "add it to LightGBM's predictions");
+    let ensemble = &*folded.ensemble;
     // LightGBM separates names by spaces, and rejects characters with a meaning in JSON.
     let is_unsupported =
         |letter: char| letter.is_whitespace() || letter.is_control() || "\",:[]{}".contains(letter);
     let names = portable_names(&model.features, is_unsupported, &mut notes);
     let mut trees: Vec<Vec<BinaryNode>> =
-        model.trees.iter().map(|tree| binary(tree, &model.features)).collect();
-    add_base_score(model, &mut trees);
+        ensemble.trees.iter().map(|tree| binary(tree, &model.features)).collect();
+    add_base_score(ensemble, &mut trees);
     let mut counts = CoverCounts::default();
     let trees: Vec<String> =
         (0..).zip(&trees).map(|(number, nodes)| tree_text(number, nodes, &mut counts)).collect();
@@ -54,11 +52,11 @@ pub fn export(model: &Model) -> ExportedModel {
     let mut line = |key: &str, value: &dyn Display| {
         let _ = writeln!(text, "{key}={value}");
     };
-    text_header(model, &names, &mut line);
+    text_header(ensemble, &names, &mut line);
     if !categorical.is_empty() {
         line(WORDS, &joined(&categorical));
     }
-    if model.ensemble != Ensemble::Boost {
+    if ensemble.combine != Combine::Sum {
         text.push_str("average_output\n");
     }
     let sizes: Vec<usize> = trees.iter().map(String::len).collect();
@@ -75,7 +73,7 @@ pub fn export(model: &Model) -> ExportedModel {
         false => serde_json::to_string(&words).expect("strings can be written as JSON"),
     };
     let _ = writeln!(text, "\n{NO_PARAMETERS}{PANDAS}{words}");
-    ExportedModel { text, notes, losses }
+    ExportedModel { bytes: text.into_bytes(), notes, losses }
 }
 
 /// The indices of the categorical features.
@@ -85,22 +83,20 @@ fn categorical_features(features: &[ModelFeature]) -> Vec<usize> {
 
 /// Adds the base score, which LightGBM does not have: to a sum as a first tree of one leaf, so that the order of
 /// additions stays the same; to a mean in every leaf.
-fn add_base_score(model: &Model, trees: &mut Vec<Vec<BinaryNode>>) {
+fn add_base_score(ensemble: &TreeEnsemble, trees: &mut Vec<Vec<BinaryNode>>) {
     let constant = |value| vec![BinaryNode { split: None, value, cover: 0.0 }];
-    match model.ensemble {
-        _ if trees.is_empty() => trees.push(constant(model.base_score)),
-        Ensemble::Boost if model.base_score != 0.0 => trees.insert(0, constant(model.base_score)),
-        Ensemble::Boost => {}
-        Ensemble::Bag | Ensemble::Wins => {
-            trees.iter_mut().flatten().for_each(|node| node.value += model.base_score)
-        }
+    let base_score = ensemble.base_score;
+    match ensemble.combine {
+        _ if trees.is_empty() => trees.push(constant(base_score)),
+        Combine::Sum if base_score != 0.0 => trees.insert(0, constant(base_score)),
+        Combine::Sum => {}
+        Combine::Mean | Combine::Wins => trees.iter_mut().flatten().for_each(|node| node.value += base_score),
     }
 }
 
-fn text_header(model: &Model, names: &[String], line: &mut dyn FnMut(&str, &dyn Display)) {
+fn text_header(ensemble: &TreeEnsemble, names: &[String], line: &mut dyn FnMut(&str, &dyn Display)) {
     let mut ranges: Vec<Option<(f32, f32)>> = vec![None; names.len()];
-    let nodes = model.trees.iter().flat_map(|tree| &tree.nodes);
-    for split in nodes.filter_map(|node| node.split.as_ref()) {
+    for split in ensemble.splits() {
         let range = ranges[split.feature as usize].get_or_insert((split.threshold, split.threshold));
         *range = (range.0.min(split.threshold), range.1.max(split.threshold));
     }

@@ -3,8 +3,8 @@
 use super::{WORDS, XgboostTree};
 use crate::exchange::assemble::{ForeignNode, ForeignSplit, assemble};
 use crate::exchange::names::NameSource;
-use crate::exchange::{ImportError, ImportedModel, is_truncated};
-use crate::model::{Ensemble, Model, Origin, Tree};
+use crate::exchange::{ImportError, ImportedModel, imported_model, is_truncated};
+use crate::model::{Combine, Tree, TreeEnsemble};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -168,17 +168,9 @@ fn model_of(learner: Learner, names: &NameSource) -> Result<ImportedModel, Impor
             read.len()
         ));
     }
-    let model = Model {
-        ensemble: Ensemble::Boost,
-        base_score,
-        base_feature: None,
-        features,
-        rounds: read.len() as u32,
-        trees: read,
-        configuration: "# imported from XGBoost's JSON\n".to_owned(),
-        data: Vec::new(),
-        origin: Origin::default(),
-    };
+    let rounds = read.len() as u32;
+    let ensemble = TreeEnsemble { combine: Combine::Sum, base_score, base_feature: None, trees: read };
+    let model = imported_model(ensemble, features, rounds, "# imported from XGBoost's JSON\n");
     Ok(ImportedModel { model, notes, losses: Vec::new() })
 }
 

@@ -3,6 +3,7 @@
 use super::{Flag, TreeParameters, WORDS, XgboostTree};
 use crate::exchange::ExportedModel;
 use crate::exchange::binary::{BinaryNode, binary};
+use crate::exchange::fold::folded;
 use crate::exchange::names::portable_names;
 use crate::model::Model;
 use serde_json::json;
@@ -21,21 +22,18 @@ const NO_PARENT: i64 = i32::MAX as i64;
 
 /// Writes a model.
 pub fn export(model: &Model) -> ExportedModel {
-    let (mut notes, mut losses) = (Vec::new(), Vec::new());
-    if let Some(feature) = model.base_feature {
-        let name = &model.features[feature as usize].name;
-        losses.push(format!(
-            "scores include the value of feature {name}, which XGBoost cannot add: pass it as base_margin"
-        ));
-    }
+    let folded = folded(model);
+    let mut notes = Vec::new();
+    let mut losses = folded.losses(model, "XGBoost", "pass it as base_margin");
+    let ensemble = &*folded.ensemble;
     // Names are always written: without them XGBoost counts from 0, and its dumps would call our f26 f25.
     let names =
         portable_names(&model.features, |letter| "[]<".contains(letter) || letter.is_control(), &mut notes);
     let types: Vec<&str> = names.iter().map(|_| "float").collect();
-    let scale = model.tree_weight();
+    let scale = ensemble.tree_weight();
     let mut range = SingleRange::default();
     let trees: Vec<XgboostTree> = (0..)
-        .zip(&model.trees)
+        .zip(&ensemble.trees)
         .map(|(id, tree)| {
             let nodes = binary(tree, &model.features);
             tree_of(id, &nodes, scale, model.features.len(), &mut range)
@@ -61,7 +59,7 @@ pub fn export(model: &Model) -> ExportedModel {
                 "name": "gbtree",
             },
             "learner_model_param": {
-                "base_score": format!("{:E}", model.base_score as f32),
+                "base_score": format!("{:E}", ensemble.base_score as f32),
                 "boost_from_average": "0",
                 "num_class": "0",
                 "num_feature": model.features.len().to_string(),
@@ -77,7 +75,7 @@ pub fn export(model: &Model) -> ExportedModel {
     let at = text.find("\"tree_info\"").expect("the key is written above");
     text.insert_str(at, &format!("\"trees\":{trees},"));
     text.push('\n');
-    ExportedModel { text, notes, losses }
+    ExportedModel { bytes: text.into_bytes(), notes, losses }
 }
 
 /// The categories of the features, as an attribute.

@@ -3,6 +3,32 @@
 use super::*;
 use crate::model::example;
 use crate::model::example::leaf;
+use crate::model::{Branch, Combine, Normalisation, Part, PartFamily, Split, TreeEnsemble};
+use arrow::array::{ArrayRef, Float32Array, Float64Array, Int32Array, RecordBatch, StringArray};
+use std::sync::Arc;
+
+fn ensemble(model: &mut Model) -> &mut TreeEnsemble {
+    model.parts[0].family.trees_mut().unwrap()
+}
+
+/// The example with two more parts, of which the last has no trees.
+fn three_parts() -> Model {
+    let mut model = example();
+    let mut other = model.parts[0].clone();
+    let mut empty = TreeEnsemble { combine: Combine::Wins, ..other.family.trees().unwrap().clone() };
+    empty.trees.clear();
+    other.family.trees_mut().unwrap().combine = Combine::Mean;
+    model.intercept = -0.1;
+    model.parts.push(Part {
+        name: "größe".to_owned(),
+        weight: 1e-300,
+        normalisation: Normalisation::UnitVariance,
+        configuration: "a = 1\n".to_owned(),
+        ..other
+    });
+    model.parts.push(Part { weight: -2.0, family: PartFamily::Trees(empty), ..model.parts[0].clone() });
+    model
+}
 
 fn model_location(root: &tempfile::TempDir) -> Location {
     Location::Local(root.path().join("model"))
@@ -15,7 +41,11 @@ fn a_model_round_trips() {
     let model = example();
     model.write(&location).unwrap();
     assert_eq!(Model::read(&location).unwrap(), model);
-    let stump = Model { trees: Vec::new(), ensemble: Ensemble::Bag, ..model.clone() };
+    let parts = three_parts();
+    parts.write(&location).unwrap();
+    assert_eq!(Model::read(&location).unwrap(), parts);
+    let mut stump = model.clone();
+    (ensemble(&mut stump).trees, ensemble(&mut stump).combine) = (Vec::new(), Combine::Mean);
     stump.write_with(&location, &[("planetree.checkpoint", "{}".to_owned())]).unwrap();
     let (read, metadata) = Model::read_with(&location).unwrap();
     assert_eq!(read, stump);
@@ -33,7 +63,9 @@ fn any_number_round_trips_exactly() {
         let (score, fill) = (f64::from_bits(bits), f32::from_bits((bits >> 32) as u32));
         if score.is_finite() && fill.is_finite() {
             let features = vec![ModelFeature { fill: Some(fill), ..ModelFeature::new("f") }];
-            let model = Model { base_score: score, features, trees: Vec::new(), ..example() };
+            let mut model = Model { intercept: -score, features, ..example() };
+            model.parts[0].weight = score;
+            (ensemble(&mut model).base_score, ensemble(&mut model).trees) = (score, Vec::new());
             model.write(&location).unwrap();
             assert_eq!(Model::read(&location).unwrap(), model);
         }
@@ -44,10 +76,16 @@ fn any_number_round_trips_exactly() {
 fn an_invalid_model_is_not_written() {
     type Fault = (&'static str, fn(&mut Model));
     fn first(model: &mut Model) -> &mut Split {
-        model.trees[0].nodes[0].split.as_mut().unwrap()
+        ensemble(model).trees[0].nodes[0].split.as_mut().unwrap()
     }
     let faults: &[Fault] = &[
-        ("the base score is NaN", |model| model.base_score = f64::NAN),
+        ("the intercept is inf", |model| model.intercept = f64::INFINITY),
+        ("the model has no parts", |model| model.parts.clear()),
+        ("part 0 (trees): the weight is NaN", |model| model.parts[0].weight = f64::NAN),
+        ("part 0 (trees): the base score is NaN", |model| ensemble(model).base_score = f64::NAN),
+        ("part 0 (trees): the base feature is 3, but there are 3 features", |model| {
+            ensemble(model).base_feature = Some(3);
+        }),
         ("duplicate feature name f1", |model| model.features[1].name = "f1".into()),
         ("the fill value of feature größe \"x\" is not finite", |model| {
             model.features[1].fill = Some(f32::INFINITY)
@@ -55,26 +93,31 @@ fn an_invalid_model_is_not_written() {
         ("category \"red\" of feature f1 has two codes", |model| {
             model.features[0].words = ["red", "blue", "red"].map(str::to_owned).to_vec();
         }),
-        ("tree 1, node 0: the tree has no nodes", |model| model.trees[1].nodes.clear()),
-        ("tree 0, node 0: invalid child: 0", |model| first(model).left = 0),
+        ("tree 1, node 0: the tree has no nodes", |model| ensemble(model).trees[1].nodes.clear()),
+        (
+            "part 0 (trees): tree 0, node 0: invalid child: 0 does not come after its parent (a cycle)",
+            |model| first(model).left = 0,
+        ),
         ("tree 0, node 0: invalid child: 99", |model| first(model).right = 99),
         ("tree 0, node 0: child 1 has two parents", |model| first(model).right = 1),
         ("tree 0, node 1: child 2 has two parents", |model| {
-            model.trees[0].nodes[1].split.as_mut().unwrap().left = 2;
+            ensemble(model).trees[0].nodes[1].split.as_mut().unwrap().left = 2;
         }),
-        ("tree 0, node 0: unknown feature 3", |model| first(model).feature = 3),
+        ("part 0 (trees): tree 0, node 0: unknown feature 3: there are 3 features", |model| {
+            first(model).feature = 3
+        }),
         ("tree 0, node 0: the threshold is inf", |model| first(model).threshold = f32::INFINITY),
         ("tree 0, node 0: the gain is NaN", |model| first(model).gain = f64::NAN),
         ("a middle child is required if missing values go there", |model| {
             first(model).missing = Branch::Middle
         }),
         ("a middle child is required if missing values go there", |model| {
-            model.trees[0].nodes[1].split.as_mut().unwrap().missing = Branch::Left;
+            ensemble(model).trees[0].nodes[1].split.as_mut().unwrap().missing = Branch::Left;
         }),
-        ("tree 0, node 2: the value is NaN", |model| model.trees[0].nodes[2].value = f64::NAN),
-        ("tree 0, node 2: the cover is inf", |model| model.trees[0].nodes[2].cover = f64::INFINITY),
-        ("tree 0, node 2: the depth is 7, expected 1", |model| model.trees[0].nodes[2].depth = 7),
-        ("tree 0, node 6: the node has no parent", |model| model.trees[0].nodes.push(leaf(0, 0.0))),
+        ("tree 0, node 2: the value is NaN", |model| ensemble(model).trees[0].nodes[2].value = f64::NAN),
+        ("tree 0, node 2: the cover is inf", |model| ensemble(model).trees[0].nodes[2].cover = f64::INFINITY),
+        ("tree 0, node 2: the depth is 7, expected 1", |model| ensemble(model).trees[0].nodes[2].depth = 7),
+        ("tree 0, node 6: the node has no parent", |model| ensemble(model).trees[0].nodes.push(leaf(0, 0.0))),
     ];
     for (problem, corrupt) in faults {
         let root = tempfile::tempdir().unwrap();
@@ -104,15 +147,14 @@ fn a_forged_file_is_rejected() {
     let model = example();
     model.write(&location).unwrap();
     let header = TableReader::open(&location, TableKind::Model).unwrap().metadata(HEADER).unwrap().to_owned();
-    let newer = header.replace("\"format\":1", "\"format\":2,\"what\":3");
+    let newer = header.replace("\"format\":2", "\"format\":3,\"what\":3");
     let error = forge(&location, &newer, None);
     assert!(error.to_string().contains("written by a newer planetree"), "{error}");
-    for wrong in ["", "{}", "[1]", &header.replace("boost", "magic"), &header[..header.len() - 1]] {
+    for wrong in ["", "{}", "[1]", &header.replace("\"sum\"", "\"magic\""), &header[..header.len() - 1]] {
         assert!(forge(&location, wrong, None).to_string().contains("not a valid model: "));
     }
-    let writer = ModelWriter::create(&location, &model.features).unwrap();
-    let whole = writer.tree_as_rows(&model.trees[0]).unwrap();
-    drop(writer);
+    let first = model.trees().next().unwrap();
+    let whole = rows_as_batch(0, &mut tree_rows(0, first), &model.features).unwrap();
     let replaced = |name: &str, column: ArrayRef| -> RecordBatch {
         let mut columns: Vec<(String, ArrayRef, bool)> = whole
             .schema()
@@ -126,15 +168,17 @@ fn a_forged_file_is_rejected() {
     };
     let integers = |values: [i32; 6]| -> ArrayRef { Arc::new(Int32Array::from_iter_values(values)) };
     let forgeries = [
-        ("no column tree", whole.project(&[1, 2, 3]).unwrap()),
+        ("no column tree", whole.project(&[0, 2, 3]).unwrap()),
+        ("negative part: -1", replaced("part", integers([-1; 6]))),
+        ("a row of part 1: the number of parts is 1", replaced("part", integers([0, 0, 1, 0, 0, 0]))),
+        ("part 0 (trees): the part has 6 rows, expected 10", whole.clone()),
         ("column tree has type Float64", replaced("tree", Arc::new(Float64Array::from(vec![0.0; 6])))),
         ("column tree has nulls", replaced("tree", Arc::new(Int32Array::from(vec![None; 6])))),
         ("tree 7, node 0: trees are out of order", replaced("tree", integers([7; 6]))),
-        ("tree -1, node 0: trees are out of order", replaced("tree", integers([-1; 6]))),
+        ("part 0 (trees): negative tree: -1", replaced("tree", integers([-1; 6]))),
         ("tree 0, node 9: nodes are out of order", replaced("node", integers([0, 9, 2, 3, 4, 5]))),
         ("tree 0, node 0: nodes are out of order", replaced("node", integers([0; 6]))),
         ("negative depth: -1", replaced("depth", integers([0, -1, 1, 2, 2, 2]))),
-        ("the nodes of a tree have different groups", replaced("group", integers([0, 1, 0, 0, 0, 0]))),
         (
             "children without a feature",
             replaced("feature", Arc::new(StringArray::from(vec![None::<&str>; 6]))),
@@ -150,15 +194,48 @@ fn a_forged_file_is_rejected() {
             "`missing` is not left, right or middle",
             replaced("missing", Arc::new(StringArray::from(vec!["up"; 6]))),
         ),
-        ("the threshold is inf", replaced("threshold", Arc::new(Float32Array::from(vec![f32::INFINITY; 6])))),
     ];
     for (problem, rows) in &forgeries {
         let error = forge(&location, &header, Some(rows)).to_string();
         assert!(error.contains("not a valid model: ") && error.contains(problem), "{problem}: {error}");
     }
+    // Values are checked after the rows are counted.
+    let header = header.replace("\"rows\":10", "\"rows\":6");
+    let infinite = replaced("threshold", Arc::new(Float32Array::from(vec![f32::INFINITY; 6])));
+    let error = forge(&location, &header, Some(&infinite)).to_string();
+    assert!(error.contains("part 0 (trees): tree 0, node 0: the threshold is inf"), "{error}");
+    // Unknown keys are ignored.
     let mut writer = TableWriter::create(&location, TableKind::Model, SCHEMA.clone()).unwrap();
-    writer.set_metadata(HEADER, header.replace("\"format\":1", "\"format\":1,\"later\":true"));
+    writer.set_metadata(HEADER, header.replace("\"format\":2", "\"format\":2,\"later\":true"));
     writer.write(&whole).unwrap();
     writer.finish().unwrap();
-    assert_eq!(Model::read(&location).unwrap().trees, model.trees[..1]);
+    assert_eq!(Model::read(&location).unwrap().trees().collect::<Vec<_>>(), [first]);
+}
+
+#[test]
+fn forged_parts_are_rejected_by_name() {
+    let root = tempfile::tempdir().unwrap();
+    let location = model_location(&root);
+    let model = three_parts();
+    model.write(&location).unwrap();
+    let header = TableReader::open(&location, TableKind::Model).unwrap().metadata(HEADER).unwrap().to_owned();
+    let rows = |part: usize| {
+        let first = model.trees().next().unwrap();
+        rows_as_batch(part, &mut tree_rows(0, first), &model.features).unwrap()
+    };
+    let error = forge(&location, &header, Some(&rows(0))).to_string();
+    assert!(error.contains("part 0 (trees): the part has 6 rows, expected 10"), "{error}");
+    let error = forge(&location, &header.replace("\"rows\":10", "\"rows\":6"), Some(&rows(0))).to_string();
+    assert!(error.contains("part 1 (größe): the part has no rows, expected 6"), "{error}");
+    let unordered = arrow::compute::concat_batches(&SCHEMA, [&rows(1), &rows(0)]).unwrap();
+    let error = forge(&location, &header, Some(&unordered)).to_string();
+    assert!(error.contains("part 0 (trees): parts are out of order"), "{error}");
+    let unknown = header.replacen("\"kind\":\"trees\"", "\"kind\":\"oracle\"", 1);
+    let error = forge(&location, &unknown, None);
+    assert!(error.to_string().contains("part 0 (trees) is of an unknown kind: \"oracle\""), "{error}");
+    assert!(error.remedy().unwrap().contains("newer version"), "{error}");
+    for (old, new) in [("\"weight\":1.0", "\"weight\":1e999"), ("\"unit_variance\"", "\"magic\"")] {
+        let error = forge(&location, &header.replacen(old, new, 1), None).to_string();
+        assert!(error.contains("not a valid model: "), "{error}");
+    }
 }

@@ -1,6 +1,6 @@
 //! The scorer against a naive reference that walks the trees node by node.
 
-use crate::model::{Branch, Ensemble, Model, ModelFeature, Node, Origin, Split, Tree};
+use crate::model::{Branch, Combine, Model, ModelFeature, Node, Origin, Part, Split, Tree, TreeEnsemble};
 use crate::predict::Scorer;
 use arrow::array::Float32Array;
 use fearless_simd::Level;
@@ -28,16 +28,26 @@ fn tree_value(tree: &Tree, value_of: &dyn Fn(u32) -> f32) -> f64 {
 
 /// The score of a row, computed naively.
 fn reference_score(model: &Model, row: &[f32]) -> f64 {
+    reference_value(model, model.only_trees().unwrap(), row)
+}
+
+/// The value of an ensemble for a row, which for a pairwise model is a difference, computed naively.
+pub(crate) fn reference_value(model: &Model, ensemble: &TreeEnsemble, row: &[f32]) -> f64 {
     let value_of = |feature: u32| match model.features[feature as usize].fill {
         Some(fill) if row[feature as usize].is_nan() => fill,
         _ => row[feature as usize],
     };
-    let values = model.trees.iter().map(|tree| tree_value(tree, &value_of));
-    match model.ensemble {
-        Ensemble::Boost => values.fold(model.base_score, |score, value| score + value),
-        Ensemble::Bag | Ensemble::Wins if model.trees.is_empty() => model.base_score,
-        Ensemble::Bag | Ensemble::Wins => {
-            model.base_score + values.fold(0.0, |sum, value| sum + value) / model.trees.len() as f64
+    let trees = &ensemble.trees;
+    let values = trees.iter().map(|tree| tree_value(tree, &value_of));
+    let mut base = ensemble.base_score;
+    if let Some(feature) = ensemble.base_feature {
+        let value = value_of(feature);
+        base += f64::from(if value.is_nan() { 0.0 } else { value });
+    }
+    match ensemble.combine {
+        Combine::Sum => values.fold(base, |score, value| score + value),
+        Combine::Mean | Combine::Wins => {
+            base + values.fold(0.0, |sum, value| sum + value) / trees.len().max(1) as f64
         }
     }
 }
@@ -46,7 +56,7 @@ fn reference_score(model: &Model, row: &[f32]) -> f64 {
 #[derive(Debug, Clone)]
 pub(crate) struct RandomModel {
     pub(crate) seed: u64,
-    pub(crate) ensemble: Ensemble,
+    pub(crate) combine: Combine,
     pub(crate) features: usize,
     pub(crate) trees: usize,
     pub(crate) max_leaves: usize,
@@ -71,12 +81,11 @@ pub(crate) fn random_model(shape: &RandomModel) -> Model {
         .map(|feature| ModelFeature { fill: fill(&mut stream), ..ModelFeature::new(format!("f{feature}")) })
         .collect();
     let trees = (0..shape.trees).map(|_| random_tree(shape, &mut stream)).collect();
+    let (combine, base_score) = (shape.combine, stream.normal());
     Model {
-        ensemble: shape.ensemble,
-        base_score: stream.normal(),
-        base_feature: None,
+        intercept: 0.0,
+        parts: vec![Part::trees(TreeEnsemble { combine, base_score, base_feature: None, trees })],
         features,
-        trees,
         configuration: String::new(),
         data: Vec::new(),
         rounds: shape.trees as u32,
@@ -88,7 +97,7 @@ pub(crate) fn random_model(shape: &RandomModel) -> Model {
 fn random_tree(shape: &RandomModel, stream: &mut Stream) -> Tree {
     let leaf = |depth, stream: &mut Stream| Node { depth, split: None, value: stream.normal(), cover: 1.0 };
     let leaves = 1 + (stream.bits() as usize) % shape.max_leaves;
-    let mut tree = Tree { group: 0, nodes: vec![leaf(0, stream)] };
+    let mut tree = Tree { nodes: vec![leaf(0, stream)] };
     let mut open = vec![0];
     while open.len() < leaves {
         // Often the newest leaf, so that some trees are deep.
@@ -158,13 +167,13 @@ fn check(shape: &RandomModel, rows: usize) {
 }
 
 fn shapes() -> impl Strategy<Value = RandomModel> {
-    let ensemble = prop_oneof![Just(Ensemble::Boost), Just(Ensemble::Bag)];
+    let combine = prop_oneof![Just(Combine::Sum), Just(Combine::Mean)];
     let leaves = prop_oneof![Just(1), 2..40usize, 40..101usize];
     let numbers = prop_oneof![2..20u64, 20..2000u64];
-    (any::<u64>(), ensemble, 1..12usize, 0..9usize, leaves, numbers).prop_map(
-        |(seed, ensemble, features, trees, max_leaves, numbers)| RandomModel {
+    (any::<u64>(), combine, 1..12usize, 0..9usize, leaves, numbers).prop_map(
+        |(seed, combine, features, trees, max_leaves, numbers)| RandomModel {
             seed,
-            ensemble,
+            combine,
             features,
             trees,
             max_leaves,
@@ -181,7 +190,7 @@ proptest! {
 }
 
 const PLAIN: RandomModel =
-    RandomModel { seed: 7, ensemble: Ensemble::Boost, features: 5, trees: 3, max_leaves: 31, numbers: 50 };
+    RandomModel { seed: 7, combine: Combine::Sum, features: 5, trees: 3, max_leaves: 31, numbers: 50 };
 
 #[test]
 fn large_trees_score_as_the_reference_does() {
@@ -208,8 +217,8 @@ fn a_model_may_have_many_features() {
 
 #[test]
 fn a_model_without_trees_scores_the_base_score() {
-    for ensemble in [Ensemble::Boost, Ensemble::Bag] {
-        check(&RandomModel { trees: 0, ensemble, ..PLAIN }, 3);
+    for combine in [Combine::Sum, Combine::Mean] {
+        check(&RandomModel { trees: 0, combine, ..PLAIN }, 3);
     }
 }
 

@@ -1,6 +1,6 @@
 //! From text through a dataset to scores.
 
-use crate::model::{Branch, Ensemble, Model, ModelFeature, Node, Origin, Split, Tree};
+use crate::model::{Branch, Combine, Model, ModelFeature, Node, Origin, Part, Split, Tree, TreeEnsemble};
 use crate::predict::{PredictReport, PredictedGroup, predict, scores_of};
 use arrow::array::Array;
 use planetree_base::storage::Location;
@@ -52,14 +52,14 @@ pub(crate) fn model(features: &[&str], used: &[usize]) -> Model {
         let split = Split { feature, threshold: 0.0, missing, left: 1, right: 2, middle, gain: 1.0 };
         let power = 10f64.powi(feature as i32);
         let root = Node { depth: 0, split: Some(split), value: 0.0, cover: 1.0 };
-        Tree { group: 0, nodes: vec![root, leaf(0.0), leaf(power), leaf(5.0 * power)] }
+        Tree { nodes: vec![root, leaf(0.0), leaf(power), leaf(5.0 * power)] }
     };
+    let trees = used.iter().map(|feature| tree(*feature)).collect();
+    let (combine, base_score, base_feature) = (Combine::Sum, 0.0, None);
     Model {
-        ensemble: Ensemble::Boost,
-        base_score: 0.0,
-        base_feature: None,
+        intercept: 0.0,
+        parts: vec![Part::trees(TreeEnsemble { combine, base_score, base_feature, trees })],
         features: features.iter().map(|name| ModelFeature::new(*name)).collect(),
-        trees: used.iter().map(|feature| tree(*feature)).collect(),
         configuration: String::new(),
         data: Vec::new(),
         rounds: used.len() as u32,
@@ -110,7 +110,8 @@ fn columns_are_found_by_name_and_groups_come_in_order() {
 fn a_model_that_uses_no_feature_scores_every_row() {
     let room = tempfile::tempdir().unwrap();
     let reader = dataset(room.path(), "query_id,label,a\nq1,,1\nq1,,2\nq2,,3\n", InputFormat::Csv);
-    let model = Model { base_score: 0.25, ..model(&["a"], &[]) };
+    let mut model = model(&["a"], &[]);
+    model.only_trees_mut().unwrap().base_score = 0.25;
     let (groups, _) = predicted(&reader, &model, 1);
     assert_eq!(groups.iter().map(|group| group.labels.null_count()).sum::<usize>(), 3, "unlabelled");
     assert_eq!(groups[0].ranks, [1, 2]);

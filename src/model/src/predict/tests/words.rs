@@ -2,8 +2,8 @@
 
 use super::stream::dataset;
 use crate::explain::explain;
-use crate::model::{Branch, Ensemble, Model, ModelFeature, Node, Origin, Split, Tree};
-use crate::predict::{GroupScorer, predict};
+use crate::model::{Branch, Combine, Model, ModelFeature, Node, Origin, Part, Split, Tree, TreeEnsemble};
+use crate::predict::{GroupPredictor, predict};
 use planetree_data::dataset::DatasetReader;
 use planetree_data::ingest::InputFormat;
 use proptest::prelude::*;
@@ -29,7 +29,7 @@ fn table(documents: &[Document]) -> String {
 }
 
 /// A model with one tree for every threshold between two codes; a score shows the branch taken in every tree.
-fn model(reader: &DatasetReader, missing: [Branch; 2], ensemble: Ensemble) -> Model {
+fn model(reader: &DatasetReader, missing: [Branch; 2], combine: Combine) -> Model {
     let manifest = reader.manifest();
     let words = |name: &str| {
         let column = manifest.categories.iter().find(|column| column.feature == name);
@@ -48,16 +48,14 @@ fn model(reader: &DatasetReader, missing: [Branch; 2], ensemble: Ensemble) -> Mo
             let value = 2f64.powi(-(trees.len() as i32));
             let mut nodes = vec![root, leaf(value), leaf(-value)];
             nodes.extend(middle.map(|_| leaf(value / 3.0)));
-            trees.push(Tree { group: 0, nodes });
+            trees.push(Tree { nodes });
         }
     }
     Model {
-        ensemble,
-        base_score: 0.0,
-        base_feature: None,
-        features,
+        intercept: 0.0,
         rounds: trees.len() as u32,
-        trees,
+        parts: vec![Part::trees(TreeEnsemble { combine, base_score: 0.0, base_feature: None, trees })],
+        features,
         configuration: String::new(),
         data: Vec::new(),
         origin: Origin::default(),
@@ -76,9 +74,9 @@ fn scores(reader: &DatasetReader, model: &Model) -> BTreeMap<String, u64> {
         Ok(())
     })
     .unwrap();
-    if model.ensemble != Ensemble::Wins {
+    if model.only_trees().unwrap().combine != Combine::Wins {
         // SQL and explanations use the same columns, but other code.
-        let scorer = GroupScorer::new(model, reader).unwrap();
+        let scorer = GroupPredictor::new(model, reader).unwrap();
         let mut all = Vec::new();
         for id in reader.groups() {
             all.extend(scorer.scores(reader, &reader.open_group(id).unwrap()).unwrap());
@@ -116,12 +114,12 @@ proptest! {
         scored in documents(),
         order in any::<prop::sample::Index>(),
         missing in prop::sample::select(vec![Branch::Left, Branch::Right, Branch::Middle]),
-        ensemble in prop::sample::select(vec![Ensemble::Boost, Ensemble::Bag, Ensemble::Wins]),
+        combine in prop::sample::select(vec![Combine::Sum, Combine::Mean, Combine::Wins]),
     ) {
         let rooms = [(); 3].map(|()| tempfile::tempdir().unwrap());
         let learned = dataset(rooms[0].path(), &table(&known), InputFormat::Csv);
-        let mut model = model(&learned, [missing, Branch::Left], ensemble);
-        if ensemble == Ensemble::Wins {
+        let mut model = model(&learned, [missing, Branch::Left], combine);
+        if combine == Combine::Wins {
             // A difference is missing if either value is.
             model.features.iter_mut().for_each(|feature| feature.fill = Some(0.0));
         }

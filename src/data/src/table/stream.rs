@@ -1,4 +1,4 @@
-//! Rows as compressed Arrow IPC streams.
+//! Rows as compressed Arrow IPC streams, for sending them to another process.
 
 use arrow::array::RecordBatch;
 use arrow::ipc::reader::StreamReader;
@@ -7,7 +7,7 @@ use planetree_base::error::Result;
 use planetree_base::wire::malformed;
 
 /// Encodes rows; no batches give no bytes.
-pub fn rows_to_bytes(batches: &[RecordBatch]) -> Result<Vec<u8>> {
+pub fn batches_to_bytes(batches: &[RecordBatch]) -> Result<Vec<u8>> {
     let Some(first) = batches.first() else { return Ok(Vec::new()) };
     let mut bytes = Vec::new();
     let write = |bytes: &mut Vec<u8>| {
@@ -19,8 +19,8 @@ pub fn rows_to_bytes(batches: &[RecordBatch]) -> Result<Vec<u8>> {
     zstd::encode_all(bytes.as_slice(), 1).map_err(|_| malformed())
 }
 
-/// Reads what [`rows_to_bytes`] wrote.
-pub fn rows_from_bytes(bytes: &[u8]) -> Result<Vec<RecordBatch>> {
+/// Reads what [`batches_to_bytes`] wrote.
+pub fn batches_from_bytes(bytes: &[u8]) -> Result<Vec<RecordBatch>> {
     if bytes.is_empty() {
         return Ok(Vec::new());
     }
@@ -41,9 +41,9 @@ mod tests {
         let numbers: ArrayRef = Arc::new(Float64Array::from(vec![0.1, -0.0, f64::INFINITY]));
         let batch = RecordBatch::try_from_iter([("name", names), ("number", numbers)]).unwrap();
         let rows = vec![batch.clone(), batch.slice(1, 2), batch.slice(2, 0)];
-        let bytes = rows_to_bytes(&rows).unwrap();
-        assert_eq!(rows_from_bytes(&bytes).unwrap(), rows);
-        assert!(rows_from_bytes(&bytes[..bytes.len() / 2]).is_err());
-        assert!(rows_to_bytes(&[]).unwrap().is_empty() && rows_from_bytes(&[]).unwrap().is_empty());
+        let bytes = batches_to_bytes(&rows).unwrap();
+        assert_eq!(batches_from_bytes(&bytes).unwrap(), rows);
+        assert!(batches_from_bytes(&bytes[..bytes.len() / 2]).is_err());
+        assert!(batches_to_bytes(&[]).unwrap().is_empty() && batches_from_bytes(&[]).unwrap().is_empty());
     }
 }

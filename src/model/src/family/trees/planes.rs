@@ -7,7 +7,8 @@
 //! - a *plane* contains the codes of a block's rows for one chunk: the number of its thresholds that each value is
 //!   above. A missing value is above none of them in one kind of plane, and above all of them in the other.
 
-use crate::model::Model;
+use super::ensemble::TreeEnsemble;
+use crate::family::ModelFeature;
 use std::collections::BTreeMap;
 
 /// Rows per block.
@@ -103,21 +104,20 @@ impl ThresholdCollector {
 }
 
 impl Planes {
-    /// Collects the thresholds of a model's trees. Planes are added on demand, as tests are created.
-    pub fn of(model: &Model) -> Self {
+    /// Collects the thresholds of all trees. Planes are added on demand, as tests are created.
+    pub fn of(ensemble: &TreeEnsemble, features: &[ModelFeature]) -> Self {
         let mut thresholds: BTreeMap<u32, ThresholdCollector> = BTreeMap::new();
-        let nodes = model.trees.iter().flat_map(|tree| &tree.nodes);
-        for split in nodes.filter_map(|node| node.split.as_ref()) {
+        for split in ensemble.splits() {
             thresholds.entry(split.feature).or_default().push(split.threshold);
         }
-        let features = thresholds.into_iter().map(|(feature, mut thresholds)| {
+        let chunked = thresholds.into_iter().map(|(feature, mut thresholds)| {
             thresholds.sort();
             let thresholds = thresholds.all;
-            let fill = model.features.get(feature as usize).and_then(|feature| feature.fill);
+            let fill = features.get(feature as usize).and_then(|feature| feature.fill);
             let chunks = thresholds.chunks(CHUNK).map(ThresholdChunk::new).collect();
             FeatureChunks { feature, fill: fill.unwrap_or(f32::NAN), chunks }
         });
-        Planes { features: features.collect(), count: 0 }
+        Planes { features: chunked.collect(), count: 0 }
     }
 
     /// The test whether a value is above a threshold of the model.

@@ -1,7 +1,7 @@
 //! Flattens a tree into binary tests on planes.
 
 use super::planes::{MissingSide, PlaneTest, Planes};
-use crate::model::{Branch, Split, Tree};
+use super::tree::{Branch, Split, Tree};
 use std::collections::VecDeque;
 
 /// A node of a flattened tree.

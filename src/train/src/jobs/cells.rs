@@ -1,10 +1,10 @@
 //! Wire format of histograms: gradient, count and (for weighted cells) weight of each non-empty cell, as variable-length
 //! integers. Encoded blocks can be added without the bins.
 
+use crate::bins::Binning;
+use crate::tree::{Cell, GradientSums, NodeHistogram, cells_of_group};
 use planetree_base::error::Result;
 use planetree_base::wire::{WireReader, WireWriter, malformed};
-use planetree_train::bins::Binning;
-use planetree_train::tree::{Cell, GradientSums, NodeHistogram, cells_of_group};
 use std::ops::Range;
 
 /// A histogram cell with a wire format.

@@ -60,8 +60,6 @@ pub struct Node {
 /// A decision tree.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tree {
-    /// Number of the sub-model that the tree belongs to.
-    pub group: u32,
     /// The nodes: the root first, parents before their children.
     pub nodes: Vec<Node>,
 }

@@ -1,0 +1,45 @@
+//! Running a job on all shares of some data.
+
+use super::client::{ClusterRequest, SchedulerClient};
+use super::merge::MergePlan;
+use super::registry::read_partial;
+use super::task::{Command, Reply, Step, pack};
+use datafusion::datasource::physical_plan::FileGroup;
+use planetree_base::error::Result;
+use planetree_base::job::Job;
+
+/// A job to run on all shares.
+pub struct JobCall<'a, J: Job> {
+    /// The command.
+    pub command: &'a Command,
+    /// The job.
+    pub job: &'a J,
+    /// What executors that lack the state make it from.
+    pub snapshot: &'a J::Snapshot,
+    /// Whether to send the snapshot with the first attempt.
+    pub is_first: bool,
+    /// File group of each share.
+    pub groups: &'a [FileGroup],
+    /// How executors merge the partials, if they do.
+    pub merge_plan: Option<MergePlan>,
+}
+
+impl SchedulerClient {
+    /// Runs a job. Returns the partials of all shares, in order; if executors merge them, the blocks of all shares.
+    pub fn run<J: Job>(&self, call: &JobCall<'_, J>) -> Result<Vec<J::Partial>> {
+        let blocks = call.merge_plan.map_or(1, |plan| plan.blocks());
+        let replies = self.ask(&ClusterRequest {
+            task: &call.command.task(Step::Run { job: J::NAME.to_owned(), blocks }),
+            job: pack(call.job),
+            snapshot: &|| pack(call.snapshot),
+            is_first: call.is_first,
+            groups: call.groups,
+            merge: call.merge_plan.map(|plan| (plan, J::NAME)),
+        })?;
+        let partial = |reply: &Reply| match reply {
+            Reply::Block { partial, .. } | Reply::Merged { partial, .. } => read_partial(partial),
+            _ => Err(self.unexpected_answer()),
+        };
+        replies.iter().map(partial).collect()
+    }
+}

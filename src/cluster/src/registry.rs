@@ -1,0 +1,73 @@
+//! The jobs that executors can run: one line each.
+
+use super::executor::{ExecutorCache, ShardRequest, run};
+use super::task::Reply;
+use planetree_base::compact::{self, Bytes};
+use planetree_base::error::{Error, Result};
+use planetree_base::job::{Job, Partial};
+use planetree_base::wire::malformed;
+use planetree_judge::evaluate::JudgeRows;
+use planetree_model::predict::ScoreRows;
+use planetree_train::jobs::{GrowTrees, Level, StreamLevel, Survey, UpdateGradients};
+
+const JOBS: &[RegisteredJob] = &[
+    RegisteredJob::of::<Survey>(),
+    RegisteredJob::of::<UpdateGradients>(),
+    RegisteredJob::of::<Level>(),
+    RegisteredJob::of::<StreamLevel>(),
+    RegisteredJob::of::<GrowTrees>(),
+    RegisteredJob::of::<ScoreRows>(),
+    RegisteredJob::of::<JudgeRows>(),
+];
+
+/// A job by name.
+pub struct RegisteredJob {
+    name: &'static str,
+    /// Runs the job on a shard.
+    pub run: fn(&ExecutorCache, &ShardRequest<'_>) -> Result<Vec<Reply>>,
+    /// Merges serialised partials, in order.
+    pub merge: fn(&[Bytes]) -> Result<Bytes>,
+}
+
+impl RegisteredJob {
+    const fn of<J: Job>() -> Self {
+        RegisteredJob { name: J::NAME, run: run::<J>, merge: merge::<J> }
+    }
+
+    /// The job with a name.
+    pub fn find(name: &str) -> Result<&'static RegisteredJob> {
+        JOBS.iter().find(|job| job.name == name).ok_or_else(|| {
+            Error::usage(
+                format_args!("this executor has no job called {name:?}"),
+                "run the same build of planetree everywhere",
+            )
+        })
+    }
+}
+
+/// Reads a partial.
+pub fn read_partial<P: Partial>(bytes: &Bytes) -> Result<P> {
+    let partial: P = compact::from_bytes(&bytes.0)?;
+    if partial.is_valid() { Ok(partial) } else { Err(malformed()) }
+}
+
+fn merge<J: Job>(partials: &[Bytes]) -> Result<Bytes> {
+    let partials = partials.iter().map(read_partial).collect::<Result<Vec<J::Partial>>>()?;
+    let merged = J::Partial::merge_all(partials)?.ok_or_else(malformed)?;
+    Ok(Bytes(compact::to_bytes(&merged)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_job_has_a_name_of_its_own() {
+        for job in JOBS {
+            assert_eq!(JOBS.iter().filter(|other| other.name == job.name).count(), 1, "{}", job.name);
+            assert!(RegisteredJob::find(job.name).is_ok());
+        }
+        let unknown = RegisteredJob::find("no such job").err().unwrap();
+        assert!(unknown.remedy().unwrap().contains("same build"));
+    }
+}

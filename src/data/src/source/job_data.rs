@@ -1,0 +1,24 @@
+//! Datasets as the data of jobs, whose parts are partitions.
+
+use super::LabelledData;
+use planetree_base::error::{Error, Result};
+use planetree_base::job::JobData;
+use planetree_base::storage::{Location, digest_of};
+
+impl JobData for LabelledData {
+    fn open(location: &Location) -> Result<Self> {
+        LabelledData::open(location, None)
+    }
+
+    fn content_key(&self) -> Result<String> {
+        Ok(digest_of(self.identity().as_bytes()).to_string())
+    }
+
+    fn mismatch(place: &str) -> Error {
+        Error::place(
+            place,
+            "the dataset differs from the one on the driver",
+            "make sure that all machines of the cluster see the same dataset",
+        )
+    }
+}

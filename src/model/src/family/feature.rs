@@ -1,0 +1,22 @@
+//! The features of a model.
+
+use serde::{Deserialize, Serialize};
+
+/// A feature of the training data.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ModelFeature {
+    /// Column name.
+    pub name: String,
+    /// The value that replaces missing values. With `None` they stay missing, and each split has a branch for them.
+    pub fill: Option<f32>,
+    /// The categories of a categorical feature, in the order of their codes, which start from 0; empty for numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub words: Vec<String>,
+}
+
+impl ModelFeature {
+    /// A numeric feature without a fill value.
+    pub fn new(name: impl Into<String>) -> Self {
+        ModelFeature { name: name.into(), fill: None, words: Vec::new() }
+    }
+}

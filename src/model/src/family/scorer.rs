@@ -1,0 +1,69 @@
+//! Scoring rows with one part of a model.
+
+use arrow::array::{Array, Float32Array};
+use std::fmt::Debug;
+
+/// Values of rows for every feature of a model. Missing values are NaN or null.
+#[derive(Debug, Clone, Copy)]
+pub enum RowValues<'a> {
+    /// In row-major order. Values beyond the end are missing.
+    Matrix {
+        /// The values.
+        values: &'a [f32],
+        /// Values per row.
+        width: usize,
+    },
+    /// One column per feature. A feature without a column is missing, and so are values beyond the end of a column.
+    Columns {
+        /// The columns.
+        columns: &'a [Option<&'a Float32Array>],
+        /// The first row.
+        first: usize,
+    },
+}
+
+impl RowValues<'_> {
+    /// One value, NaN if it is missing.
+    pub fn value(&self, row: usize, feature: usize) -> f32 {
+        match *self {
+            RowValues::Matrix { values, width } => {
+                values.get(row * width + feature).copied().unwrap_or(f32::NAN)
+            }
+            RowValues::Columns { columns, first } => match columns.get(feature).copied().flatten() {
+                Some(column) if first + row < column.len() && column.is_valid(first + row) => {
+                    column.value(first + row)
+                }
+                _ => f32::NAN,
+            },
+        }
+    }
+
+    /// The rows from row `skipped` on.
+    pub fn skip(self, skipped: usize) -> Self {
+        match self {
+            RowValues::Matrix { values, width } => {
+                RowValues::Matrix { values: values.get(skipped * width..).unwrap_or_default(), width }
+            }
+            RowValues::Columns { columns, first } => RowValues::Columns { columns, first: first + skipped },
+        }
+    }
+}
+
+/// A part of a model, prepared for scoring many rows.
+pub trait PartScorer: Debug + Send + Sync {
+    /// Computes the values of the part, one per row. The model's fill values are applied. If the part compares
+    /// documents, the rows are all documents of one query.
+    fn score(&self, rows: RowValues<'_>, values: &mut [f64]);
+}
+
+/// Copies values of a column, from row `first` on, with NaN in place of nulls.
+pub(crate) fn load_values(column: &Float32Array, first: usize, values: &mut [f32]) {
+    values.copy_from_slice(&column.values()[first..first + values.len()]);
+    let Some(nulls) = column.nulls().filter(|nulls| nulls.null_count() > 0) else { return };
+    let present = nulls.inner().slice(first, values.len());
+    for (values, present) in values.chunks_mut(64).zip(present.bit_chunks().iter_padded()) {
+        for (row, value) in values.iter_mut().enumerate() {
+            *value = if (present >> row) & 1 == 1 { *value } else { f32::NAN };
+        }
+    }
+}

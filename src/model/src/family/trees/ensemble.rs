@@ -1,0 +1,150 @@
+//! An ensemble of trees as a family of models.
+
+use super::rows::{append_row, tree_rows};
+use super::scorer::TreeScorer;
+use super::tree::{Split, Tree};
+use crate::family::{Family, FeatureImportance, ModelFeature, ModelRow, PartScorer};
+use fearless_simd::Level;
+use planetree_base::error::Result;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+
+/// Name of the family in files.
+pub const KIND: &str = "trees";
+
+/// How the value of a part is computed from the values of its trees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Combine {
+    /// The base score plus the sum of the trees' values.
+    Sum,
+    /// The base score plus the mean of the trees' values.
+    Mean,
+    /// A pairwise model: the base score plus the mean of the trees' values is the probability that a document is better
+    /// than another document of its query, given the difference of their features. The value is the mean probability
+    /// over the other documents.
+    Wins,
+}
+
+impl Combine {
+    /// The name used in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Combine::Sum => "sum",
+            Combine::Mean => "mean",
+            Combine::Wins => "wins",
+        }
+    }
+}
+
+/// Trees whose values are combined.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TreeEnsemble {
+    /// How the values of the trees are combined.
+    pub combine: Combine,
+    /// The value before the first tree.
+    pub base_score: f64,
+    /// Index of the feature whose value is added to the base score. A missing value counts as the feature's fill
+    /// value, or as 0 if it has none.
+    pub base_feature: Option<u32>,
+    /// The trees in the order of the rounds. The learning rate is already included in their values.
+    pub trees: Vec<Tree>,
+}
+
+/// Everything but the trees, as in files.
+#[derive(Serialize, Deserialize)]
+struct TreeSettings {
+    combine: Combine,
+    base_score: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    base_feature: Option<u32>,
+}
+
+impl TreeEnsemble {
+    /// The factor by which a tree's value enters the value of the part.
+    pub fn tree_weight(&self) -> f64 {
+        match self.combine {
+            Combine::Sum => 1.0,
+            Combine::Mean | Combine::Wins => 1.0 / self.trees.len().max(1) as f64,
+        }
+    }
+
+    /// All splits of all trees.
+    pub fn splits(&self) -> impl Iterator<Item = &Split> {
+        self.trees.iter().flat_map(|tree| &tree.nodes).filter_map(|node| node.split.as_ref())
+    }
+
+    /// An ensemble without trees, with the settings in a file.
+    pub(crate) fn from_settings(settings: Map<String, Value>) -> Result<Self, serde_json::Error> {
+        let TreeSettings { combine, base_score, base_feature } =
+            serde_json::from_value(Value::Object(settings))?;
+        Ok(TreeEnsemble { combine, base_score, base_feature, trees: Vec::new() })
+    }
+}
+
+impl Family for TreeEnsemble {
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    fn used_features(&self) -> BTreeSet<u32> {
+        self.splits().map(|split| split.feature).chain(self.base_feature).collect()
+    }
+
+    fn compares_documents(&self) -> bool {
+        self.combine == Combine::Wins
+    }
+
+    fn scorer(&self, features: &[ModelFeature], level: Level) -> Box<dyn PartScorer> {
+        Box::new(TreeScorer::new(self, features, level))
+    }
+
+    fn fault(&self, features: usize) -> Option<String> {
+        if !self.base_score.is_finite() {
+            return Some(format!("the base score is {}", self.base_score));
+        }
+        if let Some(feature) = self.base_feature.filter(|feature| *feature as usize >= features) {
+            return Some(format!("the base feature is {feature}, but there are {features} features"));
+        }
+        self.trees.iter().enumerate().find_map(|(number, tree)| {
+            tree.fault(features).map(|(node, problem)| format!("tree {number}, node {node}: {problem}"))
+        })
+    }
+
+    fn add_importance(&self, all: &mut [FeatureImportance]) {
+        for node in self.trees.iter().flat_map(|tree| &tree.nodes) {
+            if let Some(split) = &node.split
+                && let Some(importance) = all.get_mut(split.feature as usize)
+            {
+                importance.gain += split.gain;
+                importance.cover += node.cover;
+                importance.splits += 1;
+            }
+        }
+    }
+
+    fn row_count(&self) -> u64 {
+        self.trees.iter().map(|tree| tree.nodes.len() as u64).sum()
+    }
+
+    fn write_rows(
+        &self,
+        sink: &mut dyn FnMut(&mut dyn Iterator<Item = ModelRow>) -> Result<()>,
+    ) -> Result<()> {
+        (0..).zip(&self.trees).try_for_each(|(number, tree)| sink(&mut tree_rows(number, tree)))
+    }
+
+    fn read_row(&mut self, row: ModelRow) -> Result<(), String> {
+        append_row(&mut self.trees, &row)
+            .map_err(|problem| format!("tree {}, node {}: {problem}", row.tree, row.node))
+    }
+
+    fn settings(&self) -> Map<String, Value> {
+        let TreeEnsemble { combine, base_score, base_feature, .. } = *self;
+        match serde_json::to_value(TreeSettings { combine, base_score, base_feature }) {
+            Ok(Value::Object(settings)) => settings,
+            _ => unreachable!("a struct of numbers is a JSON object"),
+        }
+    }
+}

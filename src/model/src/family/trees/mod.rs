@@ -1,0 +1,23 @@
+//! Decision trees: boosted trees, forests and pairwise forests.
+//!
+//! `ensemble.rs` implements the family. `tree.rs` is a tree, `check.rs` validates it, `rows.rs` maps it to rows of the
+//! model table. Scoring: `planes.rs` encodes a block of values as bytes, and `layout.rs` turns trees into tests on these
+//! bytes. `dense.rs` (trees of up to 256 leaves) and `walk.rs` (larger trees) are the two kernels, `scorer.rs` combines
+//! them, and `wins.rs` computes scores of pairwise models.
+
+mod check;
+mod dense;
+mod ensemble;
+mod layout;
+mod planes;
+mod rows;
+mod scorer;
+mod tree;
+mod walk;
+mod wins;
+
+pub use ensemble::{Combine, KIND, TreeEnsemble};
+pub use planes::BLOCK;
+pub use rows::tree_rows;
+pub use tree::{Branch, Node, Split, Tree};
+pub use wins::win_rates;

@@ -1,0 +1,205 @@
+//! Scores rows with trees. A score is, to the bit, the sum of the trees' values in order: training rebuilds its state
+//! from a model this way.
+
+use super::dense::{DenseTree, DenseTrees, MAX_LEAVES, Registers};
+use super::ensemble::{Combine, TreeEnsemble};
+use super::layout::{FlatNode, flatten};
+use super::planes::{BLOCK, Plane, Planes};
+use super::walk::{WalkTree, WalkTrees};
+use super::wins::win_rates;
+use crate::family::{ModelFeature, PartScorer, RowValues, load_values};
+use fearless_simd::{Level, dispatch};
+
+/// Trees prepared for scoring many rows.
+#[derive(Debug)]
+pub struct TreeScorer {
+    combine: Combine,
+    base_score: f64,
+    /// The feature whose value is added to the base score, and its fill value.
+    base_feature: Option<(u32, f32)>,
+    /// The fill value of every feature of the model, NaN where it has none; for pairwise models only.
+    fills: Vec<f32>,
+    planes: Planes,
+    trees: Vec<PreparedTree>,
+    dense: DenseTrees,
+    walk: WalkTrees,
+    /// The vector instructions to use.
+    level: Level,
+}
+
+/// A tree in the storage of the kernel that evaluates it.
+#[derive(Debug)]
+enum PreparedTree {
+    Dense(DenseTree),
+    Walk(WalkTree),
+}
+
+/// Buffers that are reused from block to block.
+struct ScoreBuffers {
+    /// The planes of the blocks that are scored together, block by block.
+    planes: Vec<Plane>,
+    bases: Vec<[f64; BLOCK]>,
+    sums: Vec<[f64; BLOCK]>,
+    registers: Registers,
+}
+
+/// Blocks that are scored together if there are large trees: a tree is fetched from memory once for all of them.
+const BLOCKS_PER_BATCH: usize = 32;
+
+impl TreeScorer {
+    /// Prepares trees. They must be valid, as those of a trained or read model always are: children come after their
+    /// parents, and no threshold is NaN.
+    pub fn new(ensemble: &TreeEnsemble, features: &[ModelFeature], level: Level) -> Self {
+        let mut planes = Planes::of(ensemble, features);
+        let (mut dense, mut walk) = (DenseTrees::new(), WalkTrees::default());
+        let prepare = |tree| {
+            let nodes = flatten(tree, &mut planes);
+            let leaves = nodes.iter().filter(|node| matches!(node, FlatNode::Leaf(_))).count();
+            if leaves <= MAX_LEAVES {
+                PreparedTree::Dense(dense.add(&nodes))
+            } else {
+                PreparedTree::Walk(walk.add(&nodes))
+            }
+        };
+        let trees = ensemble.trees.iter().map(prepare).collect();
+        let fill = |feature: &ModelFeature| feature.fill.unwrap_or(f32::NAN);
+        TreeScorer {
+            combine: ensemble.combine,
+            base_score: ensemble.base_score,
+            base_feature: ensemble.base_feature.map(|feature| {
+                (feature, features.get(feature as usize).and_then(|it| it.fill).unwrap_or(0.0))
+            }),
+            fills: match ensemble.combine {
+                Combine::Wins => features.iter().map(fill).collect(),
+                Combine::Sum | Combine::Mean => Vec::new(),
+            },
+            planes,
+            trees,
+            dense,
+            walk,
+            level,
+        }
+    }
+
+    /// Scores every row on its own.
+    fn score_rows(&self, rows: RowValues<'_>, scores: &mut [f64]) {
+        match rows {
+            RowValues::Matrix { values: all, width } => {
+                self.score_blocks(scores, |first, count, feature, values| {
+                    for (row, value) in values[..count].iter_mut().enumerate() {
+                        let index = (first + row) * width + feature as usize;
+                        *value = all.get(index).copied().unwrap_or(f32::NAN);
+                    }
+                });
+            }
+            RowValues::Columns { columns, first: start } => {
+                self.score_blocks(scores, |first, count, feature, values| {
+                    let first = start + first;
+                    match columns.get(feature as usize).copied().flatten() {
+                        Some(column) if first + count <= column.len() => {
+                            load_values(column, first, &mut values[..count]);
+                        }
+                        _ => values.fill(f32::NAN),
+                    }
+                });
+            }
+        }
+    }
+
+    /// Scores the documents of a query against each other.
+    fn score_by_wins(&self, rows: RowValues<'_>, scores: &mut [f64]) {
+        let width = self.fills.len().max(1);
+        let mut documents = self.fills.repeat(scores.len());
+        documents.resize(scores.len() * width, f32::NAN);
+        let base = self.base_feature.map(|(feature, _)| feature);
+        let planes = self.planes.features();
+        for feature in planes.chain(base).map(|feature| feature as usize) {
+            for row in 0..scores.len() {
+                let value = rows.value(row, feature);
+                if !value.is_nan() {
+                    documents[row * width + feature] = value;
+                }
+            }
+        }
+        let rates = win_rates(&documents, width, |differences, probabilities| {
+            self.score_rows(RowValues::Matrix { values: differences, width }, probabilities);
+        });
+        scores.copy_from_slice(&rates);
+    }
+
+    /// Scores block by block. `load(first, count, feature, values)` writes the values of a feature for `count` rows
+    /// from row `first` on.
+    fn score_blocks(&self, scores: &mut [f64], mut load: impl FnMut(usize, usize, u32, &mut [f32; BLOCK])) {
+        let batch_blocks = if self.walk.is_empty() { 1 } else { BLOCKS_PER_BATCH };
+        let blocks = batch_blocks.min(scores.len().div_ceil(BLOCK));
+        let mut buffers = ScoreBuffers {
+            planes: vec![[0; BLOCK]; blocks * self.planes.count()],
+            bases: vec![[0.0; BLOCK]; blocks],
+            sums: vec![[0.0; BLOCK]; blocks],
+            registers: Registers::new(),
+        };
+        for (batch, scores) in scores.chunks_mut(batch_blocks * BLOCK).enumerate() {
+            let first = batch * batch_blocks * BLOCK;
+            let rows = scores.len();
+            let load = |block: usize, feature, values: &mut [f32; BLOCK]| {
+                load(first + block * BLOCK, (rows - block * BLOCK).min(BLOCK), feature, values);
+            };
+            let blocks = rows.div_ceil(BLOCK);
+            dispatch!(self.level, _ => self.score_batch(&mut buffers, blocks, load));
+            for (scores, sums) in scores.chunks_mut(BLOCK).zip(&buffers.sums) {
+                scores.copy_from_slice(&sums[..scores.len()]);
+            }
+        }
+    }
+
+    /// Scores a batch of blocks. All functions that it calls are inlined, so that they are compiled once for each
+    /// level of vector instructions.
+    #[inline(always)]
+    fn score_batch(
+        &self,
+        buffers: &mut ScoreBuffers,
+        blocks: usize,
+        mut load: impl FnMut(usize, u32, &mut [f32; BLOCK]),
+    ) {
+        let ScoreBuffers { planes, bases, sums, registers } = buffers;
+        let count = self.planes.count();
+        for block in 0..blocks {
+            let mut base = [self.base_score; BLOCK];
+            if let Some((feature, fill)) = self.base_feature {
+                let mut values = [0.0; BLOCK];
+                load(block, feature, &mut values);
+                for (base, value) in base.iter_mut().zip(values) {
+                    *base += f64::from(if value.is_nan() { fill } else { value });
+                }
+            }
+            let planes = &mut planes[block * count..][..count];
+            self.planes.code(planes, |feature, values| load(block, feature, values));
+            bases[block] = base;
+            sums[block] = if self.combine == Combine::Sum { base } else { [0.0; BLOCK] };
+        }
+        for tree in &self.trees {
+            for block in 0..blocks {
+                let (planes, sums) = (&planes[block * count..][..count], &mut sums[block]);
+                match tree {
+                    PreparedTree::Dense(tree) => self.dense.add_values(tree, planes, registers, sums),
+                    PreparedTree::Walk(tree) => self.walk.add_values(tree, planes, sums),
+                }
+            }
+        }
+        if self.combine != Combine::Sum {
+            let trees = self.trees.len().max(1) as f64;
+            for (sums, base) in sums.iter_mut().zip(bases) {
+                sums.iter_mut().zip(base).for_each(|(sum, base)| *sum = *base + *sum / trees);
+            }
+        }
+    }
+}
+
+impl PartScorer for TreeScorer {
+    fn score(&self, rows: RowValues<'_>, values: &mut [f64]) {
+        match self.combine {
+            Combine::Sum | Combine::Mean => self.score_rows(rows, values),
+            Combine::Wins => self.score_by_wins(rows, values),
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The header of a model file: everything but the rows, as JSON.
+
+use crate::family::{Combine, ModelFeature, PartFamily, TreeEnsemble};
+use crate::model::{DatasetRecord, Model, Normalisation, Origin, Part};
+use planetree_base::error::{Error, Result};
+use planetree_data::table::TableReader;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Version of the file format.
+const FORMAT: u32 = 2;
+/// The version without parts.
+const WITHOUT_PARTS: u32 = 1;
+/// Metadata key of the header.
+pub const HEADER: &str = "planetree.model";
+
+#[derive(Serialize, Deserialize)]
+struct Header {
+    format: u32,
+    intercept: f64,
+    parts: Vec<PartHeader>,
+    features: Vec<ModelFeature>,
+    configuration: String,
+    data: Vec<DatasetRecord>,
+    rounds: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+struct PartHeader {
+    name: String,
+    kind: String,
+    weight: f64,
+    normalisation: Normalisation,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    configuration: String,
+    /// Number of rows in the file.
+    rows: u64,
+    /// The settings of the family.
+    #[serde(flatten)]
+    settings: Map<String, Value>,
+}
+
+/// The header of version 1.
+#[derive(Deserialize)]
+struct HeaderWithoutParts {
+    ensemble: OldEnsemble,
+    base_score: f64,
+    #[serde(default)]
+    base_feature: Option<u32>,
+    features: Vec<ModelFeature>,
+    configuration: String,
+    data: Vec<DatasetRecord>,
+    rounds: u32,
+}
+
+/// The names of version 1.
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum OldEnsemble {
+    Boost,
+    Bag,
+    Wins,
+}
+
+/// What a header says.
+pub struct ReadHeader {
+    /// The model, with parts that have no rows yet.
+    pub model: Model,
+    /// The expected number of rows of every part, if the file says so.
+    pub rows: Option<Vec<u64>>,
+    /// Whether the table has the column `part`.
+    pub has_parts: bool,
+}
+
+/// The header of a model whose parts have `rows` rows.
+pub fn header_text(
+    model: &Model,
+    features: &[ModelFeature],
+    rows: &[u64],
+) -> std::result::Result<String, serde_json::Error> {
+    let part = |(part, rows): (&Part, &u64)| PartHeader {
+        name: part.name.clone(),
+        kind: part.family.kind().to_owned(),
+        weight: part.weight,
+        normalisation: part.normalisation,
+        configuration: part.configuration.clone(),
+        rows: *rows,
+        settings: part.family.settings(),
+    };
+    serde_json::to_string(&Header {
+        format: FORMAT,
+        intercept: model.intercept,
+        parts: model.parts.iter().zip(rows).map(part).collect(),
+        features: features.to_vec(),
+        configuration: model.configuration.clone(),
+        data: model.data.clone(),
+        rounds: model.rounds,
+    })
+}
+
+/// Reads the header of a file of any version.
+pub fn read_header(table: &TableReader, invalid: &dyn Fn(String) -> Error) -> Result<ReadHeader> {
+    /// Read first: a later format may differ in everything else.
+    #[derive(Deserialize)]
+    struct Version {
+        format: u32,
+    }
+    let text = table.metadata(HEADER).ok_or_else(|| invalid(format!("no metadata {HEADER}")))?;
+    let version: Version = serde_json::from_str(text).map_err(|error| invalid(error.to_string()))?;
+    match version.format {
+        ..=WITHOUT_PARTS => {
+            let header = serde_json::from_str(text).map_err(|error| invalid(error.to_string()))?;
+            Ok(ReadHeader { model: without_parts(header), rows: None, has_parts: false })
+        }
+        FORMAT => {
+            let header = serde_json::from_str(text).map_err(|error| invalid(error.to_string()))?;
+            with_parts(header, table, invalid)
+        }
+        newer => Err(Error::place(
+            table.location(),
+            format_args!("written by a newer planetree (model format {newer})"),
+            "use a newer version of planetree",
+        )),
+    }
+}
+
+fn with_parts(header: Header, table: &TableReader, invalid: &dyn Fn(String) -> Error) -> Result<ReadHeader> {
+    let rows = header.parts.iter().map(|part| part.rows).collect();
+    let mut parts = Vec::with_capacity(header.parts.len());
+    for (number, part) in header.parts.into_iter().enumerate() {
+        let PartHeader { name, kind, weight, normalisation, configuration, settings, .. } = part;
+        let family = PartFamily::new(&kind, settings).ok_or_else(|| {
+            Error::place(
+                table.location(),
+                format_args!("part {number} ({name}) is of an unknown kind: {kind:?}"),
+                format_args!(
+                    "use a newer version of planetree; this one knows {}",
+                    PartFamily::KINDS.join(", ")
+                ),
+            )
+        })?;
+        let family = family.map_err(|error| invalid(format!("part {number} ({name}): {error}")))?;
+        parts.push(Part { name, weight, normalisation, configuration, family });
+    }
+    let model = Model {
+        intercept: header.intercept,
+        parts,
+        features: header.features,
+        configuration: header.configuration,
+        data: header.data,
+        rounds: header.rounds,
+        origin: Origin::default(),
+    };
+    Ok(ReadHeader { model, rows: Some(rows), has_parts: true })
+}
+
+fn without_parts(header: HeaderWithoutParts) -> Model {
+    let combine = match header.ensemble {
+        OldEnsemble::Boost => Combine::Sum,
+        OldEnsemble::Bag => Combine::Mean,
+        OldEnsemble::Wins => Combine::Wins,
+    };
+    let HeaderWithoutParts { base_score, base_feature, .. } = header;
+    Model {
+        intercept: 0.0,
+        parts: vec![Part::trees(TreeEnsemble { combine, base_score, base_feature, trees: Vec::new() })],
+        features: header.features,
+        configuration: header.configuration,
+        data: header.data,
+        rounds: header.rounds,
+        origin: Origin::default(),
+    }
+}

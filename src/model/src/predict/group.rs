@@ -1,0 +1,272 @@
+//! Scores one row group of a dataset.
+
+use super::columns::{ColumnPlan, malformed};
+use super::rank::ranks;
+use super::scorer::Scorer;
+use crate::family::RowValues;
+use crate::family::trees::BLOCK;
+use crate::model::Model;
+use arrow::array::{Array, AsArray, Float32Array, RecordBatch, StringArray};
+use arrow::datatypes::Float32Type;
+use planetree_base::error::{Error, Result};
+use planetree_base::storage::interrupt;
+use planetree_data::dataset::{DatasetReader, GroupId, GroupReader};
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+/// The scores of one row group.
+#[derive(Debug)]
+pub struct PredictedGroup {
+    /// Query ids.
+    pub query_ids: StringArray,
+    /// Document ids, null where there is none.
+    pub doc_ids: StringArray,
+    /// Labels, null where there is none.
+    pub labels: Float32Array,
+    /// Scores.
+    pub scores: Vec<f64>,
+    /// Ranks within the query, from 1.
+    pub ranks: Vec<u32>,
+    /// The normalised values of the parts, if requested.
+    pub parts: Vec<PartColumn>,
+}
+
+/// The values of a part of the model, as a column of the predictions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PartColumn {
+    /// Column name.
+    pub name: String,
+    /// Normalised values, before they are multiplied by the weight of the part.
+    pub values: Vec<f64>,
+}
+
+/// The column names of a model's parts: `part.NAME`, with a number if the name repeats.
+pub fn part_columns(model: &Model) -> Vec<String> {
+    let mut taken = HashSet::new();
+    let unique = |name: &str| {
+        let plain = format!("part.{name}");
+        let numbered = (2..).map(|number| format!("{plain}.{number}"));
+        let mut candidates = std::iter::once(plain.clone()).chain(numbered);
+        candidates.find(|candidate| taken.insert(candidate.clone())).unwrap_or(plain)
+    };
+    model.parts.iter().map(|part| part.name.as_str()).map(unique).collect()
+}
+
+/// Scores single row groups of a dataset.
+pub struct GroupPredictor {
+    scorer: Scorer,
+    plan: ColumnPlan,
+    /// Column names of the parts, if their values are requested.
+    parts: Vec<String>,
+}
+
+/// The scores of a row group, and the values of the parts if they are requested.
+pub(super) struct GroupScores {
+    pub scores: Vec<f64>,
+    pub parts: Vec<PartColumn>,
+}
+
+impl GroupPredictor {
+    /// Prepares a model for a dataset, which must have the features of the model.
+    pub fn new(model: &Model, reader: &DatasetReader) -> Result<Self> {
+        let scorer = Scorer::new(model);
+        let plan = ColumnPlan::new(model, scorer.used_features(), reader)?;
+        Ok(GroupPredictor { scorer, plan, parts: Vec::new() })
+    }
+
+    /// The same, with the values of the parts as columns if `parts`.
+    pub fn with_parts(model: &Model, reader: &DatasetReader, parts: bool) -> Result<Self> {
+        let parts = if parts { part_columns(model) } else { Vec::new() };
+        Ok(GroupPredictor { parts, ..Self::new(model, reader)? })
+    }
+
+    /// A warning about features or categories that the dataset or the model lacks.
+    pub fn warning(&self) -> Option<String> {
+        self.plan.found.warning()
+    }
+
+    /// Scores and ranks the rows of a group.
+    pub fn predict(&self, reader: &DatasetReader, id: GroupId) -> Result<TimedGroup<PredictedGroup>> {
+        self.finish(reader, id, &|group, scores| complete(reader, group, scores))
+    }
+
+    /// The scores of the rows of a group.
+    pub fn scores(&self, reader: &DatasetReader, group: &GroupReader) -> Result<Vec<f64>> {
+        Ok(self.score(reader, group)?.0.scores)
+    }
+
+    /// Scores a group and passes the scores to `finish`.
+    pub(super) fn finish<T>(
+        &self,
+        reader: &DatasetReader,
+        id: GroupId,
+        finish: &dyn Fn(&GroupReader, GroupScores) -> Result<T>,
+    ) -> Result<TimedGroup<T>> {
+        let started = Instant::now();
+        let group = reader.open_group(id)?;
+        let (scores, score) = self.score(reader, &group)?;
+        let result = finish(&group, scores)?;
+        Ok(TimedGroup { result, rows: group.rows(), load: started.elapsed() - score, score })
+    }
+
+    /// Scores a group. Also returns the time spent scoring.
+    fn score(&self, reader: &DatasetReader, group: &GroupReader) -> Result<(GroupScores, Duration)> {
+        let (scores, spent) = match self.parts.is_empty() && !self.scorer.needs_queries() {
+            true => self.score_rows(reader, group)?,
+            false => self.score_parts(reader, group)?,
+        };
+        check_finite(reader, group, &scores.scores)?;
+        Ok((scores, spent))
+    }
+
+    /// Scores the rows of a group, a batch at a time.
+    fn score_rows(&self, reader: &DatasetReader, group: &GroupReader) -> Result<(GroupScores, Duration)> {
+        let (mut scores, mut spent) = (vec![0.0; group.rows()], Duration::ZERO);
+        self.each_batch(reader, group, BATCH_VALUES, &mut |first, rows, columns| {
+            let started = Instant::now();
+            self.scorer.score_columns(columns, &mut scores[first..first + rows]);
+            spent += started.elapsed();
+            Ok(())
+        })?;
+        Ok((GroupScores { scores, parts: Vec::new() }, spent))
+    }
+
+    /// Computes the values of every part for the whole group, then the scores from them. Rows are read a batch at a
+    /// time, unless a part compares documents, which takes whole queries.
+    fn score_parts(&self, reader: &DatasetReader, group: &GroupReader) -> Result<(GroupScores, Duration)> {
+        let (rows, mut spent) = (group.rows(), Duration::ZERO);
+        let bounds = query_bounds(reader, group)?;
+        let mut values = vec![vec![0.0; rows]; self.scorer.parts().len()];
+        let is_whole = self.scorer.parts().iter().any(|part| part.compares_documents());
+        let batch_values = if is_whole { usize::MAX } else { BATCH_VALUES };
+        self.each_batch(reader, group, batch_values, &mut |first, rows, columns| {
+            let started = Instant::now();
+            for (part, values) in self.scorer.parts().iter().zip(&mut values) {
+                let columns = RowValues::Columns { columns, first: 0 };
+                part.values(columns, &bounds, &mut values[first..first + rows])?;
+            }
+            spent += started.elapsed();
+            Ok(())
+        })?;
+        let started = Instant::now();
+        let mut scores = vec![0.0; rows];
+        self.scorer.combine(&mut values, &bounds, &mut scores);
+        spent += started.elapsed();
+        let columns = self.parts.iter().cloned().zip(values);
+        let parts = columns.map(|(name, values)| PartColumn { name, values }).collect();
+        Ok((GroupScores { scores, parts }, spent))
+    }
+
+    /// Decodes the columns that the model uses, about `batch_values` values at a time, and passes on the first row, the
+    /// number of rows and the columns by feature.
+    fn each_batch(
+        &self,
+        reader: &DatasetReader,
+        group: &GroupReader,
+        batch_values: usize,
+        sink: &mut BatchScorer<'_>,
+    ) -> Result<()> {
+        let features = &reader.manifest().features;
+        let names = group.names();
+        let first = names.len().checked_sub(features.len()).filter(|first| names[*first..] == *features);
+        let first = first.ok_or_else(|| malformed(reader))?;
+        let plan = &self.plan;
+        if plan.used.is_empty() {
+            return sink(0, group.rows(), &[]);
+        }
+        let width = plan.used.iter().map(|(_, feature)| feature + 1).max().unwrap_or(0);
+        let columns: Vec<usize> = plan.used.iter().map(|(column, _)| first + column).collect();
+        let batch_rows = (batch_values / columns.len()).min(group.rows()).max(1).next_multiple_of(BLOCK);
+        let mut done = 0;
+        group.read_batches(&columns, batch_rows, &mut |batch| {
+            interrupt::check()?;
+            let values = plan.values(batch.columns(), reader)?;
+            let rows = batch.num_rows();
+            if done + rows > group.rows() {
+                return Err(malformed(reader));
+            }
+            sink(done, rows, &values.by_feature(width))?;
+            done += rows;
+            Ok(())
+        })
+    }
+}
+
+/// Scores a batch: its first row, its number of rows, and its columns by feature.
+type BatchScorer<'a> = dyn FnMut(usize, usize, &[Option<&Float32Array>]) -> Result<()> + 'a;
+
+/// Values per batch: few enough that they are still in the cache when they are scored, and that a wide group needs
+/// little memory.
+const BATCH_VALUES: usize = 1 << 20;
+
+/// The result for a row group, with timings.
+#[derive(Debug)]
+pub struct TimedGroup<T> {
+    /// The result.
+    pub result: T,
+    /// Number of rows.
+    pub rows: usize,
+    /// Time spent reading and decoding.
+    pub load: Duration,
+    /// Time spent scoring.
+    pub score: Duration,
+}
+
+/// The first row of every query of a group, and its number of rows.
+fn query_bounds(reader: &DatasetReader, group: &GroupReader) -> Result<Vec<usize>> {
+    let queries = group.read(0..1)?;
+    let queries = queries.column(0).as_string_opt::<i32>().ok_or_else(|| malformed(reader))?;
+    let rows = queries.len();
+    let starts = (0..rows).filter(|row| *row == 0 || queries.value(*row) != queries.value(row - 1));
+    Ok(starts.chain([rows]).collect())
+}
+
+/// Returns an error if a score is not finite: the sum of finite leaf values can overflow.
+fn check_finite(reader: &DatasetReader, group: &GroupReader, scores: &[f64]) -> Result<()> {
+    let Some(row) = scores.iter().position(|score| !score.is_finite()) else { return Ok(()) };
+    let rows = row_identity(reader, group)?;
+    let query = rows.column(0).as_string_opt::<i32>().ok_or_else(|| malformed(reader))?.value(row);
+    Err(Error::place(
+        reader.location(),
+        format_args!("the score of row {} (query {query}) {NOT_FINITE}", group.first_row() + row as u64 + 1),
+        "check the leaf values of the model, or train it with a lower learning_rate",
+    ))
+}
+
+/// The end of an error message about a score.
+pub const NOT_FINITE: &str = "is not finite: the sum of the tree values overflows";
+
+/// Adds the identifying columns and the ranks to the scores of a group.
+pub(super) fn complete(
+    reader: &DatasetReader,
+    group: &GroupReader,
+    scores: GroupScores,
+) -> Result<PredictedGroup> {
+    let GroupScores { scores, parts } = scores;
+    Ok(PredictedGroup { parts, ..ranked_rows(reader, &row_identity(reader, group)?, scores)? })
+}
+
+/// The query ids, document ids and labels of a group.
+pub(super) fn row_identity(reader: &DatasetReader, group: &GroupReader) -> Result<RecordBatch> {
+    /// The first columns of every dataset.
+    const COLUMNS: [&str; 3] = ["query_id", "doc_id", "label"];
+    if !group.names().starts_with(&COLUMNS) {
+        return Err(malformed(reader));
+    }
+    group.read(0..COLUMNS.len())
+}
+
+/// Combines rows, as returned by [`row_identity`], with their scores and ranks.
+pub(super) fn ranked_rows(
+    reader: &DatasetReader,
+    rows: &RecordBatch,
+    scores: Vec<f64>,
+) -> Result<PredictedGroup> {
+    let text = |column: usize| rows.column(column).as_string_opt::<i32>().cloned();
+    let labels = rows.column(2).as_primitive_opt::<Float32Type>().cloned();
+    let (Some(query_ids), Some(doc_ids), Some(labels)) = (text(0), text(1), labels) else {
+        return Err(malformed(reader));
+    };
+    let ranks = ranks(&query_ids, &scores);
+    Ok(PredictedGroup { query_ids, doc_ids, labels, scores, ranks, parts: Vec::new() })
+}

@@ -1,0 +1,102 @@
+//! Scoring row groups in other processes, with the same code.
+
+use super::group::{GroupPredictor, PredictedGroup};
+use crate::model::Model;
+use planetree_base::compact::Bytes;
+use planetree_base::error::{Error, Result};
+use planetree_base::job::{Job, Partial, Scope, Shard};
+use planetree_base::storage::Location;
+use planetree_base::wire::malformed;
+use planetree_data::source::LabelledData;
+use planetree_data::table::{batches_from_bytes, batches_to_bytes};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::io::Write;
+
+/// Scores rows with the model whose file is the snapshot, so that executors need no access to it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ScoreRows {
+    /// Whether the values of the parts are wanted, too.
+    pub parts: bool,
+}
+
+/// Predictions of some row groups, in order.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ScoredGroups {
+    /// Seconds spent reading, summed over threads.
+    pub load_seconds: f64,
+    /// Seconds spent scoring, summed over threads.
+    pub predict_seconds: f64,
+    /// Encoded rows of each row group.
+    groups: Vec<Bytes>,
+}
+
+/// A model prepared for a dataset.
+pub struct SentModel {
+    predictor: GroupPredictor,
+    bytes: u64,
+}
+
+impl ScoredGroups {
+    /// Decodes the predictions and passes them on in order.
+    pub fn each_group(&self, sink: &mut dyn FnMut(PredictedGroup) -> Result<()>) -> Result<()> {
+        for group in &self.groups {
+            for batch in batches_from_bytes(&group.0)? {
+                sink(PredictedGroup::from_batch(&batch).ok_or_else(malformed)?)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Job for ScoreRows {
+    const NAME: &'static str = "score";
+    const SCOPE: Scope = Scope::Data;
+    type Data = LabelledData;
+    type State = SentModel;
+    type Snapshot = Bytes;
+    type Partial = ScoredGroups;
+
+    fn prepare(
+        &self,
+        model_file: Option<Bytes>,
+        shard: &Shard<'_, LabelledData>,
+    ) -> Result<Option<SentModel>> {
+        let Some(Bytes(model_file)) = model_file else { return Ok(None) };
+        let failed = |error: std::io::Error| Error::io("temporary file of a model", "write", error);
+        let mut file = tempfile::NamedTempFile::new().map_err(failed)?;
+        file.write_all(&model_file).map_err(failed)?;
+        let model = Model::read(&Location::Local(file.path().to_owned()))?;
+        let reader = shard.data.readers().next().ok_or_else(malformed)?;
+        let predictor = GroupPredictor::with_parts(&model, reader, self.parts)?;
+        Ok(Some(SentModel { predictor, bytes: model_file.len() as u64 }))
+    }
+
+    fn state_bytes(state: &SentModel) -> u64 {
+        state.bytes
+    }
+
+    /// Scores row groups on all threads.
+    fn map(&self, state: &SentModel, shard: &Shard<'_, LabelledData>) -> Result<Option<ScoredGroups>> {
+        let reader = shard.data.readers().next().ok_or_else(malformed)?;
+        let groups = shard.parts.par_iter().map(|partition| {
+            let done = state.predictor.predict(reader, shard.data.group_id(*partition))?;
+            Ok(ScoredGroups {
+                load_seconds: done.load.as_secs_f64(),
+                predict_seconds: done.score.as_secs_f64(),
+                groups: vec![Bytes(batches_to_bytes(&[done.result.into_batch()?])?)],
+            })
+        });
+        let groups: Vec<ScoredGroups> = groups.collect::<Result<_>>()?;
+        Ok(Some(Partial::merge_all(groups)?.unwrap_or_default()))
+    }
+}
+
+impl Partial for ScoredGroups {
+    fn merge(&mut self, other: Self) -> Result<()> {
+        self.load_seconds += other.load_seconds;
+        self.predict_seconds += other.predict_seconds;
+        self.groups.extend(other.groups);
+        Ok(())
+    }
+}

@@ -1,0 +1,24 @@
+//! The jobs of trainings on a cluster, one file each: [`Survey`] summarises features for binning, [`UpdateGradients`]
+//! and [`Level`] (or [`StreamLevel`]) grow boosted trees on the rows of a [`BoostShare`], [`GrowTrees`] grows whole trees of a forest.
+//! `cells.rs` is the wire format of histograms.
+
+mod boost_share;
+mod cells;
+mod gradients;
+mod level;
+mod snapshot;
+mod streaming;
+mod survey;
+mod trees;
+
+pub use boost_share::{BoostShare, Grown};
+pub use cells::{CellBlock, NodeSums, WireCell, add_block, empty};
+pub use gradients::{GradientParts, UpdateGradients};
+pub use level::{Level, LevelBlock};
+pub use snapshot::TrainingSnapshot;
+pub use streaming::{StreamLevel, WorkerLevels};
+pub use survey::Survey;
+pub use trees::{ForestData, GrowTrees, GrownTrees};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,108 @@
+//! The workers of streaming candidates (pGBRT). Each builds streaming histograms from its own rows; the driver merges
+//! those of all workers, in order, and finds the cuts.
+
+use super::boost_share::BoostShare;
+use super::snapshot::TrainingSnapshot;
+use crate::driver::TreeStart;
+use crate::tree::{NodeHistograms, NodeId, NodeSplit, StreamingRules, worker_partitions};
+use planetree_base::error::Result;
+use planetree_base::job::{Job, Partial, Shard};
+use planetree_base::wire::malformed;
+use planetree_data::source::LabelledData;
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+use std::sync::Mutex;
+
+/// Applies the splits of a tree and computes the streaming histograms of some nodes. A shard has all partitions of its
+/// workers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StreamLevel {
+    /// Number of trees in the scores.
+    pub trees: usize,
+    /// State at the root of the tree.
+    pub start: TreeStart,
+    /// All its splits so far.
+    pub splits: Vec<NodeSplit>,
+    /// The nodes to compute histograms of.
+    pub wanted: Vec<NodeId>,
+    /// The feature groups to compute histograms of.
+    pub groups: Vec<usize>,
+    /// The rules of the histograms.
+    pub rules: StreamingRules,
+}
+
+/// The histograms of some workers, in order, by group.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub struct WorkerLevels(pub Vec<Vec<NodeHistograms>>);
+
+impl Job for StreamLevel {
+    const NAME: &'static str = "streaming";
+    type Data = LabelledData;
+    type State = Mutex<BoostShare>;
+    type Snapshot = TrainingSnapshot;
+    type Partial = WorkerLevels;
+
+    fn prepare(
+        &self,
+        snapshot: Option<TrainingSnapshot>,
+        shard: &Shard<'_, LabelledData>,
+    ) -> Result<Option<Mutex<BoostShare>>> {
+        BoostShare::prepare(snapshot, shard)
+    }
+
+    fn state_bytes(state: &Mutex<BoostShare>) -> u64 {
+        BoostShare::bytes_of(state)
+    }
+
+    fn map(
+        &self,
+        state: &Mutex<BoostShare>,
+        shard: &Shard<'_, LabelledData>,
+    ) -> Result<Option<WorkerLevels>> {
+        let Ok(mut share) = state.lock() else { return Ok(None) }; // a request panicked
+        if !share.follow(self.trees, &self.start, &self.splits)? {
+            return Ok(None);
+        }
+        let workers = workers_of(shard.parts, shard.data.partitions(), self.rules.workers)?;
+        let levels = workers.into_iter().map(|own| {
+            share.worker_histograms(own, self.start.scale, &self.rules, &self.groups, &self.wanted)
+        });
+        Ok(Some(WorkerLevels(levels.collect::<Result<_>>()?)))
+    }
+}
+
+/// The partitions of each worker of a shard, counted from its first one.
+fn workers_of(parts: &[usize], partitions: usize, workers: usize) -> Result<Vec<Range<usize>>> {
+    let first = parts.first().copied().ok_or_else(malformed)?;
+    let shard = first..first + parts.len();
+    let all = worker_partitions(partitions, workers).into_iter();
+    let own: Vec<Range<usize>> = all.filter(|own| shard.contains(&own.start)).collect();
+    let covers = own.first().map(|own| own.start) == Some(shard.start)
+        && own.last().map(|own| own.end) == Some(shard.end);
+    let local = |own: Range<usize>| own.start - first..own.end - first;
+    if covers { Ok(own.into_iter().map(local).collect()) } else { Err(malformed()) }
+}
+
+impl Partial for WorkerLevels {
+    fn merge(&mut self, other: Self) -> Result<()> {
+        self.0.extend(other.0);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shard_has_whole_workers() {
+        // Seven partitions and three workers: 0..2, 2..4, 4..7.
+        assert_eq!(workers_of(&[0, 1, 2, 3], 7, 3).unwrap(), [0..2, 2..4]);
+        assert_eq!(workers_of(&[2, 3, 4, 5, 6], 7, 3).unwrap(), [0..2, 2..5]);
+        assert_eq!(workers_of(&[4, 5, 6], 7, 3).unwrap(), [0..3]);
+        assert!(workers_of(&[1, 2, 3], 7, 3).is_err() && workers_of(&[2, 3, 4], 7, 3).is_err());
+        assert!(workers_of(&[], 7, 3).is_err());
+        // More workers than partitions.
+        assert_eq!(workers_of(&[1], 2, 5).unwrap(), [0..1]);
+    }
+}

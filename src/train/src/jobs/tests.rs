@@ -1,0 +1,67 @@
+use super::boost_share::AnyWorker;
+use super::*;
+use crate::bins::{BinOptions, BinnedData};
+use crate::boost::{LocalWorker, RowGradients, WorkerState};
+use crate::config;
+use crate::driver::{GradientSummary, Scores, TreeStart};
+use crate::tree::{FoundSplit, NodeSplit};
+use planetree_data::source::LabelledRows;
+use std::sync::Arc;
+
+/// A share that lost its state produces the same sums as one that followed from the start.
+#[test]
+fn a_share_built_anew_says_what_the_one_before_said() {
+    let parameters = config::load(Some("planet"), None, &["max_bin=20".to_owned()]).unwrap();
+    let boost = parameters.with(parameters.boost().unwrap().clone());
+    let options = BinOptions::of(&parameters);
+    let values: Vec<Vec<f32>> =
+        (0..3u32).map(|f| (0..200u32).map(|row| ((row * (7 + f)) % 41) as f32).collect()).collect();
+    let labels: Vec<f32> = (0..200u32).map(|row| (row % 5) as f32).collect();
+    let data = || Arc::new(BinnedData::of_values(&values, &labels, 64, &options));
+    let state = |rows: &[LabelledRows]| WorkerState {
+        scores: Scores::constant(rows, 2.0),
+        metrics: None,
+        gradients: RowGradients::new(None, rows),
+    };
+    let following = || {
+        let data = data();
+        let state = state(&data.rows);
+        BoostShare::new(AnyWorker::Plain(LocalWorker::new(&boost, data, state)), 0)
+    };
+    let mut first = following();
+    assert!(first.catch_up(0, None).unwrap());
+    let (parts, _) = first.gradients(1).unwrap();
+    assert_eq!(parts.len(), 4);
+    let scale = GradientSummary::of_parts(&parts).scale(200);
+    let start =
+        TreeStart { tree: 1, scale, groups: (0..data().binning.layout.groups.len()).collect(), limit: None };
+    let split = |node, left, code| NodeSplit {
+        node,
+        left,
+        split: FoundSplit {
+            feature: 1,
+            code,
+            threshold: 0.0,
+            missing_code: None,
+            missing_left: false,
+            gain: 1.0,
+        },
+    };
+    let all = [split(0, 1, 9), split(1, 3, 4)];
+    let level = |share: &mut BoostShare, splits: &[NodeSplit], wanted: &[usize]| {
+        let follows = share.follow(0, &start, splits).unwrap();
+        follows.then(|| share.level(wanted, &start.groups, scale.count_bits, 1).unwrap())
+    };
+    let root = level(&mut first, &[], &[0]);
+    let second = level(&mut first, &all[..1], &[1]);
+    let third = level(&mut first, &all, &[3, 4]);
+    assert!(root.is_some() && third.is_some());
+    // The same answer when repeated, when behind and when rebuilt.
+    assert_eq!(level(&mut first, &all, &[3, 4]), third);
+    assert_eq!(level(&mut first, &all[..1], &[1]), second);
+    assert_eq!(level(&mut following(), &all, &[3, 4]), third);
+    assert_eq!(level(&mut following(), &[], &[0]), root);
+    // A step that builds on missing trees is not executed.
+    assert!(!following().catch_up(2, None).unwrap());
+    assert!(!following().follow(2, &start, &[]).unwrap());
+}
