@@ -31,8 +31,8 @@ pub struct ScoredGroups {
 }
 
 impl Cluster {
-    /// Scores a dataset and passes on the row groups in row order, with the values of the parts if `parts`. The bytes of the model file are sent along, so
-    /// executors need no access to it.
+    /// Scores a dataset and passes on the row groups in row order, with the values of the model's parts if `parts`. The
+    /// bytes of the model file are sent along, so executors need no access to it.
     pub fn predict(
         &self,
         reader: &DatasetReader,
