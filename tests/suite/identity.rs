@@ -202,11 +202,9 @@ fn a_sample_of_queries_is_in_every_larger_one() {
     assert_ne!(fingerprint, rows("").1);
     assert_eq!(rows("--query-fraction 1.0"), rows(""));
     let before = names_in(temporary.path());
-    for (fraction, problem) in [
-        ("0", "is out of range"),
-        ("1.5", "is out of range"),
-        ("0.000001", "selects no query"),
-    ] {
+    for (fraction, problem) in
+        [("0", "is out of range"), ("1.5", "is out of range"), ("0.000001", "selects no query")]
+    {
         let ran =
             run(temporary.path(), &format!("convert all.txt --output none --query-fraction {fraction}"));
         assert!(ran.code == 2 && ran.stderr.contains(problem), "{}", ran.stderr);

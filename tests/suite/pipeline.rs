@@ -301,7 +301,11 @@ fn the_run_directory_of_another_pipeline_is_rejected() {
     let other = SMALL.replace("name = \"small\"", "name = \"other\"");
     fs::write(room.path().join("o.toml"), other).unwrap();
     let ran = run(room.path(), "run o.toml --output here").failed();
-    assert!(ran.stderr.contains("here: this is the run directory of another pipeline: small"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("here: this is the run directory of another pipeline: small"),
+        "{}",
+        ran.stderr
+    );
     fs::write(room.path().join("here/run.json"), "{").unwrap();
     let ran = run(room.path(), "run p.toml --output here").failed();
     assert!(ran.stderr.contains("here/run.json: invalid run manifest"), "{}", ran.stderr);

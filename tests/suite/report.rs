@@ -84,7 +84,8 @@ fn numbers_agree_with_the_other_commands() {
         }
     }
 
-    let compared = json_output(room, "compare run/lambda-scores.parquet run/mart-scores.parquet --top 6 --json");
+    let compared =
+        json_output(room, "compare run/lambda-scores.parquet run/mart-scores.parquet --top 6 --json");
     let pair = &compared["pairs"][0];
     let row = &chart(&data, "Difference of the mean")["rows"][0];
     assert_close(&row["middle"], &pair["difference"]);
@@ -350,7 +351,10 @@ fn predictions_without_labels_are_named() {
     fs::create_dir(room.join("online")).unwrap();
     run(room, "predict --model run/mart.parquet --data new --output online/scores.parquet").ok();
     let page = report(room, "online");
-    assert!(page.contains("Labels are missing. scores: its documents have no labels."), "the reason is given");
+    assert!(
+        page.contains("Labels are missing. scores: its documents have no labels."),
+        "the reason is given"
+    );
     for section in ["depth", "queries", "grades"] {
         assert!(page.contains(&format!("<section id=\"{section}\"")), "{section}");
     }
@@ -375,9 +379,14 @@ fn a_run_with_metrics_but_without_predictions_is_reported() {
     .ok();
     let page = report(room, "metrics");
     let data = data_of(&page);
-    let expected =
-        json_output(room, "compare run/lambda-scores.parquet run/mart-scores.parquet --convention letor4 --json");
-    assert_close(&chart(&data, "Difference of the mean")["rows"][0]["middle"], &expected["pairs"][0]["difference"]);
+    let expected = json_output(
+        room,
+        "compare run/lambda-scores.parquet run/mart-scores.parquet --convention letor4 --json",
+    );
+    assert_close(
+        &chart(&data, "Difference of the mean")["rows"][0]["middle"],
+        &expected["pairs"][0]["difference"],
+    );
     assert!(page.contains("This section needs predictions, but the run has only metrics."));
     // The report uses the convention of the metrics.
     assert!(page.contains(&format!("by the convention {}", expected["convention"].as_str().unwrap())));

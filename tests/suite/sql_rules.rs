@@ -192,11 +192,7 @@ fn errors_show_the_position_and_a_suggestion() {
     fails("SELECT score, FROM 'predictions.parquet' WHERE (", &["syntax error"]);
     fails(
         "SELECT socre FROM predictions",
-        &[
-            "no such column: socre",
-            "did you mean score?",
-            "  | SELECT socre FROM predictions\n  |        ^",
-        ],
+        &["no such column: socre", "did you mean score?", "  | SELECT socre FROM predictions\n  |        ^"],
     );
     fails("SELECT ndgc(label, score) FROM predictions", &["no such function: ndgc", "did you mean ndcg?"]);
     fails("SELECT * FROM predictons", &["no such table: predictons", "did you mean predictions?"]);
@@ -215,11 +211,11 @@ fn errors_show_the_position_and_a_suggestion() {
         &["ndcg: k is of type Utf8, expected a whole number"],
     );
     fails("SELECT ndcg(label, score, 0) FROM predictions", &["k must be at least 1, not 0"]);
+    fails("SELECT ndcg(label, score, rank) FROM predictions GROUP BY query_id", &["k must be constant"]);
     fails(
-        "SELECT ndcg(label, score, rank) FROM predictions GROUP BY query_id",
-        &["k must be constant"],
+        "SELECT precision_at(label, score) FROM predictions",
+        &["precision_at: wrong number of arguments (2)"],
     );
-    fails("SELECT precision_at(label, score) FROM predictions", &["precision_at: wrong number of arguments (2)"]);
     fails("SELECT precision_at(label, score, NULL) FROM predictions", &["k must not be NULL"]);
     fails(
         "SELECT ndcg(label, score, 10, 'trek') FROM predictions",

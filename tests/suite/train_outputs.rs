@@ -202,7 +202,12 @@ fn training_continues_from_a_start_model() {
         assert!(more.slice(0, half.num_rows()) == half, "{kind}: the trees of the start model changed");
         for (split, metric) in [("train", "rmse"), ("valid", "rmse")] {
             let (before, after) = (course(&first, split, metric), course(&then, split, metric));
-            assert_close(after[0], before[9], 1e-9, &format!("{kind} {split} {metric}: the start model alone"));
+            assert_close(
+                after[0],
+                before[9],
+                1e-9,
+                &format!("{kind} {split} {metric}: the start model alone"),
+            );
             let joined = [&before[..], &after[1..]].concat();
             assert_eq!(joined.len(), 20, "{kind} {split} {metric}");
             for (found, expected) in joined.iter().zip(course(&whole, split, metric)) {

@@ -488,11 +488,7 @@ impl<'de> de::VariantAccess<'de> for Decoder<'_, '_> {
         self.deserialize_tuple(left, visitor)
     }
 
-    fn struct_variant<V: Visitor<'de>>(
-        self,
-        fields: &'static [&'static str],
-        visitor: V,
-    ) -> Done<V::Value> {
+    fn struct_variant<V: Visitor<'de>>(self, fields: &'static [&'static str], visitor: V) -> Done<V::Value> {
         self.deserialize_tuple(fields.len(), visitor)
     }
 }

@@ -45,13 +45,15 @@
 //!
 //! Terms, in the order of the data flow:
 //!
-//! - a *row group* contains whole queries; a *part* is one Parquet file of a dataset; the *manifest* lists the parts
+//! - a *row group* contains whole queries; a *part* of a dataset is one Parquet file; the *manifest* lists the parts
 //!   and the checksum of every row group;
 //! - a *partition* is a row group during training; a *bin* is a range of values of a feature, and a *code* is the number
 //!   of a bin; a *histogram* has one cell of sums per bin;
 //! - a *candidate* is a possible split of a node, a *split* the selected one; the *cover* of a node is the total weight
 //!   of its rows;
 //! - a *round* grows one tree;
+//! - a *model* is a weighted sum; a *part* of a model is one of its terms, such as an ensemble of trees; its values may be
+//!   *normalised* over the documents of a query;
 //! - a *ranking* is a set of queries with scored documents; a *judgment* is a label from another source; a *convention*
 //!   is a set of rules for computing metrics.
 

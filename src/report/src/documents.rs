@@ -83,8 +83,10 @@ impl Documents {
         let mut row = 0;
         for batch in table.batches() {
             let batch = batch?;
-            let (names, ids) = (string_column(&table, &batch, "query_id")?, string_column(&table, &batch, "doc_id")?);
-            let (known, scores) = (float_column(&table, &batch, "label")?, float_column(&table, &batch, "score")?);
+            let (names, ids) =
+                (string_column(&table, &batch, "query_id")?, string_column(&table, &batch, "doc_id")?);
+            let (known, scores) =
+                (float_column(&table, &batch, "label")?, float_column(&table, &batch, "score")?);
             let ranks = float_column(&table, &batch, "rank")?;
             for place in 0..batch.num_rows() {
                 let (score, rank) = (scores.value(place), ranks.value(place) as u32);

@@ -7,8 +7,8 @@ use planetree_base::error::{Error, Result};
 use planetree_base::storage::Location;
 use planetree_data::catalog::CatalogEntry;
 use planetree_data::table::{TableKind, TableReader};
-use planetree_judge::compare::{QueryValue, ComparedFile, read_systems};
-use planetree_judge::evaluate::{METRICS, Ranking, EvaluateRequest, Results, EvaluationSummary, evaluate};
+use planetree_judge::compare::{ComparedFile, QueryValue, read_systems};
+use planetree_judge::evaluate::{EvaluateRequest, EvaluationSummary, METRICS, Ranking, Results, evaluate};
 use planetree_metric::{Convention, Metric};
 use std::collections::BTreeMap;
 
@@ -125,8 +125,10 @@ fn judged(location: &Location, judging: &EvaluationRules) -> Result<SystemMetric
             metrics.push(metric);
         }
     }
-    let request =
-        EvaluateRequest { threads: judging.threads, ..EvaluateRequest::new(metrics.clone(), judging.convention.clone()) };
+    let request = EvaluateRequest {
+        threads: judging.threads,
+        ..EvaluateRequest::new(metrics.clone(), judging.convention.clone())
+    };
     let results = evaluate(&Ranking::Predictions(location.clone()), &request)?;
     let summary = EvaluationSummary::of(&results, &metrics, 0);
     let mean =

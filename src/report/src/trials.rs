@@ -58,8 +58,10 @@ impl Trials {
             let (valid, test) = (spread("valid")?, spread("test")?);
             let trial = float_column(&table, &batch, "trial")?;
             let problems = string_column(&table, &batch, "problem")?;
-            let columns =
-                parameters.iter().map(|name| string_column(&table, &batch, name)).collect::<Result<Vec<_>>>()?;
+            let columns = parameters
+                .iter()
+                .map(|name| string_column(&table, &batch, name))
+                .collect::<Result<Vec<_>>>()?;
             for row in 0..batch.num_rows() {
                 let value = |column: &Option<(arrow::array::Float64Array, arrow::array::Float64Array)>| {
                     let (mean, deviation) = column.as_ref()?;

@@ -324,7 +324,12 @@ fn scatter(material: &Material, comparison: &Comparison, pair: &PairComparison, 
 }
 
 /// The queries that changed most, with both rankings side by side.
-fn moved(material: &Material, set: &QuerySet, compared: (&Comparison, &PairComparison), page: &mut Page) -> Html {
+fn moved(
+    material: &Material,
+    set: &QuerySet,
+    compared: (&Comparison, &PairComparison),
+    page: &mut Page,
+) -> Html {
     let (comparison, pair) = compared;
     let names: Vec<&str> = material.members(set).map(|(_, system)| system.name.as_str()).collect();
     let metric = material.judging.metric;

@@ -45,7 +45,8 @@ fn values(table: &TableReader) -> Result<Vec<FoldValues>> {
     for batch in table.batches() {
         let batch = batch?;
         let (folds, found) = (float_column(table, &batch, "fold")?, float_column(table, &batch, "value")?);
-        let (splits, metrics) = (string_column(table, &batch, "split")?, string_column(table, &batch, "metric")?);
+        let (splits, metrics) =
+            (string_column(table, &batch, "split")?, string_column(table, &batch, "metric")?);
         for row in (0..batch.num_rows()).filter(|row| found.is_valid(*row) && found.value(*row).is_finite()) {
             let (split, metric) = (splits.value(row), metrics.value(row));
             let fold = (folds.value(row) as u64, found.value(row));

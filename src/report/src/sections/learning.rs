@@ -74,7 +74,8 @@ fn courses(table: &TableReader) -> Result<Vec<LearningCurve>> {
     for batch in table.batches() {
         let batch = batch?;
         let (rounds, values) = (float_column(table, &batch, "round")?, float_column(table, &batch, "value")?);
-        let (splits, metrics) = (string_column(table, &batch, "split")?, string_column(table, &batch, "metric")?);
+        let (splits, metrics) =
+            (string_column(table, &batch, "split")?, string_column(table, &batch, "metric")?);
         for row in (0..batch.num_rows()).filter(|row| values.is_valid(*row) && values.value(*row).is_finite())
         {
             let (split, metric) = (splits.value(row), metrics.value(row));
