@@ -181,7 +181,8 @@ impl SchedulerClient {
 
     /// Tells all shares that a command is over. Best effort.
     pub fn forget(&self, command: &Command, groups: &[FileGroup]) {
-        let question = RoundRequest { task: command.task(Step::Forget).to_bytes(), ..RoundRequest::default() };
+        let question =
+            RoundRequest { task: command.task(Step::Forget).to_bytes(), ..RoundRequest::default() };
         let _ = self.send(&question, groups, None, Some(Duration::from_secs(2)));
     }
 

@@ -195,7 +195,9 @@ mod as_differences {
 
     pub fn serialize<S: Serializer>(runs: &[ValueCount], serializer: S) -> Result<S::Ok, S::Error> {
         let before = std::iter::once(0).chain(runs.iter().map(|run| run.key));
-        serializer.collect_seq(runs.iter().zip(before).map(|(run, before)| (run.key.wrapping_sub(before), run.count)))
+        serializer.collect_seq(
+            runs.iter().zip(before).map(|(run, before)| (run.key.wrapping_sub(before), run.count)),
+        )
     }
 
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ValueCount>, D::Error> {

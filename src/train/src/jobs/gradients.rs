@@ -66,11 +66,7 @@ impl Job for UpdateGradients {
         BoostShare::bytes_of(state)
     }
 
-    fn map(
-        &self,
-        state: &Mutex<BoostShare>,
-        _: &Shard<'_, LabelledData>,
-    ) -> Result<Option<GradientParts>> {
+    fn map(&self, state: &Mutex<BoostShare>, _: &Shard<'_, LabelledData>) -> Result<Option<GradientParts>> {
         let Ok(mut share) = state.lock() else { return Ok(None) }; // a request panicked
         if !share.catch_up(self.trees, self.last.as_ref())? {
             return Ok(None);

@@ -17,7 +17,9 @@ use super::row_store::RowStore;
 use super::rows::{NodeId, RowSets};
 use super::split::FoundSplit;
 use super::static_bins::find_in_histograms;
-use super::streaming_worker::{NodeHistograms, StreamingWorker, WorkerHistogram, insert_cells, list_present, worker_partitions};
+use super::streaming_worker::{
+    NodeHistograms, StreamingWorker, WorkerHistogram, insert_cells, list_present, worker_partitions,
+};
 use crate::bins::{Codes, FeatureBins};
 use planetree_base::error::Result;
 use planetree_base::wire::malformed;
