@@ -29,6 +29,8 @@ fn a_cluster_trains_the_same_model_and_log() {
         "--preset lambdamart --data weighted --set max_depth=3 --set num_leaves=0",
         "--preset xendcg --data data --set query_fraction=0.6",
         "--preset pgbrt --data data",
+        "--preset pgbrt --data data --set workers=3",
+        "--preset pgbrt --data weighted --set workers=2 --set value_groups=0 --set missing=learned",
         "--preset rf-point --data data",
         "--preset rf-list --data data",
         "--preset rf-hybrid --data weighted",
@@ -207,7 +209,6 @@ fn errors_of_a_cluster_name_the_problem_and_a_remedy() {
     fails(&train("--cluster local:0"), 2, &["local:0", "local:2"]);
     fails(&train("--cluster http://host"), 2, &["df://host:port"]);
     fails(&train("--cluster local:1 --preset gbrt"), 2, &["candidates", "docs/cluster.md"]);
-    fails(&train("--cluster local:1 --preset pgbrt --set workers=2"), 2, &["several workers"]);
     fails(&train("--cluster local:1 --preset rf-pair"), 2, &["pairwise forest"]);
     fails(&train("--cluster local:1 --preset rf-point --oob o"), 2, &["out-of-bag"]);
     fails("scheduler --bind 0.0.0.0", 2, &["unencrypted", "--plaintext"]);

@@ -17,7 +17,8 @@ use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionConfig;
 use datafusion_proto::protobuf::PhysicalPlanNode;
-use futures::TryStreamExt;
+use futures::future::BoxFuture;
+use futures::{FutureExt, TryStreamExt};
 use planetree_base::compact;
 use planetree_base::error::{Error, Result};
 use planetree_base::storage::{border, interrupt};
@@ -180,7 +181,8 @@ impl SchedulerClient {
 
     /// Tells all shares that a command is over. Best effort.
     pub fn forget(&self, command: &Command, groups: &[FileGroup]) {
-        let question = RoundRequest { task: command.task(Step::Forget).to_bytes(), ..RoundRequest::default() };
+        let question =
+            RoundRequest { task: command.task(Step::Forget).to_bytes(), ..RoundRequest::default() };
         let _ = self.send(&question, groups, None, Some(Duration::from_secs(2)));
     }
 
@@ -195,18 +197,14 @@ impl SchedulerClient {
         border::wait_or_interrupt(async move { tokio::time::sleep(pause).await })
     }
 
-    /// Sends a request once. The inner error may be retried.
-    fn send(
+    /// Executes a plan on the cluster.
+    fn execute(
         &self,
-        question: &RoundRequest,
-        groups: &[FileGroup],
-        merge: Option<(MergePlan, &str)>,
-        patience: Option<Duration>,
-    ) -> Result<std::result::Result<Vec<ReceivedReply>, String>> {
-        let mut plan: Arc<dyn ExecutionPlan> =
-            Arc::new(RoundExec::new(question.clone(), scan_of(groups.to_vec())));
-        if let Some((merge_plan, job)) = merge {
-            plan = merge_plan.of(job, plan).map_err(|error| self.broken(&first_line(&error.to_string())))?;
+        plan: Arc<dyn ExecutionPlan>,
+    ) -> BoxFuture<'static, datafusion::error::Result<Vec<RecordBatch>>> {
+        #[cfg(test)]
+        if self.shown == crate::tests::THIS_PROCESS {
+            return crate::tests::execute(plan).boxed();
         }
         let config = self.security.client(
             SessionConfig::new_with_ballista()
@@ -223,6 +221,23 @@ impl SchedulerClient {
                     .await?;
             stream.try_collect::<Vec<RecordBatch>>().await
         };
+        job.boxed()
+    }
+
+    /// Sends a request once. The inner error may be retried.
+    fn send(
+        &self,
+        question: &RoundRequest,
+        groups: &[FileGroup],
+        merge: Option<(MergePlan, &str)>,
+        patience: Option<Duration>,
+    ) -> Result<std::result::Result<Vec<ReceivedReply>, String>> {
+        let mut plan: Arc<dyn ExecutionPlan> =
+            Arc::new(RoundExec::new(question.clone(), scan_of(groups.to_vec())));
+        if let Some((merge_plan, job)) = merge {
+            plan = merge_plan.of(job, plan).map_err(|error| self.broken(&first_line(&error.to_string())))?;
+        }
+        let job = self.execute(plan);
         let job = async move { tokio::time::timeout(patience.unwrap_or(Duration::MAX), job).await };
         let batches = match border::wait_or_interrupt(job)? {
             Err(_) => return Err(self.no_executors()),

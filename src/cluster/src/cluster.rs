@@ -18,8 +18,8 @@ use planetree_train::BoostWorker;
 use planetree_train::TreeGrower;
 use planetree_train::bins::{BinOptions, BinnedData, FeatureBins, SAMPLED_ROWS};
 use planetree_train::config::{
-    BaseScore, BoostCandidates, BoostParameters, BoostSettings, ForestSettings, LearnerParameters, ObjectiveParameters,
-    PairLoss, Parameters,
+    BaseScore, BoostCandidates, BoostParameters, BoostSettings, ForestSettings, LearnerParameters,
+    ObjectiveParameters, PairLoss, Parameters,
 };
 use planetree_train::jobs::{Survey, TrainingSnapshot, WireCell};
 use planetree_train::tree::worker_partitions;

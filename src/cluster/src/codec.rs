@@ -93,7 +93,8 @@ mod tests {
             PartitionedFile::new_with_range("data/part-0.parquet".to_owned(), 900, start, start + 300)
         };
         let groups = vec![FileGroup::new(vec![file(0), file(300)]), FileGroup::new(vec![file(600)])];
-        let question = RoundRequest { task: b"what".to_vec(), snapshot: vec![0, 255, 7], job: b"how".to_vec() };
+        let question =
+            RoundRequest { task: b"what".to_vec(), snapshot: vec![0, 255, 7], job: b"how".to_vec() };
         let plan = Arc::new(RoundExec::new(question.clone(), scan_of(groups.clone())));
         let back = there_and_back(plan);
         let back = back.downcast_ref::<RoundExec>().unwrap();
@@ -106,8 +107,7 @@ mod tests {
 
     #[test]
     fn a_merge_plan_survives_a_round_trip() {
-        let round =
-            Arc::new(RoundExec::new(RoundRequest::default(), scan_of(vec![FileGroup::default(); 5])));
+        let round = Arc::new(RoundExec::new(RoundRequest::default(), scan_of(vec![FileGroup::default(); 5])));
         let back = there_and_back(MergePlan { mergers: 3 }.of("level", round).unwrap());
         let merge = back.downcast_ref::<MergeExec>().unwrap();
         assert_eq!(merge.operator().job, "level");

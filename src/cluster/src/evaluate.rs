@@ -20,7 +20,11 @@ impl RemoteEvaluator for Cluster {
         check_place(location, self.address())
     }
 
-    fn judge(&self, job: &EvaluationJob<'_>, sink: &mut dyn FnMut(PartialEvaluation) -> Result<bool>) -> Result<()> {
+    fn judge(
+        &self,
+        job: &EvaluationJob<'_>,
+        sink: &mut dyn FnMut(PartialEvaluation) -> Result<bool>,
+    ) -> Result<()> {
         let place = place_of(job.predictions.location())?;
         let command = self.command(place, job.predictions.identity()?);
         let rows = job.predictions.group_rows();

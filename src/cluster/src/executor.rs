@@ -69,24 +69,21 @@ pub struct ShardRequest<'a> {
 pub fn answer(task: &Task, job: &[u8], snapshot: &[u8], group: &FileGroup) -> (u64, Vec<Reply>) {
     let (key, parts) = (key_of(group), parts_of(group));
     let work = || -> Result<Vec<Reply>> {
-        if task.step == Step::Probe {
-            let threads = rayon::current_num_threads() as u64;
-            let identity = ExecutorIdentity { name: name(), threads, build: BUILD.to_owned() };
-            return Ok(vec![Reply::Identity(identity)]);
-        }
-        if task.build != BUILD {
-            return Err(Error::usage(
+        match &task.step {
+            Step::Probe => {
+                let threads = rayon::current_num_threads() as u64;
+                let identity = ExecutorIdentity { name: name(), threads, build: BUILD.to_owned() };
+                Ok(vec![Reply::Identity(identity)])
+            }
+            _ if task.build != BUILD => Err(Error::usage(
                 format_args!("version mismatch: this executor runs {BUILD}, the driver {}", task.build),
                 "run the same build of planetree everywhere",
-            ));
-        }
-        match &task.step {
+            )),
             Step::Run { job: name, blocks } => {
-                let request =
-                    ShardRequest { task, blocks: *blocks, job, snapshot, key: &key, parts: &parts };
+                let request = ShardRequest { task, blocks: *blocks, job, snapshot, key: &key, parts: &parts };
                 (RegisteredJob::find(name)?.run)(&CACHE, &request)
             }
-            Step::Forget | Step::Probe => {
+            Step::Forget => {
                 lock(&CACHE.index).slots.retain(|_, slot| slot.run != task.run);
                 Ok(vec![Reply::Released])
             }

@@ -43,3 +43,6 @@ pub use client::Traffic;
 pub use cluster::Cluster;
 pub use security::Security;
 pub use serve::{ExecutorOptions, SchedulerOptions, run_executor, run_scheduler};
+
+#[cfg(test)]
+mod tests;

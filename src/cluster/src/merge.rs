@@ -138,8 +138,7 @@ mod tests {
             (1, 1, block(4)),
             (2, 0, Reply::MissingState),
         ];
-        let batches =
-            sent.iter().flat_map(|(share, block, reply)| to_batches(*share, *block, reply, "far"));
+        let batches = sent.iter().flat_map(|(share, block, reply)| to_batches(*share, *block, reply, "far"));
         let batches: Vec<RecordBatch> = batches.collect::<Result<_>>().unwrap();
         let merged: Vec<RecordBatch> =
             merge(&batches, Level::NAME).unwrap().into_iter().collect::<Result<_>>().unwrap();

@@ -15,8 +15,8 @@ use planetree_train::jobs::{
     WorkerLevels, add_block, empty,
 };
 use planetree_train::tree::{
-    Cell, CodedTree, FoundSplit, GrowContext, NodeHistogram, NodeHistograms, NodeId, NodeSplit, OpenNode, RowSets,
-    RowStore, StreamingRules, WantedNode, cells_of_group, feature_cells, worker_partitions,
+    Cell, CodedTree, FoundSplit, GrowContext, NodeHistogram, NodeHistograms, NodeId, NodeSplit, OpenNode,
+    RowSets, RowStore, StreamingRules, WantedNode, cells_of_group, feature_cells, worker_partitions,
 };
 use planetree_train::{BoostWorker, GradientSummary, TreeStart};
 use std::collections::HashMap;
@@ -116,7 +116,9 @@ impl<C: WireCell> RemoteRows<C> {
                 Some(sums) => join(sums, of_part, groups, start.scale.count_bits)?,
             }
         }
-        self.session.client.note_level(start.tree, wanted.len(), begun.elapsed(), bytes, most);
+        if !groups.is_empty() {
+            self.session.client.note_level(start.tree, wanted.len(), begun.elapsed(), bytes, most);
+        }
         Ok(sums.unwrap_or_default())
     }
 }
@@ -193,7 +195,10 @@ impl<C: WireCell> RowStore<C> for RemoteRows<C> {
             made.extend_from_slice(splits);
         }
         if self.streaming.is_none() {
-            return splits.iter().map(|split| self.children.remove(&split.node).ok_or_else(malformed)).collect();
+            return splits
+                .iter()
+                .map(|split| self.children.remove(&split.node).ok_or_else(malformed))
+                .collect();
         }
         // Streaming histograms do not have the sums of the children.
         let children: Vec<NodeId> = splits.iter().flat_map(|split| [split.left, split.left + 1]).collect();
