@@ -88,6 +88,11 @@ fn tidy(url: &str, error: &DataFusionError) -> DataFusionError {
 
 /// An error of our functions, which travels as its debugging text.
 fn ours(text: &str) -> Option<Error> {
+    if let Some((_, rest)) = text.split_once("Bug { at: \"") {
+        let (at, rest) = rest.split_once("\", problem: \"")?;
+        let (problem, _) = rest.split_once("\", source: ")?;
+        return Some(Error::bug(at.replace("\\\"", "\""), problem.replace("\\\"", "\"")));
+    }
     let (_, rest) = text.split_once("Place { place: \"")?;
     let (place, rest) = rest.split_once("\", problem: \"")?;
     let (problem, rest) = rest.split_once("\", remedy: \"")?;
@@ -183,7 +188,7 @@ mod tests {
     fn errors_of_our_functions_come_back_as_they_were() {
         let cause = std::io::Error::from_raw_os_error(2);
         let place = Error::place("auc", "rows of \"1\" and \"9\"", "add GROUP BY query_id");
-        for error in [place, Error::io("p.parquet", "open", cause)] {
+        for error in [place, Error::io("p.parquet", "open", cause), Error::bug("scan", "no \"rows\"")] {
             let text = format!("Shared(External(DataFusionError(External({error:?}))))");
             let found = ours(&text).unwrap();
             assert_eq!((found.to_string(), found.remedy()), (error.to_string(), error.remedy()));

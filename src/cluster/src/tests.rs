@@ -152,7 +152,7 @@ fn a_cluster_in_this_process_predicts_and_evaluates_the_same() {
         let sink = &mut |group: PredictedGroup| table.write(group);
         let report = match on {
             None => predict(&data, &model, 2, sink),
-            Some(cluster) => cluster.predict(&data, &model, &model_bytes, sink),
+            Some(cluster) => cluster.predict(&data, &model, &model_bytes, false, sink),
         };
         assert_eq!(report.unwrap().rows, 900);
         table.finish(&model_place, &model, &data).unwrap();

@@ -63,7 +63,11 @@ pub fn from_engine_error(error: &DataFusionError, text: &str, known: &KnownNames
         DataFusionError::NotImplemented(problem) => {
             Error::place(QUERY, format_args!("not supported: {}", first_line(problem)), "rewrite the query")
         }
-        DataFusionError::Internal(problem) => Error::bug(QUERY, first_line(problem)),
+        DataFusionError::Internal(problem) => Error::place(
+            QUERY,
+            format_args!("the engine failed: {}", first_line(problem)),
+            "rewrite the query, and report this error",
+        ),
         DataFusionError::Execution(problem) => Error::place(QUERY, first_line(problem), ""),
         DataFusionError::ArrowError(error, _) => Error::place(QUERY, first_line(&error.to_string()), ""),
         other => Error::place(QUERY, first_line(&other.strip_backtrace()), ""),

@@ -20,7 +20,15 @@ pub fn redacted(text: &str) -> String {
     if !text.contains("://") {
         return text.to_owned();
     }
-    text.split(',').map(redacted_part).collect::<Vec<_>>().join(",")
+    let mut parts: Vec<String> = Vec::new();
+    for piece in text.split(',') {
+        match parts.last_mut() {
+            // A comma within a URL: only another URL starts a new part.
+            Some(last) if last.contains("://") && !piece.contains("://") => *last += &format!(",{piece}"),
+            _ => parts.push(piece.to_owned()),
+        }
+    }
+    parts.iter().map(|part| redacted_part(part)).collect::<Vec<_>>().join(",")
 }
 
 fn redacted_part(text: &str) -> String {
@@ -29,6 +37,8 @@ fn redacted_part(text: &str) -> String {
     let (before, url) = text.split_at(scheme);
     match Url::parse(url) {
         Ok(url) if url.has_host() && has_secrets(&url) => format!("{before}{}", redacted_url(&url)),
+        // What cannot be parsed may still hold a secret.
+        Err(_) if url.contains(['@', '?', '#']) => format!("{before}(URL)"),
         _ => text.to_owned(),
     }
 }
@@ -86,6 +96,9 @@ mod tests {
             ("a,http://h/x,http://me:sentinel@h/y?z", "a,http://h/x,http://h/y"),
             ("s3://bucket/a=b", "s3://bucket/a=b"),
             ("s3://bucket/*.txt", "s3://bucket/*.txt"),
+            ("https://me:sen,tinel@host/a,s3://b/c", "https://host/a,s3://b/c"),
+            ("https://host/a?one=1,sentinel", "https://host/a"),
+            ("x=https://me:sentinel@host:port/a", "x=(URL)"),
             ("what?.txt", "what?.txt"),
             ("me:word@host#1", "me:word@host#1"),
             ("a/b", "a/b"),

@@ -285,6 +285,9 @@ fn in_fold(error: Error, number: usize) -> Error {
             let place = format!("fold {number}: {place}");
             Error::Place { place, problem, remedy, source }
         }
+        Error::Bug { at, problem, source } => {
+            Error::Bug { at: format!("fold {number}: {at}"), problem, source }
+        }
         Error::Untrainable(inner) => Error::Untrainable(Box::new(in_fold(*inner, number))),
         other => other,
     }

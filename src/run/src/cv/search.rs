@@ -134,6 +134,9 @@ fn in_trial(error: Error, trial: &Trial) -> Error {
             let place = format!("trial {number}: {place}");
             Error::Place { place, problem, remedy, source }
         }
+        Error::Bug { at, problem, source } => {
+            Error::Bug { at: format!("trial {number}: {at}"), problem, source }
+        }
         other => other,
     }
 }

@@ -253,18 +253,15 @@ impl<'a> Training<'a> {
             return Err(learner.no_split());
         }
         let (best, rounds) = (self.best(), self.model.rounds);
-        match (stop, best) {
-            (StopReason::NoSplit, _) => {
-                observer.note(&format!("stopped after {rounds} trees: no further split has a gain"));
-            }
-            (stop, Some(best)) if best.round < rounds => {
-                let prefix = if matches!(stop, StopReason::Early) { "stopped early: " } else { "" };
-                observer.note(&match best.round {
-                    0 => format!("{prefix}none of {rounds} rounds is better than the start model"),
-                    round => format!("{prefix}the best round is {round} of {rounds}"),
-                });
-            }
-            _ => {}
+        if matches!(stop, StopReason::NoSplit) {
+            observer.note(&format!("stopped after {rounds} trees: no further split has a gain"));
+        }
+        if let Some(best) = best.filter(|best| best.round < rounds) {
+            let prefix = if matches!(stop, StopReason::Early) { "stopped early: " } else { "" };
+            observer.note(&match best.round {
+                0 => format!("{prefix}none of {rounds} rounds is better than the start model"),
+                round => format!("{prefix}the best round is {round} of {rounds}"),
+            });
         }
         let last = best.map_or(rounds, |best| best.round);
         if best.is_some() {
