@@ -1,4 +1,4 @@
-//! Foundations of the other planetree crates: errors, storage, random numbers, progress.
+//! Foundations of the other planetree crates: errors, storage, random numbers, progress, jobs.
 
 pub mod compact;
 pub mod error;

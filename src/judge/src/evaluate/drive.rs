@@ -1,7 +1,7 @@
 //! Judges all rows of a plan on all cores and assembles the results in the order of the input. A query may span two tasks,
 //! so the first and last query of each task are joined here.
 
-use super::remote::{EvaluationJob, RemoteEvaluator};
+use super::remote::{EvaluationInput, RemoteEvaluator};
 use super::results::{Results, SeenQueries};
 use super::trec::run_output;
 use super::worker::{EvaluationSettings, PartialEvaluation, QueryJudge};
@@ -72,10 +72,14 @@ impl EvaluationDriver<'_> {
     }
 
     /// The same, judged by a remote evaluator.
-    pub fn judge_by(&self, remote: &dyn RemoteEvaluator, job: &EvaluationJob<'_>) -> Result<Option<Results>> {
+    pub fn judge_by(
+        &self,
+        remote: &dyn RemoteEvaluator,
+        input: &EvaluationInput<'_>,
+    ) -> Result<Option<Results>> {
         let mut assembly = ResultAssembly::new(self)?;
         let mut is_contiguous = true;
-        remote.judge(job, &mut |partial| {
+        remote.judge(input, &mut |partial| {
             let rows =
                 |batches: &[RecordBatch]| batches.iter().map(|batch| batch.num_rows() as u64).sum::<u64>();
             let ends = rows(&partial.head) + partial.tail.as_deref().map_or(0, rows);

@@ -9,7 +9,7 @@ use planetree_base::storage::Location;
 use std::fmt;
 
 /// Predictions to evaluate and the settings to use.
-pub struct EvaluationJob<'a> {
+pub struct EvaluationInput<'a> {
     /// The predictions, with all their row groups.
     pub predictions: &'a Predictions,
     /// Metrics and their convention.
@@ -26,7 +26,7 @@ pub trait RemoteEvaluator: fmt::Debug + Send + Sync {
     /// Passes the results of all row groups to the sink in order, until it returns `false`.
     fn judge(
         &self,
-        job: &EvaluationJob<'_>,
+        input: &EvaluationInput<'_>,
         sink: &mut dyn FnMut(PartialEvaluation) -> Result<bool>,
     ) -> Result<()>;
 }
