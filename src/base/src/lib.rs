@@ -1,4 +1,4 @@
-//! Shared foundations of the planetree crates: errors, storage, random numbers, progress and binary encoding.
+//! Shared foundations of the planetree crates: errors, storage, random numbers, progress, jobs and binary encoding.
 
 pub mod compact;
 pub mod error;

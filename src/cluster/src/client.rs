@@ -213,7 +213,7 @@ impl SchedulerClient {
                 .with_repartition_file_scans(false),
         );
         let (url, session) = (self.url.clone(), self.session.clone());
-        let job = async move {
+        let execution = async move {
             let codec = RoundCodec::default();
             let ballista = config.ballista_config();
             let stream =
@@ -221,7 +221,7 @@ impl SchedulerClient {
                     .await?;
             stream.try_collect::<Vec<RecordBatch>>().await
         };
-        job.boxed()
+        execution.boxed()
     }
 
     /// Sends a request once. The inner error may be retried.
@@ -237,9 +237,10 @@ impl SchedulerClient {
         if let Some((merge_plan, job)) = merge {
             plan = merge_plan.of(job, plan).map_err(|error| self.broken(&first_line(&error.to_string())))?;
         }
-        let job = self.execute(plan);
-        let job = async move { tokio::time::timeout(patience.unwrap_or(Duration::MAX), job).await };
-        let batches = match border::wait_or_interrupt(job)? {
+        let execution = self.execute(plan);
+        let execution =
+            async move { tokio::time::timeout(patience.unwrap_or(Duration::MAX), execution).await };
+        let batches = match border::wait_or_interrupt(execution)? {
             Err(_) => return Err(self.no_executors()),
             Ok(Ok(batches)) => batches,
             Ok(Err(error)) => {

@@ -6,7 +6,7 @@ use super::row_group_scan::{RowGroupScan, waves};
 use super::share::check_place;
 use planetree_base::error::Result;
 use planetree_base::storage::Location;
-use planetree_judge::evaluate::{EvaluationJob, JudgeRows, PartialEvaluation, RemoteEvaluator};
+use planetree_judge::evaluate::{EvaluationInput, JudgeRows, PartialEvaluation, RemoteEvaluator};
 use std::fmt;
 
 impl fmt::Debug for Cluster {
@@ -22,17 +22,17 @@ impl RemoteEvaluator for Cluster {
 
     fn judge(
         &self,
-        job: &EvaluationJob<'_>,
+        input: &EvaluationInput<'_>,
         sink: &mut dyn FnMut(PartialEvaluation) -> Result<bool>,
     ) -> Result<()> {
-        let place = place_of(job.predictions.location())?;
-        let command = self.command(place, job.predictions.identity()?);
-        let rows = job.predictions.group_rows();
+        let place = place_of(input.predictions.location())?;
+        let command = self.command(place, input.predictions.identity()?);
+        let rows = input.predictions.group_rows();
         let connection = self.reach()?;
         let scan = RowGroupScan {
             client: &connection.client,
             command: &command,
-            job: &JudgeRows::new(job.settings, job.by),
+            job: &JudgeRows::new(input.settings, input.by),
             snapshot: &(),
             waves: &waves(&rows, connection.threads(), self.share_count(connection.executors.len())),
         };

@@ -112,6 +112,7 @@ fn a_cluster_in_this_process_trains_the_same_models() {
         "pgbrt workers=2",
         "pgbrt workers=4 missing=learned query_fraction=0.6",
         "pgbrt workers=30 features_per_node=3",
+        "lambdamart candidates=streaming workers=3",
         "pgbrt value_groups=0",
         "pgbrt workers=3 value_groups=0 num_leaves=6 max_depth=-1",
     ] {

@@ -1,7 +1,7 @@
 //! Evaluates all rows of a plan on all cores, and assembles the results in input order. A query may span two tasks,
 //! so the last query of each task is joined here with the first query of the next task.
 
-use super::remote::{EvaluationJob, RemoteEvaluator};
+use super::remote::{EvaluationInput, RemoteEvaluator};
 use super::results::{Results, SeenQueries};
 use super::trec::run_output;
 use super::worker::{EvaluationSettings, PartialEvaluation, QueryJudge};
@@ -73,10 +73,14 @@ impl EvaluationDriver<'_> {
     }
 
     /// Does the same as [`EvaluationDriver::judge`] in other processes.
-    pub fn judge_by(&self, remote: &dyn RemoteEvaluator, job: &EvaluationJob<'_>) -> Result<Option<Results>> {
+    pub fn judge_by(
+        &self,
+        remote: &dyn RemoteEvaluator,
+        input: &EvaluationInput<'_>,
+    ) -> Result<Option<Results>> {
         let mut assembly = ResultAssembly::new(self)?;
         let mut is_contiguous = true;
-        remote.judge(job, &mut |partial| {
+        remote.judge(input, &mut |partial| {
             let rows =
                 |batches: &[RecordBatch]| batches.iter().map(|batch| batch.num_rows() as u64).sum::<u64>();
             let ends = rows(&partial.head) + partial.tail.as_deref().map_or(0, rows);

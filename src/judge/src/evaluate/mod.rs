@@ -27,7 +27,7 @@ mod worker;
 pub use curve::{CURVE, CurvePoint};
 pub use job::{JudgeRows, JudgedGroups};
 pub use judgments::Judgments;
-pub use remote::{EvaluationJob, RemoteEvaluator};
+pub use remote::{EvaluationInput, RemoteEvaluator};
 pub use results::{QueryResult, Results};
 pub use segments::SegmentJoin;
 pub use summary::{EvaluationSummary, MetricSummary, PERCENTILES, SegmentSummary, mean_of};
@@ -206,7 +206,7 @@ pub fn evaluate(ranking: &Ranking, request: &EvaluateRequest) -> Result<Results>
                             };
                             drive.judge_by(
                                 &**remote,
-                                &EvaluationJob { predictions: &predictions, settings: &settings, by },
+                                &EvaluationInput { predictions: &predictions, settings: &settings, by },
                             )?
                         }
                     };

@@ -9,7 +9,7 @@ use planetree_base::storage::Location;
 use std::fmt;
 
 /// Predictions to evaluate, and the settings of the evaluation.
-pub struct EvaluationJob<'a> {
+pub struct EvaluationInput<'a> {
     /// The predictions, of which all row groups are evaluated.
     pub predictions: &'a Predictions,
     /// Metrics and options of the evaluation.
@@ -26,7 +26,7 @@ pub trait RemoteEvaluator: fmt::Debug + Send + Sync {
     /// Evaluates all row groups and passes their results to `sink` in order, until `sink` returns `false`.
     fn judge(
         &self,
-        job: &EvaluationJob<'_>,
+        input: &EvaluationInput<'_>,
         sink: &mut dyn FnMut(PartialEvaluation) -> Result<bool>,
     ) -> Result<()>;
 }

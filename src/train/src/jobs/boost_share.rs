@@ -3,14 +3,13 @@
 
 use super::cells::{NodeSums, WireCell, write_blocks};
 use super::snapshot::TrainingSnapshot;
+use super::streaming::StreamLevel;
 use crate::bins::BinnedData;
 use crate::boost::{LocalWorker, RowGradients, WorkerState};
 use crate::config::Parameters;
 use crate::driver::{BoostWorker, GradientSummary, Metrics, Scores, TreeStart};
 use crate::objective::objective;
-use crate::tree::{
-    CodedTree, NodeHistogram, NodeHistograms, NodeId, NodeSplit, RowStore, Scale, StreamingRules, WantedNode,
-};
+use crate::tree::{CodedTree, NodeHistogram, NodeHistograms, NodeId, NodeSplit, RowStore, WantedNode};
 use planetree_base::error::Result;
 use planetree_base::job::Shard;
 use planetree_base::wire::malformed;
@@ -146,16 +145,10 @@ impl BoostShare {
         either!(&mut self.worker, worker => level(worker, wanted, groups, count_bits, blocks))
     }
 
-    /// The streaming histograms of some nodes over the rows of a worker, by feature group.
-    pub fn worker_histograms(
-        &self,
-        partitions: Range<usize>,
-        scale: Scale,
-        rules: &StreamingRules,
-        groups: &[usize],
-        nodes: &[NodeId],
-    ) -> Result<Vec<NodeHistograms>> {
-        either!(&self.worker, worker => worker.rows_of(partitions, scale).histograms(rules, groups, nodes))
+    /// The streaming histograms of a level over the rows of a worker, by feature group.
+    pub fn worker_histograms(&self, own: Range<usize>, level: &StreamLevel) -> Result<Vec<NodeHistograms>> {
+        let (rules, groups, nodes) = (&level.rules, &level.groups, &level.wanted);
+        either!(&self.worker, worker => worker.rows_of(own, level.start.scale).histograms(rules, groups, nodes))
     }
 
     /// Adds a finished tree to the scores, using the node assignment of the rows if its splits were applied here.

@@ -64,9 +64,7 @@ impl Job for StreamLevel {
             return Ok(None);
         }
         let workers = workers_of(shard.parts, shard.data.partitions(), self.rules.workers)?;
-        let levels = workers.into_iter().map(|own| {
-            share.worker_histograms(own, self.start.scale, &self.rules, &self.groups, &self.wanted)
-        });
+        let levels = workers.into_iter().map(|own| share.worker_histograms(own, self));
         Ok(Some(WorkerLevels(levels.collect::<Result<_>>()?)))
     }
 }
